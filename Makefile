@@ -1,0 +1,53 @@
+# The commands of this project, the same for people and for CI.  Each sets up what it needs.
+
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test lint types imports tests optimised soak bench docs clean
+
+demo: .venv/core
+	$(BIN)/discreet demo
+
+test: lint types imports tests optimised
+
+lint: .venv/test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/test
+	$(BIN)/mypy
+
+imports: .venv/test
+	$(BIN)/lint-imports
+
+tests: .venv/test
+	$(BIN)/pytest -m "not soak"
+
+# Checks written as `assert` vanish under -O: none of ours may be one.
+optimised: .venv/test
+	$(BIN)/python -O -m pytest -q -m "not soak" tests/optimised
+
+soak: .venv/test
+	$(BIN)/pytest -m soak
+
+bench: .venv/bench
+	$(BIN)/python -m bench
+
+docs: .venv/docs
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+clean:
+	rm -rf .venv docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+.venv/core: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit("discreet needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(INSTALL) --upgrade "pip>=25.1"
+	$(INSTALL) -c constraints.txt -e ".[accounting]"
+	touch $@
+
+.venv/test .venv/docs .venv/bench: .venv/%: .venv/core
+	$(INSTALL) -c constraints.txt --group $*
+	touch $@
