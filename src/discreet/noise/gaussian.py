@@ -1,0 +1,196 @@
+"""Discrete Gaussian draws, for any variance.
+
+Up to sigma = 1024 the law has its own table (:mod:`discreet.noise.table`).  Beyond,
+a draw is proposed as z = 2**k y + r (and as -1 - that, for a fair sign): y >= 0
+from a table with P(y) proportional to exp(-(2**k y)**2 / 2 sigma**2), r uniform
+below 2**k; it is accepted with probability
+exp(-(z**2 - (2**k y)**2) / 2 sigma**2), which is never above one and on average
+above 0.999.  Acceptance compares uniform digits with a certified enclosure.
+Proof: ``docs/proofs/noise.md``, Lemmas 6 and 7.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+from flint import arb, ctx
+from numpy.typing import NDArray
+
+from discreet.entropy import random_bits, words
+from discreet.errors import InvalidParameter
+from discreet.exact import Exact, ball, positive
+from discreet.noise.bernoulli import compared, settled
+from discreet.noise.draws import Integers, checked, filled
+from discreet.noise.table import Table
+
+GREATEST_SIGMA_SQUARED = 2**112
+"""Larger variances are refused: their draws would not fit 64-bit integers."""
+
+_TOP_SIGMA = 1024
+_SURE_BITS = 32
+
+
+class _Proposal(NamedTuple):
+    """Blocks of 2**shift integers, and the table that proposes a block."""
+
+    sigma_squared: Fraction
+    shift: int
+    blocks: Table
+
+
+@overload
+def discrete_gaussian(sigma_squared: Exact, size: None = None) -> int: ...
+@overload
+def discrete_gaussian(sigma_squared: Exact, size: int) -> Integers: ...
+def discrete_gaussian(sigma_squared: Exact, size: int | None = None) -> int | Integers:
+    """Integers z with P(z) exactly proportional to exp(-z**2 / (2 * sigma_squared)).
+
+    Exactness: every decision compares uniform digits with a certified enclosure
+    of a probability, and draws more digits when they tie.
+
+    >>> draws = discrete_gaussian(400, 100_000)
+    >>> 380 < float(draws.var()) < 420
+    True
+    """
+    exact = positive(sigma_squared, name="sigma_squared")
+    if exact > GREATEST_SIGMA_SQUARED:
+        raise InvalidParameter(
+            "P2",
+            f"sigma_squared must be at most 2**112, got {exact}.",
+            why="draws of a larger variance would saturate 64-bit integers, "
+            "and their law with them.",
+            fix="measure the value in a coarser unit.",
+        )
+    if exact <= _TOP_SIGMA**2:
+        table = _two_sided(exact)
+        return table.one() if size is None else filled(checked(size), table.fill)
+    proposal = _proposal(exact)
+    if size is None:
+        return _one(proposal)
+    return filled(checked(size), lambda out: _fill(proposal, out))
+
+
+def half_sum(sigma_squared: Fraction) -> arb:
+    """A ball around the sum over z >= 1 of exp(-z**2 / (2 sigma_squared)), which is not large.
+
+    The sum stops at the first term below the precision in force; from there on
+    each term is at most q = exp(-(2 z + 1) / (2 sigma_squared)) times the one
+    before, so the rest is at most term / (1 - q).
+    """
+    smallest = arb(2) ** (-ctx.prec)
+    total = arb(0)
+    z = 1
+    for term in _bell(sigma_squared):
+        if term < smallest:
+            break
+        total += term
+        z += 1
+    ratio = ball(Fraction(-(2 * z + 1)) / (2 * sigma_squared)).exp()
+    return total + (term / (1 - ratio)).union(arb(0))
+
+
+def _bell(sigma_squared: Fraction) -> Iterator[arb]:
+    """Balls around exp(-z**2 / (2 sigma_squared)) for z = 1, 2, ..., two products each."""
+    term = ball(-1 / (2 * sigma_squared)).exp()
+    step = term * term
+    ratio = term * step
+    while True:
+        yield term
+        term *= ratio
+        ratio *= step
+
+
+@lru_cache(maxsize=128)
+def _two_sided(sigma_squared: Fraction) -> Table:
+    """The whole law, in the order 0, -1, 1, -2, 2, ..."""
+
+    def cumulatives() -> Iterator[arb]:
+        unit = 1 / (1 + 2 * half_sum(sigma_squared))
+        below = unit
+        for term in _bell(sigma_squared):
+            yield below
+            mass = term * unit
+            below += mass
+            yield below
+            below += mass
+
+    def value(position: int) -> int:
+        return position // 2 if position % 2 == 0 else -(position + 1) // 2
+
+    return Table(cumulatives, value)
+
+
+@lru_cache(maxsize=128)
+def _proposal(sigma_squared: Fraction) -> _Proposal:
+    sigma = math.isqrt(math.ceil(sigma_squared)) + 1
+    shift = (sigma // _TOP_SIGMA).bit_length()
+    scaled = sigma_squared / 4**shift
+
+    def cumulatives() -> Iterator[arb]:
+        unit = 1 / (1 + half_sum(scaled))
+        below = unit
+        for term in _bell(scaled):
+            yield below
+            below += term * unit
+
+    return _Proposal(sigma_squared, shift, Table(cumulatives, lambda position: position))
+
+
+def _one(proposal: _Proposal) -> int:
+    while True:
+        base = proposal.blocks.one() << proposal.shift
+        m = base + random_bits(proposal.shift)
+        negative = random_bits(1)
+        size = m + negative
+        exponent = Fraction(size**2 - base**2) / (2 * proposal.sigma_squared)
+        digits = random_bits(_SURE_BITS)
+        if digits + 1 <= (1 - exponent) * 2**_SURE_BITS or settled(digits, exponent, _SURE_BITS):
+            return max(-size, -(2**63)) if negative else min(m, 2**63 - 1)
+
+
+def _fill(proposal: _Proposal, out: NDArray[Any]) -> None:
+    """Propose for every place, then again for the few that were turned down."""
+    open_ = np.arange(out.size)
+    while open_.size:
+        drawn = np.empty(open_.size, dtype=np.int64)
+        accepted = _proposed(proposal, drawn)
+        if accepted.all() and open_.size == out.size:
+            out[:] = drawn
+            return
+        out[open_[accepted]] = drawn[accepted]
+        open_ = open_[~accepted]
+
+
+def _proposed(proposal: _Proposal, out: NDArray[Any]) -> NDArray[np.bool_]:
+    """Write one proposal into each place of ``out``; tell which are accepted."""
+    proposal.blocks.fill(out)
+    np.minimum(out, 1 << (62 - proposal.shift), out=out)  # saturates; never reached in practice
+    base = out << proposal.shift
+    random = words(out.size)
+    inner = (random >> np.uint64(64 - proposal.shift)).astype(np.int64)
+    sign = -(random & np.uint64(1)).astype(np.int64)  # 0 or all ones; a digit apart from inner's
+    out[:] = base + inner
+    size = out - sign  # abs(z): m for z = m, m + 1 for z = -1 - m
+    exponent = (size - base).astype(np.float64) * (size + base).astype(np.float64)
+    exponent *= float(1 / (2 * proposal.sigma_squared))
+    out ^= sign
+    digits = words(out.size, np.uint32)
+    # (digits + 1) / 2**32 is exact; 1 - x is at most exp(-x); 2**-20 covers the rounding of x.
+    sure = (digits + 1.0) * 2.0**-_SURE_BITS < 1.0 - exponent * (1.0 + 2.0**-20)
+    accepted: NDArray[np.bool_] = sure
+    unsure = np.flatnonzero(~sure)
+    if unsure.size:
+        longer = digits[unsure].astype(np.uint64) << np.uint64(_SURE_BITS)
+        longer |= words(unsure.size, np.uint32)
+        heads, still_open = compared(longer, exponent[unsure])
+        accepted[unsure] = heads
+        for tie in np.flatnonzero(still_open):
+            place = unsure[tie]
+            gap = int(size[place]) ** 2 - int(base[place]) ** 2
+            accepted[place] = settled(int(longer[tie]), gap / (2 * proposal.sigma_squared))
+    return accepted
