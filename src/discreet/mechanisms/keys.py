@@ -1,0 +1,151 @@
+"""Releasing a key (a city, a product) that only the data knows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from typing import overload
+
+from flint import arb
+
+from discreet.exact import (
+    Exact,
+    ball,
+    down,
+    enclose,
+    floor_scaled,
+    positive,
+    proportion,
+    whole,
+)
+from discreet.law import FiniteLaw
+from discreet.loss import Loss
+from discreet.mechanisms.surface import settle, written
+from discreet.noise import bernoulli
+
+# The probabilities are computed for a delta smaller by this share and then rounded down to a
+# binary fraction: what the rounding may break is less than what was held back.
+_HELD_BACK = Fraction(1, 2**60)
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class KeyRelease:
+    """Show a key or not, by how many units it has: the highest probability there can be.
+
+    Definition:
+        A key with n units is shown with probability p(n), where p(0) = 0 and
+        p(n) = min(e**a p(n-1) + d, 1 - e**-a (1 - p(n-1) - d), 1), with
+        a = epsilon / keys and d = delta / keys, rounded down to a binary
+        fraction in a way that keeps the guarantee (docs/proofs/keys.md).
+
+    Guarantee:
+        If one unit counts towards at most ``keys`` keys, adding or removing it
+        is (epsilon, delta)-differentially private.  No rule that shows an
+        empty key with probability 0 shows any key more often at this price.
+
+    Accuracy:
+        ``probability(n)`` exactly; ``least_units(confidence)`` is how many units
+        a key needs to be shown that often.
+
+    Reference:
+        Desfontaines, Voss, Gipson and Mandayam (2022), Theorems 1 and 2.
+
+    Example:
+        >>> cities = KeyRelease(epsilon="0.5", delta="0.02")
+        >>> round(float(cities.probability(6)), 9), cities.probability(15)
+        (0.588404845, Fraction(1, 1))
+        >>> cities.least_units("0.95")
+        10
+        >>> cities.release(200), cities.release([0, 200])
+        (True, [False, True])
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    keys: int
+    loss: Loss = field(compare=False)
+
+    def __init__(self, *, epsilon: Exact, delta: Exact, keys: int = 1) -> None:
+        price = positive(epsilon, name="epsilon")
+        mass = proportion(delta, name="delta")
+        settle(self, epsilon=price, delta=mass, keys=whole(keys, name="keys", least=1))
+        settle(self, loss=Loss.approximate(price, mass))
+
+    def __repr__(self) -> str:
+        keys = None if self.keys == 1 else self.keys
+        return written(self, epsilon=self.epsilon, delta=self.delta, keys=keys)
+
+    def probability(self, units: int) -> Fraction:
+        """The exact probability that a key with so many units is shown."""
+        count = whole(units, name="units")
+        return _probability(self.epsilon / self.keys, self.delta / self.keys, count)
+
+    def law(self, units: int) -> FiniteLaw:
+        """Shown or not, with these probabilities."""
+        shown = self.probability(units)
+        return FiniteLaw.exact([(True, shown), (False, 1 - shown)])
+
+    @overload
+    def release(self, units: int) -> bool: ...
+    @overload
+    def release(self, units: Iterable[int]) -> list[bool]: ...
+    def release(self, units: int | Iterable[int]) -> bool | list[bool]:
+        """Whether to show the key with so many units; for many keys, one answer each."""
+        if isinstance(units, Iterable):
+            return [self.release(int(count)) for count in units]
+        return bool(bernoulli(self.probability(units)))
+
+    def least_units(self, confidence: Exact) -> int:
+        """The fewest units with which a key is shown at least this often."""
+        wanted = proportion(confidence, name="confidence")
+        low, high = 0, 1
+        while self.probability(high) < wanted:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.probability(middle) < wanted:
+                low = middle
+            else:
+                high = middle
+        return high
+
+
+@lru_cache(maxsize=4096)
+def _probability(epsilon: Fraction, delta: Fraction, count: int) -> Fraction:
+    held = delta * (1 - _HELD_BACK)
+    if count == 0:
+        return Fraction(0)
+    # e**epsilon 2**(1 - bits) <= delta 2**-60, with e < 3 < 2**1.6.
+    bits = (
+        62
+        + math.ceil(epsilon * Fraction(8, 5))
+        + (delta.denominator // delta.numerator).bit_length()
+    )
+    turn = _turn(epsilon, held)
+    exact = enclose(lambda: _rising(epsilon, held, turn, count), bits=bits + 2)[0]
+    return down(min(exact, Fraction(1)), Fraction(1, 2**bits))
+
+
+@lru_cache(maxsize=256)
+def _turn(epsilon: Fraction, delta: Fraction) -> int:
+    """How many steps of the first kind are taken: while they are the smaller of the two."""
+
+    def steps() -> arb:
+        growth = ball(epsilon).exp()
+        ratio = (growth + 2 * ball(delta) - 1) / ((growth + 1) * ball(delta))
+        return ratio.log() / ball(epsilon)
+
+    return 1 + floor_scaled(steps, 0)
+
+
+def _rising(epsilon: Fraction, delta: Fraction, turn: int, count: int) -> arb:
+    """The recursion of the definition, summed; at most 1 is meant."""
+    grown = ball(epsilon).expm1()
+    first = ball(delta) * ball(epsilon * min(count, turn)).expm1() / grown
+    if count <= turn:
+        return first
+    ceiling = 1 + ball(delta) / grown
+    return ceiling - ball(-epsilon * (count - turn)).exp() * (ceiling - first)

@@ -1,0 +1,201 @@
+"""Propose a bound on the sensitivity, test privately that it holds, and only then release."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from flint import arb
+
+from discreet.errors import InvalidParameter
+from discreet.exact import Exact, enclose, float_up, positive, proportion, whole
+from discreet.law import DiscreteLaplaceLaw, Law
+from discreet.loss import Loss
+from discreet.mechanisms.grid import Grid, perturbed, steps_of
+from discreet.mechanisms.laplace import l1_steps, margin_steps
+from discreet.mechanisms.ranks import Domain
+from discreet.mechanisms.scores import drawable
+from discreet.mechanisms.smooth_sensitivity import median_reach
+from discreet.mechanisms.surface import written
+from discreet.noise import discrete_laplace
+
+
+@dataclass(frozen=True, slots=True)
+class TestedLaw(Law):
+    """Either nothing (``None``) or an integer with noise around it."""
+
+    __test__ = False  # not a test, whatever pytest thinks of the name
+
+    distance: DiscreteLaplaceLaw
+    threshold: int
+    answer: DiscreteLaplaceLaw
+
+    def mass(self, outcome: Hashable) -> arb:
+        """A ball that contains P(outcome)."""
+        if outcome is None:
+            return self.distance.below(self.threshold + 1)
+        return self.distance.tail(self.threshold + 1) * self.answer.mass(outcome)
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class ProposeTestRelease:
+    """Release a value with noise for a proposed sensitivity, or say that it did not hold.
+
+    Definition:
+        Let d(x) be how many units must be added or removed before the value's
+        local sensitivity exceeds ``bound``.  If d(x) + Z > threshold, for Z
+        discrete Laplace of scale 2 / epsilon, answer the value plus discrete
+        Laplace noise of scale 2 bound / epsilon; otherwise answer ``None``.
+        ``threshold`` is the least whole m with P(Z > m) <= ``delta``.
+
+    Guarantee:
+        (epsilon, exact_delta)-differentially private, exact_delta = P(Z >
+        threshold) = q**(threshold + 1) / (1 + q), q = exp(-epsilon / 2): the
+        chance to pass the test where the bound does not hold, and not more.
+        ``distance`` must be that d(x), or any lower number that one unit
+        changes by at most one and that is 0 where the bound does not hold.
+
+    Accuracy:
+        An answer is within ``margin`` of the value except with probability beta;
+        data at a distance d get one with probability ``passing(d)``.
+
+    Reference:
+        Dwork and Lei (2009).  Proof in docs/proofs/quantiles.md, Lemma 11.
+
+    Example:
+        >>> tested = ProposeTestRelease(bound=3, epsilon="3/4", delta="1e-12")
+        >>> tested.threshold, float(tested.exact_delta) < 1e-12
+        (72, True)
+        >>> ages = [30, 31, 35, 38, 44] * 200
+        >>> d = median_distance(ages, lower=2, upper=120, bound=3)
+        >>> d, tested.passing(d) > 0.999999
+        (199, True)
+        >>> type(tested.release(35, distance=d)), tested.margin("0.05")
+        (<class 'int'>, 24)
+        >>> tested.release(35, distance=2) is None
+        True
+    """
+
+    bound: Fraction
+    epsilon: Fraction
+    delta: Fraction
+    grid: Grid | None
+    threshold: int = field(compare=False)
+    exact_delta: Fraction = field(compare=False)
+    """P(Z > threshold), rounded up in its 64th binary digit."""
+    step_scale: Fraction = field(compare=False)
+    """The scale of the answer's noise, in steps of the grid."""
+
+    def __init__(
+        self, *, bound: Exact, epsilon: Exact, delta: Exact, grid: Grid | None = None
+    ) -> None:
+        price, failure = positive(epsilon, name="epsilon"), proportion(delta, name="delta")
+        limit = positive(bound, name="bound")
+        steps = l1_steps(limit, grid=grid, entries_changed=None)
+        noise = DiscreteLaplaceLaw(center=0, scale=drawable(2 / price))
+        threshold, exact = _least_tail(noise, failure)
+        values = {
+            "bound": limit,
+            "epsilon": price,
+            "delta": failure,
+            "grid": grid,
+            "threshold": threshold,
+            "exact_delta": exact,
+            "step_scale": drawable(2 * steps / price),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        return written(
+            self, bound=self.bound, epsilon=self.epsilon, delta=self.delta, grid=self.grid
+        )
+
+    @property
+    def loss(self) -> Loss:
+        """What one try costs one unit, whether it is answered or not."""
+        return Loss.approximate(self.epsilon, self.exact_delta)
+
+    def release(self, value: Any, *, distance: int) -> Any:
+        """``value`` with noise, or ``None`` if the test does not pass."""
+        away = whole(distance, name="distance")
+        steps_of(value, self.grid)  # refuse before the test, so that a refusal says nothing of it
+        if away + discrete_laplace(2 / self.epsilon) <= self.threshold:
+            return None
+        return perturbed(value, self.grid, lambda size: discrete_laplace(self.step_scale, size))
+
+    def passing(self, distance: int) -> float:
+        """The chance that data at this distance are answered."""
+        law = self._distance_law(distance)
+        return min(1.0, float_up(enclose(lambda: law.tail(self.threshold + 1))[1]))
+
+    def margin(self, beta: Exact) -> int | Fraction:
+        """How far off an answer is, except with probability ``beta``, given that it is answered."""
+        steps = margin_steps(self.step_scale, proportion(beta, name="beta"), 1)
+        return steps if self.grid is None else (steps + 1) * self.grid.step
+
+    def law(self, value: Any, *, distance: int) -> TestedLaw:
+        """The exact law of the answer, counted in steps of the grid, and ``None``."""
+        steps = steps_of(value, self.grid)
+        if not isinstance(steps, int):
+            raise InvalidParameter(
+                "P6",
+                "propose, test, release answers a single number.",
+                why="the bound is on how far one number moves.",
+                fix="pass one number.",
+            )
+        return TestedLaw(
+            self._distance_law(distance),
+            self.threshold,
+            DiscreteLaplaceLaw(steps, self.step_scale),
+        )
+
+    def _distance_law(self, distance: int) -> DiscreteLaplaceLaw:
+        return DiscreteLaplaceLaw(whole(distance, name="distance"), 2 / self.epsilon)
+
+
+def median_distance(
+    values: Any, *, lower: Exact, upper: Exact, bound: Exact, grid: Grid | None = None
+) -> int:
+    """How many values must be added or removed before the median can move by more than ``bound``.
+
+    Exactly: the least k with A(k) > bound, for the A of
+    :class:`SmoothMedian`.  It is computed from the data and is not private; one
+    value changes it by at most one.
+
+    >>> median_distance([30, 31, 35, 38, 44], lower=2, upper=120, bound=3)
+    0
+    """
+    domain = Domain(lower, upper, grid)
+    step = Fraction(1) if grid is None else grid.step
+    most = positive(bound, name="bound") / step
+    if most >= domain.most - domain.least:
+        raise InvalidParameter(
+            "P4",
+            "the bound is no less than the whole range.",
+            why="the median never moves further, so there is nothing to test.",
+            fix="propose a smaller bound, or release with Laplace noise for the range.",
+        )
+    ordered = np.sort(domain.steps(values))
+    reached = median_reach(ordered, domain, np.arange(len(ordered) + 1))
+    # A never falls, and reaches the whole range with the last value gone.
+    return int(np.searchsorted(reached, int(most), side="right"))
+
+
+def _least_tail(noise: DiscreteLaplaceLaw, delta: Fraction) -> tuple[int, Fraction]:
+    """The least m >= 0 with P(Z > m) <= delta, and that probability rounded up."""
+
+    def beyond(m: int) -> Fraction:
+        return enclose(lambda: noise.tail(m + 1))[1]
+
+    high = 1
+    while beyond(high) > delta:
+        high *= 2
+    low = -1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if beyond(middle) <= delta else (middle, high)
+    return high, beyond(high)

@@ -1,0 +1,253 @@
+"""Values as counts on a public domain, and the scores of its candidates by rank.
+
+Everything here is linear in the number of values plus the number of cells
+counted; nothing depends on the values except the result.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidParameter
+from discreet.exact import Exact, fraction
+from discreet.mechanisms.grid import Grid, Integers
+
+_FINE_BITS = 20
+_ROOM_BITS = 61
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Domain:
+    """The multiples of a grid (whole numbers without one) between two public bounds."""
+
+    lower: Fraction
+    upper: Fraction
+    grid: Grid | None
+    least: int
+    most: int
+
+    def __init__(self, lower: Exact, upper: Exact, grid: Grid | None) -> None:
+        low, high = fraction(lower, name="lower"), fraction(upper, name="upper")
+        step = Fraction(1) if grid is None else grid.step
+        least, most = math.ceil(low / step), math.floor(high / step)
+        if least >= most or max(abs(least), abs(most)) > 2**_ROOM_BITS:
+            raise InvalidParameter(
+                "P2",
+                f"from {low} to {high} there are fewer than two multiples of {step}, or more "
+                "than 2**61 on one side of zero.",
+                why="the candidates are those multiples, and they must be public.",
+                fix="pass lower < upper, or another grid.",
+            )
+        values = {"lower": low, "upper": high, "grid": grid, "least": least, "most": most}
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def size(self) -> int:
+        """How many candidates there are."""
+        return self.most - self.least + 1
+
+    @property
+    def shift(self) -> int:
+        """How many bits there is room for below a step, to tell equal values apart."""
+        return min(_FINE_BITS, _ROOM_BITS - self.size.bit_length())
+
+    @property
+    def fine_size(self) -> int:
+        """How many candidates there are when every step is cut into ``2**shift`` places."""
+        return self.size << self.shift
+
+    def steps(self, values: Any) -> Integers:
+        """Each value clipped to the domain and rounded down to a step; total.
+
+        Whatever is no number is left out.  Both are decided row by row, so one
+        unit's value moves no other's.
+        """
+        array = values if isinstance(values, np.ndarray) else _array(values)
+        if array.ndim != 1 or array.dtype.kind not in "iuf" or array.dtype.itemsize > 8:
+            raise InvalidParameter(
+                "P6",
+                "values must be a list or a one-dimensional array of numbers.",
+                why="a quantile is taken of one number for each row.",
+                fix="pass values such as [30, 31, 35].",
+            )
+        exponent = 0 if self.grid is None else self.grid.exponent
+        if array.dtype.kind != "f":
+            return _whole_steps(array, exponent, self.least, self.most)
+        known = array[~np.isnan(array)] if np.isnan(np.min(array, initial=0.0)) else array
+        with np.errstate(over="ignore"):
+            scaled = known.astype(np.float64, copy=False) * 2.0**-exponent
+        floor = np.floor(scaled, out=scaled)
+        # The bounds may not be doubles; clip to doubles inside int64, then exactly.
+        inside = np.clip(floor, -(2.0**62), 2.0**62, out=floor).astype(np.int64)
+        return np.clip(inside, self.least, self.most, out=inside)
+
+    def lift(self, step: int) -> int | Fraction | float:
+        """A step as a value: an int without a grid, else a float if one holds it exactly."""
+        if self.grid is None:
+            return step
+        exact = step * self.grid.step
+        return float(exact) if Fraction(float(exact)) == exact else exact
+
+
+class Cells(NamedTuple):
+    """Distinct values in increasing order and how many there are of each.
+
+    ``dense`` cells are all whole numbers from the first to the last, some of
+    them with a count of zero.
+    """
+
+    at: Integers
+    counts: Integers
+    dense: bool
+
+    def split(self, place: int) -> tuple[Cells, Cells]:
+        """Those up to ``place``, and those beyond it."""
+        cut = int(np.searchsorted(self.at, place, side="right"))
+        return (
+            Cells(self.at[:cut], self.counts[:cut], self.dense),
+            Cells(self.at[cut:], self.counts[cut:], self.dense),
+        )
+
+
+class Runs(NamedTuple):
+    """Stretches of equally good candidates: where they start, how long they are, their score."""
+
+    starts: Integers
+    lengths: Integers | None
+    scores: Integers
+
+
+def counted(steps: Integers, domain: Domain) -> Cells:
+    """Every cell of the domain with its count; linear in values and domain."""
+    counts = np.bincount(steps - domain.least, minlength=domain.size).astype(np.int64, copy=False)
+    return Cells(np.arange(domain.least, domain.most + 1), counts, dense=True)
+
+
+def gathered(steps: Integers) -> Cells:
+    """The occupied cells only, for a domain much larger than the number of values."""
+    at, counts = np.unique(steps, return_counts=True)
+    return Cells(at, counts.astype(np.int64, copy=False), dense=False)
+
+
+class Fine(NamedTuple):
+    """The domain with every step cut into ``2**shift`` places."""
+
+    least: int
+    most: int
+    shift: int
+
+
+def spread(cells: Cells, domain: Domain) -> tuple[Cells, Fine]:
+    """Equal values set apart: the i-th of a cell at the bit reversal of i within it.
+
+    One value more in a cell is one place more, and moves none of the others:
+    the spread data are neighbours when the data are.  When a cell has more
+    values than places, places are used again.
+    """
+    shift = domain.shift
+    fine = Fine(domain.least << shift, (domain.most << shift) + (1 << shift) - 1, shift)
+    some = cells.counts > 0
+    at, counts = cells.at[some] << shift, cells.counts[some]
+    crowded = counts > 1
+    if not crowded.any():
+        return Cells(at, counts, dense=False), fine
+    places, numbers = [], []
+    single = at[~crowded]
+    # Cells of 2**(bits-1) < count <= 2**bits share one table of reversals, in increasing order.
+    bits = np.minimum(np.ceil(np.log2(np.maximum(counts, 1))).astype(np.int64), shift)
+    for level in np.unique(bits[crowded]).tolist():
+        chosen = crowded & (bits == level)
+        offsets = np.arange(1 << level, dtype=np.int64)
+        index = _reversed_bits(offsets, level)
+        whole, rest = np.divmod(counts[chosen][:, None], 1 << level)
+        each = whole + (index[None, :] < rest)
+        where = at[chosen][:, None] + (offsets << (shift - level))[None, :]
+        kept = each > 0
+        places.append(where[kept])
+        numbers.append(each[kept])
+    all_places = np.concatenate([single, *places])
+    all_numbers = np.concatenate([np.ones(len(single), dtype=np.int64), *numbers])
+    order = np.argsort(all_places, kind="stable")
+    return Cells(all_places[order], all_numbers[order], dense=False), fine
+
+
+def score_runs(cells: Cells, q: Fraction, least: int, most: int) -> Runs:
+    """The score of every candidate from ``least`` to ``most``, equal neighbours together.
+
+    -(b times the distance from q n to the interval [below, upto]), q = a / b:
+    at a cell, ``below`` values are less and ``upto`` are at most it; between
+    two cells both are the same.
+    """
+    a, b = q.numerator, q.denominator
+    upto = np.cumsum(cells.counts)
+    total = int(upto[-1]) if len(upto) else 0
+    target = a * total
+    upto *= b
+    below = upto - b * cells.counts
+    at_cell = -np.maximum(np.maximum(below - target, target - upto), 0)
+    if cells.dense:
+        return Runs(cells.at, None, at_cell)
+    starts = np.empty(2 * len(upto) + 1, dtype=np.int64)
+    scores, ends = np.empty_like(starts), np.empty_like(starts)
+    starts[1::2], ends[1::2], scores[1::2] = cells.at, cells.at + 1, at_cell
+    starts[0], starts[2::2] = least, cells.at + 1
+    ends[-1], ends[:-1:2] = most + 1, cells.at
+    scores[0], scores[2::2] = -target, -np.abs(upto - target)
+    lengths = ends - starts
+    some = lengths > 0
+    return Runs(starts[some], lengths[some], scores[some])
+
+
+def _array(values: Any) -> NDArray[Any]:
+    listed = list(values)
+    if not listed:
+        return np.empty(0, dtype=np.int64)
+    if all(type(one) is int for one in listed):
+        # Beyond 2**62 every whole number is clipped alike.
+        return np.array([min(max(one, -(2**62)), 2**62) for one in listed], dtype=np.int64)
+    try:
+        return np.array([float(one) for one in listed])
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidParameter(
+            "P6",
+            "values must be a list or a one-dimensional array of numbers.",
+            why="a quantile is taken of one number for each row.",
+            fix="pass values such as [30, 31, 35].",
+        ) from None
+
+
+def _whole_steps(array: NDArray[Any], exponent: int, least: int, most: int) -> Integers:
+    if array.dtype.kind == "u":
+        array = np.minimum(array, np.array(2**63 - 1, dtype=np.uint64))
+    whole = array.astype(np.int64, copy=False)
+    if exponent > 0:
+        coarse: Integers = np.clip(whole >> min(exponent, 63), least, most)
+        return coarse
+    # Clip before scaling, so that nothing overflows: least and most are within 2**61 steps.
+    shift = min(-exponent, 63)
+    low, high = -(-least >> shift), most >> shift
+    if shift > 61:
+        return _far(whole, least, most)
+    inside = np.clip(whole, min(low - 1, high), max(high + 1, low))
+    fine: Integers = np.clip(inside << shift, least, most)
+    return fine
+
+
+def _far(whole: Integers, least: int, most: int) -> Integers:
+    """A step finer than 2**-62: every whole number but 0 is off one end or the other."""
+    far: Integers = np.where(whole > 0, most, np.where(whole < 0, least, 0))
+    return np.clip(far, least, most)
+
+
+def _reversed_bits(numbers: Integers, bits: int) -> Integers:
+    reversed_numbers = np.zeros_like(numbers)
+    for bit in range(bits):
+        reversed_numbers |= ((numbers >> bit) & 1) << (bits - 1 - bit)
+    return reversed_numbers

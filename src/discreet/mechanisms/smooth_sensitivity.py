@@ -1,0 +1,180 @@
+"""The median with noise to fit the data at hand: smooth sensitivity."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from discreet.exact import Exact, log_up, positive, proportion
+from discreet.law import DiscreteLaplaceLaw
+from discreet.loss import Loss
+from discreet.mechanisms.grid import Grid, Integers
+from discreet.mechanisms.laplace import margin_steps
+from discreet.mechanisms.ranks import Domain
+from discreet.mechanisms.scores import drawable
+from discreet.mechanisms.surface import written
+from discreet.noise import discrete_laplace
+
+_FRACTION_BITS = 20
+_MOST_LEVELS = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class SmoothMedian:
+    """Publish the median with noise in proportion to its smooth sensitivity.
+
+    Definition:
+        M(x) = median(x) + Z in steps of the grid, the median being the value of
+        rank ceil(n / 2) after clipping to [lower, upper], and Z discrete Laplace
+        of scale 2 S(x) / epsilon.  S is the smooth sensitivity: with
+        A(k) = x[floor((n + k) / 2) + 1] - x[floor((n - k) / 2)], the most that
+        the median moves within k changes (ranks below the first count as
+        ``lower``, above the last as ``upper``), S(x) is the greatest
+        decay**k A(k), rounded up to one of a public list of levels, each at
+        least ``decay`` times the one before.
+
+    Guarantee:
+        (epsilon, delta)-differentially private when one value is added or
+        removed.  decay = L / (L + epsilon / 2), L = ln(2 / delta) rounded up.
+
+    Accuracy:
+        The noise is not public, because S(x) is not; ``margin`` says how far off
+        the answer is for data whose smooth sensitivity is the one given.
+
+    Reference:
+        Nissim, Raskhodnikova and Smith (2007), sections 2 and 3.1, for
+        change-one neighbours; the formula for A(k) under add/remove, and the
+        proof for noise on the integers, in docs/proofs/quantiles.md, Lemmas 8
+        to 10.
+
+    Example:
+        >>> median = SmoothMedian(lower=2, upper=120, epsilon="3/4", delta="1e-6")
+        >>> median
+        SmoothMedian(lower=2, upper=120, epsilon='3/4', delta='1/1000000')
+        >>> ages = [30, 31, 35, 38, 44] * 400
+        >>> median.release(ages)
+        35
+        >>> median.smooth_sensitivity(ages) < Fraction(1, 2000)     # from the data: not public
+        True
+        >>> median.margin("0.05", smooth=6)
+        48
+    """
+
+    lower: Fraction
+    upper: Fraction
+    epsilon: Fraction
+    delta: Fraction
+    grid: Grid | None
+    domain: Domain = field(compare=False)
+    decay: Fraction = field(compare=False)
+    """How much of the smooth sensitivity is left one neighbour further, at least."""
+
+    def __init__(
+        self,
+        *,
+        lower: Exact,
+        upper: Exact,
+        epsilon: Exact,
+        delta: Exact,
+        grid: Grid | None = None,
+    ) -> None:
+        price, failure = positive(epsilon, name="epsilon"), proportion(delta, name="delta")
+        domain = Domain(lower, upper, grid)
+        drawable(2 * (domain.most - domain.least) / price)
+        # At least 1, so that the change of scale costs less than epsilon / 2 both ways.
+        reach = max(Fraction(1), Fraction(math.ceil(log_up(2 / failure) * 2**20), 2**20))
+        values = {
+            "lower": domain.lower,
+            "upper": domain.upper,
+            "epsilon": price,
+            "delta": failure,
+            "grid": grid,
+            "domain": domain,
+            "decay": reach / (reach + price / 2),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        return written(
+            self,
+            lower=self.lower,
+            upper=self.upper,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            grid=self.grid,
+        )
+
+    @property
+    def loss(self) -> Loss:
+        """What one median costs one unit."""
+        return Loss.approximate(self.epsilon, self.delta)
+
+    def release(self, values: Any) -> Any:
+        """A private median of a list or array of numbers."""
+        law = self._law(values)
+        return self.domain.lift(law.center + discrete_laplace(law.scale))
+
+    def margin(self, beta: Exact, *, smooth: Exact) -> int | Fraction:
+        """How far off the answer is, except with probability ``beta``, if S(x) is ``smooth``."""
+        step = Fraction(1) if self.grid is None else self.grid.step
+        scale = 2 * positive(smooth, name="smooth") / step / self.epsilon
+        steps = margin_steps(scale, proportion(beta, name="beta"), 1)
+        return steps if self.grid is None else (steps + 1) * step
+
+    def law(self, values: Any) -> DiscreteLaplaceLaw:
+        """The exact law of the answer, counted in steps of the grid."""
+        return self._law(values)
+
+    def smooth_sensitivity(self, values: Any) -> Fraction:
+        """S(x), in the unit of the values.  It is computed from the data and is not private."""
+        step = Fraction(1) if self.grid is None else self.grid.step
+        return self._smooth(np.sort(self.domain.steps(values))) * step
+
+    def _law(self, values: Any) -> DiscreteLaplaceLaw:
+        ordered = np.sort(self.domain.steps(values))
+        rank = (len(ordered) + 1) // 2
+        median = int(ordered[rank - 1]) if rank else self.domain.least
+        return DiscreteLaplaceLaw(median, 2 * self._smooth(ordered) / self.epsilon)
+
+    def _smooth(self, ordered: Integers) -> Fraction:
+        """The least level J = k + (the last level that is at least A(k)), over k (Lemma 9)."""
+        numerators, floors = _levels(self.domain.most - self.domain.least, self.decay)
+        changes = np.arange(min(len(ordered), len(floors) - 1) + 1)
+        reached = median_reach(ordered, self.domain, changes)
+        # floors falls; the last place where it is still at least A(k).
+        last = np.searchsorted(-floors, -reached, side="right") - 1
+        level = min(int((changes + last).min()), len(floors) - 1)
+        return Fraction(numerators[level], 1 << _FRACTION_BITS)
+
+
+def median_reach(ordered: Integers, domain: Domain, changes: Integers) -> Integers:
+    """A(k) for each k: the greatest local sensitivity of the median within k changes (Lemma 8)."""
+    n = len(ordered)
+    padded = np.concatenate([[domain.least], ordered, [domain.most]])  # ranks 0 ... n + 1
+    high = np.clip((n + changes) // 2 + 1, 0, n + 1)
+    low = np.clip((n - changes) // 2, 0, n + 1)
+    reached: Integers = padded[high] - padded[low]
+    return reached
+
+
+@lru_cache(maxsize=64)
+def _levels(span: int, decay: Fraction) -> tuple[tuple[int, ...], Integers]:
+    """The levels of smooth sensitivity, in 2**-20 of a step, and in whole steps rounded down.
+
+    Each is the one before times decay, rounded up.
+    The list ends where rounding up leaves the level as it is, or after 2**20.
+    """
+    numerators = [span << _FRACTION_BITS]
+    while len(numerators) < _MOST_LEVELS:
+        following = math.ceil(numerators[-1] * decay)
+        if following == numerators[-1]:
+            break
+        numerators.append(following)
+    floors = np.array([one >> _FRACTION_BITS for one in numerators], dtype=np.int64)
+    return tuple(numerators), floors
