@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -51,7 +51,9 @@ class Grid:
     """
 
     step: Fraction
-    exponent: int
+    exponent: int = field(init=False, compare=False)
+    reach: float = field(init=False, compare=False)
+    """Doubles below this size are certainly within 2**63 steps."""
 
     def __init__(self, step: Exact) -> None:
         exact = positive(step, name="step")
@@ -64,7 +66,7 @@ class Grid:
                 "scaling would let the last digits of an answer tell the data apart.",
                 fix="pass a step such as '1/1024', 0.25 or 8.",
             )
-        settle(self, step=exact, exponent=exponent)
+        settle(self, step=exact, exponent=exponent, reach=math.ldexp(1.0, exponent + 62))
 
     def __repr__(self) -> str:
         return f"Grid({str(self.step)!r})" if self.step.denominator > 1 else f"Grid({self.step})"
@@ -236,6 +238,10 @@ def _scalar_steps(value: Any, grid: Grid | None) -> int:
         if isinstance(value, numbers.Integral) and not isinstance(value, bool):
             return int(value)
         raise _not_whole()
+    if type(value) is float and abs(value) < grid.reach:  # as for arrays, and as exact
+        scaled = math.ldexp(value, -grid.exponent)
+        below = math.floor(scaled)
+        return below + (scaled - below >= 0.5)
     number = _exact_number(value)
     if number is None:
         raise _off_grid(grid)

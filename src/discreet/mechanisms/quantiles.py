@@ -258,6 +258,10 @@ class Quantiles:
             cells = counted(steps, self.domain)
         else:
             cells = gathered(steps)
+        return self.release_cells(cells)
+
+    def release_cells(self, cells: Cells) -> list[Any]:
+        """The same, of values that have been counted: steps of the domain, in increasing order."""
         places, fine = spread(cells, self.domain)
         answers: list[int] = []
         self._halve(

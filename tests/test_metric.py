@@ -1,0 +1,184 @@
+"""Noise in metric spaces: the axioms, Remark 3.1 and the Hamming cube."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from contract.numeric_cases import cycle, line, star
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from discreet.errors import InvalidParameter
+from discreet.exact import enclose
+from discreet.mechanisms import HammingCube, MetricNoise, MetricSpace
+
+CANARY = 8_675_309
+
+
+# --- the space -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("distances", "reason"),
+    [
+        ([[0, 2], [3, 0]], "both ways"),
+        ([[0, 9, 2], [9, 0, 3], [2, 3, 0]], "triangle"),
+        ([[4, 2], [2, 0]], "itself"),
+        ([[0, 0], [0, 0]], "distance 0"),
+        ([[0, 2]], "2 by 2"),
+        ([[0, -2], [-2, 0]], "negative"),
+        ([[0, float("nan")], [float("nan"), 0]], "finite"),
+    ],
+)
+def test_what_is_not_a_metric_is_refused(distances, reason):
+    points = range(len(distances[0]))
+    with pytest.raises(InvalidParameter, match=reason):
+        MetricSpace(points, distances)
+
+
+def test_points_are_refused_twice_and_none():
+    with pytest.raises(InvalidParameter, match="twice"):
+        MetricSpace("aa", [[0, 2], [2, 0]])
+    with pytest.raises(InvalidParameter, match="P5"):
+        MetricSpace((), [])
+
+
+def test_distances_are_exact():
+    space = MetricSpace("ab", [[0, "0.3"], ["3/10", 0]])
+    assert space.distance("a", "b") == Fraction(3, 10)
+    huge = MetricSpace("abc", [[0, 2**90, 1], [2**90, 0, 2**90], [1, 2**90, 0]])
+    assert huge.distance("a", "b") == 2**90
+
+
+def test_remark_3_1_is_checked_in_the_distances():
+    assert cycle(7).homogeneous
+    assert MetricSpace.of(range(8), lambda p, q: (p ^ q).bit_count()).homogeneous
+    assert not line(7).homogeneous
+    assert not star(4).homogeneous
+    sensitivity, epsilon = 2, Fraction(3, 5)
+    assert MetricNoise(space=cycle(7), sensitivity=2, epsilon=epsilon).rate == epsilon / sensitivity
+    assert MetricNoise(space=line(7), sensitivity=2, epsilon=epsilon).rate == epsilon / 4
+
+
+@given(st.sampled_from([cycle, line, star]), st.integers(3, 9), st.integers(1, 9))
+def test_lemma_2_equal_normalisers_exactly_where_homogeneous(shape, size, rate):
+    space = shape(size)
+
+    def total(row: int) -> float:
+        return sum(math.exp(-rate / 7 * float(space.unit * m)) for m in space.multiples[row])
+
+    totals = [total(row) for row in range(len(space.points))]
+    assert space.homogeneous == (max(totals) - min(totals) < 1e-12)
+
+
+# --- the mechanism ---------------------------------------------------------------------------
+
+
+def test_the_law_falls_with_the_distance():
+    mechanism = MetricNoise(space=line(6), sensitivity=2, epsilon=3)
+    law = mechanism.law(2)
+    ratio = enclose(lambda: law.mass(2) / law.mass(5))
+    assert ratio[0] <= Fraction(math.exp(3 * 3 / 4)) * Fraction(10**12 + 1, 10**12)
+    assert float(ratio[0]) == pytest.approx(math.exp(3 / 4 * 3))
+
+
+@pytest.mark.parametrize("shape", [cycle, line, star])
+def test_the_margin_is_the_least_at_the_worst_point(shape):
+    mechanism = MetricNoise(space=shape(9), sensitivity=1, epsilon="3/2")
+    space = mechanism.space
+
+    def worst(m: Fraction) -> float:
+        return max(
+            sum(float(mechanism.law(z).mass(y)) for y in space.points if space.distance(y, z) > m)
+            for z in space.points
+        )
+
+    for beta in (0.5, 0.1, 0.01):
+        m = mechanism.margin(beta)
+        assert worst(m) <= beta
+        assert m == 0 or worst(m - space.unit) > beta
+
+
+def test_releases_are_points_with_the_right_frequencies():
+    """A chi-square test of 40,000 releases; the chance that it fails a right sampler is 1e-9."""
+    mechanism = MetricNoise(space=line(5), sensitivity=2, epsilon=4)
+    draws = 40_000
+    found = np.bincount([mechanism.release(1) for _ in range(draws)], minlength=5)
+
+    def fits(law) -> bool:
+        expected = np.array([float(law.mass(point)) for point in range(5)]) * draws
+        return stats.chisquare(found, expected * draws / expected.sum()).pvalue > 1e-9
+
+    assert fits(mechanism.law(1))
+    assert not fits(MetricNoise(space=line(5), sensitivity=2, epsilon="4.4").law(1))
+
+
+def test_unknown_points_are_refused_and_not_named():
+    mechanism = MetricNoise(space=line(5), sensitivity=2, epsilon=4)
+    for value in (CANARY, str(CANARY), [CANARY], None):
+        with pytest.raises(InvalidParameter, match="P6") as refusal:
+            mechanism.release(value)
+        assert str(CANARY) not in str(refusal.value)
+
+
+def test_bad_parameters_are_refused():
+    for bad in ({"sensitivity": 0}, {"epsilon": 0}, {"epsilon": -2}):
+        with pytest.raises(InvalidParameter):
+            MetricNoise(**{"space": line(5), "sensitivity": 2, "epsilon": 4, **bad})
+        with pytest.raises(InvalidParameter):
+            HammingCube(**{"sensitivity": 2, "epsilon": 4, **bad})
+    with pytest.raises(InvalidParameter):
+        HammingCube(sensitivity="5/2", epsilon=4)
+
+
+# --- the Hamming cube ------------------------------------------------------------------------
+
+
+@given(st.integers(1, 9), st.fractions(Fraction(1, 20), 9, max_denominator=20))
+def test_the_flip_probability_is_logistic(sensitivity, epsilon):
+    cube = HammingCube(sensitivity=sensitivity, epsilon=epsilon)
+    assert cube.flip == pytest.approx(1 / (1 + math.exp(epsilon / sensitivity)))
+    assert cube.loss.epsilon == epsilon
+
+
+def test_the_cube_is_the_metric_mechanism_of_the_hamming_distance():
+    """Independent flips and the finite metric space give one and the same law."""
+    points = [tuple(n >> k & 1 for k in range(3)) for n in range(8)]
+    space = MetricSpace.of(points, lambda p, q: sum(a != b for a, b in zip(p, q, strict=True)))
+    general = MetricNoise(space=space, sensitivity=2, epsilon="3/2").law((1, 0, 1))
+    cube = HammingCube(sensitivity=2, epsilon="3/2").law((1, 0, 1))
+    for point in points:
+        assert float(general.mass(point)) == pytest.approx(float(cube.mass(point)), rel=1e-12)
+
+
+def test_bits_of_every_kind():
+    cube = HammingCube(sensitivity=2, epsilon=3)
+    assert [type(x) for x in cube.release([True, False])] == [bool, bool]
+    assert isinstance(cube.release((1, 0, 1)), tuple)
+    assert set(cube.release([1] * 300)) == {0, 1}
+    array = cube.release(np.ones((4, 5), dtype=np.int8))
+    assert array.shape == (4, 5)
+    assert array.dtype == np.int8
+    assert cube.release([]) == []
+    for bad in ([2, 0], np.array([0.5]), ["x"], np.array([CANARY])):
+        with pytest.raises(InvalidParameter, match="P6") as refusal:
+            cube.release(bad)
+        assert str(CANARY) not in str(refusal.value)
+
+
+@pytest.mark.parametrize("dimension", [1, 7, 200, 100_000])
+@pytest.mark.parametrize("beta", [0.5, 0.05, 1e-6])
+def test_the_margin_is_the_binomial_quantile(dimension, beta):
+    cube = HammingCube(sensitivity=3, epsilon=2)
+    m = cube.margin(beta, dimension=dimension)
+    assert stats.binom.sf(m, dimension, cube.flip) <= beta
+    assert m == 0 or stats.binom.sf(m - 1, dimension, cube.flip) > beta
+
+
+def test_the_repr_makes_the_same_mechanism():
+    cube = HammingCube(sensitivity=3, epsilon="2/3")
+    assert eval(repr(cube)) == cube
