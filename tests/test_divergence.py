@@ -378,6 +378,26 @@ def test_rho_where_the_supremum_is_neither_at_one_nor_at_infinity():
     assert number(low) * (1 - mp.mpf(10) ** -4) < value <= number(high)
 
 
+def test_rho_where_the_supremum_is_at_a_high_order():
+    """A very rare event that is a thousand times likelier: nothing shows at orders below four."""
+    rare, rarer = Fraction(1, 10**6), Fraction(1, 10**9)
+    p, q = FiniteLaw.exact({0: rare, 1: 1 - rare}), FiniteLaw.exact({0: rarer, 1: 1 - rarer})
+    low, high = rho(p, q)
+    at = {order: renyi(p, q, order)[0] / order for order in (2, 4, 5, 6, 7, 20)}
+    assert max(at, key=at.get) in (5, 6)
+    assert at[4] * Fraction(11, 10) < max(at.values()) <= high
+    assert low <= high <= low * (1 + Fraction(1, 2**19))
+
+
+def test_both_ways_takes_the_larger_in_either_order():
+    near, far = GeometricLaw(2, 3), GeometricLaw(5, 3)
+    assert both_ways(max_divergence, near, far) == (math.inf, math.inf)
+    assert both_ways(max_divergence, far, near) == (math.inf, math.inf)
+    p, q = FiniteLaw.exact({0: "1/10", 1: "9/10"}), FiniteLaw.exact({0: "1/2", 1: "1/2"})
+    for one, other in ((p, q), (q, p)):
+        assert both_ways(renyi, one, other, 3) == max(renyi(p, q, 3), renyi(q, p, 3))
+
+
 def test_geometric_laws_see_only_one_way():
     near, far = GeometricLaw(2, 3), GeometricLaw(5, 3)
     assert max_divergence(near, far) == (math.inf, math.inf)
@@ -389,7 +409,6 @@ def test_geometric_laws_see_only_one_way():
     assert float(hockey_stick(near, far, 9)[0]) == pytest.approx(1 - math.exp(-1), abs=1e-15)
     assert approximate_max_divergence(near, far, "0.7")[1] < 0
     assert approximate_max_divergence(near, far, "0.6") == (math.inf, math.inf)
-    assert both_ways(max_divergence, near, far) == (math.inf, math.inf)
 
 
 def test_laws_of_different_shapes_are_bounded_not_guessed():
@@ -404,6 +423,32 @@ def test_laws_of_different_shapes_are_bounded_not_guessed():
     finite = FiniteLaw.exact({0: "1/2", 40: "1/2"})
     assert max_divergence(q, finite)[1] == math.inf
     assert hockey_stick(finite, q, 2)[0] > Fraction(1, 3)
+
+
+class ShortSighted(DiscreteLaplaceLaw):
+    """A law whose window leaves out much more than it should: the rest is then not negligible."""
+
+    __slots__ = ()
+
+    def window(self, bits):
+        return self.center - 3, self.center + 3
+
+
+def test_what_is_left_out_is_bounded_whatever_its_size():
+    p, q = ShortSighted(0, Fraction(3)), ShortSighted(1, Fraction(7, 2))
+    x, y = (enumerated(law, -600, 600) for law in (p, q))
+    growth = mp.exp(mp.mpf("-1.5"))
+    exact = mp.fsum(max(0, a - growth * b) for a, b in zip(x, y, strict=True))
+    low, high = map(number, hockey_stick(p, q, "-1.5"))
+    assert low < exact < high < low + mp.mpf("0.4")
+    for alpha in ("0.25", "0.75"):
+        low, high = map(number, renyi(p, q, alpha))
+        assert low < brute_renyi(x, y, Fraction(alpha)) < high < mp.inf
+    low, high = renyi(p, q, 3)
+    assert 0 < number(low) < brute_renyi(x, y, Fraction(3))
+    assert high == math.inf
+    assert 0 < number(kl(p, q)[0]) < brute_kl(x, y)
+    assert approximate_max_divergence(p, q, "0.05")[1] == math.inf
 
 
 def test_products_of_finite_laws_compare_with_lists_of_tuples():

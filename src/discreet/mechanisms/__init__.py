@@ -8,6 +8,7 @@ of one unit, added or removed, unless a docstring says otherwise.
 """
 
 from discreet.mechanisms import postprocess
+from discreet.mechanisms.adaptive import AdaptiveLaplace, AdaptiveRun
 from discreet.mechanisms.aggregate import SubsampleAggregate, sample_sensitivity
 from discreet.mechanisms.disjoint import Disjoint, Histogram, disjoint_sensitivity
 from discreet.mechanisms.distance import (
@@ -33,6 +34,8 @@ from discreet.mechanisms.top_k import TopK
 
 __all__ = [
     "AboveThreshold",
+    "AdaptiveLaplace",
+    "AdaptiveRun",
     "Disjoint",
     "ExponentialMechanism",
     "Gaussian",
