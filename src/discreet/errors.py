@@ -23,6 +23,7 @@ Every code has one title here and one heading in ``docs/errors.md``.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
 CODES: dict[str, str] = {
@@ -34,10 +35,80 @@ CODES: dict[str, str] = {
     "P6": "a value that does not fit the declared shape or grid",
     "P7": "more than the recorded bytes",
     "P8": "an optional component that is not installed",
+    "P9": "a file that cannot be written",
+    "Q40": "no public list of values to choose from",
+    "Q41": "nothing bounds what one unit contributes",
+    "Q42": "groups that are not public need a delta",
+    "Q43": "neither a price nor an accuracy was given",
+    "Q44": "this accuracy cannot be promised",
+    "D1": "the engine could not answer",
+    "D2": "a source that cannot be opened as declared",
+    "B1": "the budget does not cover this question",
     "H1": "the mechanism has halted",
     "H2": "the joint sensitivity would exceed what was promised",
+    "H3": "a live mechanism cannot be copied",
+    "S1": "a schema file that cannot be read",
+    "S2": "a declaration that is not understood",
+    "S3": "bounds that do not hold together",
+    "S4": "allowed values that do not hold together",
+    "S5": "a table that does not say whose its rows are",
+    "S6": "a declaration that names nothing",
+    "S7": "a limit per unit that is not a whole number",
+    "S8": "a file whose columns cannot be listed",
+    "S9": "a public table that is not as declared",
+    "Q1": "a column without public bounds",
+    "Q2": "SQL that cannot be read",
+    "Q3": "a question too long or too deeply nested",
+    "Q4": "more than one statement",
+    "Q5": "a statement that is not a question",
+    "Q6": "a table that does not exist",
+    "Q7": "a column that does not exist",
+    "Q8": "a name that could mean two things",
+    "Q9": "a function outside the allow-list",
+    "Q10": "a function given kinds it does not take",
+    "Q11": "a clause outside the dialect",
+    "Q12": "rows shown one by one",
+    "Q13": "DISTINCT outside COUNT",
+    "Q14": "a window function",
+    "Q15": "a sub-query inside an expression",
+    "Q16": "LIMIT or ORDER BY below the release",
+    "Q17": "sampling of rows",
+    "Q18": "a join of private tables that is not on the unit",
+    "Q19": "a kind of join outside the dialect",
+    "Q20": "a join condition outside the dialect",
+    "Q21": "a set operation outside the dialect",
+    "Q22": "a sub-query that mixes people",
+    "Q23": "one group per person",
+    "Q24": "a column neither grouped nor aggregated",
+    "Q25": "an aggregate where none can stand",
+    "Q26": "a question about no private table",
+    "Q27": "more groups than can be listed",
+    "Q28": "an option that is not understood",
+    "Q29": "a common table expression outside the dialect",
+    "Q30": "a question that was not wholly understood",
+    "Q31": "a constant that cannot be read",
+    "Q32": "an aggregate outside the allow-list",
+    "Q33": "an aggregate given arguments it does not take",
+    "Q34": "a name that cannot be used",
+    "Q35": "nothing to measure",
 }
 """Every code and its title."""
+
+
+_QUOTED = 80
+
+
+def shown(value: object) -> str:
+    """``value`` as a refusal quotes it: never long, and never itself an error.
+
+    >>> shown("0.25"), len(shown("9" * 5000))
+    ("'0.25'", 80)
+    """
+    try:
+        text = str(value) if isinstance(value, Fraction) else repr(value)
+    except ValueError:  # Python declines to write out integers of thousands of digits
+        return "a number of thousands of digits"
+    return text if len(text) <= _QUOTED else f"{text[: _QUOTED - 3]}..."
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,22 +22,25 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from flint import arb, ctx, fmpq, fmpz
+import numpy as np
+from flint import arb, ctx, fmpq
 
-from discreet.errors import InvalidParameter
+from discreet.errors import InvalidParameter, shown
 
 Exact = int | float | str | Fraction | Decimal
 """What a parameter may be given as."""
 
-_DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?")
-_RATIO = re.compile(r"[+-]?\d+/\d+")
+_DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+_RATIO = re.compile(r"[+-]?\d+/0*[1-9]\d*", re.ASCII)
+_MOST_DIGITS = 1000
 
 _START_BITS = 64
 _MOST_BITS = 1 << 22
+_MOST_EXPONENT = 1 << 20
 
 
-def fraction(value: Exact, *, name: str = "value") -> Fraction:
-    """The exact number meant by ``value``.
+def fraction(value: Exact, *, name: str = "value", secret: bool = False) -> Fraction:
+    """The exact number meant by ``value``; a ``secret`` one is not quoted by the refusal.
 
     >>> fraction(0.1), fraction("1e-3"), fraction("2/3"), fraction(Decimal("0.25"))
     (Fraction(1, 10), Fraction(1, 1000), Fraction(2, 3), Fraction(1, 4))
@@ -46,22 +49,24 @@ def fraction(value: Exact, *, name: str = "value") -> Fraction:
         return value
     if isinstance(value, numbers.Integral) and not isinstance(value, bool):
         return Fraction(int(value))
-    if isinstance(value, str):
-        text = value.strip()
-        if _DECIMAL.fullmatch(text) or (_RATIO.fullmatch(text) and int(text.split("/")[1])):
-            return Fraction(text)
-    elif isinstance(value, Decimal) and value.is_finite():
-        return Fraction(value)
-    elif isinstance(value, numbers.Real) and not isinstance(value, bool | numbers.Rational):
-        double = float(value)
-        if math.isfinite(double):
-            return Fraction(repr(double))
+    text = _decimal_text(value)
+    if len(text) <= _MOST_DIGITS and (_DECIMAL.fullmatch(text) or _RATIO.fullmatch(text)):
+        return Fraction(text)
     raise InvalidParameter(
         "P1",
-        f"{name} must be a finite number, got {value!r}.",
+        f"{name} must be a finite number" + ("." if secret else f", got {shown(value)}."),
         why="a guarantee is computed from exact numbers, and this is not one.",
         fix=f"pass {name} as an int, a Fraction, a Decimal or a decimal string such as '0.25'.",
     )
+
+
+def _decimal_text(value: object) -> str:
+    """The digits that a string, a Decimal or a float stands for."""
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, Decimal | np.floating):  # a numpy float prints its own shortest decimal
+        return str(value)
+    return float.__repr__(value) if isinstance(value, float) else ""
 
 
 def positive(value: Exact, *, name: str) -> Fraction:
@@ -70,20 +75,20 @@ def positive(value: Exact, *, name: str) -> Fraction:
     if number <= 0:
         raise InvalidParameter(
             "P2",
-            f"{name} must be greater than 0, got {number}.",
+            f"{name} must be greater than 0, got {shown(number)}.",
             why="at zero or below, the noise or the guarantee it stands for does not exist.",
             fix=f"pass a positive {name}.",
         )
     return number
 
 
-def nonnegative(value: Exact, *, name: str) -> Fraction:
-    """``value`` exactly, refused if less than zero."""
-    number = fraction(value, name=name)
+def nonnegative(value: Exact, *, name: str, secret: bool = False) -> Fraction:
+    """``value`` exactly, refused if less than zero; a ``secret`` one is not quoted."""
+    number = fraction(value, name=name, secret=secret)
     if number < 0:
         raise InvalidParameter(
             "P2",
-            f"{name} must not be negative, got {number}.",
+            f"{name} must not be negative" + ("." if secret else f", got {shown(number)}."),
             why="a negative amount would cancel what other releases cost.",
             fix=f"pass 0 or a positive {name}.",
         )
@@ -98,7 +103,7 @@ def proportion(value: Exact, *, name: str, closed: bool = False) -> Fraction:
         between = "from 0 to 1" if closed else "strictly between 0 and 1"
         raise InvalidParameter(
             "P2",
-            f"{name} must be {between}, got {number}.",
+            f"{name} must be {between}, got {shown(number)}.",
             why=f"{name} is a probability.",
             fix=f"pass {name} as a probability such as '0.05'.",
         )
@@ -111,7 +116,7 @@ def whole(value: object, *, name: str, least: int = 0) -> int:
         return int(value)
     raise InvalidParameter(
         "P2",
-        f"{name} must be a whole number of at least {least}, got {value!r}.",
+        f"{name} must be a whole number of at least {least}, got {shown(value)}.",
         why="it counts things.",
         fix=f"pass {name} as an int of at least {least}.",
     )
@@ -155,6 +160,8 @@ def ball(value: Fraction | int) -> arb:
 
 def _dyadic(end: arb) -> Fraction:
     mantissa, exponent = (int(part) for part in end.man_exp())
+    if abs(exponent) > 2 * _MOST_BITS:
+        raise ArithmeticError("a bound too large or too small to be written out")
     return Fraction(mantissa) * Fraction(2) ** exponent
 
 
@@ -200,12 +207,21 @@ def floor_scaled(function: Callable[[], Any], bits: int) -> int:
 
 
 def exp_bounds(x: Fraction, *, bits: int = 64) -> tuple[Fraction, Fraction]:
-    """Certified bounds of e**x.
+    """Certified bounds of e**x; below e**(-2**20) they are 0 and 2**(-2**20).
 
-    >>> low, high = exp_bounds(Fraction(1))
+    >>> low, high = exp_bounds(Fraction(2))
     >>> float(low), float(high)
-    (2.718281828459045, 2.718281828459045)
+    (7.38905609893065, 7.38905609893065)
     """
+    if x > _MOST_EXPONENT:
+        raise InvalidParameter(
+            "P2",
+            f"the exponent must be at most 2**20, got {shown(x)}.",
+            why="a loss of e to this power protects nobody, and its digits would fill the memory.",
+            fix="use a smaller loss.",
+        )
+    if x < -_MOST_EXPONENT:
+        return Fraction(0), Fraction(1, 2**_MOST_EXPONENT)
     return enclose(lambda: ball(x).exp(), bits=bits)
 
 
@@ -263,17 +279,17 @@ def sqrt_down(x: Fraction, *, bits: int = 64) -> Fraction:
 
 
 def up(x: Fraction, unit: Fraction) -> Fraction:
-    """The least multiple of ``unit`` that is at least ``x``.
+    """The least multiple of ``unit`` > 0 that is at least ``x``.
 
     >>> up(Fraction(7, 10), Fraction(1, 4))
     Fraction(3, 4)
     """
-    return math.ceil(x / unit) * unit
+    return math.ceil(x / positive(unit, name="unit")) * unit
 
 
 def down(x: Fraction, unit: Fraction) -> Fraction:
-    """The greatest multiple of ``unit`` that is at most ``x``."""
-    return math.floor(x / unit) * unit
+    """The greatest multiple of ``unit`` > 0 that is at most ``x``."""
+    return -up(-x, unit)
 
 
 def float_up(x: Fraction) -> float:
@@ -291,22 +307,34 @@ def float_up(x: Fraction) -> float:
 
 def float_down(x: Fraction) -> float:
     """The greatest double that is at most ``x``."""
-    return -float_up(-x)
+    return 0.0 - float_up(-x)
 
 
 def decimal_up(x: Fraction, digits: int = 6) -> str:
-    """``x`` as a short decimal of ``digits`` significant digits, rounded away from less privacy.
+    """The least decimal of ``digits`` significant digits that is at least ``x``.
 
     >>> decimal_up(Fraction(1, 3), 4), decimal_up(Fraction(1, 4)), decimal_up(Fraction(0))
     ('0.3334', '0.25', '0')
     """
     if x == 0:
         return "0"
-    magnitude = math.floor(math.log10(abs(x.numerator)) - math.log10(x.denominator))
-    rounded = up(x, Fraction(10) ** (magnitude - digits + 1))
-    with_exponent = Decimal(rounded.numerator) / Decimal(rounded.denominator)
-    text = f"{with_exponent.normalize():f}"
-    return text if len(text) <= digits + 8 else f"{with_exponent.normalize():e}"
+    place = _magnitude(abs(x)) - whole(digits, name="digits", least=1) + 1
+    mantissa = math.ceil(x / Fraction(10) ** place)
+    while mantissa % 10 == 0:
+        mantissa, place = mantissa // 10, place + 1
+    # Built from its digits: arithmetic on Decimals would round to the caller's context.
+    exact = Decimal((int(x < 0), tuple(map(int, str(abs(mantissa)))), place))
+    text = f"{exact:f}"
+    return text if len(text) <= digits + 8 else f"{exact:e}"
+
+
+def _magnitude(x: Fraction) -> int:
+    """The m with 10**m <= x < 10**(m + 1)."""
+    bits = x.numerator.bit_length() - x.denominator.bit_length()
+    m = math.floor(bits * math.log10(2)) - 1
+    while Fraction(10) ** (m + 1) <= x:
+        m += 1
+    return m
 
 
 __all__ = [
@@ -322,7 +350,6 @@ __all__ = [
     "float_down",
     "float_up",
     "floor_scaled",
-    "fmpz",
     "fraction",
     "log_bounds",
     "log_down",

@@ -1,4 +1,7 @@
-"""Coins: with a rational probability, and with probability exactly exp(-x)."""
+"""Coins: with a rational probability, and with probability exactly exp(-x).
+
+Proof: ``docs/proofs/noise.md``, Lemmas 1, 5 and 11.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,8 @@ from numpy.typing import NDArray
 
 from discreet.entropy import random_bits, words
 from discreet.errors import InvalidParameter
-from discreet.exact import Exact, ball, ends, nonnegative, precision, proportion
-from discreet.noise.doubles import RELATIVE, Doubles, exp_negative
+from discreet.exact import Exact, ball, nonnegative, precision, proportion
+from discreet.noise.doubles import RELATIVE, Doubles, exp_negative, nearest
 from discreet.noise.draws import CHUNK, Integers, checked, filled
 from discreet.noise.table import Table
 
@@ -55,13 +58,14 @@ def bernoulli(p: Exact, size: int | None = None) -> int | Integers:
 
 def _rational_coin(drawn: int, p: Fraction) -> int:
     """The coin whose first 64 uniform digits are ``drawn``."""
-    while True:
+    while p:  # with nothing left of p, the digits of u are not below it
         scaled = p * 2**_BITS
         digits = scaled.numerator // scaled.denominator
         if drawn != digits:
             return int(drawn < digits)
         p = scaled - digits
         drawn = random_bits(_BITS)
+    return 0
 
 
 @overload
@@ -112,21 +116,17 @@ def _one_each(x: Any, size: int | None) -> Integers:
         )
     if numbers.dtype.kind in "iu":
         if numbers.size and int(numbers.min()) < 0:
-            nonnegative(-1, name="every x")
+            nonnegative(-1, name="every x", secret=True)
         return coins(numbers.astype(np.float64), lambda i: Fraction(int(numbers[i])))
-    exact = [nonnegative(number, name="every x") for number in numbers.tolist()]
-    return coins(np.array([_nearest(number) for number in exact]), exact.__getitem__)
-
-
-def _nearest(x: Fraction) -> float:
-    try:
-        return float(x)
-    except OverflowError:
-        return float(np.finfo(np.float64).max)
+    exact = [nonnegative(number, name="every x", secret=True) for number in numbers.tolist()]
+    return coins(np.array([nearest(number) for number in exact]), exact.__getitem__)
 
 
 def coins(x: Doubles, exact: Callable[[int], Fraction]) -> Integers:
-    """Ones with probability exp(-exact(i)), where ``x[i]`` is within 2**-50 of ``exact(i)``."""
+    """Ones with probability exp(-exact(i)), where ``x[i]`` is ``exact(i)`` up to rounding.
+
+    How much rounding is said at :func:`discreet.noise.doubles.exp_negative`.
+    """
     out = np.empty(x.size, dtype=np.int64)
     for start in range(0, x.size, CHUNK):
         part = slice(start, start + CHUNK)
@@ -139,7 +139,7 @@ def coins(x: Doubles, exact: Callable[[int], Fraction]) -> Integers:
 
 
 def compared(drawn: NDArray[Any], x: Doubles) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which u = 0.drawn... are certainly below exp(-x), and which are still open."""
+    """Which u = 0.drawn... are certainly below exp(-x), and which are still open (Lemma 5)."""
     target = exp_negative(x) * _ONE
     digits = drawn.astype(np.float64)  # within 2**-53; the digits not drawn add less than one
     slack = target * (2 * RELATIVE) + 2.0
@@ -153,10 +153,10 @@ def settled(prefix: int, x: Fraction, bits: int = _BITS) -> int:
         return 1
     while True:
         with precision(bits + _BITS):
-            low, high = ends(ball(-x).exp())
-        if high * 2**bits <= prefix:
-            return 0
-        if low * 2**bits >= prefix + 1:
-            return 1
+            scaled = ball(-x).exp() * arb(2) ** bits
+            if scaled <= prefix:
+                return 0
+            if scaled >= prefix + 1:
+                return 1
         prefix = prefix << _BITS | random_bits(_BITS)
         bits += _BITS

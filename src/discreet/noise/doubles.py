@@ -10,6 +10,7 @@ Proof: ``docs/proofs/noise.md``, Lemma 5.
 
 from __future__ import annotations
 
+import sys
 from fractions import Fraction
 from functools import cache
 
@@ -25,10 +26,19 @@ UNDERFLOW = 700
 """From here on exp(-x) is only bounded: it lies between 0 and 2**-1000."""
 
 RELATIVE = 2.0**-40
-"""``exp_negative`` is within this relative distance, if its argument is within 2**-50 of x."""
+"""``exp_negative`` is within this relative distance, if its argument is ``nearest`` to x."""
 
 _STEPS = 256
 _COEFFICIENTS = (-1 / 120, 1 / 24, -1 / 6, 1 / 2, -1.0, 1.0)
+_GREATEST = float(np.nextafter(UNDERFLOW, 0))
+
+
+def nearest(x: Fraction) -> float:
+    """The double nearest to ``x``, or the greatest one."""
+    try:
+        return float(x)
+    except OverflowError:
+        return sys.float_info.max
 
 
 @cache
@@ -51,14 +61,15 @@ def _nearby(x: Fraction) -> float:
 def exp_negative(x: Doubles) -> Doubles:
     """exp(-x) for doubles x >= 0, within ``RELATIVE``; 0 where x >= 700.
 
-    If the doubles are themselves within a relative 2**-50 of real numbers, the
-    result is within ``RELATIVE`` of exp(-x) of those numbers.
+    If each double d stands for a real number x with abs(d - x) at most
+    2**-50 * max(x, 1), or both are at least 700, the result is within
+    ``RELATIVE`` of exp(-x) as well (and 2**-1000 where it is 0).
 
     >>> float(exp_negative(np.array([2.5]))[0])
     0.0820849986238988
     """
     wholes, parts = _tables()
-    inside: Doubles = np.minimum(x, UNDERFLOW - 2.0**-8)
+    inside: Doubles = np.minimum(x, _GREATEST)
     steps = (inside * _STEPS).astype(np.int64)
     rest = inside - steps * (1 / _STEPS)  # exact: a multiple of the last place of x, below 1/256
     series: Doubles = np.full_like(rest, _COEFFICIENTS[0])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import InvalidParameter
+from discreet.errors import InvalidParameter, shown
 
 Integers = NDArray[np.int64]
 
@@ -20,15 +20,15 @@ SMALL = 256
 """Up to this many draws take the path whose operations do not depend on what is drawn."""
 
 
-def checked(size: object) -> int:
+def checked(size: object, *, name: str = "size") -> int:
     """``size`` as an ``int``, refused unless a whole number of at least zero."""
     if isinstance(size, numbers.Integral) and not isinstance(size, bool) and int(size) >= 0:
         return int(size)
     raise InvalidParameter(
         "P3",
-        f"size must be a whole number of at least 0, got {size!r}.",
+        f"{name} must be a whole number of at least 0, got {shown(size)}.",
         why="it is how many numbers to draw.",
-        fix="pass size as an int, or leave it out for a single int.",
+        fix=f"pass {name} as an int, such as 1000.",
     )
 
 

@@ -22,7 +22,7 @@ from flint import arb, ctx
 from numpy.typing import NDArray
 
 from discreet.entropy import random_bits, words
-from discreet.errors import InvalidParameter
+from discreet.errors import InvalidParameter, shown
 from discreet.exact import Exact, ball, positive
 from discreet.noise.bernoulli import compared, settled
 from discreet.noise.draws import Integers, checked, filled
@@ -33,6 +33,7 @@ GREATEST_SIGMA_SQUARED = 2**112
 
 _TOP_SIGMA = 1024
 _SURE_BITS = 32
+_KEPT = 16  # variances; a table with its guide takes up to 4 MB
 
 
 class _Proposal(NamedTuple):
@@ -61,7 +62,7 @@ def discrete_gaussian(sigma_squared: Exact, size: int | None = None) -> int | In
     if exact > GREATEST_SIGMA_SQUARED:
         raise InvalidParameter(
             "P2",
-            f"sigma_squared must be at most 2**112, got {exact}.",
+            f"sigma_squared must be at most 2**112, got {shown(exact)}.",
             why="draws of a larger variance would saturate 64-bit integers, "
             "and their law with them.",
             fix="measure the value in a coarser unit.",
@@ -105,7 +106,7 @@ def _bell(sigma_squared: Fraction) -> Iterator[arb]:
         ratio *= step
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=_KEPT)
 def _two_sided(sigma_squared: Fraction) -> Table:
     """The whole law, in the order 0, -1, 1, -2, 2, ..."""
 
@@ -119,13 +120,13 @@ def _two_sided(sigma_squared: Fraction) -> Table:
             yield below
             below += mass
 
-    def value(position: int) -> int:
-        return position // 2 if position % 2 == 0 else -(position + 1) // 2
+    def value(position: Any) -> Any:
+        return (position + 1 >> 1) * (1 - 2 * (position & 1))
 
     return Table(cumulatives, value)
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=_KEPT)
 def _proposal(sigma_squared: Fraction) -> _Proposal:
     sigma = math.isqrt(math.ceil(sigma_squared)) + 1
     shift = (sigma // _TOP_SIGMA).bit_length()
@@ -143,14 +144,22 @@ def _proposal(sigma_squared: Fraction) -> _Proposal:
 
 def _one(proposal: _Proposal) -> int:
     while True:
-        base = proposal.blocks.one() << proposal.shift
-        m = base + random_bits(proposal.shift)
-        negative = random_bits(1)
-        size = m + negative
-        exponent = Fraction(size**2 - base**2) / (2 * proposal.sigma_squared)
-        digits = random_bits(_SURE_BITS)
-        if digits + 1 <= (1 - exponent) * 2**_SURE_BITS or settled(digits, exponent, _SURE_BITS):
-            return max(-size, -(2**63)) if negative else min(m, 2**63 - 1)
+        value = _attempt(proposal, proposal.blocks.one())
+        if value is not None:
+            return value
+
+
+def _attempt(proposal: _Proposal, block: int) -> int | None:
+    """One proposal within ``block``: its value, or None if it is turned down."""
+    base = block << proposal.shift
+    m = base + random_bits(proposal.shift)
+    negative = random_bits(1)
+    size = m + negative
+    exponent = (size**2 - base**2) / (2 * proposal.sigma_squared)
+    digits = random_bits(_SURE_BITS)
+    if digits + 1 <= (1 - exponent) * 2**_SURE_BITS or settled(digits, exponent, _SURE_BITS):
+        return max(-size, -(2**63)) if negative else min(m, 2**63 - 1)
+    return None
 
 
 def _fill(proposal: _Proposal, out: NDArray[Any]) -> None:
@@ -169,21 +178,33 @@ def _fill(proposal: _Proposal, out: NDArray[Any]) -> None:
 def _proposed(proposal: _Proposal, out: NDArray[Any]) -> NDArray[np.bool_]:
     """Write one proposal into each place of ``out``; tell which are accepted."""
     proposal.blocks.fill(out)
-    np.minimum(out, 1 << (62 - proposal.shift), out=out)  # saturates; never reached in practice
+    # Blocks beyond 2**62, 64 standard deviations away, are decided in Python's integers.
+    far = np.flatnonzero(out >= 1 << (62 - proposal.shift))
+    far_blocks = out[far].tolist()
+    out[far] = 0
     base = out << proposal.shift
     random = words(out.size)
     inner = (random >> np.uint64(64 - proposal.shift)).astype(np.int64)
     sign = -(random & np.uint64(1)).astype(np.int64)  # 0 or all ones; a digit apart from inner's
     out[:] = base + inner
     size = out - sign  # abs(z): m for z = m, m + 1 for z = -1 - m
+    out ^= sign
+    accepted = _accepted(proposal, base, size)
+    for place, block in zip(far, far_blocks, strict=True):
+        value = _attempt(proposal, block)
+        accepted[place] = value is not None
+        out[place] = value or 0
+    return accepted
+
+
+def _accepted(proposal: _Proposal, base: Integers, size: Integers) -> NDArray[np.bool_]:
+    """Coins with probability exp(-(size**2 - base**2) / 2 sigma**2)."""
     exponent = (size - base).astype(np.float64) * (size + base).astype(np.float64)
     exponent *= float(1 / (2 * proposal.sigma_squared))
-    out ^= sign
-    digits = words(out.size, np.uint32)
+    digits = words(base.size, np.uint32)
     # (digits + 1) / 2**32 is exact; 1 - x is at most exp(-x); 2**-20 covers the rounding of x.
-    sure = (digits + 1.0) * 2.0**-_SURE_BITS < 1.0 - exponent * (1.0 + 2.0**-20)
-    accepted: NDArray[np.bool_] = sure
-    unsure = np.flatnonzero(~sure)
+    accepted = (digits + 1.0) * 2.0**-_SURE_BITS < 1.0 - exponent * (1.0 + 2.0**-20)
+    unsure = np.flatnonzero(~accepted)
     if unsure.size:
         longer = digits[unsure].astype(np.uint64) << np.uint64(_SURE_BITS)
         longer |= words(unsure.size, np.uint32)

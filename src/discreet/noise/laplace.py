@@ -23,7 +23,8 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from discreet.errors import InvalidParameter
+from discreet.entropy import words
+from discreet.errors import InvalidParameter, shown
 from discreet.exact import Exact, ball, positive
 from discreet.noise.draws import Integers, checked, filled
 from discreet.noise.table import Table
@@ -33,6 +34,7 @@ GREATEST_SCALE = 2**56
 
 _TOP_SCALE = 32
 _DIGIT_BITS = 8
+_KEPT = 32  # scales; a table with its guide takes up to 2.2 MB, one of a digit 0.2 MB
 _LIMITS = np.iinfo(np.int64)
 
 
@@ -80,7 +82,7 @@ def _checked_scale(scale: Exact) -> Fraction:
     if exact > GREATEST_SCALE:
         raise InvalidParameter(
             "P2",
-            f"scale must be at most 2**56, got {exact}.",
+            f"scale must be at most 2**56, got {shown(exact)}.",
             why="draws of a larger scale would saturate 64-bit integers, and their law with them.",
             fix="measure the value in a coarser unit.",
         )
@@ -88,10 +90,11 @@ def _checked_scale(scale: Exact) -> Fraction:
 
 
 def _one(digits: _Digits) -> int:
-    value = digits.top.one()
-    for table, bits in digits.lower:
-        digit = table.one()
-        value = value << bits | (digit if value >= 0 else digit ^ ((1 << bits) - 1))
+    drawn = words(1 + len(digits.lower))[:, np.newaxis]
+    value = digits.top.at(drawn[0])
+    sign = -(value < 0)  # all ones for a negative draw, whose digits are the complement's
+    for word, (table, bits) in zip(drawn[1:], digits.lower, strict=True):
+        value = value << bits | (table.at(word) ^ sign & ((1 << bits) - 1))
     return min(max(value, int(_LIMITS.min)), int(_LIMITS.max))
 
 
@@ -101,7 +104,7 @@ def _fill(digits: _Digits, out: NDArray[Any]) -> None:
         return
     bound = 1 << (63 - sum(bits for _, bits in digits.lower))
     high, low = out >= bound, out < -bound
-    sign = out >> 63  # all ones for a negative draw, whose digits are the complement's
+    sign = out >> 63
     digit = np.empty_like(out)
     for table, bits in digits.lower:
         table.fill(digit)
@@ -112,7 +115,7 @@ def _fill(digits: _Digits, out: NDArray[Any]) -> None:
     out[high], out[low] = _LIMITS.max, _LIMITS.min
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=_KEPT)
 def _one_sided(scale: Fraction) -> _Digits:
     shift = _shift(scale)
     step = Fraction(2**shift) / scale
@@ -126,7 +129,7 @@ def _one_sided(scale: Fraction) -> _Digits:
     return _Digits(Table(cumulatives, lambda position: position), _lower(scale, shift))
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=_KEPT)
 def _two_sided(scale: Fraction) -> _Digits:
     """The leading part in the order 0, -1, 1, -2, 2, ...: y for z >= 0, -1 - y for z < 0."""
     shift = _shift(scale)
@@ -142,8 +145,8 @@ def _two_sided(scale: Fraction) -> _Digits:
             yield 1 - beyond * (1 - inside)
             position += 1
 
-    def value(position: int) -> int:
-        return position // 2 if position % 2 == 0 else -1 - position // 2
+    def value(position: Any) -> Any:
+        return position >> 1 ^ -(position & 1)
 
     return _Digits(Table(cumulatives, value), _lower(scale, shift))
 
@@ -162,7 +165,7 @@ def _lower(scale: Fraction, shift: int) -> tuple[tuple[Table, int], ...]:
     return tuple(lower)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=8 * _KEPT)
 def _digit(step: Fraction, bits: int) -> Table:
     """Digits d < 2**bits with P(d) proportional to exp(-d * step)."""
 

@@ -22,7 +22,7 @@ from discreet.entropy import random_bits
 from discreet.errors import InvalidParameter
 from discreet.exact import Exact, ball, fraction, nonnegative, precision
 from discreet.noise.bernoulli import coins
-from discreet.noise.doubles import RELATIVE, Doubles, exp_negative
+from discreet.noise.doubles import RELATIVE, Doubles, exp_negative, nearest
 from discreet.noise.uniform import uniform_below
 
 _BLOCK = 1024
@@ -83,7 +83,7 @@ def permute_and_flip(scores: Scores, rate: Exact) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Gaps:
-    """rate * (best score - score), exactly and as doubles within 2**-50 of it."""
+    """rate * (best score - score), exactly and as doubles up to rounding (Lemma 5)."""
 
     doubles: Doubles
     exact: Callable[[int], Fraction]
@@ -91,6 +91,13 @@ class _Gaps:
     @classmethod
     def below_best(cls, scores: Scores, rate: Exact) -> _Gaps:
         per_point = nonnegative(rate, name="rate")
+        if isinstance(scores, np.ndarray) and scores.ndim != 1:
+            raise InvalidParameter(
+                "P6",
+                "scores must be flat.",
+                why="each candidate has one score.",
+                fix="pass one number for each candidate, such as [3, 5, 4].",
+            )
         if len(scores) == 0:
             raise InvalidParameter(
                 "P5",
@@ -98,13 +105,13 @@ class _Gaps:
                 why="a choice needs at least one candidate.",
                 fix="pass at least one score.",
             )
-        array: Any = np.asarray(scores) if isinstance(scores, np.ndarray) else _integers(scores)
-        if isinstance(array, np.ndarray) and array.dtype.kind in "iu" and array.ndim == 1:
+        array = scores if isinstance(scores, np.ndarray) else _integers(scores)
+        if array is not None and array.dtype.kind in "iu":
             return cls._of_integers(array, per_point)
-        exact = [fraction(score, name="every score") for score in scores]
+        exact = [fraction(score, name="every score", secret=True) for score in scores]
         best = max(exact)
         gaps = [per_point * (best - score) for score in exact]
-        return cls(np.array([_as_double(gap) for gap in gaps]), gaps.__getitem__)
+        return cls(np.array([nearest(gap) for gap in gaps]), gaps.__getitem__)
 
     @classmethod
     def _of_integers(cls, scores: NDArray[Any], rate: Fraction) -> _Gaps:
@@ -112,7 +119,7 @@ class _Gaps:
         # Differences of 64-bit integers fit 64 bits without a sign, also when they wrap.
         below = best.astype(np.uint64) - scores.astype(np.uint64)
         with np.errstate(over="ignore"):  # infinity stands for "at least 700" as well as any
-            doubles = below.astype(np.float64) * _as_double(rate)
+            doubles = below.astype(np.float64) * nearest(rate)
         return cls(doubles, lambda i: rate * int(below[i]))
 
     def part(self, start: int, stop: int) -> _Gaps:
@@ -120,27 +127,18 @@ class _Gaps:
 
     def from_best(self) -> _Gaps:
         """The same choice measured from its own best candidate, so that no weight underflows."""
-        best = int(self.doubles.argmin())
-        if self.doubles[best] < _FAR:  # the weights are then far from underflow, and as accurate
+        if self.doubles.min() < _FAR:  # the total is then far from underflow
             return self
-        # The doubles cannot tell near-equal gaps apart, so the exact ones are subtracted.
-        nearest = self.exact(best)
-        gaps = [self.exact(i) - nearest for i in range(len(self.doubles))]
+        # Large doubles cannot tell near-equal gaps apart, so the exact ones are subtracted.
+        gaps = [self.exact(i) for i in range(len(self.doubles))]
         least = min(gaps)
-        return _Gaps(np.array([_as_double(gap - least) for gap in gaps]), lambda i: gaps[i] - least)
+        return _Gaps(np.array([nearest(gap - least) for gap in gaps]), lambda i: gaps[i] - least)
 
 
 def _integers(scores: Sequence[Exact]) -> NDArray[np.int64] | None:
     if all(type(score) is int and -(2**63) <= score < 2**63 for score in scores):
         return np.array(scores, dtype=np.int64)
     return None
-
-
-def _as_double(x: Fraction) -> float:
-    try:
-        return float(x)
-    except OverflowError:
-        return float(np.finfo(np.float64).max)
 
 
 def _checked_weights(weights: Scores | None, count: int) -> NDArray[Any]:
@@ -175,15 +173,15 @@ def _ball_sum(gaps: _Gaps, counts: NDArray[Any], start: int) -> arb:
 def _chosen(weights: Doubles, relative: float, balls: Callable[[], list[arb]]) -> int:
     """Index with probability proportional to the weights that ``balls`` encloses.
 
-    Each double in ``weights``, and each of their partial sums, is within
-    ``relative`` of the true one (and 2**-900 for those that underflow).
+    Each partial sum of the doubles is within ``relative`` of the true one, and of
+    what has underflowed: less than 2**-60 of their total.
     """
     prefix = random_bits(_BITS)
     sums = np.cumsum(weights)
     target = prefix * 2.0**-_BITS * sums[-1]
     index = min(int(np.searchsorted(sums, target, side="right")), len(sums) - 1)
     slack = sums[-1] * (8 * relative)
-    lower = sums[index - 1] if index else -1.0
+    lower = sums[index - 1] if index else -np.inf
     if lower < target - slack and target + slack < sums[index]:
         return index
     return _settled(prefix, balls)

@@ -16,93 +16,117 @@ So the law of the result is exactly the stated one, and no float takes part.
 For long arrays a guide makes this quick.  A first word of 16 digits of U (32 for
 a long table) is drawn alone; for most words only one outcome is possible, and
 one look-up finds it.  The others, and only they, draw the remaining digits.
-Short arrays and scalars skip the guide, so that the time of a single draw does
-not tell which value it gave.  Proof: ``docs/proofs/noise.md``, Lemmas 1 and 2.
+Scalars and short arrays compare U with every threshold instead, so that neither
+the time nor the memory that is read tells which value was drawn.  Proof:
+``docs/proofs/noise.md``, Lemmas 1 and 2.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
 from discreet.entropy import random_bits, words
-from discreet.exact import ends, floor_scaled, precision
+from discreet.exact import floor_scaled, precision
 from discreet.noise.draws import SMALL, Integers
+
+Kind = TypeVar("Kind", bound=np.generic)
 
 _BITS = 64
 _LONG_TABLE = 2500
-_LAST = 2**_BITS - 1
-_WORKING_BITS = 192
+_LAST: int = 2**_BITS - 1
+_WORKING_BITS = 128
 _UNDECIDED = np.iinfo(np.int16).min
 
 
 class Table:
     """Thresholds of one law; draws values exactly.
 
-    ``cumulatives`` yields balls around c_1, c_2, ... at the precision in force:
-    all but the last (which is 1) for a finite law, endlessly for an infinite one.
-    ``value`` gives the outcome of each position.
+    ``cumulatives`` yields balls around c_1, c_2, ... at the precision in force,
+    each strictly between 0 and 1: all but the last (which is 1) for a finite law,
+    endlessly for an infinite one.  ``value`` gives the outcome of a position, and of
+    an array of them.
     """
 
-    __slots__ = ("_cumulatives", "_guide", "_list", "_value", "_values", "_word", "thresholds")
+    __slots__ = ("_cumulatives", "_made", "_value", "_values", "thresholds")
 
     def __init__(
-        self, cumulatives: Callable[[], Iterator[arb]], value: Callable[[int], int]
+        self, cumulatives: Callable[[], Iterator[arb]], value: Callable[[Any], Any]
     ) -> None:
         self._cumulatives = cumulatives
         self._value = value
-        self._list = self._certified_thresholds()
-        self.thresholds = np.array(self._list, dtype=np.uint64)
-        self._values = np.array([value(i) for i in range(len(self._list) + 1)], dtype=np.int64)
-        long = len(self._list) > _LONG_TABLE
-        self._word: type[np.unsignedinteger] = np.uint32 if long else np.uint16
-        self._guide = self._made_guide(20 if long else 16)
+        found = self._certified_thresholds()
+        self.thresholds = _frozen(np.array(found, dtype=np.uint64))
+        self._values: Integers = _frozen(value(np.arange(len(found) + 1, dtype=np.int64)))
+        self._made: NDArray[np.int16] | None = None
 
     def _certified_thresholds(self) -> list[int]:
         found: list[int] = []
         with precision(_WORKING_BITS):
             scale = arb(2) ** _BITS
             for cumulative in self._cumulatives():
-                whole = (cumulative * scale).floor().unique_fmpz()
-                found.append(self._refined(len(found)) if whole is None else int(whole))
+                scaled = cumulative * scale
+                whole = scaled.floor().unique_fmpz()
+                found.append(self._refined(len(found), scaled) if whole is None else int(whole))
                 if found[-1] == _LAST:  # all that lies beyond is settled digit by digit
                     break
         return found
 
-    def _refined(self, position: int) -> int:
+    def _refined(self, position: int, scaled: arb) -> int:
+        """The threshold whose ball contains a whole number; probabilities lie between 0 and 1."""
+        if scaled < 1:
+            return 0
+        if scaled >= _LAST:
+            return _LAST
         return floor_scaled(lambda: next(islice(self._cumulatives(), position, None)), _BITS)
 
-    def _made_guide(self, guide_bits: int) -> NDArray[np.int16]:
-        """For each leading ``guide_bits`` digits, the only possible value, or ``_UNDECIDED``."""
-        cells = (self.thresholds >> np.uint64(_BITS - guide_bits)).astype(np.int64)
-        inside = np.bincount(cells, minlength=2**guide_bits)
-        values = self._values[np.cumsum(inside) - inside]
-        decided = (inside == 0) & (np.abs(values) < -_UNDECIDED)
-        return np.where(decided, values, _UNDECIDED).astype(np.int16)
+    @property
+    def _guide(self) -> NDArray[np.int16]:
+        """For each possible beginning of U, the only possible value, or ``_UNDECIDED``.
+
+        Made for the first long array, so that scalars do not pay for it.
+        """
+        if self._made is None:
+            guide_bits = 20 if self.thresholds.size > _LONG_TABLE else 16
+            cells = (self.thresholds >> np.uint64(_BITS - guide_bits)).astype(np.int64)
+            fitting = np.where(np.abs(self._values) < -_UNDECIDED, self._values, _UNDECIDED)
+            # Value number j holds from the cell after threshold j's to the next one's.
+            lengths = np.diff(cells, prepend=-1, append=2**guide_bits - 1)
+            guide = np.repeat(fitting.astype(np.int16), lengths)
+            guide[cells] = _UNDECIDED
+            self._made = _frozen(guide)
+        return self._made
 
     def one(self) -> int:
         """One draw."""
-        prefix = random_bits(_BITS)
-        position = bisect_left(self._list, prefix)
-        if position < len(self._list) and self._list[position] == prefix:
-            position = self._settled(prefix)
-        return self._value(position)
+        return self.at(words(1))
+
+    def at(self, digits: NDArray[Any]) -> int:
+        """The draw whose u begins with the 64 digits of the only word in ``digits``.
+
+        It is compared with every threshold: which memory is read, and for how long,
+        does not depend on what is found.
+        """
+        position = int(np.count_nonzero(self.thresholds < digits))
+        if position < self.thresholds.size and self.thresholds[position] == digits[0]:
+            position = self._settled(int(digits[0]))
+        return int(self._value(position))
 
     def fill(self, out: NDArray[Any]) -> None:
         """Fill ``out`` with independent draws."""
         if out.size <= SMALL:
-            out[:] = self._inverted(words(out.size))
+            out[:] = [self.at(digits) for digits in words(out.size)[:, np.newaxis]]
             return
-        heads = words(out.size, self._word)
+        guide = self._guide
+        heads = words(out.size, np.uint16 if guide.size == 2**16 else np.uint32)
         word_bits = heads.dtype.itemsize * 8
-        shorter = heads >> (word_bits - self._guide.size.bit_length() + 1)
-        out[:] = self._guide.take(shorter, mode="clip")
+        shorter = heads >> (word_bits - guide.size.bit_length() + 1)
+        out[:] = guide.take(shorter, mode="clip")
         open_ = np.flatnonzero(out == _UNDECIDED)
         if open_.size:
             digits = heads[open_].astype(np.uint64) << np.uint64(_BITS - word_bits)
@@ -112,7 +136,7 @@ class Table:
     def _inverted(self, digits: NDArray[Any]) -> Integers:
         positions = np.searchsorted(self.thresholds, digits, side="left")
         values: Integers = self._values[positions]
-        nearest = self.thresholds[np.minimum(positions, len(self._list) - 1)]
+        nearest = self.thresholds[np.minimum(positions, self.thresholds.size - 1)]
         for tie in np.flatnonzero(nearest == digits):
             values[tie] = self._value(self._settled(int(digits[tie])))
         return values
@@ -120,14 +144,15 @@ class Table:
     def _settled(self, prefix: int) -> int:
         """The position selected by a u that begins with the 64 digits ``prefix`` of a threshold."""
         bits = _BITS
-        position = bisect_left(self._list, prefix)
+        position = int(np.searchsorted(self.thresholds, np.uint64(prefix)))
         while True:
             with precision(bits + _WORKING_BITS):
+                scale = arb(2) ** bits
                 for cumulative in islice(self._cumulatives(), position, None):
-                    low, high = ends(cumulative)
-                    if high * 2**bits <= prefix:  # c <= u: certainly further on
+                    scaled = cumulative * scale
+                    if scaled <= prefix:  # c <= u: certainly further on
                         position += 1
-                    elif low * 2**bits >= prefix + 1:  # u < c: certainly here
+                    elif scaled >= prefix + 1:  # u < c: certainly here
                         return position
                     else:
                         break
@@ -135,3 +160,9 @@ class Table:
                     return position
             prefix = prefix << _BITS | random_bits(_BITS)
             bits += _BITS
+
+
+def _frozen(array: NDArray[Kind]) -> NDArray[Kind]:
+    """Tables are shared between callers: nobody may write to them."""
+    array.flags.writeable = False
+    return array

@@ -1,4 +1,4 @@
-"""Uniform integers, permutations and samples."""
+"""Uniform integers, permutations and samples.  Proof: ``docs/proofs/noise.md``, Lemma 10."""
 
 from __future__ import annotations
 
@@ -55,8 +55,10 @@ def _fill(bound: int, out: NDArray[Any]) -> None:
     drawn = words(out.size)
     out[:] = drawn - drawn // divisor * divisor
     refused = np.flatnonzero(drawn > last_usable)
-    for place in refused:
-        out[place] = _one(bound)
+    if refused.size:
+        again = np.empty(refused.size, dtype=np.int64)
+        _fill(bound, again)
+        out[refused] = again
 
 
 def random_permutation(n: int) -> Integers:
@@ -69,7 +71,7 @@ def random_permutation(n: int) -> Integers:
     >>> sorted(random_permutation(5).tolist())
     [0, 1, 2, 3, 4]
     """
-    count = checked(n)
+    count = checked(n, name="n")
     index_bits = max(count - 1, 0).bit_length()
     mask = np.uint64(2**index_bits - 1)
     keyed = np.empty(count, dtype=np.uint64)
@@ -116,7 +118,7 @@ def sample_without_replacement(n: int, k: int) -> Integers:
     30
     """
     population = whole(n, name="n")
-    wanted = checked(k)
+    wanted = checked(k, name="k")
     if wanted > population:
         raise InvalidParameter(
             "P4",
@@ -125,7 +127,8 @@ def sample_without_replacement(n: int, k: int) -> Integers:
             fix=f"ask for at most {population}.",
         )
     if wanted * 4 >= population:
-        return random_permutation(population)[:wanted].copy()
+        whole_order = random_permutation(population)
+        return whole_order if wanted == population else whole_order[:wanted].copy()
     # Uniform draws with the repeats dropped: by symmetry every sequence is equally likely.
     chosen: Integers = np.empty(0, dtype=np.int64)
     while chosen.size < wanted:

@@ -1,0 +1,47 @@
+"""Times that can be compared: the best of several rounds, the contestants taking turns."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+Call = Callable[[], object]
+
+
+def seconds(call: Call) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def best(contestants: Sequence[Call], rounds: int = 9) -> list[float]:
+    """The shortest time of each, in seconds; each runs once in every round, after a warm-up.
+
+    Taking turns shares out what else the machine is doing, so that ratios hold.
+    """
+    for call in contestants:
+        call()
+    times = [[seconds(call) for call in contestants] for _ in range(rounds)]
+    return [min(column) for column in zip(*times, strict=True)]
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown, in columns that are as wide as they must be."""
+    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
+
+    def line(cells: Sequence[str]) -> str:
+        return "| " + " | ".join(c.ljust(w) for c, w in zip(cells, widths, strict=True)) + " |"
+
+    return "\n".join([line(header), line(["-" * w for w in widths]), *map(line, rows)])
+
+
+def write_section(path: Path, name: str, text: str) -> None:
+    """Put ``text`` between the two marks of section ``name`` in a document."""
+    first, last = f"<!-- begin {name} -->", f"<!-- end {name} -->"
+    document = path.read_text()
+    marked = re.compile(f"{re.escape(first)}.*?{re.escape(last)}", re.DOTALL)
+    if not marked.search(document):
+        raise LookupError(f"{path} has no section {name}")
+    path.write_text(marked.sub(lambda _: f"{first}\n\n{text}\n\n{last}", document))

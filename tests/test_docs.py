@@ -1,0 +1,99 @@
+"""Documents that cannot drift: every lemma cited exists, every code has its heading."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import discreet
+from discreet.errors import CODES
+
+SOURCE = Path(discreet.__file__).parent
+DOCS = Path(__file__).parent.parent / "docs"
+
+CITED = re.compile(
+    r"Lemmas? (?!\d+\.\d)(\d+(?:\([a-z]\))?(?:(?:, | and |, and |–|-| to )\d+(?:\([a-z]\))?)*)"
+)
+PROOF = re.compile(r"(?<!docs/)\b([a-z][a-z-]*\.md)\b")
+STATED = re.compile(r"^(?:\*\*|#+ )Lemma (\d+)\b", re.MULTILINE)
+HEADING = re.compile(r"^## ([A-Z]\d+)(?: [—–-])? (.+)$", re.MULTILINE)
+
+
+def numbers(text: str) -> set[int]:
+    """The numbers in "1, 2 and 5" or "3–6".
+
+    >>> sorted(numbers("1, 2 and 5")), sorted(numbers("3–6"))
+    ([1, 2, 5], [3, 4, 5, 6])
+    """
+    ranges = re.findall(r"(\d+)(?:–|-| to )(\d+)", text)
+    spread = {n for low, high in ranges for n in range(int(low), int(high) + 1)}
+    return {int(n) for n in re.findall(r"\d+", text)} | spread
+
+
+def citations(path: Path) -> list[tuple[str, int]]:
+    """Each lemma cited in a file, and the proof it means.
+
+    That is the last one named before, or the first after, or the one of the package's name.
+    """
+    text = " ".join(path.read_text().split())
+    proofs = [(found.start(), found.group(1)) for found in PROOF.finditer(text)]
+    cited = []
+    for found in CITED.finditer(text):
+        before = [name for start, name in proofs if start < found.start()]
+        after = [name for start, name in proofs if start > found.start()]
+        name = [*after[:1], *before][-1] if proofs else f"{path.parent.name}.md"
+        cited += [(name, number) for number in sorted(numbers(found.group(1)))]
+    return cited
+
+
+FILES = [path for path in sorted(SOURCE.rglob("*.py")) if CITED.search(path.read_text())]
+
+
+def test_citations_are_found():
+    here = SOURCE / "noise" / "table.py"
+    assert citations(here) == [("noise.md", 1), ("noise.md", 2)]
+    assert numbers("1, 2 and 5") == {1, 2, 5}
+    assert numbers("3–6") == {3, 4, 5, 6}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_every_lemma_that_is_cited_exists(path):
+    for name, number in citations(path):
+        proof = DOCS / "proofs" / name
+        assert proof.exists(), f"{path.name} cites Lemma {number} of {name}"
+        assert number in map(int, STATED.findall(proof.read_text())), (
+            f"{name} has no Lemma {number}"
+        )
+
+
+@pytest.mark.parametrize("proof", sorted((DOCS / "proofs").glob("*.md")), ids=lambda p: p.name)
+def test_lemmas_are_numbered_in_order(proof):
+    stated = [int(number) for number in STATED.findall(proof.read_text())]
+    assert stated == list(range(1, len(stated) + 1))
+
+
+def test_every_proof_that_is_named_exists():
+    for path in sorted(SOURCE.rglob("*.py")):
+        for name in re.findall(r"docs/proofs/([a-z-]+\.md)", path.read_text()):
+            assert (DOCS / "proofs" / name).exists(), f"{path.name} names {name}"
+
+
+def test_every_document_that_is_named_exists():
+    for path in sorted(SOURCE.rglob("*.py")):
+        for name in re.findall(r"\bdocs/([a-z-]+\.md)", path.read_text()):
+            assert (DOCS / name).exists(), f"{path.name} names docs/{name}"
+
+
+def test_every_code_has_one_heading_with_its_title():
+    headings = HEADING.findall((DOCS / "errors.md").read_text())
+    assert sorted(headings) == sorted(CODES.items())
+
+
+def test_every_code_says_what_to_do():
+    """Under each heading: words, an example, a fix."""
+    parts = HEADING.split((DOCS / "errors.md").read_text())[1:]
+    for code, body in zip(parts[::3], parts[2::3], strict=True):
+        assert "Example" in body, code
+        assert "Fix" in body, code

@@ -1,0 +1,105 @@
+"""Refusals: three parts, one shape, a closed set of codes."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+from fractions import Fraction
+
+import pytest
+
+from discreet import errors
+from discreet.errors import CODES, InvalidParameter, Place, Refusal, shown
+
+FAMILIES = {
+    kind.family: kind
+    for _, kind in inspect.getmembers(errors, inspect.isclass)
+    if issubclass(kind, Refusal) and kind is not Refusal
+}
+
+
+def a_refusal(place: Place | None = None) -> InvalidParameter:
+    return InvalidParameter("P2", "rho must be positive.", why="w.", fix="f.", place=place)
+
+
+def test_every_code_belongs_to_one_family():
+    assert len(FAMILIES) == 8
+    for code in CODES:
+        assert code[0] in FAMILIES
+        assert code[1:].isdigit()
+
+
+def test_every_title_is_a_phrase():
+    for title in CODES.values():
+        assert title == title.strip(" .")
+    assert len(set(CODES.values())) == len(CODES)
+
+
+def test_the_three_parts_are_printed_in_order():
+    assert str(a_refusal()) == "P2: rho must be positive.\nWhy: w.\nFix: f."
+
+
+def test_the_place_is_underlined():
+    place = Place("SELECT a,\n  SUM(income)\nFROM people", 16, 22)
+    assert str(a_refusal(place)).splitlines()[1:3] == ["  SUM(income)", "      ^^^^^^"]
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "line", "carets"),
+    [
+        (0, 2, "ab", "^^"),
+        (1, 9, "ab", " ^"),  # past the end of its line: only what is on it
+        (3, 5, "cd", "^^"),
+        (4, 5, "cd", " ^"),
+        (5, 5, "cd", "  ^"),  # the end of the text: where something is missing
+        (2, 3, "ab", "  ^"),
+    ],
+)
+def test_places_at_the_edges_of_lines(start, stop, line, carets):
+    assert Place("ab\ncd", start, stop).underlined() == f"{line}\n{carets}"
+
+
+def test_json_has_one_shape():
+    plain = a_refusal().to_json()
+    assert plain == {
+        "code": "P2",
+        "title": CODES["P2"],
+        "what": "rho must be positive.",
+        "why": "w.",
+        "fix": "f.",
+    }
+    assert a_refusal(Place("abc", 1, 2)).to_json() == {**plain, "place": [1, 2]}
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, lambda r: pickle.loads(pickle.dumps(r))])
+def test_a_refusal_survives_the_way_to_another_process(duplicate):
+    original = a_refusal(Place("abc", 1, 2))
+    other = duplicate(original)
+    assert type(other) is InvalidParameter
+    assert (str(other), other.to_json()) == (str(original), original.to_json())
+
+
+def test_codes_are_closed():
+    with pytest.raises(KeyError):
+        Refusal("P99", "w.", why="w.", fix="f.")
+    for family, kind in FAMILIES.items():
+        foreign = next(code for code in CODES if not code.startswith(family))
+        with pytest.raises(KeyError):
+            kind(foreign, "w.", why="w.", fix="f.")
+
+
+def test_a_wrong_parameter_is_also_a_value_error():
+    assert isinstance(a_refusal(), ValueError)
+
+
+def test_values_are_quoted_in_short():
+    assert [shown(value) for value in (Fraction(2, 3), "x", None, -3)] == [
+        "2/3",
+        "'x'",
+        "None",
+        "-3",
+    ]
+    assert len(shown([5] * 1000)) == 80
+    for endless in (10**5000, Fraction(1, 10**5000)):  # Python itself declines to print these
+        assert shown(endless) == "a number of thousands of digits"
