@@ -1,0 +1,189 @@
+"""Bugs on purpose: each must be found by the very cases that ``make test`` runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import isqrt
+from typing import Any
+
+import duckdb
+import pytest
+from fuzz.test_neighbours import QUICK, fuzz, price
+from hypothesis import Phase
+from sqlglot import exp
+
+from discreet.engines import declared, grid, measure, render, session
+from discreet.engines.query import everything, table_named
+from discreet.functions.nodes import Node
+from discreet.price.sensitivity import Sensitivity
+from discreet.schema import Neighbours
+
+Patch = pytest.MonkeyPatch
+
+
+def found(examples: int = QUICK) -> bool:
+    """Whether the cases of the quick run fail, by their own check or in the engine."""
+    try:
+        fuzz(examples, phases=(Phase.generate,))
+    except (AssertionError, duckdb.Error):
+        return True
+    return False
+
+
+def dropped_clamp(patch: Patch) -> None:
+    """The upper end of a value is not enforced."""
+    patch.setattr(grid, "clip", lambda node, low, high: grid.nodes.call("GREATEST", node, low))
+
+
+def unclipped_total(patch: Patch) -> None:
+    """A unit's total is summed but not clipped."""
+    patch.setattr(measure, "clip", lambda node, low, high: node)
+
+
+def forgotten_bound(patch: Patch) -> None:
+    """max_rows_per_unit is believed, not enforced."""
+
+    def unbounded(shape: Any, held: Any, source: str, name: str) -> list[Any]:
+        return [(name, declared.owned_rows(shape, held, source), True)]
+
+    patch.setattr(session, "bounded_rows", unbounded)
+
+
+def forgotten_truncation(patch: Patch) -> None:
+    """The question's own limits are not enforced."""
+    patch.setattr(measure, "_bounding", lambda *_: None)
+
+
+def forgotten_groups(patch: Patch) -> None:
+    """Rows per group are limited, groups are not."""
+    patch.setattr(measure, "chosen_values", lambda *_, **__: exp.Boolean(this=True))
+
+
+def lost_unit(patch: Patch) -> None:
+    """A join on the unit pairs everybody with everybody."""
+
+    def joined(self: Any, join: Any) -> Any:
+        left, right = self.relation(join.left), self.relation(join.right)
+        return self._joined(join, left, right, [exp.Boolean(this=True)])
+
+    patch.setattr(render.Renderer, "_unit_join", joined)
+
+
+def believed_multiplicity(patch: Patch) -> None:
+    """A public table is taken to have one partner for everybody."""
+    patch.setattr(session.Session, "multiplicity", lambda *_: 1)
+
+
+def chosen_among_all(patch: Patch) -> None:
+    """The first rows of everybody are kept, instead of the first of each."""
+    original = declared.chosen
+
+    def among_all(_: Any, content: Any, **options: Any) -> Node:
+        return original((), content, **options)
+
+    patch.setattr(declared, "chosen", among_all)
+
+
+def merged_people(patch: Patch) -> None:
+    """The unit is clipped to its bounds, so that two people become one."""
+    original = declared.owned_rows
+
+    def merged(shape: Any, held: Any, source: str) -> exp.Select:
+        rows = original(shape, held, source)
+        values = {item.alias: item.this for item in rows.expressions}
+        for name, item in zip(shape.table.unit or (), rows.expressions, strict=False):
+            if name in shape.fields:
+                item.set("this", values[shape.fields[name].identifier].copy())
+        return rows
+
+    patch.setattr(declared, "owned_rows", merged)
+
+
+def counted_rows(patch: Patch) -> None:
+    """COUNT(DISTINCT unit) counts rows."""
+    patch.setattr(measure._Parts, "_units", lambda _: exp.Star())
+
+
+def limit_below(patch: Patch) -> None:
+    """LIMIT is let through below the release."""
+    original = render.Renderer.relation
+
+    def limited(self: Any, relation: Any) -> Any:
+        step = original(self, relation)
+        query = everything(table_named(step.name))
+        query.set("limit", exp.Limit(expression=exp.Literal.number("3")))
+        return replace(step, name=self.define(query))
+
+    patch.setattr(render.Renderer, "relation", limited)
+
+
+def mixed_people(patch: Patch) -> None:
+    """One row for each key, instead of one for each unit and key."""
+    original = render.Renderer._per_unit
+
+    def mixed(self: Any, relation: Any) -> Any:
+        step = original(self, relation)
+        name, query, once = self.definitions[-1]
+        group = query.args["group"].expressions[len(step.unit) :]
+        query.set("group", exp.Group(expressions=group) if group else None)
+        for item in query.expressions[: len(step.unit)]:
+            item.set("this", exp.Anonymous(this="MIN", expressions=[item.this]))
+        self.definitions[-1] = (name, query, once)
+        return step
+
+    patch.setattr(render.Renderer, "_per_unit", mixed)
+
+
+def per_row_as_total(patch: Patch) -> None:
+    """The rows allowed in one group are taken for the rows allowed in all."""
+    original = price.Reach.of.__func__
+
+    def reach(cls: Any, contribution: Any, *, grouped: bool) -> Any:
+        whole = original(cls, contribution, grouped=grouped)
+        return replace(whole, rows=whole.rows_per_group)
+
+    patch.setattr(price.Reach, "of", classmethod(reach))
+
+
+def _sensitivity(patch: Patch, wrong: Callable[[Sensitivity], Sensitivity]) -> None:
+    original = price.sensitivity
+    patch.setattr(price, "sensitivity", lambda *arguments: wrong(original(*arguments)))
+
+
+def l2_for_l1(patch: Patch) -> None:
+    """The Euclidean sensitivity is used for both norms."""
+    _sensitivity(patch, lambda s: replace(s, l1=isqrt(s.l2_squared)))
+
+
+def one_change_for_two(patch: Patch) -> None:
+    """A change of one unit is priced as an addition."""
+    original = price.sensitivity
+    patch.setattr(
+        price, "sensitivity", lambda m, reach, _: original(m, reach, Neighbours.ADD_REMOVE)
+    )
+
+
+MUTANTS = [
+    dropped_clamp,
+    unclipped_total,
+    forgotten_bound,
+    forgotten_truncation,
+    forgotten_groups,
+    lost_unit,
+    believed_multiplicity,
+    chosen_among_all,
+    merged_people,
+    counted_rows,
+    limit_below,
+    mixed_people,
+    per_row_as_total,
+    l2_for_l1,
+    one_change_for_two,
+]
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
+def test_is_found(mutant: Callable[[Patch], None], monkeypatch: Patch) -> None:
+    mutant(monkeypatch)
+    assert found()

@@ -1,0 +1,123 @@
+-- # BigQuery's privacy clause
+
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1, delta = 1e-7, privacy_unit_column = patient_id) city, COUNT(*) AS n FROM visits GROUP BY city;
+--> accepted
+--> groups: city (3 public and NULL)
+--> values: n = COUNT(*)
+--> rows: at most 20 of one unit
+--> spend: epsilon 1, delta 1/10000000
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
+
+-- Groups one person may contribute to.
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 10, delta = .01, max_groups_contributed = 2, privacy_unit_column = patient_id) doctor, AVG(cost, contribution_bounds_per_group => (0, 100)) AS mean FROM visits GROUP BY doctor;
+--> accepted
+--> groups: doctor (private)
+--> values: mean = AVG(visits.cost, contribution_bounds_per_group => (0.0, 100.0))
+--> rows: at most 20 of one unit, in 2 groups
+--> spend: epsilon 10, delta 1/100
+--> price: ε = 0.5, ρ = 0.0581766, δ = 9.12848e-10; Laplace, Laplace
+
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 10, delta = .01, max_groups_contributed = 2) doctor, SUM(cost, contribution_bounds_per_group => (0, 100)) AS total FROM visits GROUP BY doctor;
+--> accepted
+--> groups: doctor (private)
+--> values: total = SUM(visits.cost, contribution_bounds_per_group => (0.0, 100.0))
+--> rows: at most 20 of one unit, in 2 groups
+--> spend: epsilon 10, delta 1/100
+--> price: ε = 0.5, ρ = 0.0581766, δ = 9.12848e-10; Laplace, Laplace
+
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 10, delta = .01, max_groups_contributed = 2) doctor, COUNT(*, contribution_bounds_per_group => (0, 5)) AS n FROM visits GROUP BY doctor;
+--> accepted
+--> groups: doctor (private)
+--> values: n = COUNT(*, contribution_bounds_per_group => (0.0, 5.0))
+--> rows: at most 20 of one unit, in 2 groups
+--> spend: epsilon 10, delta 1/100
+--> price: ε = 0.499993, ρ = 0.0858898, δ = 9.76705e-10; Laplace, Laplace
+
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1000, delta = .01) doctor, COUNT(note, contribution_bounds_per_group => (0, 3)) AS notes FROM visits GROUP BY doctor;
+--> accepted
+--> groups: doctor (private)
+--> values: notes = COUNT(visits.note, contribution_bounds_per_group => (0.0, 3.0))
+--> rows: at most 20 of one unit
+--> spend: epsilon 1000, delta 1/100
+--> price: ε = 0.5, ρ = 0.0576131, δ = 9.94597e-10; Laplace, Laplace
+
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 10, delta = .01, max_groups_contributed = 1) doctor, PERCENTILE_CONT(cost, 0.5, contribution_bounds_per_row => (0, 500)) AS middle FROM visits GROUP BY doctor;
+--> accepted
+--> groups: doctor (private)
+--> values: middle = QUANTILE_CONT(visits.cost, '1/2', contribution_bounds_per_row => (0.0, 500.0))
+--> rows: at most 20 of one unit, in 1 groups
+--> spend: epsilon 10, delta 1/100
+--> price: ε = 0.499993, ρ = 0.0260114, δ = 9.85073e-10; Selection, Laplace
+
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 10, delta = .01) doctor, APPROX_QUANTILES(cost, 2, contribution_bounds_per_row => (1, 10)) AS halves FROM visits GROUP BY doctor;
+--> accepted
+--> groups: doctor (private)
+--> values: halves = QUANTILE_CONT(visits.cost, '0', '1/2', '1', contribution_bounds_per_row => (1.0, 10.0))
+--> rows: at most 20 of one unit
+--> spend: epsilon 10, delta 1/100
+--> price: ε = 0.499993, ρ = 0.0234076, δ = 9.96789e-10; Selection, Laplace
+
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 10, delta = .01) doctor, VAR_POP(cost, contribution_bounds_per_row => (0, 100)) AS v, STDDEV_POP(cost, contribution_bounds_per_row => (0, 100)) AS s FROM visits GROUP BY doctor;
+--> accepted
+--> groups: doctor (private)
+--> values: v = VAR_POP(visits.cost, contribution_bounds_per_row => (0.0, 100.0)), s = STDDEV_POP(visits.cost, contribution_bounds_per_row => (0.0, 100.0))
+--> rows: at most 20 of one unit
+--> spend: epsilon 10, delta 1/100
+--> price: ε = 0.5, ρ = 0.0576074, δ = 9.94597e-10; Laplace, Laplace
+
+-- Bounds by name make a column without declared bounds usable.
+SELECT SUM(income, contribution_bounds_per_row => (0, 100000)) AS total FROM visits;
+--> accepted
+--> values: total = SUM(visits.income, contribution_bounds_per_row => (0.0, 100000.0))
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106531, δ = 0; Laplace
+
+SELECT SUM(income, contribution_bounds_per_group => (0, 100000)) AS total FROM visits;
+--> accepted
+--> values: total = SUM(visits.income, contribution_bounds_per_group => (0.0, 100000.0))
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106531, δ = 0; Laplace
+
+-- Who one person is, the curator says.
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1, delta = 1e-7, privacy_unit_column = doctor) COUNT(*) AS n FROM visits;
+--> refused Q28
+
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 0) COUNT(*) FROM visits;
+--> refused Q28
+
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1, delta = 2) COUNT(*) FROM visits;
+--> refused Q28
+
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1, epsilon = 2) COUNT(*) FROM visits;
+--> refused Q28
+
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1, color = 'red') COUNT(*) FROM visits;
+--> refused Q28
+
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(max_groups_contributed = 1.5) COUNT(*) FROM visits;
+--> refused Q28
+
+SELECT AVG(n) FROM (SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1) patient_id, COUNT(*) AS n FROM visits GROUP BY patient_id) AS s;
+--> refused Q28
+
+SELECT SUM(cost, contribution_bounds_per_group => (100, 0)) FROM visits;
+--> refused Q33
+
+SELECT SUM(cost, contribution_bounds_per_group => (0, 100), contribution_bounds_per_row => (0, 9)) FROM visits;
+--> refused Q33
+
+SELECT SUM(cost, contribution_bounds_per_group => 100) FROM visits;
+--> refused Q33
+
+SELECT CORR(cost, age, contribution_bounds_per_row => (0, 1)) FROM visits;
+--> refused Q33
+
+SELECT SUM(cost, report_format => 'JSON') FROM visits;
+--> refused Q33
+
+SELECT WITH ANONYMIZATION OPTIONS(epsilon = 1) ANON_COUNT(*) FROM visits;
+--> refused Q2
+
+-- Written outside the clause, this is only a function nobody knows.
+SELECT ANON_COUNT(*) FROM visits;
+--> refused Q32

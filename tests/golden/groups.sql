@@ -1,0 +1,180 @@
+-- # Groups
+
+-- Declared values are public groups: all are in the answer, also empty ones, and NULL.
+SELECT city, COUNT(*) AS n FROM visits GROUP BY city;
+--> accepted
+--> groups: city (3 public and NULL)
+--> values: n = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
+
+-- A column that is never NULL has no NULL group.
+SELECT sex, COUNT(*) AS n FROM patients GROUP BY sex;
+--> accepted
+--> groups: sex (3 public)
+--> values: n = COUNT(*)
+--> rows: at most 1 of one unit
+--> price: ε = 0.5, ρ = 0.12246, δ = 0; Laplace
+
+-- Values nobody declared are private groups: shown only if enough people share them.
+SELECT doctor, COUNT(*) AS n FROM visits GROUP BY doctor;
+--> accepted
+--> groups: doctor (private)
+--> values: n = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.0576131, δ = 9.94597e-10; Laplace, Laplace
+
+SELECT city, doctor, COUNT(*) AS n FROM visits GROUP BY city, doctor;
+--> accepted
+--> groups: city (3 public and NULL), doctor (private)
+--> values: n = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.0576131, δ = 9.94597e-10; Laplace, Laplace
+
+-- Truths.
+SELECT paid, AVG(cost) AS mean FROM visits GROUP BY paid;
+--> accepted
+--> groups: paid (2 public)
+--> values: mean = AVG(visits.cost)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106531, δ = 0; Laplace
+
+-- Whole numbers within bounds.
+SELECT age, COUNT(*) AS n FROM visits GROUP BY age;
+--> accepted
+--> groups: age (121 public)
+--> values: n = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
+
+-- Parts and truncations of dates within bounds.
+SELECT YEAR(day) AS year, MONTH(day) AS month, COUNT(*) AS n FROM visits GROUP BY YEAR(day), MONTH(day);
+--> accepted
+--> groups: year (3 public and NULL), month (12 public and NULL)
+--> values: n = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
+
+SELECT DATE_TRUNC('month', day) AS month, SUM(cost) AS total FROM visits GROUP BY 1;
+--> accepted
+--> groups: month (36 public and NULL)
+--> values: total = SUM(visits.cost)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106531, δ = 0; Laplace
+
+SELECT EXTRACT(QUARTER FROM day) AS quarter, COUNT(*) AS n FROM visits GROUP BY quarter;
+--> accepted
+--> groups: quarter (4 public and NULL)
+--> values: n = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
+
+-- Constants.
+SELECT CASE WHEN age < 18 THEN 'child' WHEN age < 65 THEN 'adult' ELSE 'old' END AS stage, COUNT(*) AS n FROM visits GROUP BY stage;
+--> accepted
+--> groups: stage (3 public)
+--> values: n = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
+
+SELECT CASE city WHEN 'york' THEN 'here' ELSE 'elsewhere' END AS place, COUNT(*) AS n FROM visits GROUP BY place;
+--> accepted
+--> groups: place (2 public)
+--> values: n = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
+
+-- A condition narrows the groups.
+SELECT city, COUNT(*) AS n FROM visits WHERE city IN ('york', 'hull') GROUP BY city;
+--> accepted
+--> groups: city (2 public)
+--> values: n = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
+
+SELECT doctor, COUNT(*) AS n FROM visits WHERE doctor IN ('Adams', 'Brown') GROUP BY doctor;
+--> accepted
+--> groups: doctor (2 public)
+--> values: n = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
+
+SELECT age, COUNT(*) AS n FROM visits WHERE age BETWEEN 20 AND 29 GROUP BY age;
+--> accepted
+--> groups: age (10 public)
+--> values: n = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
+
+-- NULL can be given a name.
+SELECT COALESCE(city, 'unknown') AS place, COUNT(*) AS n FROM visits GROUP BY place;
+--> accepted
+--> groups: place (4 public)
+--> values: n = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
+
+SELECT UPPER(city) AS place, COUNT(*) AS n FROM visits GROUP BY UPPER(city);
+--> accepted
+--> groups: place (3 public and NULL)
+--> values: n = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
+
+-- A range without declared values that is too long to list has private groups.
+SELECT day, COUNT(*) AS n FROM visits GROUP BY day;
+--> accepted
+--> groups: day (private)
+--> values: n = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.0576131, δ = 9.94597e-10; Laplace, Laplace
+
+-- Groups need not be shown.
+SELECT COUNT(*) AS n FROM visits GROUP BY city;
+--> accepted
+--> groups: city (3 public and NULL)
+--> values: n = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
+
+-- One group per person is refused, and so is grouping by all of a unit's columns.
+SELECT patient_id, COUNT(*) FROM visits GROUP BY patient_id;
+--> refused Q23
+
+SELECT nurse, day, SUM(hours) FROM shifts GROUP BY nurse, day;
+--> refused Q23
+
+-- A part of the unit may be a key.
+SELECT day, SUM(hours) AS hours FROM shifts GROUP BY day;
+--> accepted
+--> groups: day (365 public and NULL)
+--> values: hours = SUM(shifts.hours)
+--> rows: at most 3 of one unit
+--> price: ε = 0.5, ρ = 0.106531, δ = 0; Laplace
+
+SELECT city, age, COUNT(*) FROM visits GROUP BY city;
+--> refused Q24
+
+SELECT city, COUNT(*) FROM visits;
+--> refused Q24
+
+SELECT city FROM visits GROUP BY city;
+--> refused Q35
+
+SELECT city, COUNT(*) FROM visits GROUP BY ROLLUP (city);
+--> refused Q11
+
+SELECT city, COUNT(*) FROM visits GROUP BY GROUPING SETS ((city), ());
+--> refused Q11
+
+SELECT city, COUNT(*) FROM visits GROUP BY ALL;
+--> refused Q11
+
+SELECT city, COUNT(*) FROM visits GROUP BY 3;
+--> refused Q31
+
+SELECT COUNT(*) AS n FROM visits GROUP BY COUNT(*);
+--> refused Q25
+
+SELECT age, DATE_TRUNC('month', day) AS m, city, MONTH(day) AS k, DAY(day) AS d, COUNT(*) AS n FROM visits GROUP BY age, m, city, k, d;
+--> refused Q27

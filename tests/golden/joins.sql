@@ -1,0 +1,123 @@
+-- # Joins
+
+-- With a public table; each row stays its owner's.
+SELECT c.region, COUNT(*) AS n FROM visits AS v JOIN cities AS c ON v.city = c.name GROUP BY c.region;
+--> accepted
+--> groups: region (2 public and NULL)
+--> values: n = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
+
+SELECT c.region, COUNT(*) AS n FROM visits v LEFT JOIN cities c ON v.city = c.name GROUP BY c.region;
+--> accepted
+--> groups: region (2 public and NULL)
+--> values: n = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
+
+-- The public table may come first.
+SELECT region, SUM(cost) AS total FROM cities JOIN visits ON city = name GROUP BY region;
+--> accepted
+--> groups: region (2 public and NULL)
+--> values: total = SUM(visits.cost)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106531, δ = 0; Laplace
+
+SELECT COUNT(*) AS n FROM visits v JOIN cities c ON LOWER(v.city) = c.name AND c.people > 100000;
+--> accepted
+--> values: n = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
+
+-- On the unit; each person's rows meet their own only.
+SELECT p.sex, AVG(v.cost) AS mean FROM visits v JOIN patients p ON v.patient_id = p.patient_id GROUP BY p.sex;
+--> accepted
+--> groups: sex (3 public)
+--> values: mean = AVG(v.cost)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106531, δ = 0; Laplace
+
+SELECT p.sex, COUNT(*) AS n FROM patients p LEFT JOIN visits v USING (patient_id) GROUP BY p.sex;
+--> accepted
+--> groups: sex (3 public)
+--> values: n = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
+
+SELECT COUNT(*) AS n FROM visits v JOIN patients p ON v.patient_id = p.patient_id AND v.city = p.city WHERE v.age > 2026 - p.birth_year;
+--> accepted
+--> values: n = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
+
+SELECT COUNT(DISTINCT v.patient_id) AS people FROM visits v JOIN patients p ON p.patient_id = v.patient_id;
+--> accepted
+--> values: people = COUNT(DISTINCT v.patient_id)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.12246, δ = 0; Laplace
+
+-- A person's pairs of visits.
+SELECT COUNT(*) AS pairs FROM visits a JOIN visits b ON a.patient_id = b.patient_id AND a.day < b.day;
+--> accepted
+--> values: pairs = COUNT(*)
+--> rows: at most 400 of one unit
+--> price: ε = 0.5, ρ = 0.106531, δ = 0; Laplace
+
+SELECT c.region, p.sex, COUNT(*) AS n FROM visits v JOIN patients p ON v.patient_id = p.patient_id JOIN cities c ON p.city = c.name GROUP BY c.region, p.sex;
+--> accepted
+--> groups: region (2 public and NULL), sex (3 public)
+--> values: n = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
+
+-- Anything else would make rows of two people.
+SELECT COUNT(*) FROM visits a JOIN visits b ON a.doctor = b.doctor;
+--> refused Q18
+
+SELECT COUNT(*) FROM visits v JOIN shifts s ON v.day = s.day;
+--> refused Q18
+
+SELECT COUNT(*) FROM readings a JOIN readings b ON a.station = b.station;
+--> refused Q18
+
+SELECT COUNT(*) FROM visits, patients;
+--> refused Q19
+
+SELECT COUNT(*) FROM visits CROSS JOIN cities;
+--> refused Q19
+
+SELECT COUNT(*) FROM visits NATURAL JOIN patients;
+--> refused Q19
+
+SELECT COUNT(*) FROM visits v RIGHT JOIN patients p ON v.patient_id = p.patient_id;
+--> refused Q19
+
+SELECT COUNT(*) FROM visits v FULL JOIN patients p ON v.patient_id = p.patient_id;
+--> refused Q19
+
+SELECT COUNT(*) FROM visits v SEMI JOIN patients p ON v.patient_id = p.patient_id;
+--> refused Q19
+
+SELECT c.name, COUNT(*) FROM cities c LEFT JOIN visits v ON v.city = c.name GROUP BY c.name;
+--> refused Q20
+
+SELECT COUNT(*) FROM visits v JOIN cities c ON v.age > c.people;
+--> refused Q20
+
+SELECT COUNT(*) FROM visits v LEFT JOIN cities c ON v.city = c.name AND c.people > 5;
+--> refused Q20
+
+SELECT COUNT(*) FROM visits v JOIN cities c ON v.age = c.name;
+--> refused Q10
+
+SELECT COUNT(*) FROM visits v JOIN patients v ON v.patient_id = v.patient_id;
+--> refused Q8
+
+SELECT COUNT(*) FROM visits v JOIN patients p ON v.patient_id = p.patient_id WHERE city = 'york';
+--> refused Q8
+
+SELECT COUNT(*) FROM visits, LATERAL (SELECT 1) AS s;
+--> refused Q19
+
+SELECT COUNT(*) FROM (visits v JOIN patients p ON v.patient_id = p.patient_id);
+--> refused Q19

@@ -1,0 +1,46 @@
+-- # Expressions that look at other people's rows
+
+SELECT COUNT(*) FROM visits WHERE EXISTS (SELECT 1 FROM patients);
+--> refused Q15
+
+SELECT COUNT(*) FROM visits v WHERE EXISTS (SELECT 1 FROM patients p WHERE p.patient_id = v.patient_id);
+--> refused Q15
+
+SELECT COUNT(*) FROM visits WHERE cost > (SELECT AVG(cost) FROM visits);
+--> refused Q15
+
+SELECT COUNT(*) FROM visits WHERE patient_id IN (SELECT patient_id FROM patients WHERE sex = 'f');
+--> refused Q15
+
+SELECT COUNT(*) FROM visits WHERE cost >= ALL (SELECT cost FROM visits);
+--> refused Q15
+
+SELECT COUNT(*) FROM visits WHERE cost = ANY (SELECT cost FROM visits);
+--> refused Q15
+
+SELECT (SELECT COUNT(*) FROM patients) AS n, COUNT(*) FROM visits;
+--> refused Q15
+
+SELECT city, RANK() OVER (ORDER BY COUNT(*)) FROM visits GROUP BY city;
+--> refused Q14
+
+SELECT AVG(cost) OVER (PARTITION BY city) FROM visits;
+--> refused Q14
+
+SELECT COUNT(*) FROM (SELECT ROW_NUMBER() OVER (ORDER BY cost) AS r FROM visits) AS s WHERE r < 10;
+--> refused Q14
+
+SELECT COUNT(*) FROM visits TABLESAMPLE (10 PERCENT);
+--> refused Q17
+
+SELECT COUNT(*) FROM visits USING SAMPLE 10;
+--> refused Q17
+
+SELECT COUNT(*) FROM visits FOR UPDATE;
+--> refused Q11
+
+SELECT * FROM visits PIVOT (COUNT(*) FOR city IN ('york', 'hull'));
+--> refused Q11
+
+SELECT COUNT(*) FROM UNNEST(ARRAY[1, 2]) AS u;
+--> refused Q19

@@ -1,0 +1,56 @@
+-- # Variances, correlations, regressions
+
+SELECT VARIANCE(age) AS v, STDDEV(age) AS s FROM visits;
+--> accepted
+--> values: v = VAR_SAMP(visits.age), s = STDDEV_SAMP(visits.age)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106531, δ = 0; Laplace
+
+SELECT VAR_POP(cost) AS v, STDDEV_POP(cost) AS s FROM visits;
+--> accepted
+--> values: v = VAR_POP(visits.cost), s = STDDEV_POP(visits.cost)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106531, δ = 0; Laplace
+
+SELECT VAR_SAMP(cost) AS v, STDDEV_SAMP(cost) AS s FROM visits;
+--> accepted
+--> values: v = VAR_SAMP(visits.cost), s = STDDEV_SAMP(visits.cost)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106531, δ = 0; Laplace
+
+SELECT CORR(cost, age) AS r FROM visits;
+--> accepted
+--> values: r = CORR(visits.cost, visits.age)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106531, δ = 0; Laplace
+
+SELECT COVAR_POP(cost, age) AS p, COVAR_SAMP(cost, age) AS s FROM visits;
+--> accepted
+--> values: p = COVAR_POP(visits.cost, visits.age), s = COVAR_SAMP(visits.cost, visits.age)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106531, δ = 0; Laplace
+
+SELECT REGR_SLOPE(cost, age) AS slope, REGR_INTERCEPT(cost, age) AS base FROM visits;
+--> accepted
+--> values: slope = REGR_SLOPE(visits.cost, visits.age), base = REGR_INTERCEPT(visits.cost, visits.age)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106531, δ = 0; Laplace
+
+SELECT city, AVG(cost) AS mean, STDDEV(cost) AS spread, COUNT(*) AS n FROM visits GROUP BY city;
+--> accepted
+--> groups: city (3 public and NULL)
+--> values: mean = AVG(visits.cost), spread = STDDEV_SAMP(visits.cost), n = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106531, δ = 0; Laplace
+
+SELECT CORR(cost) FROM visits;
+--> refused Q33
+
+SELECT CORR(cost, income) FROM visits;
+--> refused Q1
+
+SELECT REGR_R2(cost, age) FROM visits;
+--> refused Q32
+
+SELECT KURTOSIS(cost) FROM visits;
+--> refused Q32

@@ -1,0 +1,186 @@
+"""Reading, summarising and rewriting the golden questions of ``tests/golden/*.sql``.
+
+Each block of a file is an optional comment, one question, and its verdict::
+
+    -- People: the unit counted once each.
+    SELECT COUNT(DISTINCT patient_id) AS patients FROM visits;
+    --> accepted
+    --> values: patients = COUNT(DISTINCT visits.patient_id)
+    --> rows: at most 20 of one unit
+
+or ``--> refused Q12``.  A line ``--> price: ...`` is compared with what
+``price_of`` says, where it is present.  After a change of the dialect::
+
+    python tests/golden_cases.py          # rewrites the verdicts; read the diff
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from discreet.errors import Refusal
+from discreet.ownership import row_bound, unit_columns
+from discreet.question import Key, Question
+from discreet.schema import Schema
+from discreet.sql import Statement, statement
+from discreet.sql.aggregates import write_aggregate
+from discreet.sql.dialect import text_of
+from discreet.sql.scalars import column
+from discreet.sql.text import _column, _Surface
+
+FOLDER = Path(__file__).parent / "golden"
+SCHEMA = Schema.from_toml(FOLDER / "clinic.toml")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One question and its verdict."""
+
+    file: str
+    line: int
+    comment: tuple[str, ...]
+    question: str
+    verdict: tuple[str, ...]
+
+    @property
+    def price(self) -> str | None:
+        """What the file says of the price, if anything."""
+        return next((v for v in self.verdict if v.startswith("price:")), None)
+
+    @property
+    def rest(self) -> tuple[str, ...]:
+        """The verdict without the price."""
+        return tuple(v for v in self.verdict if not v.startswith("price:"))
+
+
+def cases(path: Path) -> Iterator[Case]:
+    """The questions of one file."""
+    comment: list[str] = []
+    question: list[str] = []
+    verdict: list[str] = []
+    start = 0
+    for number, line in enumerate([*path.read_text().splitlines(), ""], start=1):
+        if line.startswith("--> "):
+            verdict.append(line.removeprefix("--> "))
+        elif line:
+            if line.startswith("-- ") and not question:
+                comment.append(line)
+            else:
+                start = start or number
+                question.append(line)
+        elif question:
+            text = "\n".join(question).removesuffix(";")
+            yield Case(path.name, start, tuple(comment), text, tuple(verdict))
+            comment, question, verdict, start = [], [], [], 0
+
+
+def all_cases() -> list[Case]:
+    """Every golden question."""
+    return [case for path in sorted(FOLDER.glob("*.sql")) for case in cases(path)]
+
+
+def verdict_of(text: str) -> tuple[str, ...]:
+    """What the parser makes of ``text``, in the words of the golden files."""
+    try:
+        return summary(statement(text, SCHEMA))
+    except Refusal as refusal:
+        return (f"refused {refusal.code}",)
+
+
+def summary(found: Statement) -> tuple[str, ...]:
+    """An accepted question in a few lines."""
+    question = found.question
+    lines = ["explained" if found.explain else "accepted"]
+    if question.keys:
+        lines.append("groups: " + ", ".join(map(_key, question.keys)))
+    lines.append("values: " + ", ".join(_aggregates(question)))
+    after = [
+        word
+        for word, there in (
+            ("HAVING", question.having is not None),
+            ("ORDER BY", bool(question.order)),
+            (f"LIMIT {question.limit}", question.limit is not None),
+        )
+        if there
+    ]
+    names = {*(k.name for k in question.keys), *(a.name for a in question.aggregates)}
+    computed = [o.name for o in question.outputs if o.name not in names]
+    if computed:
+        after.insert(0, f"computed {', '.join(computed)}")
+    if after:
+        lines.append("after: " + ", ".join(after))
+    lines.append("rows: " + _rows(question))
+    if question.spend is not None:
+        given = {
+            "epsilon": question.spend.epsilon,
+            "rho": question.spend.rho,
+            "delta": question.spend.delta,
+            "within": dict(question.spend.within).get(""),
+        }
+        lines.append("spend: " + ", ".join(f"{k} {v}" for k, v in given.items() if v is not None))
+    return tuple(lines)
+
+
+def _key(key: Key) -> str:
+    if key.values is None:
+        return f"{key.name} (private)"
+    null = " and NULL" if None in key.values else ""
+    return f"{key.name} ({sum(v is not None for v in key.values)} public{null})"
+
+
+def _aggregates(question: Question) -> Iterator[str]:
+    unit = [_column(name) for name in unit_columns(question.source) if name is not None]
+    for aggregate in question.aggregates:
+        tree = _Surface(unit).tree(write_aggregate(aggregate, column))
+        yield f"{aggregate.name} = {text_of(tree)}".replace('"', "")
+
+
+def _rows(question: Question) -> str:
+    limits = question.limits
+    bound = row_bound(question.source)
+    found = f"at most {bound} of one unit" if bound is not None else "no bound on one unit's"
+    if limits.max_rows is not None:
+        found += f", {limits.max_rows} counted"
+    if limits.max_groups is not None:
+        found += f", in {limits.max_groups} groups"
+    if limits.max_rows_per_group is not None:
+        found += f", {limits.max_rows_per_group} in each"
+    return found
+
+
+def price_of(question: Question) -> str:
+    """The price of a question at epsilon 1/2 and delta 1e-9, in one line."""
+    from discreet.ownership import declared
+    from discreet.price import price
+    from discreet.question import Spend
+
+    spend = Spend(epsilon=Fraction(1, 2), delta=Fraction(1, 10**9))
+    try:
+        priced = price(question, spend, schema=SCHEMA, multiplicity=declared)
+    except Refusal as refusal:
+        return f"price: refused {refusal.code}"
+    noises = ", ".join(type(noise).__name__.removesuffix("Noise") for noise in priced.noises)
+    return f"price: {priced.loss}; {noises}"
+
+
+def rewrite(*, prices: bool) -> None:
+    """Write every verdict anew, as the parser gives it now."""
+    for path in sorted(FOLDER.glob("*.sql")):
+        title = path.read_text().split("\n", 1)[0]
+        blocks = [title]
+        for case in cases(path):
+            verdict = [*verdict_of(case.question)]
+            if prices and verdict[0] != "explained" and verdict[0] == "accepted":
+                verdict.append(price_of(statement(case.question, SCHEMA).question))
+            comment = [line for line in case.comment if line != title]
+            lines = [*comment, f"{case.question};", *(f"--> {v}" for v in verdict)]
+            blocks.append("\n".join(lines))
+        path.write_text("\n\n".join(blocks) + "\n")
+
+
+if __name__ == "__main__":
+    rewrite(prices="--prices" in sys.argv)

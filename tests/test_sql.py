@@ -1,0 +1,449 @@
+"""The parser: meaning, places, limits, and the two defences against a forgotten clause."""
+
+from __future__ import annotations
+
+import time
+from datetime import date, datetime
+from fractions import Fraction
+
+import pytest
+from golden_cases import SCHEMA, all_cases
+from sqlglot import exp
+
+import discreet.sql
+from discreet.errors import QuestionRefusal, Refusal
+from discreet.expressions import Call, Case, ColumnRef, Literal
+from discreet.relation import (
+    Filter,
+    JoinKind,
+    PerUnit,
+    Project,
+    PublicJoin,
+    Source,
+    Union,
+    UnitAggregate,
+    UnitJoin,
+)
+from discreet.sql import parse, statement
+from discreet.sql.allow import ALLOWED, MOST_DEPTH
+from discreet.sql.constants import read_constant, write_constant
+from discreet.sql.dialect import text_of, tokens_of, trees_of
+
+
+def ask(text: str):
+    return parse(text, SCHEMA)
+
+
+def refused(text: str) -> QuestionRefusal:
+    with pytest.raises(QuestionRefusal) as caught:
+        ask(text)
+    return caught.value
+
+
+def predicate(condition: str):
+    source = ask(f"SELECT COUNT(*) FROM visits WHERE {condition}").source
+    assert isinstance(source, Filter)
+    return source.predicate
+
+
+AGE, COST, PAID, NOTE, DAY, ARRIVED = (
+    ColumnRef(f"visits.{name}") for name in ("age", "cost", "paid", "note", "day", "arrived")
+)
+SOME_DAY = date(2026, 2, 3)
+
+
+def c(function, *arguments):
+    """A call, with Python values as constants."""
+    known = (Call, Case, ColumnRef, Literal)
+    return Call(function, tuple(a if isinstance(a, known) else Literal(a) for a in arguments))
+
+
+# --- meaning -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "meaning"),
+    [
+        ("age > 3", c("greater", AGE, 3)),
+        ("3 < age", c("less", 3, AGE)),
+        ("age - 1 - 2 = 0", c("equal", c("subtract", c("subtract", AGE, 1), 2), 0)),
+        ("age - (1 - 2) = 0", c("equal", c("subtract", AGE, c("subtract", 1, 2)), 0)),
+        ("age + 2 * 3 = 0", c("equal", c("add", AGE, c("multiply", 2, 3)), 0)),
+        ("NOT paid OR paid AND age > 3",
+         c("or", c("not", PAID), c("and", PAID, c("greater", AGE, 3)))),
+        ("age BETWEEN 3 AND 5", c("and", c("greater_equal", AGE, 3), c("less_equal", AGE, 5))),
+        ("age NOT BETWEEN 3 AND 5",
+         c("not", c("and", c("greater_equal", AGE, 3), c("less_equal", AGE, 5)))),
+        ("age NOT IN (3, 5)", c("not", c("in", AGE, 3, 5))),
+        ("note NOT LIKE 'a%'", c("not", c("like", NOTE, "a%"))),
+        ("cost IS NOT NULL", c("not", c("is_null", COST))),
+        ("paid IS NOT TRUE", c("not", c("is_true", PAID))),
+        ("paid IS FALSE", c("is_true", c("not", PAID))),
+        ("cost > -2.50", c("greater", COST, Fraction(-5, 2))),
+        ("cost > 1e3", c("greater", COST, Fraction(1000))),
+        ("age / 2 > 3", c("greater", c("divide", AGE, 2), 3)),
+        ("age // 2 > 3", c("greater", c("integer_divide", AGE, 2), 3)),
+        ("MOD(age, 2) > 3", c("greater", c("modulo", AGE, 2), 3)),
+        ("day > DATE '2026-02-03'", c("greater", DAY, SOME_DAY)),
+        ("day - INTERVAL '2' WEEK > DATE '2026-02-03'",
+         c("greater", c("date_add_days", DAY, -14), SOME_DAY)),
+        ("arrived > TIMESTAMP '2026-02-03 04:05:06'",
+         c("greater", ARRIVED, datetime(2026, 2, 3, 4, 5, 6))),
+        ("CASE age WHEN 3 THEN paid ELSE FALSE END",
+         Case(((c("equal", AGE, 3), PAID),), Literal(False))),
+        ("CASE WHEN paid THEN age > 3 END", Case(((PAID, c("greater", AGE, 3)),), Literal(None))),
+        ("IIF(paid, age > 3, NULL)", Case(((PAID, c("greater", AGE, 3)),), Literal(None))),
+        ("note || 'x' = 'ax'", c("equal", c("concat", NOTE, "x"), "ax")),
+        ("note = 'O''Brien'", c("equal", NOTE, "O'Brien")),
+        ("age::TEXT = '3'", c("equal", c("cast_text", AGE), "3")),
+        ("EXTRACT(MONTH FROM day) = 3", c("equal", c("month", DAY), 3)),
+        ("DATE_DIFF('day', day, DATE '2026-02-03') > 3",
+         c("greater", c("date_diff_days", DAY, SOME_DAY), 3)),
+        ("DATE_DIFF(day, DATE '2026-02-03', DAY) > 3",
+         c("greater", c("date_diff_days", SOME_DAY, DAY), 3)),
+    ],
+)  # fmt: skip
+def test_expressions(text, meaning):
+    assert predicate(text) == meaning
+
+
+def test_conditions_of_an_inner_join_are_conditions_on_rows():
+    on = ask(
+        "SELECT COUNT(*) FROM visits v JOIN patients p"
+        " ON v.patient_id = p.patient_id AND v.age > 3 AND v.city = p.city WHERE v.paid"
+    )
+    where = ask(
+        "SELECT COUNT(*) FROM visits v JOIN patients p"
+        " ON p.patient_id = v.patient_id AND v.city = p.city WHERE v.age > 3 AND v.paid"
+    )
+    assert on.source == where.source
+    assert isinstance(on.source, Filter)
+    assert isinstance(on.source.source, UnitJoin)
+    assert on.source.source.on == (("v.city", "p.city"),)
+
+
+def test_the_unit_of_a_left_joins_right_side_may_be_missing():
+    """Of an inner join both sides' units are one; of a left join the right one may be NULL."""
+    for join, counted, function in (
+        ("JOIN", "p.patient_id", "COUNT_UNITS"),
+        ("LEFT JOIN", "v.patient_id", "COUNT_DISTINCT"),
+    ):
+        plain, distinct = ask(
+            "SELECT COUNT(v.patient_id), COUNT(DISTINCT v.patient_id) FROM patients p"
+            f" {join} visits v ON p.patient_id = v.patient_id"
+        ).aggregates
+        assert plain.arguments == (ColumnRef(counted),)
+        assert distinct.function == function
+
+
+def test_a_public_table_first_is_put_second():
+    first = ask("SELECT COUNT(*) FROM cities JOIN visits ON name = city").source
+    second = ask("SELECT COUNT(*) FROM visits JOIN cities ON city = name").source
+    assert first == second
+    assert isinstance(first, PublicJoin)
+    assert first.kind is JoinKind.INNER
+    assert first.on == ((ColumnRef("visits.city"), "cities.name"),)
+
+
+def test_per_unit_aggregation():
+    source = ask(
+        "SELECT AVG(t) FROM (SELECT patient_id, SUM(cost) * 2 AS t FROM visits WHERE paid"
+        " GROUP BY patient_id HAVING COUNT(*) > 1) AS s"
+    ).source
+    match source:
+        case Project(
+            source=Filter(
+                source=PerUnit(source=Filter(source=Source()), keys=keys, aggregates=found)
+            ),
+            columns=columns,
+        ):
+            assert keys == (("group_1", ColumnRef("visits.patient_id")),)
+            assert [a for _, a in found] == [UnitAggregate("SUM", COST), UnitAggregate("COUNT")]
+            assert [name for name, _ in columns] == ["s.patient_id", "s.t"]
+        case _:
+            pytest.fail(f"{source}")
+
+
+def test_unions_correspond_by_place():
+    source = ask(
+        "SELECT COUNT(*) FROM (SELECT city, age AS x FROM visits"
+        " UNION ALL SELECT city AS town, birth_year FROM patients) AS u"
+    ).source
+    assert isinstance(source, Union)
+    assert [n for n, _ in source.left.columns] == [n for n, _ in source.right.columns]  # type: ignore[union-attr]
+
+
+def test_a_common_table_expression_is_its_query():
+    common = ask("WITH c AS (SELECT city FROM visits WHERE paid) SELECT COUNT(*) FROM c AS s")
+    nested = ask("SELECT COUNT(*) FROM (SELECT city FROM visits WHERE paid) AS s")
+    assert common.source == nested.source
+
+
+def test_equal_aggregates_are_asked_once():
+    question = ask(
+        "SELECT COUNT(*) AS a, COUNT(*) / 2 AS b, COUNT(DISTINCT age) FROM visits"
+        " HAVING COUNT(*) > 3"
+    )
+    assert [a.function for a in question.aggregates] == ["COUNT", "COUNT_DISTINCT"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("MEDIAN(cost)", "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY cost)"),
+        ("PERCENTILE_CONT(cost, 0.25)", "APPROX_QUANTILES(cost, 4)[OFFSET(1)]"),
+        ("QUANTILE_CONT(cost, 0, '1/3', '2/3', 1)", "APPROX_QUANTILES(cost, 3)"),
+        ("COUNTIF(paid)", "COUNT(*) FILTER (WHERE paid)"),
+        ("COUNT(DISTINCT patient_id)", "COUNT(DISTINCT (patient_id))"),
+        ("VARIANCE(cost)", "VAR_SAMP(cost)"),
+        ("MODE(city)", "MODE() WITHIN GROUP (ORDER BY city)"),
+        ("AVG(cost)", "avg((cost))"),
+    ],
+)  # fmt: skip
+def test_two_spellings_of_one_aggregate(one, other):
+    questions = [ask(f"SELECT {text} AS x FROM visits") for text in (one, other)]
+    assert questions[0].aggregates == questions[1].aggregates
+
+
+def test_names_of_the_answer_come_before_columns_after_the_release():
+    """In HAVING and ORDER BY, ``cost`` is the mean that was asked for, not a person's cost."""
+    question = ask(
+        "SELECT city, AVG(cost) AS cost FROM visits GROUP BY city HAVING cost > 3 ORDER BY cost"
+    )
+    assert question.having == Call("greater", (ColumnRef("cost"), Literal(3)))
+    assert question.order[0].expression == ColumnRef("cost")
+
+
+def test_a_select_around_a_question_is_computed_from_its_answer():
+    around = ask(
+        "SELECT n * 2 AS twice FROM (SELECT city, COUNT(*) AS n FROM visits GROUP BY city"
+        " HAVING COUNT(*) > 1) AS s WHERE n < 9 ORDER BY twice"
+    )
+    flat = ask(
+        "SELECT COUNT(*) * 2 AS twice FROM visits GROUP BY city"
+        " HAVING COUNT(*) > 1 AND COUNT(*) < 9 ORDER BY twice"
+    )
+    assert (around.outputs, around.having, around.order) == (flat.outputs, flat.having, flat.order)
+    assert (around.keys, around.aggregates, around.source) == (
+        flat.keys,
+        flat.aggregates,
+        flat.source,
+    )
+
+
+def test_order_and_limit():
+    question = ask(
+        "SELECT city, COUNT(*) AS n FROM visits GROUP BY city ORDER BY n DESC, 1 LIMIT 7"
+    )
+    assert [(o.expression, o.descending) for o in question.order] == [
+        (ColumnRef("n"), True),
+        (ColumnRef("city"), False),
+    ]
+    assert question.limit == 7
+
+
+def test_the_privacy_clause_is_given_once():
+    clause = "WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 0.5)"
+    inner = f"SELECT {clause} COUNT(*) AS n FROM visits"
+    assert ask(f"SELECT n FROM ({inner}) AS s").spend == ask(inner).spend
+    assert refused(f"SELECT {clause} n FROM ({inner}) AS s").code == "Q28"
+
+
+def test_explain():
+    assert statement("EXPLAIN SELECT COUNT(*) FROM visits", SCHEMA).explain
+    assert not statement("SELECT COUNT(*) FROM visits", SCHEMA).explain
+    assert refused("EXPLAIN SELECT COUNT(*) FROM visits").code == "Q5"
+
+
+# --- places and fixes ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("SELECT SUM(income) FROM visits", "SUM(income)"),
+        ("SELECT AVG(cost), SUM(cots) FROM visits", "cots"),
+        ("SELECT COUNT(*) FROM vists", "vists"),
+        ("SELECT AVG(cost + (age || note)) FROM visits", "age || note"),
+        ("SELECT COUNT(*) FROM visits WHERE age > 3 AND note > 5", "note > 5"),
+        ("SELECT city, cost, COUNT(*) FROM visits GROUP BY city", "cost"),
+        ("SELECT COUNT(*) FROM visits\nWHERE bad_function(age) > 3", "bad_function(age)"),
+        ("SELECT COUNT(*) FROM visits; SELECT 1", ";"),
+    ],
+)
+def test_the_place_is_underlined(text, place):
+    found = refused(text).place
+    assert found is not None
+    assert text[found.start : found.stop] == place
+
+
+def test_a_missing_table_or_column_lists_what_exists():
+    assert "did you mean 'visits'?" in refused("SELECT COUNT(*) FROM vists").fix
+    assert "patients" in refused("SELECT COUNT(*) FROM vists").fix
+    assert "did you mean 'cost'?" in refused("SELECT AVG(cots) FROM visits").fix
+
+
+def test_the_rewriting_of_a_join_is_printed_in_full():
+    fix = refused("SELECT COUNT(*) AS n FROM visits a JOIN visits b ON a.doctor = b.doctor").fix
+    assert fix == (
+        "ask SELECT COUNT(*) AS n FROM visits AS a JOIN visits AS b"
+        " ON a.doctor = b.doctor AND a.patient_id = b.patient_id"
+    )
+
+
+# --- limits --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT COUNT(*) FROM visits WHERE " + "(" * 5_000 + "paid" + ")" * 5_000,
+        "SELECT COUNT(*) FROM visits WHERE " + "NOT " * 3_000 + "paid",
+        "SELECT SUM(" + "-" * 1 + "- " * 3_000 + "age) FROM visits",
+        "SELECT SUM(age" + " + 1" * 4_000 + ") FROM visits",
+        "SELECT SUM(" + "ABS(" * 28 + "age" + ")" * 28 + " + 1" * 300 + ") FROM visits",
+        "SELECT " + "CASE WHEN paid THEN " * 400 + "1" + " END" * 400 + ", COUNT(*) FROM visits",
+        "SELECT COUNT(*) FROM " + "(SELECT * FROM " * 31 + "visits" + ") AS s" * 31,
+        "SELECT COUNT(*) FROM visits WHERE age IN (" + ", ".join(["1"] * 7_000) + ")",
+        "SELECT COUNT(*) FROM visits -- " + "x" * 30_000,
+        "SELECT COUNT(*) FROM visits v0" + "".join(
+            f" JOIN visits v{i} ON v0.patient_id = v{i}.patient_id" for i in range(1, 40)
+        ),
+        "WITH a AS (SELECT * FROM visits), " + ", ".join(
+            f"{b} AS (SELECT x.patient_id FROM {a} x JOIN {a} y ON x.patient_id = y.patient_id)"
+            for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+        ) + " SELECT COUNT(*) FROM i",
+    ],
+    ids=["brackets", "not", "minus", "plus", "calls", "case", "nested", "list", "long", "tables",
+         "doubling"],
+)  # fmt: skip
+def test_too_much_is_refused_not_an_accident(text):
+    assert refused(text).code in {"Q2", "Q3"}
+
+
+def test_long_lists_of_conditions_are_no_depth():
+    many = " AND ".join(f"age <> {i}" for i in range(3 * MOST_DEPTH))
+    found = predicate(many)
+    assert isinstance(found, Call)
+    assert len(found.arguments) == 3 * MOST_DEPTH
+
+
+def test_a_typical_question_is_read_in_five_milliseconds():
+    text = (
+        "SELECT c.region, COUNT(*) AS n, AVG(v.cost) AS mean FROM visits v JOIN cities c"
+        " ON v.city = c.name WHERE v.age BETWEEN 18 AND 65 GROUP BY c.region ORDER BY n DESC"
+    )
+    best = min(_seconds(text) for _ in range(20))
+    assert best < 0.005
+
+
+def _seconds(text: str) -> float:
+    start = time.perf_counter()
+    ask(text)
+    return time.perf_counter() - start
+
+
+# --- nothing is forgotten ------------------------------------------------------------------
+
+ACCEPTED = [c.question for c in all_cases() if c.verdict[0] == "accepted"]
+DUMMY = exp.Literal(this="7", is_string=False)
+
+
+def tree_of(text: str) -> exp.Expr:
+    (tree,) = trees_of(text, tokens_of(text))
+    assert tree is not None
+    return tree
+
+
+def planted(every: int):
+    """Accepted questions with one argument filled that the dialect does not have."""
+    seen: set[tuple[type, str]] = set()
+    for text in ACCEPTED[::every]:
+        for position, node in enumerate(tree_of(text).walk()):
+            for argument in node.arg_types:
+                new = (type(node), argument) not in seen
+                if argument not in ALLOWED.get(type(node), set()) and new:
+                    seen.add((type(node), argument))
+                    yield text, position, argument
+
+
+def with_planted(text: str, position: int, argument: str) -> exp.Expr:
+    tree = tree_of(text)
+    node = list(tree.walk())[position]
+    node.set(argument, DUMMY.copy())
+    return tree
+
+
+def test_every_argument_of_every_node_is_on_the_list_or_refused(monkeypatch):
+    found = list(planted(every=1))
+    assert len(found) > 100
+    for text, position, argument in found:
+        tree = with_planted(text, position, argument)
+        monkeypatch.setattr(discreet.sql, "_tree", lambda *_, tree=tree: tree)
+        with pytest.raises(Refusal):
+            parse(text, SCHEMA)
+
+
+def test_without_the_allow_list_writing_back_refuses_the_same(monkeypatch):
+    """The second defence by itself: what slips past the list differs when written back."""
+    monkeypatch.setattr(discreet.sql, "vet", lambda *_: None)
+    checked = 0
+    for text, position, argument in planted(every=1):
+        tree = with_planted(text, position, argument)
+        checked += 1
+        monkeypatch.setattr(discreet.sql, "_tree", lambda *_, tree=tree: tree)
+        with pytest.raises(Exception):  # noqa: B017, PT011 - anything but an answer
+            parse(text, SCHEMA)
+    assert checked > 100
+
+
+@pytest.mark.parametrize("clause", ["having", "order", "limit", "where", "joins", "group"])
+def test_a_clause_the_reader_forgets_is_refused(monkeypatch, clause):
+    """A reader that overlooks a clause it is allowed to see: the question differs from its plan."""
+    text = (
+        "SELECT v.city, COUNT(*) AS n FROM visits v JOIN cities c ON v.city = c.name WHERE v.paid"
+        " GROUP BY v.city HAVING COUNT(*) > 3 ORDER BY n LIMIT 2"
+    )
+    real = discreet.sql.read_question
+
+    def forgetful(select, frame):
+        question, normal = real(select, frame)
+        blind = select.copy()
+        blind.set(clause, None)
+        try:
+            return real(blind, frame)[0], normal
+        except Refusal:
+            return question.__class__(**{**_fields(question), "outputs": ()}), normal
+
+    monkeypatch.setattr(discreet.sql, "read_question", forgetful)
+    assert refused(text).code == "Q30"
+
+
+def _fields(question):
+    return {name: getattr(question, name) for name in question.__dataclass_fields__}
+
+
+# --- constants -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, True, False, 0, -7, 2**62, Fraction(1, 8), Fraction(-12345, 1000), Fraction(3), "",
+     "a'b", "1/2", date(2024, 2, 29), datetime(2024, 2, 29, 1, 2, 3, 4)],
+)  # fmt: skip
+def test_constants_go_there_and_back(value):
+    found = read_constant(write_constant(value))
+    assert (type(found), found) == (type(value), value)
+
+
+def test_written_text_cannot_become_a_comment():
+    """Two minus signs in a row would hide the rest of the question."""
+    question = ask("SELECT -(-age) AS k, COUNT(*) - (-3) AS n FROM visits GROUP BY -(-age)")
+    text = discreet.sql.question_text(question)
+    assert "--" not in text
+    assert parse(text, SCHEMA).keys == question.keys
+
+
+def test_the_dialect_writes_what_it_reads():
+    for text in ACCEPTED:
+        assert tree_of(text_of(tree_of(text))) == tree_of(text)
