@@ -1,0 +1,72 @@
+"""Tables of values with margins, as text and as HTML."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+MOST_ROWS = 40
+
+
+def cell(value: Any, margin: float | None) -> str:
+    """One value, with its margin to the same number of digits.
+
+    >>> cell(1204, 35.2), cell(61.2537, 0.8124), cell("Oslo", None), cell(None, None)
+    ('1,204 ± 36', '61.3 ± 0.9', 'Oslo', '–')
+    """
+    if value is None:
+        return "–"
+    if isinstance(value, list):
+        return ", ".join(cell(item, None) for item in value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    if margin is None:
+        return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+    digits = 0 if isinstance(value, int) else _digits(margin)
+    shown = math.ceil(margin * 10**digits) / 10**digits  # a margin is never made smaller
+    return f"{value:,.{digits}f} ± {shown:,.{digits}f}"
+
+
+def _digits(margin: float) -> int:
+    """Decimals that show one or two digits of the margin."""
+    if margin <= 0 or not math.isfinite(margin):
+        return 2
+    return max(0, min(12, (1 if margin < 10 else 0) - min(0, math.floor(math.log10(margin)))))
+
+
+def as_text(columns: Sequence[str], rows: list[list[str]], footer: list[str]) -> str:
+    """A table for a terminal: text to the left, numbers to the right."""
+    shown = rows[:MOST_ROWS]
+    widths = [
+        max([len(name), *(len(row[place]) for row in shown)]) for place, name in enumerate(columns)
+    ]
+    numeric = [all(_is_number(row[place]) for row in shown) for place in range(len(columns))]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = [
+            text.rjust(width) if right else text.ljust(width)
+            for text, width, right in zip(cells, widths, numeric, strict=True)
+        ]
+        return "  ".join(padded).rstrip()
+
+    lines = [line(columns), "  ".join("─" * width for width in widths), *map(line, shown)]
+    if len(rows) > MOST_ROWS:
+        lines.append(f"… {len(rows) - MOST_ROWS} more rows")
+    return "\n".join([*lines, "", *footer])
+
+
+def _is_number(text: str) -> bool:
+    return text == "–" or text.lstrip("-")[:1].isdigit()
+
+
+def as_html(columns: Sequence[str], rows: list[list[str]], footer: list[str]) -> str:
+    """A table for a notebook."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>"
+        for row in rows[:MOST_ROWS]
+    )
+    notes = "".join(f"<div><small>{escape(text)}</small></div>" for text in footer)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"

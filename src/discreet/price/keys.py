@@ -1,0 +1,63 @@
+"""Groups nobody listed: released only when enough people share them.
+
+A group that appears because of one unit must stay hidden except with
+probability delta.  Each group's number of units is released with noise, and the
+group is shown when that noisy number is at least ``threshold``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from flint import arb
+
+from discreet.exact import enclose
+from discreet.law import DiscreteGaussianLaw, DiscreteLaplaceLaw
+from discreet.price.noises import GaussianNoise, LaplaceNoise, Noise
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """Show a group when its noisy number of units is at least ``least``."""
+
+    measurement: int
+    least: int
+    delta: Fraction
+
+
+def noise_law(noise: Noise) -> DiscreteLaplaceLaw | DiscreteGaussianLaw:
+    """The exact law of one entry's noise."""
+    if isinstance(noise, LaplaceNoise):
+        return DiscreteLaplaceLaw(0, noise.scale)
+    return DiscreteGaussianLaw(0, noise.sigma_squared)
+
+
+def threshold(measurement: int, noise: Noise, groups: int, delta: Fraction) -> Threshold:
+    """The least threshold that hides a unit's own groups except with probability ``delta``.
+
+    A group held by one unit has a noisy count of 1 + Z and is shown when
+    1 + Z >= least, mass at the threshold included.  A unit alone in ``groups``
+    groups is seen in none of them with probability (1 - p)**groups, exactly,
+    because their noises are independent.
+    """
+    low, high = 1, 2
+    while shown(noise, groups, high) > delta:
+        low, high = high, 2 * high
+    while low < high:
+        middle = (low + high) // 2
+        if shown(noise, groups, middle) > delta:
+            low = middle + 1
+        else:
+            high = middle
+    return Threshold(measurement, low, shown(noise, groups, low))
+
+
+def shown(noise: GaussianNoise | LaplaceNoise, groups: int, least: int) -> Fraction:
+    """The probability, rounded up, that a unit alone in ``groups`` groups is seen in any."""
+    law = noise_law(noise)
+
+    def probability() -> arb:
+        return -(((-law.tail(least - 1)).log1p() * groups).expm1())
+
+    return enclose(probability)[1]

@@ -1,0 +1,234 @@
+"""A question with its price: the plan, the noise bought for each measurement, the loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from math import sqrt
+
+from discreet.conversion import largest_rho
+from discreet.errors import QuestionRefusal
+from discreet.exact import sqrt_down
+from discreet.loss import NOTHING, Loss
+from discreet.ownership import columns, row_bound
+from discreet.plan import (
+    Contribution,
+    GroupTotal,
+    Histogram,
+    Measurement,
+    Moments,
+    Plan,
+    Units,
+    ValueCounts,
+)
+from discreet.price.keys import Threshold, threshold
+from discreet.price.noises import LaplaceNoise, Noise, SelectionNoise, cheapest_of_rho
+from discreet.price.recipes import Choice, Menu, Quantile, Recipe, menu
+from discreet.price.sensitivity import Reach, Sensitivity, sensitivity
+from discreet.price.split import concentrated_shares, pure_shares
+from discreet.question import Limits, Question, Spend
+from discreet.schema import Neighbours, Schema, Table
+
+Multiplicity = Callable[[Table, tuple[str, ...]], int | None]
+"""How many rows of a public table share one value of some columns; read from that table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """Everything that is decided before data is read."""
+
+    question: Question
+    plan: Plan
+    recipes: tuple[Recipe, ...]
+    noises: tuple[Noise | SelectionNoise, ...]
+    sensitivities: tuple[Sensitivity, ...]
+    reach: Reach
+    neighbours: Neighbours
+    threshold: Threshold | None
+    loss: Loss
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way to use a spend: pure losses that add up, or concentrated ones."""
+
+    epsilon: Fraction | None
+    rho: Fraction | None
+    key_delta: Fraction
+
+
+def price(
+    question: Question, spend: Spend, *, schema: Schema, multiplicity: Multiplicity
+) -> Priced:
+    """The best noise that ``spend`` buys for ``question``, and its exact loss."""
+    reach_of = contribution(question, multiplicity)
+    wanted = menu(question.aggregates, columns(question.source, multiplicity=multiplicity))
+    private = any(key.values is None for key in question.keys)
+    measurements = wanted.measurements
+    if private and Units() not in measurements:
+        measurements += (Units(),)
+    plan = Plan(question.source, question.keys, reach_of, measurements)
+    reach = Reach.of(reach_of, grouped=bool(question.keys))
+    offers = [
+        _bought(question, plan, wanted, reach, schema.neighbours, way)
+        for way in _ways(spend, private=private)
+    ]
+    return min(offers, key=_error)
+
+
+def _error(priced: Priced) -> float:
+    """The sum of squared noise, each measured in rows (or units) of its own measurement."""
+    total = 0.0
+    for noise, measurement in zip(priced.noises, priced.plan.measurements, strict=True):
+        if isinstance(noise, SelectionNoise):
+            total += (noise.score_change / float(noise.epsilon)) ** 2
+        else:
+            total += noise.variance / _weight(measurement) ** 2
+    return total
+
+
+def _weight(measurement: Measurement) -> float:
+    """What one row or unit weighs in the integers of a measurement."""
+    match measurement:
+        case Moments(weight=weight):
+            return float(weight)
+        case GroupTotal(span=span):
+            return float(span)
+    return 1.0
+
+
+# --- what one unit may contribute --------------------------------------------------------------
+
+
+def contribution(question: Question, multiplicity: Multiplicity) -> Contribution:
+    """The bounding a question needs, from its own limits or from the schema's."""
+    most = row_bound(question.source, multiplicity)
+    limits: Limits = question.limits
+    if limits.max_groups is not None or limits.max_rows_per_group is not None:
+        per_group = limits.max_rows_per_group or limits.max_rows or most
+        groups = limits.max_groups or most
+        if per_group is not None and groups is not None:
+            return Contribution(groups=groups, rows_per_group=per_group)
+    elif limits.max_rows is not None:
+        enforced = most is not None and most <= limits.max_rows
+        return Contribution(rows=limits.max_rows, enforced=enforced)
+    elif most is not None:
+        return Contribution(rows=most, enforced=True)
+    raise QuestionRefusal(
+        "Q41",
+        "nothing says how many rows one person can have in this question.",
+        why="a person with any number of rows could not be hidden by any amount of noise.",
+        fix="declare max_rows_per_unit for the table, or ask with max_rows=20.",
+    )
+
+
+# --- ways to use a spend -----------------------------------------------------------------------
+
+
+def _ways(spend: Spend, *, private: bool) -> Iterator[Way]:
+    delta = spend.delta or Fraction(0)
+    if private and delta == 0:
+        raise QuestionRefusal(
+            "Q42",
+            "these groups are not listed publicly, so showing them needs a delta.",
+            why="a group that only one person is in would show that person; a small delta "
+            "pays for a threshold that hides such groups.",
+            fix="offer a delta, such as delta='1e-9', or group by a column with declared values.",
+        )
+    if spend.rho is not None:
+        yield Way(None, spend.rho, delta if private else Fraction(0))
+        return
+    if spend.epsilon is None:
+        raise QuestionRefusal(
+            "Q43",
+            "the question says neither what it may cost nor how accurate it must be.",
+            why="every answer costs the people in the data something; how much is a decision.",
+            fix="ask with epsilon='0.1', or with within=50.",
+        )
+    yield Way(spend.epsilon, None, delta if private else Fraction(0))
+    for_conversion = delta / 2 if private else delta
+    if for_conversion > 0:
+        rho = largest_rho(spend.epsilon, for_conversion)
+        yield Way(None, rho, delta / 2 if private else Fraction(0))
+
+
+def _bought(
+    question: Question,
+    plan: Plan,
+    wanted: Menu,
+    reach: Reach,
+    neighbours: Neighbours,
+    way: Way,
+) -> Priced:
+    sensitivities = tuple(sensitivity(m, reach, neighbours) for m in plan.measurements)
+    choices = [_choices(place, wanted.recipes) for place in range(len(plan.measurements))]
+    noises = tuple(_noises(plan, sensitivities, choices, reach, neighbours, way))
+    cut = None
+    if not plan.public_keys:
+        place = plan.measurements.index(Units())
+        counted = noises[place]
+        if isinstance(counted, SelectionNoise):
+            raise TypeError("units are counted, not chosen")
+        factor = 2 if neighbours is Neighbours.CHANGE_ONE else 1
+        cut = threshold(place, counted, factor * reach.groups, way.key_delta)
+    loss = sum((noise.loss for noise in noises), start=NOTHING)
+    if cut is not None:
+        loss += Loss(Fraction(0), Fraction(0), cut.delta)
+    return Priced(
+        question,
+        plan,
+        wanted.recipes,
+        noises,
+        sensitivities,
+        reach,
+        neighbours,
+        cut,
+        loss,
+    )
+
+
+def _choices(place: int, recipes: tuple[Recipe, ...]) -> int:
+    """How many choices the exponential mechanism makes, one after another, for a measurement."""
+    total = 0
+    for recipe in recipes:
+        if recipe.measurement != place:
+            continue
+        if isinstance(recipe, Quantile):  # recursive halving: one choice per level
+            total += len(recipe.different).bit_length()
+        elif isinstance(recipe, Choice):
+            total += recipe.count
+    return total
+
+
+def _noises(
+    plan: Plan,
+    sensitivities: tuple[Sensitivity, ...],
+    choices: list[int],
+    reach: Reach,
+    neighbours: Neighbours,
+    way: Way,
+) -> Iterator[Noise | SelectionNoise]:
+    factor = 2 if neighbours is Neighbours.CHANGE_ONE else 1
+    # Lemma 6: a choice costs a unit in proportion to its rows in the group, so R rows in all cost
+    # as much as R rows in one group, and G groups of at most C rows as much as G full ones.
+    full_groups = reach.rows // reach.rows_per_group
+    sizes = [
+        choices[i] * full_groups * factor * reach.rows_per_group
+        if choices[i]
+        else (s.l1 if way.rho is None else sqrt(s.l2_squared)) / _weight(m)
+        for i, (m, s) in enumerate(zip(plan.measurements, sensitivities, strict=True))
+    ]
+    shares = pure_shares(sizes) if way.rho is None else concentrated_shares(sizes)
+    for i, (measurement, share) in enumerate(zip(plan.measurements, shares, strict=True)):
+        if choices[i] and isinstance(measurement, Histogram | ValueCounts):
+            groups = factor * full_groups
+            if way.epsilon is not None:
+                epsilon = share * way.epsilon / (groups * choices[i])
+            else:  # rho = epsilon**2 / 8 for each choice
+                epsilon = sqrt_down(8 * share * (way.rho or 0) / (groups * choices[i]), bits=32)
+            yield SelectionNoise(epsilon, choices[i], groups, reach.rows_per_group)
+        elif way.epsilon is not None:
+            yield LaplaceNoise.buy(share * way.epsilon, sensitivities[i])
+        else:
+            yield cheapest_of_rho(share * (way.rho or Fraction(0)), sensitivities[i])

@@ -1,0 +1,442 @@
+"""From aggregates to measurements, and back from released integers to numbers.
+
+A statement's aggregates share measurements: COUNT, SUM, AVG and VARIANCE of one
+column are all read off the same Bernstein sums, COVAR, CORR and REGR of a pair
+off the same table of products.  A recipe says how one aggregate is read off.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.domain import Domain, Kind, Value
+from discreet.errors import QuestionRefusal
+from discreet.expressions import Call, Case, Expression, Literal
+from discreet.functions import domain_of
+from discreet.plan import (
+    DistinctValues,
+    GroupTotal,
+    Histogram,
+    Measurement,
+    Moments,
+    Scaled,
+    Units,
+    ValueCounts,
+)
+from discreet.question import Aggregate
+
+Floats = NDArray[np.float64]
+
+GRID_BITS = 20
+"""A value is measured in at most 2**20 steps of a power of two ..."""
+WEIGHT_BITS = 40
+"""... and a row weighs at most 2**40, so that products of several values use coarser steps."""
+
+EXTREME = Fraction(1, 200)
+"""The quantile that stands for MIN; 1 - EXTREME stands for MAX."""
+
+_DEGREES = {
+    "SUM": 1,
+    "AVG": 1,
+    "VAR_POP": 2,
+    "VAR_SAMP": 2,
+    "STDDEV_POP": 2,
+    "STDDEV_SAMP": 2,
+}
+_PAIRS = {"COVAR_POP", "COVAR_SAMP", "CORR", "REGR_SLOPE", "REGR_INTERCEPT"}
+_QUANTILES = {"QUANTILE", "MIN", "MAX"}
+_CHOICES = {"MODE", "TOP_K"}
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """A number that is a fixed combination of one measurement's entries, on a public grid."""
+
+    measurement: int
+    coefficients: tuple[Fraction, ...]
+    grid: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A number computed from power sums of one or two variables; not linear in the entries."""
+
+    measurement: int
+    function: str
+    moments: Moments
+
+
+@dataclass(frozen=True, slots=True)
+class Quantile:
+    """Values at given fractions of the ordered rows."""
+
+    measurement: int
+    fractions: tuple[Fraction, ...]  # as asked: in any order, perhaps repeated
+    variable: Scaled
+    many: bool  # a list was asked for, not one number
+
+    @property
+    def different(self) -> tuple[Fraction, ...]:
+        """The fractions in increasing order, each once: what is paid for."""
+        return tuple(sorted(set(self.fractions)))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The most frequent of the listed values, or the k most frequent."""
+
+    measurement: int
+    count: int
+    many: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many rows have each of the listed values."""
+
+    measurement: int
+
+
+Recipe = Linear | Ratio | Quantile | Choice | Counts
+
+
+@dataclass(frozen=True, slots=True)
+class Menu:
+    """The measurements of a statement, and how each of its aggregates is read off them."""
+
+    measurements: tuple[Measurement, ...]
+    recipes: tuple[Recipe, ...]
+
+
+def menu(aggregates: tuple[Aggregate, ...], columns: Mapping[str, Domain]) -> Menu:
+    """Measurements that serve all ``aggregates``, sharing what can be shared."""
+    builder = _Builder(columns)
+    # Counts come last: they are free wherever moments of the same rows are measured anyway.
+    order = sorted(range(len(aggregates)), key=lambda i: aggregates[i].function == "COUNT")
+    makers = {i: builder.booked(aggregates[i]) for i in order}
+    recipes = tuple(makers[i]() for i in range(len(aggregates)))
+    return Menu(tuple(builder.measurements), recipes)
+
+
+class _Builder:
+    """Collects measurements; moments of the same variable grow to the degree needed."""
+
+    def __init__(self, columns: Mapping[str, Domain]) -> None:
+        self.columns = columns
+        self.measurements: list[Measurement] = []
+        self._moments: dict[tuple[object, ...], int] = {}
+
+    def booked(self, aggregate: Aggregate) -> Callable[[], Recipe]:
+        """Book the measurement ``aggregate`` needs; its recipe is made once all are booked."""
+        function, condition = aggregate.function, aggregate.condition
+        if function == "COUNT":
+            return self._count(aggregate)
+        if function == "COUNT_UNITS":
+            at = self._place(Units(condition))
+            return lambda: Linear(at, (Fraction(1),), Fraction(1))
+        if function == "COUNT_DISTINCT":
+            at = self._place(DistinctValues(aggregate.arguments[0], condition))
+            return lambda: Linear(at, (Fraction(1),), Fraction(1))
+        if aggregate.bounds_per_group is not None:
+            return self._group_total(aggregate)
+        if function in _DEGREES:
+            return self._moment(aggregate)
+        if function in _PAIRS:
+            return self._pair(aggregate)
+        if function in _QUANTILES:
+            return self._quantile(aggregate)
+        if function in _CHOICES:
+            return self._choice(aggregate)
+        return self._histogram(aggregate)
+
+    def _place(self, measurement: Measurement) -> int:
+        if measurement not in self.measurements:
+            self.measurements.append(measurement)
+        return self.measurements.index(measurement)
+
+    def _place_moments(
+        self, arguments: tuple[Expression, ...], degree: int, aggregate: Aggregate
+    ) -> int:
+        """The place of the moments of ``arguments``, raised to at least ``degree``."""
+        key = (arguments, aggregate.condition, aggregate.bounds_per_row)
+        domains = [self._number(argument, aggregate) for argument in arguments]
+        place = self._moments.get(key)
+        if place is None:
+            place = self._moments[key] = len(self.measurements)
+            self.measurements.append(Moments(condition=aggregate.condition))
+        existing = self._final(place)
+        degrees = tuple(max(degree, *existing.degrees, 0) for _ in arguments)
+        bits = min(GRID_BITS, WEIGHT_BITS // sum(degrees))
+        variables = tuple(
+            scaled(argument, domain, bits)
+            for argument, domain in zip(arguments, domains, strict=True)
+        )
+        self.measurements[place] = replace(existing, variables=variables, degrees=degrees)
+        return place
+
+    def _number(self, argument: Expression, aggregate: Aggregate) -> Domain:
+        """The domain of an argument that must be a bounded number."""
+        domain = domain_of(argument, self.columns)
+        if aggregate.bounds_per_row is not None:
+            low, high = aggregate.bounds_per_row
+            domain = replace(domain, low=low, high=high)
+        if not domain.kind.is_number and domain.kind is not Kind.BOOLEAN:
+            raise QuestionRefusal(
+                "Q10",
+                f"{aggregate.function} needs a number, and '{aggregate.name}' is given "
+                f"a {domain.kind}.",
+                why="noise is added to numbers.",
+                fix="aggregate a numeric column, or count rows with COUNT(*).",
+            )
+        if domain.kind is Kind.BOOLEAN:
+            domain = replace(domain, low=Fraction(0), high=Fraction(1))
+        if not domain.bounded:
+            raise QuestionRefusal(
+                "Q1",
+                f"the argument of {aggregate.function} in '{aggregate.name}' has no public bounds.",
+                why="one person could add any amount, and no amount of noise would hide them.",
+                fix="declare bounds for the column in the schema, or write the bounds into the "
+                "question: GREATEST(LEAST(x, 200000), 0).",
+            )
+        return domain
+
+    def _count(self, aggregate: Aggregate) -> Callable[[], Recipe]:
+        if not aggregate.arguments:
+            return self._rows(aggregate.condition)
+        argument = aggregate.arguments[0]
+        place = self._moments.get(((argument,), aggregate.condition, None))
+        if place is not None:  # the moments of x count the rows where x is known
+            return lambda: _count_off(place, self._final(place), nulls=False)
+        if not domain_of(argument, self.columns).nullable:
+            return self._rows(aggregate.condition)
+        known = Call("not", (Call("is_null", (argument,)),))
+        return self._rows(both(aggregate.condition, known))
+
+    def _rows(self, condition: Expression | None) -> Callable[[], Recipe]:
+        """Rows where ``condition`` holds, off any moments of the same rows, or by themselves."""
+        for place, moments in enumerate(self.measurements):
+            if isinstance(moments, Moments) and moments.condition == condition:
+                nullable = any(
+                    domain_of(v.expression, self.columns).nullable for v in moments.variables
+                )
+                counts_null = moments.counts_null or nullable
+                self.measurements[place] = replace(moments, counts_null=counts_null)
+                return lambda: _count_off(place, self._final(place), nulls=True)
+        place = self._place(Moments(condition=condition))
+        return lambda: _count_off(place, self._final(place), nulls=True)
+
+    def _moment(self, aggregate: Aggregate) -> Callable[[], Recipe]:
+        degree = _DEGREES[aggregate.function]
+        place = self._place_moments(aggregate.arguments, degree, aggregate)
+
+        def recipe() -> Recipe:
+            moments = self._final(place)
+            if aggregate.function == "SUM":
+                return _total(place, moments)
+            return Ratio(place, aggregate.function, moments)
+
+        return recipe
+
+    def _pair(self, aggregate: Aggregate) -> Callable[[], Recipe]:
+        place = self._place_moments(aggregate.arguments, 2, aggregate)
+        return lambda: Ratio(place, aggregate.function, self._final(place))
+
+    def _final(self, place: int) -> Moments:
+        moments = self.measurements[place]
+        if not isinstance(moments, Moments):
+            raise TypeError(place)
+        return moments
+
+    def _group_total(self, aggregate: Aggregate) -> Callable[[], Recipe]:
+        low, high = aggregate.bounds_per_group or (Fraction(0), Fraction(0))
+        argument = aggregate.arguments[0]
+        grid = grid_step(low, high, GRID_BITS)
+        first, last = math.floor(low / grid), math.ceil(high / grid)
+        total = GroupTotal(argument, grid, first, max(1, last - first), aggregate.condition)
+        place = self._place(total)
+        return lambda: Linear(
+            place, (grid * Fraction(first, total.span), grid * Fraction(last, total.span)), grid
+        )
+
+    def _quantile(self, aggregate: Aggregate) -> Callable[[], Recipe]:
+        argument = aggregate.arguments[0]
+        variable = scaled(argument, self._number(argument, aggregate), GRID_BITS)
+        place = self._place(Histogram(variable, aggregate.condition))
+        ends = {"MIN": (Fraction(0),), "MAX": (Fraction(1),)}
+        asked = ends.get(aggregate.function) or tuple(_fraction(p) for p in aggregate.parameters)
+        at = tuple(min(max(q, EXTREME), 1 - EXTREME) for q in asked)
+        return lambda: Quantile(place, at, variable, len(at) > 1)
+
+    def _choice(self, aggregate: Aggregate) -> Callable[[], Recipe]:
+        argument = aggregate.arguments[0]
+        domain = domain_of(argument, self.columns)
+        if domain.values is None:
+            raise QuestionRefusal(
+                "Q40",
+                f"{aggregate.function} in '{aggregate.name}' has no public list of values to "
+                "choose from.",
+                why="to name a value that only one person has would name that person.",
+                fix="declare the column's allowed values in the schema (values or values_from).",
+            )
+        place = self._place(ValueCounts(argument, domain.values, aggregate.condition))
+        asked = int(_fraction(aggregate.parameters[0])) if aggregate.parameters else 1
+        count = min(asked, len(domain.values))
+        return lambda: Choice(place, count, aggregate.function == "TOP_K")
+
+    def _histogram(self, aggregate: Aggregate) -> Callable[[], Recipe]:
+        """Counts between the edges e_0 <= x < e_1 <= x < ...; the last bin includes its end."""
+        argument = aggregate.arguments[0]
+        edges = tuple(_fraction(edge) for edge in aggregate.parameters)
+        branches = tuple(
+            (_between(argument, low, high, last=i == len(edges) - 2), Literal(i))
+            for i, (low, high) in enumerate(pairwise(edges))
+        )
+        which = Case(branches, Literal(None))
+        # A place of its own: counts are measured with noise, choices without.
+        place = len(self.measurements)
+        values = tuple(range(len(branches)))
+        self.measurements.append(ValueCounts(which, values, aggregate.condition))
+        return lambda: Counts(place)
+
+
+def _between(x: Expression, low: Fraction, high: Fraction, *, last: bool) -> Expression:
+    upper = Call("less_equal" if last else "less", (x, Literal(high)))
+    return Call("and", (Call("greater_equal", (x, Literal(low))), upper))
+
+
+def _fraction(value: Value) -> Fraction:
+    if isinstance(value, str | date):
+        raise TypeError("a parameter of an aggregate is a number")
+    return Fraction(value)
+
+
+def both(one: Expression | None, other: Expression) -> Expression:
+    """The conjunction of a condition that may be absent and another."""
+    return other if one is None else Call("and", (one, other))
+
+
+def grid_step(low: Fraction, high: Fraction, bits: int) -> Fraction:
+    """The least power of two that divides low ... high into at most 2**bits steps."""
+    span = max(high - low, Fraction(1, 2**30))
+    step = Fraction(1)
+    while step * 2**bits < span:
+        step *= 2
+    while step / 2 * 2**bits >= span:
+        step /= 2
+    return step
+
+
+def scaled(argument: Expression, domain: Domain, bits: int) -> Scaled:
+    """``argument`` on a grid that covers its domain in at most 2**bits steps."""
+    low, high = domain.low or Fraction(0), domain.high or Fraction(0)
+    step = grid_step(low, high, bits)
+    if domain.kind is not Kind.DECIMAL:
+        step = max(step, Fraction(1))  # whole numbers need no finer steps
+    first, last = math.floor(low / step), math.ceil(high / step)
+    return Scaled(argument, step, first, max(1, last - first))
+
+
+# --- reading entries -------------------------------------------------------------------------
+
+
+def _count_off(place: int, moments: Moments, *, nulls: bool) -> Linear:
+    """COUNT(*) (``nulls``) or COUNT(x) as a combination of the entries."""
+    coefficients = power_coefficients(moments, (0,) * len(moments.degrees))
+    if moments.counts_null:
+        coefficients += (Fraction(1, moments.weight) if nulls else Fraction(0),)
+    return Linear(place, coefficients, Fraction(1))
+
+
+def _total(place: int, moments: Moments) -> Linear:
+    """SUM(x) = grid * (low * count + sum of u), as one combination of the entries."""
+    variable = moments.variables[0]
+    counts = power_coefficients(moments, (0,))
+    sums = power_coefficients(moments, (1,))
+    coefficients = tuple(
+        variable.grid * (variable.low * n + u) for n, u in zip(counts, sums, strict=True)
+    )
+    if moments.counts_null:
+        coefficients += (Fraction(0),)
+    return Linear(place, coefficients, variable.grid)
+
+
+def power_coefficients(moments: Moments, powers: tuple[int, ...]) -> tuple[Fraction, ...]:
+    """Coefficients that give the sum of u1**p1 * u2**p2 * ... from the Bernstein entries.
+
+    On [0, N], (u / N)**p is the combination of the Bernstein polynomials of
+    degree d with coefficients binom(j, p) / binom(d, p).
+    """
+    products = [Fraction(1, moments.weight)]
+    for variable, degree, power in zip(moments.variables, moments.degrees, powers, strict=True):
+        row = [
+            Fraction(math.comb(j, power), math.comb(degree, power)) * variable.span**power
+            for j in range(degree + 1)
+        ]
+        products = [left * right for left in products for right in row]
+    return tuple(products)
+
+
+def ratio_values(recipe: Ratio, entries: Floats) -> Floats:
+    """AVG, VARIANCE, COVAR, ... of each group (last axis: entries); NaN where undefined."""
+    moments = recipe.moments
+
+    def power(*powers: int) -> Floats:
+        coefficients = np.array([float(c) for c in power_coefficients(moments, powers)])
+        total: Floats = entries[..., : coefficients.size] @ coefficients
+        return total
+
+    with np.errstate(all="ignore"):
+        if len(moments.variables) == 1:
+            return _of_one(recipe.function, moments.variables[0], power)
+        return _of_two(recipe.function, moments.variables, power)
+
+
+def _of_one(function: str, variable: Scaled, power: Callable[..., Floats]) -> Floats:
+    grid, span = float(variable.grid), float(variable.span)
+    count = power(0)
+    count = np.where(count >= 1.0, count, np.nan)
+    mean = np.clip(power(1) / count, 0.0, span)
+    if function == "AVG":
+        values: Floats = grid * (float(variable.low) + mean)
+        return values
+    spread = np.clip(power(2) / count - mean**2, 0.0, span**2 / 4)
+    if function.endswith("SAMP"):
+        spread = np.where(count > 1.0, spread * count / (count - 1), np.nan)
+    variance: Floats = spread * grid**2
+    if not function.startswith("STDDEV"):
+        return variance
+    deviation: Floats = np.sqrt(variance)
+    return deviation
+
+
+def _of_two(function: str, variables: tuple[Scaled, ...], power: Callable[..., Floats]) -> Floats:
+    """SQL's argument order: y first, x second (REGR_SLOPE(y, x))."""
+    y, x = variables
+    count = power(0, 0)
+    count = np.where(count >= 1.0, count, np.nan)
+    mean_y = np.clip(power(1, 0) / count, 0.0, y.span)
+    mean_x = np.clip(power(0, 1) / count, 0.0, x.span)
+    var_y = np.clip(power(2, 0) / count - mean_y**2, 0.0, y.span**2 / 4)
+    var_x = np.clip(power(0, 2) / count - mean_x**2, 0.0, x.span**2 / 4)
+    most = np.sqrt(var_x * var_y)  # Cauchy-Schwarz
+    joint = np.clip(power(1, 1) / count - mean_x * mean_y, -most, most)
+    step_x, step_y = float(x.grid), float(y.grid)
+    if function.startswith("COVAR"):
+        scale = count / (count - 1) if function == "COVAR_SAMP" else 1.0
+        values: Floats = joint * step_x * step_y * scale
+    elif function == "CORR":
+        values = joint / most
+    else:
+        slope = joint / var_x * (step_y / step_x)
+        values = slope
+        if function == "REGR_INTERCEPT":
+            values = step_y * (float(y.low) + mean_y) - slope * step_x * (float(x.low) + mean_x)
+    return values

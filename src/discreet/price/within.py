@@ -1,0 +1,107 @@
+"""Accuracy first: the cheapest spend that keeps every number within its margin."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+from discreet.errors import QuestionRefusal
+from discreet.exact import Exact
+from discreet.price.margins import linear_margin
+from discreet.price.noises import SelectionNoise
+from discreet.price.priced import Multiplicity, Priced, price
+from discreet.price.recipes import Linear
+from discreet.question import Question, Spend
+from discreet.schema import Schema
+
+_STEPS = 48
+_GREATEST = Fraction(2**20)
+
+
+def cheapest(
+    question: Question, spend: Spend, *, schema: Schema, multiplicity: Multiplicity
+) -> Priced:
+    """The offer of least loss whose predicted margins meet ``spend.within``.
+
+    The margin falls as the price rises, so the price is found by halving, to a
+    thousandth; it is then rounded up.  A rho is searched when a delta is there
+    to use it, an epsilon otherwise, and the smaller loss wins.
+    """
+
+    def offer(epsilon: Fraction) -> Priced:
+        asked = replace(spend, epsilon=epsilon, rho=None, within=())
+        return price(question, asked, schema=schema, multiplicity=multiplicity)
+
+    targets = _targets(question, spend, offer(Fraction(1)))
+
+    def meets(epsilon: Fraction) -> bool:
+        offered = offer(epsilon)
+        return all(
+            predicted(offered, place, 1 - spend.confidence) <= float(target)
+            for place, target in targets
+        )
+
+    high = Fraction(1)
+    while not meets(high):
+        high *= 2
+        if high > _GREATEST:
+            raise _impossible("no price buys this accuracy")
+    low = Fraction(0)
+    while high - low > high / 1000:
+        middle = _short((low + high) / 2)
+        if meets(middle):
+            high = middle
+        else:
+            low = middle
+    return offer(high)
+
+
+def _short(x: Fraction) -> Fraction:
+    return Fraction(round(x * 2**40), 2**40)
+
+
+def predicted(priced: Priced, place: int, beta: Exact) -> float:
+    """The margin of one aggregate, known before data is read."""
+    recipe = priced.recipes[place]
+    if not isinstance(recipe, Linear):
+        raise _impossible(
+            f"the error of '{priced.question.aggregates[place].name}' depends on "
+            "how many people are in each group"
+        )
+    noise = priced.noises[recipe.measurement]
+    if isinstance(noise, SelectionNoise):
+        raise TypeError("a count is not chosen")
+    return linear_margin(recipe, noise, Fraction(beta)) + float(recipe.grid) / 2
+
+
+def _targets(question: Question, spend: Spend, sample: Priced) -> list[tuple[int, Fraction]]:
+    named = dict(spend.within)
+    everywhere = named.pop("", None)
+    names = [aggregate.name for aggregate in question.aggregates]
+    unknown = sorted(set(named) - set(names))
+    if unknown:
+        raise QuestionRefusal(
+            "Q44",
+            f"there is no column '{unknown[0]}' to be accurate about.",
+            why="a margin is promised for a number that is asked for.",
+            fix=f"name one of: {', '.join(names)}.",
+        )
+    targets = [(names.index(name), margin) for name, margin in named.items()]
+    if everywhere is not None:
+        targets += [(i, everywhere) for i, name in enumerate(names) if name not in named]
+    for place, margin in targets:
+        recipe = sample.recipes[place]
+        if margin <= 0 or not isinstance(recipe, Linear):
+            predicted(sample, place, Fraction(1, 20))
+            raise _impossible("a margin must be greater than 0")
+    return targets
+
+
+def _impossible(what: str) -> QuestionRefusal:
+    return QuestionRefusal(
+        "Q44",
+        f"this accuracy cannot be promised beforehand: {what}.",
+        why="a promise made without looking at anyone's data must hold whatever the data are.",
+        fix="ask within=... of a COUNT or a SUM, or offer epsilon=... and read the margin "
+        "of the answer.",
+    )

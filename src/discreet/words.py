@@ -1,0 +1,151 @@
+"""A priced question in words and in plain JSON: plan, promises, caveats."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from discreet.exact import decimal_up
+from discreet.loss import INFINITY, Amount, Loss
+from discreet.plan import Histogram, Measurement, Moments, Scaled, ValueCounts
+from discreet.price import (
+    GaussianNoise,
+    LaplaceNoise,
+    Noise,
+    Priced,
+    Quantile,
+    SelectionNoise,
+)
+from discreet.schema import Neighbours
+
+
+def notes(priced: Priced) -> tuple[str, ...]:
+    """What noise margins do not tell: clipping, bounding, hidden groups, stand-ins."""
+    said = [_bounding(priced)]
+    said += [
+        f"{aggregate.name}: values are clipped to {_number(low)} ... {_number(high)}."
+        for aggregate, (low, high) in _clips(priced)
+    ]
+    if priced.threshold is not None:
+        said.append(
+            f"groups whose noisy number of people is below {priced.threshold.least} are absent; "
+            f"a group with one person appears with probability at most "
+            f"{decimal_up(priced.threshold.delta, 3)}."
+        )
+    for aggregate in priced.question.aggregates:
+        if aggregate.function in ("MIN", "MAX"):
+            said.append(
+                f"{aggregate.name}: an extreme value belongs to one person, so this is a private "
+                f"quantile near the {'lower' if aggregate.function == 'MIN' else 'upper'} end."
+            )
+    if any(isinstance(recipe, Quantile) for recipe in priced.recipes):
+        said.append("margins of quantiles count ranks (rows), not values.")
+    return tuple(said)
+
+
+def _bounding(priced: Priced) -> str:
+    bound = priced.plan.contribution
+    if bound.rows is not None:
+        rows = "1 row" if bound.rows == 1 else f"{bound.rows} rows"
+        return f"at most {rows} of each person are counted."
+    return (
+        f"at most {bound.groups} groups of each person are counted, "
+        f"and {bound.rows_per_group} rows in each."
+    )
+
+
+def _clips(priced: Priced) -> list[tuple[Any, tuple[Fraction, Fraction]]]:
+    found = []
+    for aggregate, recipe in zip(priced.question.aggregates, priced.recipes, strict=True):
+        measurement = priced.plan.measurements[recipe.measurement]
+        if aggregate.function == "COUNT":
+            continue
+        variables: tuple[Scaled, ...] = ()
+        if isinstance(measurement, Moments):
+            variables = measurement.variables
+        elif isinstance(measurement, Histogram):
+            variables = (measurement.variable,)
+        for v in variables:
+            found.append((aggregate, (v.low * v.grid, (v.low + v.span) * v.grid)))
+    return found
+
+
+def _number(x: Fraction) -> str:
+    return f"{x.numerator:,}" if x.denominator == 1 else f"{float(x):,.6g}"
+
+
+def amount(value: Amount) -> str | None:
+    """An amount as an exact fraction; None is infinite."""
+    return None if value == INFINITY else str(value)
+
+
+def loss_json(loss: Loss) -> dict[str, str | None]:
+    """A loss as exact fractions."""
+    return {
+        "epsilon": amount(loss.epsilon),
+        "rho": amount(loss.rho),
+        "delta": amount(loss.delta),
+    }
+
+
+def described(priced: Priced) -> dict[str, Any]:
+    """The certificate of a priced question, as plain JSON; nothing in it depends on data."""
+    change = priced.neighbours is Neighbours.CHANGE_ONE
+    return {
+        "question": priced.question.text,
+        "neighbours": str(priced.neighbours),
+        "promise": "all rows of one unit " + ("changed" if change else "added or removed"),
+        "contribution": {
+            "rows": priced.plan.contribution.rows,
+            "groups": priced.plan.contribution.groups,
+            "rows_per_group": priced.plan.contribution.rows_per_group,
+        },
+        "groups": "public" if priced.plan.public_keys else "thresholded",
+        "threshold": None
+        if priced.threshold is None
+        else {"least": priced.threshold.least, "delta": str(priced.threshold.delta)},
+        "measurements": [
+            {
+                "measured": _measured(measurement),
+                "sensitivity": {"l1": s.l1, "l2_squared": s.l2_squared},
+                **_mechanism(noise),
+            }
+            for measurement, s, noise in zip(
+                priced.plan.measurements, priced.sensitivities, priced.noises, strict=True
+            )
+        ],
+        "loss": loss_json(priced.loss),
+    }
+
+
+def _measured(measurement: Measurement) -> dict[str, Any]:
+    shape: dict[str, Any] = {"kind": type(measurement).__name__}
+    if isinstance(measurement, Moments):
+        shape["degrees"] = list(measurement.degrees)
+        shape["variables"] = [_variable(v) for v in measurement.variables]
+    elif isinstance(measurement, Histogram):
+        shape["variables"] = [_variable(measurement.variable)]
+    elif isinstance(measurement, ValueCounts):
+        shape["values"] = len(measurement.values)
+    return shape
+
+
+def _variable(variable: Scaled) -> dict[str, str]:
+    return {
+        "grid": str(variable.grid),
+        "low": str(variable.low * variable.grid),
+        "high": str((variable.low + variable.span) * variable.grid),
+    }
+
+
+def _mechanism(noise: Noise | SelectionNoise) -> dict[str, Any]:
+    match noise:
+        case LaplaceNoise(scale=scale):
+            return {"mechanism": "discrete Laplace", "scale": str(scale)}
+        case GaussianNoise(sigma_squared=sigma_squared):
+            return {"mechanism": "discrete Gaussian", "sigma_squared": str(sigma_squared)}
+        case SelectionNoise(epsilon=epsilon, choices=choices):
+            return {"mechanism": "exponential", "epsilon": str(epsilon), "choices": choices}
+
+
+__all__ = ["amount", "described", "loss_json", "notes"]

@@ -1,0 +1,246 @@
+"""The curator end to end, on a real DuckDB."""
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import discreet
+from discreet.answer import Answer
+from discreet.errors import BudgetRefusal, QuestionRefusal, Refusal
+from discreet.explanation import Explanation
+
+SCHEMA = """
+[tables.visits]
+unit = "patient_id"
+max_rows_per_unit = 3
+[tables.visits.columns]
+patient_id = "integer"
+city = { type = "text", values = ["Cork", "Delft", "Faro"], nullable = false }
+street = "text"
+age = { type = "integer", bounds = [0, 110] }
+cost = { type = "decimal", bounds = [0, 800] }
+"""
+
+
+def rows(patients: int = 3000) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(2)
+    patient = np.repeat(np.arange(patients), 2)
+    return {
+        "patient_id": patient,
+        "city": np.array(["Cork", "Delft", "Faro"])[patient % 3],
+        "street": np.where(patient % 7 == 0, patient.astype(str), "Main"),
+        "age": rng.integers(0, 111, patient.size),
+        "cost": rng.uniform(0, 800, patient.size),
+    }
+
+
+def clinic(tables: object = None, *, epsilon: int = 50, **engine: object) -> discreet.Curator:
+    return discreet.curator(
+        {"visits": pd.DataFrame(rows()) if tables is None else tables},
+        schema=discreet.Schema.from_text(SCHEMA),
+        budget=discreet.Budget(epsilon=epsilon, delta="1e-6"),
+        **engine,
+    )
+
+
+def test_an_answer_is_near_the_truth_and_says_how_near():
+    answer = clinic().ask(
+        "SELECT city, COUNT(*) AS n, AVG(cost) AS mean FROM visits GROUP BY city", epsilon=20
+    )
+    assert answer.column("city") == ["Cork", "Delft", "Faro"]
+    margins = answer.margins("0.999999")
+    for n, margin in zip(answer.column("n"), margins["n"], strict=True):
+        assert abs(n - 2000) <= margin
+    assert all(390 < mean < 410 for mean in answer.column("mean"))
+    assert answer.loss.epsilon <= 20
+    assert margins["city"] == [None] * 3
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow", "parquet", "csv"])
+def test_every_kind_of_table_answers(kind, tmp_path):
+    data = rows(600)
+    table: object = {
+        "pandas": lambda: pd.DataFrame(data),
+        "polars": lambda: pl.DataFrame(data),
+        "arrow": lambda: pa.table(data),
+        "parquet": lambda: _written(tmp_path / "v.parquet", pd.DataFrame(data).to_parquet),
+        "csv": lambda: _written(tmp_path / "v.csv", pd.DataFrame(data).to_csv),
+    }[kind]()
+    answer = clinic(table).ask("SELECT COUNT(*) AS n FROM visits", epsilon=40)
+    assert abs(answer.value() - 1200) < 20
+
+
+def _written(path, write) -> str:
+    write(path, index=False)
+    return str(path)
+
+
+def test_the_account_is_charged_before_data_is_read_and_refuses(monkeypatch):
+    curator = clinic(epsilon=1)
+    seen = []
+    run = curator._engine.run
+    monkeypatch.setattr(
+        curator._engine, "run", lambda plan: seen.append(curator.spent) or run(plan)
+    )
+    curator.ask("SELECT COUNT(*) AS n FROM visits", epsilon="3/4")
+    assert [loss.epsilon for loss in seen] == [Fraction(3, 4)]
+    with pytest.raises(BudgetRefusal, match="B1"):
+        curator.ask("SELECT COUNT(*) AS n FROM visits", epsilon="3/4")
+    assert len(seen) == 1
+    assert curator.spent.epsilon == Fraction(3, 4)
+
+
+def test_a_failure_after_the_charge_is_not_refunded(monkeypatch):
+    curator = clinic()
+
+    def fails(plan):
+        raise MemoryError
+
+    monkeypatch.setattr(curator._engine, "run", fails)
+    with pytest.raises(MemoryError):
+        curator.ask("SELECT COUNT(*) AS n FROM visits", epsilon="1/2")
+    assert curator.spent.epsilon == Fraction(1, 2)
+
+
+def test_explain_is_free_and_reads_nothing_private(monkeypatch):
+    curator = clinic()
+    monkeypatch.setattr(curator._engine, "run", lambda plan: pytest.fail("data was read"))
+    plan = curator.explain("SELECT city, SUM(cost) AS s FROM visits GROUP BY city", epsilon="1/2")
+    same = curator.ask(
+        "EXPLAIN SELECT city, SUM(cost) AS s FROM visits GROUP BY city", epsilon="1/2"
+    )
+    assert isinstance(same, Explanation)
+    assert str(plan) == str(same)
+    assert curator.spent.epsilon == 0
+    for word in ("Laplace", "sensitivity", "at most 3 rows", "SELECT"):
+        assert word in str(plan)
+
+
+def test_explain_is_the_same_for_other_data():
+    question = "SELECT city, AVG(cost) AS m FROM visits GROUP BY city"
+    one = clinic().explain(question, epsilon="1/2")
+    other = clinic(pd.DataFrame(rows(5))).explain(question, epsilon="1/2")
+    assert str(one) == str(other)
+    assert one.certificate == other.certificate
+
+
+def test_private_groups_hide_the_lonely():
+    answer = clinic().ask(
+        "SELECT street, COUNT(*) AS n FROM visits GROUP BY street", epsilon=2, delta="1e-7"
+    )
+    assert answer.column("street") == ["Main"]
+    assert any("absent" in note for note in answer.notes)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT MEDIAN(age) AS x FROM visits",
+        "SELECT APPROX_QUANTILES(age, 4) AS x FROM visits",
+        "SELECT MIN(age) AS x FROM visits",
+        "SELECT MAX(cost) AS x FROM visits",
+        "SELECT MODE(city) AS x FROM visits",
+        "SELECT VAR_SAMP(cost) AS x FROM visits",
+        "SELECT CORR(cost, age) AS x FROM visits",
+        "SELECT COUNT(DISTINCT street) AS x FROM visits",
+        "SELECT COUNT(DISTINCT patient_id) AS x FROM visits",
+        "SELECT COUNT(*) FILTER (WHERE age > 40) AS x FROM visits",
+    ],
+)
+def test_every_aggregate_answers(sql):
+    answer = clinic().ask(sql, epsilon=5)
+    assert isinstance(answer, Answer)
+    assert len(answer.rows) == 1
+    assert answer.rows[0].values[0] is not None
+    assert str(answer)
+
+
+def test_quantiles_are_near():
+    answer = clinic().ask("SELECT MEDIAN(age) AS m FROM visits", epsilon=20)
+    assert 50 <= answer.value() <= 60
+    assert answer.margins()["m"][0] > 0
+
+
+def test_post_processing_is_free_and_ordered():
+    answer = clinic().ask(
+        "SELECT city, COUNT(*) AS n, SUM(cost) / COUNT(*) AS mean FROM visits GROUP BY city "
+        "HAVING COUNT(*) > 10 ORDER BY mean DESC LIMIT 2",
+        epsilon=20,
+    )
+    means = answer.column("mean")
+    assert len(means) == 2
+    assert means == sorted(means, reverse=True)
+
+
+def test_an_answer_becomes_every_kind_of_table():
+    answer = clinic().ask("SELECT city, COUNT(*) AS n FROM visits GROUP BY city", epsilon=5)
+    assert answer.to_arrow().column_names == ["city", "n"]
+    assert list(answer.to_pandas()["n"]) == answer.column("n")
+    assert answer.to_polars()["city"].to_list() == answer.column("city")
+    assert "<table>" in answer._repr_html_()
+
+
+def test_outputs_lie_on_a_public_grid_in_json_and_arrow():
+    """THREATS N2 for the curator: counts are whole, sums are multiples of a power of two."""
+    answer = clinic().ask("SELECT SUM(cost) AS s, COUNT(*) AS n FROM visits", epsilon="1/2")
+    total = answer.column("s")[0]
+    assert (total * 1024).is_integer()
+    assert isinstance(answer.column("n")[0], int)
+    assert json.loads(json.dumps(total)) == total == answer.to_arrow()["s"][0].as_py()
+
+
+def test_the_certificate_is_plain_json():
+    answer = clinic().ask("SELECT SUM(cost) AS s FROM visits", epsilon="1/2")
+    certificate = json.loads(json.dumps(answer.certificate))
+    assert certificate["neighbours"] == "add/remove"
+    assert certificate["loss"]["epsilon"] == "1/2"
+    assert certificate["measurements"][0]["mechanism"] == "discrete Laplace"
+
+
+def test_prepared_and_unprepared_agree_exactly():
+    curator = clinic()
+    question = "SELECT city, SUM(cost) AS s, COUNT(*) AS n FROM visits GROUP BY city"
+    parsed, _ = curator._parsed(question)
+    priced = curator._priced(
+        parsed, discreet.curate.offered(parsed, "1/2", None, None, None, "0.95")
+    )
+    before = curator._engine.run(priced.plan).open_for_release()
+    curator.prepare()
+    after = curator._engine.run(priced.plan).open_for_release()
+    assert before.groups == after.groups
+    assert (before.measured[0] == after.measured[0]).all()
+
+
+@pytest.mark.parametrize(
+    ("sql", "spend"),
+    [
+        ("SELECT patient_id FROM visits", {"epsilon": 1}),
+        ("SELECT COUNT(*) FROM visits", {}),
+        ("SELECT COUNT(*) FROM visits", {"epsilon": 0}),
+        ("SELECT COUNT(*) FROM visits", {"epsilon": "nonsense"}),
+        ("SELECT COUNT(*) FROM visits", {"within": -3}),
+        ("SELECT COUNT(*) FROM nowhere", {"epsilon": 1}),
+        ("SELECT street, COUNT(*) FROM visits GROUP BY street", {"epsilon": 1}),
+    ],
+)
+def test_bad_questions_are_refused_and_cost_nothing(sql, spend):
+    curator = clinic()
+    with pytest.raises(Refusal) as refused:
+        curator.ask(sql, **spend)
+    assert refused.value.fix
+    assert curator.spent.epsilon == 0
+
+
+def test_a_spend_may_be_written_in_the_statement():
+    answer = clinic().ask(
+        "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=0.5) city, COUNT(*) AS n "
+        "FROM visits GROUP BY city"
+    )
+    assert answer.loss.epsilon == Fraction(1, 2)
+    with pytest.raises(QuestionRefusal):
+        clinic().ask("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=0) COUNT(*) FROM visits")
