@@ -22,7 +22,7 @@ imports: .venv/test
 	$(BIN)/lint-imports
 
 tests: .venv/test
-	$(BIN)/pytest -m "not soak"
+	$(BIN)/pytest -n auto -m "not soak"
 
 # Checks written as `assert` vanish under -O: none of ours may be one.
 optimised: .venv/test

@@ -9,7 +9,7 @@ passes has tried every analyst, including those that steer between the two filte
 from __future__ import annotations
 
 import math
-import time
+import timeit
 from bisect import bisect_left
 from fractions import Fraction
 from functools import cache
@@ -272,18 +272,15 @@ def test_what_fits_after_more_fits_after_less(epsilon, rho, more, less):
         assert budget.admits(spent, Loss(more / 2, less / 2))
 
 
-def test_a_decision_takes_less_than_20_microseconds_whatever_the_history():
+def test_a_decision_takes_as_long_after_a_long_history_as_after_a_short_one():
+    """The figure itself (a few microseconds) is in the benchmarks; a list would show 10**6 here."""
     budget = Budget(epsilon=3, delta="1e-9")
     charge = Loss.laplace(sensitivity=2, scale=725)
+    best = []
     for charges in (1, 1000, 10**6, 10**12):
         spent = (charges * charge).rounded()
-        timings = []
-        for _ in range(20):
-            start = time.perf_counter()
-            for _ in range(100):
-                budget.admits(spent, charge)
-            timings.append((time.perf_counter() - start) / 100)
-        assert min(timings) < 20e-6
+        best.append(min(timeit.repeat(lambda s=spent: budget.admits(s, charge), number=100)))
+    assert max(best) < 10 * min(best)
 
 
 # --- words ---------------------------------------------------------------------------------------

@@ -11,8 +11,9 @@ import pytest
 
 from discreet.errors import InvalidParameter
 from discreet.exact import precision
-from discreet.mechanisms import Grid, Quantile, Quantiles, ranks
-from discreet.mechanisms.ranks import Domain, counted, gathered, score_runs, spread
+from discreet.mechanisms import Grid, Quantile, Quantiles, rank_choice, ranks
+from discreet.mechanisms.rank_choice import score_at, score_runs
+from discreet.mechanisms.ranks import Domain, Ranked, counted, gathered, spread
 
 ALPHA = 1e-9  # chance that a correct sampler fails one test
 N = 4_000
@@ -34,9 +35,9 @@ def distance(values, z, q) -> Fraction:
 
 def scores_of(values, q, domain, how) -> list[int]:
     steps = domain.steps(values)
-    cells = counted(steps, domain) if how == "counted" else gathered(steps)
-    runs = score_runs(cells, q, domain.least, domain.most)
-    lengths = [1] * len(runs.scores) if runs.lengths is None else runs.lengths.tolist()
+    cells = Ranked.of(counted(steps, domain) if how == "counted" else gathered(steps))
+    runs = score_runs(cells, q, domain.least, domain.most, floor=None)
+    lengths = runs.lengths.tolist()
     spelled: dict[int, int] = {}
     for start, length, score in zip(
         runs.starts.tolist(), lengths, runs.scores.tolist(), strict=True
@@ -45,6 +46,13 @@ def scores_of(values, q, domain, how) -> list[int]:
             assert z not in spelled
             spelled[z] = score
     assert sorted(spelled) == list(range(domain.least, domain.most + 1))
+    assert all(score_at(cells, q, z) == score for z, score in spelled.items())
+    for floor in (0, 1, 2, 5):  # the stretch that is worth looking at is the right one
+        near = score_runs(cells, q, domain.least, domain.most, floor=floor)
+        listed = np.repeat(near.starts, near.lengths) + np.concatenate(
+            [np.arange(length) for length in near.lengths]
+        )
+        assert listed.tolist() == [z for z, score in sorted(spelled.items()) if score >= -floor]
     return [spelled[z] for z in sorted(spelled)]
 
 
@@ -97,9 +105,11 @@ def test_the_law_is_the_exponential_mechanism():
     assert masses(mechanism.law(values)) == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.parametrize("near", [96, 1])
 @pytest.mark.parametrize("upper", [12, 12_000])
-def test_draws_follow_the_law(upper):
-    """On a small domain that is counted, and on a large one that is gathered."""
+def test_draws_follow_the_law(upper, near, monkeypatch):
+    """A small domain that is counted, a large one that is gathered; far candidates together."""
+    monkeypatch.setattr(rank_choice, "_NEAR", near)
     values = [2, 2, 5, 9]
     mechanism = Quantile("1/2", lower=-3, upper=upper, epsilon=4)
     law = dict(zip(range(-3, upper + 1), masses(mechanism.law(values)), strict=True))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from fractions import Fraction
@@ -145,6 +145,10 @@ class Domain:
     microseconds from 1970-01-01; bounds of a decimal are doubles.  ``values``,
     where present, lists every value other than NULL, in a public order; an
     empty list means that the value is always NULL.
+
+    ``beyond`` is the wider domain on rows that a condition shuts out, where the
+    bounds were learnt from one.  An engine is free to compute on such rows
+    before it drops them, and must not fail there either (Lemma 9).
     """
 
     kind: Kind
@@ -152,6 +156,12 @@ class Domain:
     high: Fraction | None = None
     nullable: bool = True
     values: tuple[Value, ...] | None = None
+    beyond: Domain | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def anywhere(self) -> Domain:
+        """What it can be on any row an engine may compute on."""
+        return self.beyond or self
 
     @property
     def bounded(self) -> bool:

@@ -7,6 +7,7 @@ refused is simply drawn again.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
 from typing import Any
@@ -47,6 +48,17 @@ from discreet.relation import (
 from discreet.schema import Schema, Table
 
 Columns = Mapping[str, Domain]
+
+
+@dataclass(frozen=True)
+class Focus:
+    """What to look at more closely: one shape of relation, one way of bounding, everything else."""
+
+    shape: str | None = None
+    limits: str | None = None
+
+
+SHAPES = ("source", "filter", "project", "public join", "unit join", "per unit", "union")
 
 
 def of_kind(known: Columns, *kinds: Kind) -> list[str]:
@@ -131,32 +143,27 @@ def read(table: Table, alias: str) -> tuple[tuple[str, str], ...]:
 
 
 @st.composite
-def relations(
-    draw: Any, schema: Schema, multiplicity: Multiplicity, depth: int = 3, alias: str = "v"
-) -> Relation:
-    """A private relation."""
-    if depth == 0:
-        return Source(schema.tables["visits"], read(schema.tables["visits"], alias))
-    below = draw(relations(schema, multiplicity, depth - 1, alias))
-    known = columns(below, multiplicity)
-    shape = draw(st.integers(0, 6))
-    match shape:
-        case 0:
-            return below
-        case 1:
-            return Filter(below, draw(conditions(known)))
-        case 2:
-            return draw(projections(below, known))
-        case 3:
-            return draw(public_joins(below, known, schema, f"c{depth}{alias}"))
-        case 4 if not schema.tables["visits"].by_row:
-            return draw(unit_joins(below, schema, multiplicity, f"{alias}{depth}"))
-        case 5:
-            return draw(per_units(below, known))
-        case 6:
-            sides = [Filter(below, draw(conditions(known))) for _ in range(2)]
-            return Union(*sides)
-    return below
+def relations(draw: Any, schema: Schema, multiplicity: Multiplicity, shapes: list[str]) -> Relation:
+    """A private relation, made by applying ``shapes`` one after the other to the visits."""
+    visits = schema.tables["visits"]
+    relation: Relation = Source(visits, read(visits, "v"))
+    for place, shape in enumerate(shapes):
+        known = columns(relation, multiplicity)
+        match shape:
+            case "filter":
+                relation = Filter(relation, draw(conditions(known)))
+            case "project":
+                relation = draw(projections(relation, known))
+            case "public join":
+                relation = draw(public_joins(relation, known, schema, f"c{place}"))
+            case "unit join" if not visits.by_row:
+                relation = draw(unit_joins(relation, schema, multiplicity, f"u{place}"))
+            case "per unit":
+                relation = draw(per_units(relation, known))
+            case "union":
+                sides = [Filter(relation, draw(conditions(known))) for _ in range(2)]
+                relation = Union(*sides)
+    return relation
 
 
 @st.composite
@@ -272,17 +279,18 @@ def measurements(draw: Any, known: Columns) -> Measurement:
 
 
 @st.composite
-def plans(draw: Any, schema: Schema, multiplicity: Multiplicity) -> Plan:
+def plans(draw: Any, schema: Schema, multiplicity: Multiplicity, focus: Focus = Focus()) -> Plan:
     depth = draw(st.sampled_from([0, 0, 0, 1, 1, 1, 2, 2, 3]))
-    source = draw(relations(schema, multiplicity, depth))
+    shapes = [draw(st.sampled_from(SHAPES[1:])) for _ in range(depth)]
+    source = draw(relations(schema, multiplicity, [focus.shape] if focus.shape else shapes))
     known = columns(source, multiplicity)
     grouped = tuple(draw(keys(known)) for _ in range(draw(st.sampled_from([0, 1, 1, 2]))))
     most = row_bound(source, multiplicity)
     small = st.integers(1, 3)
-    shape = draw(st.integers(0, 4))
-    if most is not None and shape <= 1:
+    limits = focus.limits or draw(st.sampled_from(["most", "most", "rows", "groups", "groups"]))
+    if most is not None and limits == "most":
         contribution = Contribution(rows=most, enforced=True)
-    elif shape <= 2:
+    elif limits != "groups":
         contribution = Contribution(rows=draw(small))
     else:
         contribution = Contribution(groups=draw(small), rows_per_group=draw(small))

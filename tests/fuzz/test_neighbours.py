@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 import pytest
-from fuzz.questions import plans
+from fuzz.questions import Focus, plans
 from fuzz.worlds import Vector, World, distance, vectors, worlds
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -71,7 +71,7 @@ def check(world: World, plan: Plan, people: list[int]) -> int:
     return len(people)
 
 
-def fuzz(examples: int, *, phases: tuple[Phase, ...] = tuple(Phase)) -> int:
+def fuzz(examples: int, *, phases: tuple[Phase, ...] = tuple(Phase), focus: Focus = Focus()) -> int:
     """Run ``examples`` worlds with a few plans and people each; how many cases that were."""
     cases = 0
 
@@ -83,7 +83,7 @@ def fuzz(examples: int, *, phases: tuple[Phase, ...] = tuple(Phase)) -> int:
             people = world.people()
             for _ in range(PLANS):
                 try:
-                    plan = data.draw(plans(world.schema, world.engine.multiplicity))
+                    plan = data.draw(plans(world.schema, world.engine.multiplicity, focus))
                 except QuestionRefusal:
                     continue
                 chosen = data.draw(st.permutations(people))[:PEOPLE] if people else []

@@ -116,9 +116,17 @@ def domain_of(expression: Expression, columns: Columns, *, depth: int = 0) -> Do
                 case = Case(((condition, a),), b)
                 return domain_of(case, columns, depth=depth)
             domains = tuple(domain_of(a, columns, depth=depth + 1) for a in arguments)
-            return result_of(name, domains)
+            return result_on(name, domains)
         case Case():
             return _domain_of_case(expression, columns, depth)
+
+
+def result_on(name: str, domains: tuple[Domain, ...]) -> Domain:
+    """What a function gives, here and on rows that a condition shuts out."""
+    here = result_of(name, domains)
+    if all(d.beyond is None for d in domains):
+        return here
+    return replace(here, beyond=result_of(name, tuple(d.anywhere for d in domains)))
 
 
 def _domain_of_case(case: Case, columns: Columns, depth: int) -> Domain:
@@ -132,7 +140,11 @@ def _domain_of_case(case: Case, columns: Columns, depth: int) -> Domain:
         results.append(domain_of(value, inside, depth=depth + 1))
         known = narrowed(known, condition, Outcome.NOT_TRUE)
     results.append(domain_of(case.otherwise, known, depth=depth + 1))
-    return union(results, _CASE)
+    here = union(results, _CASE)
+    if all(domain.beyond is None for domain in columns.values()):
+        return here  # its own conditions choose the value on every row
+    everywhere = {name: domain.anywhere for name, domain in columns.items()}
+    return replace(here, beyond=_domain_of_case(case, everywhere, depth))
 
 
 # --- what a condition teaches --------------------------------------------------------------
@@ -183,6 +195,14 @@ def narrowed(columns: Columns, condition: Expression, outcome: Outcome = Outcome
     >>> narrowed({"age": age}, adult)["age"].low
     Fraction(18, 1)
     """
+    learnt = _learnt(columns, condition, outcome)
+    return {
+        name: domain if domain is columns[name] else replace(domain, beyond=columns[name].anywhere)
+        for name, domain in learnt.items()
+    }
+
+
+def _learnt(columns: Columns, condition: Expression, outcome: Outcome) -> Columns:
     true = outcome is Outcome.TRUE
     match condition:
         case ColumnRef(name=name) if name in columns:
@@ -193,9 +213,9 @@ def narrowed(columns: Columns, condition: Expression, outcome: Outcome = Outcome
         case Call(function="not", arguments=(part,)):
             if outcome is Outcome.NOT_TRUE:  # then the part is true or NULL
                 return columns
-            return narrowed(columns, part, Outcome.FALSE if true else Outcome.TRUE)
+            return _learnt(columns, part, Outcome.FALSE if true else Outcome.TRUE)
         case Call(function="is_true", arguments=(part,)):
-            return narrowed(columns, part, Outcome.TRUE if true else Outcome.NOT_TRUE)
+            return _learnt(columns, part, Outcome.TRUE if true else Outcome.NOT_TRUE)
         case Call(function="is_null", arguments=(ColumnRef(name=name),)) if not true:
             return {**columns, name: column_named(name, columns).without_null()}
         case Call(function="in", arguments=(ColumnRef(name=name), *options)):
@@ -210,13 +230,13 @@ def narrowed(columns: Columns, condition: Expression, outcome: Outcome = Outcome
 
 def _every(columns: Columns, parts: tuple[Expression, ...], outcome: Outcome) -> Columns:
     for part in parts:
-        columns = narrowed(columns, part, outcome)
+        columns = _learnt(columns, part, outcome)
     return columns
 
 
 def _any(columns: Columns, parts: tuple[Expression, ...], outcome: Outcome) -> Columns:
     """At least one part came out so: what all of them agree on."""
-    ways = [narrowed(columns, part, outcome) for part in parts]
+    ways = [_learnt(columns, part, outcome) for part in parts]
     changed = [n for n in columns if all(way[n] is not columns[n] for way in ways)]
     return {**columns, **{n: union([way[n] for way in ways], "OR") for n in changed}}
 

@@ -17,7 +17,7 @@ from discreet.functions.domains import (
     domain_of_literal,
     function_named,
     narrowed,
-    result_of,
+    result_on,
 )
 from discreet.functions.nodes import Node
 from discreet.schema import Column
@@ -61,7 +61,7 @@ def _written(
             domains = tuple(domain for _, domain in written)
             node = function.render(tuple(node for node, _ in written), domains)
             _refuse_if_large(node)
-            return node, result_of(name, domains)
+            return node, result_on(name, domains)
         case Case():
             return _case(expression, columns, column)
 

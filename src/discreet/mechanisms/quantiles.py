@@ -8,22 +8,17 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from discreet.errors import InvalidParameter
 from discreet.exact import Exact, ball, float_up, log_up, positive, proportion, sqrt_down
 from discreet.law import MOST_OUTCOMES, FiniteLaw
 from discreet.loss import Loss
 from discreet.mechanisms.exponential import bounded_range_price
 from discreet.mechanisms.grid import Grid
-from discreet.mechanisms.ranks import (
-    Cells,
-    Domain,
-    counted,
-    gathered,
-    score_runs,
-    spread,
-)
+from discreet.mechanisms.rank_choice import rank_choice, score_runs
+from discreet.mechanisms.ranks import Cells, Domain, Ranked, cells_of, spread
 from discreet.mechanisms.surface import written
-from discreet.noise import exponential_choice, uniform_below
 
 _MOST_PARTS = 2**31
 
@@ -125,12 +120,8 @@ class Quantile:
 
     def release(self, values: Any) -> Any:
         """A private quantile of a list or array of numbers."""
-        steps = self.domain.steps(values)
-        if self.domain.size <= 4 * len(steps) + 4096:
-            cells = counted(steps, self.domain)
-        else:
-            cells = gathered(steps)
-        chosen = _choice(cells, self.q, self.rate, self.domain.least, self.domain.most)
+        cells = Ranked.of(cells_of(self.domain.steps(values), self.domain))
+        chosen = rank_choice(cells, self.q, self.rate, self.domain.least, self.domain.most)
         return self.domain.lift(chosen)
 
     def margin(self, beta: Exact) -> float:
@@ -146,9 +137,9 @@ class Quantile:
                 why="the exact law lists every one of them.",
                 fix="look at the law on a coarser grid or between closer bounds.",
             )
-        cells = counted(self.domain.steps(values), self.domain)
-        runs = score_runs(cells, self.q, self.domain.least, self.domain.most)
-        scores = runs.scores.tolist()
+        cells = Ranked.of(cells_of(self.domain.steps(values), self.domain))
+        runs = score_runs(cells, self.q, self.domain.least, self.domain.most, floor=None)
+        scores = np.repeat(runs.scores, runs.lengths).tolist()
         outcomes = tuple(
             self.domain.lift(step) for step in range(self.domain.least, self.domain.most + 1)
         )
@@ -253,20 +244,14 @@ class Quantiles:
 
     def release(self, values: Any) -> list[Any]:
         """The private quantiles of a list or array of numbers, in increasing order."""
-        steps = self.domain.steps(values)
-        if self.domain.size <= 4 * len(steps) + 4096:
-            cells = counted(steps, self.domain)
-        else:
-            cells = gathered(steps)
-        return self.release_cells(cells)
+        return self.release_cells(cells_of(self.domain.steps(values), self.domain))
 
     def release_cells(self, cells: Cells) -> list[Any]:
         """The same, of values that have been counted: steps of the domain, in increasing order."""
         places, fine = spread(cells, self.domain)
         answers: list[int] = []
-        self._halve(
-            places, fine.least, fine.most, self.quantiles, (Fraction(0), Fraction(1)), answers
-        )
+        whole = Fraction(0), Fraction(1)
+        self._halve(Ranked.of(places), fine.least, fine.most, self.quantiles, whole, answers)
         return [self.domain.lift(answer >> fine.shift) for answer in answers]
 
     def margin(self, beta: Exact) -> float:
@@ -279,7 +264,7 @@ class Quantiles:
 
     def _halve(
         self,
-        places: Cells,
+        places: Ranked,
         least: int,
         most: int,
         wanted: tuple[Fraction, ...],
@@ -293,21 +278,12 @@ class Quantiles:
         low, high = between
         q = (wanted[middle] - low) / (high - low)
         rate = self.level_epsilon / (2 * max(q.numerator, q.denominator - q.numerator))
-        chosen = _choice(places, q, rate, least, most)
+        chosen = rank_choice(places, q, rate, least, most)
         left, right = places.split(chosen)
         self._halve(left, least, chosen, wanted[:middle], (low, wanted[middle]), answers)
         answers.append(chosen)
         beyond = min(chosen + 1, most)
         self._halve(right, beyond, most, wanted[middle + 1 :], (wanted[middle], high), answers)
-
-
-def _choice(cells: Cells, q: Fraction, rate: Fraction, least: int, most: int) -> int:
-    """The exponential mechanism over all whole numbers from ``least`` to ``most``."""
-    runs = score_runs(cells, q, least, most)
-    run = exponential_choice(runs.scores, rate, weights=runs.lengths)
-    start = int(runs.starts[run])
-    length = 1 if runs.lengths is None else int(runs.lengths[run])
-    return start + (uniform_below(length) if length > 1 else 0)
 
 
 def _rank_margin(candidates: int, rate_per_rank: Fraction, beta: Exact) -> float:

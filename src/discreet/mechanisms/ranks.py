@@ -100,40 +100,70 @@ class Cells(NamedTuple):
     """Distinct values in increasing order and how many there are of each.
 
     ``dense`` cells are all whole numbers from the first to the last, some of
-    them with a count of zero.
+    them with a count of zero; otherwise no count is zero.
     """
 
     at: Integers
     counts: Integers
     dense: bool
 
-    def split(self, place: int) -> tuple[Cells, Cells]:
-        """Those up to ``place``, and those beyond it."""
-        cut = int(np.searchsorted(self.at, place, side="right"))
-        return (
-            Cells(self.at[:cut], self.counts[:cut], self.dense),
-            Cells(self.at[cut:], self.counts[cut:], self.dense),
-        )
 
+def cells_of(steps: Integers, domain: Domain) -> Cells:
+    """The values gathered in cells: linear in their number plus the size of the domain.
 
-class Runs(NamedTuple):
-    """Stretches of equally good candidates: where they start, how long they are, their score."""
-
-    starts: Integers
-    lengths: Integers | None
-    scores: Integers
+    A domain not much larger than the number of values is counted through; for a
+    larger one the values are sorted, which is then the lesser of the two.
+    """
+    if domain.size <= 4 * len(steps) + 4096:
+        return counted(steps, domain)
+    return gathered(steps)
 
 
 def counted(steps: Integers, domain: Domain) -> Cells:
-    """Every cell of the domain with its count; linear in values and domain."""
-    counts = np.bincount(steps - domain.least, minlength=domain.size).astype(np.int64, copy=False)
+    """Every cell of the domain, the empty ones too."""
+    counts = np.bincount(steps - domain.least, minlength=domain.size)
     return Cells(np.arange(domain.least, domain.most + 1), counts, dense=True)
 
 
 def gathered(steps: Integers) -> Cells:
-    """The occupied cells only, for a domain much larger than the number of values."""
+    """The occupied cells only."""
     at, counts = np.unique(steps, return_counts=True)
-    return Cells(at, counts.astype(np.int64, copy=False), dense=False)
+    return Cells(at, counts, dense=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Cells with the number of values up to each; a part of them shares the arrays.
+
+    Only the places from ``first`` to before ``stop`` belong to the part, and
+    ``before`` values come before it.
+    """
+
+    at: Integers
+    upto: Integers
+    first: int
+    stop: int
+    before: int
+
+    @classmethod
+    def of(cls, cells: Cells) -> Ranked:
+        """All of the cells."""
+        return cls(cells.at, np.cumsum(cells.counts, dtype=np.int64), 0, len(cells.at), 0)
+
+    @property
+    def total(self) -> int:
+        """How many values there are."""
+        return int(self.upto[self.stop - 1]) - self.before if self.stop > self.first else 0
+
+    def split(self, place: int) -> tuple[Ranked, Ranked]:
+        """Those up to ``place``, and those beyond it."""
+        inside = self.at[self.first : self.stop]
+        cut = self.first + int(np.searchsorted(inside, place, side="right"))
+        middle = int(self.upto[cut - 1]) if cut > self.first else self.before
+        return (
+            Ranked(self.at, self.upto, self.first, cut, self.before),
+            Ranked(self.at, self.upto, cut, self.stop, middle),
+        )
 
 
 class Fine(NamedTuple):
@@ -153,7 +183,7 @@ def spread(cells: Cells, domain: Domain) -> tuple[Cells, Fine]:
     """
     shift = domain.shift
     fine = Fine(domain.least << shift, (domain.most << shift) + (1 << shift) - 1, shift)
-    some = cells.counts > 0
+    some = cells.counts > 0 if cells.dense else slice(None)
     at, counts = cells.at[some] << shift, cells.counts[some]
     crowded = counts > 1
     if not crowded.any():
@@ -176,33 +206,6 @@ def spread(cells: Cells, domain: Domain) -> tuple[Cells, Fine]:
     all_numbers = np.concatenate([np.ones(len(single), dtype=np.int64), *numbers])
     order = np.argsort(all_places, kind="stable")
     return Cells(all_places[order], all_numbers[order], dense=False), fine
-
-
-def score_runs(cells: Cells, q: Fraction, least: int, most: int) -> Runs:
-    """The score of every candidate from ``least`` to ``most``, equal neighbours together.
-
-    -(b times the distance from q n to the interval [below, upto]), q = a / b:
-    at a cell, ``below`` values are less and ``upto`` are at most it; between
-    two cells both are the same.
-    """
-    a, b = q.numerator, q.denominator
-    upto = np.cumsum(cells.counts)
-    total = int(upto[-1]) if len(upto) else 0
-    target = a * total
-    upto *= b
-    below = upto - b * cells.counts
-    at_cell = -np.maximum(np.maximum(below - target, target - upto), 0)
-    if cells.dense:
-        return Runs(cells.at, None, at_cell)
-    starts = np.empty(2 * len(upto) + 1, dtype=np.int64)
-    scores, ends = np.empty_like(starts), np.empty_like(starts)
-    starts[1::2], ends[1::2], scores[1::2] = cells.at, cells.at + 1, at_cell
-    starts[0], starts[2::2] = least, cells.at + 1
-    ends[-1], ends[:-1:2] = most + 1, cells.at
-    scores[0], scores[2::2] = -target, -np.abs(upto - target)
-    lengths = ends - starts
-    some = lengths > 0
-    return Runs(starts[some], lengths[some], scores[some])
 
 
 def _array(values: Any) -> NDArray[Any]:
