@@ -105,9 +105,23 @@ def unit_identifiers(table: Table) -> tuple[str, ...]:
 # --- values ----------------------------------------------------------------------------------
 
 
+_NATURAL = {
+    Kind.BOOLEAN: "BOOLEAN",
+    Kind.INTEGER: "BIGINT",
+    Kind.DECIMAL: "DOUBLE",
+    Kind.TEXT: "VARCHAR",
+    Kind.DATE: "DATE",
+    Kind.TIMESTAMP: "TIMESTAMP",
+}
+
+
 def physical(column: Column, kind_held: str, *, table: str) -> Node:
     """The raw value as the engine's type for its kind; NULL where it is not one."""
     held = kind_held.partition("(")[0]
+    if held == '"NULL"':
+        # A column in memory that holds nothing has no type.  The statement must not tell:
+        # it is read as the type that its kind has when it holds something.
+        held = _NATURAL[column.kind]
     if held not in _PHYSICAL[column.kind]:
         raise DataRefusal(
             "D2",
