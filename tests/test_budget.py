@@ -18,11 +18,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet import divergence
 from discreet.budget import Budget
 from discreet.conversion import concentrated_delta, largest_rho
+from discreet.divergence import both_ways, max_divergence
 from discreet.errors import InvalidParameter
 from discreet.exact import down, enclose, exp_bounds, log_up
-from discreet.law import DiscreteGaussianLaw, DiscreteLaplaceLaw
+from discreet.law import DiscreteGaussianLaw, DiscreteLaplaceLaw, FiniteLaw
 from discreet.loss import EPSILON_UNITS, INFINITY, NOTHING, RHO_UNITS, Loss
 
 steady = settings(deadline=None, derandomize=True)
@@ -186,6 +188,70 @@ def _shrunk(loss):
     return Loss(loss.epsilon, loss.rho * Fraction(9, 10), loss.delta)
 
 
+# --- any finite mechanisms ---------------------------------------------------------------------
+
+
+class Finite:
+    """A mechanism given by its two laws, and the least loss that is true of them."""
+
+    def __init__(self, mine, theirs, *, pure=True):
+        laws = [[Fraction(part, sum(parts)) for part in parts] for parts in (mine, theirs)]
+        p, q = (FiniteLaw.exact(dict(enumerate(law))) for law in laws)
+        epsilon = both_ways(max_divergence, p, q)[1] if pure else INFINITY
+        self.loss = Loss(epsilon, both_ways(divergence.rho, p, q)[1]).rounded()
+        self.mine, self.theirs = ([float(mass) for mass in law] for law in laws)
+
+
+def best_conversation(admits, menu, epsilon, *, rounds):
+    """The greatest delta of any conversation of so many rounds: every tree of questions is tried.
+
+    No lattice of losses here, as the mechanisms are arbitrary.  Floats, so good to 1e-12.
+    """
+    factor = math.exp(epsilon)
+
+    allowed = cache(admits)
+
+    def value(p, q, spent, left):
+        best = max(0.0, p - factor * q)
+        for item in menu if left else ():
+            if allowed(spent, item.loss):
+                after = spent + item.loss
+                answers = zip(item.mine, item.theirs, strict=True)
+                told = (value(p * a, q * b, after, left - 1) for a, b in answers)
+                best = max(best, sum(told))
+        return best
+
+    return value(1.0, 1.0, NOTHING, rounds)
+
+
+finite = st.integers(2, 3).flatmap(
+    lambda n: st.tuples(*[st.lists(st.integers(4, 9), min_size=n, max_size=n)] * 2, st.booleans())
+)
+
+
+@given(
+    st.lists(finite.filter(lambda laws: laws[0] != laws[1]), min_size=2, max_size=3),
+    st.sampled_from(["0.4", "1"]),
+    st.sampled_from(["0.02", "0.2"]),
+)
+@settings(steady, max_examples=12)
+def test_no_conversation_about_random_mechanisms_exceeds_the_budget(laws, epsilon, delta):
+    """Each is charged the tight loss of its own two laws, some by their rho alone."""
+    menu = [Finite(mine, theirs, pure=pure) for mine, theirs, pure in laws]
+    budget = Budget(epsilon=epsilon, delta=delta)
+    reached = best_conversation(budget.admits, menu, float(epsilon), rounds=4)
+    assert reached <= float(Fraction(delta)) + 1e-12
+
+
+def test_the_conversation_has_teeth():
+    """Against a filter that forgets what was spent, the same search breaks the promise."""
+    budget = Budget(epsilon="0.4", delta="0.02")
+    menu = [Finite([5, 4, 6], [6, 4, 5]), Finite([4, 5], [5, 4], pure=False)]
+    forgetful = lambda _, charge: budget.admits(NOTHING, charge)  # noqa: E731
+    assert best_conversation(forgetful, menu, 0.4, rounds=6) > 0.02
+    assert best_conversation(budget.admits, menu, 0.4, rounds=6) <= 0.02
+
+
 # --- what fits ---------------------------------------------------------------------------------
 
 
@@ -327,6 +393,12 @@ def test_remaining_says_it_in_words():
     spent = str(budget.remaining(Loss.approximate(5, "1e-6"), within=2000, confidence="0.9"))
     assert spent.startswith("Not enough for another count within ±2,000 at 90 % confidence.")
     assert "ε 0 of 1" in spent
+
+
+def test_confidence_is_not_rounded_to_certainty():
+    assert "at 99.9999 % confidence" in str(
+        Budget(epsilon=1).remaining(NOTHING, confidence="0.9999999999")
+    )
 
 
 def test_what_is_left_is_rounded_down():

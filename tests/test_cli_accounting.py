@@ -58,6 +58,16 @@ def test_compose_prints_every_theorem(run):
         assert any(line.split()[:1] == [method] for line in out.splitlines())
 
 
+def test_compose_stays_in_its_columns_whatever_is_typed(run):
+    typed = "0." + "3" * 60
+    code, out, _ = run("compose", "--count", "1000", "--epsilon", typed, "--delta", "1e-6")
+    lines = out.splitlines()
+    assert code == 0
+    assert all(len(line) <= 80 for line in lines)
+    headings = next(line for line in lines if line.strip())
+    assert headings.split() == ["theorem", "ε", "of", "1,000", "releases", "reference"]
+
+
 def test_compose_as_json_agrees_with_the_closed_forms(run):
     arguments = ("compose", "--count", "60", "--epsilon", "0.1", "--delta", "1e-6", "--json")
     told = json.loads(run(*arguments)[1])
@@ -101,6 +111,9 @@ def test_compose_draws_each_theorem(run, tmp_path):
             *("compose", "--count", "9", "--epsilon", "0.1", "--delta", "0.1"),
             *("--each-delta", "0.01", "--mechanism", "laplace"),
         ),
+        ("compose", "--count", "9", "--epsilon", "0.1", "--delta", "1e-6", "--each-delta", "1e-6"),
+        ("compose", "--count", "9", "--epsilon", "1e300", "--delta", "1e-6"),
+        ("compose", "--count", "1" + "0" * 15, "--epsilon", "0.1", "--delta", "1e-6"),
     ],
     ids=" ".join,
 )

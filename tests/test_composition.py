@@ -14,6 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -36,6 +37,7 @@ from discreet.profile import (
     AnyProfile,
     GaussianProfile,
     LaplaceProfile,
+    closed,
     compose,
     composed,
 )
@@ -319,6 +321,29 @@ def test_composed_gaussians_are_one_gaussian():
     assert truth <= float(gridded.epsilon_at("1e-6")) <= truth * 1.001
 
 
+def test_a_delta_that_cannot_be_told_from_zero_is_not_reported_as_zero():
+    undecided = closed._least_upper(lambda: arb(0, arb(2) ** -5000))
+    assert 0 < undecided < Fraction(1, 2**1000)
+    assert closed._least_upper(lambda: arb(0)) == 0
+
+
+@pytest.mark.parametrize("power", [170, 300, 400])
+def test_losses_too_small_for_a_double_are_composed(power):
+    least = Fraction(1, 10**power)
+    together = compose([AnyProfile(epsilon=least)] * 3)
+    assert together.epsilon_at(0) == 3 * least
+    # Total variation: the majority of three is right with probability 1/2 + 3/8 epsilon.
+    assert together.delta_at(0) >= least * Fraction(3, 4) * (1 - Fraction(1, 10**9))
+
+
+def test_the_optimal_epsilon_is_never_below_where_rounding_hides_the_difference():
+    """Two responses at 200, and a delta that falls short of "both are true" by e**-390."""
+    growth, gap = (exp_bounds(Fraction(x), bits=2000)[0] for x in (200, -390))
+    delta = (growth / (1 + growth)) ** 2 - gap
+    # delta = both true - e**t both false, with both false = (1 + e**200)**-2: t is near 10.
+    assert OptimalComposition(count=2, epsilon=200).epsilon_at(delta) > 9
+
+
 def test_masses_only_ever_round_up_and_none_is_lost():
     """Products far below a unit become a unit; what is cut off above is certain failure."""
     tiny = composed._Losses(0, [1, 1 << composed._BITS, 1], 0)
@@ -455,6 +480,13 @@ BAD = {
     "infinite concentrated": lambda: concentrated([Loss(1, INFINITY)]),
     "no queries": lambda: advanced(count=0, epsilon=1, slack="0.1"),
     "negative count": lambda: OptimalComposition(count=-1, epsilon=1),
+    "more than can be listed": lambda: OptimalComposition(count=10**7, epsilon="1e-9"),
+    "compare more than can be listed": lambda: compare(LAPLACE, counts=10**15, delta="0.1"),
+    "compare nothing": lambda: compare(LAPLACE, counts=None, delta="0.1"),
+    "beyond all digits": lambda: OptimalComposition(count=3, epsilon=10**7),
+    "beyond all digits by advanced": lambda: advanced(count=3, epsilon=10**7, slack="0.1"),
+    "a release beyond all digits": lambda: AnyProfile(epsilon=10**400),
+    "no noise to speak of": lambda: LaplaceProfile(sensitivity=1, scale="1e-9"),
     "no slack": lambda: advanced(count=2, epsilon=1, slack=0),
     "certain slack": lambda: advanced(count=2, epsilon=1, slack=1),
     "deltas adding up to one": lambda: advanced(count=9, epsilon=1, delta="0.2", slack="0.1"),

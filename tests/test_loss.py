@@ -239,6 +239,13 @@ def test_the_tight_conversion_beats_the_textbook_one():
     assert float(Loss.concentrated("0.1").epsilon_at("1e-6")) < textbook - 0.2
 
 
+def test_a_loss_beyond_all_digits_still_converts():
+    loss = Loss.laplace(sensitivity=3, scale="1e-999")
+    assert loss.epsilon_at("1e-6") <= loss.epsilon
+    assert loss.epsilon_at("1e-6") >= loss.epsilon - Fraction(1, 10**3)
+    assert loss.delta_at(2) == 1
+
+
 def test_conversions_at_the_edges():
     assert Loss.pure("0.3").epsilon_at(0) == Fraction(3, 10)
     assert Loss.concentrated("0.3").epsilon_at(0) == INFINITY
@@ -292,6 +299,8 @@ def test_the_order_is_partial():
     other = Loss.gaussian(sensitivity=1, sigma_squared=10**6)
     assert not small <= other
     assert not other <= small
+    with pytest.raises(TypeError):
+        _ = small <= 3
 
 
 # --- groups ------------------------------------------------------------------------------------
@@ -437,6 +446,8 @@ BAD = {
     "delta of one": lambda: Loss.approximate(1, 1),
     "deltas adding up to one": lambda: 2 * Loss.approximate(1, "0.5"),
     "group delta of one": lambda: Loss.approximate(1, "0.5").for_group(3),
+    "a large group": lambda: Loss.approximate(3, "1e-6").for_group(1000),
+    "a delta of many digits": lambda: Loss.approximate(1, Fraction(10**5000, 3)),
     "a crowd": lambda: Loss.approximate(100, "1e-9").for_group(10**9),
     "group of nobody": lambda: Loss.pure(1).for_group(0),
     "zero copies": lambda: 0 * Loss.pure(1),

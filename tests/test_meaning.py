@@ -225,6 +225,11 @@ def test_a_large_loss_never_reads_as_certainty_by_rounding():
     assert not rows["best guess of presence is right"].startswith("100")
 
 
+def test_no_belief_moves_by_more_than_all_of_it():
+    assert Meaning(epsilon=699).belief_change <= 1
+    assert "more than 100 percentage points" in Meaning(epsilon=699).paragraph
+
+
 @pytest.mark.parametrize(
     "build",
     [

@@ -177,7 +177,7 @@ class Remaining:
     def __str__(self) -> str:
         questions = f"{self.counts:,} more counts" if self.counts != 1 else "1 more count"
         first = f"Enough for {questions}" if self.counts else "Not enough for another count"
-        percent = f"{float(100 * self.confidence):g}"
+        percent = _down_text(100 * self.confidence)
         left = []
         if self.epsilon is not None and self.budget.epsilon is not None:
             of = decimal_up(self.budget.epsilon)

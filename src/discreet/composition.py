@@ -26,13 +26,14 @@ from typing import Any, Final
 from flint import arb, ctx
 
 from discreet.conversion import EPSILON_UNITS, INFINITY, Amount
-from discreet.errors import InvalidParameter
+from discreet.errors import InvalidParameter, shown
 from discreet.exact import (
     Exact,
     ball,
     decimal_up,
     enclose,
     ends,
+    log_up,
     positive,
     precision,
     proportion,
@@ -49,6 +50,8 @@ from discreet.profile import (
 )
 
 _BITS: Final = 192
+_MOST_COUNT: Final = 10**6  # one ball for every number of dissenting answers
+_MOST_EPSILON: Final = 10**6  # e to more than this protects nobody and cannot be written out
 
 # --- basic and advanced ------------------------------------------------------------------------
 
@@ -117,8 +120,27 @@ def advanced(*, count: int, epsilon: Exact, delta: Exact = 0, slack: Exact) -> L
     times = whole(count, name="count", least=1)
     each = positive(epsilon, name="epsilon")
     more = proportion(slack, name="slack")
+    _within_reach(each)
     total = up(enclose(lambda: _advanced(times, each, more))[1], Fraction(1, EPSILON_UNITS))
     return Loss.approximate(total, times * failure_mass(delta) + more)
+
+
+def _within_reach(epsilon: Fraction, count: int = 1) -> None:
+    """Refuse what would take for ever, and whose answer would mean nothing."""
+    if count > _MOST_COUNT:
+        raise InvalidParameter(
+            "P2",
+            f"count must be at most {_MOST_COUNT:,}, got {shown(count)}.",
+            why="the exact account has a term for every release.",
+            fix="add concentrated losses instead: (count * Loss.pure('0.001')).epsilon_at('1e-9').",
+        )
+    if count * epsilon > _MOST_EPSILON:
+        raise InvalidParameter(
+            "P2",
+            f"the epsilons add up to more than {_MOST_EPSILON:,}.",
+            why="a loss of e to this power protects nobody, and its digits would fill the memory.",
+            fix="compose fewer releases, or pass a smaller epsilon.",
+        )
 
 
 def _advanced(count: int, epsilon: Fraction, slack: Fraction) -> arb:
@@ -185,6 +207,7 @@ class OptimalComposition(Profile):
         object.__setattr__(self, "count", whole(count, name="count", least=1))
         object.__setattr__(self, "epsilon", positive(epsilon, name="epsilon"))
         object.__setattr__(self, "delta", failure_mass(delta))
+        _within_reach(self.epsilon, self.count)
 
     @property
     def loss(self) -> Loss:
@@ -236,10 +259,10 @@ class OptimalComposition(Profile):
         # divergence is linear in e**target.
         top = (self.count - 2 * (low - 1)) * self.epsilon
         bottom = max(Fraction(0), top - 2 * self.epsilon)
-        mine, theirs = sums[low - 1]
-        if not mine > ball(left):
+        most, least = ends(sums[low - 1][0])[1], ends(sums[low - 1][1])[0]
+        if most <= left:
             return bottom
-        solved = up(ends(((mine - ball(left)) / theirs).log())[1], Fraction(1, EPSILON_UNITS))
+        solved = up(log_up((most - left) / least), Fraction(1, EPSILON_UNITS))
         return min(top, max(solved, bottom))
 
 
@@ -395,12 +418,13 @@ def compare(
     profile       4.41086  privacy-loss distribution
     """
     total = proportion(delta, name="delta")
-    numbers = [counts] if isinstance(counts, int) else list(counts)
+    numbers = list(counts) if isinstance(counts, Iterable) else [counts]
     if not numbers:
         raise _nothing("counts", "counts=100, or counts=(10, 100, 1000)")
     rows: list[Row] = []
     for number in numbers:
         count = whole(number, name="counts", least=1)
+        _within_reach(Fraction(0), count)
         rows.extend(_rows(release, count, total))
         if peer:
             estimate = Fraction(peer_epsilon([release] * count, delta=total))

@@ -38,6 +38,7 @@ _CACHED: Final = 4096
 _LEAST_EXPONENT: Final = Fraction(-20_000)  # e**-20000 is as good as nothing, and can be written
 _LEAST_ORDER: Final = Fraction(1) + Fraction(1, 2**40)
 _MOST_ORDER: Final = 2.0**60
+_MOST_PURE: Final = 1 << 20  # beyond it e**-epsilon is not written out: what always holds is said
 
 
 def _upper(function: Callable[[], arb]) -> Fraction:
@@ -93,6 +94,8 @@ def pure_delta(epsilon: Amount, target: Fraction) -> Fraction:
         return Fraction(1)
     if target >= epsilon:
         return Fraction(0)
+    if epsilon > _MOST_PURE:
+        return Fraction(1)
     # (e^epsilon - e^target) / (1 + e^epsilon), without cancellation.
     return _upper(lambda: -ball(target - epsilon).expm1() / (1 + (-ball(epsilon)).exp()))
 
@@ -100,7 +103,7 @@ def pure_delta(epsilon: Amount, target: Fraction) -> Fraction:
 @lru_cache(maxsize=_CACHED)
 def pure_epsilon(epsilon: Amount, delta: Fraction) -> Amount:
     """The least target for which an epsilon-private mechanism is (target, delta)-private."""
-    if isinstance(epsilon, float) or delta == 0:
+    if isinstance(epsilon, float) or delta == 0 or epsilon > _MOST_PURE:
         return epsilon
     if pure_delta(epsilon, Fraction(0)) <= delta:
         return Fraction(0)

@@ -33,7 +33,7 @@ from discreet.conversion import (
     pure_epsilon,
     pure_rho,
 )
-from discreet.errors import InvalidParameter
+from discreet.errors import InvalidParameter, shown
 from discreet.exact import Exact, decimal_up, exp_up, fraction, nonnegative, positive, whole
 
 _MOST_EXPONENT: Final = 20_000  # e**20000 times any delta that is not absurd exceeds 1
@@ -186,16 +186,14 @@ class Loss:
     __rmul__ = __mul__
 
     def __le__(self, other: Loss) -> bool:
+        if not isinstance(other, Loss):
+            return NotImplemented
         return self.epsilon <= other.epsilon and self.rho <= other.rho and self.delta <= other.delta
 
     def __lt__(self, other: Loss) -> bool:
-        return self <= other and self != other
+        return NotImplemented if not isinstance(other, Loss) else self <= other and self != other
 
-    def __ge__(self, other: Loss) -> bool:
-        return other <= self
-
-    def __gt__(self, other: Loss) -> bool:
-        return other < self
+    # ``a >= b`` and ``a > b`` are ``b <= a`` and ``b < a``: Python reflects them.
 
     # --- what it means --------------------------------------------------------------------
 
@@ -322,7 +320,8 @@ def _no_promise(what: str) -> InvalidParameter:
 
 
 def _short(number: Fraction) -> str:
-    return str(number) if len(str(number)) < 30 else f"about {float(number):.6g}"
+    text = shown(number)  # which never fails, however many digits there are
+    return text if len(text) < 30 else f"about {decimal_up(number)}"
 
 
 def _ceil(amount: Fraction, units: int) -> int:

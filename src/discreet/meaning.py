@@ -69,7 +69,8 @@ class Meaning:
         if group * epsilon > _GREATEST_EPSILON:
             raise InvalidParameter(
                 "P2",
-                f"epsilon times group must be at most {_GREATEST_EPSILON}, got {group * epsilon}.",
+                f"epsilon times group must be at most {_GREATEST_EPSILON}, "
+                f"got {decimal_up(group * epsilon)}.",
                 why="so large a loss promises nothing to a person that could be put in words.",
                 fix="pass an epsilon such as '0.5'.",
             )
@@ -112,7 +113,7 @@ class Meaning:
     @property
     def belief_change(self) -> Fraction:
         """The most that any belief can move, from any prior: tanh(epsilon / 4), rounded up."""
-        return enclose(lambda: ball(self.joint_epsilon / 4).tanh())[1]
+        return min(Fraction(1), enclose(lambda: ball(self.joint_epsilon / 4).tanh())[1])
 
     @property
     def ideal_gap(self) -> Fraction:

@@ -65,21 +65,27 @@ def compose(
     release = _release(mechanism, epsilon, each_delta)
     compare = import_module("discreet.composition").compare
     compared = compare(release, counts=count, delta=delta)
+    best = compared.best(count)
+    if isinstance(best.epsilon, float):
+        raise InvalidParameter(
+            "P4",
+            f"{count:,} releases that fail with {each_delta} each fail more often than {delta}.",
+            why="what fails outright tells on a person, and no epsilon makes up for it.",
+            fix="raise --delta, or lower --each-delta or --count.",
+        )
     if svg is not None:
         drawn = compare(release, counts=_ladder(count), delta=delta)
         _save(svg, _picture(drawn, epsilon))
     if as_json:
         typer.echo(json.dumps(_as_json(compared, count, epsilon, each_delta, mechanism), indent=2))
         return
-    best = compared.best(count)
     rows = [(row.method, _epsilon(row.epsilon), row.reference) for row in compared.rows]
-    heading = f"ε of {count:,} releases, each ε = {epsilon}"
-    _print_table(("theorem", heading, "reference"), rows)
+    _print_table(("theorem", f"ε of {count:,} releases", "reference"), rows)
     _print_text(
-        f"At δ = {delta} in total, {count:,} releases cost at most ε = {_epsilon(best.epsilon)} "
-        f"({best.method}). Every number is an upper bound. All but 'profile' also hold "
-        f"when each release is chosen after seeing the answers before it; 'profile' is for a list "
-        f"that was fixed beforehand."
+        f"At δ = {delta} in total, {count:,} releases of ε = {epsilon} each cost at most "
+        f"ε = {_epsilon(best.epsilon)} ({best.method}). Every number is an upper bound. All but "
+        f"'profile' also hold when each release is chosen after seeing the answers before it; "
+        f"'profile' is for a list that was fixed beforehand."
     )
     if svg is not None:
         _print_text(f"Drawn in {svg}.")

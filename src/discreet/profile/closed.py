@@ -21,6 +21,7 @@ TAIL_BITS: Final = 112
 """What is less likely than 2**-TAIL_BITS is not resolved, but counted on the safe side."""
 
 _WRITTEN_BITS: Final = 4096  # a delta below 2**-4096 is reported as that
+_MOST_REACH: Final = 1 << 20
 
 
 class Profile(ABC):
@@ -73,8 +74,10 @@ def _least_upper(function: Callable[[], arb]) -> Fraction:
     """The upper end of a ball, as a probability; good to 2**-160, absolutely."""
     with precision(160):
         value = function()
-        if value < arb(2) ** -_WRITTEN_BITS:
-            return Fraction(1, 2**_WRITTEN_BITS) if value > 0 else Fraction(0)
+        if value <= 0:
+            return Fraction(0)
+        if value < arb(2) ** -_WRITTEN_BITS:  # perhaps zero, perhaps not
+            return Fraction(1, 2**_WRITTEN_BITS)
         return min(Fraction(1), max(Fraction(0), ends(value)[1]))
 
 
@@ -193,6 +196,7 @@ class AnyProfile(Profile):
     def __init__(self, epsilon: Exact, delta: Exact = 0) -> None:
         object.__setattr__(self, "epsilon", positive(epsilon, name="epsilon"))
         object.__setattr__(self, "delta", failure_mass(delta))
+        _refuse_unless_within_reach(self)
 
     @property
     def loss(self) -> Loss:
@@ -220,7 +224,7 @@ class AnyProfile(Profile):
         return ball(self.delta) - rest * ball(epsilon - a).expm1() / (1 + ball(-a).exp())
 
 
-def _settle_sensitivity(profile: object, sensitivity: Exact, grid: Exact) -> None:
+def _settle_sensitivity(profile: Profile, sensitivity: Exact, grid: Exact) -> None:
     reach, step = positive(sensitivity, name="sensitivity"), nonnegative(grid, name="grid")
     if step and (reach / step).denominator != 1:
         raise InvalidParameter(
@@ -231,3 +235,14 @@ def _settle_sensitivity(profile: object, sensitivity: Exact, grid: Exact) -> Non
         )
     object.__setattr__(profile, "sensitivity", reach)
     object.__setattr__(profile, "grid", step)
+    _refuse_unless_within_reach(profile)
+
+
+def _refuse_unless_within_reach(profile: Profile) -> None:
+    if profile.reach > _MOST_REACH:
+        raise InvalidParameter(
+            "P2",
+            f"this release may lose more than {_MOST_REACH:,}.",
+            why="a loss of e to this power protects nobody, and its digits would fill the memory.",
+            fix="add more noise, or pass a smaller epsilon.",
+        )

@@ -7,6 +7,7 @@ docs/proofs/profile.md for why the result is an upper bound.
 from __future__ import annotations
 
 import math
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -244,9 +245,13 @@ def _tables(composed: ComposedProfile) -> _Tables:
 def _step(composed: ComposedProfile) -> Fraction:
     """A grid fine for the typical release and short enough to convolve."""
     releases = sum(count for _, count in composed.parts)
-    typical = composed.spread / math.sqrt(releases)
-    finest = max(typical / _STEPS, 24 * composed.spread / _MOST_CELLS)
     longest = max(part.reach for part, _ in composed.parts)
+    spread = composed.spread or float(longest)  # the square of a very small loss is a double 0
+    finest = max(
+        spread / math.sqrt(releases) / _STEPS,
+        max(24 * spread, float(longest)) / _MOST_CELLS,
+        sys.float_info.min,
+    )
     # A whole number of steps to the longest loss: exact when it is the only one, as for
     # randomised response.
     return longest / max(1, math.ceil(float(longest) / finest))
