@@ -11,7 +11,9 @@ import pytest
 
 import discreet
 from discreet.answer import Answer
-from discreet.errors import BudgetRefusal, QuestionRefusal, Refusal
+from discreet.builder import col, count, mean
+from discreet.display import cell
+from discreet.errors import BudgetRefusal, DataRefusal, QuestionRefusal, Refusal
 from discreet.explanation import Explanation
 
 SCHEMA = """
@@ -102,7 +104,7 @@ def test_a_failure_after_the_charge_is_not_refunded(monkeypatch):
         raise MemoryError
 
     monkeypatch.setattr(curator._engine, "run", fails)
-    with pytest.raises(MemoryError):
+    with pytest.raises(DataRefusal, match="D1"):
         curator.ask("SELECT COUNT(*) AS n FROM visits", epsilon="1/2")
     assert curator.spent.epsilon == Fraction(1, 2)
 
@@ -200,6 +202,10 @@ def test_the_certificate_is_plain_json():
     assert certificate["neighbours"] == "add/remove"
     assert certificate["loss"]["epsilon"] == "1/2"
     assert certificate["measurements"][0]["mechanism"] == "discrete Laplace"
+    assert certificate["unit"] == "patient_id"
+    assert certificate["discreet"] == discreet.__version__
+    (variable,) = certificate["measurements"][0]["measured"]["variables"]
+    assert (variable["low"], variable["high"]) == ("0", "800")
 
 
 def test_prepared_and_unprepared_agree_exactly():
@@ -224,6 +230,11 @@ def test_prepared_and_unprepared_agree_exactly():
         ("SELECT COUNT(*) FROM visits", {"epsilon": 0}),
         ("SELECT COUNT(*) FROM visits", {"epsilon": "nonsense"}),
         ("SELECT COUNT(*) FROM visits", {"within": -3}),
+        ("SELECT COUNT(*) FROM visits", {"epsilon": 1, "rho": 1}),
+        ("SELECT COUNT(*) FROM visits", {"epsilon": 1, "within": 50}),
+        ("SELECT COUNT(*) FROM visits", {"epsilon": 1, "delta": -1}),
+        ("SELECT COUNT(*) FROM visits", {"epsilon": 1, "delta": 2}),
+        ("SELECT VARIANCE(cost) FROM visits", {"epsilon": "1e-18"}),
         ("SELECT COUNT(*) FROM nowhere", {"epsilon": 1}),
         ("SELECT street, COUNT(*) FROM visits GROUP BY street", {"epsilon": 1}),
     ],
@@ -244,3 +255,119 @@ def test_a_spend_may_be_written_in_the_statement():
     assert answer.loss.epsilon == Fraction(1, 2)
     with pytest.raises(QuestionRefusal):
         clinic().ask("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=0) COUNT(*) FROM visits")
+
+
+def test_a_delta_completes_a_spend_written_in_the_statement():
+    answer = clinic().ask(
+        "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=2) street, COUNT(*) AS n "
+        "FROM visits GROUP BY street",
+        delta="1e-7",
+    )
+    assert 0 < answer.loss.delta <= Fraction(1, 10**7)
+
+
+def test_a_failure_after_the_charge_says_nothing(monkeypatch):
+    curator = clinic()
+
+    def fails(plan):
+        raise ValueError("could not convert 'CANARY' to a number")
+
+    monkeypatch.setattr(curator._engine, "run", fails)
+    with pytest.raises(DataRefusal) as refused:
+        curator.ask("SELECT COUNT(*) AS n FROM visits", epsilon="1/2")
+    assert "CANARY" not in f"{refused.value}{refused.value.__context__}{refused.value.__cause__}"
+
+
+def test_questions_in_python_are_asked_and_explained():
+    curator = clinic()
+    asked = (
+        curator.table("visits")
+        .where(col("age") >= 18)
+        .group_by("city")
+        .agg(n=count(), cost=mean("cost"))
+    )
+    assert curator.explain(asked, epsilon=5).margins()["n"] > 0
+    assert curator.ask(asked, epsilon=5).columns == ("city", "n", "cost")
+
+
+def test_sums_of_any_size_are_answered_alike():
+    """THREATS E1: no one's value makes a sum fail, however large the declared bounds."""
+    schema = """
+    [tables.t]
+    unit = "id"
+    max_rows_per_unit = 1
+    [tables.t.columns]
+    id = "integer"
+    x = { type = "decimal", bounds = [-1e308, 1e308] }
+    n = { type = "integer", bounds = [0, 4611686018427387904] }
+    """
+    aggregates = ("SUM", "AVG", "VAR_POP", "STDDEV", "MEDIAN", "MAX")
+    listed = ", ".join(f"{f}({c}) AS {f}_{c}" for f in aggregates for c in "xn")
+    for value, whole in ((0.0, 0), (1e308, 2**62), (-1e308, 2**62)):
+        table = pa.table({"id": range(50), "x": [value] * 50, "n": [whole] * 50})
+        curator = discreet.curator(
+            {"t": table},
+            schema=discreet.Schema.from_text(schema),
+            budget=discreet.Budget(epsilon=500),
+        )
+        answer = curator.ask(f"SELECT {listed} FROM t", epsilon=400)
+        assert str(answer)
+        assert answer.to_arrow().num_rows == len(answer.to_polars()) == 1
+        json.dumps(answer.rows[0].values, allow_nan=False)
+
+
+def test_margins_of_choices_histograms_and_what_has_none():
+    answer = clinic().ask(
+        "SELECT age, MODE(city) AS top, HISTOGRAM(cost, 0, 400, 800) AS bins, age + 1 AS next, "
+        "MEDIAN(cost) * 2 AS twice, COUNT(*) * 2 AS double_n FROM visits GROUP BY age LIMIT 1",
+        epsilon=5,
+    )
+    margins = {name: column[0] for name, column in answer.margins().items()}
+    assert margins["age"] is margins["next"] is margins["twice"] is None
+    assert margins["top"] > 0
+    assert margins["bins"] > 0
+    assert margins["double_n"] > 0
+    assert "rows)" in str(answer)
+
+
+def test_simulated_margins_grow_with_confidence():
+    answer = clinic().ask("SELECT AVG(cost) AS m FROM visits", epsilon=1)
+    confidences = ("0.5", "0.95", "0.999", "0.999999999")
+    margins = [answer.margins(confidence)["m"][0] for confidence in confidences]
+    assert margins == sorted(margins)
+    assert margins[-1] > 3 * margins[1]
+
+
+def test_only_the_rows_shown_are_simulated(monkeypatch):
+    answer = clinic().ask("SELECT age, AVG(cost) AS m FROM visits GROUP BY age", epsilon=20)
+    simulated = []
+    real = Answer._simulated_entries
+    monkeypatch.setattr(Answer, "_simulated_entries", lambda *a: simulated.append(1) or real(*a))
+    assert "… 72 more rows" in str(answer)
+    assert len(simulated) <= 40
+
+
+@pytest.mark.parametrize(
+    ("value", "margin", "shown"),
+    [
+        (2**70, 5.0, "1,180,591,620,717,411,303,424 ± 5"),
+        (2**60 + 1, 2.2, "1,152,921,504,606,846,977 ± 3"),
+        (1.25e-20, 3.1e-21, "1.25e-20 ± 3.12e-21"),
+        (3.2e300, 4.5e299, "3.2e+300 ± 4.52e+299"),
+        (3.2e300, float("inf"), "3.2e+300 ± inf"),
+        (12.5, 0.0, "12.5 ± 0"),
+        (0.123456, 0.00123, "0.1235 ± 0.0013"),
+        (["a", "b"], 2.0, "a, b (each ± 2.0)"),
+    ],
+)
+def test_numbers_of_any_size_are_shown(value, margin, shown):
+    assert cell(value, margin) == shown
+
+
+def test_explain_says_whose_rows_and_predicts_means():
+    plan = clinic().explain("SELECT AVG(cost) AS m FROM visits", epsilon="1/2")
+    assert "one unit: patient_id" in str(plan)
+    assert "for 1,000 rows" in str(plan)
+    assert plan.margins() == {"m": None}
+    small, large = (plan.margins(rows=rows)["m"] for rows in (1_000, 100_000))
+    assert small > 50 * large > 0

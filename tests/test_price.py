@@ -10,14 +10,31 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.domain import Kind
-from discreet.errors import QuestionRefusal
+from discreet.errors import InvalidParameter, QuestionRefusal
 from discreet.exact import enclose
 from discreet.expressions import Call, ColumnRef, Literal
 from discreet.law import DiscreteLaplaceLaw
+from discreet.loss import Loss
+from discreet.mechanisms import Quantile as OneQuantile
 from discreet.plan import Contribution, GroupTotal, Histogram, Moments, Scaled, Units
-from discreet.price import GaussianNoise, LaplaceNoise, Linear, Reach, price, sensitivity
+from discreet.price import (
+    GaussianNoise,
+    LaplaceNoise,
+    Linear,
+    Reach,
+    SelectionNoise,
+    price,
+    sensitivity,
+)
 from discreet.price.keys import shown, threshold
-from discreet.price.margins import entry_margin, linear_margin
+from discreet.price.margins import (
+    choice_mechanism,
+    entry_margin,
+    linear_margin,
+    quantile_mechanism,
+    rank_margin,
+    ratio_margin,
+)
 from discreet.price.recipes import Ratio, grid_step, power_coefficients, ratio_values
 from discreet.price.split import concentrated_shares, pure_shares
 from discreet.price.within import cheapest
@@ -190,16 +207,35 @@ def test_private_groups_need_a_delta_and_pay_it():
 
 
 @pytest.mark.parametrize(
-    "spend", [{"epsilon": "1/4"}, {"rho": "1/50"}, {"epsilon": "1/4", "delta": "1e-6"}]
+    "spend",
+    [
+        {"epsilon": "1/4"},
+        {"rho": "1/50"},
+        {"epsilon": "1/4", "delta": "1e-6"},
+        {"rho": "1/50", "delta": "1e-6"},
+    ],
+)
+@pytest.mark.parametrize(
+    "keys", [(CITY,), (STREET,), (CITY, STREET)], ids=["public", "private", "both"]
 )
 @pytest.mark.parametrize("neighbours", list(Neighbours))
-def test_never_costs_more_than_was_offered(spend, neighbours):
+def test_never_costs_more_than_was_offered(spend, neighbours, keys):
+    if STREET in keys and "delta" not in spend:
+        return
     quantile = Aggregate("mid", "QUANTILE", (COST,), (Fraction(1, 4), Fraction(1, 2)))
     units = Aggregate("people", "COUNT_UNITS")
     distinct = Aggregate("streets", "COUNT_DISTINCT", (ColumnRef("v.street"),))
     mode = Aggregate("top", "TOP_K", (ColumnRef("v.city"),), (2,))
     asked = question(
-        COUNT, SUM, VAR, quantile, units, distinct, mode, Aggregate("old", "AVG", (AGE,))
+        COUNT,
+        SUM,
+        VAR,
+        quantile,
+        units,
+        distinct,
+        mode,
+        Aggregate("old", "AVG", (AGE,)),
+        keys=keys,
     )
     for limits in (Limits(), Limits(max_groups=2, max_rows_per_group=2), Limits(max_rows=2)):
         offer = priced(
@@ -207,6 +243,7 @@ def test_never_costs_more_than_was_offered(spend, neighbours):
         )
         if "rho" in spend:
             assert offer.loss.rho <= Fraction(spend["rho"])
+            assert offer.loss.delta <= Fraction(spend.get("delta", 0))
         elif "delta" in spend:
             assert offer.loss.epsilon_at(spend["delta"]) <= Fraction(spend["epsilon"])
         else:
@@ -214,7 +251,10 @@ def test_never_costs_more_than_was_offered(spend, neighbours):
 
 
 def test_gaussian_is_chosen_where_it_is_better():
-    wide = question(COUNT, limits=Limits(max_groups=50, max_rows_per_group=1))
+    wide = replace(
+        question(COUNT, limits=Limits(max_groups=50, max_rows_per_group=1)),
+        source=Source(replace(VISITS, max_rows_per_unit=50), SOURCE.columns),
+    )
     assert isinstance(priced(wide, epsilon="1/2", delta="1e-6").noises[0], GaussianNoise)
     assert isinstance(priced(question(COUNT), epsilon="1/2", delta="1e-9").noises[0], LaplaceNoise)
 
@@ -288,3 +328,137 @@ def test_min_and_max_share_a_histogram():
     assert [type(m) for m in priced(question(low, high), epsilon="1/4").plan.measurements] == [
         Histogram
     ]
+
+
+MODE = Aggregate("top", "MODE", (ColumnRef("v.city"),))
+MEDIAN = Aggregate("mid", "QUANTILE", (COST,), (Fraction(1, 2),))
+
+
+@pytest.mark.parametrize("spend", [{"epsilon": "1/2"}, {"rho": "1/50"}])
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_the_law_of_a_choice_loses_no_more_than_is_charged(spend, neighbours):
+    """A changed unit takes rows from one value and adds them to another, in the same group."""
+    offer = priced(question(MODE, keys=()), replace(SCHEMA, neighbours=neighbours), **spend)
+    (noise,), (recipe,) = offer.noises, offer.recipes
+    mechanism = choice_mechanism(recipe, noise)
+    before = [40, 37, 37]
+    after = [37, 40, 37] if neighbours is Neighbours.CHANGE_ONE else [40, 40, 37]
+    low = [enclose(lambda i=i: mechanism.law(before).masses()[i])[0] for i in range(3)]
+    high = [enclose(lambda i=i: mechanism.law(after).masses()[i])[1] for i in range(3)]
+    losses = [float(np.log(float(b / a))) for a, b in zip(low, high, strict=True)]
+    spread = max(losses) - min(losses)
+    charged = Loss.exponential(Fraction(spread).limit_denominator(10**9))
+    assert noise.loss.rho >= charged.rho * Fraction(999, 1000)
+    # and nothing is thrown away: the worst pair of neighbours loses what is charged
+    assert noise.loss.rho <= charged.rho * Fraction(1001, 1000)
+
+
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_a_changed_unit_squares_the_range_of_both_of_its_steps(neighbours):
+    offer = priced(
+        question(MEDIAN, limits=Limits(max_groups=2, max_rows_per_group=3)),
+        replace(SCHEMA, neighbours=neighbours),
+        rho="1/50",
+    )
+    (noise,), (recipe,) = offer.noises, offer.recipes
+    per_rank = quantile_mechanism(recipe, noise).epsilon
+    steps = 3 * (2 if neighbours is Neighbours.CHANGE_ONE else 1)
+    assert offer.loss.rho >= 2 * (steps * per_rank) ** 2 / 8
+
+
+def test_margin_of_a_quantile_is_that_of_its_mechanism():
+    offer = priced(question(MEDIAN, keys=()), epsilon="1/4")
+    (noise,), (recipe,) = offer.noises, offer.recipes
+    assert isinstance(noise, SelectionNoise)
+    # Three rows of one person at 1/4 are three ranks at 1/12 each.
+    span = recipe.variable.span
+    one = OneQuantile("1/2", lower=0, upper=span, epsilon=Fraction(1, 12))
+    assert rank_margin(recipe, noise, Fraction(1, 20)) < 4 * one.margin("0.05")
+
+
+@pytest.mark.parametrize(
+    "spend",
+    [
+        {"epsilon": "1e-999"},
+        {"epsilon": "1e999"},
+        {"rho": "1e-999"},
+        {"rho": "1e999"},
+        {"epsilon": "1", "delta": "-1"},
+        {"epsilon": "1", "delta": "1"},
+        {"epsilon": "1", "delta": "1e-999"},
+    ],
+)
+@pytest.mark.parametrize("aggregate", [COUNT, VAR, MODE, MEDIAN], ids=lambda a: a.function)
+def test_absurd_spends_are_refused_while_pricing(spend, aggregate):
+    for keys in ((CITY,), (STREET,)):
+        with pytest.raises(InvalidParameter, match="P2"):
+            priced(question(aggregate, keys=keys), **{"delta": "1e-9", **spend})
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "spend"),
+    [(COUNT, {"epsilon": "1e-18"}), (VAR, {"epsilon": "1e-18"}), (VAR, {"rho": "1e-23"})],
+)
+def test_noise_that_does_not_fit_is_refused_while_pricing(aggregate, spend):
+    with pytest.raises(InvalidParameter, match="64-bit"):
+        priced(question(aggregate), **spend)
+
+
+def test_steps_are_coarser_where_noise_would_not_fit():
+    (fine,) = priced(question(VAR), epsilon="1e-3").plan.measurements
+    offer = priced(question(VAR), epsilon="1e-5")
+    (coarse,) = offer.plan.measurements
+    assert coarse.weight < fine.weight
+    assert all(noise.drawable for noise in offer.noises)
+    assert offer.loss.epsilon == Fraction(1, 10**5)
+
+
+@pytest.mark.parametrize("margin", ["1e-300", "1e12", "1e300", "1e999"])
+def test_any_accuracy_is_priced_or_refused_quickly(margin):
+    spend = Spend(within=(("", Fraction(margin)),))
+    offer = cheapest(question(COUNT), spend, schema=SCHEMA, multiplicity=lambda *_: None)
+    (recipe,) = offer.recipes
+    assert linear_margin(recipe, offer.noises[0], Fraction(1, 20)) <= Fraction(margin)
+
+
+def test_a_limit_above_the_schema_costs_nothing_more():
+    plain = priced(question(COUNT), epsilon="1/4")
+    assert priced(question(COUNT, limits=Limits(max_rows=50)), epsilon="1/4").noises == plain.noises
+    grouped = priced(question(COUNT, limits=Limits(max_groups=1)), epsilon="1/4")
+    assert grouped.sensitivities == plain.sensitivities
+    assert priced(question(COUNT, limits=Limits(max_groups=50)), epsilon="1/4").reach.groups == 3
+
+
+def test_bounds_of_a_group_clip_totals_and_counts_and_only_those():
+    def measured(function: str, *arguments: object) -> object:
+        bounds = (Fraction(0), Fraction(2))
+        asked = Aggregate("x", function, arguments, bounds_per_group=bounds)  # type: ignore[arg-type]
+        return priced(question(asked), epsilon="1/4").plan.measurements[0]
+
+    assert measured("SUM", AGE) == GroupTotal(AGE, Fraction(1), 0, 2)
+    assert measured("COUNT") == GroupTotal(Literal(1), Fraction(1), 0, 2)
+    known = Call("not", (Call("is_null", (COST,)),))
+    assert measured("COUNT", COST) == GroupTotal(Literal(1), Fraction(1), 0, 2, known)
+    mean = measured("AVG", COST)
+    assert isinstance(mean, Moments)
+    assert mean.variables[0].span * mean.variables[0].grid == 2
+
+
+def test_steps_are_never_finer_than_a_double():
+    end = Fraction(10) ** 40
+    step = grid_step(end, end, 20)
+    assert 2**50 <= end / step <= 2**54
+
+
+def test_predicted_margin_of_a_mean_is_near_the_simulated():
+    offer = priced(question(AVG, keys=()), epsilon="1/2")
+    (recipe,), (noise,) = offer.recipes, offer.noises
+    rng = np.random.default_rng(3)
+    weight, rows = recipe.moments.weight, 3000
+    entries = np.array([rows * weight / 2] * 2) + rng.laplace(
+        scale=float(noise.scale), size=(200_000, 2)
+    )
+    errors = np.abs(ratio_values(recipe, entries) - 2500)
+    predicted = ratio_margin(recipe, noise, Fraction(1, 20), rows=rows)
+    assert predicted == pytest.approx(float(np.quantile(errors, 0.95)), rel=0.03)
+    assert predicted == ratio_margin(recipe, noise, Fraction(1, 20), rows=rows)

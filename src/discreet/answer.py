@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.display import as_html, as_text, cell
+from discreet.display import MOST_ROWS, as_html, as_text, cell
 from discreet.exact import Exact, proportion
-from discreet.expressions import ColumnRef
+from discreet.expressions import ColumnRef, references
 from discreet.loss import Loss
-from discreet.price import Linear, Priced, Quantile, Ratio, SelectionNoise
-from discreet.price.margins import linear_margin, rank_margin
+from discreet.plan import ValueCounts
+from discreet.price import Choice, Counts, Linear, Priced, Quantile, Ratio, SelectionNoise
+from discreet.price.margins import choice_margin, entry_margin, number_margin, rank_margin
 from discreet.price.noises import noised
 from discreet.price.recipes import ratio_values
 from discreet.reading import Entries, Released, Row, Selected, aggregate_values, result_rows
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     import pyarrow
 
 SIMULATIONS = 1000
+_TAIL = 20
+"""How many simulations must lie beyond a margin; for rarer misses it is extended."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,24 +76,34 @@ class Answer:
         return self.rows[0].values[0]
 
     def margins(self, confidence: Exact = "0.95") -> dict[str, list[float | None]]:
-        """For each column, how far each value may be off; None for keys and choices.
+        """For each column, how far each value may be off; None where nothing can be said.
 
         At the given confidence, one value at a time: noise alone; clipping and
-        bounding are told in ``notes``.
+        bounding are told in ``notes``.  A quantile may be off by so many ranks, a
+        chosen value have so many rows fewer than the best, each count of a
+        histogram be off by so much.  None for keys, and for arithmetic on
+        quantiles and choices.
         """
+        return self._margins(confidence, self.rows)
+
+    def _margins(self, confidence: Exact, rows: tuple[Row, ...]) -> dict[str, list[float | None]]:
         beta = 1 - proportion(confidence, name="confidence")
         return {
-            name: [self._cell_margin(place, row, beta) for row in self.rows]
+            name: [self._cell_margin(place, row, beta) for row in rows]
             for place, name in enumerate(self.columns)
         }
 
     def _cell_margin(self, place: int, row: Row, beta: Fraction) -> float | None:
         released = row.values[place]
-        if not isinstance(released, int | float) or isinstance(released, bool):
+        if released is None:
             return None
         expression = self.priced.question.outputs[place].expression
         names = [aggregate.name for aggregate in self.priced.question.aggregates]
         if not isinstance(expression, ColumnRef):
+            noisy = [names.index(name) for name in references(expression) if name in names]
+            number = isinstance(released, int | float) and not isinstance(released, bool)
+            if not number or not noisy or any(self._chosen(place) for place in noisy):
+                return None
             return _spread(self._simulated_output(place, row), float(released), beta)
         if expression.name not in names:
             return None
@@ -100,6 +113,10 @@ class Answer:
             entries = self._simulated_entries(recipe.measurement, row.group)
             return _spread(ratio_values(recipe, entries), float(released), beta)
         return aggregate_margin(self.priced, aggregate, beta)
+
+    def _chosen(self, aggregate: int) -> bool:
+        recipe = self.priced.recipes[aggregate]
+        return isinstance(self.released[recipe.measurement], Selected)
 
     def _simulated_entries(self, measurement: int, group: int) -> Entries:
         """A parametric bootstrap: the released entries with fresh noise of the same law."""
@@ -141,12 +158,12 @@ class Answer:
         """The values as a Polars data frame."""
         import polars as pl
 
-        return pl.DataFrame({name: self.column(name) for name in self.columns}, strict=False)
+        return pl.DataFrame({n: _plain(self.column(n)) for n in self.columns}, strict=False)
 
     @property
     def certificate(self) -> dict[str, Any]:
         """What was promised, to whom, and how: plain JSON."""
-        return {"discreet": version("discreet"), **described(self.priced)}
+        return described(self.priced)
 
     def __str__(self) -> str:
         return as_text(self.columns, self._shown(), self._footer())
@@ -155,42 +172,51 @@ class Answer:
         return as_html(self.columns, self._shown(), self._footer())
 
     def _shown(self) -> list[list[str]]:
-        margins = self.margins()
-        return [
+        """The cells of the rows that are shown; further rows are only counted."""
+        margins = self._margins("0.95", self.rows[:MOST_ROWS])
+        shown = [
             [cell(row.values[place], margins[name][i]) for place, name in enumerate(self.columns)]
-            for i, row in enumerate(self.rows)
+            for i, row in enumerate(self.rows[:MOST_ROWS])
         ]
+        return shown + [[""] * len(self.columns)] * (len(self.rows) - len(shown))
 
     def _footer(self) -> list[str]:
         return [f"± at 95 % confidence; cost {self.loss}", *self.notes]
 
 
 def aggregate_margin(priced: Priced, place: int, beta: Fraction) -> float | None:
-    """The margin of an aggregate where public parameters alone tell it; in ranks for quantiles."""
+    """The margin of an aggregate where public parameters alone tell it; None for ratios.
+
+    In ranks for quantiles, in rows for choices, of each count for histograms.
+    """
     recipe = priced.recipes[place]
     noise = priced.noises[recipe.measurement]
-    if isinstance(recipe, Linear) and not isinstance(noise, SelectionNoise):
-        return linear_margin(recipe, noise, beta) + (
-            0.0 if _whole(recipe) else float(recipe.grid) / 2
-        )
-    if isinstance(recipe, Quantile) and isinstance(noise, SelectionNoise):
-        return rank_margin(recipe, noise, beta)
+    if isinstance(noise, SelectionNoise):
+        if isinstance(recipe, Quantile):
+            return rank_margin(recipe, noise, beta)
+        listed = priced.plan.measurements[recipe.measurement]
+        if isinstance(recipe, Choice) and isinstance(listed, ValueCounts):
+            return choice_margin(recipe, len(listed.values), noise, beta)
+    elif isinstance(recipe, Linear):
+        return number_margin(recipe, noise, beta)
+    elif isinstance(recipe, Counts):
+        return float(entry_margin(noise, beta))
     return None
 
 
-def _whole(recipe: Linear) -> bool:
-    """Whether the number needs no rounding to its grid: one entry, a whole number of times."""
-    return sum(1 for c in recipe.coefficients if c) == 1 and all(
-        (c / recipe.grid).denominator == 1 for c in recipe.coefficients
-    )
-
-
 def _spread(simulated: Entries, released: float, beta: Fraction) -> float | None:
-    """The distance that a share of 1 - beta of the simulations keeps; None if half fail."""
-    errors = np.abs(simulated[~np.isnan(simulated)] - released)
+    """The distance that a share of 1 - beta of the simulations keeps; None if half fail.
+
+    Beyond what the simulations can tell, it grows with the logarithm of 1 / beta,
+    as the margin of Laplace noise does and that of Gaussian noise never does.
+    """
+    errors = np.abs(simulated[np.isfinite(simulated)] - released)
     if errors.size < SIMULATIONS // 2:
         return None
-    return float(np.quantile(errors, float(1 - beta)))
+    rarest = _TAIL / SIMULATIONS
+    share = max(float(beta), rarest)
+    extended = max(1.0, math.log(1 / float(beta)) / math.log(1 / rarest))
+    return float(np.quantile(errors, 1 - share)) * extended
 
 
 def _without_ending(priced: Priced) -> Priced:
@@ -199,4 +225,8 @@ def _without_ending(priced: Priced) -> Priced:
 
 
 def _plain(values: list[Any]) -> list[Any]:
-    return [float(v) if isinstance(v, Fraction) else v for v in values]
+    """Values that Arrow can hold: whole numbers beyond 64 bits, and fractions, as doubles."""
+    wide = any(isinstance(v, int) and abs(v) >= 2**63 for v in values)
+    return [
+        float(v) if isinstance(v, Fraction | (int if wide else Fraction)) else v for v in values
+    ]

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
 from discreet.answer import Answer
 from discreet.budget import Budget
+from discreet.builder import Asked, Rows, table
 from discreet.engines.duckdb import DuckDBEngine
-from discreet.errors import BudgetRefusal
-from discreet.exact import Exact, fraction, positive, proportion
+from discreet.errors import BudgetRefusal, DataRefusal, InvalidParameter
+from discreet.exact import Exact, positive, proportion
 from discreet.explanation import Explanation
-from discreet.loss import NOTHING, Loss
+from discreet.loss import NOTHING, Loss, failure_mass
 from discreet.price import Priced, price
 from discreet.price.within import cheapest
 from discreet.question import Question, Spend
@@ -23,6 +25,8 @@ from discreet.schema import Schema
 from discreet.sql import statement
 
 Within = Exact | Mapping[str, Exact]
+Asking = str | Question | Asked
+"""A question in SQL, built in Python, or already parsed."""
 
 
 @dataclass(slots=True)
@@ -43,7 +47,7 @@ class Account:
                     f"the budget does not cover this question, which costs {exact}.",
                     why="beyond the budget, what is promised to the people in the data "
                     "would no longer hold.",
-                    fix=f"offer less; {self.budget.remaining(self.spent)}",
+                    fix=f"offer less. {self.budget.remaining(self.spent)}",
                 )
             self.spent = self.spent + exact
 
@@ -60,7 +64,7 @@ class Curator:
 
     def ask(
         self,
-        question: str | Question,
+        question: Asking,
         *,
         epsilon: Exact | None = None,
         rho: Exact | None = None,
@@ -75,12 +79,24 @@ class Curator:
         if explain:
             return Explanation(priced, self._engine.sql(priced.plan))
         self._account.charge(priced.loss)
-        truth = self._engine.run(priced.plan)  # exact integers
-        return release(priced, truth)  # the only noise
+        return self._answered(priced)
+
+    def _answered(self, priced: Priced) -> Answer:
+        """The answer; whatever fails may fail because of one person's row, so nothing is said."""
+        with suppress(Exception):
+            truth = self._engine.run(priced.plan)  # exact integers
+            return release(priced, truth)  # the only noise
+        raise DataRefusal(
+            "D1",
+            "the engine could not answer this question.",
+            why="what went wrong may depend on one person's row, so nothing more is said.",
+            fix="ask a smaller question, or have the curator check the source and the memory "
+            "limit.",
+        )
 
     def explain(
         self,
-        question: str | Question,
+        question: Asking,
         *,
         epsilon: Exact | None = None,
         rho: Exact | None = None,
@@ -93,6 +109,10 @@ class Curator:
         spend = offered(asked, epsilon, rho, delta, within, confidence)
         priced = self._priced(asked, spend)
         return Explanation(priced, self._engine.sql(priced.plan))
+
+    def table(self, name: str, *, alias: str | None = None) -> Rows:
+        """The rows of a table, to build a question in Python; nothing is read before asking."""
+        return table(name, self.schema, alias=alias, multiplicity=self._engine.multiplicity)
 
     @property
     def budget(self) -> Budget:
@@ -112,11 +132,11 @@ class Curator:
         """Bound and index the private tables once, so that later questions run faster."""
         self._engine.prepare(**options)
 
-    def _parsed(self, question: str | Question) -> tuple[Question, bool]:
+    def _parsed(self, question: Asking) -> tuple[Question, bool]:
         if isinstance(question, str):
             parsed = statement(question, self.schema, multiplicity=self._engine.multiplicity)
             return parsed.question, parsed.explain
-        return question, False
+        return question.question() if isinstance(question, Asked) else question, False
 
     def _priced(self, question: Question, spend: Spend) -> Priced:
         find = cheapest if spend.within else price
@@ -132,8 +152,17 @@ def offered(
     confidence: Exact,
 ) -> Spend:
     """The spend of a call, or else the one written in the statement."""
-    if epsilon is None and rho is None and within is None and question.spend is not None:
-        return question.spend
+    failing = None if delta is None else failure_mass(delta)
+    given = [name for name, x in _named(epsilon, rho, within) if x is not None]
+    if len(given) > 1:
+        raise InvalidParameter(
+            "P4",
+            f"both {given[0]} and {given[1]} are given.",
+            why="each of them alone decides what the people in the data lose.",
+            fix=f"leave out {given[0]} or {given[1]}.",
+        )
+    if not given and question.spend is not None:
+        return question.spend if failing is None else replace(question.spend, delta=failing)
     targets: tuple[tuple[str, Fraction], ...] = ()
     if isinstance(within, Mapping):
         targets = tuple((name, positive(m, name="within")) for name, m in within.items())
@@ -142,10 +171,16 @@ def offered(
     return Spend(
         epsilon=None if epsilon is None else positive(epsilon, name="epsilon"),
         rho=None if rho is None else positive(rho, name="rho"),
-        delta=None if delta is None else fraction(delta, name="delta"),
+        delta=failing,
         within=targets,
         confidence=proportion(confidence, name="confidence"),
     )
+
+
+def _named(
+    epsilon: Exact | None, rho: Exact | None, within: Within | None
+) -> tuple[tuple[str, object], ...]:
+    return (("epsilon", epsilon), ("rho", rho), ("within", within))
 
 
 def curator(tables: Mapping[str, Any], *, schema: Schema, budget: Budget, **engine: Any) -> Curator:

@@ -11,29 +11,53 @@ MOST_ROWS = 40
 
 
 def cell(value: Any, margin: float | None) -> str:
-    """One value, with its margin to the same number of digits.
+    """One value, with its margin to the same number of decimals.
 
     >>> cell(1204, 35.2), cell(61.2537, 0.8124), cell("Oslo", None), cell(None, None)
-    ('1,204 ± 36', '61.3 ± 0.9', 'Oslo', '–')
+    ('1,204 ± 36', '61.25 ± 0.82', 'Oslo', '–')
     """
     if value is None:
         return "–"
     if isinstance(value, list):
-        return ", ".join(cell(item, None) for item in value)
+        each = "" if margin is None else f" (each ± {number(margin, up=True)})"
+        return ", ".join(cell(item, None) for item in value) + each
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return str(value)
+        return str(value) if margin is None else f"{value} (within {number(margin, up=True)} rows)"
     if margin is None:
         return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
-    digits = 0 if isinstance(value, int) else _digits(margin)
+    if isinstance(value, int) and margin < _MANY:
+        return f"{value:,} ± {math.ceil(margin):,}"
+    if not _FEW <= margin < _MANY:
+        return f"{value:,.6g} ± {number(margin, up=True)}"
+    digits = _digits(margin)
     shown = math.ceil(margin * 10**digits) / 10**digits  # a margin is never made smaller
     return f"{value:,.{digits}f} ± {shown:,.{digits}f}"
 
 
+_FEW, _MANY = 1e-9, 1e15
+"""Margins between these are written out; others in powers of ten."""
+
+
+def number(value: float, *, up: bool = False) -> str:
+    """A number in two or three digits, or whole; ``up``: never made smaller.
+
+    >>> number(35.2, up=True), number(0.01234, up=True), number(3.1e20)
+    ('36', '0.013', '3.1e+20')
+    """
+    if value == 0 or not math.isfinite(value) or abs(value) >= _MANY or abs(value) < _FEW:
+        return f"{value * (1.005 if up else 1):.3g}"
+    digits = _digits(abs(value))
+    shown = (math.ceil(value * 10**digits) if up else round(value * 10**digits)) / 10**digits
+    return f"{shown:,.{digits}f}"
+
+
 def _digits(margin: float) -> int:
-    """Decimals that show one or two digits of the margin."""
-    if margin <= 0 or not math.isfinite(margin):
-        return 2
-    return max(0, min(12, (1 if margin < 10 else 0) - min(0, math.floor(math.log10(margin)))))
+    """Decimals that show two digits of a margin; none from ten on.
+
+    >>> [_digits(margin) for margin in (812.4, 8.124, 0.8124, 0.08124)]
+    [0, 1, 2, 3]
+    """
+    return 0 if margin >= 10 else 1 - min(0, math.floor(math.log10(margin)))
 
 
 def as_text(columns: Sequence[str], rows: list[list[str]], footer: list[str]) -> str:

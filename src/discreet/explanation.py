@@ -7,11 +7,15 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.answer import aggregate_margin
-from discreet.display import as_text, cell
-from discreet.exact import Exact, proportion
+from discreet.display import as_text, number
+from discreet.exact import Exact, proportion, whole
 from discreet.loss import Loss
-from discreet.price import LaplaceNoise, Priced, SelectionNoise
-from discreet.words import described, notes
+from discreet.price import LaplaceNoise, Priced, Ratio, SelectionNoise
+from discreet.price.margins import ratio_margin
+from discreet.words import described, notes, owner
+
+ASSUMED_ROWS = 1000
+"""The size of group for which EXPLAIN predicts means, variances and the like."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +30,26 @@ class Explanation:
         """What it would cost one unit."""
         return self.priced.loss
 
-    def margins(self, confidence: Exact = "0.95") -> dict[str, float | None]:
-        """The predicted margin of each aggregate; None where it depends on the group's size."""
+    def margins(
+        self, confidence: Exact = "0.95", *, rows: int | None = None
+    ) -> dict[str, float | None]:
+        """The predicted margin of each aggregate; None where it depends on the group's size.
+
+        Given ``rows``, those are predicted as well, for a group of so many rows
+        with values spread evenly between their bounds.
+        """
         beta = 1 - proportion(confidence, name="confidence")
         return {
-            aggregate.name: aggregate_margin(self.priced, place, Fraction(beta))
+            aggregate.name: self._margin(place, beta, rows)
             for place, aggregate in enumerate(self.priced.question.aggregates)
         }
+
+    def _margin(self, place: int, beta: Fraction, rows: int | None) -> float | None:
+        recipe = self.priced.recipes[place]
+        noise = self.priced.noises[recipe.measurement]
+        if rows is None or not isinstance(recipe, Ratio) or isinstance(noise, SelectionNoise):
+            return aggregate_margin(self.priced, place, beta)
+        return ratio_margin(recipe, noise, beta, rows=whole(rows, name="rows", least=1))
 
     @property
     def certificate(self) -> dict[str, Any]:
@@ -40,21 +57,22 @@ class Explanation:
         return described(self.priced)
 
     def __str__(self) -> str:
-        margins = self.margins()
+        known, assumed = self.margins(), self.margins(rows=ASSUMED_ROWS)
         rows = []
         for aggregate, recipe in zip(
             self.priced.question.aggregates, self.priced.recipes, strict=True
         ):
             noise = self.priced.noises[recipe.measurement]
             sensitivity = self.priced.sensitivities[recipe.measurement]
-            margin = margins[aggregate.name]
+            margin = known[aggregate.name]
+            guess = assumed[aggregate.name]
             rows.append(
                 [
                     aggregate.name,
                     aggregate.function,
                     _named(noise),
                     f"{sensitivity.l1:,}",
-                    "with the answer" if margin is None else "± " + cell(margin, None),
+                    _predicted(margin, guess),
                 ]
             )
         groups = [
@@ -62,6 +80,8 @@ class Explanation:
             for key in self.priced.question.keys
         ]
         footer = [
+            f"one unit: {owner(self.priced)}; all its rows are hidden together "
+            f"({self.priced.neighbours})",
             f"groups: {', '.join(groups) or 'none'}",
             f"cost: {self.loss}",
             *notes(self.priced),
@@ -69,6 +89,14 @@ class Explanation:
             self.engine_sql,
         ]
         return as_text(["column", "aggregate", "noise", "sensitivity", "margin"], rows, footer)
+
+
+def _predicted(margin: float | None, assumed: float | None) -> str:
+    if margin is not None:
+        return f"± {number(margin, up=True)}"
+    if assumed is not None:
+        return f"± {number(assumed, up=True)} for {ASSUMED_ROWS:,} rows"
+    return "with the answer"
 
 
 def _named(noise: object) -> str:

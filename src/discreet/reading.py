@@ -6,8 +6,10 @@ outputs are computed from aggregates, then HAVING, ORDER BY and LIMIT apply.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -53,16 +55,22 @@ def _read(priced: Priced, place: int, released: Sequence[Released], groups: int)
                 round(sum(c * int(e) for c, e in zip(coefficients, row, strict=True) if c) / grid)
                 for row in part
             ]
-            return [step if grid == 1 else float(step * grid) for step in steps]
+            return [step if grid == 1 else _double(step * grid) for step in steps]
         case Ratio():
             values = ratio_values(recipe, part.astype(np.float64))
-            return [None if np.isnan(value) else float(value) for value in values]
+            return [float(value) if np.isfinite(value) else None for value in values]
         case Counts(measurement=measurement):
             listed = priced.plan.measurements[measurement]
             if not isinstance(listed, ValueCounts):
                 raise TypeError(measurement)
             return [[int(count) for count in row] for row in part]
     return [None] * groups
+
+
+def _double(number: Fraction) -> float:
+    """The nearest double; the greatest of them beyond, for no sum may fail because it is large."""
+    largest = Fraction(sys.float_info.max)
+    return float(min(max(number, -largest), largest))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from discreet.answer import Answer
-from discreet.mechanisms import TopK
 from discreet.mechanisms.ranks import Cells
 from discreet.plan import ValueCounts
 from discreet.price import Choice, Priced, Quantile, SelectionNoise
-from discreet.price.margins import quantile_mechanism
+from discreet.price.margins import choice_mechanism, quantile_mechanism
 from discreet.price.noises import noised
 from discreet.reading import Released, Selected
 from discreet.truth import SparseCounts, Truth
@@ -79,15 +78,7 @@ def _choices(
     listed = priced.plan.measurements[recipe.measurement]
     if not isinstance(listed, ValueCounts):
         raise TypeError(recipe.measurement)
-    # Counts only grow when a unit is added, so the scores are monotonic.
-    count = min(recipe.count, len(listed.values))
-    mechanism = TopK(
-        k=count,
-        sensitivity=noise.score_change,
-        epsilon=noise.epsilon * count,
-        method="gumbel",
-        monotonic=True,
-    )
+    mechanism = choice_mechanism(recipe, noise)
     results = []
     for row in measured:
         places = mechanism.release([int(n) for n in row])

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from importlib.metadata import version
 from typing import Any
 
 from discreet.exact import decimal_up
 from discreet.loss import INFINITY, Amount, Loss
-from discreet.plan import Histogram, Measurement, Moments, Scaled, ValueCounts
+from discreet.ownership import unit
+from discreet.plan import GroupTotal, Histogram, Measurement, Moments, Scaled, ValueCounts
 from discreet.price import (
+    Choice,
     GaussianNoise,
     LaplaceNoise,
     Noise,
@@ -23,8 +26,8 @@ def notes(priced: Priced) -> tuple[str, ...]:
     """What noise margins do not tell: clipping, bounding, hidden groups, stand-ins."""
     said = [_bounding(priced)]
     said += [
-        f"{aggregate.name}: values are clipped to {_number(low)} ... {_number(high)}."
-        for aggregate, (low, high) in _clips(priced)
+        f"{name}: {what} {_number(low)} ... {_number(high)}."
+        for name, what, (low, high) in _clips(priced)
     ]
     if priced.threshold is not None:
         said.append(
@@ -40,6 +43,11 @@ def notes(priced: Priced) -> tuple[str, ...]:
             )
     if any(isinstance(recipe, Quantile) for recipe in priced.recipes):
         said.append("margins of quantiles count ranks (rows), not values.")
+    if any(isinstance(recipe, Choice) for recipe in priced.recipes):
+        said.append(
+            "a most frequent value is chosen with noise: its margin says how many rows fewer than "
+            "the true one it may have."
+        )
     return tuple(said)
 
 
@@ -47,17 +55,26 @@ def _bounding(priced: Priced) -> str:
     bound = priced.plan.contribution
     if bound.rows is not None:
         rows = "1 row" if bound.rows == 1 else f"{bound.rows} rows"
-        return f"at most {rows} of each person are counted."
+        return f"at most {rows} of each person {'is' if bound.rows == 1 else 'are'} counted."
     return (
-        f"at most {bound.groups} groups of each person are counted, "
-        f"and {bound.rows_per_group} rows in each."
+        f"each person is counted in at most {bound.groups} groups, "
+        f"with at most {bound.rows_per_group} rows in each."
     )
 
 
-def _clips(priced: Priced) -> list[tuple[Any, tuple[Fraction, Fraction]]]:
-    found = []
+def owner(priced: Priced) -> str:
+    """Who one unit is, as the schema names it."""
+    return unit(priced.plan.source).entity
+
+
+def _clips(priced: Priced) -> list[tuple[str, str, tuple[Fraction, Fraction]]]:
+    found: list[tuple[str, str, tuple[Fraction, Fraction]]] = []
     for aggregate, recipe in zip(priced.question.aggregates, priced.recipes, strict=True):
         measurement = priced.plan.measurements[recipe.measurement]
+        if isinstance(measurement, GroupTotal):
+            low, high = measurement.low, measurement.low + measurement.span
+            what = "each person's total in a group is clipped to"
+            found.append((aggregate.name, what, (low * measurement.grid, high * measurement.grid)))
         if aggregate.function == "COUNT":
             continue
         variables: tuple[Scaled, ...] = ()
@@ -66,7 +83,8 @@ def _clips(priced: Priced) -> list[tuple[Any, tuple[Fraction, Fraction]]]:
         elif isinstance(measurement, Histogram):
             variables = (measurement.variable,)
         for v in variables:
-            found.append((aggregate, (v.low * v.grid, (v.low + v.span) * v.grid)))
+            ends = (v.low * v.grid, (v.low + v.span) * v.grid)
+            found.append((aggregate.name, "values are clipped to", ends))
     return found
 
 
@@ -92,7 +110,9 @@ def described(priced: Priced) -> dict[str, Any]:
     """The certificate of a priced question, as plain JSON; nothing in it depends on data."""
     change = priced.neighbours is Neighbours.CHANGE_ONE
     return {
+        "discreet": version("discreet"),
         "question": priced.question.text,
+        "unit": owner(priced),
         "neighbours": str(priced.neighbours),
         "promise": "all rows of one unit " + ("changed" if change else "added or removed"),
         "contribution": {
@@ -114,7 +134,7 @@ def described(priced: Priced) -> dict[str, Any]:
                 priced.plan.measurements, priced.sensitivities, priced.noises, strict=True
             )
         ],
-        "loss": loss_json(priced.loss),
+        "loss": loss_json(priced.loss.rounded()),  # as an account charges it
     }
 
 
@@ -125,6 +145,9 @@ def _measured(measurement: Measurement) -> dict[str, Any]:
         shape["variables"] = [_variable(v) for v in measurement.variables]
     elif isinstance(measurement, Histogram):
         shape["variables"] = [_variable(measurement.variable)]
+    elif isinstance(measurement, GroupTotal):
+        whole = Scaled(measurement.expression, measurement.grid, measurement.low, measurement.span)
+        shape["variables"] = [_variable(whole)]
     elif isinstance(measurement, ValueCounts):
         shape["values"] = len(measurement.values)
     return shape
@@ -148,4 +171,4 @@ def _mechanism(noise: Noise | SelectionNoise) -> dict[str, Any]:
             return {"mechanism": "exponential", "epsilon": str(epsilon), "choices": choices}
 
 
-__all__ = ["amount", "described", "loss_json", "notes"]
+__all__ = ["amount", "described", "loss_json", "notes", "owner"]

@@ -15,7 +15,7 @@ SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 10, delta = .01, max_groups_c
 --> values: mean = AVG(visits.cost, contribution_bounds_per_group => (0.0, 100.0))
 --> rows: at most 20 of one unit, in 2 groups
 --> spend: epsilon 10, delta 1/100
---> price: ε = 0.5, ρ = 0.0581766, δ = 9.12848e-10; Laplace, Laplace
+--> price: ε = 0.499993, ρ = 0.0858826, δ = 9.76705e-10; Laplace, Laplace
 
 SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 10, delta = .01, max_groups_contributed = 2) doctor, SUM(cost, contribution_bounds_per_group => (0, 100)) AS total FROM visits GROUP BY doctor;
 --> accepted
@@ -31,7 +31,7 @@ SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 10, delta = .01, max_groups_c
 --> values: n = COUNT(*, contribution_bounds_per_group => (0.0, 5.0))
 --> rows: at most 20 of one unit, in 2 groups
 --> spend: epsilon 10, delta 1/100
---> price: ε = 0.499993, ρ = 0.0858898, δ = 9.76705e-10; Laplace, Laplace
+--> price: ε = 0.5, ρ = 0.0581996, δ = 9.12848e-10; Laplace, Laplace
 
 SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1000, delta = .01) doctor, COUNT(note, contribution_bounds_per_group => (0, 3)) AS notes FROM visits GROUP BY doctor;
 --> accepted
@@ -39,7 +39,7 @@ SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1000, delta = .01) doctor, CO
 --> values: notes = COUNT(visits.note, contribution_bounds_per_group => (0.0, 3.0))
 --> rows: at most 20 of one unit
 --> spend: epsilon 1000, delta 1/100
---> price: ε = 0.5, ρ = 0.0576131, δ = 9.94597e-10; Laplace, Laplace
+--> price: ε = ∞, ρ = 0.00379633, δ = 4.7442e-10; Gaussian, Gaussian
 
 SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 10, delta = .01, max_groups_contributed = 1) doctor, PERCENTILE_CONT(cost, 0.5, contribution_bounds_per_row => (0, 500)) AS middle FROM visits GROUP BY doctor;
 --> accepted

@@ -96,7 +96,7 @@ def mode(value: Formula | str) -> Formula:
 
 
 def top_k(value: Formula | str, k: int) -> Formula:
-    """The ``k`` most frequent values, with counts."""
+    """The ``k`` most frequent values, the most frequent first."""
     return function("top_k", of(value), k)
 
 

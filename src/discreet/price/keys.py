@@ -12,9 +12,11 @@ from fractions import Fraction
 
 from flint import arb
 
-from discreet.exact import enclose
+from discreet.exact import enclose, up
 from discreet.law import DiscreteGaussianLaw, DiscreteLaplaceLaw
 from discreet.price.noises import GaussianNoise, LaplaceNoise, Noise
+
+_FINEST = Fraction(1, 2**1024)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,4 +62,4 @@ def shown(noise: GaussianNoise | LaplaceNoise, groups: int, least: int) -> Fract
     def probability() -> arb:
         return -(((-law.tail(least - 1)).log1p() * groups).expm1())
 
-    return enclose(probability)[1]
+    return up(enclose(probability)[1], _FINEST)  # a probability of thousands of digits helps nobody

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from discreet.exact import down
 from discreet.loss import Loss
 from discreet.noise import discrete_gaussian, discrete_laplace
+from discreet.noise.gaussian import GREATEST_SIGMA_SQUARED
+from discreet.noise.laplace import GREATEST_SCALE
 from discreet.price.sensitivity import Sensitivity
 
 _STEP = Fraction(1, 2**20)
@@ -39,6 +41,11 @@ class LaplaceNoise:
         """The variance of one entry's noise (of the continuous law, never less)."""
         return 2.0 * float(self.scale) ** 2
 
+    @property
+    def drawable(self) -> bool:
+        """Whether draws fit 64-bit integers."""
+        return self.scale <= GREATEST_SCALE
+
 
 @dataclass(frozen=True, slots=True)
 class GaussianNoise:
@@ -64,13 +71,19 @@ class GaussianNoise:
         """The variance of one entry's noise."""
         return float(self.sigma_squared)
 
+    @property
+    def drawable(self) -> bool:
+        """Whether draws fit 64-bit integers."""
+        return self.sigma_squared <= GREATEST_SIGMA_SQUARED
+
 
 @dataclass(frozen=True, slots=True)
 class SelectionNoise:
     """Choices made by the exponential mechanism, ``choices`` one after another in each group.
 
-    One unit is in at most ``groups`` groups and moves each score by at most
-    ``score_change``; ``epsilon`` is what one choice costs it.
+    One unit is in at most ``groups`` groups.  In each it moves scores by at most
+    ``score_change`` in all (a change of a unit: what it takes away and what it
+    adds), and ``epsilon`` is what one choice costs it.
     """
 
     epsilon: Fraction
@@ -82,6 +95,11 @@ class SelectionNoise:
     def loss(self) -> Loss:
         """What it costs one unit."""
         return (self.choices * self.groups) * Loss.exponential(self.epsilon)
+
+    @property
+    def drawable(self) -> bool:
+        """A choice can be made at any price."""
+        return True
 
 
 Noise = LaplaceNoise | GaussianNoise

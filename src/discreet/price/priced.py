@@ -8,9 +8,9 @@ from fractions import Fraction
 from math import sqrt
 
 from discreet.conversion import largest_rho
-from discreet.errors import QuestionRefusal
+from discreet.errors import InvalidParameter, QuestionRefusal
 from discreet.exact import sqrt_down
-from discreet.loss import NOTHING, Loss
+from discreet.loss import NOTHING, Loss, failure_mass
 from discreet.ownership import columns, row_bound
 from discreet.plan import (
     Contribution,
@@ -24,7 +24,7 @@ from discreet.plan import (
 )
 from discreet.price.keys import Threshold, threshold
 from discreet.price.noises import LaplaceNoise, Noise, SelectionNoise, cheapest_of_rho
-from discreet.price.recipes import Choice, Menu, Quantile, Recipe, menu
+from discreet.price.recipes import WEIGHT_BITS, Choice, Menu, Quantile, Recipe, menu
 from discreet.price.sensitivity import Reach, Sensitivity, sensitivity
 from discreet.price.split import concentrated_shares, pure_shares
 from discreet.question import Limits, Question, Spend
@@ -63,18 +63,26 @@ def price(
 ) -> Priced:
     """The best noise that ``spend`` buys for ``question``, and its exact loss."""
     reach_of = contribution(question, multiplicity)
-    wanted = menu(question.aggregates, columns(question.source, multiplicity=multiplicity))
+    known = columns(question.source, multiplicity=multiplicity)
     private = any(key.values is None for key in question.keys)
-    measurements = wanted.measurements
-    if private and Units() not in measurements:
-        measurements += (Units(),)
-    plan = Plan(question.source, question.keys, reach_of, measurements)
+    ways = list(_ways(spend, private=private))
     reach = Reach.of(reach_of, grouped=bool(question.keys))
-    offers = [
-        _bought(question, plan, wanted, reach, schema.neighbours, way)
-        for way in _ways(spend, private=private)
-    ]
-    return min(offers, key=_error)
+    for weight_bits in WEIGHT_BITS:
+        wanted = menu(question.aggregates, known, weight_bits)
+        measurements = wanted.measurements
+        if private and Units() not in measurements:
+            measurements += (Units(),)
+        plan = Plan(question.source, question.keys, reach_of, measurements)
+        offers = [_bought(question, plan, wanted, reach, schema.neighbours, way) for way in ways]
+        drawable = [offer for offer in offers if offer is not None]
+        if drawable:
+            return min(drawable, key=_error)
+    raise InvalidParameter(
+        "P2",
+        "the spend is so small that the noise it asks for does not fit 64-bit integers.",
+        why="noise that is cut off would no longer hide anybody as promised.",
+        fix="offer more, ask for fewer aggregates at once, or bound what one person adds.",
+    )
 
 
 def _error(priced: Priced) -> float:
@@ -106,13 +114,13 @@ def contribution(question: Question, multiplicity: Multiplicity) -> Contribution
     most = row_bound(question.source, multiplicity)
     limits: Limits = question.limits
     if limits.max_groups is not None or limits.max_rows_per_group is not None:
-        per_group = limits.max_rows_per_group or limits.max_rows or most
-        groups = limits.max_groups or most
+        per_group = _least(limits.max_rows_per_group or limits.max_rows, most)
+        groups = _least(limits.max_groups, most)
         if per_group is not None and groups is not None:
             return Contribution(groups=groups, rows_per_group=per_group)
     elif limits.max_rows is not None:
         enforced = most is not None and most <= limits.max_rows
-        return Contribution(rows=limits.max_rows, enforced=enforced)
+        return Contribution(rows=_least(limits.max_rows, most), enforced=enforced)
     elif most is not None:
         return Contribution(rows=most, enforced=True)
     raise QuestionRefusal(
@@ -123,11 +131,36 @@ def contribution(question: Question, multiplicity: Multiplicity) -> Contribution
     )
 
 
+def _least(asked: int | None, most: int | None) -> int | None:
+    """The smaller of two bounds, either of which may be absent."""
+    return min((bound for bound in (asked, most) if bound is not None), default=None)
+
+
 # --- ways to use a spend -----------------------------------------------------------------------
+
+LEAST_SPEND, GREATEST_SPEND = Fraction(1, 2**80), Fraction(2**20)
+"""An epsilon or rho beyond these buys nothing, or protects nobody."""
+LEAST_DELTA = Fraction(1, 2**1000)
+"""A smaller delta buys nothing: no threshold that a group could reach."""
 
 
 def _ways(spend: Spend, *, private: bool) -> Iterator[Way]:
-    delta = spend.delta or Fraction(0)
+    delta = failure_mass(spend.delta or Fraction(0))
+    for name, amount in (("epsilon", spend.epsilon), ("rho", spend.rho)):
+        if amount is not None and not LEAST_SPEND <= amount <= GREATEST_SPEND:
+            raise InvalidParameter(
+                "P2",
+                f"{name} must be between 2**-80 and 2**20.",
+                why="less buys no answer, and more would not protect anybody.",
+                fix=f"offer an amount such as {name}='0.1'.",
+            )
+    if 0 < delta < LEAST_DELTA:
+        raise InvalidParameter(
+            "P2",
+            "delta must be 0, or at least 2**-1000.",
+            why="less buys no answer.",
+            fix="offer a delta such as delta='1e-9', or none.",
+        )
     if private and delta == 0:
         raise QuestionRefusal(
             "Q42",
@@ -160,10 +193,13 @@ def _bought(
     reach: Reach,
     neighbours: Neighbours,
     way: Way,
-) -> Priced:
+) -> Priced | None:
+    """What ``way`` buys; None if noise that large cannot be drawn."""
     sensitivities = tuple(sensitivity(m, reach, neighbours) for m in plan.measurements)
     choices = [_choices(place, wanted.recipes) for place in range(len(plan.measurements))]
     noises = tuple(_noises(plan, sensitivities, choices, reach, neighbours, way))
+    if not all(noise.drawable for noise in noises):
+        return None
     cut = None
     if not plan.public_keys:
         place = plan.measurements.index(Units())
@@ -212,6 +248,7 @@ def _noises(
     factor = 2 if neighbours is Neighbours.CHANGE_ONE else 1
     # Lemma 6: a choice costs a unit in proportion to its rows in the group, so R rows in all cost
     # as much as R rows in one group, and G groups of at most C rows as much as G full ones.
+    # Lemma 5: a change moves scores by what is taken away and by what is added, in one group too.
     full_groups = reach.rows // reach.rows_per_group
     sizes = [
         choices[i] * full_groups * factor * reach.rows_per_group
@@ -222,12 +259,12 @@ def _noises(
     shares = pure_shares(sizes) if way.rho is None else concentrated_shares(sizes)
     for i, (measurement, share) in enumerate(zip(plan.measurements, shares, strict=True)):
         if choices[i] and isinstance(measurement, Histogram | ValueCounts):
-            groups = factor * full_groups
+            groups = full_groups
             if way.epsilon is not None:
                 epsilon = share * way.epsilon / (groups * choices[i])
             else:  # rho = epsilon**2 / 8 for each choice
                 epsilon = sqrt_down(8 * share * (way.rho or 0) / (groups * choices[i]), bits=32)
-            yield SelectionNoise(epsilon, choices[i], groups, reach.rows_per_group)
+            yield SelectionNoise(epsilon, choices[i], groups, factor * reach.rows_per_group)
         elif way.epsilon is not None:
             yield LaplaceNoise.buy(share * way.epsilon, sensitivities[i])
         else:

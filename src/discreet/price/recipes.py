@@ -37,8 +37,11 @@ Floats = NDArray[np.float64]
 
 GRID_BITS = 20
 """A value is measured in at most 2**20 steps of a power of two ..."""
-WEIGHT_BITS = 40
-"""... and a row weighs at most 2**40, so that products of several values use coarser steps."""
+WEIGHT_BITS = (40, 30, 20)
+"""... and a row weighs at most 2**40, so that products of several values use coarser steps.
+
+Where noise would not fit 64-bit integers, steps are coarser still: they vanish in such noise.
+"""
 
 EXTREME = Fraction(1, 200)
 """The quantile that stands for MIN; 1 - EXTREME stands for MAX."""
@@ -52,6 +55,7 @@ _DEGREES = {
     "STDDEV_SAMP": 2,
 }
 _PAIRS = {"COVAR_POP", "COVAR_SAMP", "CORR", "REGR_SLOPE", "REGR_INTERCEPT"}
+_TOTALS = {"COUNT", "SUM"}
 _QUANTILES = {"QUANTILE", "MIN", "MAX"}
 _CHOICES = {"MODE", "TOP_K"}
 
@@ -116,9 +120,13 @@ class Menu:
     recipes: tuple[Recipe, ...]
 
 
-def menu(aggregates: tuple[Aggregate, ...], columns: Mapping[str, Domain]) -> Menu:
+def menu(
+    aggregates: tuple[Aggregate, ...],
+    columns: Mapping[str, Domain],
+    weight_bits: int = WEIGHT_BITS[0],
+) -> Menu:
     """Measurements that serve all ``aggregates``, sharing what can be shared."""
-    builder = _Builder(columns)
+    builder = _Builder(columns, weight_bits)
     # Counts come last: they are free wherever moments of the same rows are measured anyway.
     order = sorted(range(len(aggregates)), key=lambda i: aggregates[i].function == "COUNT")
     makers = {i: builder.booked(aggregates[i]) for i in order}
@@ -129,14 +137,21 @@ def menu(aggregates: tuple[Aggregate, ...], columns: Mapping[str, Domain]) -> Me
 class _Builder:
     """Collects measurements; moments of the same variable grow to the degree needed."""
 
-    def __init__(self, columns: Mapping[str, Domain]) -> None:
+    def __init__(self, columns: Mapping[str, Domain], weight_bits: int) -> None:
         self.columns = columns
+        self.weight_bits = weight_bits
         self.measurements: list[Measurement] = []
         self._moments: dict[tuple[object, ...], int] = {}
 
     def booked(self, aggregate: Aggregate) -> Callable[[], Recipe]:
         """Book the measurement ``aggregate`` needs; its recipe is made once all are booked."""
         function, condition = aggregate.function, aggregate.condition
+        if aggregate.bounds_per_group is not None:
+            if function in _TOTALS:
+                return self._group_total(aggregate)
+            # What is not a total has no total to clip: the bounds are those of its values.
+            bounds = aggregate.bounds_per_group
+            aggregate = replace(aggregate, bounds_per_row=bounds, bounds_per_group=None)
         if function == "COUNT":
             return self._count(aggregate)
         if function == "COUNT_UNITS":
@@ -145,8 +160,6 @@ class _Builder:
         if function == "COUNT_DISTINCT":
             at = self._place(DistinctValues(aggregate.arguments[0], condition))
             return lambda: Linear(at, (Fraction(1),), Fraction(1))
-        if aggregate.bounds_per_group is not None:
-            return self._group_total(aggregate)
         if function in _DEGREES:
             return self._moment(aggregate)
         if function in _PAIRS:
@@ -174,7 +187,7 @@ class _Builder:
             self.measurements.append(Moments(condition=aggregate.condition))
         existing = self._final(place)
         degrees = tuple(max(degree, *existing.degrees, 0) for _ in arguments)
-        bits = min(GRID_BITS, WEIGHT_BITS // sum(degrees))
+        bits = min(GRID_BITS, self.weight_bits // sum(degrees))
         variables = tuple(
             scaled(argument, domain, bits)
             for argument, domain in zip(arguments, domains, strict=True)
@@ -256,11 +269,18 @@ class _Builder:
         return moments
 
     def _group_total(self, aggregate: Aggregate) -> Callable[[], Recipe]:
+        """SUM, or COUNT as the sum of ones, with each unit's own total clipped."""
         low, high = aggregate.bounds_per_group or (Fraction(0), Fraction(0))
-        argument = aggregate.arguments[0]
+        condition = aggregate.condition
+        argument: Expression = aggregate.arguments[0] if aggregate.arguments else Literal(1)
+        if aggregate.function == "COUNT" and aggregate.arguments:
+            condition = both(condition, Call("not", (Call("is_null", (argument,)),)))
+            argument = Literal(1)
         grid = grid_step(low, high, GRID_BITS)
+        if domain_of(argument, self.columns).kind is not Kind.DECIMAL:
+            grid = max(grid, Fraction(1))  # whole numbers need no finer steps
         first, last = math.floor(low / grid), math.ceil(high / grid)
-        total = GroupTotal(argument, grid, first, max(1, last - first), aggregate.condition)
+        total = GroupTotal(argument, grid, first, max(1, last - first), condition)
         place = self._place(total)
         return lambda: Linear(
             place, (grid * Fraction(first, total.span), grid * Fraction(last, total.span)), grid
@@ -324,8 +344,11 @@ def both(one: Expression | None, other: Expression) -> Expression:
 
 
 def grid_step(low: Fraction, high: Fraction, bits: int) -> Fraction:
-    """The least power of two that divides low ... high into at most 2**bits steps."""
-    span = max(high - low, Fraction(1, 2**30))
+    """The least power of two that divides low ... high into at most 2**bits steps.
+
+    And the ends into at most 2**53: finer than a double has, nothing can be told.
+    """
+    span = max(high - low, max(abs(low), abs(high)) / 2 ** (53 - bits), Fraction(1, 2**30))
     step = Fraction(1)
     while step * 2**bits < span:
         step *= 2
@@ -400,7 +423,8 @@ def ratio_values(recipe: Ratio, entries: Floats) -> Floats:
 
 
 def _of_one(function: str, variable: Scaled, power: Callable[..., Floats]) -> Floats:
-    grid, span = float(variable.grid), float(variable.span)
+    # numpy's floats: where bounds are absurd they give infinity instead of raising.
+    grid, span = np.float64(variable.grid), float(variable.span)
     count = power(0)
     count = np.where(count >= 1.0, count, np.nan)
     mean = np.clip(power(1) / count, 0.0, span)
@@ -428,7 +452,7 @@ def _of_two(function: str, variables: tuple[Scaled, ...], power: Callable[..., F
     var_x = np.clip(power(0, 2) / count - mean_x**2, 0.0, x.span**2 / 4)
     most = np.sqrt(var_x * var_y)  # Cauchy-Schwarz
     joint = np.clip(power(1, 1) / count - mean_x * mean_y, -most, most)
-    step_x, step_y = float(x.grid), float(y.grid)
+    step_x, step_y = np.float64(x.grid), np.float64(y.grid)
     if function.startswith("COVAR"):
         scale = count / (count - 1) if function == "COVAR_SAMP" else 1.0
         values: Floats = joint * step_x * step_y * scale

@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from discreet.errors import QuestionRefusal
+from discreet.errors import InvalidParameter, QuestionRefusal
 from discreet.exact import Exact
-from discreet.price.margins import linear_margin
+from discreet.price.margins import number_margin
 from discreet.price.noises import SelectionNoise
 from discreet.price.priced import Multiplicity, Priced, price
 from discreet.price.recipes import Linear
 from discreet.question import Question, Spend
 from discreet.schema import Schema
 
-_STEPS = 48
-_GREATEST = Fraction(2**20)
+_LEAST, _GREATEST = Fraction(1, 2**30), Fraction(2**20)
 
 
 def cheapest(
@@ -23,9 +22,9 @@ def cheapest(
 ) -> Priced:
     """The offer of least loss whose predicted margins meet ``spend.within``.
 
-    The margin falls as the price rises, so the price is found by halving, to a
-    thousandth; it is then rounded up.  A rho is searched when a delta is there
-    to use it, an epsilon otherwise, and the smaller loss wins.
+    The margin falls as the price rises, so the price is found by doubling and
+    halving, to a thousandth, rounded up.  Where a delta is offered, each price
+    is spent in whichever way is more accurate.
     """
 
     def offer(epsilon: Fraction) -> Priced:
@@ -35,10 +34,12 @@ def cheapest(
     targets = _targets(question, spend, offer(Fraction(1)))
 
     def meets(epsilon: Fraction) -> bool:
-        offered = offer(epsilon)
+        try:
+            offered = offer(epsilon)
+        except InvalidParameter:  # too little for any noise that can be drawn
+            return False
         return all(
-            predicted(offered, place, 1 - spend.confidence) <= float(target)
-            for place, target in targets
+            predicted(offered, place, 1 - spend.confidence) <= target for place, target in targets
         )
 
     high = Fraction(1)
@@ -46,18 +47,16 @@ def cheapest(
         high *= 2
         if high > _GREATEST:
             raise _impossible("no price buys this accuracy")
-    low = Fraction(0)
+    low = high / 2
+    while high > _LEAST and meets(low):
+        low, high = low / 2, low
     while high - low > high / 1000:
-        middle = _short((low + high) / 2)
+        middle = (low + high) / 2
         if meets(middle):
             high = middle
         else:
             low = middle
     return offer(high)
-
-
-def _short(x: Fraction) -> Fraction:
-    return Fraction(round(x * 2**40), 2**40)
 
 
 def predicted(priced: Priced, place: int, beta: Exact) -> float:
@@ -71,7 +70,7 @@ def predicted(priced: Priced, place: int, beta: Exact) -> float:
     noise = priced.noises[recipe.measurement]
     if isinstance(noise, SelectionNoise):
         raise TypeError("a count is not chosen")
-    return linear_margin(recipe, noise, Fraction(beta)) + float(recipe.grid) / 2
+    return number_margin(recipe, noise, Fraction(beta))
 
 
 def _targets(question: Question, spend: Spend, sample: Priced) -> list[tuple[int, Fraction]]:
