@@ -234,7 +234,7 @@ def rank_error(ordered: np.ndarray, answers: Any) -> float:
     return float(np.mean(off))
 
 
-def deciles(values: np.ndarray, *, repeats: int = 8) -> None:
+def deciles(values: np.ndarray, *, repeats: int = 4) -> None:
     ordered = np.sort(values)
     rows = []
     for epsilon in (1.0, 0.1):

@@ -96,4 +96,3 @@ def half_gaussian(sigma_squared: Fraction, count: int) -> list[Decimal]:
     """Masses of y >= 0 with P(y) ~ exp(-y**2 / 2 sigma_squared)."""
     total = (theta(sigma_squared) + 1) / 2
     return [exp(Fraction(-(y**2)) / (2 * sigma_squared)) / total for y in range(count)]
-

@@ -8,7 +8,8 @@ another, so that functions of two arguments meet each pair.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import random
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date, datetime
 from fractions import Fraction
@@ -152,7 +153,8 @@ DOMAINS: dict[str, Domain] = {name: column.domain for name, column in COLUMNS.it
 
 
 def _spread(raw: list[str], row: int, column: int) -> str:
-    return raw[(row * (2 * column + 1) + row // 7) % len(raw)]
+    """Any of the values, the same one each time: every column meets all its values."""
+    return random.Random(f"{row} {column}").choice(raw)
 
 
 class Poisoned:
@@ -201,11 +203,7 @@ class Poisoned:
             return self.mixed
         raws = {c.name: RAW[c.kind] for c in COLUMNS.values()}
         cells = ", ".join(
-            "("
-            + ", ".join(
-                raw[(i * (2 * k + 1) + i // 7) % len(raw)] for k, raw in enumerate(raws.values())
-            )
-            + ")"
+            f"({', '.join(_spread(raw, i, k) for k, raw in enumerate(raws.values()))})"
             for i in range(rows)
         )
         names = ", ".join(f'"{name}"' for name in raws)
@@ -220,11 +218,13 @@ class Poisoned:
         self.mixed = self.fetch("SELECT * FROM mixed", list(COLUMNS))
         return self.mixed
 
-    def compute_mixed(self, expressions: list[Expression]) -> list[list[Any]]:
+    def compute_mixed(
+        self, expressions: list[Expression], columns: Mapping[str, Domain] = DOMAINS
+    ) -> list[list[Any]]:
         """What the engine makes of each expression on the rows of the mixed table."""
         self.mix()
         written = ", ".join(
-            f'{render(e, DOMAINS).sql("duckdb")} AS "{i}"' for i, e in enumerate(expressions)
+            f'{render(e, columns).sql("duckdb")} AS "{i}"' for i, e in enumerate(expressions)
         )
         found = self.connection.execute(f"SELECT {written} FROM mixed").fetchall()
         return [[row[i] for row in found] for i in range(len(expressions))]

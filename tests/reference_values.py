@@ -18,7 +18,7 @@ from typing import Any
 
 from discreet.domain import TEXT_LIMIT, Domain, Kind
 from discreet.expressions import Call, Case, ColumnRef, Expression, Literal
-from discreet.functions import domain_of
+from discreet.functions import Outcome, domain_of, narrowed
 
 # --- numbers -------------------------------------------------------------------------------
 
@@ -423,6 +423,33 @@ def as_double(value: Any) -> Any:
     )
 
 
+def branch_of(
+    branches: Sequence[tuple[Expression, Expression]],
+    otherwise: Expression,
+    row: Mapping[str, Any],
+    columns: Mapping[str, Domain],
+) -> Any:
+    """The first branch that is true, else ``otherwise``; conditions teach what fits in 64 bits."""
+    for condition, value in branches:
+        if value_of(condition, row, columns) is True:
+            return value_of(value, row, learnt(columns, condition, Outcome.TRUE))
+        columns = learnt(columns, condition, Outcome.NOT_TRUE)
+    return value_of(otherwise, row, columns)
+
+
+_LEARNT: dict[Any, Any] = {}
+
+
+def learnt(
+    columns: Mapping[str, Domain], condition: Expression, outcome: Outcome
+) -> Mapping[str, Domain]:
+    """What a condition teaches; remembered, with the columns kept alive."""
+    key = (id(columns), repr(condition), outcome)
+    if key not in _LEARNT:
+        _LEARNT[key] = (narrowed(columns, condition, outcome), columns)
+    return _LEARNT[key][0]
+
+
 _KINDS: dict[Any, Any] = {}
 
 
@@ -443,12 +470,13 @@ def value_of(expression: Expression, row: Mapping[str, Any], columns: Mapping[st
             found = row[name]
         case Literal(value=value):
             found = float(value) if isinstance(value, Fraction) else value
+        case Call(function="if", arguments=(condition, a, b)):
+            found = value_of(Case(((condition, a),), b), row, columns)
         case Call(function=name, arguments=arguments):
             values = [value_of(a, row, columns) for a in arguments]
             found = apply(name, [as_double(v) for v in values] if decimal else values)
         case Case(branches=branches, otherwise=otherwise):
-            taken = (v for c, v in branches if value_of(c, row, columns) is True)
-            found = value_of(next(taken, otherwise), row, columns)
+            found = branch_of(branches, otherwise, row, columns)
     return widened(found, kind)
 
 

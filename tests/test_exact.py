@@ -5,6 +5,7 @@ from __future__ import annotations
 import decimal
 import math
 import os
+import signal
 import threading
 from contextlib import suppress
 from decimal import Decimal
@@ -258,6 +259,7 @@ def test_a_child_forked_while_another_thread_computes_is_not_locked_out():
     threading.Timer(0.2, leave.set).start()
     child = os.fork()  # waits until the other thread has left
     if child == 0:
+        signal.alarm(20)  # a child that is locked out dies instead of waiting for ever
         with exact.precision(99):
             os._exit(0 if exact.exp_up(Fraction(1)) > 2 else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

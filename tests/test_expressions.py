@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
-from poison import COLUMNS, DOMAINS, Poisoned, poisoned
+from poison import COLUMNS, DOMAINS, RAW, Poisoned, poisoned
 from reference_values import value_of
 
 from discreet.domain import Kind
@@ -151,9 +151,9 @@ def functions_in(expression: Expression) -> set[str]:
             return set()
 
 
-def accepted(expression: Expression) -> bool:
+def accepted(expression: Expression, columns: Any = DOMAINS) -> bool:
     try:
-        domain_of(expression, DOMAINS)
+        domain_of(expression, columns)
     except QuestionRefusal:
         return False
     return True
@@ -216,6 +216,79 @@ def test_what_a_condition_teaches_is_true(engine: Poisoned, conditions: list[Exp
     teaches_truly(engine, conditions)
 
 
+@seed(20240229)
+@FUZZ
+@given(conditions_on_columns(), st.lists(trees(), min_size=5, max_size=10))
+def test_what_was_learnt_cannot_fail_on_other_rows(
+    engine: Poisoned, condition: Expression, expressions: list[Expression]
+) -> None:
+    """An engine may compute before it filters: on rows shut out there is no promise but NULL."""
+    if not accepted(condition):
+        return
+    learnt = narrowed(DOMAINS, condition)
+    holds_where(engine, condition, learnt, [e for e in expressions if accepted(e, learnt)])
+
+
+def holds_where(
+    engine: Poisoned, condition: Expression, learnt: Any, expressions: list[Expression]
+) -> None:
+    rows = engine.mix()
+    conditions, *found = engine.compute_mixed([condition, *expressions], learnt)
+    for expression, values in zip(expressions, found, strict=True):
+        domain = domain_of(expression, learnt)
+        exact = not functions_in(expression) & ROUNDS_ITS_OWN_WAY
+        for row, holds_here, value in zip(rows, conditions, values, strict=True):
+            if holds_here is True:
+                assert domain.contains(value), (condition, expression, value, domain)
+                if exact:
+                    assert value == value_of(expression, row, learnt), (condition, expression)
+
+
+WHOLE = ColumnRef("a_integer_0")
+SMALL = Call("and", (Call("greater", (WHOLE, Literal(0))), Call("less", (WHOLE, Literal(9)))))
+CHOICE = Case(((ColumnRef("a_boolean_1"), WHOLE),), Literal(2))
+DAY = ColumnRef("a_date_0")
+REAL = ColumnRef("a_decimal_0")
+FEW = Call("and", (Call("greater", (REAL, Literal(0))), Call("less", (REAL, Literal(9)))))
+
+
+@pytest.mark.parametrize(
+    ("condition", "expression"),
+    [
+        (SMALL, Call("add", (WHOLE, Call("multiply", (WHOLE, WHOLE))))),
+        (SMALL, Call("subtract", (Literal(-5), WHOLE))),
+        (SMALL, Call("negate", (WHOLE,))),
+        (SMALL, Call("abs", (WHOLE,))),
+        (SMALL, Call("modulo", (Literal(70), WHOLE))),
+        (SMALL, Call("modulo", (ColumnRef("b_integer_0"), WHOLE))),
+        (SMALL, Call("integer_divide", (ColumnRef("b_integer_0"), WHOLE))),
+        (SMALL, Call("integer_divide", (WHOLE, Literal(-1)))),
+        (SMALL, Call("modulo", (WHOLE, Literal(-1)))),
+        (SMALL, Call("round", (WHOLE, Literal(-1)))),
+        (SMALL, Call("date_add_days", (DAY, WHOLE))),
+        (
+            SMALL,
+            Call("date_add_days", (Literal(date(2024, 2, 29)), Call("multiply", (WHOLE, WHOLE)))),
+        ),
+        (SMALL, Case(((Literal(True), Call("multiply", (WHOLE, WHOLE))),), Literal(None))),
+        (SMALL, Call("multiply", (CHOICE, CHOICE))),
+        (FEW, Call("floor", (REAL,))),
+        (FEW, Call("ceil", (REAL,))),
+        (FEW, Call("round", (REAL,))),
+        (FEW, Call("multiply", (Call("round", (REAL,)), Call("floor", (REAL,))))),
+        (FEW, Call("cast_integer", (REAL,))),
+    ],
+)
+def test_whole_numbers_that_fit_only_because_of_a_condition(
+    engine: Poisoned, condition: Expression, expression: Expression
+) -> None:
+    learnt = narrowed(DOMAINS, condition)
+    holds_where(engine, condition, learnt, [expression])
+    # The same inside CASE, whose branches an engine may compute for every row.
+    holds(engine, [Case(((condition, expression),), Literal(None))])
+    assert domain_of(expression, learnt).kind in (Kind.INTEGER, Kind.DATE)
+
+
 @pytest.mark.parametrize("comparison", COMPARISONS)
 def test_beyond_exact_doubles_nothing_is_learnt(engine: Poisoned, comparison: str) -> None:
     """2**53 + 1 equals 2**53 as a double: the comparison is true, the bound would be a lie."""
@@ -237,3 +310,16 @@ def teaches_truly(engine: Poisoned, conditions: list[Expression]) -> None:
                 for name, domain in taught[outcome].items():
                     if domain is not DOMAINS[name]:
                         assert domain.contains(row[name]), (condition, outcome, name, row[name])
+
+
+def test_the_poison_is_all_there(engine: Poisoned) -> None:
+    """A shuffled table that misses values would prove less than it seems to."""
+    engine.mix()
+    for name, column in COLUMNS.items():
+        if name.startswith("a_") and name.endswith("_0"):
+            whole = engine.connection.execute(
+                f"SELECT COUNT(DISTINCT a_{column.kind.value}) FROM raw_mixed"
+            ).fetchone()
+            assert whole is not None
+            zeros = 1 if column.kind is Kind.DECIMAL else 0  # 0 and -0 are one value
+            assert whole[0] == len(RAW[column.kind]) - 1 - zeros

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from itertools import accumulate, permutations, product
+from itertools import accumulate, pairwise, permutations, product
 from math import prod
 
 import noise_reference as reference
@@ -13,7 +13,7 @@ import pytest
 
 from discreet.entropy import recorded, substituted
 from discreet.errors import InvalidParameter
-from discreet.noise import exponential_choice, permute_and_flip
+from discreet.noise import exponential_choice, permute_and_flip, selection
 from discreet.noise.selection import _Gaps
 
 LAST = 2**64 - 1
@@ -72,6 +72,20 @@ def test_doubles_decide_only_what_is_certain(away):
                 assert exponential_choice(SCORES, RATE) == expected
 
 
+@pytest.mark.parametrize("counts", [None, WEIGHTS, [2**62] * 6])
+def test_doubles_decide_whatever_is_clear(counts, monkeypatch):
+    """A 64-digit word far from every boundary costs no ball, also in the first place."""
+
+    def never(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(selection, "_settled", never)
+    edges = [Decimal(0), *boundaries(true_weights(SCORES, RATE, counts)), Decimal(1)]
+    for index, (low, high) in enumerate(pairwise(edges)):
+        with recorded(little(int((low + high) / 2 * 2**64))):
+            assert exponential_choice(SCORES, RATE, weights=counts) == index
+
+
 def test_the_first_and_the_last_candidate_own_the_ends():
     with recorded(little(0)):
         assert exponential_choice(SCORES, RATE) == 0
@@ -84,7 +98,8 @@ def test_the_first_and_the_last_candidate_own_the_ends():
 def test_in_a_long_list_the_block_is_chosen_first_and_then_the_candidate():
     """2500 candidates are three blocks; the boundaries of both choices are the true ones."""
     scores = [(i * 7919) % 100 for i in range(2500)]
-    weights = true_weights(scores, Fraction(1, 20))
+    counts = [1 + i % 3 for i in range(2500)]
+    weights = true_weights(scores, Fraction(1, 20), counts)
     parts = [weights[start : start + 1024] for start in (0, 1024, 2048)]
     sums = [sum(part, Decimal(0)) for part in parts]
     for block, boundary in enumerate(boundaries(sums)):
@@ -95,7 +110,7 @@ def test_in_a_long_list_the_block_is_chosen_first_and_then_the_candidate():
                 first, second = words_of(inner[place], 2)
                 for step, offset in ((-1, 0), (1, 1)):
                     with recorded(little(head, word, first, second + step)):
-                        found = exponential_choice(np.array(scores), Fraction(1, 20))
+                        found = exponential_choice(np.array(scores), "1/20", weights=counts)
                     assert found == chosen * 1024 + place + offset
 
 

@@ -109,7 +109,8 @@ def test_a_run_of_equal_keys_across_a_chunk_is_one_run():
 
 
 @pytest.mark.parametrize(
-    ("n", "k"), [(0, 0), (7, 0), (7, 7), (7, 2), (100, 24), (100, 26), (10**12, 9)]
+    ("n", "k"),
+    [(0, 0), (7, 0), (7, 7), (7, 2), (100, 24), (100, 26), (10**12, 9), (30_000, 30_000)],
 )
 def test_a_sample_has_no_repeats(n, k):
     chosen = sample_without_replacement(n, k)

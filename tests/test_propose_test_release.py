@@ -97,9 +97,10 @@ def test_a_test_that_passes_at_the_threshold_itself_would_miss_delta():
 
 def test_masses_add_up_and_draws_agree():
     tested = ProposeTestRelease(bound=2, epsilon=4, delta="1/50")
-    law = masses(tested.law(7, distance=3))
+    edge = tested.threshold  # where passing at the threshold itself would show
+    law = masses(tested.law(7, distance=edge))
     assert sum(law.values()) == pytest.approx(1)
-    seen = [tested.release(7, distance=3) for _ in range(3000)]
+    seen = [tested.release(7, distance=edge) for _ in range(3000)]
     t = math.sqrt(math.log(2e9) / 6000)
     assert abs(seen.count(None) / 3000 - law[None]) <= t
     assert abs(seen.count(7) / 3000 - law[7]) <= t

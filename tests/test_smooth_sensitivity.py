@@ -77,8 +77,10 @@ def test_it_is_the_smooth_sensitivity_up_to_one_level(mechanism):
         assert exact - 1e-9 <= mechanism.smooth_sensitivity(list(values)) <= exact / decay + 1e-4
 
 
-def test_the_guarantee_by_the_exact_laws(mechanism):
+@pytest.mark.parametrize(("epsilon", "delta"), [(2, "1/20"), (1, "1e-6"), ("1/2", "1e-3")])
+def test_the_guarantee_by_the_exact_laws(epsilon, delta):
     """Every pair of neighbours of up to five values: the exact delta is at most the one claimed."""
+    mechanism = SmoothMedian(lower=0, upper=TOP, epsilon=epsilon, delta=delta)
     pairs = {
         (mechanism.law(list(values)), mechanism.law(list(other)))
         for values in SETS
@@ -105,6 +107,13 @@ def test_local_sensitivity_instead_would_not_be_private(mechanism):
     kept = {(p.scale, q.scale, abs(p.center - q.center)): (p, q) for p, q in laws}
     worst = max(hockey_stick(p, q, mechanism.epsilon)[0] for p, q in kept.values())
     assert worst > 3 * mechanism.delta
+
+
+def test_the_scale_of_the_noise(mechanism):
+    for values in SETS[::40]:
+        smooth = mechanism.smooth_sensitivity(list(values))
+        law = mechanism.law(list(values))
+        assert (law.center, law.scale) == (median(values), 2 * smooth / mechanism.epsilon)
 
 
 def test_the_decay_is_what_the_proof_needs(mechanism):

@@ -144,6 +144,26 @@ def test_asking_one_by_one_or_together_has_the_law(together):
     assert not sampled_well(seen, masses(built(Sparse, epsilon=20).law(values)), N)
 
 
+def test_the_threshold_is_renewed_after_an_answer():
+    """Much noise on the threshold, none to speak of on the queries: a kept one repeats itself."""
+    settings = {
+        "threshold": 0,
+        "threshold_scale": Fraction(20),
+        "query_scale": Fraction(1, 9),
+        "cutoff": 3,
+        "answer_scale": None,
+        "grid": None,
+    }
+    renewed, kept = (Plan(renew=renew, **settings) for renew in (True, False))
+    seen: dict = {}
+    for _ in range(N):
+        answers = SparseRun(renewed).ask_many([0, 0, 0]).above.tolist()
+        key = tuple(i in answers for i in range(3))
+        seen[key] = seen.get(key, 0) + 1
+    assert sampled_well(seen, masses(transcript_law(renewed, [0, 0, 0])), N)
+    assert not sampled_well(seen, masses(transcript_law(kept, [0, 0, 0])), N)
+
+
 def test_a_stream_longer_than_a_chunk_halts_where_it_should():
     values = np.zeros(300_000, dtype=np.int64)
     values[[5, 40_000, 200_000, 299_999]] = 10**6

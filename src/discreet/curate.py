@@ -78,6 +78,7 @@ class Curator:
         priced = self._priced(asked, spend)  # public knowledge only
         if explain:
             return Explanation(priced, self._engine.sql(priced.plan))
+        self._engine.check(priced.plan)  # what cannot be run is not paid for
         self._account.charge(priced.loss)
         return self._answered(priced)
 

@@ -7,7 +7,7 @@ typing here is refused: then nothing is known of who can change what.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from discreet.domain import Domain, Kind, double
@@ -238,7 +238,14 @@ def _union(left: Columns, right: Columns) -> Columns:
             why="what is counted must be one thing.",
             fix=f"select the same names in the same order: {', '.join(left)}.",
         )
-    return {name: union([left[name], right[name]], "UNION ALL") for name in left}
+    return {name: _either(left[name], right[name]) for name in left}
+
+
+def _either(left: Domain, right: Domain) -> Domain:
+    here = union([left, right], "UNION ALL")
+    if left.beyond is None and right.beyond is None:
+        return here
+    return replace(here, beyond=union([left.anywhere, right.anywhere], "UNION ALL"))
 
 
 # --- one unit's own rows -------------------------------------------------------------------

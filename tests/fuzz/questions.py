@@ -58,6 +58,7 @@ class Focus:
     limits: str | None = None
 
 
+ANYWHERE = Focus()
 SHAPES = ("source", "filter", "project", "public join", "unit join", "per unit", "union")
 
 
@@ -279,7 +280,7 @@ def measurements(draw: Any, known: Columns) -> Measurement:
 
 
 @st.composite
-def plans(draw: Any, schema: Schema, multiplicity: Multiplicity, focus: Focus = Focus()) -> Plan:
+def plans(draw: Any, schema: Schema, multiplicity: Multiplicity, focus: Focus = ANYWHERE) -> Plan:
     depth = draw(st.sampled_from([0, 0, 0, 1, 1, 1, 2, 2, 3]))
     shapes = [draw(st.sampled_from(SHAPES[1:])) for _ in range(depth)]
     source = draw(relations(schema, multiplicity, [focus.shape] if focus.shape else shapes))

@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from fuzz.questions import Focus
+from fuzz.questions import ANYWHERE, Focus
 from fuzz.test_neighbours import QUICK, fuzz, price
 from hypothesis import Phase
 from sqlglot import exp
@@ -23,7 +23,7 @@ from discreet.schema import Neighbours
 Patch = pytest.MonkeyPatch
 
 
-def found(focus: Focus = Focus()) -> bool:
+def found(focus: Focus = ANYWHERE) -> bool:
     """Whether as many cases as the quick run has fail, by their own check or in the engine."""
     try:
         fuzz(QUICK, phases=(Phase.generate,), focus=focus)
@@ -45,8 +45,8 @@ def unclipped_total(patch: Patch) -> None:
 def forgotten_bound(patch: Patch) -> None:
     """max_rows_per_unit is believed, not enforced."""
 
-    def unbounded(shape: Any, held: Any, source: str, name: str) -> list[Any]:
-        return [(name, declared.owned_rows(shape, held, source), True)]
+    def unbounded(shape: Any, source: str, name: str) -> list[Any]:
+        return [(name, declared.owned_rows(shape, source), True)]
 
     patch.setattr(session, "bounded_rows", unbounded)
 
@@ -90,8 +90,8 @@ def merged_people(patch: Patch) -> None:
     """The unit is clipped to its bounds, so that two people become one."""
     original = declared.owned_rows
 
-    def merged(shape: Any, held: Any, source: str) -> exp.Select:
-        rows = original(shape, held, source)
+    def merged(shape: Any, source: str) -> exp.Select:
+        rows = original(shape, source)
         values = {item.alias: item.this for item in rows.expressions}
         for name, item in zip(shape.table.unit or (), rows.expressions, strict=False):
             if name in shape.fields:
@@ -166,21 +166,21 @@ def one_change_for_two(patch: Patch) -> None:
 
 
 MUTANTS: dict[Callable[[Patch], None], Focus] = {
-    dropped_clamp: Focus("source"),
+    dropped_clamp: Focus("source", "most"),
     unclipped_total: Focus("source"),
-    forgotten_bound: Focus(),
-    forgotten_truncation: Focus(),
+    forgotten_bound: ANYWHERE,
+    forgotten_truncation: ANYWHERE,
     forgotten_groups: Focus("source", "groups"),
     lost_unit: Focus("unit join", "most"),
     believed_multiplicity: Focus("public join", "most"),
-    chosen_among_all: Focus(),
+    chosen_among_all: Focus("source", "most"),
     merged_people: Focus("source", "most"),
     counted_rows: Focus("source", "groups"),
-    limit_below: Focus(),
+    limit_below: ANYWHERE,
     mixed_people: Focus("per unit", "most"),
     per_row_as_total: Focus("source", "groups"),
-    l2_for_l1: Focus(),
-    one_change_for_two: Focus(),
+    l2_for_l1: Focus("source", "groups"),
+    one_change_for_two: Focus("source", "most"),
 }
 """Each mutant, and where to look: everything is covered by both runs, but not as soon."""
 

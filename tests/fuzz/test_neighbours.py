@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 import pytest
-from fuzz.questions import Focus, plans
+from fuzz.questions import ANYWHERE, Focus, plans
 from fuzz.worlds import Vector, World, distance, vectors, worlds
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -22,9 +22,10 @@ from discreet.schema import Neighbours
 
 price = import_module("discreet.price.sensitivity")  # the package has a function of this name
 
-QUICK, QUICK_CASES = 100, 2_000
-LONG, LONG_CASES = 5_000, 100_000
-PLANS, PEOPLE = 5, 5
+# With those of test_sql_neighbours: 2,000 and 100,000.
+QUICK, QUICK_CASES = 55, 1_500
+LONG, LONG_CASES = 3_400, 90_000
+PLANS, PEOPLE = 6, 5
 
 SETTINGS: dict[str, Any] = {
     "deadline": None,
@@ -71,7 +72,9 @@ def check(world: World, plan: Plan, people: list[int]) -> int:
     return len(people)
 
 
-def fuzz(examples: int, *, phases: tuple[Phase, ...] = tuple(Phase), focus: Focus = Focus()) -> int:
+def fuzz(
+    examples: int, *, phases: tuple[Phase, ...] = tuple(Phase), focus: Focus = ANYWHERE
+) -> int:
     """Run ``examples`` worlds with a few plans and people each; how many cases that were."""
     cases = 0
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from discreet.domain import Kind
 from discreet.engines import DuckDBEngine
 from discreet.engines.result import opened
-from discreet.engines.session import source_name
+from discreet.engines.session import given_name
 from discreet.engines.sources import quoted
 from discreet.plan import Plan
 from discreet.schema import ROW, Column, Schema, Table
@@ -66,7 +66,9 @@ def numbers(draw: Any, name: str, kind: Kind) -> Column:
 
 
 @st.composite
-def schemas(draw: Any) -> Schema:
+def schemas(draw: Any, *, bounding: bool = True) -> Schema:
+    """A schema; without ``bounding``, its limits are wider than any unit's rows."""
+    rows = st.integers(1, 3) if bounding else st.integers(9, 12)
     unit = draw(st.sampled_from([("pid",), ("pid",), ("code",), ("pid", "day"), ROW]))
     identity = (
         Column("pid", Kind.INTEGER, *draw(st.sampled_from([(), (1, 3)]))),
@@ -85,15 +87,15 @@ def schemas(draw: Any) -> Schema:
             Column("b", Kind.BOOLEAN),
         ),
         unit=unit,
-        max_rows_per_unit=1 if unit == ROW else draw(st.integers(1, 3)),
-        blocks=draw(st.sampled_from([(), (), ("region",)])),
+        max_rows_per_unit=1 if unit == ROW else draw(rows),
+        blocks=draw(st.sampled_from([(), (), ("region",)])) if bounding else (),
         entity=None if unit == ROW else "person",
     )
     people = Table(
         "people",
         (*identity, draw(numbers("age", Kind.INTEGER)), regions),
         unit=("pid", "day") if unit == ROW else unit,
-        max_rows_per_unit=draw(st.integers(1, 2)),
+        max_rows_per_unit=draw(rows),
         entity="someone else" if unit == ROW else "person",
     )
     cities = Table(
@@ -180,7 +182,7 @@ class World:
                 cursor.execute(f"CREATE TABLE {quoted(f'all {name}')} AS FROM everything")
                 cursor.unregister("everything")
         self._views = [
-            f"CREATE OR REPLACE VIEW {quoted(source_name(name))} AS "
+            f"CREATE OR REPLACE VIEW {quoted(given_name(name))} AS "
             f"SELECT {', '.join(quoted(c.name) for c in table.columns)} "
             f"FROM {quoted(f'all {name}')}"
             for name, table in self.schema.tables.items()
@@ -241,8 +243,8 @@ class World:
 
 
 @st.composite
-def worlds(draw: Any) -> World:
-    schema = draw(schemas())
+def worlds(draw: Any, *, bounding: bool = True) -> World:
+    schema = draw(schemas(bounding=bounding))
     return World(schema, draw(tables(schema)))
 
 

@@ -13,7 +13,7 @@ from importlib import import_module
 
 import typer
 
-from discreet.cli import accounting
+from discreet.cli import accounting, schema
 from discreet.errors import Refusal
 
 app = typer.Typer(
@@ -28,6 +28,7 @@ app = typer.Typer(
 _numbers = {"ignore_unknown_options": True}
 app.command(context_settings=_numbers)(accounting.epsilon)
 app.command(context_settings=_numbers)(accounting.compose)
+app.add_typer(schema.app, name="schema")
 
 
 @app.command()

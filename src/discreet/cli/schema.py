@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from discreet.schema import Column, Schema, SchemaFile, Table
-from discreet.suggest import suggest as draft
+if TYPE_CHECKING:
+    from discreet.schema import Column, Schema, Table
 
 app = typer.Typer(no_args_is_help=True, help="Draft a schema, and check one.")
 
@@ -19,12 +19,16 @@ _File = Annotated[Path, typer.Argument(metavar="FILE", show_default=False)]
 @app.command()
 def suggest(file: _File) -> None:
     """Draft discreet.toml from the names and types in a Parquet or CSV file, never its values."""
+    from discreet.suggest import suggest as draft
+
     typer.echo(draft(file), nl=False)
 
 
 @app.command()
 def check(file: _File = Path("discreet.toml")) -> None:
     """Say whether a schema holds together, and what it protects."""
+    from discreet.schema import SchemaFile
+
     for line in described(SchemaFile.read(file).schema):
         typer.echo(line)
 

@@ -21,7 +21,6 @@ from discreet.engines.query import (
     any_of,
     identifiers,
     named,
-    nested,
     ordered,
     present,
     select,
@@ -118,9 +117,7 @@ _NATURAL = {
 def physical(column: Column, kind_held: str, *, table: str) -> Node:
     """The raw value as the engine's type for its kind; NULL where it is not one."""
     held = kind_held.partition("(")[0]
-    if held == '"NULL"':
-        # A column in memory that holds nothing has no type.  The statement must not tell:
-        # it is read as the type that its kind has when it holds something.
+    if held == '"NULL"':  # a column in memory that holds nothing has no type
         held = _NATURAL[column.kind]
     if held not in _PHYSICAL[column.kind]:
         raise DataRefusal(
@@ -195,7 +192,7 @@ def layout(table: Table) -> Layout:
     return Layout(table, unit_identifiers(table), fields)
 
 
-def owned_rows(shape: Layout, held: Mapping[str, str], source: str) -> exp.Select:
+def owned_rows(shape: Layout, source: str) -> exp.Select:
     """Every row of the source that has an owner, read through the declaration.
 
     The unit is cast but never clipped: clipping would merge two people, who
@@ -203,27 +200,34 @@ def owned_rows(shape: Layout, held: Mapping[str, str], source: str) -> exp.Selec
     belongs to nobody who could be protected, and is left out.
     """
     table = shape.table
-    values = {column.name: f"value {i}" for i, column in enumerate(table.columns)}
-    typed = select(
-        [
-            aliased(physical(column, held[column.name], table=table.name), values[column.name])
-            for column in table.columns
-        ],
-        table_named(source),
-    )
-    owners: list[Node] = [named(values[name]) for name in table.unit or () if not table.by_row]
+    owners: list[Node] = [named(name) for name in table.unit or () if not table.by_row]
     if table.by_row:
         owners = [exp.Window(this=exp.RowNumber())]
     return select(
         [
             *(aliased(node, name) for node, name in zip(owners, shape.unit, strict=True)),
             *(
-                aliased(_enforced(table, column, named(values[column.name])), field.identifier)
+                aliased(_enforced(table, column, named(column.name)), field.identifier)
                 for column, field in zip(table.columns, shape.fields.values(), strict=True)
             ),
         ],
-        nested(typed, "typed"),
+        table_named(source),
         where=[] if table.by_row else [present(node.copy()) for node in owners],
+    )
+
+
+def typed_rows(table: Table, held: Mapping[str, str], given: str) -> exp.Select:
+    """The declared columns of what was given, each in its kind's own type, whatever it was in.
+
+    This is a view of its own, so that the statements over it do not tell how a
+    column is held: a table in memory takes its types from the rows it has.
+    """
+    return select(
+        [
+            aliased(physical(column, held[column.name], table=table.name), column.name)
+            for column in table.columns
+        ],
+        table_named(given),
     )
 
 
@@ -266,9 +270,7 @@ def _by_hash(names: tuple[str, ...]) -> list[Node]:
     return [nodes.call("HASH", *map(named, names)), *map(named, names)]
 
 
-def bounded_rows(
-    shape: Layout, held: Mapping[str, str], source: str, name: str
-) -> list[Definition]:
+def bounded_rows(shape: Layout, source: str, name: str) -> list[Definition]:
     """Definitions that end in ``name``: the owned rows, bounded as the table declares.
 
     A unit keeps the rows of one block, and of those at most
@@ -276,7 +278,7 @@ def bounded_rows(
     the few units that have too much are found first, by counting; only theirs
     are ranked.
     """
-    rows = owned_rows(shape, held, source)
+    rows = owned_rows(shape, source)
     table = shape.table
     if table.by_row:
         # Row numbers must be the same wherever the table is mentioned.

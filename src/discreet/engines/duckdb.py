@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
+import duckdb
 import pyarrow as pa
 
 from discreet.engines import prepared
@@ -103,6 +104,10 @@ class DuckDBEngine:
             raise _failed()
         return Truth(opened(found, plan, statement.groups, statement.readings))
 
+    def check(self, plan: Plan) -> None:
+        """Refuse a plan that has no statement; reads no private data."""
+        self._statement(plan, self._current())
+
     def sql(self, plan: Plan) -> str:
         """The statement that :meth:`run` would send to the engine; reads no private data."""
         return self._statement(plan, self._current()).sql(pretty=True)
@@ -157,7 +162,7 @@ class DuckDBEngine:
             self._forget()
             for name in sorted(self._prepared):
                 self._prepare(self.schema.tables[name], versions[name], None)
-            self._session = self._open()
+            self._session = _opening(", ".join(self._sources), self._open)
             return self._session
 
     def _open(self) -> Session:
@@ -166,12 +171,18 @@ class DuckDBEngine:
             for name, version in self._versions().items()
             if name in self._prepared
         }
+        if not self._careful:
+            with suppress(duckdb.Error):  # even a file's summary can be damaged
+                return self._opened(kept)
+            self._careful = True
+        return self._opened(kept)
+
+    def _opened(self, kept: Mapping[str, str]) -> Session:
         readers = {
             name: (source.careful() if self._careful else None) or source
             for name, source in self._sources.items()
         }
-        names = ", ".join(readers)
-        return _opening(names, lambda: Session.open(self.schema, readers, self._limits, kept))
+        return Session.open(self.schema, readers, self._limits, kept)
 
     def _forget(self) -> None:
         with self._lock:

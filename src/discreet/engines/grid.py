@@ -72,16 +72,21 @@ def to_steps(node: Node, kind: Kind, grid: Fraction) -> Node:
         steps = _times_power(number, -exponent(grid))
         ends = nodes.literal(-_SATURATED), nodes.literal(_SATURATED)
         return _unless_null(node.copy(), nodes.cast(clip(steps, *ends), Kind.INTEGER))
-    if grid == 1:
-        many = number
-    elif grid < 1:
-        many = nodes.infix(exp.Mul, hugeint(number), whole(int(1 / grid)))
-    else:  # counted from a multiple of the grid below every 64-bit number
-        first = -(2**64 // int(grid)) - 1
-        above = nodes.infix(exp.Sub, hugeint(number), whole(first * int(grid)))
-        many = nodes.infix(exp.Add, _halved(above, int(grid), first), whole(first))
+    many = number if grid == 1 else _many(number, grid)
     inside = clip(many, whole(-_NARROW), whole(_NARROW))
     return _unless_null(node.copy(), nodes.cast(inside, Kind.INTEGER))
+
+
+def _many(number: Node, grid: Fraction) -> Node:
+    """Any 64-bit whole number as round(x / grid), in 128 bits."""
+    if grid < 1:
+        if grid < Fraction(1, 2**60):
+            raise too_wide()
+        return nodes.infix(exp.Mul, hugeint(number), whole(int(1 / grid)))
+    # Counted from a multiple of the grid below every 64-bit number.
+    first = -(2**64 // int(grid)) - 1
+    above = nodes.infix(exp.Sub, hugeint(number), whole(first * int(grid)))
+    return nodes.infix(exp.Add, _halved(above, int(grid), first), whole(first))
 
 
 def from_steps(node: Node, grid: Fraction) -> Node:
@@ -130,13 +135,9 @@ def scaled_steps(node: Node, kind: Kind, scaled: Scaled) -> Node:
 def _whole_steps(node: Node, scaled: Scaled) -> Node:
     """Steps of a whole number, without leaving whole numbers."""
     low, high = scaled.low * scaled.grid, (scaled.low + scaled.span) * scaled.grid
-    if scaled.grid < 1:  # finer than whole numbers: multiply
-        factor = whole(int(1 / scaled.grid))
-        steps = nodes.infix(exp.Mul, hugeint(node), factor)
-        inside = clip(steps, whole(scaled.low), whole(scaled.low + scaled.span))
-        return nodes.infix(exp.Sub, inside, whole(scaled.low))
-    if max(abs(low), abs(high), high - low) >= _NARROW:
-        node = hugeint(node)
+    if scaled.grid < 1 or max(abs(low), abs(high)) >= _NARROW:
+        many = hugeint(node) if scaled.grid == 1 else _many(node, scaled.grid)
+        return nodes.infix(exp.Sub, many, hugeint(whole(scaled.low)))
     inside = clip(node, whole(int(low)), whole(int(high)))
     above = nodes.infix(exp.Sub, inside, whole(int(low)))
     return above if scaled.grid == 1 else _halved(above, int(scaled.grid), scaled.low)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -70,10 +70,10 @@ def prepared_rows(name: str, catalog: str) -> list[Definition]:
     return [(name, rows, False)]
 
 
-def creation(table: Table, held: Mapping[str, str], source: str, catalog: str) -> str:
+def creation(table: Table, source: str, catalog: str) -> str:
     """The statement that prepares ``table``."""
     shape = prepared_layout(table)
-    definitions = bounded_rows(layout(table), held, source, "bounded")
+    definitions = bounded_rows(layout(table), source, "bounded")
     picked: list[Node] = [named(name) for name in shape.content]
     for name, field in shape.fields.items():
         if field.steps is not None:

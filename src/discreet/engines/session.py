@@ -24,6 +24,7 @@ from discreet.engines.declared import (
     kind_held,
     layout,
     owned_rows,
+    typed_rows,
 )
 from discreet.engines.prepared import creation, prepared_layout, prepared_rows
 from discreet.engines.query import (
@@ -89,8 +90,13 @@ def constant(value: str | bool) -> str:
     return str(value).lower() if isinstance(value, bool) else nodes.text(value).sql("duckdb")
 
 
+def given_name(table: str) -> str:
+    """The view in which a table's rows are as its source holds them."""
+    return f"given {table}"
+
+
 def source_name(table: str) -> str:
-    """The view in which a table's rows are as its source gives them."""
+    """The view in which the declared columns have the types of their kinds."""
     return f"source of {table}"
 
 
@@ -121,8 +127,8 @@ class Session:
         connection = connect(limits)
         session = cls(connection, schema, readers, versions)
         for name, source in readers.items():
-            source.attach(connection, source_name(name))
-            session.held[name] = held_types(connection, source_name(name))
+            source.attach(connection, given_name(name))
+            session.held[name] = held_types(connection, given_name(name))
         for name in readers:
             if schema.tables[name].columns:
                 session._declare(schema.tables[name])
@@ -144,7 +150,10 @@ class Session:
                 values = ", ".join(nodes.text(value).sql("duckdb") for value in listed)
                 name = quoted(enum_name(table, column))
                 self.connection.execute(f"CREATE TYPE {name} AS ENUM ({values})")
-        rows = owned_rows(layout(table), self._held(table), source_name(table.name))
+        typed = typed_rows(table, self._held(table), given_name(table.name))
+        view = quoted(source_name(table.name))
+        self.connection.execute(f"CREATE VIEW {view} AS {typed.sql('duckdb')}")
+        rows = owned_rows(layout(table), source_name(table.name))
         # Binds every reading to its type, without running it.
         self.connection.execute(f"EXPLAIN {rows.sql('duckdb')}")
         if table.public:
@@ -177,11 +186,11 @@ class Session:
         if table.name in self.prepared:
             return prepared_layout(table), prepared_rows(name, self.prepared[table.name])
         shape, source = layout(table), source_name(table.name)
-        return shape, bounded_rows(shape, self._held(table), source, name)
+        return shape, bounded_rows(shape, source, name)
 
     def creation(self, table: Table, catalog: str) -> str:
         """The statement that prepares ``table`` in an attached database."""
-        return creation(table, self._held(table), source_name(table.name), catalog)
+        return creation(table, source_name(table.name), catalog)
 
     def multiplicity(self, table: Table, columns: tuple[str, ...]) -> int:
         """How many rows of a public table share the same values of ``columns``, as read."""
@@ -219,7 +228,7 @@ class Session:
         if not table.public:
             raise ValueError(f"{table.name} is private: it is declared, not described")
         columns = tuple(
-            self._described(source_name(table.name), name, kind)
+            self._described(given_name(table.name), name, kind)
             for name, held in self.held[table.name].items()
             if (kind := kind_held(held)) is not None
         )
@@ -244,7 +253,7 @@ class Session:
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         cursor = self.connection.cursor()
         for name, source in self.readers.items():
-            source.lend(cursor, source_name(name))
+            source.lend(cursor, given_name(name))
         return cursor
 
     def close(self) -> None:

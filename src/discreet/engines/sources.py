@@ -228,7 +228,7 @@ class Csv(Reader):
             f"CREATE VIEW {quoted(name)} AS FROM read_csv({_string(path)}, "
             f"columns={{{fields}}}, auto_detect=false, header=true, "
             f"delim={_string(self.delimiter)}, quote='\"', escape='\"', "
-            "strict_mode=false, ignore_errors=true, parallel=false)"
+            "strict_mode=true, ignore_errors=true, parallel=false)"
         )
 
 

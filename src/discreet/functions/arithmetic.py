@@ -22,6 +22,7 @@ from discreet.functions.declaration import (
     Function,
     Nodes,
     Plain,
+    anywhere,
     as_kind,
     cast_to,
     declare,
@@ -112,10 +113,21 @@ def _binary(
     def render(arguments: Nodes, domains: Domains) -> Node:
         result, certain = rule(domains)
         a, b = (cast_to(n, d, result.kind) for n, d in zip(arguments, domains, strict=True))
+        if result.kind is Kind.INTEGER and rule(anywhere(domains))[0].kind is not Kind.INTEGER:
+            return _in_128_bits(nodes.infix(operator, nodes.wide(a), b))
         node = nodes.infix(operator, a, b)
         return node if certain else nodes.finite(node)
 
     declare(Function(name, usage, meaning, lambda d: rule(d)[0], render, strict(evaluate)))
+
+
+def _in_128_bits(node: Node) -> Node:
+    """Back to 64 bits: NULL where it does not fit, which only a row shut out can bring about.
+
+    The domains say that the result fits because of a condition, and an engine
+    may compute before it has applied the condition (Lemma 9).
+    """
+    return nodes.try_cast(node, Kind.INTEGER)
 
 
 _binary("add", "a + b", "sum of two numbers", exp.Add, _plus, lambda a, b: a + b)
@@ -214,7 +226,10 @@ def _whole_quotient_render(arguments: Nodes, domains: Domains) -> Node:
     if result.kind is Kind.DECIMAL:
         return nodes.call("TRUNC", _divide_render(arguments, domains))
     a, b = arguments
-    divisor = nodes.nonzero(b) if _may_be_zero(domains[1]) else b
+    others = anywhere(domains)
+    divisor = nodes.nonzero(b) if _may_be_zero(others[1]) else b
+    if not _stays_whole(*others):
+        return _in_128_bits(nodes.infix(exp.IntDiv, nodes.wide(a), divisor))
     return nodes.infix(exp.IntDiv, a, divisor)
 
 
@@ -254,9 +269,12 @@ def _remainder_rule(domains: Domains) -> Domain:
 
 
 def _remainder_render(arguments: Nodes, domains: Domains) -> Node:
-    kind = _remainder_rule(domains).kind
+    kind, others = _remainder_rule(domains).kind, anywhere(domains)
     a, b = (cast_to(n, d, kind) for n, d in zip(arguments, domains, strict=True))
-    return nodes.infix(exp.Mod, a, nodes.nonzero(b) if _may_be_zero(domains[1]) else b)
+    divisor = nodes.nonzero(b) if _may_be_zero(others[1]) else b
+    if kind is Kind.INTEGER and not _stays_whole(*others):
+        return _in_128_bits(nodes.infix(exp.Mod, nodes.wide(a), divisor))
+    return nodes.infix(exp.Mod, a, divisor)
 
 
 def _remainder(a: Plain, b: Plain) -> Plain:
@@ -300,7 +318,11 @@ def _unary(
         return Domain(kind, low, high, a.nullable)
 
     def render(arguments: Nodes, domains: Domains) -> Node:
-        return operator(cast_to(arguments[0], domains[0], rule(domains).kind))
+        kind = rule(domains).kind
+        node = cast_to(arguments[0], domains[0], kind)
+        if kind is Kind.INTEGER and rule(anywhere(domains)).kind is not Kind.INTEGER:
+            return _in_128_bits(operator(nodes.wide(node)))
+        return operator(node)
 
     declare(Function(name, usage, meaning, rule, render, strict(evaluate)))
 
@@ -376,7 +398,7 @@ def _to_whole(name: str, usage: str, meaning: str, function: Callable[[float], f
         if domains[0].kind is Kind.INTEGER or domains[0].is_null:
             return cast_to(arguments[0], domains[0], rule(domains).kind)
         node = nodes.call(name.upper(), *arguments)
-        return nodes.cast(node, Kind.INTEGER) if rule(domains).kind is Kind.INTEGER else node
+        return nodes.try_cast(node, Kind.INTEGER) if rule(domains).kind is Kind.INTEGER else node
 
     def evaluate(value: Plain) -> Plain:
         if isinstance(value, int):
@@ -444,11 +466,14 @@ def _round_render(arguments: Nodes, domains: Domains) -> Node:
     if a.is_null or (a.kind is Kind.INTEGER and digits >= 0):
         return cast_to(arguments[0], a, result.kind)
     if a.kind is Kind.INTEGER and result.kind is Kind.INTEGER:
+        if _round_rule((a.anywhere, *domains[1:])).kind is not Kind.INTEGER:
+            wide = nodes.wide(arguments[0])
+            return _in_128_bits(nodes.call("ROUND", wide, _plain_digits(digits)))
         return nodes.call("ROUND", arguments[0], _plain_digits(digits))
     node = cast_to(arguments[0], a, Kind.DECIMAL)
     if digits == 0:
         node = nodes.call("ROUND", node)
-        return nodes.cast(node, Kind.INTEGER) if result.kind is Kind.INTEGER else node
+        return nodes.try_cast(node, Kind.INTEGER) if result.kind is Kind.INTEGER else node
     return nodes.call("ROUND", node, _plain_digits(digits))
 
 

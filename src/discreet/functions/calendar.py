@@ -24,6 +24,7 @@ from discreet.functions.declaration import (
     Domains,
     Function,
     Nodes,
+    anywhere,
     cast_to,
     declare,
     strict,
@@ -274,7 +275,7 @@ def _shift_render(arguments: Nodes, domains: Domains) -> Node:
         cast_to(arguments[0], domains[0], kind),
         cast_to(arguments[1], domains[1], Kind.INTEGER),
     )
-    shift = domains[1]
+    shift = domains[1].anywhere
     if shift.low is None or shift.high is None or max(-shift.low, shift.high) > _MOST_DAYS:
         limit = nodes.integer(_MOST_DAYS)  # further away is outside the calendar from anywhere
         size = exp.Between(this=nodes.paren(days), low=nodes.integer(-_MOST_DAYS), high=limit)
@@ -282,7 +283,7 @@ def _shift_render(arguments: Nodes, domains: Domains) -> Node:
     amount = nodes.cast_short(days)
     step: Node = amount if kind is Kind.DATE else nodes.call("TO_DAYS", amount)
     node = nodes.infix(exp.Add, point, step)
-    return node if _shift_ends(domains)[2] else nodes.in_calendar(node, kind)
+    return node if _shift_ends(anywhere(domains))[2] else nodes.in_calendar(node, kind)
 
 
 declare(

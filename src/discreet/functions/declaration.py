@@ -137,6 +137,11 @@ def as_kind(domain: Domain, kind: Kind) -> Domain:
     return Domain(kind, low, high, domain.nullable)
 
 
+def anywhere(domains: Domains) -> Domains:
+    """The arguments on any row an engine may compute on, also one that a condition shuts out."""
+    return tuple(d.anywhere for d in domains)
+
+
 def cast_to(node: Node, domain: Domain, kind: Kind) -> Node:
     """The node as ``kind``; widening cannot fail."""
     if domain.is_null:

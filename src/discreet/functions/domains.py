@@ -90,7 +90,8 @@ def domain_of_literal(value: Value | None) -> Domain:
 def result_of(name: str, domains: tuple[Domain, ...]) -> Domain:
     """What a function gives on arguments in ``domains``; a pure function, asked for repeatedly."""
     function = function_named(name)
-    return sharpened(function, domains, function.domain(domains))
+    # ``beyond`` takes no part in comparisons, so it must not be remembered either.
+    return replace(sharpened(function, domains, function.domain(domains)), beyond=None)
 
 
 def domain_of(expression: Expression, columns: Columns, *, depth: int = 0) -> Domain:
@@ -126,7 +127,10 @@ def result_on(name: str, domains: tuple[Domain, ...]) -> Domain:
     here = result_of(name, domains)
     if all(d.beyond is None for d in domains):
         return here
-    return replace(here, beyond=result_of(name, tuple(d.anywhere for d in domains)))
+    wider = result_of(name, tuple(d.anywhere for d in domains))
+    # Computed as a whole number here, it is one there too, or NULL.
+    same = wider.kind is here.kind
+    return replace(here, beyond=wider if same else Domain(here.kind))
 
 
 def _domain_of_case(case: Case, columns: Columns, depth: int) -> Domain:
@@ -144,7 +148,8 @@ def _domain_of_case(case: Case, columns: Columns, depth: int) -> Domain:
     if all(domain.beyond is None for domain in columns.values()):
         return here  # its own conditions choose the value on every row
     everywhere = {name: domain.anywhere for name, domain in columns.items()}
-    return replace(here, beyond=_domain_of_case(case, everywhere, depth))
+    wider = _domain_of_case(case, everywhere, depth)
+    return replace(here, beyond=wider if wider.kind is here.kind else Domain(here.kind))
 
 
 # --- what a condition teaches --------------------------------------------------------------

@@ -6,7 +6,14 @@ from collections.abc import Mapping
 
 from discreet.expressions import Call, Case, ColumnRef, Expression, Literal
 from discreet.functions.declaration import Plain, as_engine, plain
-from discreet.functions.domains import Columns, column_named, domain_of, function_named
+from discreet.functions.domains import (
+    Columns,
+    Outcome,
+    column_named,
+    domain_of,
+    function_named,
+    narrowed,
+)
 
 
 def evaluate(
@@ -26,13 +33,22 @@ def evaluate(
             return plain(column_named(name, row))
         case Literal(value=value):
             return plain(value)
+        case Call(function="if", arguments=(condition, a, b)):
+            return evaluate(Case(((condition, a),), b), row, columns)
         case Call(function=name, arguments=arguments):
             values = [evaluate(argument, row, columns) for argument in arguments]
             kind = None if columns is None else domain_of(expression, columns).kind
             result = function_named(name).evaluate(*(as_engine(v, kind) for v in values))
             return as_engine(result, kind)
-        case Case(branches=branches, otherwise=otherwise):
-            taken = (v for check, v in branches if evaluate(check, row, columns) is True)
-            chosen = next(taken, otherwise)
+        case Case():
             kind = None if columns is None else domain_of(expression, columns).kind
-            return as_engine(evaluate(chosen, row, columns), kind)
+            return as_engine(_chosen(expression, row, columns), kind)
+
+
+def _chosen(case: Case, row: Mapping[str, Plain], columns: Columns | None) -> Plain:
+    """The value of the branch taken, computed with what the conditions taught about it."""
+    for condition, value in case.branches:
+        if evaluate(condition, row, columns) is True:
+            return evaluate(value, row, columns and narrowed(columns, condition, Outcome.TRUE))
+        columns = columns and narrowed(columns, condition, Outcome.NOT_TRUE)
+    return evaluate(case.otherwise, row, columns)

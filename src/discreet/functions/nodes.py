@@ -34,7 +34,7 @@ TYPES = {
 
 # Parsing a type's name takes longer than all the rest: done once, then copied.
 _TYPE_NODES = {
-    name: exp.DataType.build(name, dialect="duckdb") for name in (*TYPES.values(), "INT")
+    name: exp.DataType.build(name, dialect="duckdb") for name in (*TYPES.values(), "INT", "HUGEINT")
 }
 
 
@@ -67,6 +67,11 @@ def try_cast(node: Node, kind: Kind) -> Node:
 def cast_short(node: Node) -> Node:
     """A cast to 32 bits, for the few places where the engine takes nothing wider."""
     return exp.Cast(this=node, to=_TYPE_NODES["INT"].copy())
+
+
+def wide(node: Node) -> Node:
+    """A whole number in 128 bits, where no sum or product of two of 64 bits can overflow."""
+    return exp.Cast(this=node, to=_TYPE_NODES["HUGEINT"].copy())
 
 
 def case(*branches: tuple[Node, Node], otherwise: Node | None = None) -> Node:

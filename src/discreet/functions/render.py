@@ -14,6 +14,7 @@ from discreet.functions.domains import (
     Columns,
     Outcome,
     column_named,
+    domain_of,
     domain_of_literal,
     function_named,
     narrowed,
@@ -80,7 +81,7 @@ def _case(case: Case, columns: Columns, column: Callable[[str], Node]) -> tuple[
         otherwise=cast_to(otherwise, last, result.kind),
     )
     _refuse_if_large(node)
-    return node, result
+    return node, domain_of(case, columns)
 
 
 def _refuse_if_large(node: Node) -> None:

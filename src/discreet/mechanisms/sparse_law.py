@@ -40,8 +40,8 @@ def transcript_law(plan: Plan, values: Sequence[int]) -> FiniteLaw:
 def transcripts(queries: int, cutoff: int) -> Iterator[Answers]:
     """Every list of answers: ``queries`` of them, or fewer and ending with the last "above".
 
-    >>> list(transcripts(2, 1))
-    [(True,), (False, True), (False, False)]
+    >>> [len(answers) for answers in transcripts(3, 2)]
+    [2, 3, 3, 3, 3, 3, 3]
     """
     if 2 ** min(queries, 64) > MOST_OUTCOMES and cutoff > 2:
         raise InvalidParameter(

@@ -38,7 +38,8 @@ class Plan:
         At most ``cutoff`` of the queries are near or above the threshold.
         False alarms: a query ``distance + 1`` below reaches the lowest of the
         noisy thresholds.  Misses: a query as far above stays below the highest.
-        Numbers: one of the answers is off by more (Lemma 5 of the proofs).
+        Numbers: one of the answers is off by more (``docs/proofs/sparse-vector.md``,
+        Lemma 5).
         """
         leaders = self.cutoff if self.renew else 1
         above = min(self.cutoff, queries)

@@ -149,8 +149,6 @@ def compared(drawn: NDArray[Any], x: Doubles) -> tuple[NDArray[np.bool_], NDArra
 
 def settled(prefix: int, x: Fraction, bits: int = _BITS) -> int:
     """Whether a uniform u that begins with the digits ``prefix`` is below exp(-x), exactly."""
-    if x == 0:
-        return 1
     while True:
         with precision(bits + _BITS):
             scaled = ball(-x).exp() * arb(2) ** bits

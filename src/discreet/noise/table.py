@@ -112,10 +112,12 @@ class Table:
         It is compared with every threshold: which memory is read, and for how long,
         does not depend on what is found.
         """
-        position = int(np.count_nonzero(self.thresholds < digits))
-        if position < self.thresholds.size and self.thresholds[position] == digits[0]:
-            position = self._settled(int(digits[0]))
-        return int(self._value(position))
+        thresholds = self.thresholds
+        position = int(np.count_nonzero(thresholds < digits))
+        if position < thresholds.size and thresholds.item(position) == digits.item():
+            position = self._settled(digits.item())
+        value: int = self._value(position)
+        return value
 
     def fill(self, out: NDArray[Any]) -> None:
         """Fill ``out`` with independent draws."""

@@ -1,0 +1,87 @@
+"""A small clinic on the engine, for the tests of the engine's own behaviour."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from discreet.engines import DuckDBEngine
+from discreet.expressions import ColumnRef
+from discreet.plan import Contribution, Measurement, Moments, Plan, Scaled, Units
+from discreet.question import Key
+from discreet.relation import Source
+from discreet.schema import Schema
+from discreet.truth import Opened
+
+CITIES = ("Cork", "Faro", "Oslo")
+
+SCHEMA = """
+[tables.visits]
+unit = "who"
+max_rows_per_unit = 3
+[tables.visits.columns]
+who = "integer"
+city = { type = "text", values = ["Cork", "Faro", "Oslo"] }
+age = { type = "integer", bounds = [0, 120] }
+cost = { type = "decimal", bounds = [0, 5000] }
+note = "text"
+day = { type = "date", bounds = [2024-01-01, 2024-12-31] }
+at = "timestamp"
+"""
+
+COST = Scaled(ColumnRef("v.cost"), Fraction(1, 256), 0, 5000 * 256)
+
+
+def schema(text: str = SCHEMA) -> Schema:
+    return Schema.from_text(text)
+
+
+def frame(rows: int = 60, seed: int = 5) -> pd.DataFrame:
+    """Visits of a dozen people, some with more than they may keep, some cells missing."""
+    chance = np.random.default_rng(seed)
+    cities = [*CITIES, "nowhere", None]
+    days = pd.to_datetime("2023-12-20") + pd.to_timedelta(chance.integers(0, 400, rows), "D")
+    return pd.DataFrame(
+        {
+            "who": pd.array(chance.integers(1, 13, rows), "Int64"),
+            "city": [cities[i] for i in chance.integers(0, 5, rows)],
+            "age": pd.array(chance.integers(-5, 140, rows), "Int64"),
+            "cost": np.round(chance.normal(2000, 3000, rows), 2),
+            "note": [f"note {i % 7}" for i in range(rows)],
+            "day": days.date,
+            "at": days,
+        }
+    )
+
+
+def plan(
+    engine: DuckDBEngine, *measurements: Measurement, keys: tuple[Key, ...] | None = None
+) -> Plan:
+    """Questions about the visits: by city unless ``keys`` says otherwise."""
+    table = engine.schema.tables["visits"]
+    source = Source(table, tuple((f"v.{c.name}", c.name) for c in table.columns))
+    by_city = (Key("city", ColumnRef("v.city"), (*CITIES, None)),)
+    wanted = measurements or (Moments((COST,), (1,), counts_null=True), Units())
+    return Plan(source, by_city if keys is None else keys, Contribution(rows=3), wanted)
+
+
+def integers(result: Opened) -> list[Any]:
+    """Everything in a result, as plain lists."""
+    return [
+        list(result.groups),
+        *(
+            part.tolist()
+            if isinstance(part, np.ndarray)
+            else [part.group.tolist(), part.position.tolist(), part.count.tolist()]
+            for part in result.measured
+        ),
+    ]
+
+
+def answer(tables: Any, *measurements: Measurement, **options: Any) -> list[Any]:
+    """The integers of a plan on some tables."""
+    with DuckDBEngine(tables, schema(), **options) as engine:
+        return integers(engine.run(plan(engine, *measurements)).open_for_release())

@@ -1,0 +1,358 @@
+"""The engine: what it may touch, what it says, whom a row belongs to."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import pickle
+import re
+import threading
+from fractions import Fraction
+from pathlib import Path
+
+import duckdb
+import engine_cases as cases
+import pandas as pd
+import pytest
+
+from discreet.domain import Kind
+from discreet.engines import DuckDBEngine
+from discreet.engines.session import Session
+from discreet.errors import DataRefusal, InvalidParameter, SchemaRefusal
+from discreet.expressions import Call, ColumnRef, Literal
+from discreet.plan import (
+    Contribution,
+    DistinctValues,
+    GroupTotal,
+    Histogram,
+    Moments,
+    Plan,
+    Scaled,
+    Units,
+    ValueCounts,
+)
+from discreet.question import Key
+from discreet.relation import Source
+from discreet.schema import ROW, Column, Schema, Table
+from discreet.truth import Truth
+
+SRC = Path(__file__).parents[1] / "src" / "discreet"
+
+
+@pytest.fixture
+def engine():
+    with DuckDBEngine({"visits": cases.frame()}, cases.schema(), threads=1) as opened:
+        yield opened
+
+
+# --- behind bars ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_text('/etc/hostname')",
+        "SELECT * FROM '/etc/hostname'",
+        "COPY (SELECT 1) TO '/tmp/discreet-test-out.csv'",
+        "ATTACH '/tmp/discreet-test.duckdb'",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "SET threads = 8",
+        "SET enable_external_access = true",
+        "RESET lock_configuration",
+        "SET allowed_paths = ['/etc/hostname']",
+    ],
+)
+def test_the_connection_can_do_nothing_else(engine, sql):
+    with pytest.raises(duckdb.Error):
+        engine._current().connection.execute(sql).fetchall()
+
+
+def test_a_source_file_is_all_that_can_be_opened(tmp_path):
+    cases.frame().to_parquet(tmp_path / "visits.parquet")
+    cases.frame().to_parquet(tmp_path / "other.parquet")
+    with DuckDBEngine({"visits": tmp_path / "visits.parquet"}, cases.schema()) as opened:
+        connection = opened._current().connection
+        path = tmp_path / "visits.parquet"
+        assert connection.execute(f"SELECT COUNT(*) FROM read_parquet('{path}')").fetchall()
+        with pytest.raises(duckdb.Error):
+            connection.execute(f"SELECT * FROM read_parquet('{tmp_path}/other.parquet')")
+
+
+def test_limits_are_set(engine):
+    rows = engine._current().connection.execute(
+        "SELECT current_setting('threads'), current_setting('memory_limit')"
+    )
+    threads, memory = rows.fetchone()
+    assert threads == 1
+    assert memory.endswith("GiB")
+
+
+# --- the truth is sealed -------------------------------------------------------------------
+
+
+def test_a_truth_shows_nothing(engine, caplog):
+    truth = engine.run(cases.plan(engine))
+    assert isinstance(truth, Truth)
+    assert repr(truth) == str(truth) == "Truth(withheld)"
+    with caplog.at_level(logging.INFO):
+        logging.getLogger("test").info("found %s", truth)
+    assert caplog.messages == ["found Truth(withheld)"]
+    for attempt in (
+        lambda: f"{truth}",
+        lambda: pickle.dumps(truth),
+        lambda: copy.copy(truth),
+        lambda: copy.deepcopy(truth),
+        lambda: vars(truth),
+        lambda: bool(truth),
+        lambda: truth == truth,  # noqa: PLR0124
+        lambda: hash(truth),
+        lambda: list(truth),
+        lambda: len(truth),
+    ):
+        with pytest.raises(TypeError):
+            attempt()
+
+
+def test_only_release_opens_a_truth():
+    callers = {
+        path.relative_to(SRC).as_posix()
+        for path in SRC.rglob("*.py")
+        if re.search(r"\.open_for_release\(", path.read_text())
+    }
+    assert callers == {"release.py"}
+
+
+# --- failures ------------------------------------------------------------------------------
+
+
+def test_a_failure_says_nothing_and_the_next_question_is_answered(engine, monkeypatch):
+    question = cases.plan(engine)
+    before = cases.integers(engine.run(question).open_for_release())
+    calls = []
+
+    def fails(self, sql):
+        calls.append(sql)
+        raise duckdb.ConversionException("Could not convert string 'canary-2c1' to INT32")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "run", fails)
+        with pytest.raises(DataRefusal) as refused:
+            engine.run(question)
+    assert refused.value.code == "D1"
+    assert "canary" not in str(refused.value)
+    assert refused.value.__cause__ is None
+    assert refused.value.__context__ is None
+    assert len(calls) == 2  # once as usual, once with the most careful readers
+    assert cases.integers(engine.run(question).open_for_release()) == before
+
+
+def test_a_plan_for_another_schema_is_refused(engine):
+    other = Schema.from_text(cases.SCHEMA.replace("max_rows_per_unit = 3", "max_rows_per_unit = 9"))
+    with DuckDBEngine({"visits": cases.frame()}, other) as second:
+        question = cases.plan(second)
+    with pytest.raises(InvalidParameter) as refused:
+        engine.run(question)
+    assert refused.value.code == "P4"
+
+
+def test_a_source_for_an_undeclared_table_is_refused():
+    with pytest.raises(InvalidParameter, match="does not declare"):
+        DuckDBEngine({"visits": cases.frame(), "more": cases.frame()}, cases.schema())
+    with pytest.raises(InvalidParameter, match="no source"):
+        DuckDBEngine({}, cases.schema())
+
+
+def test_a_measurement_too_wide_for_the_engine_is_refused(engine):
+    wide = Scaled(ColumnRef("v.age"), Fraction(1), 0, 2**64)
+    with pytest.raises(InvalidParameter, match="126 bits"):
+        engine.run(cases.plan(engine, Moments((wide,), (2,))))
+
+
+# --- whose rows ----------------------------------------------------------------------------
+
+
+def people(unit, rows, *measurements, limit=2, **columns):
+    declared = {
+        "who": Column("who", Kind.INTEGER, *columns.get("bounds", ())),
+        "part": Column("part", Kind.TEXT),
+        "x": Column("x", Kind.INTEGER, 0, 9),
+    }
+    table = Table("t", tuple(declared.values()), unit=unit, max_rows_per_unit=limit)
+    source = Source(table, (("t.x", "x"),))
+    question = Plan(source, (), Contribution(rows=limit), measurements or (Moments(), Units()))
+    frame = pd.DataFrame(rows, columns=["who", "part", "x"]).astype({"who": "Int64"})
+    with DuckDBEngine({"t": frame}, Schema({"t": table})) as opened:
+        first = cases.integers(opened.run(question).open_for_release())
+        opened.prepare()
+        assert cases.integers(opened.run(question).open_for_release()) == first
+    return [entries[0][0] for entries in first[1:]]
+
+
+ROWS = [(1, "a", 1), (1, "a", 2), (1, "b", 3), (2, "a", 4), (None, "a", 5), (70, "b", 6)]
+
+
+def test_rows_without_a_unit_are_left_out():
+    assert people(("who",), ROWS) == [4, 3]
+
+
+def test_a_unit_of_two_columns():
+    assert people(("who", "part"), [*ROWS, (1, None, 9)]) == [5, 4]
+
+
+def test_every_row_a_unit_of_its_own():
+    assert people(ROW, ROWS, limit=1) == [6, 6]
+
+
+def test_people_outside_the_bounds_of_their_identifier_stay_apart():
+    rows = [(70 + i, "a", 1) for i in range(5)]
+    assert people(("who",), rows, bounds=(0, 9)) == [5, 5]
+
+
+def test_a_unit_keeps_the_rows_of_one_block():
+    table = Table(
+        "t",
+        (
+            Column("who", Kind.INTEGER),
+            Column("region", Kind.TEXT, values=("n", "s")),
+            Column("x", Kind.INTEGER, 0, 9),
+        ),
+        unit=("who",),
+        max_rows_per_unit=2,
+        blocks=("region",),
+    )
+    source = Source(table, (("t.region", "region"),))
+    rows = [(w, r, 1) for w in range(40) for r in ("n", "n", "n", "s", None)]
+    frame = pd.DataFrame(rows, columns=["who", "region", "x"])
+    key = Key("region", ColumnRef("t.region"), ("n", "s", None))
+    question = Plan(source, (key,), Contribution(rows=2), (Moments(), Units()))
+    with DuckDBEngine({"t": frame}, Schema({"t": table})) as opened:
+        counts, units = (m[:, 0] for m in opened.run(question).open_for_release().measured)
+    assert units.sum() == 40  # everybody is in one block, and blocks take turns
+    assert (units > 0).all()
+    assert counts.tolist() == [2 * units[0], units[1], units[2]]
+
+
+# --- what is measured ----------------------------------------------------------------------
+
+
+def test_every_measurement_against_plain_pandas(engine):
+    """Few enough rows that nothing is truncated: the integers are those of the frame."""
+    frame = cases.frame(30, seed=11).drop_duplicates("who").reset_index(drop=True)
+    condition = Call("greater", (ColumnRef("v.age"), Literal(40)))
+    wanted = (
+        Moments(),
+        Moments((cases.COST,), (2,), counts_null=True),
+        Units(condition),
+        Histogram(Scaled(ColumnRef("v.age"), Fraction(8), 0, 15)),
+        ValueCounts(ColumnRef("v.note"), ("note 1", "note 2", "absent")),
+        DistinctValues(ColumnRef("v.note")),
+        GroupTotal(ColumnRef("v.age"), Fraction(1), 10, 90),
+    )
+    found = cases.answer({"visits": frame}, *wanted)
+    city = frame.city.where(frame.city.isin(cases.CITIES))
+    age = frame.age.clip(0, 120).astype(int)
+    steps = [round(Fraction(c) * 256) for c in frame.cost.clip(0, 5000)]
+    for place, name in enumerate([*cases.CITIES, None]):
+        here = city.isna() if name is None else city == name
+        n = 5000 * 256
+        u = [s for s, h in zip(steps, here, strict=True) if h]
+        assert found[1][place] == [here.sum()]
+        assert found[2][place] == [
+            sum((n - x) ** 2 for x in u), sum(2 * x * (n - x) for x in u), sum(x * x for x in u), 0
+        ]  # fmt: skip
+        assert found[3][place] == [(here & (age > 40)).sum()]
+        notes = frame.note[here]
+        assert found[5][place] == [(notes == v).sum() for v in ("note 1", "note 2", "absent")]
+        assert found[6][place] == [notes.nunique()]
+        totals = age[here].clip(10, 100) - 10
+        assert found[7][place] == [(90 - totals).sum(), totals.sum()]
+    cells = dict(zip(zip(found[4][0], found[4][1], strict=True), found[4][2], strict=True))
+    assert sum(cells.values()) == len(frame)
+    for a, c in zip(age, city, strict=True):
+        place = 3 if not isinstance(c, str) else cases.CITIES.index(c)
+        assert (place, min(round(Fraction(int(a), 8)), 15)) in cells
+
+
+def test_public_groups_come_in_their_order_and_empty_ones_hold_zeros(engine):
+    keys = (
+        Key("city", ColumnRef("v.city"), ("Oslo", None, "Cork")),
+        Key("old", Call("greater", (ColumnRef("v.age"), Literal(500))), (True, False)),
+    )
+    result = engine.run(cases.plan(engine, Moments(), keys=keys)).open_for_release()
+    assert result.groups == (
+        ("Oslo", True), ("Oslo", False), (None, True), (None, False), ("Cork", True),
+        ("Cork", False),
+    )  # fmt: skip
+    counts = result.measured[0][:, 0]
+    assert counts[::2].tolist() == [0, 0, 0]
+    assert (counts[1::2] > 0).all()
+
+
+def test_private_groups_come_in_the_order_of_their_values(engine):
+    keys = (Key("note", ColumnRef("v.note"), None), Key("city", ColumnRef("v.city"), None))
+    groups = engine.run(cases.plan(engine, keys=keys)).open_for_release().groups
+    codes = {name: i for i, name in enumerate([*cases.CITIES, None])}
+    assert list(groups) == sorted(groups, key=lambda g: (g[0], codes[g[1]]))
+
+
+def test_no_rows_at_all():
+    assert cases.answer({"visits": cases.frame(30).iloc[:0]}) == [
+        [("Cork",), ("Faro",), ("Oslo",), (None,)],
+        [[0, 0, 0]] * 4,
+        [[0]] * 4,
+    ]
+
+
+# --- public tables -------------------------------------------------------------------------
+
+WITH_CITIES = (
+    cases.SCHEMA.replace('values = ["Cork", "Faro", "Oslo"]', 'values_from = "cities.name"')
+    + "[tables.cities]\npublic = true\n"
+)
+
+
+def test_public_tables_complete_the_schema(tmp_path):
+    path = tmp_path / "cities.csv"
+    path.write_text("name,people,opened\nOslo,7,2001-02-03\nCork,2,1999-12-31\nCork,,\n")
+    tables = {"visits": cases.frame(), "cities": path}
+    with DuckDBEngine(tables, cases.schema(WITH_CITIES)) as opened:
+        cities, visits = opened.schema.tables["cities"], opened.schema.tables["visits"]
+        assert visits.column("city").values == ("Cork", "Oslo")
+        assert [(c.name, c.kind) for c in cities.columns] == [
+            ("name", Kind.TEXT), ("people", Kind.INTEGER), ("opened", Kind.DATE)
+        ]  # fmt: skip
+        assert (cities.column("people").low, cities.column("people").high) == (2, 7)
+        assert opened.multiplicity(cities, ("name",)) == 2
+        assert opened.multiplicity(cities, ("people",)) == 1  # NULL matches nothing
+        with pytest.raises(ValueError, match="private"):
+            opened.multiplicity(visits, ("city",))
+        with pytest.raises(ValueError, match="private"):
+            opened._current().values(visits, visits.column("city"))
+
+
+def test_a_key_declared_unique_is_checked():
+    declared = WITH_CITIES + 'unique = [["name"]]\n[tables.cities.columns]\nname = "text"\n'
+    tables = {"visits": cases.frame(), "cities": pd.DataFrame({"name": ["Cork", "Cork"]})}
+    with pytest.raises(SchemaRefusal) as refused:
+        DuckDBEngine(tables, cases.schema(declared))
+    assert refused.value.code == "S9"
+
+
+# --- many at once --------------------------------------------------------------------------
+
+
+def test_questions_from_many_threads(engine):
+    question = cases.plan(engine)
+    expected = cases.integers(engine.run(question).open_for_release())
+    found = []
+
+    def ask():
+        found.append(cases.integers(engine.run(question).open_for_release()))
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [expected] * 8
