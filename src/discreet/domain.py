@@ -148,7 +148,7 @@ class Domain:
 
     ``beyond`` is the wider domain on rows that a condition shuts out, where the
     bounds were learnt from one.  An engine is free to compute on such rows
-    before it drops them, and must not fail there either (Lemma 9).
+    before it drops them, and must not fail there either (docs/proofs/ownership.md, Lemma 9).
     """
 
     kind: Kind

@@ -125,7 +125,7 @@ def _in_128_bits(node: Node) -> Node:
     """Back to 64 bits: NULL where it does not fit, which only a row shut out can bring about.
 
     The domains say that the result fits because of a condition, and an engine
-    may compute before it has applied the condition (Lemma 9).
+    may compute before it has applied the condition (docs/proofs/ownership.md, Lemma 9).
     """
     return nodes.try_cast(node, Kind.INTEGER)
 
