@@ -188,7 +188,8 @@ def main(arguments: list[str] | None = None) -> None:
         try:
             print(f"OpenDP's Polars interface, {max(sizes):,} rows: {opendp_polars(largest):.2f} s")
         except Exception as error:
-            print(f"OpenDP's Polars interface does not run here: {type(error).__name__}: {error}")
+            reason = " ".join(str(error).split())[:120]
+            print(f"OpenDP's Polars interface does not run here: {reason}")
 
 
 if __name__ == "__main__":

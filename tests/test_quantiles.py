@@ -113,12 +113,13 @@ def test_draws_follow_the_law(upper, near, monkeypatch):
     values = [2, 2, 5, 9]
     mechanism = Quantile("1/2", lower=-3, upper=upper, epsilon=4)
     law = dict(zip(range(-3, upper + 1), masses(mechanism.law(values)), strict=True))
-    seen = [mechanism.release(values) for _ in range(N)]
-    t = math.sqrt(math.log(2 * 14 / ALPHA) / (2 * N))
+    runs = N if near > 1 else N // 4  # most trials are rejected there
+    seen = [mechanism.release(values) for _ in range(runs)]
+    t = math.sqrt(math.log(2 * 14 / ALPHA) / (2 * runs))
     for z in range(-3, 10):
-        assert abs(seen.count(z) / N - law[z]) <= t
+        assert abs(seen.count(z) / runs - law[z]) <= t
     beyond = sum(mass for z, mass in law.items() if z > 9)
-    assert abs(sum(z > 9 for z in seen) / N - beyond) <= t
+    assert abs(sum(z > 9 for z in seen) / runs - beyond) <= t
 
 
 # --- nothing fails -----------------------------------------------------------------------------

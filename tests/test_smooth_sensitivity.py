@@ -77,7 +77,7 @@ def test_it_is_the_smooth_sensitivity_up_to_one_level(mechanism):
         assert exact - 1e-9 <= mechanism.smooth_sensitivity(list(values)) <= exact / decay + 1e-4
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(2, "1/20"), (1, "1e-6"), ("1/2", "1e-3")])
+@pytest.mark.parametrize(("epsilon", "delta"), [(2, "1/20"), (1, "1e-6")])
 def test_the_guarantee_by_the_exact_laws(epsilon, delta):
     """Every pair of neighbours of up to five values: the exact delta is at most the one claimed."""
     mechanism = SmoothMedian(lower=0, upper=TOP, epsilon=epsilon, delta=delta)

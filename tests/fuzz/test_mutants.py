@@ -84,6 +84,7 @@ def chosen_among_all(patch: Patch) -> None:
         return original((), content, **options)
 
     patch.setattr(declared, "chosen", among_all)
+    patch.setattr(measure, "chosen", among_all)
 
 
 def merged_people(patch: Patch) -> None:
@@ -173,7 +174,7 @@ MUTANTS: dict[Callable[[Patch], None], Focus] = {
     forgotten_groups: Focus("source", "groups"),
     lost_unit: Focus("unit join", "most"),
     believed_multiplicity: Focus("public join", "most"),
-    chosen_among_all: Focus("source", "most"),
+    chosen_among_all: Focus("source", "rows"),
     merged_people: Focus("source", "most"),
     counted_rows: Focus("source", "groups"),
     limit_below: ANYWHERE,

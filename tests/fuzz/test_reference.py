@@ -23,7 +23,7 @@ from discreet.functions import nodes, typed
 from discreet.plan import Plan
 from discreet.truth import Opened, SparseCounts
 
-QUICK, QUICK_CASES = 60, 200
+QUICK, QUICK_CASES = 45, 150
 LONG, LONG_CASES = 3_000, 10_000
 PLANS = 5
 

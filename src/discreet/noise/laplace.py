@@ -35,7 +35,7 @@ GREATEST_SCALE = 2**56
 _TOP_SCALE = 32
 _DIGIT_BITS = 8
 _KEPT = 32  # scales; a table with its guide takes up to 2.2 MB, one of a digit 0.2 MB
-_LIMITS = np.iinfo(np.int64)
+_LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 class _Digits(NamedTuple):
@@ -95,7 +95,7 @@ def _one(digits: _Digits) -> int:
     sign = -(value < 0)  # all ones for a negative draw, whose digits are the complement's
     for word, (table, bits) in zip(drawn[1:], digits.lower, strict=True):
         value = value << bits | (table.at(word) ^ sign & ((1 << bits) - 1))
-    return min(max(value, int(_LIMITS.min)), int(_LIMITS.max))
+    return min(max(value, _LEAST), _MOST)
 
 
 def _fill(digits: _Digits, out: NDArray[Any]) -> None:
@@ -112,7 +112,7 @@ def _fill(digits: _Digits, out: NDArray[Any]) -> None:
         digit &= (1 << bits) - 1
         out <<= bits
         out |= digit
-    out[high], out[low] = _LIMITS.max, _LIMITS.min
+    out[high], out[low] = _MOST, _LEAST
 
 
 @lru_cache(maxsize=_KEPT)
