@@ -90,10 +90,12 @@ def _checked_scale(scale: Exact) -> Fraction:
 
 
 def _one(digits: _Digits) -> int:
-    drawn = words(1 + len(digits.lower))[:, np.newaxis]
-    value = digits.top.at(drawn[0])
+    if not digits.lower:
+        return digits.top.one()
+    first, *others = words(1 + len(digits.lower))
+    value = digits.top.at(first)
     sign = -(value < 0)  # all ones for a negative draw, whose digits are the complement's
-    for word, (table, bits) in zip(drawn[1:], digits.lower, strict=True):
+    for word, (table, bits) in zip(others, digits.lower, strict=True):
         value = value << bits | (table.at(word) ^ sign & ((1 << bits) - 1))
     return min(max(value, _LEAST), _MOST)
 

@@ -104,25 +104,25 @@ class Table:
 
     def one(self) -> int:
         """One draw."""
-        return self.at(words(1))
+        return self.at(words(1)[0])
 
-    def at(self, digits: NDArray[Any]) -> int:
-        """The draw whose u begins with the 64 digits of the only word in ``digits``.
+    def at(self, digits: np.unsignedinteger) -> int:
+        """The draw whose u begins with these 64 digits.
 
         It is compared with every threshold: which memory is read, and for how long,
         does not depend on what is found.
         """
         thresholds = self.thresholds
         position = int(np.count_nonzero(thresholds < digits))
-        if position < thresholds.size and thresholds.item(position) == digits.item():
-            position = self._settled(digits.item())
+        if position < thresholds.size and thresholds.item(position) == int(digits):
+            position = self._settled(int(digits))
         value: int = self._value(position)
         return value
 
     def fill(self, out: NDArray[Any]) -> None:
         """Fill ``out`` with independent draws."""
         if out.size <= SMALL:
-            out[:] = [self.at(digits) for digits in words(out.size)[:, np.newaxis]]
+            out[:] = [self.at(digits) for digits in words(out.size)]
             return
         guide = self._guide
         heads = words(out.size, np.uint16 if guide.size == 2**16 else np.uint32)
