@@ -26,7 +26,7 @@ def test_notebook(notebook, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    shown = [run(c["source"], names) for c in cells if c["cell_type"] == "code"]
+    shown = [run("".join(c["source"]), names) for c in cells if c["cell_type"] == "code"]
     tables = [value for value in shown if isinstance(value, Answer)]
     assert tables
     for table in tables:
