@@ -51,6 +51,7 @@ UNORDERED = WINDOW.replace(" ORDER BY HASH(grp, val)", "")
 def generate(path: Path, rows: int) -> None:
     """Rows in random order of users, ten for each: nobody exceeds the bound."""
     with duckdb.connect(str(path)) as connection:
+        connection.execute("SET enable_progress_bar = false")
         connection.execute(
             f"""CREATE TABLE visits AS SELECT i // {MOST_ROWS} AS user_id,
             'g' || LPAD((HASH(i, 7) % {GROUPS})::VARCHAR, 4, '0') AS grp,
@@ -90,6 +91,7 @@ def question(schema: Schema) -> Plan:
 
 def plain_duckdb(path: Path, threads: int) -> dict[str, float]:
     with duckdb.connect(str(path), read_only=True, config={"threads": threads}) as connection:
+        connection.execute("SET enable_progress_bar = false")
 
         def run(sql: str) -> float:
             return seconds(lambda: connection.execute(sql).fetchall())

@@ -193,7 +193,7 @@ def test_in_arrays_too_a_negative_draw_is_one_larger_in_size(negative):
     for step, expected in ((-1, True), (1, False)):
         replies = iter(
             [
-                np.array([inner << (64 - shift) | negative], dtype=np.uint64).tobytes(),
+                np.array([inner | negative << 63], dtype=np.uint64).tobytes(),
                 np.array([head >> 32], dtype=np.uint32).tobytes(),
                 np.array([head & (2**32 - 1)], dtype=np.uint32).tobytes(),
                 (tail + step).to_bytes(8, "little"),

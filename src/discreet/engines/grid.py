@@ -16,9 +16,7 @@ from discreet.plan import Scaled
 _NARROW = 2**62
 _WIDE = 2**126
 _SATURATED = Fraction(_NARROW)
-_TYPES = {
-    name: exp.DataType.build(name, dialect="duckdb") for name in ("INTEGER", "BIGINT", "HUGEINT")
-}
+_HUGEINT = exp.DataType.build("HUGEINT", dialect="duckdb")
 _LARGEST_EXPONENT = 1000  # 2.0**1000 and 2.0**-1000 are both doubles
 
 
@@ -46,7 +44,7 @@ def _times_power(node: Node, k: int) -> Node:
 
 def hugeint(node: Node) -> Node:
     """The whole number in 128 bits."""
-    return exp.Cast(this=node, to=_TYPES["HUGEINT"].copy())
+    return exp.Cast(this=node, to=_HUGEINT.copy())
 
 
 def whole(number: int) -> Node:
@@ -154,11 +152,8 @@ def _halved(above: Node, grid: int, low: int) -> Node:
 
 
 def step_type(node: Node, span: int) -> Node:
-    """The narrowest type that holds 0 ... span: the same for every way of computing it."""
-    if span >= _NARROW:
-        return hugeint(node)
-    name = "INTEGER" if span < 2**31 else "BIGINT"
-    return exp.Cast(this=node, to=_TYPES[name].copy())
+    """The type of 0 ... span: the same for every way of computing it, so that hashes agree."""
+    return hugeint(node) if span >= _NARROW else nodes.cast(node, Kind.INTEGER)
 
 
 def too_wide() -> InvalidParameter:

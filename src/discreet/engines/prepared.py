@@ -1,6 +1,6 @@
 """Private views: what depends on the schema alone, done once and kept.
 
-A prepared table holds the rows that bounding keeps, clustered by unit, with
+A prepared table holds the rows that bounding keeps, clustered by unit and group, with
 declared texts as codes and bounded numbers also as whole steps of their grid.
 The same rows are kept as without it, so a question has the same exact answer;
 it is only found sooner.  A prepared table belongs to one version of its source.
@@ -39,7 +39,8 @@ from discreet.schema import Table
 Progress = Callable[[str, float], None]
 """Called with a table's name and the part of it that is done, from 0 to 1."""
 
-_LAYOUT = "1"  # to be changed whenever prepared tables look different
+_LAYOUT = "2"  # to be changed whenever prepared tables look different
+_BUCKETS = 64
 _POLL_S = 0.1
 ROWS = "rows"
 
@@ -81,11 +82,22 @@ def creation(table: Table, source: str, catalog: str) -> str:
             steps = scaled_steps(named(field.identifier), field.domain.kind, want)
             picked.append(aliased(steps, field.steps.identifier))
     query = select(picked, table_named("bounded"))
-    if not table.by_row:
-        query.set("order", ordered([nodes.call("HASH", *map(named, shape.unit))]))
+    query.set("order", ordered(_clusters(shape)))
     with_definitions(query, definitions)
     target = table_named(catalog, "main", ROWS)
     return exp.Create(this=target, kind="TABLE", expression=query).sql("duckdb", pretty=True)
+
+
+def _clusters(shape: Layout) -> list[Node]:
+    """A unit's rows lie near each other; among near ones, those of a group lie side by side.
+
+    Adding up runs of the same group takes half the time of jumping between groups.
+    """
+    bucket = nodes.infix(
+        exp.Mod, nodes.call("HASH", *map(named, shape.unit)), exp.Literal.number(str(_BUCKETS))
+    )
+    keys = [named(f.identifier) for f in shape.fields.values() if f.codes is not None]
+    return [bucket, *keys]
 
 
 def file_name(table: Table, version: Version) -> str:

@@ -164,13 +164,10 @@ def _attempt(proposal: _Proposal, block: int) -> int | None:
 
 def _fill(proposal: _Proposal, out: NDArray[Any]) -> None:
     """Propose for every place, then again for the few that were turned down."""
-    open_ = np.arange(out.size)
+    open_ = np.flatnonzero(~_proposed(proposal, out))
     while open_.size:
         drawn = np.empty(open_.size, dtype=np.int64)
         accepted = _proposed(proposal, drawn)
-        if accepted.all() and open_.size == out.size:
-            out[:] = drawn
-            return
         out[open_[accepted]] = drawn[accepted]
         open_ = open_[~accepted]
 
@@ -179,14 +176,14 @@ def _proposed(proposal: _Proposal, out: NDArray[Any]) -> NDArray[np.bool_]:
     """Write one proposal into each place of ``out``; tell which are accepted."""
     proposal.blocks.fill(out)
     # Blocks beyond 2**62, 64 standard deviations away, are decided in Python's integers.
-    far = np.flatnonzero(out >= 1 << (62 - proposal.shift))
+    limit = 1 << (62 - proposal.shift)
+    far = np.flatnonzero(out >= limit) if out.max() >= limit else np.empty(0, dtype=np.int64)
     far_blocks = out[far].tolist()
     out[far] = 0
     base = out << proposal.shift
-    random = words(out.size)
-    inner = (random >> np.uint64(64 - proposal.shift)).astype(np.int64)
-    sign = -(random & np.uint64(1)).astype(np.int64)  # 0 or all ones; a digit apart from inner's
-    out[:] = base + inner
+    random = words(out.size).view(np.int64)
+    sign = random >> 63  # 0 or all ones, from the highest digit; the place, from the lowest ones
+    np.add(base, random & ((1 << proposal.shift) - 1), out=out)
     size = out - sign  # abs(z): m for z = m, m + 1 for z = -1 - m
     out ^= sign
     accepted = _accepted(proposal, base, size)
@@ -198,17 +195,20 @@ def _proposed(proposal: _Proposal, out: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _accepted(proposal: _Proposal, base: Integers, size: Integers) -> NDArray[np.bool_]:
-    """Coins with probability exp(-(size**2 - base**2) / 2 sigma**2)."""
-    exponent = (size - base).astype(np.float64) * (size + base).astype(np.float64)
-    exponent *= float(1 / (2 * proposal.sigma_squared))
+    """Coins with probability exp(-x), where x is (size**2 - base**2) / 2 sigma**2."""
+    squares = (size - base).astype(np.float64)
+    squares *= (size + base).astype(np.float64)
     digits = words(base.size, np.uint32)
-    # (digits + 1) / 2**32 is exact; 1 - x is at most exp(-x); 2**-20 covers the rounding of x.
-    accepted = (digits + 1.0) * 2.0**-_SURE_BITS < 1.0 - exponent * (1.0 + 2.0**-20)
+    # Below 1 - x it is below exp(-x); 2**-20 covers the rounding of x, and nothing else rounds up.
+    accepted = (
+        squares * float((2**32 + 2**12) / (2 * proposal.sigma_squared)) + digits < 2.0**32 - 1
+    )
     unsure = np.flatnonzero(~accepted)
     if unsure.size:
+        exponents = squares[unsure] * float(1 / (2 * proposal.sigma_squared))
         longer = digits[unsure].astype(np.uint64) << np.uint64(_SURE_BITS)
         longer |= words(unsure.size, np.uint32)
-        heads, still_open = compared(longer, exponent[unsure])
+        heads, still_open = compared(longer, exponents)
         accepted[unsure] = heads
         for tie in np.flatnonzero(still_open):
             place = unsure[tie]
