@@ -93,6 +93,36 @@ def test_layout_threads_and_preparation_change_nothing(tmp_path):
     assert len(set(seen.values())) == 1, {k: hash(v) for k, v in seen.items()}
 
 
+def test_rows_that_are_units_are_chosen_from_by_content_alone():
+    """Every row a unit, two partners each, one of them kept: the row's place has no say."""
+    text = cases.SCHEMA.replace('unit = "who"\nmax_rows_per_unit = 3', 'unit = "row"')
+    text += "[tables.cities]\npublic = true\n"
+    cities = pd.DataFrame({"name": [*cases.CITIES] * 2, "rank": range(6)})
+
+    def found(rows: pd.DataFrame) -> list[object]:
+        tables = {"visits": rows, "cities": cities}
+        with DuckDBEngine(tables, cases.schema(text)) as engine:
+            visits, public = (engine.schema.tables[name] for name in ("visits", "cities"))
+            joined = PublicJoin(
+                Source(visits, (("v.city", "city"),)),
+                PublicSource(public, (("c.name", "name"), ("c.rank", "rank"))),
+                ((ColumnRef("v.city"), "c.name"),),
+            )
+            ranks = Key("rank", ColumnRef("c.rank"), tuple(range(6)))
+            plan = Plan(joined, (ranks,), Contribution(rows=1), (Moments(), Units()))
+            return cases.integers(engine.run(plan).open_for_release())
+
+    frame = data()
+    expected = found(frame)
+    assert all(count > 0 for (count,) in expected[1])  # both partners are kept by some
+    assert expected[1] == expected[2]
+    for seed in range(3):
+        assert found(frame.sample(frac=1, random_state=seed)) == expected
+    without = found(frame.iloc[1:])
+    moved = [a[0] - b[0] for a, b in zip(expected[1], without[1], strict=True)]
+    assert sorted(map(abs, moved)) in ([0] * 6, [0] * 5 + [1])
+
+
 def test_the_test_sees_a_choice_by_position(tmp_path, monkeypatch):
     """With no order among a unit's rows, the first that come are kept: layouts must differ."""
     monkeypatch.setattr(declared, "_by_hash", lambda names: [nodes.literal(None)])

@@ -102,6 +102,11 @@ def merged_people(patch: Patch) -> None:
     patch.setattr(declared, "owned_rows", merged)
 
 
+def chosen_by_number(patch: Patch) -> None:
+    """Where every row is a unit, its place in the table has a say in which rows are kept."""
+    patch.setattr(declared, "own", tuple)
+
+
 def counted_rows(patch: Patch) -> None:
     """COUNT(DISTINCT unit) counts rows."""
     patch.setattr(measure._Parts, "_units", lambda _: exp.Star())
@@ -175,6 +180,7 @@ MUTANTS: dict[Callable[[Patch], None], Focus] = {
     lost_unit: Focus("unit join", "most"),
     believed_multiplicity: Focus("public join", "most"),
     chosen_among_all: Focus("source", "rows"),
+    chosen_by_number: Focus("public join", "rows"),
     merged_people: Focus("source", "most"),
     counted_rows: Focus("source", "groups"),
     limit_below: ANYWHERE,

@@ -69,7 +69,7 @@ def numbers(draw: Any, name: str, kind: Kind) -> Column:
 def schemas(draw: Any, *, bounding: bool = True) -> Schema:
     """A schema; without ``bounding``, its limits are wider than any unit's rows."""
     rows = st.integers(1, 3) if bounding else st.integers(9, 12)
-    unit = draw(st.sampled_from([("pid",), ("pid",), ("code",), ("pid", "day"), ROW]))
+    unit = draw(st.sampled_from([("pid",), ("pid",), ("code",), ("pid", "day"), ROW, ROW]))
     identity = (
         Column("pid", Kind.INTEGER, *draw(st.sampled_from([(), (1, 3)]))),
         Column("code", Kind.TEXT),

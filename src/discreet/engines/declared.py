@@ -96,9 +96,23 @@ class Field:
         return named(self.identifier, of=of)
 
 
+ROW_NUMBER = "_row"
+"""Tells the rows of a table apart whose every row is a unit; no choice may depend on it."""
+
+
 def unit_identifiers(table: Table) -> tuple[str, ...]:
     """The columns that hold who owns a row; nobody owns the rows of a public table."""
+    if table.by_row:
+        return (ROW_NUMBER, "_unit0")
     return tuple(f"_unit{i}" for i in range(len(table.unit or ())))
+
+
+def own(unit: Iterable[str]) -> tuple[str, ...]:
+    """The columns of a unit that its own rows determine.
+
+    The number of a row does not qualify: it says how many others come before.
+    """
+    return tuple(name for name in unit if name != ROW_NUMBER)
 
 
 # --- values ----------------------------------------------------------------------------------
@@ -202,7 +216,8 @@ def owned_rows(shape: Layout, source: str) -> exp.Select:
     table = shape.table
     owners: list[Node] = [named(name) for name in table.unit or () if not table.by_row]
     if table.by_row:
-        owners = [exp.Window(this=exp.RowNumber())]
+        content = (named(column.name) for column in table.columns)
+        owners = [exp.Window(this=exp.RowNumber()), nodes.call("HASH", *content)]
     return select(
         [
             *(aliased(node, name) for node, name in zip(owners, shape.unit, strict=True)),
@@ -267,7 +282,8 @@ def chosen_values(partition: Iterable[str], columns: tuple[str, ...], *, most: i
 
 
 def _by_hash(names: tuple[str, ...]) -> list[Node]:
-    return [nodes.call("HASH", *map(named, names)), *map(named, names)]
+    determined = own(names)
+    return [nodes.call("HASH", *map(named, determined)), *map(named, determined)]
 
 
 def bounded_rows(shape: Layout, source: str, name: str) -> list[Definition]:

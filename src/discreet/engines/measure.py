@@ -15,7 +15,7 @@ from math import prod
 from sqlglot import exp
 
 from discreet.domain import Domain, Kind, Value
-from discreet.engines.declared import Field, chosen, chosen_values
+from discreet.engines.declared import ROW_NUMBER, Field, chosen, chosen_values
 from discreet.engines.grid import clip, hugeint, scaled_steps, step_type, to_steps, too_wide, whole
 from discreet.engines.query import (
     aliased,
@@ -249,11 +249,12 @@ class _Parts:
                 return self._group_total(measurement)
 
     def _units(self) -> Node:
-        unit = [named(u) for u in self.rows.source.unit]
         if self.single:
             return exp.Star()
-        owner: Node = unit[0] if len(unit) == 1 else nodes.call("ROW", *unit)
-        return exp.Distinct(expressions=[owner])
+        unit = self.rows.source.unit
+        if len(unit) == 1 or ROW_NUMBER in unit:
+            return exp.Distinct(expressions=[named(unit[0])])
+        return exp.Distinct(expressions=[nodes.call("ROW", *map(named, unit))])
 
     def _moments(self, moments: Moments) -> Sums:
         condition = self.rows.condition(moments.condition)
