@@ -1,7 +1,7 @@
 """The engine against plain DuckDB and OpenDP's Polars interface: COUNT, SUM and AVG per group.
 
 Data is generated here: a tenth as many users as rows, 1,000 groups, at most ten
-rows per user, in a DuckDB file that every contestant reads.  Each size runs in a
+rows per user, in a DuckDB file that every contestant reads.  Each contestant runs in a
 process of its own, so that its peak memory is its own.
 
     python -m bench.engine [--rows 10000000] [--huge] [--threads 2]
@@ -118,13 +118,6 @@ def ours(path: Path, threads: int) -> dict[str, float]:
     return found
 
 
-def contest(path: Path, rows: int, threads: int, results: multiprocessing.Queue) -> None:
-    generate(path, rows)
-    found = {**plain_duckdb(path, threads), "peak plain": peak_mb()}
-    found |= ours(path, threads)
-    results.put({**found, "peak ours": peak_mb()})
-
-
 def opendp_polars(path: Path) -> float:
     """OpenDP's count and sum per group, at most ten rows per user; CPU-bound, one thread."""
     import opendp.prelude as dp
@@ -151,12 +144,24 @@ def opendp_polars(path: Path) -> float:
     return time.perf_counter() - start
 
 
-def in_own_process(path: Path, rows: int, threads: int) -> dict[str, float]:
+def measured(
+    contestant: Callable[[Path, int], dict[str, float]],
+    path: Path,
+    threads: int,
+    results: multiprocessing.Queue,
+) -> None:
+    before = peak_mb()
+    results.put({**contestant(path, threads), "peak": peak_mb(), "start": before})
+
+
+def in_own_process(
+    contestant: Callable[[Path, int], dict[str, float]], path: Path, threads: int
+) -> dict[str, float]:
     context = multiprocessing.get_context("spawn")
     results = context.Queue()
-    process = context.Process(target=contest, args=(path, rows, threads, results))
+    process = context.Process(target=measured, args=(contestant, path, threads, results))
     process.start()
-    found = results.get()
+    found: dict[str, float] = results.get()
     process.join()
     return found
 
@@ -170,7 +175,8 @@ def show(rows: int, found: dict[str, float]) -> None:
         f"{window:.3f} s; {found['unprepared'] / found['unordered']:.2f}x without its ORDER BY), "
         f"preparing {found['preparing']:.3f} s ({found['preparing'] / window:.2f}x window, "
         f"{found['progress calls']:.0f} calls of progress), "
-        f"peak {found['peak ours']:.0f} MB (plain {found['peak plain']:.0f} MB)"
+        f"peak {found['peak']:.0f} MB (plain {found['peak plain']:.0f} MB, "
+        f"an idle process {found['start']:.0f} MB)"
     )
 
 
@@ -184,8 +190,10 @@ def main(arguments: list[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for rows in [*sizes, *([10**8] if options.huge else [])]:
             path = Path(folder) / f"{rows}.duckdb"
-            found = in_own_process(path, rows, options.threads)
-            show(rows, found)
+            generate(path, rows)
+            plain = in_own_process(plain_duckdb, path, options.threads)
+            found = in_own_process(ours, path, options.threads)
+            show(rows, {**plain, **found, "peak plain": plain["peak"]})
         largest = Path(folder) / f"{max(sizes)}.duckdb"
         try:
             print(f"OpenDP's Polars interface, {max(sizes):,} rows: {opendp_polars(largest):.2f} s")

@@ -18,7 +18,7 @@ from discreet.expressions import ColumnRef
 from discreet.functions import nodes
 from discreet.plan import Contribution, GroupTotal, Histogram, Moments, Plan, Scaled, Units
 from discreet.question import Key
-from discreet.relation import PerUnit, UnitAggregate
+from discreet.relation import PerUnit, PublicJoin, PublicSource, Source, UnitAggregate
 
 ROWS = 4000
 MEASURED = (
