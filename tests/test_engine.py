@@ -147,6 +147,35 @@ def test_a_failure_says_nothing_and_the_next_question_is_answered(engine, monkey
     assert cases.integers(engine.run(question).open_for_release()) == before
 
 
+def test_a_result_that_cannot_be_read_says_nothing(engine, monkeypatch):
+    def fails(*_):
+        raise ValueError("canary-9e0 is not in list")
+
+    monkeypatch.setattr("discreet.engines.duckdb.opened", fails)
+    with pytest.raises(DataRefusal) as refused:
+        engine.run(cases.plan(engine))
+    assert "canary" not in str(refused.value)
+    assert refused.value.__context__ is None
+
+
+def test_a_source_that_changes_under_a_question_fails_it(tmp_path, monkeypatch):
+    path = tmp_path / "v.parquet"
+    cases.frame().to_parquet(path)
+    with DuckDBEngine({"visits": path}, cases.schema()) as opened:
+        original = Session.run
+
+        def changes(self, sql):
+            found = original(self, sql)
+            cases.frame(20).to_parquet(path)
+            return found
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Session, "run", changes)
+            with pytest.raises(DataRefusal):
+                opened.run(cases.plan(opened))
+        assert cases.integers(opened.run(cases.plan(opened)).open_for_release())
+
+
 def test_a_plan_for_another_schema_is_refused(engine):
     other = Schema.from_text(cases.SCHEMA.replace("max_rows_per_unit = 3", "max_rows_per_unit = 9"))
     with DuckDBEngine({"visits": cases.frame()}, other) as second:

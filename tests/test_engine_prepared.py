@@ -116,6 +116,17 @@ def test_progress_is_told_from_nothing_to_all():
     assert all(a <= b for a, b in itertools.pairwise(parts))
 
 
+def test_a_version_that_cannot_be_prepared_is_read_as_it_is(tmp_path, monkeypatch):
+    path = tmp_path / "v.parquet"
+    cases.frame().to_parquet(path)
+    with DuckDBEngine({"visits": path}, cases.schema()) as engine:
+        engine.prepare()
+        cases.frame(40, seed=8).to_parquet(path)
+        monkeypatch.setattr(DuckDBEngine, "_written", lambda *_: False)
+        assert asked(engine) == cases.answer({"visits": cases.frame(40, seed=8)}, *MEASURED)
+        assert "source of" in engine.sql(cases.plan(engine))
+
+
 def test_a_failure_to_prepare_says_nothing(monkeypatch):
     def fails(*_):
         raise RuntimeError("canary in a cell")

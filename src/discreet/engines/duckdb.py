@@ -18,7 +18,6 @@ from types import TracebackType
 from typing import TypeVar
 
 import duckdb
-import pyarrow as pa
 
 from discreet.engines import prepared
 from discreet.engines.measure import Statement, compiled
@@ -94,15 +93,14 @@ class DuckDBEngine:
     def run(self, plan: Plan) -> Truth:
         """The exact integers of ``plan``, sealed."""
         session = self._current()
-        statement = self._statement(plan, session)
-        found = self._attempt(statement, session)
-        if found is None:
+        truth = self._attempt(self._statement(plan, session), session)
+        if truth is None:
             session = self._carefully()
-            found = self._attempt(self._statement(plan, session), session)
-        if found is None or self._versions() != session.versions:
+            truth = self._attempt(self._statement(plan, session), session)
+        if truth is None or self._versions() != session.versions:
             self._forget()
             raise _failed()
-        return Truth(opened(found, plan, statement.groups, statement.readings))
+        return truth
 
     def check(self, plan: Plan) -> None:
         """Refuse a plan that has no statement; reads no private data."""
@@ -132,10 +130,11 @@ class DuckDBEngine:
             )
         return table
 
-    def _attempt(self, statement: Statement, session: Session) -> pa.Table | None:
+    def _attempt(self, statement: Statement, session: Session) -> Truth | None:
         """The result, or None: not even the kind of the failure leaves this function."""
         with suppress(Exception):
-            return session.run(statement.sql())
+            found = session.run(statement.sql())
+            return Truth(opened(found, statement.plan, statement.groups, statement.readings))
         return None
 
     # --- versions ----------------------------------------------------------------------------
@@ -161,7 +160,10 @@ class DuckDBEngine:
                 self._careful = False
             self._forget()
             for name in sorted(self._prepared):
-                self._prepare(self.schema.tables[name], versions[name], None)
+                try:
+                    self._prepare(self.schema.tables[name], versions[name], None)
+                except DataRefusal:  # then this version is read unprepared
+                    self._prepared.discard(name)
             self._session = _opening(", ".join(self._sources), self._open)
             return self._session
 
