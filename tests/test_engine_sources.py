@@ -120,11 +120,11 @@ def test_every_source_gives_the_same_integers(tmp_path, kind, expected):
     assert cases.answer({"visits": kind(tmp_path)}, *MEASURED) == expected
 
 
-def test_a_path_with_quotes_and_hashes(tmp_path, expected):
-    folder = tmp_path / 'it\'s "odd" [1]'
+@pytest.mark.parametrize("kind", [parquet, folder_of_parquet, comma_separated, duckdb_table])
+def test_a_path_with_quotes_brackets_and_hashes(tmp_path, kind, expected):
+    folder = tmp_path / 'it\'s #1 "odd" [1] *'
     folder.mkdir()
-    FRAME.to_csv(folder / "v.csv", index=False)
-    assert cases.answer({"visits": str(folder / "v.csv")}, *MEASURED) == expected
+    assert cases.answer({"visits": str(kind(folder))}, *MEASURED) == expected
 
 
 # --- what cannot be read as declared -------------------------------------------------------

@@ -111,16 +111,18 @@ def reader(
 
 
 def _from_path(table: str, text: str, *, sniff: bool) -> Reader:
-    path, _, inner = text.partition("#")
-    suffix = Path(path).suffix.lower()
-    if Path(path).is_dir():
-        path, suffix = str(Path(path) / "**" / "*.parquet"), ".parquet"
+    suffix = Path(text).suffix.lower()
+    if Path(text).is_dir():
+        return Parquet(str(Path(glob.escape(text)) / "**" / "*.parquet"))
     if suffix in _PARQUET:
-        return Parquet(path)
+        return Parquet(text if not Path(text).exists() else glob.escape(text))
     if suffix in _CSV:
-        return Csv(path, delimiter=_CSV[suffix], sniff=sniff)
+        return Csv(text, delimiter=_CSV[suffix], sniff=sniff)
+    path, _, inner = text.rpartition("#")
     if suffix in _DUCKDB:
-        return DuckDBFile(path, inner or table)
+        return DuckDBFile(text, table)
+    if Path(path).suffix.lower() in _DUCKDB:
+        return DuckDBFile(path, inner)
     raise _unreadable(table, "the file name does not say what it holds")
 
 
@@ -135,9 +137,9 @@ def _unreadable(table: str, what: str) -> DataRefusal:
 
 
 def _files(pattern: str) -> tuple[str, ...]:
-    found = [pattern]
-    if glob.has_magic(pattern):
-        found = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 - absolute patterns too
+    found = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 - absolute patterns too
+    if not found:
+        raise FileNotFoundError(pattern)
     return tuple(str(Path(path).resolve()) for path in found)
 
 
