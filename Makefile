@@ -21,15 +21,15 @@ types: .venv/test
 imports: .venv/test
 	$(BIN)/lint-imports
 
-tests: .venv/test
+tests: .venv/components
 	$(BIN)/pytest -n auto -m "not soak"
 
 # Checks written as `assert` vanish under -O: none of ours may be one.  (Those of the tests stay:
 # pytest rewrites them.  The variable reaches its workers too, as the option would not.)
-optimised: .venv/test
+optimised: .venv/components
 	PYTHONOPTIMIZE=1 $(BIN)/pytest -q -n auto -m "not soak" -W ignore::pytest.PytestConfigWarning tests
 
-soak: .venv/test
+soak: .venv/components
 	$(BIN)/pytest -m soak
 
 bench: .venv/bench
@@ -47,6 +47,11 @@ clean:
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(INSTALL) --upgrade "pip>=25.1"
 	$(INSTALL) -c constraints.txt -e ".[accounting]"
+	touch $@
+
+# What is not a Python package: PostgreSQL, a browser, a C compiler for the failing disk.
+.venv/components: .venv/test tests/components.py
+	$(BIN)/python tests/components.py
 	touch $@
 
 .venv/test .venv/docs .venv/bench: .venv/%: .venv/core

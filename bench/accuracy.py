@@ -7,6 +7,7 @@ import opendp.prelude as dp
 import pandas as pd
 
 import discreet
+from bench.selection import TOP, median_calls
 from discreet.curate import Curator, offered
 from discreet.domain import Kind
 from discreet.noise import discrete_laplace
@@ -18,12 +19,12 @@ HIGH = 1_000
 EPSILON = 1.0
 
 
-def curator(values: np.ndarray) -> Curator:
+def curator(values: np.ndarray, high: int = HIGH) -> Curator:
     table = discreet.Table(
         "people",
         (
             discreet.Column("id", Kind.INTEGER),
-            discreet.Column("x", Kind.INTEGER, 0, HIGH, nullable=False),
+            discreet.Column("x", Kind.INTEGER, 0, high, nullable=False),
         ),
         unit=("id",),
         max_rows_per_unit=1,
@@ -36,7 +37,7 @@ def curator(values: np.ndarray) -> Curator:
 def ours(clinic: Curator, aggregate: str) -> np.ndarray:
     question, _ = clinic._parsed(f"SELECT {aggregate} AS y FROM people")
     priced = clinic._priced(question, offered(question, str(EPSILON), None, None, None, "0.95"))
-    truth = clinic._engine.run(priced.plan)
+    truth = clinic.engine.run(priced.plan)
     return np.array([release(priced, truth).value() for _ in range(RUNS)], dtype=float)
 
 
@@ -60,6 +61,32 @@ def separate_variance(values: np.ndarray) -> np.ndarray:
     return np.array(s2 / n - (s1 / n) ** 2, dtype=float)
 
 
+def ranks_off(ordered: np.ndarray, answers: np.ndarray) -> float:
+    """The mean distance from the middle to the ranks of the answers."""
+    below, upto = (np.searchsorted(ordered, answers, side=side) for side in ("left", "right"))
+    target = len(ordered) / 2
+    return float(np.maximum(np.maximum(below - target, target - upto), 0).mean())
+
+
+def medians() -> None:
+    """A median of incomes, through SQL and from peers."""
+    incomes = np.random.default_rng(7).lognormal(10.0, 0.8, ROWS)
+    values = np.clip(incomes, 0, TOP).astype(np.int64)
+    ordered = np.sort(values)
+    mine = ranks_off(ordered, ours(curator(values, TOP), "MEDIAN(x)"))
+    print(f"MEDIAN of {ROWS:,} incomes in 0 ... {TOP:,}; mean error in ranks")
+    print(f"  discreet, through SQL: {mine:.2f}")
+    calls, absent = median_calls(values, EPSILON)
+    errors = {
+        name: ranks_off(ordered, np.array([call() for _ in range(RUNS // 4)]))
+        for name, call in calls.items()
+    }
+    for name, error in errors.items():
+        print(f"  {name}: {error:.2f}, ratio {mine / error:.2f} (<= 1)")
+    for name in absent:
+        print(f"  {name} is not installed")
+
+
 def main() -> None:
     rng = np.random.default_rng(3)
     data = {
@@ -80,6 +107,7 @@ def main() -> None:
             f"  VAR, {name:9}: {mine:.2f}, three sums {theirs:.2f}, "
             f"ratio {mine / theirs:.2f} (<= 0.35)"
         )
+    medians()
 
 
 if __name__ == "__main__":

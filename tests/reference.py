@@ -105,6 +105,20 @@ def read(column: Column, raw: Any) -> Any:
     return value
 
 
+def null_last(block: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A unit's blocks in their order."""
+    return tuple((value is None, value) if value is not None else (True,) for value in block)
+
+
+def is_declared(table: Table, block: tuple[Any, ...]) -> bool:
+    """Whether reading the block's values through their declarations leaves them as they are."""
+    columns = [table.column(name) for name in table.blocks]
+    return all(
+        read(c, value) == value and (value is not None or c.name not in table.unit)
+        for c, value in zip(columns, block, strict=True)
+    )
+
+
 # --- relations -----------------------------------------------------------------------------
 
 
@@ -168,12 +182,14 @@ class Reader:
             if None in unit:
                 continue
             values = {name: read(table.column(c), raw.get(c)) for name, c in source.columns}
-            block = tuple(read(table.column(b), raw.get(b)) for b in table.blocks)
+            block = tuple(typed(table.column(b).kind, raw.get(b)) for b in table.blocks)
             by_unit.setdefault(unit, []).append(Row(unit, {**values, "": block}))
         kept = []
-        for unit, rows in by_unit.items():
-            if len({r.values[""] for r in rows}) > 1:
-                raise Truncated
+        for unit, everything in by_unit.items():
+            block = min((r.values[""] for r in everything), key=null_last)
+            if not is_declared(table, block):
+                continue
+            rows = [r for r in everything if r.values[""] == block]
             most = len(rows) if table.max_rows_per_unit is None else table.max_rows_per_unit
             kept += self.choose(unit, rows, most) if not table.by_row else rows
         return [Row(r.unit, {n: v for n, v in r.values.items() if n != ""}) for r in kept]

@@ -14,12 +14,13 @@ from bisect import bisect_left
 from fractions import Fraction
 from functools import cache
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import divergence
-from discreet.budget import Budget
+from discreet.budget import SATURATED, Budget, saturated
 from discreet.conversion import concentrated_delta, largest_rho
 from discreet.divergence import both_ways, max_divergence
 from discreet.errors import InvalidParameter
@@ -336,6 +337,46 @@ def test_what_fits_after_more_fits_after_less(epsilon, rho, more, less):
     if budget.admits(spent, charge) and spent != NOTHING:
         assert budget.admits(Loss(epsilon / 2, rho / 2), charge)
         assert budget.admits(spent, Loss(more / 2, less / 2))
+
+
+amounts = st.fractions(0, 4, max_denominator=40)
+spendings = st.builds(
+    lambda e, r, d: Loss(e, r, d / 10**6),
+    amounts | st.just(INFINITY),
+    amounts,
+    st.fractions(0, 2, max_denominator=20),
+)
+
+
+@steady
+@given(
+    st.sampled_from(
+        [Budget(epsilon=3, delta="1e-6"), Budget(epsilon=2), Budget(rho="1/2", delta="1e-6")]
+    ),
+    st.lists(spendings, min_size=1, max_size=8),
+    spendings,
+)
+def test_many_accounts_at_once_are_decided_like_each_alone(budget, spent, charge):
+    """Also where nothing was spent, where a sum is infinite, and to the last unit."""
+    spent = [NOTHING, *spent]
+    units = np.array([saturated(loss) for loss in spent], dtype=np.int64).T
+    found = budget.admits_units(units, saturated(charge))
+    assert found.tolist() == [budget.admits(loss, charge) for loss in spent]
+
+
+@pytest.mark.parametrize("step", [-1, 0, 1])
+def test_many_accounts_are_decided_to_the_unit(step):
+    budget = Budget(epsilon=3, delta="1e-6")
+    left = 3 * EPSILON_UNITS - 7 + step
+    units = np.array([[7], [SATURATED], [1]], dtype=np.int64)
+    assert budget.admits_units(units, (left, SATURATED, 0)).tolist() == [step <= 0]
+
+
+def test_what_is_saturated_is_never_admitted_again():
+    budget = Budget(epsilon=10**6, delta="1e-6")  # more than 64 bits of units hold
+    units = np.full((3, 2), SATURATED, dtype=np.int64)
+    units[:, 0] = 0
+    assert budget.admits_units(units, (5, 5, 0)).tolist() == [True, False]
 
 
 def test_a_decision_takes_as_long_after_a_long_history_as_after_a_short_one():

@@ -85,14 +85,12 @@ def _written(path, write) -> str:
 def test_the_account_is_charged_before_data_is_read_and_refuses(monkeypatch):
     curator = clinic(epsilon=1)
     seen = []
-    run = curator._engine.run
-    monkeypatch.setattr(
-        curator._engine, "run", lambda plan: seen.append(curator.spent) or run(plan)
-    )
+    run = curator.engine.run
+    monkeypatch.setattr(curator.engine, "run", lambda plan: seen.append(curator.spent) or run(plan))
     curator.ask("SELECT COUNT(*) AS n FROM visits", epsilon="3/4")
     assert [loss.epsilon for loss in seen] == [Fraction(3, 4)]
     with pytest.raises(BudgetRefusal, match="B1"):
-        curator.ask("SELECT COUNT(*) AS n FROM visits", epsilon="3/4")
+        curator.ask("SELECT COUNT(*) AS n FROM visits WHERE age > 40", epsilon="3/4")
     assert len(seen) == 1
     assert curator.spent.epsilon == Fraction(3, 4)
 
@@ -103,7 +101,7 @@ def test_a_failure_after_the_charge_is_not_refunded(monkeypatch):
     def fails(plan):
         raise MemoryError
 
-    monkeypatch.setattr(curator._engine, "run", fails)
+    monkeypatch.setattr(curator.engine, "run", fails)
     with pytest.raises(DataRefusal, match="D1"):
         curator.ask("SELECT COUNT(*) AS n FROM visits", epsilon="1/2")
     assert curator.spent.epsilon == Fraction(1, 2)
@@ -111,7 +109,7 @@ def test_a_failure_after_the_charge_is_not_refunded(monkeypatch):
 
 def test_explain_is_free_and_reads_nothing_private(monkeypatch):
     curator = clinic()
-    monkeypatch.setattr(curator._engine, "run", lambda plan: pytest.fail("data was read"))
+    monkeypatch.setattr(curator.engine, "run", lambda plan: pytest.fail("data was read"))
     plan = curator.explain("SELECT city, SUM(cost) AS s FROM visits GROUP BY city", epsilon="1/2")
     same = curator.ask(
         "EXPLAIN SELECT city, SUM(cost) AS s FROM visits GROUP BY city", epsilon="1/2"
@@ -215,9 +213,9 @@ def test_prepared_and_unprepared_agree_exactly():
     priced = curator._priced(
         parsed, discreet.curate.offered(parsed, "1/2", None, None, None, "0.95")
     )
-    before = curator._engine.run(priced.plan).open_for_release()
+    before = curator.engine.run(priced.plan).open_for_release()
     curator.prepare()
-    after = curator._engine.run(priced.plan).open_for_release()
+    after = curator.engine.run(priced.plan).open_for_release()
     assert before.groups == after.groups
     assert (before.measured[0] == after.measured[0]).all()
 
@@ -272,10 +270,136 @@ def test_a_failure_after_the_charge_says_nothing(monkeypatch):
     def fails(plan):
         raise ValueError("could not convert 'CANARY' to a number")
 
-    monkeypatch.setattr(curator._engine, "run", fails)
+    monkeypatch.setattr(curator.engine, "run", fails)
     with pytest.raises(DataRefusal) as refused:
         curator.ask("SELECT COUNT(*) AS n FROM visits", epsilon="1/2")
     assert "CANARY" not in f"{refused.value}{refused.value.__context__}{refused.value.__cause__}"
+
+
+def test_the_same_question_is_answered_again_for_free():
+    curator = clinic()
+    first = curator.ask("SELECT city, COUNT(*) AS n FROM visits GROUP BY city", epsilon="1/2")
+    spent = curator.spent
+    again = curator.ask("SELECT city, COUNT(*) AS n FROM visits GROUP BY city", epsilon="1/2")
+    assert again.replayed
+    assert not first.replayed
+    assert (again.column("n"), again.id) == (first.column("n"), first.id)
+    assert curator.spent == spent
+    assert "free" in str(again)
+
+
+def test_other_post_processing_of_the_same_numbers_is_free():
+    curator = clinic()
+    first = curator.ask("SELECT city, COUNT(*) AS n FROM visits GROUP BY city", epsilon="1/2")
+    spent = curator.spent
+    other = curator.ask(
+        "SELECT city, 2 * COUNT(*) AS twice FROM visits GROUP BY city ORDER BY twice DESC LIMIT 2",
+        epsilon="1/2",
+    )
+    assert other.replayed
+    assert other.column("twice") == sorted((2 * n for n in first.column("n")), reverse=True)[:2]
+    assert curator.spent == spent
+
+
+@pytest.mark.parametrize(
+    ("sql", "spend"),
+    [
+        ("SELECT city, COUNT(*) AS n FROM visits GROUP BY city", {"epsilon": "1/3"}),
+        ("SELECT city, COUNT(*) AS n FROM visits GROUP BY city", {"rho": "1/8"}),
+        ("SELECT city, COUNT(cost) AS n FROM visits GROUP BY city", {"epsilon": "1/2"}),
+        ("SELECT city, COUNT(*) AS n FROM visits WHERE age > 3 GROUP BY city", {"epsilon": "1/2"}),
+    ],
+)
+def test_another_question_or_spend_is_not_a_replay(sql, spend):
+    curator = clinic()
+    curator.ask("SELECT city, COUNT(*) AS n FROM visits GROUP BY city", epsilon="1/2")
+    spent = curator.spent
+    assert not curator.ask(sql, **spend).replayed
+    assert curator.spent != spent
+
+
+def test_a_changed_file_is_a_new_data_version_and_is_paid_for(tmp_path):
+    path = tmp_path / "v.parquet"
+    pd.DataFrame(rows(300)).to_parquet(path, index=False)
+    curator = clinic(str(path))
+    curator.ask("SELECT COUNT(*) AS n FROM visits", epsilon=4)
+    pd.DataFrame(rows(3000)).to_parquet(path, index=False)
+    answer = curator.ask("SELECT COUNT(*) AS n FROM visits", epsilon=4)
+    assert not answer.replayed
+    assert abs(answer.value() - 6000) < 100
+    assert curator.spent.epsilon == 8
+
+
+def test_a_question_cut_short_is_finished_without_paying_again(monkeypatch):
+    curator = clinic()
+    with monkeypatch.context() as cut:
+        cut.setattr(curator.engine, "run", lambda plan: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            curator.ask("SELECT COUNT(*) AS n FROM visits", epsilon="1/2")
+    spent = curator.spent
+    assert spent.epsilon == Fraction(1, 2)
+    assert curator.price("SELECT COUNT(*) AS n FROM visits", epsilon="1/2").outcome == "resumed"
+    answer = curator.ask("SELECT COUNT(*) AS n FROM visits", epsilon="1/2")
+    assert isinstance(answer, Answer)
+    assert curator.spent == spent
+
+
+def test_a_failed_question_is_paid_for_again(monkeypatch):
+    curator = clinic()
+    with monkeypatch.context() as broken:
+        broken.setattr(curator.engine, "run", lambda plan: 1 / 0)
+        with pytest.raises(DataRefusal, match="D1"):
+            curator.ask("SELECT COUNT(*) AS n FROM visits", epsilon="1/2")
+    curator.ask("SELECT COUNT(*) AS n FROM visits", epsilon="1/2")
+    assert curator.spent.epsilon == 1
+    assert [entry.state for entry in curator.transcript()] == ["burnt", "answered"]
+
+
+def test_an_accuracy_too_dear_is_refused_with_what_is_possible():
+    curator = clinic(epsilon=1)
+    with pytest.raises(BudgetRefusal, match=r"with all that is left .* 'n' within ±"):
+        curator.ask("SELECT COUNT(*) AS n FROM visits", within=1)
+    left = curator.ask("SELECT COUNT(*) AS n FROM visits", within=40)
+    assert left.margins()["n"][0] <= 40
+
+
+def test_price_says_whether_the_account_would_pay():
+    curator = clinic(epsilon=1)
+    sql = "SELECT COUNT(*) AS n FROM visits"
+    assert curator.price(sql, epsilon="1/2").outcome == "admitted"
+    refused = curator.price(sql, epsilon=5)
+    assert (refused.outcome, refused.refusal.code) == ("B1", "B1")
+    curator.ask(sql, epsilon="1/2")
+    assert curator.price(sql, epsilon="1/2").free
+    assert curator.spent.epsilon == Fraction(1, 2)
+
+
+def test_decisions_do_not_need_the_data(tmp_path):
+    """THREATS A9: with the private source gone, the same is refused and the same is charged."""
+    path = tmp_path / "v.parquet"
+    pd.DataFrame(rows(300)).to_parquet(path, index=False)
+    plugged, unplugged = clinic(str(path), epsilon=1), clinic(str(path), epsilon=1, opened=False)
+    copy = tmp_path / "copy.parquet"
+    copy.write_bytes(path.read_bytes())
+    plugged.engine._sources["visits"] = clinic(str(copy)).engine._sources["visits"]
+    path.unlink()
+    for sql, epsilon in (
+        ("SELECT COUNT(*) AS n FROM visits", "1/2"),
+        ("SELECT street FROM visits", "1/2"),
+        ("SELECT COUNT(*) AS n FROM visits WHERE age > 9", "3/4"),
+        ("SELECT AVG(cost) AS n FROM visits", "1/4"),
+    ):
+        told = []
+        for curator in (plugged, unplugged):
+            try:
+                curator.ask(sql, epsilon=epsilon)
+                told.append("charged")
+            except DataRefusal:
+                told.append("charged")
+            except Refusal as refusal:
+                told.append(str(refusal))
+        assert told[0] == told[1]
+        assert plugged.spent == unplugged.spent
 
 
 def test_questions_in_python_are_asked_and_explained():

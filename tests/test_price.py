@@ -171,13 +171,14 @@ def test_sensitivity_of_moments(contribution, l1, l2_squared):
 @given(
     st.lists(st.integers(0, 3), min_size=0, max_size=5),
     st.sampled_from([Contribution(rows=5), Contribution(groups=3, rows_per_group=2)]),
+    st.sampled_from([None, 3, 5]),
 )
-def test_sensitivity_bounds_every_arrangement_of_one_unit(rows, contribution):
+def test_sensitivity_bounds_every_arrangement_of_one_unit(rows, contribution, most):
     """Brute force: any rows a unit may keep add a vector within the claimed norms."""
-    counts = [rows.count(group) for group in range(4)]
+    counts = [rows[:most].count(group) for group in range(4)]
     if contribution.rows is None:
         counts = [min(c, 2) for c in counts][:3]
-    reach = Reach.of(contribution, grouped=True)
+    reach = Reach.of(contribution, grouped=True, most=most)
     found = sensitivity(Moments(), reach, Neighbours.ADD_REMOVE)
     assert sum(counts) <= found.l1
     assert sum(c * c for c in counts) <= found.l2_squared
@@ -356,14 +357,24 @@ def test_the_law_of_a_choice_loses_no_more_than_is_charged(spend, neighbours):
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 def test_a_changed_unit_squares_the_range_of_both_of_its_steps(neighbours):
     offer = priced(
-        question(MEDIAN, limits=Limits(max_groups=2, max_rows_per_group=3)),
+        question(MEDIAN, limits=Limits(max_groups=2, max_rows_per_group=2)),
         replace(SCHEMA, neighbours=neighbours),
         rho="1/50",
     )
     (noise,), (recipe,) = offer.noises, offer.recipes
     per_rank = quantile_mechanism(recipe, noise).epsilon
-    steps = 3 * (2 if neighbours is Neighbours.CHANGE_ONE else 1)
-    assert offer.loss.rho >= 2 * (steps * per_rank) ** 2 / 8
+    factor = 2 if neighbours is Neighbours.CHANGE_ONE else 1
+    # The table allows three rows of one unit: two in one group and one in another.
+    assert offer.loss.rho >= (2**2 + 1**2) * (factor * per_rank) ** 2 / 8
+    assert offer.loss.epsilon >= (2 + 1) * factor * per_rank
+
+
+def test_groups_hold_no_more_rows_than_the_relation_allows():
+    limits = Limits(max_groups=4, max_rows_per_group=2)
+    offer = priced(question(COUNT, limits=limits), epsilon="1/2")
+    assert (offer.reach.groups, offer.reach.rows_per_group, offer.reach.rows) == (3, 2, 3)
+    (found,) = offer.sensitivities
+    assert (found.l1, found.l2_squared) == (3, 2**2 + 1**2)
 
 
 def test_margin_of_a_quantile_is_that_of_its_mechanism():

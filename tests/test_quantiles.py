@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -12,8 +13,9 @@ import pytest
 from discreet.errors import InvalidParameter
 from discreet.exact import precision
 from discreet.mechanisms import Grid, Quantile, Quantiles, rank_choice, ranks
+from discreet.mechanisms.places import Ranked
 from discreet.mechanisms.rank_choice import score_at, score_runs
-from discreet.mechanisms.ranks import Domain, Ranked, counted, gathered, spread
+from discreet.mechanisms.ranks import Cells, Domain, counted, gathered
 
 ALPHA = 1e-9  # chance that a correct sampler fails one test
 N = 4_000
@@ -185,8 +187,21 @@ def test_what_is_no_number_is_left_out_and_the_rest_is_clipped():
 # --- ties set apart ----------------------------------------------------------------------------
 
 
-def multiset(cells) -> list[int]:
-    return sorted(np.repeat(cells.at, cells.counts).tolist())
+class Fine(NamedTuple):
+    least: int
+    most: int
+    shift: int
+
+
+def spread(cells: Cells, domain: Domain) -> tuple[list[int], Fine]:
+    """Every value at its own place: the i-th of a cell at the reversal of i's binary digits."""
+    shift = domain.shift
+    places = [
+        (at << shift) + int(f"{i % 2**shift:0{shift}b}"[::-1], 2)
+        for at, count in zip(cells.at.tolist(), cells.counts.tolist(), strict=True)
+        for i in range(count)
+    ]
+    return sorted(places), Fine(domain.least << shift, ((domain.most + 1) << shift) - 1, shift)
 
 
 def test_spreading_moves_nobody_else(monkeypatch):
@@ -198,8 +213,8 @@ def test_spreading_moves_nobody_else(monkeypatch):
         for more in range(4):
             small, fine = spread(counted(domain.steps(crowd), domain), domain)
             large, _ = spread(counted(domain.steps([*crowd, more]), domain), domain)
-            extra = multiset(large)
-            for place in multiset(small):
+            extra = list(large)
+            for place in small:
                 extra.remove(place)
             assert len(extra) == 1
             assert extra[0] >> fine.shift == more
@@ -210,12 +225,45 @@ def test_spreading_is_even_and_the_same_from_either_count():
     values = np.concatenate([np.full(1000, 7), np.full(3, 9), [11, 1500]])
     places, fine = spread(counted(domain.steps(values), domain), domain)
     again, _ = spread(gathered(domain.steps(values)), domain)
-    assert places.at.tolist() == again.at.tolist()
-    assert places.counts.tolist() == again.counts.tolist()
-    assert (np.diff(places.at) > 0).all()
-    seven = places.at[places.at >> fine.shift == 7] - (7 << fine.shift)
+    assert places == again
+    places = np.array(places)
+    assert (np.diff(places) > 0).all()
+    seven = places[places >> fine.shift == 7] - (7 << fine.shift)
     ideal = np.arange(1000) / 1000
     assert np.abs(seven / 2**fine.shift - ideal).max() < 0.01
+
+
+@pytest.mark.parametrize("bits", [1, 3, 20])
+def test_places_laid_out_on_demand_are_those_of_everybody(bits, monkeypatch):
+    """Against a list of all places: counts up to a place, stretches of ranks, and parts."""
+    monkeypatch.setattr(ranks, "_FINE_BITS", bits)
+    domain = Domain(0, 40, None)
+    rng = np.random.default_rng(bits)
+    for size in (0, 1, 5, 60, 700):
+        values = np.concatenate([rng.integers(0, 41, size), np.full(size // 2, 17)])
+        for cells in (counted(values, domain), gathered(values)):
+            points, fine = spread(cells, domain)
+            whole = Ranked.of(cells, shift=fine.shift)
+            assert_same(whole, points, rng)
+            for place in (points[size // 3] if size else 9, fine.least, fine.most):
+                left, right = whole.split(place)
+                assert_same(left, [p for p in points if p <= place], rng)
+                assert_same(right, [p for p in points if p > place], rng)
+
+
+def assert_same(part: Ranked, points: list[int], rng) -> None:
+    assert part.total == len(points)
+    for place in [*points[:: 1 + len(points) // 40], *rng.integers(0, 42 << part.shift, 20)]:
+        assert part.up_to(int(place)) == sum(p <= place for p in points)
+    for _ in range(12 if points else 0):
+        first, last = sorted((rng.integers(0, len(points), 2) + 1).tolist())
+        at, upto, before = part.stretch(first, last)
+        expected = sorted({p for p in points if points[first - 1] <= p <= points[last - 1]})
+        assert [
+            p for p, n in zip(at.tolist(), np.diff(upto, prepend=before), strict=True) if n
+        ] == (expected)
+        assert upto[-1] == sum(p <= expected[-1] for p in points)
+        assert before == sum(p < expected[0] for p in points)
 
 
 def test_a_crowd_on_one_value_is_split_in_proportion():
@@ -235,7 +283,7 @@ def joint_law(mechanism: Quantiles, values) -> dict:
     places, fine = spread(
         counted(mechanism.domain.steps(values), mechanism.domain), mechanism.domain
     )
-    points = multiset(places)
+    points = places
 
     def halve(data, least, most, wanted, low, high):
         if not wanted:

@@ -10,14 +10,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from discreet import mechanisms, noise
+    from discreet import audit, mechanisms, noise
     from discreet.answer import Answer
     from discreet.budget import Budget
+    from discreet.client import connect
     from discreet.curate import Curator, curator
     from discreet.errors import Refusal
+    from discreet.ledger import Ledger, Policy
     from discreet.loss import Loss
     from discreet.meaning import Meaning
     from discreet.schema import Column, Neighbours, Schema, Table
+    from discreet.session import open  # noqa: A004 (as a file is opened, so is a session)
 
 __version__ = "0.1.0"
 
@@ -26,15 +29,19 @@ _HOME = {
     "Budget": "budget",
     "Column": "schema",
     "Curator": "curate",
+    "Ledger": "ledger",
     "Loss": "loss",
     "Meaning": "meaning",
     "Neighbours": "schema",
+    "Policy": "ledger",
     "Refusal": "errors",
     "Schema": "schema",
     "Table": "schema",
+    "connect": "client",
     "curator": "curate",
+    "open": "session",
 }
-_MODULES = ("mechanisms", "noise")
+_MODULES = ("audit", "mechanisms", "noise")
 
 
 def __getattr__(name: str) -> Any:
@@ -54,14 +61,19 @@ __all__ = [
     "Budget",
     "Column",
     "Curator",
+    "Ledger",
     "Loss",
     "Meaning",
     "Neighbours",
+    "Policy",
     "Refusal",
     "Schema",
     "Table",
     "__version__",
+    "audit",
+    "connect",
     "curator",
     "mechanisms",
     "noise",
+    "open",
 ]

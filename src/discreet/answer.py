@@ -13,14 +13,13 @@ from discreet.display import MOST_ROWS, as_html, as_text, cell
 from discreet.exact import Exact, proportion
 from discreet.expressions import ColumnRef, references
 from discreet.loss import Loss
-from discreet.plan import ValueCounts
-from discreet.price import Choice, Counts, Linear, Priced, Quantile, Ratio, SelectionNoise
-from discreet.price.margins import choice_margin, entry_margin, number_margin, rank_margin
+from discreet.price import Choice, Priced, Quantile, Ratio, SelectionNoise
+from discreet.price.margins import MarginKind, aggregate_margin, margin_kind
 from discreet.price.noises import noised
 from discreet.price.recipes import ratio_values
 from discreet.reading import Entries, Released, Row, Selected, aggregate_values, result_rows
 from discreet.truth import Group
-from discreet.words import described, notes
+from discreet.words import counted, described, notes
 
 if TYPE_CHECKING:
     import pandas
@@ -42,6 +41,8 @@ class Answer:
     priced: Priced
     groups: tuple[Group, ...]
     released: tuple[Released, ...]
+    id: int | None = None  # under which the ledger keeps it
+    replayed: bool = False  # answered before, and free this time
     rows: tuple[Row, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -75,48 +76,76 @@ class Answer:
             raise LookupError("the answer has more than one value; use column(name)")
         return self.rows[0].values[0]
 
-    def margins(self, confidence: Exact = "0.95") -> dict[str, list[float | None]]:
+    def margins(
+        self, confidence: Exact = "0.95", *, certified: bool = False
+    ) -> dict[str, list[float | None]]:
         """For each column, how far each value may be off; None where nothing can be said.
 
         At the given confidence, one value at a time: noise alone; clipping and
         bounding are told in ``notes``.  A quantile may be off by so many ranks, a
         chosen value have so many rows fewer than the best, each count of a
         histogram be off by so much.  None for keys, and for arithmetic on
-        quantiles and choices.
+        quantiles and choices.  How each margin is known, ``margin_kinds`` says;
+        ``certified``: only margins that hold whatever the data are.
         """
-        return self._margins(confidence, self.rows)
+        return self._margins(confidence, self.rows, certified=certified)
 
-    def _margins(self, confidence: Exact, rows: tuple[Row, ...]) -> dict[str, list[float | None]]:
+    @property
+    def margin_kinds(self) -> dict[str, MarginKind | None]:
+        """How the margins of each column are known; None where there are none."""
+        return {name: self._kind(place) for place, name in enumerate(self.columns)}
+
+    def _margins(
+        self, confidence: Exact, rows: tuple[Row, ...], *, certified: bool = False
+    ) -> dict[str, list[float | None]]:
         beta = 1 - proportion(confidence, name="confidence")
+        kinds = [self._kind(place, certified=certified) for place in range(len(self.columns))]
         return {
-            name: [self._cell_margin(place, row, beta) for row in rows]
+            name: [self._cell_margin(place, row, beta, kinds[place]) for row in rows]
             for place, name in enumerate(self.columns)
         }
 
-    def _cell_margin(self, place: int, row: Row, beta: Fraction) -> float | None:
-        released = row.values[place]
-        if released is None:
-            return None
+    def _kind(self, place: int, *, certified: bool = False) -> MarginKind | None:
+        aggregate = self._aggregate(place)
+        if aggregate is not None:
+            return margin_kind(self.priced.recipes[aggregate], certified=certified)
+        used = references(self.priced.question.outputs[place].expression)
+        recipes = [
+            recipe
+            for recipe, aggregate in zip(
+                self.priced.recipes, self.priced.question.aggregates, strict=True
+            )
+            if aggregate.name in used
+        ]
+        chosen = any(isinstance(recipe, Quantile | Choice) for recipe in recipes)
+        return "simulated" if recipes and not chosen and not certified else None
+
+    def _aggregate(self, place: int) -> int | None:
+        """Which aggregate a column shows as it is; None for keys and arithmetic."""
         expression = self.priced.question.outputs[place].expression
         names = [aggregate.name for aggregate in self.priced.question.aggregates]
-        if not isinstance(expression, ColumnRef):
-            noisy = [names.index(name) for name in references(expression) if name in names]
-            number = isinstance(released, int | float) and not isinstance(released, bool)
-            if not number or not noisy or any(self._chosen(place) for place in noisy):
-                return None
-            return _spread(self._simulated_output(place, row), float(released), beta)
-        if expression.name not in names:
+        if isinstance(expression, ColumnRef) and expression.name in names:
+            return names.index(expression.name)
+        return None
+
+    def _cell_margin(
+        self, place: int, row: Row, beta: Fraction, kind: MarginKind | None
+    ) -> float | None:
+        released = row.values[place]
+        if released is None or kind is None:
             return None
-        aggregate = names.index(expression.name)
-        recipe = self.priced.recipes[aggregate]
-        if isinstance(recipe, Ratio):
+        aggregate = self._aggregate(place)
+        if kind == "simulated":
+            if not isinstance(released, int | float) or isinstance(released, bool):
+                return None
+            recipe = None if aggregate is None else self.priced.recipes[aggregate]
+            if not isinstance(recipe, Ratio):
+                return _spread(self._simulated_output(place, row), float(released), beta)
             entries = self._simulated_entries(recipe.measurement, row.group)
             return _spread(ratio_values(recipe, entries), float(released), beta)
-        return aggregate_margin(self.priced, aggregate, beta)
-
-    def _chosen(self, aggregate: int) -> bool:
-        recipe = self.priced.recipes[aggregate]
-        return isinstance(self.released[recipe.measurement], Selected)
+        if aggregate is None:
+            return None
+        return aggregate_margin(self.priced, aggregate, beta, certified=kind == "certified")
 
     def _simulated_entries(self, measurement: int, group: int) -> Entries:
         """A parametric bootstrap: the released entries with fresh noise of the same law."""
@@ -175,33 +204,21 @@ class Answer:
         """The cells of the rows that are shown; further rows are only counted."""
         margins = self._margins("0.95", self.rows[:MOST_ROWS])
         shown = [
-            [cell(row.values[place], margins[name][i]) for place, name in enumerate(self.columns)]
+            [
+                cell(row.values[place], margins[name][i], counted=self._counted(place))
+                for place, name in enumerate(self.columns)
+            ]
             for i, row in enumerate(self.rows[:MOST_ROWS])
         ]
         return shown + [[""] * len(self.columns)] * (len(self.rows) - len(shown))
 
+    def _counted(self, place: int) -> str:
+        aggregate = self._aggregate(place)
+        return "" if aggregate is None else counted(self.priced.recipes[aggregate])
+
     def _footer(self) -> list[str]:
-        return [f"± at 95 % confidence; cost {self.loss}", *self.notes]
-
-
-def aggregate_margin(priced: Priced, place: int, beta: Fraction) -> float | None:
-    """The margin of an aggregate where public parameters alone tell it; None for ratios.
-
-    In ranks for quantiles, in rows for choices, of each count for histograms.
-    """
-    recipe = priced.recipes[place]
-    noise = priced.noises[recipe.measurement]
-    if isinstance(noise, SelectionNoise):
-        if isinstance(recipe, Quantile):
-            return rank_margin(recipe, noise, beta)
-        listed = priced.plan.measurements[recipe.measurement]
-        if isinstance(recipe, Choice) and isinstance(listed, ValueCounts):
-            return choice_margin(recipe, len(listed.values), noise, beta)
-    elif isinstance(recipe, Linear):
-        return number_margin(recipe, noise, beta)
-    elif isinstance(recipe, Counts):
-        return float(entry_margin(noise, beta))
-    return None
+        cost = f"answered before, free now; it cost {self.loss}" if self.replayed else ""
+        return [f"± at 95 % confidence; {cost or f'cost {self.loss}'}", *self.notes]
 
 
 def _spread(simulated: Entries, released: float, beta: Fraction) -> float | None:

@@ -23,6 +23,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from discreet.conversion import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS, largest_rho
 from discreet.errors import InvalidParameter
@@ -37,6 +41,9 @@ from discreet.exact import (
 )
 from discreet.law import DiscreteGaussianLaw, DiscreteLaplaceLaw, IntegerLaw
 from discreet.loss import NOTHING, Amount, Loss, failure_mass
+
+SATURATED: Final = 2**62 - 1
+"""Units from which on an amount counts as infinite where it is kept in 64 bits."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -114,6 +121,36 @@ class Budget:
         return (pure and delta <= most_delta) or (
             delta == 0 and rho is not None and rho <= whole_rho
         )
+
+    def admits_units(
+        self, spent: NDArray[np.int64], charge: tuple[int, int, int]
+    ) -> NDArray[np.bool_]:
+        """``admits`` for many accounts at once: row i of ``spent`` holds coordinate i, in units.
+
+        ``SATURATED`` and more is infinite.  An account that reached it admits nothing
+        on that coordinate ever again, so that saturation is on the safe side.
+
+        >>> budget = Budget(epsilon=3, delta="1e-9")
+        >>> spent = np.zeros((3, 2), dtype=np.int64)
+        >>> spent[:, 1] = saturated(Loss.pure("2.9"))
+        >>> budget.admits_units(spent, saturated(Loss.pure("0.2")))
+        array([ True, False])
+        """
+        most_epsilon, most_rho, most_failures, most_delta, whole_rho = (
+            min(ceiling, SATURATED - 1) for ceiling in self._ceilings
+        )
+        # Both terms are at most SATURATED < 2**62, so their sum fits into 64 bits.
+        epsilon, rho, delta = (spent[i] + charge[i] for i in range(3))
+        pure, concentrated = epsilon <= most_epsilon, rho <= most_rho
+        admitted: NDArray[np.bool_] = (delta <= most_failures) & (pure | concentrated)
+        if admitted.all():
+            return admitted
+        untouched = (spent == 0).all(axis=0)  # one release may take the budget whole (Lemma 4)
+        alone = pure & (delta <= most_delta)
+        if charge[2] == 0:
+            alone |= rho <= whole_rho
+        admitted |= untouched & alone
+        return admitted
 
     def remaining(self, spent: Loss, *, within: int = 50, confidence: Exact = "0.95") -> Remaining:
         """What is left, as an analyst would ask: how many more counts, and how accurate?
@@ -219,6 +256,16 @@ def _ceilings(
         math.floor(failures * DELTA_UNITS),
         math.floor(delta * DELTA_UNITS),
         math.floor(whole_rho * RHO_UNITS),
+    )
+
+
+def saturated(loss: Loss) -> tuple[int, int, int]:
+    """Whole units of epsilon, rho and delta, rounded up; infinite and huge are ``SATURATED``."""
+    epsilon, rho, delta = loss.to_units()
+    return (
+        SATURATED if epsilon is None else min(epsilon, SATURATED),
+        SATURATED if rho is None else min(rho, SATURATED),
+        min(delta, SATURATED),
     )
 
 

@@ -10,19 +10,25 @@ from typing import Any
 MOST_ROWS = 40
 
 
-def cell(value: Any, margin: float | None) -> str:
+def cell(value: Any, margin: float | None, *, counted: str = "") -> str:
     """One value, with its margin to the same number of decimals.
+
+    A margin that is ``counted`` in something else than the value says in what.
 
     >>> cell(1204, 35.2), cell(61.2537, 0.8124), cell("Oslo", None), cell(None, None)
     ('1,204 ± 36', '61.25 ± 0.82', 'Oslo', '–')
+    >>> cell(41, 17.2, counted="ranks"), cell("Oslo", 17.2, counted="rows")
+    ('41 (± 18 ranks)', 'Oslo (± 18 rows)')
     """
     if value is None:
         return "–"
+    if margin is not None and (counted or isinstance(value, list)):
+        each = "each " if isinstance(value, list) else ""
+        return f"{cell(value, None)} ({each}± {number(margin, up=True)} {counted}".rstrip() + ")"
     if isinstance(value, list):
-        each = "" if margin is None else f" (each ± {number(margin, up=True)})"
-        return ", ".join(cell(item, None) for item in value) + each
+        return ", ".join(cell(item, None) for item in value)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return str(value) if margin is None else f"{value} (within {number(margin, up=True)} rows)"
+        return str(value)
     if margin is None:
         return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
     if isinstance(value, int) and margin < _MANY:

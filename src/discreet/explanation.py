@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from discreet.answer import aggregate_margin
 from discreet.display import as_text, number
 from discreet.exact import Exact, proportion, whole
 from discreet.loss import Loss
-from discreet.price import LaplaceNoise, Priced, Ratio, SelectionNoise
-from discreet.price.margins import ratio_margin
-from discreet.words import described, notes, owner
+from discreet.price import LaplaceNoise, Priced, Ratio, Recipe, SelectionNoise
+from discreet.price.margins import MarginKind, aggregate_margin, margin_kind, ratio_margin
+from discreet.words import counted, described, notes, owner
+
+_LINES, _WIDTH = 40, 100
+"""How much of the engine's statement is printed."""
 
 ASSUMED_ROWS = 1000
 """The size of group for which EXPLAIN predicts means, variances and the like."""
@@ -31,24 +33,39 @@ class Explanation:
         return self.priced.loss
 
     def margins(
-        self, confidence: Exact = "0.95", *, rows: int | None = None
+        self, confidence: Exact = "0.95", *, rows: int | None = None, certified: bool = False
     ) -> dict[str, float | None]:
         """The predicted margin of each aggregate; None where it depends on the group's size.
 
         Given ``rows``, those are predicted as well, for a group of so many rows
-        with values spread evenly between their bounds.
+        with values spread evenly between their bounds.  ``certified``: only margins
+        that hold whatever the data are.
         """
         beta = 1 - proportion(confidence, name="confidence")
         return {
-            aggregate.name: self._margin(place, beta, rows)
+            aggregate.name: self._margin(place, beta, rows, certified=certified)
             for place, aggregate in enumerate(self.priced.question.aggregates)
         }
 
-    def _margin(self, place: int, beta: Fraction, rows: int | None) -> float | None:
+    @property
+    def margin_kinds(self) -> dict[str, MarginKind | None]:
+        """How the margin of each aggregate is known."""
+        return {
+            aggregate.name: margin_kind(recipe)
+            for aggregate, recipe in zip(
+                self.priced.question.aggregates, self.priced.recipes, strict=True
+            )
+        }
+
+    def _margin(
+        self, place: int, beta: Fraction, rows: int | None, *, certified: bool
+    ) -> float | None:
         recipe = self.priced.recipes[place]
         noise = self.priced.noises[recipe.measurement]
-        if rows is None or not isinstance(recipe, Ratio) or isinstance(noise, SelectionNoise):
-            return aggregate_margin(self.priced, place, beta)
+        if not isinstance(recipe, Ratio) or isinstance(noise, SelectionNoise):
+            return aggregate_margin(self.priced, place, beta, certified=certified)
+        if rows is None or certified:
+            return None
         return ratio_margin(recipe, noise, beta, rows=whole(rows, name="rows", least=1))
 
     @property
@@ -64,15 +81,13 @@ class Explanation:
         ):
             noise = self.priced.noises[recipe.measurement]
             sensitivity = self.priced.sensitivities[recipe.measurement]
-            margin = known[aggregate.name]
-            guess = assumed[aggregate.name]
             rows.append(
                 [
                     aggregate.name,
                     aggregate.function,
                     _named(noise),
                     f"{sensitivity.l1:,}",
-                    _predicted(margin, guess),
+                    _predicted(recipe, known[aggregate.name], assumed[aggregate.name]),
                 ]
             )
         groups = [
@@ -86,17 +101,28 @@ class Explanation:
             f"cost: {self.loss}",
             *notes(self.priced),
             "",
-            self.engine_sql,
+            *shortened(self.engine_sql),
         ]
         return as_text(["column", "aggregate", "noise", "sensitivity", "margin"], rows, footer)
 
 
-def _predicted(margin: float | None, assumed: float | None) -> str:
+def _predicted(recipe: Recipe, margin: float | None, assumed: float | None) -> str:
+    kind = margin_kind(recipe)
     if margin is not None:
-        return f"± {number(margin, up=True)}"
+        unit = f" {counted(recipe)}" if counted(recipe) else ""
+        return f"± {number(margin, up=True)}{unit} ({kind})"
     if assumed is not None:
-        return f"± {number(assumed, up=True)} for {ASSUMED_ROWS:,} rows"
+        return f"± {number(assumed, up=True)} for {ASSUMED_ROWS:,} rows ({kind})"
     return "with the answer"
+
+
+def shortened(sql: str) -> list[str]:
+    """The first lines of a statement, each cut to the width of a screen."""
+    lines = sql.splitlines()
+    shown = [line if len(line) <= _WIDTH else f"{line[: _WIDTH - 2]} …" for line in lines[:_LINES]]
+    if shown != lines:
+        shown.append(f"… {len(lines):,} lines in all: .engine_sql")
+    return shown
 
 
 def _named(noise: object) -> str:

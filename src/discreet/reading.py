@@ -22,6 +22,8 @@ from discreet.price.recipes import ratio_values
 from discreet.truth import Group
 
 Entries = NDArray[Any]
+_WIDEST = 2**64
+"""Whole numbers have steps below this, and stay whole; beyond are decimals with absurd bounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,9 @@ def _read(priced: Priced, place: int, released: Sequence[Released], groups: int)
                 round(sum(c * int(e) for c, e in zip(coefficients, row, strict=True) if c) / grid)
                 for row in part
             ]
-            return [step if grid == 1 else _double(step * grid) for step in steps]
+            if grid.denominator == 1 and grid < _WIDEST:
+                return [step * int(grid) for step in steps]
+            return [_double(step * grid) for step in steps]
         case Ratio():
             values = ratio_values(recipe, part.astype(np.float64))
             return [float(value) if np.isfinite(value) else None for value in values]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from importlib.metadata import version
 from typing import Any
@@ -17,8 +18,11 @@ from discreet.price import (
     Noise,
     Priced,
     Quantile,
+    Ratio,
+    Recipe,
     SelectionNoise,
 )
+from discreet.price.margins import aggregate_margin, margin_kind
 from discreet.schema import Neighbours
 
 
@@ -41,14 +45,50 @@ def notes(priced: Priced) -> tuple[str, ...]:
                 f"{aggregate.name}: an extreme value belongs to one person, so this is a private "
                 f"quantile near the {'lower' if aggregate.function == 'MIN' else 'upper'} end."
             )
-    if any(isinstance(recipe, Quantile) for recipe in priced.recipes):
-        said.append("margins of quantiles count ranks (rows), not values.")
-    if any(isinstance(recipe, Choice) for recipe in priced.recipes):
-        said.append(
-            "a most frequent value is chosen with noise: its margin says how many rows fewer than "
-            "the true one it may have."
+    return (*said, *_how_known(priced))
+
+
+_CONFIDENCE = Fraction(95, 100)
+
+
+def _how_known(priced: Priced) -> list[str]:
+    """How margins that are not simply those of the noise are known."""
+    said = []
+    of = dict(zip((a.name for a in priced.question.aggregates), priced.recipes, strict=True))
+    quantiles = [name for name, recipe in of.items() if isinstance(recipe, Quantile)]
+    if quantiles:
+        certain = ", ".join(
+            f"{name} ± {math.ceil(_margin(priced, place, certified=True) or 0):,}"
+            for place, name in enumerate(of)
+            if name in quantiles
         )
-    return tuple(said)
+        said.append(
+            "margins of quantiles count ranks (rows), not values, and are typical: for values "
+            f"that lie evenly around the answer. Whatever the data are: {certain} (95 %)."
+        )
+    if any(isinstance(recipe, Choice) for recipe in of.values()):
+        said.append(
+            "a most frequent value is chosen with noise: its margin, certified, says how many rows "
+            "fewer than the true one it may have."
+        )
+    ratios = [name for name, recipe in of.items() if isinstance(recipe, Ratio)]
+    if ratios:
+        said.append(f"margins of {', '.join(ratios)} are simulated, not certified.")
+    return said
+
+
+def _margin(priced: Priced, place: int, *, certified: bool) -> float | None:
+    return aggregate_margin(priced, place, 1 - _CONFIDENCE, certified=certified)
+
+
+def counted(recipe: Recipe) -> str:
+    """What a margin counts where it is not in the unit of the value."""
+    match recipe:
+        case Quantile():
+            return "ranks"
+        case Choice():
+            return "rows"
+    return ""
 
 
 def _bounding(priced: Priced) -> str:
@@ -134,6 +174,17 @@ def described(priced: Priced) -> dict[str, Any]:
                 priced.plan.measurements, priced.sensitivities, priced.noises, strict=True
             )
         ],
+        "margins": {
+            aggregate.name: {
+                "kind": margin_kind(recipe),
+                "counts": counted(recipe) or None,
+                "at_95_percent": _margin(priced, place, certified=False),
+                "certified_at_95_percent": _margin(priced, place, certified=True),
+            }
+            for place, (aggregate, recipe) in enumerate(
+                zip(priced.question.aggregates, priced.recipes, strict=True)
+            )
+        },
         "loss": loss_json(priced.loss.rounded()),  # as an account charges it
     }
 
@@ -171,4 +222,4 @@ def _mechanism(noise: Noise | SelectionNoise) -> dict[str, Any]:
             return {"mechanism": "exponential", "epsilon": str(epsilon), "choices": choices}
 
 
-__all__ = ["amount", "described", "loss_json", "notes", "owner"]
+__all__ = ["amount", "counted", "described", "loss_json", "notes", "owner"]

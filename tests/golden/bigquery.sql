@@ -15,7 +15,7 @@ SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 10, delta = .01, max_groups_c
 --> values: mean = AVG(visits.cost, contribution_bounds_per_group => (0.0, 100.0))
 --> rows: at most 20 of one unit, in 2 groups
 --> spend: epsilon 10, delta 1/100
---> price: ε = 0.499993, ρ = 0.0858826, δ = 9.76705e-10; Laplace, Laplace
+--> price: ε = 0.499993, ρ = 0.0779528, δ = 9.63746e-10; Laplace, Laplace
 
 SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 10, delta = .01, max_groups_contributed = 2) doctor, SUM(cost, contribution_bounds_per_group => (0, 100)) AS total FROM visits GROUP BY doctor;
 --> accepted

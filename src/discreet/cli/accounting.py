@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
@@ -11,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from discreet.cli import screen
+from discreet.cli.options import Json, writing
 from discreet.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from discreet.composition import Comparison
 
-_WIDTH = 80
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Svg = Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Draw it, too.")]
 
 
@@ -31,36 +28,38 @@ class Kind(StrEnum):
 
 def epsilon(
     amount: Annotated[str, typer.Argument(metavar="EPSILON", help="Such as 0.5 or 1/3.")],
-    delta: Annotated[str, typer.Option(help="Such as 1e-6.")] = "0",
-    group: Annotated[int, typer.Option(help="How many people together.")] = 1,
+    delta: Annotated[str, typer.Option(metavar="AMOUNT", help="Such as 1e-6.")] = "0",
+    group: Annotated[int, typer.Option(metavar="COUNT", help="How many people together.")] = 1,
     as_json: Json = False,
     svg: Svg = None,
 ) -> None:
-    """Say what EPSILON promises to a person: in numbers, in words, as a picture."""
+    """Say what EPSILON promises to a person, in numbers and words."""
     meaning = import_module("discreet.meaning").Meaning(epsilon=amount, delta=delta, group=group)
     if svg is not None:
         _save(svg, meaning.svg())
     if as_json:
-        typer.echo(json.dumps(meaning.to_json(), indent=2, ensure_ascii=False))
+        screen.print_json(meaning.to_json())
         return
     people = "one person" if meaning.group == 1 else f"{meaning.group} people together"
     rows = meaning.table()
-    _print_table(("what", f"for {people}"), rows)
-    _print_text(meaning.paragraph)
+    screen.table(("what", f"for {people}"), rows, right=(1,))
+    screen.text(f"\n{meaning.paragraph}")
     if svg is not None:
-        _print_text(f"Drawn in {svg}.")
+        screen.text(f"Drawn in {svg}.")
 
 
 def compose(
-    count: Annotated[int, typer.Option(help="How many releases.")],
-    epsilon: Annotated[str, typer.Option(help="The epsilon of each.")],
-    delta: Annotated[str, typer.Option(help="The delta of all of them together.")],
-    each_delta: Annotated[str, typer.Option(help="The delta of each.")] = "0",
+    count: Annotated[int, typer.Option(metavar="COUNT", help="How many releases.")],
+    epsilon: Annotated[str, typer.Option(metavar="AMOUNT", help="The epsilon of each.")],
+    delta: Annotated[
+        str, typer.Option(metavar="AMOUNT", help="The delta of all of them together.")
+    ],
+    each_delta: Annotated[str, typer.Option(metavar="AMOUNT", help="The delta of each.")] = "0",
     mechanism: Annotated[Kind, typer.Option(help="What is known of each release.")] = Kind.ANY,
     as_json: Json = False,
     svg: Svg = None,
 ) -> None:
-    """Say what many equal releases cost together, by every theorem, the safe side up."""
+    """Say what many equal releases cost together, by every theorem."""
     import_module("discreet.exact").whole(count, name="count", least=1)
     release = _release(mechanism, epsilon, each_delta)
     compare = import_module("discreet.composition").compare
@@ -77,18 +76,18 @@ def compose(
         drawn = compare(release, counts=_ladder(count), delta=delta)
         _save(svg, _picture(drawn, epsilon))
     if as_json:
-        typer.echo(json.dumps(_as_json(compared, count, epsilon, each_delta, mechanism), indent=2))
+        screen.print_json(_as_json(compared, count, epsilon, each_delta, mechanism))
         return
     rows = [(row.method, _epsilon(row.epsilon), row.reference) for row in compared.rows]
-    _print_table(("theorem", f"ε of {count:,} releases", "reference"), rows)
-    _print_text(
-        f"At δ = {delta} in total, {count:,} releases of ε = {epsilon} each cost at most "
+    screen.table(("theorem", f"ε of {count:,} releases", "reference"), rows, right=(1,))
+    screen.text(
+        f"\nAt δ = {delta} in total, {count:,} releases of ε = {epsilon} each cost at most "
         f"ε = {_epsilon(best.epsilon)} ({best.method}). Every number is an upper bound. All but "
         f"'profile' also hold when each release is chosen after seeing the answers before it; "
         f"'profile' is for a list that was fixed beforehand."
     )
     if svg is not None:
-        _print_text(f"Drawn in {svg}.")
+        screen.text(f"Drawn in {svg}.")
 
 
 def _release(kind: Kind, epsilon: str, delta: str) -> Any:
@@ -161,26 +160,7 @@ def _save(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise InvalidParameter(
-            "P9",
-            f"{path} cannot be written: {error.strerror}.",
-            why="nothing was drawn; no person's data is involved.",
-            fix="name a file in a directory that exists and is yours.",
-        ) from None
-
-
-def _print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    console = import_module("rich.console").Console(width=_WIDTH, highlight=False)
-    table = import_module("rich.table").Table(box=import_module("rich.box").SIMPLE_HEAD)
-    for place, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if place == 1 else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
-
-
-def _print_text(text: str) -> None:
-    import_module("rich.console").Console(width=_WIDTH, highlight=False, markup=False).print(text)
+        raise writing(path, error) from None
 
 
 __all__ = ["compose", "epsilon"]

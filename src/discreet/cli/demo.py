@@ -1,122 +1,248 @@
-"""``discreet demo``: a made-up clinic, asked in SQL, with the truth shown beside each answer."""
+"""``discreet demo``: ten questions to a made-up clinic, told to somebody new to all this."""
 
 from __future__ import annotations
 
-import numpy as np
-import pyarrow as pa
-from rich.console import Console
-from rich.table import Table
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from rich.rule import Rule
+from rich.text import Text
+
+from discreet import session
 from discreet.answer import Answer
 from discreet.budget import Budget
-from discreet.curate import Curator
-from discreet.display import cell
+from discreet.cli import answers, clinic, screen
+from discreet.cli.accounts import show_balance
 from discreet.errors import Refusal
-from discreet.noise import discrete_gaussian, geometric, uniform_below
-from discreet.schema import Schema
 
-CITIES = ("Aalborg", "Bergen", "Cork", "Delft", "Elblag", "Faro", "Ghent", "Hamar")
-PATIENTS = 20_000
-MOST_VISITS = 3
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-SCHEMA = f"""
-[tables.visits]
-unit = "patient_id"            # one person is one patient, with all their visits
-max_rows_per_unit = {MOST_VISITS}
+    from discreet.curate import Curator
 
-[tables.visits.columns]
-patient_id = {{ type = "integer" }}
-city       = {{ type = "text", values = {list(CITIES)} }}
-age        = {{ type = "integer", bounds = [0, 110], nullable = false }}
-cost       = {{ type = "decimal", bounds = [0, 800], nullable = false }}
-"""
-
-
-def made_up_visits() -> pa.Table:
-    """A table of visits: each patient lives in one city and makes 1 to 3 visits."""
-    home = geometric("2.5", PATIENTS) % len(CITIES)
-    age = np.clip(46 + discrete_gaussian(400, PATIENTS), 0, 110)
-    visits = uniform_below(MOST_VISITS, PATIENTS) + 1
-    patient = np.repeat(np.arange(PATIENTS), visits)
-    cost = np.clip(40 + age[patient] + discrete_gaussian(900, patient.size), 0, 800) / 1.0
-    return pa.table(
-        {
-            "patient_id": patient,
-            "city": np.array(CITIES)[home[patient]],
-            "age": age[patient],
-            "cost": cost,
-        }
-    )
+BY_CITY = "SELECT city, COUNT(*) AS patients FROM patients GROUP BY city"
+SMOKERS = "SELECT COUNT(*) AS smokers FROM patients WHERE smoker"
+AGE = "SELECT COUNT(*) AS patients, AVG(age) AS mean_age FROM patients"
 
 
 def demo() -> None:
-    """Ask a made-up clinic some questions, and see what each answer costs."""
-    console = Console(width=80, highlight=False)
-    visits = made_up_visits()
-    clinic = Curator(
-        {"visits": visits},
-        schema=Schema.from_text(SCHEMA),
-        budget=Budget(epsilon=2, delta="1e-9"),
-    )
-    console.print(
-        f"A made-up clinic: {PATIENTS:,} patients, at most {MOST_VISITS} visits each.\n"
-        "An analyst asks in SQL; no answer lets anyone tell whether any one patient was\n"
-        "ever there. Every answer has a margin and a price ε, paid from an account of 2.\n"
-    )
-    _asked(
-        console,
-        clinic,
-        visits,
-        "SELECT city, COUNT(*) AS visits, AVG(cost) AS mean_cost\n"
-        "FROM visits GROUP BY city ORDER BY visits DESC",
-        epsilon="0.5",
-    )
-    _within(console, clinic)
-    _refused(console, clinic)
-    console.print("[bold]What is left[/]\n" + clinic.balance())
+    """Ask a made-up clinic ten questions, and see what each answer costs."""
+    tables = clinic.made_up()
+    with tempfile.TemporaryDirectory(prefix="discreet-demo-") as folder:
+        home = Path(folder)
+        clinic.write_tables(home, tables)
+        session.init(home, clinic.SETTINGS)
+        with session.open(home) as curator:
+            curator.account.add_analyst("ana", limit=Budget(epsilon="0.6", delta="1e-9"))
+            curator.account.add_analyst("mallory", limit=Budget(epsilon="0.1", delta="1e-9"))
+            Demo(curator, tables).tell()
 
 
-def _asked(console: Console, clinic: Curator, visits: pa.Table, sql: str, *, epsilon: str) -> None:
-    answer = clinic.ask(sql, epsilon=epsilon)
-    if not isinstance(answer, Answer):
-        raise TypeError("an answer was expected")
-    console.print(f"[bold]{sql}[/]\n  -- epsilon = {epsilon}")
-    truth = visits.group_by("city").aggregate([("cost", "count"), ("cost", "mean")])
-    true = {row["city"]: row for row in truth.to_pylist()}
-    margins = answer.margins()
-    table = Table("city")
-    for name in ("visits", "(truth)", "mean cost", "(truth)"):
-        table.add_column(name, justify="right")
-    for place, row in enumerate(answer.rows):
-        city, count, mean = row.values
-        if city in true:
-            table.add_row(
-                str(city),
-                cell(count, margins["visits"][place]),
-                f"{true[city]['cost_count']:,}",
-                cell(mean, margins["mean_cost"][place]),
-                f"{true[city]['cost_mean']:.1f}",
+@dataclass(slots=True)
+class Demo:
+    """The questions, in order; the true tables are there only to be shown beside the answers."""
+
+    curator: Curator
+    tables: dict[str, pa.Table]
+    asked: int = 0
+
+    def tell(self) -> None:
+        """The whole story."""
+        _heading("A clinic, ten questions, one account")
+        _say(
+            f"A made-up clinic has {clinic.PATIENTS:,} patients in {len(clinic.CITIES)} cities. "
+            "It wants to answer questions about them in SQL, so that nobody can tell from all "
+            "the answers together whether any one patient was ever there.\n\n"
+            "So every answer has a little noise in it. The answer says how much: 512 ± 30 means "
+            "that the truth is within 30 of 512, 95 times in 100. And every answer has a price, "
+            "called ε: at ε = 0.1 no reader can become more than about a tenth surer of anything "
+            "about any one patient. The clinic lets each patient lose ε = 1 in all, and writes "
+            "every payment into a ledger before it looks at the data. Two analysts may ask: Ana "
+            "may spend 0.6 of it, and Mallory, whom nobody knows well, 0.1."
+        )
+        self._balance("Before the first question")
+        _remark(
+            "Nobody lives in two cities, so each city has an account of its own. (Everyone else: "
+            "people who visited and live in none.)"
+        )
+        self._counts()
+        self._refused_and_free()
+        self._cities()
+        self._attack()
+        self._too_much()
+        self._balance("After ten questions")
+        self._ending()
+
+    # --- the questions -----------------------------------------------------------------------
+
+    def _counts(self) -> None:
+        self._ask(
+            "How many patients are there?",
+            "SELECT COUNT(*) AS patients FROM patients",
+            epsilon="0.02",
+        )
+        by_city = self._ask("And in each city?", BY_CITY, epsilon="0.1")
+        self._beside_truth(by_city)
+        self._ask(
+            "What does a visit cost, by its reason?",
+            "SELECT reason, COUNT(*) AS visits, AVG(cost) AS mean_cost\n"
+            "FROM visits GROUP BY reason",
+            epsilon="0.1",
+        )
+        self._ask(
+            "How many smokers are over 60, give or take 150?",
+            "SELECT COUNT(*) AS smokers FROM patients\nWHERE smoker AND age > 60",
+            within="150",
+        )
+        _remark("Ana said how good the answer must be, and paid the least that buys it.")
+
+    def _refused_and_free(self) -> None:
+        self._ask("Just show me the patients.", "SELECT city, age FROM patients", epsilon="0.1")
+        _remark("Refused for its form: no noise can hide a person in a list of persons.")
+        before = self.curator.spent
+        self._ask(
+            "The cities again, largest first.",
+            f"{BY_CITY}\nORDER BY patients DESC",
+            analyst="curator",
+            epsilon="0.1",
+        )
+        if self.curator.spent == before:
+            _remark(
+                "The same noisy numbers as before, sorted: what is already known costs nothing."
             )
-    console.print(table)
-    console.print(
-        f"Margins hold with 95 % confidence. Cost: {answer.loss}.\n"
-        "The truth is shown only because the clinic is made up.\n"
-    )
 
+    def _cities(self) -> None:
+        for city in ("Bergen", "Cork"):
+            before = self.curator.spent
+            self._ask(
+                f"How old are the patients in {city}?",
+                f"{AGE}\nWHERE city = '{city}'",
+                epsilon="0.2",
+            )
+            if self.curator.spent == before:
+                _remark(
+                    f"What {city} pays is not added to what Bergen paid, for these are other "
+                    "people: the patient who lost most has lost no more than before."
+                )
 
-def _within(console: Console, clinic: Curator) -> None:
-    sql = "SELECT COUNT(*) AS over_80 FROM visits WHERE age > 80"
-    console.print(f"[bold]{sql}[/]\n  -- within 40, whatever that costs")
-    console.print(str(clinic.ask(sql, within=40)) + "\n")
+    def _attack(self) -> None:
+        """Differencing: two counts that differ by one person."""
+        people = list(zip(*_columns(self.tables["patients"]), strict=True))
+        anna = next(who for who, smokes in people if smokes)
+        without = f"{SMOKERS} AND patient_id <> {anna}"
+        self._heading(f"Does Anna smoke? She is patient {anna}.", "mallory")
+        _sql(f"{SMOKERS}\n{without}", {"epsilon": "0.05 each"})
+        exact = [
+            sum(smokes and who != left_out for who, smokes in people) for left_out in (None, anna)
+        ]
+        noisy = [self._answer(sql, analyst="mallory", epsilon="0.05") for sql in (SMOKERS, without)]
+        cells = [_cell(answer) for answer in noisy]
+        screen.table(
+            ("", "without noise", "what Mallory gets"),
+            (
+                ("all smokers", f"{exact[0]:,}", cells[0]),
+                ("without Anna", f"{exact[1]:,}", cells[1]),
+                ("so Anna …", "smokes" if exact[0] > exact[1] else "does not", "… who knows"),
+            ),
+            right=(1, 2),
+        )
+        _remark(
+            "Without noise, two harmless counts give Anna away. With it, chance moves them by far "
+            "more than one person does, whether she smokes or not."
+        )
 
+    def _too_much(self) -> None:
+        self._ask(
+            "Once more by city, but very precisely.", BY_CITY, analyst="curator", epsilon="0.9"
+        )
+        _remark("Refused for the budget: nothing was read, nothing was spent.")
 
-def _refused(console: Console, clinic: Curator) -> None:
-    for sql, epsilon in (
-        ("SELECT patient_id, age FROM visits", "0.1"),
-        ("SELECT city, COUNT(*) AS visits FROM visits GROUP BY city", "5"),
-    ):
-        console.print(f"[bold]{sql}[/]\n  -- epsilon = {epsilon}")
+    # --- how each is shown -------------------------------------------------------------------
+
+    def _heading(self, words: str, analyst: str) -> None:
+        self.asked += 1
+        _heading(f"{self.asked}. {analyst}: {words}")
+
+    def _ask(self, words: str, sql: str, *, analyst: str = "ana", **offer: Any) -> Answer | None:
+        self._heading(words, analyst)
+        _sql(sql, offer)
         try:
-            clinic.ask(sql, epsilon=epsilon)
+            answer = self._answer(sql, analyst=analyst, **offer)
         except Refusal as refusal:
-            console.print(f"{refusal}\n", markup=False)
+            screen.text(str(refusal))
+            return None
+        answers.show(answer, brief=True)
+        return answer
+
+    def _answer(self, sql: str, *, analyst: str, **offer: Any) -> Answer:
+        answer = self.curator.ask(sql, analyst=analyst, **offer)
+        if not isinstance(answer, Answer):
+            raise TypeError("an answer was expected")
+        return answer
+
+    def _beside_truth(self, answer: Answer | None) -> None:
+        """How far off the answer really was: known only because the clinic is made up."""
+        if answer is None:
+            return
+        true = self.tables["patients"].group_by("city").aggregate([("city", "count")])
+        counts = {row["city"]: row["city_count"] for row in true.to_pylist()}
+        off = [
+            abs(noisy - counts.get(city, 0))
+            for city, noisy in zip(answer.column("city"), answer.column("patients"), strict=True)
+        ]
+        _remark(
+            f"(The clinic is made up, so we may look: these are off by {min(off)} to {max(off)} "
+            "patients.)"
+        )
+
+    def _balance(self, title: str) -> None:
+        _heading(title)
+        show_balance(self.curator, brief=True)
+
+    def _ending(self) -> None:
+        checked = self.curator.ledger.verify()
+        _heading("What is left behind")
+        _say(
+            f"A ledger of {checked.records:,} records, each sealed with the hash of the one "
+            "before; it was just checked from the first to the last. A crash, a second analyst "
+            "or a restart does not make it forget.\n\n"
+            "Your own: discreet init clinic --sample"
+        )
+
+
+def _heading(words: str) -> None:
+    screen.console().print()
+    screen.console().print(Rule(Text(words, style="bold"), align="left", characters="─"))
+
+
+def _say(words: str) -> None:
+    screen.text(words)
+
+
+def _remark(words: str) -> None:
+    screen.text(f"\n{words}")
+
+
+def _sql(sql: str, offer: dict[str, Any] | None = None) -> None:
+    *lines, last = sql.splitlines()
+    for name, amount in (offer or {}).items():
+        comment = f"-- {name} = {amount}"
+        lines, last = (
+            (lines, f"{last}   {comment}") if len(last) < 50 else ([*lines, last], comment)
+        )
+    for line in (*lines, last):
+        screen.text(f"  {line}", style="cyan")
+    screen.text("")
+
+
+def _columns(table: pa.Table) -> tuple[list[int], list[bool]]:
+    return table["patient_id"].to_pylist(), table["smoker"].to_pylist()
+
+
+def _cell(answer: Answer) -> str:
+    from discreet.display import cell
+
+    name = answer.columns[0]
+    return cell(answer.value(), answer.margins()[name][0])

@@ -1,12 +1,15 @@
-"""`discreet schema`: draft a schema, and check one."""
+"""``discreet schema``: draft a schema, and check one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from discreet.cli import screen
+from discreet.cli.options import Json
 
 if TYPE_CHECKING:
     from discreet.schema import Column, Schema, Table
@@ -17,20 +20,45 @@ _File = Annotated[Path, typer.Argument(metavar="FILE", show_default=False)]
 
 
 @app.command()
-def suggest(file: _File) -> None:
-    """Draft discreet.toml from the names and types in a Parquet or CSV file, never its values."""
+def suggest(file: _File, as_json: Json = False) -> None:
+    """Draft a discreet.toml from the types in a file, never its values."""
     from discreet.suggest import suggest as draft
 
-    typer.echo(draft(file), nl=False)
+    text = draft(file)
+    if as_json:
+        screen.print_json({"discreet.toml": text})
+    else:
+        typer.echo(text, nl=False)
 
 
 @app.command()
-def check(file: _File = Path("discreet.toml")) -> None:
-    """Say whether a schema holds together, and what it protects."""
+def check(file: _File = Path("discreet.toml"), as_json: Json = False) -> None:
+    """Say whether a discreet.toml holds together, and what it protects."""
     from discreet.schema import SchemaFile
+    from discreet.session import parsed
 
-    for line in described(SchemaFile.read(file).schema):
-        typer.echo(line)
+    read = SchemaFile.read(file)
+    if read.settings:  # a whole session: its other sections are checked, too
+        parsed(file.parent, read)
+    if as_json:
+        screen.print_json(as_dict(read.schema))
+        return
+    for line in described(read.schema):
+        screen.text(line)
+
+
+def as_dict(schema: Schema) -> dict[str, Any]:
+    """A schema for JSON: whom it protects, and what is known of each column."""
+    return {
+        "neighbours": schema.neighbours.value,
+        "tables": {
+            table.name: {
+                "protects": _owner(table),
+                "columns": {column.name: _known(column) for column in table.columns},
+            }
+            for table in schema.tables.values()
+        },
+    }
 
 
 def described(schema: Schema) -> Iterator[str]:
@@ -49,10 +77,10 @@ def _owner(table: Table) -> str:
         "every row is protected" if table.by_row else f"protects each {', '.join(table.unit or ())}"
     )
     limits = [
-        f"at most {limit} {what} each"
+        f"at most {limit} {what}{'' if limit == 1 else 's'} each"
         for limit, what in (
-            (table.max_rows_per_unit, "rows"),
-            (table.max_groups_per_unit, "groups"),
+            (table.max_rows_per_unit, "row"),
+            (table.max_groups_per_unit, "group"),
         )
         if limit is not None
     ]

@@ -7,7 +7,7 @@ order, the threads or the other people in the table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -27,9 +27,10 @@ from discreet.engines.query import (
     table_named,
 )
 from discreet.errors import DataRefusal
-from discreet.functions import nodes, read
+from discreet.functions import nodes, read, typed
 from discreet.functions.nodes import Node
 from discreet.schema import Column, Table
+from discreet.schema.blocks import has_null_cell, in_unit
 
 _INTEGERS = {
     "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT",
@@ -170,13 +171,16 @@ def _enforced(table: Table, column: Column, raw: Node) -> Node:
     listed_values = codes(column)
     if listed_values is None:
         return read(column, raw)
-    name = exp.to_identifier(enum_name(table, column), quoted=True)
-    listed = exp.DataType(this=exp.DType.USERDEFINED, kind=name)
-    code = exp.TryCast(this=raw, to=listed)
+    code = exp.TryCast(this=raw, to=_enum(table, column))
     if column.nullable:
         return code
-    first = exp.Cast(this=nodes.text(listed_values[0]), to=listed.copy())
+    first = exp.Cast(this=nodes.text(listed_values[0]), to=_enum(table, column))
     return exp.Coalesce(this=code, expressions=[first])
+
+
+def _enum(table: Table, column: Column) -> exp.DataType:
+    name = exp.to_identifier(enum_name(table, column), quoted=True)
+    return exp.DataType(this=exp.DType.USERDEFINED, kind=name)
 
 
 # --- rows ------------------------------------------------------------------------------------
@@ -211,7 +215,9 @@ def owned_rows(shape: Layout, source: str) -> exp.Select:
 
     The unit is cast but never clipped: clipping would merge two people, who
     would then choose between each other's rows.  A row whose unit is missing
-    belongs to nobody who could be protected, and is left out.
+    belongs to nobody who could be protected, and is left out.  So is a row
+    outside the declared blocks, where the row itself or its unit says so; where
+    a block is to be chosen among a unit's rows, they show theirs (``_block0``, ...).
     """
     table = shape.table
     owners: list[Node] = [named(name) for name in table.unit or () if not table.by_row]
@@ -225,10 +231,68 @@ def owned_rows(shape: Layout, source: str) -> exp.Select:
                 aliased(_enforced(table, column, named(column.name)), field.identifier)
                 for column, field in zip(table.columns, shape.fields.values(), strict=True)
             ),
+            *(
+                aliased(_block(column), name)
+                for column, name in zip(_block_columns(table), chosen_blocks(table), strict=False)
+            ),
         ],
         table_named(source),
-        where=[] if table.by_row else [present(node.copy()) for node in owners],
+        where=[
+            *([] if table.by_row else [present(node.copy()) for node in owners]),
+            *(
+                []
+                if chosen_blocks(table)
+                else _inside_blocks(table, [_block(c) for c in _block_columns(table)])
+            ),
+        ],
     )
+
+
+# --- blocks ----------------------------------------------------------------------------------
+
+
+def chosen_blocks(table: Table) -> tuple[str, ...]:
+    """The columns that hold each row's block where a unit's rows could name several."""
+    if table.by_row or in_unit(table):
+        return ()
+    return tuple(f"_block{place}" for place in range(len(table.blocks)))
+
+
+def _block_columns(table: Table) -> list[Column]:
+    return [column for name in table.blocks for column in table.columns if column.name == name]
+
+
+def _block(column: Column) -> Node:
+    """A row's block as its kind alone says: never clipped, whatever values are declared.
+
+    Declaring further values later must move nobody into a block that is new
+    (docs/proofs/blocks.md, Lemma 1).
+    """
+    return typed(column.kind, named(column.name))
+
+
+def _inside_blocks(table: Table, blocks: Sequence[Node]) -> list[Node]:
+    """Whether the block that a row names is one of those declared."""
+    checks = []
+    for column, node in zip(_block_columns(table), blocks, strict=True):
+        check = _declared(table, column, node)
+        if has_null_cell(table, column):
+            check = any_of([check, exp.Is(this=nodes.paren(node.copy()), expression=exp.Null())])
+        checks.append(check)
+    return checks
+
+
+def _declared(table: Table, column: Column, node: Node) -> Node:
+    """Whether a value is among the column's declared ones; NULL is not."""
+    if codes(column) is not None:
+        return present(exp.TryCast(this=node, to=_enum(table, column)))
+    if column.values is not None:
+        listed = [nodes.literal(value) for value in column.domain.values or ()]
+        return exp.In(this=nodes.paren(node), expressions=listed)
+    if column.ends is not None:
+        low, high = map(nodes.literal, column.ends)
+        return exp.Between(this=nodes.paren(node), low=low, high=high)
+    return present(node)
 
 
 def typed_rows(table: Table, held: Mapping[str, str], given: str) -> exp.Select:
@@ -258,9 +322,9 @@ def chosen(
     The hash takes in whose row it is, so that no value is preferred for
     everybody; rows that tie in the hash are ordered by their content, and rows
     that tie in their content are the same row.  Rows are first set in the order
-    of the columns ``first``, by their hash too.
+    of the columns ``first``.
     """
-    order = [*(_by_hash(first) if first else ()), *_by_hash(tuple(content))]
+    order = [*map(named, first), *_by_hash(tuple(content))]
     return exp.LTE(
         this=exp.Window(
             this=exp.RowNumber(),
@@ -286,6 +350,19 @@ def _by_hash(names: tuple[str, ...]) -> list[Node]:
     return [nodes.call("HASH", *map(named, determined)), *map(named, determined)]
 
 
+def first_block(partition: Iterable[str], blocks: tuple[str, ...]) -> Node:
+    """Whether a row lies in the least of its unit's blocks, NULL last.
+
+    Not by a hash: of blocks in time, a unit stays in its first whatever is added later.
+    """
+    rank = exp.Window(
+        this=nodes.call("DENSE_RANK"),
+        partition_by=[named(name) for name in partition],
+        order=ordered(map(named, blocks)),
+    )
+    return exp.EQ(this=rank, expression=exp.Literal.number("1"))
+
+
 def bounded_rows(shape: Layout, source: str, name: str) -> list[Definition]:
     """Definitions that end in ``name``: the owned rows, bounded as the table declares.
 
@@ -299,7 +376,7 @@ def bounded_rows(shape: Layout, source: str, name: str) -> list[Definition]:
     if table.by_row:
         # Row numbers must be the same wherever the table is mentioned.
         return [(name, rows, True)]
-    blocks = tuple(shape.fields[block].identifier for block in table.blocks)
+    blocks = chosen_blocks(table)
     if table.unit is None or (table.max_rows_per_unit is None and not blocks):
         return [(name, rows, False)]
     owned, much = f"{name}, owned", f"{name}, units with too much"
@@ -307,19 +384,29 @@ def bounded_rows(shape: Layout, source: str, name: str) -> list[Definition]:
     counted = select(unit, table_named(owned), group=unit)
     counted.set("having", exp.Having(this=_too_much(table, blocks)))
     content = [named(c) for c in shape.content]
-    few = select(content, table_named(owned))
-    few.append("joins", _joined_on_unit(much, "ANTI", shape.unit))
+    few = select(
+        content,
+        table_named(owned),
+        where=_inside_blocks(table, [named(b) for b in blocks]) if blocks else (),
+        joins=[_joined_on_unit(much, "ANTI", shape.unit)],
+    )
     first = select([c.copy() for c in content], table_named(owned))
     first.append("joins", _joined_on_unit(much, "SEMI", shape.unit))
-    kept: list[Node] = []
-    if blocks:
-        kept.append(chosen_values(shape.unit, (*shape.unit, *blocks), most=1))
-    if table.max_rows_per_unit is not None:
-        before = (*shape.unit, *blocks) if blocks else ()
-        kept.append(chosen(shape.unit, shape.content, most=table.max_rows_per_unit, first=before))
-    first.set("qualify", exp.Qualify(this=all_of(kept)))
+    first.set("qualify", exp.Qualify(this=all_of(_kept(shape, blocks))))
     both = exp.Union(this=few, expression=first, distinct=False)
     return [(owned, rows, False), (much, counted, True), (name, both, False)]
+
+
+def _kept(shape: Layout, blocks: tuple[str, ...]) -> list[Node]:
+    """Which rows of a unit that has too much are kept; its block is chosen before anything."""
+    table, kept = shape.table, []
+    if blocks:
+        kept = [first_block(shape.unit, blocks)]
+        kept += _inside_blocks(table, [named(b) for b in blocks])
+    if table.max_rows_per_unit is not None:
+        most = table.max_rows_per_unit
+        kept.append(chosen(shape.unit, shape.content, most=most, first=blocks))
+    return kept
 
 
 def _too_much(table: Table, blocks: tuple[str, ...]) -> Node:

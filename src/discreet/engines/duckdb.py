@@ -41,7 +41,9 @@ class DuckDBEngine:
     CSV or DuckDB file, a folder of Parquet files, or a table in memory (Arrow,
     pandas, Polars); a table that is not mentioned is read from the source that
     the schema names.  ``store`` is a folder in which prepared tables are kept
-    between processes; without it they last as long as the engine.
+    between processes; without it they last as long as the engine.  With
+    ``opened=False`` private sources are left alone until a plan is run: pricing
+    and refusing never need them.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class DuckDBEngine:
         memory_limit: str = MEMORY_LIMIT,
         threads: int | None = None,
         store: str | Path | None = None,
+        opened: bool = True,
     ) -> None:
         self._lock = threading.RLock()
         self._store = _folder(self, store)
@@ -61,7 +64,10 @@ class DuckDBEngine:
         self.schema = self._resolved(schema)
         self._prepared: set[str] = set()
         self._session: Session | None = None
-        self._current()
+        self._public: Session | None = None
+        self._planning()
+        if opened:
+            self._current()
 
     def _resolved(self, schema: Schema) -> Schema:
         """The schema with what its public tables hold; no private source is opened for it."""
@@ -104,15 +110,15 @@ class DuckDBEngine:
 
     def check(self, plan: Plan) -> None:
         """Refuse a plan that has no statement; reads no private data."""
-        self._statement(plan, self._current())
+        self._statement(plan, self._planning())
 
     def sql(self, plan: Plan) -> str:
         """The statement that :meth:`run` would send to the engine; reads no private data."""
-        return self._statement(plan, self._current()).sql(pretty=True)
+        return self._statement(plan, self._session or self._planning()).sql(pretty=True)
 
     def multiplicity(self, table: Table, columns: tuple[str, ...]) -> int:
         """How many rows of a public table share the same values of ``columns``, as read."""
-        return self._current().multiplicity(self._own(table), columns)
+        return self._planning().multiplicity(self._own(table), columns)
 
     def _statement(self, plan: Plan, session: Session) -> Statement:
         return compiled(
@@ -147,8 +153,24 @@ class DuckDBEngine:
         """A SHA-256 of all that a source holds; slow, for when a version must be certain."""
         return self._sources[table].content_hash()
 
-    def _versions(self) -> dict[str, Version]:
-        return {name: _opening(name, source.version) for name, source in self._sources.items()}
+    def _versions(self, *, public: bool = False) -> dict[str, Version]:
+        return {
+            name: _opening(name, source.version)
+            for name, source in self._sources.items()
+            if self.schema.tables[name].public or not public
+        }
+
+    def _planning(self) -> Session:
+        """A session on the public tables alone: all that pricing and refusing may look at."""
+        with self._lock:
+            versions = self._versions(public=True)
+            if self._public is None or self._public.versions != versions:
+                readers = {name: self._sources[name] for name in versions}
+                self._public = _opening(
+                    ", ".join(readers),
+                    lambda: Session.open(self.schema, readers, self._limits, {}),
+                )
+            return self._public
 
     def _current(self) -> Session:
         """A session on the sources as they are now; prepared again if they have changed."""
@@ -159,6 +181,7 @@ class DuckDBEngine:
             if self._session is not None:  # new data: perhaps no longer damaged
                 self._careful = False
             self._forget()
+            self._prepared |= self._kept(versions)
             for name in sorted(self._prepared):
                 try:
                     self._prepare(self.schema.tables[name], versions[name], None)
@@ -166,6 +189,14 @@ class DuckDBEngine:
                     self._prepared.discard(name)
             self._session = _opening(", ".join(self._sources), self._open)
             return self._session
+
+    def _kept(self, versions: Mapping[str, Version]) -> set[str]:
+        """The tables that another process has prepared in the same store."""
+        return {
+            name
+            for name, table in self.schema.tables.items()
+            if (self._store / prepared.file_name(table, versions[name])).exists()
+        }
 
     def _open(self) -> Session:
         kept = {
@@ -255,8 +286,10 @@ class DuckDBEngine:
     def close(self) -> None:
         """Let go of the sources and of what was prepared without a store."""
         with self._lock:
-            if self._session is not None:
-                self._session.close()
+            for session in (self._session, self._public):
+                if session is not None:
+                    session.close()
+            self._public = None
             self._forget()
 
     def __enter__(self) -> DuckDBEngine:

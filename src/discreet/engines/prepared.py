@@ -39,8 +39,8 @@ from discreet.schema import Table
 Progress = Callable[[str, float], None]
 """Called with a table's name and the part of it that is done, from 0 to 1."""
 
-_LAYOUT = "3"  # to be changed whenever prepared tables look different
-_BUCKETS = 64
+_LAYOUT = "4"  # to be changed whenever prepared tables look different
+_BUCKETS = 8
 _POLL_S = 0.1
 ROWS = "rows"
 

@@ -166,15 +166,28 @@ def _public_places(
     place = np.zeros(table.num_rows, dtype=np.int64)
     listed = np.ones(table.num_rows, dtype=bool)
     for values, column in zip(lists, columns, strict=True):
-        at = {_comparable(value): i for i, value in enumerate(values)}
-        found = np.fromiter(
-            (at.get(_comparable(v), -1) for v in _codes(column, table)),
-            dtype=np.int64,
-            count=table.num_rows,
-        )
+        found = _listed_places(table, values, column)
         listed &= found >= 0
         place = place * len(values) + found
     return np.where(listed, place, -1)
+
+
+def _listed_places(
+    table: pa.Table, values: list[Value | None], column: GroupColumn
+) -> NDArray[np.int64]:
+    """The place of each row's value among the listed ones; -1 if it is not listed."""
+    if column.codes is not None:  # texts: found by code, without looking at each row
+        texts = {value: i for i, value in enumerate(values)}
+        places = np.array([texts.get(v, -1) for v in (*column.codes, None)], dtype=np.int64)
+        codes = table.column(column.identifier).fill_null(len(column.codes)).to_numpy()
+        by_code: NDArray[np.int64] = places[codes.astype(np.int64, copy=False)]
+        return by_code
+    at = {_comparable(value): i for i, value in enumerate(values)}
+    return np.fromiter(
+        (at.get(_comparable(v), -1) for v in _codes(column, table)),
+        dtype=np.int64,
+        count=table.num_rows,
+    )
 
 
 def _comparable(value: object) -> object:

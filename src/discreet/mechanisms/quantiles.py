@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
@@ -16,11 +16,15 @@ from discreet.law import MOST_OUTCOMES, FiniteLaw
 from discreet.loss import Loss
 from discreet.mechanisms.exponential import bounded_range_price
 from discreet.mechanisms.grid import Grid
+from discreet.mechanisms.places import Ranked
 from discreet.mechanisms.rank_choice import rank_choice, score_runs
-from discreet.mechanisms.ranks import Cells, Domain, Ranked, cells_of, spread
+from discreet.mechanisms.ranks import Cells, Domain, cells_of
 from discreet.mechanisms.surface import written
 
 _MOST_PARTS = 2**31
+
+Errors = dict[Fraction, tuple[float, float]]
+"""For each choice, named by its quantile: the weight of its error, and the scale of it in ranks."""
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -172,6 +176,8 @@ class Quantiles:
         Except with probability beta, every answer is within ``margin`` ranks:
         d times one more than the margin of one choice at beta / m, because a
         level adds at most its own error to those of the answers around it.
+        That is certified and wide; ``errors`` gives the law of the error where
+        values lie evenly.
 
     Reference:
         Kaplan, Schnapp and Stemmer (2022), ApproximateQuantiles; van der
@@ -248,19 +254,54 @@ class Quantiles:
 
     def release_cells(self, cells: Cells) -> list[Any]:
         """The same, of values that have been counted: steps of the domain, in increasing order."""
-        places, fine = spread(cells, self.domain)
+        shift = self.domain.shift
+        places = Ranked.of(cells, shift=shift)
+        least, most = self.domain.least << shift, ((self.domain.most + 1) << shift) - 1
         answers: list[int] = []
-        whole = Fraction(0), Fraction(1)
-        self._halve(Ranked.of(places), fine.least, fine.most, self.quantiles, whole, answers)
-        return [self.domain.lift(answer >> fine.shift) for answer in answers]
+        self._halve(places, least, most, self.quantiles, (Fraction(0), Fraction(1)), answers)
+        return [self.domain.lift(answer >> shift) for answer in answers]
 
     def margin(self, beta: Exact) -> float:
         """How many ranks any answer is off at most, except with probability ``beta``."""
         share = proportion(beta, name="beta") / len(self.quantiles)
-        # The worst choice of all nodes is for a quantile near an end, with sensitivity one.
+        # The worst choice of all is the one for the quantile nearest to an end of its part.
         # One rank more for the value itself, which lies on one side of the cut.
-        one = _rank_margin(self.domain.fine_size, self.level_epsilon / 2, share)
+        worst = max(max(q, 1 - q) for q in _targets(self.quantiles, Fraction(0), Fraction(1)))
+        one = _rank_margin(self.domain.fine_size, self.level_epsilon / (2 * worst), share)
         return self.levels * (one + 1)
+
+    @property
+    def errors(self) -> list[tuple[tuple[float, float], ...]]:
+        """What each answer's rank is off by, if values lie evenly: pairs of a weight and a scale.
+
+        The sum of independent two-sided geometric errors, one for each choice on
+        which it depends, times their weights (Lemma 12 of the proofs).
+        """
+        found: list[tuple[tuple[float, float], ...]] = []
+        self._add_errors(self.quantiles, (Fraction(0), Fraction(1)), ({}, {}), found)
+        return found
+
+    def _add_errors(
+        self,
+        wanted: tuple[Fraction, ...],
+        between: tuple[Fraction, Fraction],
+        around: tuple[Errors, Errors],
+        found: list[tuple[tuple[float, float], ...]],
+    ) -> None:
+        if not wanted:
+            return
+        middle = len(wanted) // 2
+        low, high = between
+        q = (wanted[middle] - low) / (high - low)
+        # A target at the share q between two answers is off by that share of what they are off.
+        own: Errors = {wanted[middle]: (1.0, float(2 * max(q, 1 - q) / self.level_epsilon))}
+        for share, errors in zip((1 - q, q), around, strict=True):
+            for choice, (weight, scale) in errors.items():
+                own[choice] = own.get(choice, (0.0, scale))[0] + float(share) * weight, scale
+        cut = wanted[middle]
+        self._add_errors(wanted[:middle], (low, cut), (around[0], own), found)
+        found.append(tuple(own.values()))
+        self._add_errors(wanted[middle + 1 :], (cut, high), (own, around[1]), found)
 
     def _halve(
         self,
@@ -284,6 +325,15 @@ class Quantiles:
         answers.append(chosen)
         beyond = min(chosen + 1, most)
         self._halve(right, beyond, most, wanted[middle + 1 :], (wanted[middle], high), answers)
+
+
+def _targets(wanted: tuple[Fraction, ...], low: Fraction, high: Fraction) -> Iterator[Fraction]:
+    """The quantile, within its own part, that each choice of the halving aims at."""
+    if wanted:
+        middle = len(wanted) // 2
+        yield (wanted[middle] - low) / (high - low)
+        yield from _targets(wanted[:middle], low, wanted[middle])
+        yield from _targets(wanted[middle + 1 :], wanted[middle], high)
 
 
 def _rank_margin(candidates: int, rate_per_rank: Fraction, beta: Exact) -> float:

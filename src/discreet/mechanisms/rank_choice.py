@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from discreet.mechanisms.grid import Integers
-from discreet.mechanisms.ranks import Ranked
+from discreet.mechanisms.places import Ranked
 from discreet.noise import bernoulli_exp, exponential_choice, uniform_below
 
 _NEAR = 96
@@ -54,38 +54,31 @@ def rank_choice(cells: Ranked, q: Fraction, rate: Fraction, least: int, most: in
 
 def score_at(cells: Ranked, q: Fraction, z: int) -> int:
     """The score of one candidate."""
-    inside = cells.at[cells.first : cells.stop]
-    counts = [0, 0]
-    for i, side in enumerate(("left", "right")):
-        place = cells.first + int(np.searchsorted(inside, z, side=side))  # type: ignore[call-overload]
-        counts[i] = int(cells.upto[place - 1]) - cells.before if place > cells.first else 0
     target = q.numerator * cells.total
-    below, upto = (q.denominator * count for count in counts)
+    below, upto = (q.denominator * cells.up_to(place) for place in (z - 1, z))
     return -max(0, below - target, target - upto)
 
 
 def score_runs(cells: Ranked, q: Fraction, least: int, most: int, *, floor: int | None) -> Runs:
     """The candidates that score at least ``-floor`` (all without one), in order.
 
-    At a cell, the values below it and up to it differ by its count; between two
-    cells they are the same, and so is the score.
+    At a place with values, those below it and up to it differ by their number;
+    between two such places they are the same, and so is the score.
     """
-    a, b, total = q.numerator, q.denominator, cells.total
-    target, first, stop, low, high = a * total, cells.first, cells.stop, least, most
-    inside = cells.upto[first:stop]
-    if floor is not None:
-        fewest = -((floor - target) // b)  # values up to z, at least
-        if fewest > 0:
-            first += int(np.searchsorted(inside, cells.before + fewest, side="left"))
-            low = int(cells.at[first])
-        most_below = (target + floor) // b  # values below z, at most
-        if most_below < total:
-            last = int(np.searchsorted(inside, cells.before + most_below, side="right"))
-            stop = cells.first + last + 1
-            high = int(cells.at[stop - 1])
-    at = cells.at[first:stop]
-    start = int(cells.upto[first - 1]) - cells.before if first > cells.first else 0
-    upto = np.concatenate([[start], cells.upto[first:stop] - cells.before]) * b
+    b, total = q.denominator, cells.total
+    target = q.numerator * total
+    low, high = least, most
+    # Values up to z, at least; and one more than the values below z, at most.
+    first = 1 if floor is None else max(1, -((floor - target) // b))
+    last = total if floor is None else min(total, (target + floor) // b + 1)
+    at, upto, start = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), 0
+    if total:
+        at, upto, start = cells.stretch(first, last)
+        if floor is not None and floor < target:
+            low = int(at[0])
+        if floor is not None and (target + floor) // b < total:
+            high = int(at[-1])
+    upto = np.concatenate([[start], upto]) * b
     starts = np.empty(2 * len(at) + 1, dtype=np.int64)
     ends, scores = np.empty_like(starts), np.empty_like(starts)
     starts[0], starts[1::2], starts[2::2] = low, at, at + 1

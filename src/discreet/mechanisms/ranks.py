@@ -1,4 +1,4 @@
-"""Values as counts on a public domain, and the scores of its candidates by rank.
+"""Values as counts on a public domain.
 
 Everything here is linear in the number of values plus the number of cells
 counted; nothing depends on the values except the result.
@@ -131,83 +131,6 @@ def gathered(steps: Integers) -> Cells:
     return Cells(at, counts, dense=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    """Cells with the number of values up to each; a part of them shares the arrays.
-
-    Only the places from ``first`` to before ``stop`` belong to the part, and
-    ``before`` values come before it.
-    """
-
-    at: Integers
-    upto: Integers
-    first: int
-    stop: int
-    before: int
-
-    @classmethod
-    def of(cls, cells: Cells) -> Ranked:
-        """All of the cells."""
-        return cls(cells.at, np.cumsum(cells.counts, dtype=np.int64), 0, len(cells.at), 0)
-
-    @property
-    def total(self) -> int:
-        """How many values there are."""
-        return int(self.upto[self.stop - 1]) - self.before if self.stop > self.first else 0
-
-    def split(self, place: int) -> tuple[Ranked, Ranked]:
-        """Those up to ``place``, and those beyond it."""
-        inside = self.at[self.first : self.stop]
-        cut = self.first + int(np.searchsorted(inside, place, side="right"))
-        middle = int(self.upto[cut - 1]) if cut > self.first else self.before
-        return (
-            Ranked(self.at, self.upto, self.first, cut, self.before),
-            Ranked(self.at, self.upto, cut, self.stop, middle),
-        )
-
-
-class Fine(NamedTuple):
-    """The domain with every step cut into ``2**shift`` places."""
-
-    least: int
-    most: int
-    shift: int
-
-
-def spread(cells: Cells, domain: Domain) -> tuple[Cells, Fine]:
-    """Equal values set apart: the i-th of a cell at the bit reversal of i within it.
-
-    One value more in a cell is one place more, and moves none of the others:
-    the spread data are neighbours when the data are.  When a cell has more
-    values than places, places are used again.
-    """
-    shift = domain.shift
-    fine = Fine(domain.least << shift, (domain.most << shift) + (1 << shift) - 1, shift)
-    some = cells.counts > 0 if cells.dense else slice(None)
-    at, counts = cells.at[some] << shift, cells.counts[some]
-    crowded = counts > 1
-    if not crowded.any():
-        return Cells(at, counts, dense=False), fine
-    places, numbers = [], []
-    single = at[~crowded]
-    # Cells of 2**(bits-1) < count <= 2**bits share one table of reversals, in increasing order.
-    bits = np.minimum(np.ceil(np.log2(np.maximum(counts, 1))).astype(np.int64), shift)
-    for level in np.unique(bits[crowded]).tolist():
-        chosen = crowded & (bits == level)
-        offsets = np.arange(1 << level, dtype=np.int64)
-        index = _reversed_bits(offsets, level)
-        whole, rest = np.divmod(counts[chosen][:, None], 1 << level)
-        each = whole + (index[None, :] < rest)
-        where = at[chosen][:, None] + (offsets << (shift - level))[None, :]
-        kept = each > 0
-        places.append(where[kept])
-        numbers.append(each[kept])
-    all_places = np.concatenate([single, *places])
-    all_numbers = np.concatenate([np.ones(len(single), dtype=np.int64), *numbers])
-    order = np.argsort(all_places, kind="stable")
-    return Cells(all_places[order], all_numbers[order], dense=False), fine
-
-
 def _array(values: Any) -> NDArray[Any]:
     listed = list(values)
     if not listed:
@@ -247,10 +170,3 @@ def _far(whole: Integers, least: int, most: int) -> Integers:
     """A step finer than 2**-62: every whole number but 0 is off one end or the other."""
     far: Integers = np.where(whole > 0, most, np.where(whole < 0, least, 0))
     return np.clip(far, least, most)
-
-
-def _reversed_bits(numbers: Integers, bits: int) -> Integers:
-    reversed_numbers = np.zeros_like(numbers)
-    for bit in range(bits):
-        reversed_numbers |= ((numbers >> bit) & 1) << (bits - 1 - bit)
-    return reversed_numbers

@@ -4,24 +4,34 @@ A single entry's margin is certified from the exact law of its noise.  A
 combination of entries (a SUM, a COUNT read off moments) has the law of a
 weighted sum of independent noises; its tail is computed by inverting the
 characteristic function, which gives the margin to half a percent.  Ratios are
-simulated.
+simulated.  A quantile has two margins: a certified one, which holds whatever the
+data are and is wide, and a typical one, which is that of values that lie evenly
+around the answer.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 from statistics import NormalDist
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.exact import enclose
 from discreet.mechanisms import Quantiles, TopK
+from discreet.plan import ValueCounts
 from discreet.price.keys import noise_law
 from discreet.price.noises import LaplaceNoise, Noise, SelectionNoise
-from discreet.price.recipes import Choice, Linear, Quantile, Ratio, ratio_values
+from discreet.price.priced import Priced
+from discreet.price.recipes import Choice, Counts, Linear, Quantile, Ratio, Recipe, ratio_values
+
+MarginKind = Literal["exact", "certified", "simulated", "typical"]
+"""How a margin is known: from the law of the noise; for any data; from the released numbers
+with fresh noise; for values that lie evenly around the answer."""
 
 _FREQUENCIES = 1 << 13
 _LAID_OUT = 1 << 12
@@ -43,8 +53,7 @@ def linear_margin(recipe: Linear, noise: Noise, beta: Fraction) -> float:
         # Beyond the inversion's digits: a union bound, never too small.
         return sum(weights) * entry_margin(noise, beta / len(weights))
     if isinstance(noise, LaplaceNoise):
-        scaled = tuple(sorted(w * float(noise.scale) for w in weights))
-        return _laplace_sum_margin(scaled, float(beta))
+        return _laplace_margin([w * float(noise.scale) for w in weights], beta)
     deviation = math.sqrt(noise.variance * sum(w * w for w in weights))
     return deviation * _normal_quantile(float(beta))
 
@@ -80,6 +89,13 @@ def _normal_quantile(beta: float) -> float:
         else:
             high = middle
     return high
+
+
+def _laplace_margin(scales: Sequence[float], beta: Fraction) -> float:
+    """t with P(|sum of Laplace noises of these scales| > t) = beta, or less."""
+    if len(scales) == 1 or beta < _LEAST_BETA:
+        return sum(scales) * math.log(len(scales) / beta)
+    return _laplace_sum_margin(tuple(sorted(scales)), float(beta))
 
 
 @lru_cache(maxsize=4096)
@@ -150,9 +166,57 @@ def _laid_out(noise: Noise, entries: int) -> NDArray[np.float64]:
     return drawn
 
 
+def margin_kind(recipe: Recipe, *, certified: bool = False) -> MarginKind | None:
+    """How the margin of an aggregate is known; None where none is (``certified``: for any data)."""
+    match recipe:
+        case Quantile():
+            return "certified" if certified else "typical"
+        case Choice():
+            return "certified"
+        case Ratio():
+            return None if certified else "simulated"
+    return "exact"
+
+
+def aggregate_margin(
+    priced: Priced, place: int, beta: Fraction, *, certified: bool = False
+) -> float | None:
+    """The margin of an aggregate where public parameters alone tell it; None for ratios.
+
+    In ranks for quantiles, in rows for choices, of each count for histograms.
+    """
+    recipe = priced.recipes[place]
+    noise = priced.noises[recipe.measurement]
+    if isinstance(noise, SelectionNoise):
+        if isinstance(recipe, Quantile):
+            return (rank_margin if certified else typical_rank_margin)(recipe, noise, beta)
+        listed = priced.plan.measurements[recipe.measurement]
+        if isinstance(recipe, Choice) and isinstance(listed, ValueCounts):
+            return choice_margin(recipe, len(listed.values), noise, beta)
+    elif isinstance(recipe, Linear):
+        return number_margin(recipe, noise, beta)
+    elif isinstance(recipe, Counts):
+        return float(entry_margin(noise, beta))
+    return None
+
+
 def rank_margin(recipe: Quantile, noise: SelectionNoise, beta: Fraction) -> float:
     """How many ranks a quantile is off at most, except with probability ``beta``; certified."""
     return quantile_mechanism(recipe, noise).margin(beta)
+
+
+def typical_rank_margin(recipe: Quantile, noise: SelectionNoise, beta: Fraction) -> float:
+    """How many ranks a quantile is off where values lie evenly around it; the worst of several.
+
+    Equally wide gaps make the chosen rank geometric on both sides of the target
+    (docs/proofs/quantiles.md, Lemma 12).  Half a rank for each choice covers the
+    step from that law to its continuous twin.
+    """
+    return max(
+        _laplace_margin([weight * scale for weight, scale in errors], beta)
+        + sum(weight for weight, _ in errors) / 2
+        for errors in quantile_mechanism(recipe, noise).errors
+    )
 
 
 def choice_margin(recipe: Choice, values: int, noise: SelectionNoise, beta: Fraction) -> float:

@@ -66,7 +66,8 @@ def price(
     known = columns(question.source, multiplicity=multiplicity)
     private = any(key.values is None for key in question.keys)
     ways = list(_ways(spend, private=private))
-    reach = Reach.of(reach_of, grouped=bool(question.keys))
+    most = row_bound(question.source, multiplicity)
+    reach = Reach.of(reach_of, grouped=bool(question.keys), most=most)
     for weight_bits in WEIGHT_BITS:
         wanted = menu(question.aggregates, known, weight_bits)
         measurements = wanted.measurements
@@ -247,9 +248,10 @@ def _noises(
 ) -> Iterator[Noise | SelectionNoise]:
     factor = 2 if neighbours is Neighbours.CHANGE_ONE else 1
     # Lemma 6: a choice costs a unit in proportion to its rows in the group, so R rows in all cost
-    # as much as R rows in one group, and G groups of at most C rows as much as G full ones.
+    # as much as R rows in one group, and G groups of at most C rows as much as G full ones (or
+    # as the groups, the last perhaps not full, that hold all the rows a unit can have).
     # Lemma 5: a change moves scores by what is taken away and by what is added, in one group too.
-    full_groups = reach.rows // reach.rows_per_group
+    full_groups = -(-reach.rows // reach.rows_per_group)
     sizes = [
         choices[i] * full_groups * factor * reach.rows_per_group
         if choices[i]

@@ -37,8 +37,11 @@ class Reach:
     rows: int
 
     @classmethod
-    def of(cls, contribution: Contribution, *, grouped: bool) -> Reach:
-        """The reach of a contribution; without keys there is one group."""
+    def of(cls, contribution: Contribution, *, grouped: bool, most: int | None = None) -> Reach:
+        """The reach of a contribution; without keys there is one group.
+
+        ``most`` is what the relation itself bounds a unit's rows to, if it does.
+        """
         if contribution.rows is not None:
             rows = contribution.rows
             return cls(rows if grouped else 1, rows, rows)
@@ -46,7 +49,8 @@ class Reach:
         per_group = contribution.rows_per_group or 1
         if not grouped:
             groups = 1
-        return cls(groups, per_group, groups * per_group)
+        rows = groups * per_group
+        return cls(groups, per_group, rows if most is None else min(rows, most))
 
     @property
     def length_squared(self) -> int:

@@ -7,10 +7,8 @@ from fractions import Fraction
 
 from discreet.errors import InvalidParameter, QuestionRefusal
 from discreet.exact import Exact
-from discreet.price.margins import number_margin
-from discreet.price.noises import SelectionNoise
+from discreet.price.margins import aggregate_margin
 from discreet.price.priced import Multiplicity, Priced, price
-from discreet.price.recipes import Linear
 from discreet.question import Question, Spend
 from discreet.schema import Schema
 
@@ -60,17 +58,17 @@ def cheapest(
 
 
 def predicted(priced: Priced, place: int, beta: Exact) -> float:
-    """The margin of one aggregate, known before data is read."""
-    recipe = priced.recipes[place]
-    if not isinstance(recipe, Linear):
+    """The margin of one aggregate that holds whatever the data are: a target is a promise.
+
+    In rows for quantiles and most frequent values, as their margins are.
+    """
+    margin = aggregate_margin(priced, place, Fraction(beta), certified=True)
+    if margin is None:
         raise _impossible(
             f"the error of '{priced.question.aggregates[place].name}' depends on "
             "how many people are in each group"
         )
-    noise = priced.noises[recipe.measurement]
-    if isinstance(noise, SelectionNoise):
-        raise TypeError("a count is not chosen")
-    return number_margin(recipe, noise, Fraction(beta))
+    return margin
 
 
 def _targets(question: Question, spend: Spend, sample: Priced) -> list[tuple[int, Fraction]]:
@@ -89,9 +87,8 @@ def _targets(question: Question, spend: Spend, sample: Priced) -> list[tuple[int
     if everywhere is not None:
         targets += [(i, everywhere) for i, name in enumerate(names) if name not in named]
     for place, margin in targets:
-        recipe = sample.recipes[place]
-        if margin <= 0 or not isinstance(recipe, Linear):
-            predicted(sample, place, Fraction(1, 20))
+        predicted(sample, place, Fraction(1, 20))
+        if margin <= 0:
             raise _impossible("a margin must be greater than 0")
     return targets
 
@@ -101,6 +98,6 @@ def _impossible(what: str) -> QuestionRefusal:
         "Q44",
         f"this accuracy cannot be promised beforehand: {what}.",
         why="a promise made without looking at anyone's data must hold whatever the data are.",
-        fix="ask within=... of a COUNT or a SUM, or offer epsilon=... and read the margin "
-        "of the answer.",
+        fix="ask within=... of a COUNT, a SUM or (in rows) a MEDIAN, or offer epsilon=... and "
+        "read the margin of the answer.",
     )

@@ -15,7 +15,7 @@ from discreet.exact import fraction
 from discreet.schema.lines import Document
 from discreet.schema.tables import Column, Neighbours, Table
 
-SECTIONS = ("tables", "neighbours", "budget", "analysts", "ledger", "engine", "server")
+SECTIONS = ("tables", "neighbours", "budget", "policy", "ledger", "engine", "server")
 """What may stand at the top of the file; all but the first two are for the curator."""
 
 _TABLE = (

@@ -9,6 +9,7 @@ from typing import Any
 
 from discreet.domain import Kind, Value, number_of
 from discreet.errors import SchemaRefusal, shown
+from discreet.schema import blocks
 from discreet.schema.declarations import SECTIONS, tables_of
 from discreet.schema.lines import Document
 from discreet.schema.tables import Column, Neighbours, Table
@@ -33,6 +34,7 @@ class Schema:
             for column in table.columns:
                 self._check_source_of_values(table, column)
         self._check_entities()
+        blocks.check_all(self.tables, self.neighbours)
 
     def _check_source_of_values(self, table: Table, column: Column) -> None:
         if column.values_from is None:
@@ -163,6 +165,9 @@ def _order(value: Value) -> Any:
 def _schema(document: Document) -> Schema:
     tables, neighbours = tables_of(document)
     for name, table in tables.items():
+        with document.at("tables", name, "blocks"):
+            blocks.check_columns(table)
+            blocks.check_table(table, tables, neighbours)
         for column in table.columns:  # said on the line of the column
             if column.values_from is not None:
                 with document.at("tables", name, "columns", column.name):

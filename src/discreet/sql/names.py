@@ -17,7 +17,7 @@ from discreet.errors import QuestionRefusal
 from discreet.relation import PublicSource, Relation
 from discreet.sql.aggregates import aggregate_name
 from discreet.sql.reader import Reader, placed
-from discreet.sql.rewriting import qualified
+from discreet.sql.rewriting import only_counted, qualified
 from discreet.sql.scalars import column
 
 _NAME = re.compile(r"[^\W\d][\w $-]{0,127}")
@@ -74,7 +74,7 @@ class Scope:
                 node,
                 "* stands only in COUNT(*) and in sub-queries.",
                 why="every column of a row is a person's own values.",
-                fix="name the columns: SELECT city, COUNT(*) FROM visits GROUP BY city.",
+                fix=self.reader.instead(node, only_counted, "count the rows: COUNT(*)."),
             )
         name = self.find(node)
         if name is None:

@@ -17,6 +17,7 @@ from discreet.functions import FUNCTIONS
 from discreet.sql.allow import DISTINCT, SUBQUERY
 from discreet.sql.constants import is_constant, normal_constant, write_constant
 from discreet.sql.reader import Reader, placed
+from discreet.sql.rewriting import only_counted
 from discreet.sql.scalars import BINARY, CAST_TYPES, CASTS, CHAINS, UNARY, call, chained
 
 SYNONYMS: dict[str, str] = {
@@ -425,7 +426,7 @@ def _refuse_node(node: exp.Expr, reader: Reader) -> QuestionRefusal:
             node,
             "* stands only in COUNT(*).",
             why="every column of a row is a person's own values.",
-            fix="name the columns: SELECT city, COUNT(*) FROM visits GROUP BY city.",
+            fix=reader.instead(node, only_counted, "count the rows: COUNT(*)."),
         )
     if isinstance(node, exp.Distinct):
         return reader.refusal(

@@ -27,7 +27,7 @@ from discreet.sql.normal import normal
 from discreet.sql.options import read_options
 from discreet.sql.reader import Reader, written
 from discreet.sql.released import folded, has_aggregates
-from discreet.sql.rewriting import averaged, clipped, counted
+from discreet.sql.rewriting import averaged, clipped, counted, only_counted
 from discreet.sql.scalars import column, read
 from discreet.sql.sources import Frame, Rows, no_leaf, typed
 from discreet.sql.subqueries import not_grouped
@@ -118,9 +118,8 @@ class Released:
             node,
             f"column '{name}' would be shown row by row.",
             why="each row is a person's own.",
-            fix=self.reader.instead(
-                self.select, counted, f"count or aggregate: COUNT(*) ... GROUP BY {name}."
-            ),
+            fix=self.reader.instead(self.select, counted, "")
+            or self.reader.instead(self.select, only_counted, "count the rows: COUNT(*)."),
         )
 
 

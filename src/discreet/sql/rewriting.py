@@ -34,6 +34,15 @@ def counted(node: exp.Expr) -> None:
     select.append("expressions", exp.alias_(_count(), "n"))
 
 
+def only_counted(node: exp.Expr) -> None:
+    """Rows shown one by one become their number: a person is not a group."""
+    select = node if isinstance(node, exp.Select) else node.parent_select
+    if isinstance(select, exp.Select):
+        for part in ("distinct", "order", "limit", "offset"):
+            select.set(part, None)
+        select.set("expressions", [exp.alias_(_count(), "n")])
+
+
 def _count() -> exp.Anonymous:
     return exp.Anonymous(this="COUNT", expressions=[exp.Star()])
 

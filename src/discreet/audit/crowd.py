@@ -1,0 +1,204 @@
+"""Many sessions in step: thousands of adaptive games against the curator in a second.
+
+An adversary is a script, a generator that yields what it asks and is sent what it
+is told:
+
+    def script():
+        told = yield ask("SELECT COUNT(*) FROM visits", epsilon="1/4")
+        ...
+        return view
+
+Each game has an account of its own.  Where many games ask the same thing at the
+same step, their noise is drawn in one call of the airlock's own function, a fresh
+draw for every game, and the filter decides once for all games that have spent the
+same.  What is told is the numbers of the answer, or the kind of the refusal.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.answer import Answer
+from discreet.audit.events import outcome_of
+from discreet.audit.observing import observed
+from discreet.audit.rehearsal import Prepared, Rehearsal, Stage
+from discreet.errors import BudgetRefusal, Refusal
+from discreet.loss import Loss
+from discreet.price import Priced
+from discreet.price.noises import GaussianNoise, LaplaceNoise, noised
+from discreet.release import release
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One question and what is offered for it."""
+
+    question: str
+    spend: tuple[tuple[str, Any], ...]
+
+
+def ask(question: str, **spend: Any) -> Asked:
+    """A question for a script to yield."""
+    return Asked(question, tuple(spend.items()))
+
+
+Told = tuple[Any, ...] | str
+"""The numbers of an answer, row by row, or how it was refused."""
+
+Script = Callable[[], Generator[Asked, Told, Any]]
+
+_Spent = tuple[tuple[int, Loss], ...]
+
+
+@dataclass(slots=True)
+class _Session:
+    """One game: its script, what it has spent, what it was told before."""
+
+    script: Generator[Asked, Told, Any]
+    state: int = 0  # what was spent, as a place in the crowd's list
+    answers: dict[str, Told] = field(default_factory=dict)
+
+
+class Crowd:
+    """Games in one world."""
+
+    def __init__(self, rehearsal: Rehearsal) -> None:
+        self._rehearsal = rehearsal
+        self._states: list[_Spent] = [()]
+        self._decisions: dict[tuple[int, str], int | str] = {}
+        self._seen: dict[str, tuple[NDArray[Any], ...] | None] = {}
+        self._groups: dict[str, tuple[Any, ...]] = {}
+
+    def play(self, script: Script, games: int) -> list[Any]:
+        """The view of each game."""
+        views: list[Any] = [None] * games
+        waiting: dict[int, tuple[_Session, Asked]] = {}
+        for place in range(games):
+            self._advance(place, _Session(script()), None, views, waiting)
+        while waiting:
+            groups: dict[Asked, list[int]] = defaultdict(list)
+            for place, (_, asked) in waiting.items():
+                groups[asked].append(place)
+            for asked, places in groups.items():
+                sessions = [waiting.pop(place)[0] for place in places]
+                told = self._told(asked, sessions)
+                for place, session, heard in zip(places, sessions, told, strict=True):
+                    self._advance(place, session, heard, views, waiting)
+        return views
+
+    @staticmethod
+    def _advance(
+        place: int,
+        session: _Session,
+        told: Told | None,
+        views: list[Any],
+        waiting: dict[int, tuple[_Session, Asked]],
+    ) -> None:
+        try:
+            asked = next(session.script) if told is None else session.script.send(told)
+        except StopIteration as stop:
+            views[place] = stop.value
+        except Exception as error:  # the adversary's own: an outcome like any other
+            views[place] = outcome_of(error)
+        else:
+            waiting[place] = session, asked
+
+    def _told(self, asked: Asked, sessions: list[_Session]) -> list[Told]:
+        try:
+            prepared = self._rehearsal.prepared(asked.question, dict(asked.spend))
+        except Refusal as refusal:
+            return [outcome_of(refusal)] * len(sessions)
+        told: list[Told | None] = [self._charged(prepared, one) for one in sessions]
+        paid = [place for place, known in enumerate(told) if known is None]
+        for place, heard in zip(paid, self._released(prepared, len(paid)), strict=True):
+            told[place] = sessions[place].answers[prepared.key] = heard
+        return [heard for heard in told if heard is not None]
+
+    def _charged(self, prepared: Prepared, session: _Session) -> Told | None:
+        """What is told without noise: an answer given before, or a refusal; else None, and paid."""
+        if prepared.key in session.answers:
+            return session.answers[prepared.key]
+        place = session.state, prepared.key
+        decision = self._decisions.get(place)
+        if decision is None:
+            decision = self._decisions[place] = self._decided(session.state, prepared)
+        if isinstance(decision, str):
+            return decision
+        session.state = decision
+        return None
+
+    def _decided(self, state: int, prepared: Prepared) -> int | str:
+        """What is spent after the question, or how it is refused."""
+        stage = Stage(self._rehearsal, dict(self._states[state]))
+        try:
+            stage.charge(prepared)
+        except BudgetRefusal as refusal:
+            return outcome_of(refusal)
+        spent = stage.spent()
+        if spent not in self._states:
+            self._states.append(spent)
+        return self._states.index(spent)
+
+    def _released(self, prepared: Prepared, times: int) -> list[Told]:
+        """So many independent releases of one question."""
+        if not times:
+            return []
+        priced, question = prepared.priced, prepared.priced.question
+        entries = self._entries(prepared)
+        plain = question.having is None and not question.order and question.limit is None
+        if entries is None or not plain:
+            return [_numbers(release(priced, prepared.truth)) for _ in range(times)]
+        noises = [n for n in priced.noises if isinstance(n, LaplaceNoise | GaussianNoise)]
+        parts = tuple(
+            noised(noise, np.concatenate([part] * times))
+            for noise, part in zip(noises, entries, strict=True)
+        )
+        groups = self._groups[prepared.key]
+        rows = _read(priced, groups * times, parts)
+        size = len(groups)
+        return [
+            tuple(x for row in rows[start : start + size] for x in row)
+            for start in range(0, len(rows), size)
+        ]
+
+    def _entries(self, prepared: Prepared) -> tuple[NDArray[Any], ...] | None:
+        """What enters the noise of a question whose groups are public; None for others."""
+        if prepared.key not in self._seen:
+            found = None
+            if prepared.priced.plan.public_keys:
+                with observed("crowd") as seen:
+                    answer = release(prepared.priced, prepared.truth)
+                parts = [event.entries for event in seen.events]
+                if len(parts) == len(prepared.priced.noises) and all(
+                    part is not None for part in parts
+                ):
+                    found = tuple(parts)
+                self._groups[prepared.key] = answer.groups
+            self._seen[prepared.key] = found
+        return self._seen[prepared.key]
+
+
+def _read(
+    priced: Priced, groups: tuple[Any, ...], parts: tuple[NDArray[Any], ...]
+) -> list[tuple[Any, ...]]:
+    """The outputs of every group, as an answer reads them; the same integers are read once."""
+    keys = list(zip(groups, *(map(tuple, part.tolist()) for part in parts), strict=True))
+    first = {key: place for place, key in reversed(list(enumerate(keys)))}
+    places = list(first.values())
+    kept = tuple(part[places] for part in parts)
+    answer = Answer(priced, tuple(groups[place] for place in places), kept)
+    read = {keys[place]: row.values for place, row in zip(places, answer.rows, strict=True)}
+    return [read[key] for key in keys]
+
+
+def _numbers(answer: Answer) -> Told:
+    return tuple(value for row in answer.rows for value in row.values)
+
+
+__all__ = ["Asked", "Crowd", "Script", "Told", "ask"]

@@ -1,0 +1,186 @@
+"""Neighbour fuzzing for anybody's schema and questions, on the real engine.
+
+Made-up worlds, with and without each of a few people: what the release adds
+noise to never moves further than the price says.  The integers are seen where
+they meet the noise, so parser, pricing, engine and airlock are all tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from discreet.audit.hiding import HidingEngine
+from discreet.audit.observing import Event, observed
+from discreet.audit.rehearsal import priced_by
+from discreet.audit.replaying import compare
+from discreet.audit.synthetic import made_up_public, world
+from discreet.audit.verdict import Verdict
+from discreet.errors import Refusal
+from discreet.exact import Exact as Number
+from discreet.exact import whole
+from discreet.price import Priced
+from discreet.release import release
+from discreet.schema import Neighbours, Schema
+
+Progress = Callable[[float], None]
+_FAILED = "the engine fails in one world and not in the other"
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """One person moved something further than the price of a question says."""
+
+    question: str
+    label: str  # of the made-up world, to make it again
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fuzz:
+    """What was tried, and what was found."""
+
+    questions: int
+    cases: int
+    refused: Mapping[str, str]  # question -> code
+    findings: tuple[Moved, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """Broken by any finding; undecided if no question could be asked."""
+        if self.findings:
+            return Verdict.BROKEN
+        return Verdict.CONSISTENT if self.cases else Verdict.UNDECIDED
+
+    @property
+    def alarm(self) -> bool:
+        """Whether anything was found."""
+        return bool(self.findings)
+
+    @property
+    def sentence(self) -> str:
+        """The conclusion in words."""
+        tried = (
+            f"{self.questions - len(self.refused)} of {self.questions} questions on "
+            f"{self.cases} pairs of made-up neighbours"
+        )
+        if self.findings:
+            first = self.findings[0]
+            return f"{tried}: {first.words} (question: {first.question})."
+        return f"{tried}: nobody moved anything further than the price says."
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, as plain JSON."""
+        return {
+            "kind": "fuzz",
+            "questions": self.questions,
+            "cases": self.cases,
+            "refused": dict(self.refused),
+            "findings": [
+                {"question": f.question, "label": f.label, "words": f.words} for f in self.findings
+            ],
+            "verdict": self.verdict.value,
+            "sentence": self.sentence,
+        }
+
+    def picture(self) -> str:
+        """Nothing to draw."""
+        return ""
+
+
+def fuzz(  # noqa: PLR0913 (each is one word of the experiment)
+    schema: Schema,
+    questions: Iterable[str],
+    *,
+    worlds: int = 8,
+    people: int = 6,
+    label: str = "discreet",
+    epsilon: Number = 1,
+    delta: Number = "1e-6",
+    public: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> Fuzz:
+    """Try ``questions`` on made-up neighbours of ``schema``; the real data is not touched.
+
+    ``public`` gives public tables; others come from the source that the schema
+    names, or are made up as well.  A world depends on ``label`` and its number.
+
+    >>> schema = Schema.from_text('''
+    ... [tables.visits]
+    ... unit = "patient"
+    ... max_rows_per_unit = 3
+    ... [tables.visits.columns]
+    ... patient = "integer"
+    ... cost = { type = "decimal", bounds = [0, 500] }
+    ... ''')
+    >>> fuzz(schema, ["SELECT SUM(cost) FROM visits"], worlds=2).verdict
+    <Verdict.CONSISTENT: 'consistent'>
+    """
+    texts = tuple(dict.fromkeys(questions))
+    count, most = whole(worlds, name="worlds", least=1), whole(people, name="people", least=1)
+    known = {**made_up_public(schema, label), **(public or {})}
+    spend = {"epsilon": epsilon, "delta": delta}
+    refused: dict[str, str] = {}
+    findings: list[Moved] = []
+    cases = 0
+    for number in range(count):
+        name = f"{label}/{number}"
+        made = world(schema, name, public=known)
+        tried = _some(made.people(), most)
+        with HidingEngine(made) as engine:
+            for place, text in enumerate(texts):
+                if text not in refused:
+                    try:
+                        priced = priced_by(engine, text, spend)
+                    except Refusal as refusal:
+                        refused[text] = refusal.code
+                    else:
+                        more, words = _differences(engine, priced, tried)
+                        cases += more
+                        findings += [Moved(text, name, told) for told in words[:1]]
+                if progress is not None:
+                    progress((number + (place + 1) / len(texts)) / count)
+    return Fuzz(len(texts), cases, refused, tuple(findings))
+
+
+def _differences(
+    engine: HidingEngine, priced: Priced, people: list[tuple[str, int]]
+) -> tuple[int, list[str]]:
+    """How many pairs of neighbours were compared, and what differs that should not."""
+    runs = [(person, _events(engine, priced, person)) for person in people]
+    if engine.schema.neighbours is Neighbours.CHANGE_ONE:
+        # Without one and without another of the same entity: one person replaced.
+        pairs = [(a, b) for (p, a), (q, b) in pairwise(runs) if p[0] == q[0]]
+    else:
+        everybody = _events(engine, priced, None)
+        pairs = [(everybody, run) for _, run in runs]
+    found: list[str] = []
+    for one, other in pairs:
+        if (one is None) != (other is None):
+            found.append(_FAILED)
+        elif one is not None and other is not None:
+            found += compare(one, other)[0]
+    return len(pairs), found
+
+
+def _events(
+    engine: HidingEngine, priced: Priced, hidden: tuple[str, int] | None
+) -> tuple[Event, ...] | None:
+    """What enters the noise of a question; None if the engine fails."""
+    engine.hide(hidden)
+    with observed("fuzz") as seen:
+        try:
+            release(priced, engine.run(priced.plan))
+        except Exception:
+            return None
+    return tuple(seen.events)
+
+
+def _some(people: list[tuple[str, int]], most: int) -> list[tuple[str, int]]:
+    """At most so many people, the same share of every entity."""
+    return people[:: max(1, len(people) // most)][:most]
+
+
+__all__ = ["Fuzz", "Moved", "fuzz"]

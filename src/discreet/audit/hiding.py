@@ -1,0 +1,77 @@
+"""The engine on a made-up world, from which one person at a time can be hidden.
+
+Opening an engine takes longer than asking it, so neighbours share one: the rows of
+every table are kept with the number of the person they belong to, and the view
+that the engine reads leaves one person out.  Everything else is the engine's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from discreet.audit.synthetic import World, entity_of
+from discreet.engines.duckdb import DuckDBEngine
+from discreet.engines.measure import Statement
+from discreet.engines.result import opened
+from discreet.engines.session import given_name
+from discreet.engines.sources import quoted
+from discreet.plan import Plan
+from discreet.truth import Truth
+
+_PERSON = "person of the audit"
+
+
+class HidingEngine(DuckDBEngine):
+    """Runs plans on a made-up world, with everybody or without one person."""
+
+    def __init__(self, made: World) -> None:
+        super().__init__(made.tables(), made.schema, threads=1, memory_limit="1GB")
+        self._made = made
+        self._compiled: dict[int, tuple[Plan, Statement, str]] = {}
+        connection = self._current().connection
+        for name in made.rows:
+            connection.register("everything", _numbered(made, name))
+            connection.execute(f"CREATE TABLE {quoted(_all(name))} AS FROM everything")
+            connection.unregister("everything")
+        self.hide(None)
+
+    def hide(self, person: tuple[str, int] | None) -> None:
+        """Leave out all rows of one person, in every table of their entity."""
+        connection = self._current().connection
+        for name in self._made.rows:
+            table = self.schema.tables[name]
+            columns = ", ".join(quoted(column.name) for column in table.columns)
+            hidden = person is not None and person[0] == entity_of(table)
+            where = f" WHERE {quoted(_PERSON)} <> {int(person[1])}" if hidden and person else ""
+            connection.execute(
+                f"CREATE OR REPLACE VIEW {quoted(given_name(name))} AS "  # noqa: S608 (our names)
+                f"SELECT {columns} FROM {quoted(_all(name))}{where}"
+            )
+
+    def run(self, plan: Plan) -> Truth:
+        """The exact integers of a plan; its statement is written once for all neighbours."""
+        session = self._current()
+        if id(plan) not in self._compiled:
+            statement = self._statement(plan, session)
+            self._compiled[id(plan)] = plan, statement, statement.sql()
+        _, statement, sql = self._compiled[id(plan)]
+        return Truth(opened(session.run(sql), plan, statement.groups, statement.readings))
+
+    def __enter__(self) -> HidingEngine:
+        return self
+
+
+def _all(name: str) -> str:
+    return f"all of {name}"
+
+
+def _numbered(made: World, name: str) -> pa.Table:
+    tables: Mapping[str, Any] = made.tables()
+    people = pa.array([person for person, _ in made.rows[name]], pa.int64())
+    return tables[name].append_column(_PERSON, people)
+
+
+__all__ = ["HidingEngine"]

@@ -1,0 +1,153 @@
+"""The curator played many times over: its own stages in its own order, on one pair of tables.
+
+A game needs thousands of fresh accounts on the same data.  Parsing, pricing and
+the exact integers depend on the question and the tables alone, so they are done
+once, by the same functions and the same engine that the curator uses; what a
+game is about, the check of the budget (in every block, by the same filter) and
+the noise, is done anew each time.  Only the writing down is left out: a session
+remembers its answers, and gives them again for free, without a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Any
+
+from discreet.answer import Answer
+from discreet.blocks import Space, reach
+from discreet.budget import Budget
+from discreet.curate import offered, replay_key
+from discreet.engines.duckdb import DuckDBEngine
+from discreet.errors import BudgetRefusal
+from discreet.loss import NOTHING, Loss
+from discreet.price import Priced, price
+from discreet.price.within import cheapest
+from discreet.release import release
+from discreet.schema import Schema
+from discreet.sql import statement
+from discreet.truth import Truth
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What is the same in every game: the price of a question and its sealed integers."""
+
+    priced: Priced
+    truth: Truth
+    loss: Loss  # as the account stores it
+    blocks: tuple[int, ...]
+    key: str
+
+
+@dataclass(slots=True)
+class Stage:
+    """One session with a fresh account: ``ask`` until the budget is gone."""
+
+    rehearsal: Rehearsal
+    _spent: dict[int, Loss] = field(default_factory=dict)
+    _answers: dict[str, Answer] = field(default_factory=dict)
+
+    def ask(self, question: str, **spend: Any) -> Answer:
+        """Answer, or refuse: the price first, then the account, then the noise, stored."""
+        asked = self.rehearsal.prepared(question, spend)
+        stored = self._answers.get(asked.key)
+        if stored is not None:  # the same question again: the same answer, free
+            return replace(stored, priced=asked.priced, replayed=True)
+        self.charge(asked)
+        answer = self._answers[asked.key] = release(asked.priced, asked.truth)
+        return answer
+
+    def charge(self, asked: Prepared) -> None:
+        """Charge every block that a question touches, or refuse: the budget's own filter."""
+        budget, spent = self.rehearsal.budget, self._spent
+        if budget is None:
+            return
+        for block in asked.blocks:
+            if not budget.admits(spent.get(block, NOTHING), asked.loss):
+                raise BudgetRefusal(
+                    "B1",
+                    "the budget does not cover this question.",
+                    why="beyond the budget, what is promised to the people in the data would no "
+                    "longer hold.",
+                    fix="offer less.",
+                )
+        for block in asked.blocks:
+            spent[block] = spent.get(block, NOTHING) + asked.loss
+
+    def spent(self) -> tuple[tuple[int, Loss], ...]:
+        """What each block has lost so far."""
+        return tuple(sorted(self._spent.items(), key=lambda pair: pair[0]))
+
+
+def priced_by(engine: DuckDBEngine, question: str, spend: Mapping[str, Any]) -> Priced:
+    """The price of a question, as the curator finds it; reads no private data."""
+    asked = statement(question, engine.schema, multiplicity=engine.multiplicity).question
+    wanted = offered(
+        asked,
+        spend.get("epsilon"),
+        spend.get("rho"),
+        spend.get("delta"),
+        spend.get("within"),
+        spend.get("confidence", "0.95"),
+    )
+    find = cheapest if wanted.within else price
+    return find(asked, wanted, schema=engine.schema, multiplicity=engine.multiplicity)
+
+
+class Rehearsal:
+    """One world: tables on the real engine, opened once; every question's integers, found once."""
+
+    def __init__(
+        self, tables: Mapping[str, Any], *, schema: Schema, budget: Budget | None = None
+    ) -> None:
+        self.engine = DuckDBEngine(tables, schema, threads=1, memory_limit="1GB")
+        self.schema = self.engine.schema
+        self.budget = budget
+        self._space = Space.of(self.schema)
+        self._known: dict[tuple[str, tuple[tuple[str, Any], ...]], Prepared] = {}
+
+    def open(self) -> Stage:
+        """A session with nothing spent."""
+        return Stage(self)
+
+    def prepared(self, question: str, spend: Mapping[str, Any]) -> Prepared:
+        """The price of a question and its sealed integers, remembered."""
+        place = question, tuple(spend.items())
+        found = self._known.get(place)
+        if found is None:
+            priced = self.priced(question, spend)
+            self.engine.check(priced.plan)
+            area = reach(priced.question, self.schema, self._space)
+            blocks = tuple(block for start, stop in area.ranges for block in range(start, stop))
+            found = self._known[place] = Prepared(
+                priced,
+                self.engine.run(priced.plan),
+                priced.loss.rounded(),
+                blocks,
+                replay_key(priced),
+            )
+        return found
+
+    def priced(self, question: str, spend: Mapping[str, Any]) -> Priced:
+        """The price of a question; reads no private data."""
+        return priced_by(self.engine, question, spend)
+
+    def __call__(self, question: str, **spend: Any) -> Answer:
+        """One question to a fresh session."""
+        return self.open().ask(question, **spend)
+
+    def __enter__(self) -> Rehearsal:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.engine.close()
+
+
+__all__ = ["Prepared", "Rehearsal", "Stage", "priced_by"]

@@ -1,0 +1,191 @@
+"""Expressions of block columns, computed on every block at once as the engine would.
+
+A value that depends on block columns alone is the same for all rows of a unit,
+and known for each block.  It is an array with one dimension for each block
+column, of length one where the value does not depend on that column.  What is
+not certain to be what the engine computes is not known (None): then every
+outcome is taken to be possible.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.blocks.space import Objects
+from discreet.domain import Domain, Kind
+from discreet.errors import QuestionRefusal
+from discreet.expressions import Call, Case, ColumnRef, Expression, Literal
+from discreet.functions import FUNCTIONS, domain_of_literal
+from discreet.functions.declaration import (
+    Function,
+    Plain,
+    as_engine,
+    common_kind,
+    constant,
+    plain,
+    union,
+)
+from discreet.functions.domains import result_of
+
+MOST_VALUES = 20_000
+"""How many values of a computed expression are worked out; beyond, it is not understood."""
+
+_EXACT = 2**53
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A value on each block, and its domain; NULL is None."""
+
+    values: Objects
+    domain: Domain
+
+    def of_kind(self, kind: Kind) -> Objects:
+        """The values as the engine has them where ``kind`` is computed."""
+        if self.domain.kind is kind or self.domain.is_null:
+            return self.values
+        return _each(lambda v: as_engine(v, kind), self.values)
+
+
+Columns = Mapping[str, Known]
+
+
+def known(expression: Expression, columns: Columns, dimensions: int) -> Known | None:
+    """What ``expression`` is on each block, if it depends on ``columns`` alone."""
+    match expression:
+        case ColumnRef(name=name):
+            return columns.get(name)
+        case Literal(value=value):
+            single = np.empty((1,) * dimensions, dtype=object)
+            single[...] = plain(value)
+            return Known(single, domain_of_literal(value))
+        case Call(function="if", arguments=(condition, a, b)):
+            return known(Case(((condition, a),), b), columns, dimensions)
+        case Call(function=name, arguments=arguments):
+            parts = _all_known(arguments, columns, dimensions)
+            return None if parts is None else _called(name, parts)
+        case Case():
+            return _case(expression, columns, dimensions)
+
+
+def _all_known(
+    expressions: Sequence[Expression], columns: Columns, dimensions: int
+) -> list[Known] | None:
+    found: list[Known] = []
+    for expression in expressions:
+        value = known(expression, columns, dimensions)
+        if value is None:
+            return None
+        found.append(value)
+    return found
+
+
+def _called(name: str, parts: list[Known]) -> Known | None:
+    function = FUNCTIONS[name]
+    try:
+        result = result_of(name, tuple(part.domain for part in parts))
+    except QuestionRefusal:  # typed where more is known, which here is not
+        return None
+    if _unsettled(result, parts):
+        return None
+    if name in _COMPARE and 1 in (part.values.size for part in parts):
+        return Known(_compared(_COMPARE[name], *parts), result)
+    if name == "in" and all(part.values.size == 1 for part in parts[1:]):
+        return Known(_among(*parts), result)
+    shape = np.broadcast_shapes(*(part.values.shape for part in parts))
+    if math.prod(shape) > MOST_VALUES or not all(_same_in_engine(function, p) for p in parts):
+        return None
+    kind = result.kind
+
+    def evaluate(*values: Plain) -> Plain:
+        return as_engine(function.evaluate(*(as_engine(v, kind) for v in values)), kind)
+
+    return Known(_each(evaluate, *(part.values for part in parts)), result)
+
+
+def _unsettled(result: Domain, parts: list[Known]) -> bool:
+    """Whether the engine might compute in whole numbers what the domains here give as doubles.
+
+    It does so where conditions have narrowed the columns further than is seen here.
+    """
+    if result.kind is not Kind.DECIMAL or all(p.domain.kind is Kind.DECIMAL for p in parts):
+        return False
+    low, high = result.low, result.high
+    return low is None or high is None or max(-low, high) > _EXACT
+
+
+def _same_in_engine(function: Function, part: Known) -> bool:
+    """Whether the engine's function is known to agree, to the last bit, on these arguments."""
+    kind = part.domain.kind
+    return all(
+        function.listable(constant(value, kind)) for value in part.values.flat if value is not None
+    )
+
+
+def _compared(compare: Callable[[Any, Any], bool], a: Known, b: Known) -> Objects:
+    kind = common_kind((a.domain, b.domain), "a comparison")
+    left, right = a.of_kind(kind), b.of_kind(kind)
+    if right.size == 1:
+        one = right.item()
+        return _shaped(
+            [None if one is None or v is None else compare(v, one) for v in left.flat], left
+        )
+    one = left.item()
+    return _shaped(
+        [None if one is None or v is None else compare(one, v) for v in right.flat], right
+    )
+
+
+def _among(first: Known, *options: Known) -> Objects:
+    kind = common_kind(tuple(p.domain for p in (first, *options)), "IN")
+    listed = {option.of_kind(kind).item() for option in options}
+    missing = None if None in listed else False
+    listed.discard(None)
+    values = first.of_kind(kind)
+    return _shaped(
+        [None if v is None else True if v in listed else missing for v in values.flat], values
+    )
+
+
+def _shaped(values: list[bool | None], like: Objects) -> Objects:
+    found: Objects = np.array(values, dtype=object).reshape(like.shape)
+    return found
+
+
+def _case(case: Case, columns: Columns, dimensions: int) -> Known | None:
+    conditions = _all_known([c for c, _ in case.branches], columns, dimensions)
+    values = _all_known([*(v for _, v in case.branches), case.otherwise], columns, dimensions)
+    if conditions is None or values is None:
+        return None
+    result = union([value.domain for value in values], "CASE")
+    arrays = [part.values for part in (*conditions, *values)]
+    size = math.prod(np.broadcast_shapes(*(array.shape for array in arrays)))
+    if _unsettled(result, values) or size > MOST_VALUES:
+        return None
+    count = len(conditions)
+
+    def choose(*parts: Plain) -> Plain:
+        chosen = next((i for i in range(count) if parts[i] is True), count)
+        return as_engine(parts[count + chosen], result.kind)
+
+    return Known(_each(choose, *arrays), result)
+
+
+def _each(function: Callable[..., Plain], *arrays: Objects) -> Objects:
+    """``function`` applied block by block."""
+    found: Objects = np.frompyfunc(function, len(arrays), 1)(*arrays)
+    return found if isinstance(found, np.ndarray) else np.array(found, dtype=object)

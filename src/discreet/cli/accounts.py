@@ -1,0 +1,135 @@
+"""``discreet balance``, ``transcript`` and ``renew``: what is spent, by whom, on what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.cli import answers, screen
+from discreet.cli.options import HERE, Home, Json, planning
+
+if TYPE_CHECKING:
+    from discreet.curate import Curator
+    from discreet.ledger import Entry
+
+MOST_BLOCKS = 20
+Who = Annotated[str | None, typer.Option("--as", metavar="ANALYST", help="Only this analyst.")]
+
+
+# --- what is spent -----------------------------------------------------------------------------
+
+
+def balance(analyst: Who = None, as_json: Json = False, session: Home = HERE) -> None:
+    """Show what is spent and what is left, by block and by analyst."""
+    with planning(session) as curator:
+        if as_json:
+            screen.print_json(_balance_json(curator, analyst))
+        else:
+            show_balance(curator, analyst)
+
+
+def show_balance(curator: Curator, analyst: str | None = None, *, brief: bool = False) -> None:
+    """A bar for each block of people and for each analyst, then what is left in words."""
+    found = curator.balance(analyst)
+    whose = "Each person may lose" if analyst is None else f"{analyst} may cost each person"
+    screen.text(f"{whose} {found.budget} in all.\n")
+    rows = [_bar_row(name, share) for name, _, share in found.blocks(MOST_BLOCKS)]
+    screen.table(("people", "spent", ""), rows, right=(2,))
+    more = found.space.size - len(rows)
+    if more > 0:
+        screen.text(f"… and {more:,} more blocks of people, each with no more spent")
+    _show_analysts(curator, analyst)
+    left = str(found.remaining()).splitlines()[0] if brief else str(found)
+    screen.text(f"\n{left}")
+
+
+def _show_analysts(curator: Curator, analyst: str | None) -> None:
+    rows = []
+    for one in curator.account.analysts():
+        if analyst in (None, one.name):
+            theirs = curator.balance(one.name)
+            rows.append(
+                (*_bar_row(one.name, theirs.share(theirs.fullest())), f"of {theirs.budget}")
+            )
+    screen.text("")
+    screen.table(("asked by", "spent", "", "that they may"), rows, right=(2,))
+
+
+def _bar_row(name: str, share: float) -> tuple[str, str, str]:
+    return name, screen.bar(share), screen.percent(share)
+
+
+def _balance_json(curator: Curator, analyst: str | None) -> dict[str, Any]:
+    found = curator.balance(analyst)
+    return {
+        "budget": str(found.budget),
+        "spent": answers.amounts(found.spent),
+        "left": str(found.remaining()),
+        "blocks": [
+            {"name": name, "spent": answers.amounts(spent), "share": share}
+            for name, spent, share in found.blocks()
+        ],
+        "analysts": [
+            {"name": one.name, "spent": answers.amounts(curator.balance(one.name).spent)}
+            for one in curator.account.analysts()
+            if analyst in (None, one.name)
+        ],
+    }
+
+
+# --- what was asked ----------------------------------------------------------------------------
+
+
+def transcript(analyst: Who = None, as_json: Json = False, session: Home = HERE) -> None:
+    """List who asked what, what it cost and what became of it."""
+    with planning(session) as curator:
+        entries = curator.transcript(analyst)
+    if as_json:
+        screen.print_json([_entry(entry) for entry in entries])
+    else:
+        show_transcript(entries)
+
+
+def show_transcript(entries: Sequence[Entry]) -> None:
+    """One line for each question, and the question below it."""
+    if not entries:
+        screen.text("Nothing was asked yet.")
+    for entry in entries:
+        what = f"refused: {entry.code}" if entry.code else entry.state
+        paid = "" if entry.loss is None else f"   {entry.loss}"
+        screen.text(f"{entry.id}  {entry.at:%Y-%m-%d %H:%M}  {entry.analyst}  {what}{paid}")
+        screen.text(" ".join(entry.question.split()), indent=3)
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    return {
+        "id": entry.id,
+        "at": entry.at,
+        "analyst": entry.analyst,
+        "question": entry.question,
+        "spend": dict(entry.spend),
+        "loss": None if entry.loss is None else answers.amounts(entry.loss),
+        "state": entry.state,
+        "code": entry.code,
+    }
+
+
+# --- a fresh budget ----------------------------------------------------------------------------
+
+Blocks = Annotated[list[str], typer.Argument(metavar="BLOCK...", show_default=False)]
+Reason = Annotated[str, typer.Option(help="Why; it is written into the ledger.")]
+
+
+def renew(blocks: Blocks, reason: Reason, as_json: Json = False, session: Home = HERE) -> None:
+    """Give blocks of people a fresh budget; the reason is recorded."""
+    with planning(session) as curator:
+        curator.account.renew(blocks, reason=reason)
+    if as_json:
+        screen.print_json({"renewed": blocks, "reason": reason})
+    else:
+        screen.text(f"renewed: {', '.join(blocks)}. The people in them may lose the budget again.")
+
+
+__all__ = ["balance", "renew", "show_balance", "show_transcript", "transcript"]

@@ -1,0 +1,164 @@
+"""``discreet analyst``: who may ask, and how much each of them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.cli import screen
+from discreet.cli.options import HERE, Delta, Home, Json, planning
+from discreet.errors import InvalidParameter, shown
+
+if TYPE_CHECKING:
+    from discreet.budget import Budget
+    from discreet.ledger import Analyst
+
+app = typer.Typer(no_args_is_help=True, help="Say who may ask, and how much.")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False)]
+Epsilon = Annotated[str | None, typer.Option(metavar="AMOUNT", help="The most they may spend.")]
+Rho = Annotated[str | None, typer.Option(metavar="AMOUNT", help="The same, as concentrated loss.")]
+Role = Annotated[str, typer.Option(metavar="ROLE", help="analyst, curator or auditor.")]
+Expires = Annotated[str | None, typer.Option(metavar="DAY", help="The last day, as 2027-12-31.")]
+Key = Annotated[bool, typer.Option("--key", help="Make a key for the server, too.")]
+
+
+@app.command()
+def add(  # noqa: PLR0913, PLR0917 (each is an option)
+    name: Name,
+    epsilon: Epsilon = None,
+    rho: Rho = None,
+    delta: Delta = None,
+    role: Role = "analyst",
+    expires: Expires = None,
+    key: Key = False,
+    as_json: Json = False,
+    session: Home = HERE,
+) -> None:
+    """Let somebody ask; without a limit, up to what the dataset has."""
+    limit, until = allowance(epsilon, rho, delta), last_day(expires)
+    secret = None
+    with planning(session) as curator:
+        curator.account.add_analyst(name, role=role, limit=limit, expires=until)
+        if key:
+            access = import_module("discreet.access")
+            secret = access.new_key(curator.account, name, expires=until)
+        found = _one(curator.account.analysts(), name)
+    if as_json:
+        screen.print_json(as_dict(found) | ({} if secret is None else {"key": secret}))
+        return
+    screen.text(f"{name} may ask: {_limit(limit)}.")
+    if secret is not None:
+        show_key(name, secret)
+
+
+@app.command("list")
+def list_(as_json: Json = False, session: Home = HERE) -> None:
+    """List who may ask."""
+    with planning(session) as curator:
+        found = curator.account.analysts()
+    if as_json:
+        screen.print_json([as_dict(analyst) for analyst in found])
+        return
+    rows = [
+        (a.name, str(a.role), _limit(a.limit), _day(a.expires), "disabled" if a.disabled else "")
+        for a in found
+    ]
+    screen.table(("analyst", "role", "limit", "until", ""), rows, right=())
+
+
+@app.command()
+def limit(
+    name: Name,
+    epsilon: Epsilon = None,
+    rho: Rho = None,
+    delta: Delta = None,
+    as_json: Json = False,
+    session: Home = HERE,
+) -> None:
+    """Change how much somebody may spend; what is spent stays spent."""
+    with planning(session) as curator:
+        curator.account.limit_analyst(name, allowance(epsilon, rho, delta))
+        found = _one(curator.account.analysts(), name)
+    if as_json:
+        screen.print_json(as_dict(found))
+    else:
+        screen.text(f"{name}: {_limit(found.limit)}.")
+
+
+@app.command()
+def disable(name: Name, as_json: Json = False, session: Home = HERE) -> None:
+    """Let somebody ask no more; the record of what they asked stays."""
+    with planning(session) as curator:
+        curator.account.disable_analyst(name)
+        found = _one(curator.account.analysts(), name)
+    if as_json:
+        screen.print_json(as_dict(found))
+    else:
+        screen.text(f"{name} may ask no more.")
+
+
+def allowance(epsilon: str | None, rho: str | None, delta: str | None) -> Budget | None:
+    """The budget that the options name, if they name one."""
+    if epsilon is None and rho is None and delta is None:
+        return None
+    budget = import_module("discreet.budget").Budget
+    made: Budget = budget(epsilon=epsilon, rho=rho, delta=delta or 0)
+    return made
+
+
+def last_day(text: str | None) -> datetime | None:
+    """The end of the day that is named, in Greenwich.
+
+    >>> str(last_day("2027-12-31"))
+    '2027-12-31 23:59:59+00:00'
+    """
+    if text is None:
+        return None
+    try:
+        day = datetime.strptime(text, "%Y-%m-%d")
+    except ValueError:
+        raise InvalidParameter(
+            "P1",
+            f"{shown(text)} is not a day.",
+            why="until when somebody may ask must be one moment.",
+            fix="write it as 2027-12-31.",
+        ) from None
+    return day.replace(hour=23, minute=59, second=59, tzinfo=UTC)
+
+
+def show_key(name: str, secret: str) -> None:
+    """A key, shown this once: only its hash is kept."""
+    screen.text(f"\nThe key of {name}, shown this once:\n")
+    typer.echo(f"  {secret}\n")
+
+
+def as_dict(analyst: Analyst) -> dict[str, Any]:
+    """An analyst for JSON."""
+    return {
+        "name": analyst.name,
+        "role": str(analyst.role),
+        "limit": None if analyst.limit is None else budget_json(analyst.limit),
+        "expires": analyst.expires,
+        "disabled": analyst.disabled,
+    }
+
+
+def budget_json(budget: Budget) -> dict[str, Any]:
+    """A budget for JSON: exact, as decimals or ratios."""
+    return {"epsilon": budget.epsilon, "rho": budget.rho, "delta": budget.delta}
+
+
+def _one(analysts: tuple[Analyst, ...], name: str) -> Analyst:
+    return next(analyst for analyst in analysts if analyst.name == name)
+
+
+def _limit(limit: Budget | None) -> str:
+    return "no limit but the dataset's" if limit is None else f"at most {limit}"
+
+
+def _day(when: datetime | None) -> str:
+    return "" if when is None else f"{when:%Y-%m-%d}"

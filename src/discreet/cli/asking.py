@@ -1,0 +1,155 @@
+"""``discreet ask``, ``explain`` and ``price``: one question from the command line."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from discreet.cli import answers, screen
+from discreet.cli.options import (
+    CURATOR,
+    HERE,
+    Analyst,
+    Confidence,
+    Delta,
+    Epsilon,
+    Home,
+    Json,
+    Offer,
+    Question,
+    Rho,
+    Within,
+    opened,
+    planning,
+)
+from discreet.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from discreet.answer import Answer
+    from discreet.curate import Quote
+    from discreet.explanation import Explanation
+
+ASSUMED_ROWS = 1000
+"""The size of group for which means and the like are predicted."""
+
+Csv = Annotated[bool, typer.Option("--csv", help="Print CSV, for spreadsheets.")]
+
+
+def ask(  # noqa: PLR0913, PLR0917 (each is an option)
+    question: Question,
+    epsilon: Epsilon = None,
+    rho: Rho = None,
+    delta: Delta = None,
+    within: Within = None,
+    confidence: Confidence = "0.95",
+    analyst: Analyst = CURATOR,
+    as_json: Json = False,
+    as_csv: Csv = False,
+    session: Home = HERE,
+) -> None:
+    """Ask in SQL: get an answer with its margin, or a refusal."""
+    if as_json and as_csv:
+        raise InvalidParameter(
+            "P4",
+            "both --json and --csv are given.",
+            why="one answer is printed once.",
+            fix="leave out one of them.",
+        )
+    answers.percent(confidence)
+    offer = Offer(epsilon, rho, delta, within, confidence)
+    with opened(session) as curator:
+        answer = curator.ask(question, analyst=analyst, **offer.arguments())
+    if isinstance(answer, import_module("discreet.explanation").Explanation):  # EXPLAIN SELECT
+        _explained(answer, confidence, as_json)
+        return
+    answer = cast("Answer", answer)
+    if as_json:
+        screen.print_json(answers.as_json(answer, confidence=confidence))
+    elif as_csv:
+        typer.echo(answers.as_csv(answer, confidence=confidence), nl=False)
+    else:
+        answers.show(answer, confidence=confidence)
+
+
+def explain(
+    question: Question,
+    epsilon: Epsilon = None,
+    rho: Rho = None,
+    delta: Delta = None,
+    within: Within = None,
+    confidence: Confidence = "0.95",
+    as_json: Json = False,
+    session: Home = HERE,
+) -> None:
+    """Say how a question would be answered, and how well; free."""
+    offer = Offer(epsilon, rho, delta, within, confidence)
+    with planning(session) as curator:
+        plan = curator.explain(question, **offer.arguments())
+    _explained(plan, confidence, as_json)
+
+
+def price(  # noqa: PLR0913, PLR0917 (each is an option)
+    question: Question,
+    epsilon: Epsilon = None,
+    rho: Rho = None,
+    delta: Delta = None,
+    within: Within = None,
+    confidence: Confidence = "0.95",
+    analyst: Analyst = CURATOR,
+    as_json: Json = False,
+    session: Home = HERE,
+) -> None:
+    """Say what a question costs and whether it would be paid; free."""
+    offer = Offer(epsilon, rho, delta, within, confidence)
+    with planning(session) as curator:
+        quote = curator.price(question, analyst=analyst, **offer.arguments())
+    if as_json:
+        screen.print_json(_quote(quote, confidence))
+    else:
+        for line in quoted(quote, confidence):
+            screen.text(line)
+    if quote.refusal is not None:
+        raise typer.Exit(2)
+
+
+def quoted(quote: Quote, confidence: str) -> list[str]:
+    """A price in words: what it costs, how good the answer would be, who would pay."""
+    margins = answers.predicted(quote.explanation, confidence=confidence, rows=ASSUMED_ROWS)
+    expected = "; ".join(f"{name} {words}" for name, words in margins.items())
+    lines = [f"price:  {quote.loss}", f"margin: {expected} ({answers.percent(confidence)})"]
+    if quote.free:
+        lines[0] = f"price:  free, for it was paid before ({quote.loss})"
+    if quote.refusal is not None:
+        lines.append(str(quote.refusal))
+    return lines
+
+
+def _quote(quote: Quote, confidence: str) -> dict[str, Any]:
+    return {
+        "loss": answers.amounts(quote.loss),
+        "free": quote.free,
+        "outcome": quote.outcome,
+        "margins": quote.margins(confidence),
+        "confidence": confidence,
+        "refusal": None if quote.refusal is None else quote.refusal.to_json(),
+    }
+
+
+def _explained(plan: Explanation, confidence: str, as_json: bool) -> None:
+    if not as_json:
+        typer.echo(str(plan))
+        return
+    screen.print_json(
+        {
+            "loss": answers.amounts(plan.loss),
+            "margins": plan.margins(confidence),
+            "confidence": confidence,
+            "certificate": plan.certificate,
+            "engine_sql": plan.engine_sql,
+        }
+    )
+
+
+__all__ = ["ask", "explain", "price"]

@@ -1,0 +1,177 @@
+"""``discreet audit``: does this installation, and this session, keep what it promises?"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.cli import screen
+from discreet.cli.options import planning, writing
+
+if TYPE_CHECKING:
+    from discreet.audit.installation import Task
+    from discreet.audit.report import Report
+
+FOUND = 1
+"""The exit code when a promise was found broken."""
+
+Folder = Annotated[
+    Path | None,
+    typer.Argument(metavar="DIRECTORY", help="A session: its schema and history, too."),
+]
+Quick = Annotated[bool, typer.Option("--quick", help="Fewer samples, known bugs by proof only.")]
+Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page to file.")]
+JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write it as JSON.")]
+
+
+def audit(
+    directory: Folder = None, quick: Quick = False, html: Html = None, json_file: JsonFile = None
+) -> None:
+    """Audit the mechanisms of this installation and, if given, a session's questions.
+
+    Ends with 0 if nothing was found, with 1 if a promise was found broken.
+    """
+    for file in (html, json_file):
+        if file is not None:
+            _try(file)
+    report = made(directory, quick=quick)
+    if html is not None:
+        _save(html, report.to_html())
+    if json_file is not None:
+        _save(json_file, json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n")
+    _show(report, [file for file in (html, json_file) if file is not None])
+    if not report.clean:
+        raise typer.Exit(FOUND)
+
+
+def made(directory: Path | None = None, *, quick: bool = False) -> Report:
+    """Run everything, with a bar of progress on standard error."""
+    installation = import_module("discreet.audit.installation")
+    reports = import_module("discreet.audit.report")
+    zoo = import_module("discreet.audit.zoo")
+    started, clock = datetime.now(UTC), time.perf_counter()
+    tasks: list[Task] = [
+        *installation.mechanism_tasks(quick=quick),
+        *installation.noise_tasks(quick=quick),
+        *installation.question_tasks(quick=quick),
+    ]
+    subject = "this installation"
+    if directory is not None:
+        tasks += _session_tasks(directory, quick=quick)
+        subject = f"this installation and the session {directory.resolve().name}"
+    specimens = [one for one in zoo.animals() if one.check.deterministic or not quick]
+    with _progress(len(tasks) + len(specimens)) as advance:
+        checks = [_advanced(advance, task.subject, installation.done, task) for task in tasks]
+        seen = [_advanced(advance, one.name, zoo.examine, one) for one in specimens]
+    walk = zoo.Walk(tuple(seen), samples=zoo.SAMPLES)
+    took = time.perf_counter() - clock
+    report: Report = reports.Report(
+        subject, tuple(checks), walk, started, took, quick, reports.environment()
+    )
+    return report
+
+
+def _session_tasks(directory: Path, *, quick: bool) -> Sequence[Task]:
+    """The questions in the session's history; its private tables are never opened."""
+    tasks = import_module("discreet.audit.installation").session_tasks
+    with planning(directory) as curator:
+        history = [entry.question for entry in curator.transcript() if entry.question]
+        public = {
+            name: str(directory / table.source)
+            for name, table in curator.schema.tables.items()
+            if table.public and table.source is not None
+        }
+        found: Sequence[Task] = tasks(curator.schema, history, public=public, quick=quick)
+    return found
+
+
+def _advanced(
+    advance: Callable[[str, int], None], name: str, work: Callable[..., Any], *given: Any
+) -> Any:
+    advance(name, 0)
+    result = work(*given)
+    advance(name, 1)
+    return result
+
+
+class _progress:  # noqa: N801 (read as a function)
+    """A bar on standard error; silent where that is no terminal."""
+
+    def __init__(self, total: int) -> None:
+        rich = import_module("rich.progress")
+        self._bar = rich.Progress(
+            rich.TextColumn("{task.percentage:>3.0f} %"),
+            rich.BarColumn(bar_width=24),
+            rich.TextColumn("{task.description}", markup=False),
+            console=screen.console(err=True),
+            transient=True,
+        )
+        self._bar.disable = not self._bar.console.is_terminal
+        self._task = self._bar.add_task("", total=total)
+
+    def __enter__(self) -> Callable[[str, int], None]:
+        self._bar.start()
+        return self._advance
+
+    def _advance(self, name: str, steps: int) -> None:
+        shown = " ".join(name.split())
+        text = shown if len(shown) <= 40 else f"{shown[:39]}…"
+        self._bar.update(self._task, advance=steps, description=text)
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+
+def _show(report: Report, files: Sequence[Path]) -> None:
+    parts: dict[str, list[Any]] = {}
+    for one in report.checks:
+        parts.setdefault(one.part, []).append(one.finding)
+    rows = [
+        (name, str(len(found)), *_verdicts(found), str(sum(one.alarm for one in found)))
+        for name, found in parts.items()
+    ]
+    screen.table(("part", "checks", "proved", "nothing found", "broken"), rows, right=(1, 2, 3, 4))
+    screen.text("")
+    for one in report.broken:
+        screen.text(f"BROKEN  {one.finding.sentence}", style="bold red")
+    if report.zoo is not None:
+        screen.text(f"The auditor itself: {report.zoo.sentence}")
+        for seen in (*report.zoo.missed, *report.zoo.false_alarms):
+            screen.text(f"  {'accused' if seen.found else 'missed'}: {seen.animal.name}")
+    screen.text(report.sentence, style="bold")
+    for file in files:
+        screen.text(f"Written to {file}.")
+
+
+def _verdicts(found: Sequence[Any]) -> tuple[str, str]:
+    proved = sum(one.verdict == "proved" for one in found)
+    return str(proved), str(len(found) - proved - sum(one.alarm for one in found))
+
+
+def _try(file: Path) -> None:
+    """Refuse a file that cannot be written now rather than after the work."""
+    new = not file.exists()
+    try:
+        with file.open("a", encoding="utf-8"):
+            pass
+    except OSError as error:
+        raise writing(file, error) from None
+    if new:
+        file.unlink()
+
+
+def _save(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise writing(file, error) from None
+
+
+__all__ = ["FOUND", "audit", "made"]

@@ -1,0 +1,100 @@
+"""The options that many commands take, each spelled once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from discreet.curate import Curator
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Home = Annotated[
+    Path,
+    typer.Option(
+        "--session",
+        "-s",
+        metavar="DIR",
+        envvar="DISCREET_SESSION",
+        help="The directory with discreet.toml.",
+        show_default="the current one",
+    ),
+]
+Analyst = Annotated[
+    str, typer.Option("--as", metavar="ANALYST", help="Who asks: whose allocation is charged.")
+]
+Question = Annotated[str, typer.Argument(metavar="SQL", help="The question.")]
+Epsilon = Annotated[
+    str | None, typer.Option(metavar="AMOUNT", help="What to pay, such as 0.1 or 1/3.")
+]
+Rho = Annotated[
+    str | None, typer.Option(metavar="AMOUNT", help="What to pay, as concentrated loss.")
+]
+Delta = Annotated[
+    str | None, typer.Option(metavar="AMOUNT", help="The failure mass that may be paid, too.")
+]
+Within = Annotated[
+    str | None,
+    typer.Option(metavar="MARGIN", help="How far off it may be; the least that buys it is paid."),
+]
+Confidence = Annotated[str, typer.Option(metavar="SHARE", help="How surely the margins hold.")]
+HERE = Path()
+CURATOR = "curator"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What an analyst offers for one answer; exactly one of the three, unless SQL says it."""
+
+    epsilon: str | None = None
+    rho: str | None = None
+    delta: str | None = None
+    within: str | None = None
+    confidence: str = "0.95"
+
+    def arguments(self) -> dict[str, Any]:
+        """As the curator takes them."""
+        return {
+            name: value
+            for name in ("epsilon", "rho", "delta", "within", "confidence")
+            if (value := getattr(self, name)) is not None
+        }
+
+    def __str__(self) -> str:
+        if self.within is not None:
+            return f"within {self.within} at {self.confidence} confidence"
+        paid = {"epsilon": self.epsilon, "rho": self.rho, "delta": self.delta}
+        return ", ".join(f"{name} = {value}" for name, value in paid.items() if value is not None)
+
+
+@contextmanager
+def opened(home: Path, **engine: Any) -> Iterator[Curator]:
+    """The curator of the session in ``home``, let go of at the end."""
+    from discreet.session import open as open_session
+
+    with open_session(home, **engine) as curator:
+        yield curator
+
+
+@contextmanager
+def planning(home: Path) -> Iterator[Curator]:
+    """A curator that opens no private source: for what can be said without the data."""
+    with opened(home, opened=False) as curator:
+        yield curator
+
+
+def writing(file: Path, error: OSError) -> InvalidParameter:
+    """The refusal for a file that cannot be written."""
+    return InvalidParameter(
+        "P9",
+        f"{file} cannot be written: {error.strerror or 'the disk said no'}.",
+        why="nothing was written; no person's data is involved.",
+        fix="name a file in a directory that exists and is yours.",
+    )

@@ -1,0 +1,84 @@
+"""What every command prints: tables and text of eighty columns, or JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+WIDTH = 80
+BAR = 24
+FULL, EMPTY = "█", "░"
+
+
+def console(*, err: bool = False) -> Console:
+    """Eighty columns, whatever the terminal; colours only where there is one."""
+    made: Console = import_module("rich.console").Console(
+        width=WIDTH, highlight=False, markup=False, emoji=False, stderr=err
+    )
+    return made
+
+
+def text(words: str, *, style: str | None = None, indent: int = 0) -> None:
+    """A paragraph, folded between words."""
+    padded = import_module("rich.padding").Padding(words, (0, 0, 0, indent)) if indent else words
+    console().print(padded, style=style)
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[int]) -> None:
+    """A table; the columns numbered in ``right`` hold numbers."""
+    made = import_module("rich.table").Table(
+        box=import_module("rich.box").SIMPLE_HEAD, pad_edge=False, show_edge=False
+    )
+    for place, heading in enumerate(headings):
+        made.add_column(heading, justify="right" if place in right else "left", overflow="fold")
+    for row in rows:
+        made.add_row(*(import_module("rich.text").Text(cell) for cell in row))
+    console().print(made)
+
+
+def bar(share: float) -> str:
+    """How much is spent: a bar that is never shown emptier than it is.
+
+    >>> bar(0.11), bar(2.5) == bar(3.5)
+    ('███░░░░░░░░░░░░░░░░░░░░░', True)
+    """
+    filled = min(BAR, _up(share * BAR))
+    return FULL * filled + EMPTY * (BAR - filled)
+
+
+def percent(share: float) -> str:
+    """A share in per cent, never shown as less than it is.
+
+    >>> percent(0.204), percent(0.07)
+    ('21 %', '7 %')
+    """
+    return f"{_up(100 * share)} %"
+
+
+def _up(amount: float) -> int:
+    return math.ceil(round(amount, 9))  # 0.07 * 100 is a little more than 7
+
+
+def print_json(value: Any) -> None:
+    """One JSON value and nothing else."""
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, default=_plain))
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no notation for: exact fractions as decimals or ratios, dates as ISO."""
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    if hasattr(value, "numerator"):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} has no place in JSON")
+
+
+__all__ = ["bar", "console", "percent", "print_json", "table", "text"]

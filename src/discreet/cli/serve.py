@@ -1,0 +1,63 @@
+"""``discreet serve``: the server; ``discreet backup``: a copy of the ledger while it is in use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+_Directories = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="[DIR]...", help="Sessions to serve; the current directory if none."),
+]
+
+
+def serve(
+    directories: _Directories = None,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.")] = 8765,
+    tls_cert: Annotated[Path | None, typer.Option(help="Certificate file (PEM).")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Key file of the certificate.")] = None,
+    insecure: Annotated[
+        bool,
+        typer.Option(
+            "--insecure-i-know-keys-can-be-read",
+            help="Listen beyond this machine without TLS (behind a proxy that does it).",
+        ),
+    ] = False,
+    signing_key: Annotated[
+        Path | None, typer.Option(help="Key that signs checkpoints made over HTTP.")
+    ] = None,
+) -> None:
+    """Serve sessions over HTTP, with a page for analysts and curators."""
+    from discreet import session
+    from discreet.server import application, listen
+    from discreet.server.listen import check_line
+
+    check_line(host, tls=tls_cert is not None, insecure=insecure)
+    sessions = [session.read(directory) for directory in directories or [Path()]]
+    scheme = "http" if tls_cert is None else "https"
+    typer.echo(f"{scheme}://{host}:{port}/  (Ctrl-C stops)", err=True)
+    listen(
+        application(sessions, signing_key=signing_key),
+        host=host,
+        port=port,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+        insecure=insecure,
+    )
+
+
+def backup(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where the copy goes; a new file.")],
+    directory: Annotated[
+        Path, typer.Option("--session", help="The session whose ledger is copied.")
+    ] = Path(),
+) -> None:
+    """Copy a session's ledger into a new file, while it is in use."""
+    from discreet import session
+
+    with session.read(directory).ledger() as ledger:
+        count = ledger.backup(file)
+    typer.echo(f"{count:,} records in {file}")

@@ -1,0 +1,271 @@
+"""``discreet shell``: ask one question after the other, and see each price before it is paid."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import typer
+
+from discreet.cli import answers, screen
+from discreet.cli.accounts import show_balance, show_transcript
+from discreet.cli.asking import quoted
+from discreet.cli.options import CURATOR, Offer
+from discreet.cli.schema import described
+from discreet.errors import InvalidParameter, Refusal
+from discreet.exact import positive, proportion
+
+if TYPE_CHECKING:
+    from prompt_toolkit import PromptSession
+
+    from discreet.curate import Curator, Quote
+    from discreet.schema import Schema
+
+HISTORY = ".discreet_history"
+COMMANDS = {
+    "help": "this list",
+    "tables": "what may be asked about: tables, columns, who is protected",
+    "balance": "what is spent and what is left",
+    "transcript": "what was asked so far",
+    "epsilon": "pay this much for each question: \\epsilon 0.1",
+    "rho": "pay this much, as concentrated loss: \\rho 0.01",
+    "within": "ask for an accuracy and pay the least that buys it: \\within 50",
+    "delta": "the failure mass that may be paid, too: \\delta 1e-9",
+    "confidence": "how surely the margins hold: \\confidence 0.99",
+    "quit": "leave (or Ctrl-D)",
+}
+
+
+class Lines(Protocol):
+    """Where statements come from."""
+
+    def statements(self) -> Iterator[str]:
+        """Each SQL statement or command, in order."""
+
+    def confirms(self, question: str) -> bool:
+        """Whether the person says yes."""
+
+
+def complete(text: str) -> bool:
+    """Whether a statement is whole: a command, or SQL up to a semicolon outside quotes.
+
+    >>> [complete(text) for text in ("SELECT COUNT(*)", "SELECT ';", "SELECT 2;", "\\\\help")]
+    [False, False, True, True]
+    """
+    begun = text.strip()
+    if not begun or begun.startswith("\\"):
+        return True
+    return begun.endswith(";") and not any(begun.count(quote) % 2 for quote in "'\"")
+
+
+@dataclass(slots=True)
+class Shell:
+    """A conversation with one curator as one analyst."""
+
+    curator: Curator
+    analyst: str
+    offer: Offer
+    lines: Lines
+    sure: bool = False  # nothing is confirmed
+    done: bool = field(default=False, init=False)
+
+    def run(self) -> None:
+        """Until the end of the input, or ``\\quit``."""
+        for statement in self.lines.statements():
+            text = statement.strip().rstrip(";").strip()
+            if text:
+                self._guarded(text)
+            if self.done:
+                return
+
+    def _guarded(self, text: str) -> None:
+        """One statement; a refusal is printed and the conversation goes on."""
+        try:
+            if text.startswith("\\"):
+                self._command(*text[1:].split(maxsplit=1))
+            else:
+                self._ask(text)
+        except Refusal as refusal:
+            screen.text(f"{refusal}\n")
+
+    # --- questions ---------------------------------------------------------------------------
+
+    def _ask(self, sql: str) -> None:
+        if re.match(r"explain\b", sql, re.IGNORECASE):
+            typer.echo(f"{self.curator.explain(sql, **self.offer.arguments())}\n")
+            return
+        offer, quote = self._quote(sql)
+        for line in quoted(quote, offer.confidence):
+            screen.text(line)
+        if quote.refusal is not None:
+            screen.text("")
+        elif quote.free or self.sure or self.lines.confirms("spend it? [y/N] "):
+            screen.text("")
+            answer = self.curator.ask(sql, analyst=self.analyst, **offer.arguments())
+            answers.show(answer, confidence=offer.confidence)  # type: ignore[arg-type]
+            screen.text("")
+        else:
+            screen.text("not asked; nothing was spent.\n")
+
+    def _quote(self, sql: str) -> tuple[Offer, Quote]:
+        """The price of what the statement itself offers, or else of the current offer."""
+        written = Offer(confidence=self.offer.confidence)
+        try:
+            return written, self.curator.price(sql, analyst=self.analyst, **written.arguments())
+        except Refusal as refusal:
+            if refusal.code != "Q43":
+                raise
+        offered = self.offer.arguments()
+        return self.offer, self.curator.price(sql, analyst=self.analyst, **offered)
+
+    # --- commands ----------------------------------------------------------------------------
+
+    def _command(self, name: str = "help", argument: str = "") -> None:
+        if name in ("q", "quit", "exit"):
+            self.done = True
+        elif name in ("epsilon", "rho", "within", "delta", "confidence"):
+            self._set(name, argument.strip())
+        elif name in self._shows():
+            self._shows()[name]()
+            screen.text("")
+        else:
+            raise InvalidParameter(
+                "P4",
+                f"there is no \\{name}.",
+                why="nothing was asked and nothing was spent.",
+                fix="use one of " + ", ".join("\\" + known for known in COMMANDS) + ".",
+            )
+
+    def _shows(self) -> dict[str, Callable[[], None]]:
+        return {
+            "help": self._help,
+            "tables": self._tables,
+            "balance": self._balance,
+            "transcript": lambda: show_transcript(self.curator.transcript(self.analyst)),
+        }
+
+    def _balance(self) -> None:
+        show_balance(self.curator, None if self.analyst == CURATOR else self.analyst)
+
+    def _help(self) -> None:
+        screen.text("SQL ends with a semicolon. Each price is shown before it is paid.")
+        for name, words in COMMANDS.items():
+            screen.text(f"  \\{name:<12}{words}")
+
+    def _tables(self) -> None:
+        for line in described(self.curator.schema):
+            screen.text(line)
+
+    def _set(self, name: str, argument: str) -> None:
+        if argument and name in ("delta", "confidence"):
+            proportion(argument, name=name)
+            self.offer = replace(self.offer, **{name: argument})
+        elif argument:
+            positive(argument, name=name)
+            empty = {"epsilon": None, "rho": None, "within": None}
+            self.offer = replace(self.offer, **(empty | {name: argument}))  # type: ignore[arg-type]
+        screen.text(f"each question offers {self.offer}.\n")
+
+
+# --- where statements come from --------------------------------------------------------------
+
+
+class Pipe:
+    """Lines of a file or of another program."""
+
+    def __init__(self) -> None:
+        self._waiting: list[str] = []
+
+    def _next(self) -> str | None:
+        return self._waiting.pop() if self._waiting else (sys.stdin.readline() or None)
+
+    def statements(self) -> Iterator[str]:
+        """Statements of one or more lines; the last one may lack its semicolon."""
+        begun: list[str] = []
+        while (line := self._next()) is not None:
+            begun.append(line)
+            if complete("".join(begun)):
+                yield "".join(begun)
+                begun = []
+        if begun:
+            yield "".join(begun)
+
+    def confirms(self, question: str) -> bool:
+        """The next line is the answer, if it is one; any other is left to be read as SQL."""
+        line = self._next()
+        said = "" if line is None else line.strip().lower()
+        if line is not None and said not in ("y", "yes", "n", "no", ""):
+            self._waiting.append(line)
+        screen.text(f"{question}{said if said in ('y', 'yes', 'n', 'no') else 'no'}")
+        return said in ("y", "yes")
+
+
+class Terminal:
+    """A person at a keyboard: history, completion, several lines."""
+
+    def __init__(self, schema: Schema, history: Path) -> None:
+        self._session = _prompting(schema, history)
+
+    def statements(self) -> Iterator[str]:
+        """Until Ctrl-D; Ctrl-C drops what was begun."""
+        while True:
+            try:
+                yield self._session.prompt("discreet> ")
+            except KeyboardInterrupt:
+                continue
+            except EOFError:
+                return
+
+    def confirms(self, question: str) -> bool:
+        """Whether the person types yes."""
+        from prompt_toolkit import prompt
+
+        try:
+            return prompt(question).strip().lower() in ("y", "yes")
+        except (KeyboardInterrupt, EOFError):
+            return False
+
+
+def _prompting(schema: Schema, history: Path) -> PromptSession[str]:
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.application import get_app
+    from prompt_toolkit.filters import Condition
+    from prompt_toolkit.history import FileHistory, InMemoryHistory
+    from prompt_toolkit.lexers import PygmentsLexer
+    from pygments.lexers.sql import SqlLexer  # type: ignore[import-untyped]
+
+    from discreet.cli.completion import SqlCompleter
+
+    try:
+        history.touch(mode=0o600)  # questions are the analyst's own business
+        kept: FileHistory | InMemoryHistory = FileHistory(str(history))
+    except OSError:
+        kept = InMemoryHistory()
+    return PromptSession(
+        history=kept,
+        completer=SqlCompleter(schema, COMMANDS),
+        complete_while_typing=False,
+        lexer=PygmentsLexer(SqlLexer),
+        multiline=Condition(lambda: not complete(get_app().current_buffer.text)),
+        prompt_continuation="     ...> ",
+    )
+
+
+def shell(curator: Curator, *, home: Path, analyst: str, epsilon: str, yes: bool) -> None:
+    """Talk until the input ends."""
+    positive(epsilon, name="epsilon")
+    person = sys.stdin.isatty()
+    lines: Lines = Terminal(curator.schema, home / HISTORY) if person else Pipe()
+    if person:
+        screen.text(
+            f"Asking as {analyst}. Each question offers epsilon = {epsilon}; its price and margin "
+            "are shown before it is paid. SQL ends with a semicolon; \\help lists the commands.\n"
+        )
+    Shell(curator, analyst, Offer(epsilon=epsilon), lines, sure=yes).run()
+
+
+__all__ = ["COMMANDS", "Shell", "complete", "shell"]

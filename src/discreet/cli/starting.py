@@ -1,0 +1,173 @@
+"""``discreet init`` and ``discreet prepare``: a session from nothing, and faster questions."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.cli import screen
+from discreet.cli.analysts import show_key
+from discreet.cli.options import HERE, Home, Json, opened, writing
+from discreet.errors import InvalidParameter, SchemaRefusal
+
+if TYPE_CHECKING:
+    from discreet.session import Session
+
+TEMPLATE = """\
+# Everything in this file is public: it says who is protected, and how well.
+# Fill in what is marked "FILL IN" from what you know, never by looking at the data.
+
+[budget]
+epsilon = "FILL IN"            # what one person may lose in all, such as 1
+delta = 1e-9
+
+[tables.people]
+source = "people.parquet"      # a Parquet, CSV or DuckDB file; it stays where it is
+unit = "FILL IN"               # the column(s) that identify one person, or "row"
+max_rows_per_unit = "FILL IN"  # how many rows of one person are counted at most
+
+[tables.people.columns]
+person_id = { type = "integer" }
+age       = { type = "integer", bounds = [0, 120] }
+city      = { type = "text", values = ["north", "south"] }
+"""
+
+Where = Annotated[Path, typer.Argument(metavar="DIR", show_default="the current one")]
+From = Annotated[
+    Path | None,
+    typer.Option("--from", metavar="FILE", help="Draft the schema from a Parquet or CSV file."),
+]
+Sample = Annotated[bool, typer.Option("--sample", help="Start with a made-up clinic.")]
+
+
+def init(
+    directory: Where = HERE, source: From = None, sample: Sample = False, as_json: Json = False
+) -> None:
+    """Start a session: draft discreet.toml, then open its account."""
+    session = import_module("discreet.session")
+    if source is not None and sample:
+        raise InvalidParameter(
+            "P4",
+            "both --from and --sample are given.",
+            why="a session is about one set of people.",
+            fix="leave out one of them.",
+        )
+    file = directory / session.FILE
+    if sample:
+        _sample(directory)
+        _opened(directory, as_json, "SELECT COUNT(*) AS n FROM patients")
+    elif source is not None or not file.exists():
+        text = TEMPLATE if source is None else _draft(source, directory)
+        session.write(directory, text)
+        _drafted(file, directory, as_json)
+    else:
+        _opened(directory, as_json, None)
+
+
+def _sample(directory: Path) -> None:
+    clinic, session = import_module("discreet.cli.clinic"), import_module("discreet.session")
+    session.write(directory, clinic.SETTINGS)
+    try:
+        clinic.write_tables(directory, clinic.made_up())
+    except OSError as error:
+        raise writing(directory, error) from None
+
+
+def _draft(source: Path, directory: Path) -> str:
+    """The draft from a file's types; a file inside the session is named from there."""
+    text: str = import_module("discreet.suggest").suggest(source)
+    whole, home = source.resolve(), directory.resolve()
+    place = str(whole.relative_to(home)) if whole.is_relative_to(home) else str(whole)
+    before, after = (
+        f"source = {json.dumps(str(path), ensure_ascii=False)}" for path in (source, place)
+    )
+    return text.replace(before, after, 1)
+
+
+def _drafted(file: Path, directory: Path, as_json: bool) -> None:
+    steps = [
+        f'Fill in what is marked "FILL IN" in {file}.',
+        f"discreet schema check {file}",
+        f"discreet init {directory}",
+    ]
+    if as_json:
+        screen.print_json({"file": str(file), "ledger": None, "key": None, "next": steps})
+        return
+    screen.text(f"Drafted {file}. Next:")
+    _steps(steps)
+
+
+def _opened(directory: Path, as_json: bool, question: str | None) -> None:
+    """Open the account, and show the curator's first key this once."""
+    session: Session = import_module("discreet.session").init(directory)
+    access = import_module("discreet.access")
+    with session.curator(opened=False) as curator:
+        secret: str = access.new_key(curator.account, "curator")
+    ledger = session.ledger_file
+    place = "its database" if ledger is None else str(ledger)
+    at = "" if directory == HERE else f" -s {directory}"
+    steps = [f'discreet ask "{question}" --epsilon 0.1{at}'] if question else []
+    steps += [f"discreet balance{at}", f"discreet shell{at}"]
+    if as_json:
+        shown: dict[str, Any] = {"file": str(directory / "discreet.toml"), "ledger": place}
+        screen.print_json(shown | {"key": secret, "next": steps})
+        return
+    screen.text(f"The account is open in {place}: {session.budget} for each person, in all.")
+    show_key("curator", secret)
+    screen.text("It is for the server; on this machine no key is needed. Next:")
+    _steps(steps)
+
+
+def _steps(steps: list[str]) -> None:
+    for step in steps:
+        typer.echo(f"  {step}")
+
+
+Tables = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[TABLE]...", help="All private ones if none is named."),
+]
+
+
+def prepare(tables: Tables = None, as_json: Json = False, session: Home = HERE) -> None:
+    """Bound and index the private tables, for faster questions."""
+    with opened(session) as curator:
+        private = [t.name for t in curator.schema.tables.values() if not t.public]
+        for name in tables or ():
+            if name not in private:
+                raise SchemaRefusal(
+                    "S6",
+                    f"there is no private table {name!r} to prepare.",
+                    why="only what belongs to people is bounded.",
+                    fix=f"name one of {', '.join(private)}.",
+                )
+        wanted = tables or private
+        if as_json:
+            curator.prepare(tables=wanted)
+            screen.print_json({"prepared": wanted})
+            return
+        with _progress() as progress:
+            bars = {name: progress.add_task(name, total=1.0) for name in wanted}
+            curator.prepare(
+                tables=wanted,
+                progress=lambda name, done: progress.update(bars[name], completed=done),
+            )
+    screen.text(f"prepared: {', '.join(wanted)}")
+
+
+def _progress() -> Any:
+    parts = import_module("rich.progress")
+    return parts.Progress(
+        parts.TextColumn("{task.description}"),
+        parts.BarColumn(),
+        parts.TaskProgressColumn(),
+        parts.TimeElapsedColumn(),
+        console=screen.console(),
+    )
+
+
+__all__ = ["init", "prepare"]

@@ -1,0 +1,35 @@
+"""The account: charges, balances and answers, append-only, durable and tamper-evident.
+
+A charge is on the disk before data is read, an answer is stored before it is shown, and what was
+charged stays charged.  The log is the account: every balance is a sum over records, each bound to
+all before it by a digest.  How it is kept, checked and restored: ``docs/ledger.md``.
+"""
+
+from discreet.ledger.account import Account
+from discreet.ledger.asking import Entry, Receipt, Request, State, Stored
+from discreet.ledger.balance import Balance
+from discreet.ledger.chain import Record
+from discreet.ledger.checkpoint import Checkpoint, new_signing_key
+from discreet.ledger.copying import verify_export
+from discreet.ledger.ledger import Ledger
+from discreet.ledger.people import Analyst, Key, Policy
+from discreet.ledger.verify import Verification
+
+__all__ = [
+    "Account",
+    "Analyst",
+    "Balance",
+    "Checkpoint",
+    "Entry",
+    "Key",
+    "Ledger",
+    "Policy",
+    "Receipt",
+    "Record",
+    "Request",
+    "State",
+    "Stored",
+    "Verification",
+    "new_signing_key",
+    "verify_export",
+]

@@ -1,0 +1,281 @@
+"""One dataset's account: charge, publish, burn; balances and transcript."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.blocks import Area, Space
+from discreet.budget import Budget
+from discreet.errors import DataRefusal, LedgerRefusal, Refusal
+from discreet.ledger import caps, refusals
+from discreet.ledger.asking import Entry, Receipt, Request, State, Stored
+from discreet.ledger.balance import Balance
+from discreet.ledger.chain import Record, subject
+from discreet.ledger.enrolment import Enrolment
+from discreet.ledger.fold import Standing, encoded, layout, selection
+from discreet.ledger.journal import Journal, Writer
+from discreet.loss import Loss
+
+_TOLD = ("charge", "refusal")
+_STATES = {"release": State.ANSWERED, "burn": State.BURNT}
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the ledger knows of a question: its last record, and the answer if there is one."""
+
+    record: Record
+    answer: bytes | None = None
+
+
+class Account(Enrolment):
+    """One dataset's account; all caps are checked and the charge inserted in one transaction."""
+
+    def __init__(self, journal: Journal, dataset: str, space: Space) -> None:
+        super().__init__(journal, dataset)
+        self.space = space
+        self._layout = layout(space.identity())
+
+    @property
+    def budget(self) -> Budget:
+        """What may be lost in all, by anyone in any one block; as last recorded."""
+        return self.standing().budget
+
+    # --- charge, publish, burn ----------------------------------------------------------------
+
+    def charge(self, request: Request) -> Receipt | Stored:
+        """Pay for a question, durably; or get what was paid for before, free; or be refused.
+
+        Nothing was read when this returns: what is refused, and why, depends on
+        public knowledge and on the account alone.
+        """
+        caps.check(request)
+        with self._journal.writing() as writer:
+            known = self._known(request, writer)
+            if known is not None:
+                return self._again(known)
+            content = caps.content(request)
+            self._admit(request, content)
+            writer.snapshot_if_due()
+            record = writer.append(
+                "charge",
+                content,
+                dataset=self.dataset,
+                analyst=request.analyst,
+                subject=self._subject(request),
+            )
+        return Receipt(
+            record.sequence, request.analyst, request.loss.rounded(), request.data_version
+        )
+
+    def preview(self, request: Request) -> str:
+        """What ``charge`` would do now: "stored", "resumed" or "admitted", or its refusal."""
+        caps.check(request)
+        with self._journal.reading():
+            known = self._known(request, None)
+            if known is not None:
+                return "resumed" if known.answer is None else "stored"
+            self._admit(request, caps.content(request))
+        return "admitted"
+
+    def publish(self, receipt: Receipt, answer: bytes) -> bytes:
+        """Store an answer, then return what is stored: the first publication is the only one."""
+        with self._journal.writing() as writer:
+            charge = self._charge(receipt.id)
+            outcome = self._journal.store.outcome(charge)
+            if outcome is None:
+                content = {"charge": charge.sequence, "answer": hashlib.sha256(answer).hexdigest()}
+                self._close("release", charge, content, writer, answer)
+                return answer
+        if outcome.kind == "release":
+            return self._answer(outcome)
+        raise DataRefusal(
+            "D1",
+            "the engine could not answer this question.",
+            why="what went wrong may depend on one person's row, so nothing more is said.",
+            fix="ask again, at a new price, or ask a smaller question.",
+        )
+
+    def burn(self, receipt: Receipt) -> None:
+        """Close a charge that will have no answer; it stays spent.
+
+        A charge that somebody else answered meanwhile stays answered.
+        """
+        with self._journal.writing() as writer:
+            charge = self._charge(receipt.id)
+            if self._journal.store.outcome(charge) is None:
+                self._close("burn", charge, {"charge": charge.sequence}, writer)
+
+    def refused(self, analyst: str, question: str, refusal: Refusal) -> None:
+        """Record that a question was refused; nothing is charged."""
+        content = {"question": question, "code": refusal.code, "what": refusal.what}
+        with self._journal.writing() as writer:
+            writer.append("refusal", content, dataset=self.dataset, analyst=analyst)
+
+    def _close(
+        self,
+        kind: str,
+        charge: Record,
+        content: dict[str, Any],
+        writer: Writer,
+        answer: bytes | None = None,
+    ) -> None:
+        writer.append(
+            kind,
+            content,
+            dataset=self.dataset,
+            analyst=charge.analyst,
+            subject=charge.subject,
+            answer=answer,
+        )
+
+    # --- what is known of a question ----------------------------------------------------------
+
+    def _known(self, request: Request, writer: Writer | None) -> _Known | None:
+        """An answer or an open charge of the same question that this analyst may use."""
+        standing = self.standing()
+        now = self._journal.now() if writer is None else writer.now
+        caps.let_in(standing, request.analyst, now)
+        self._current(standing)
+        # Records of one subject read: charge burn charge burn ... charge [release], because a
+        # charge that is open or released is found here, and no other is made.  The last tells all.
+        usable = [
+            last
+            for last in self._journal.store.last(self._shared(request), self._own(request))
+            if last.kind != "burn"
+            and (standing.policy.shared_answers or last.analyst == request.analyst)
+        ]
+        for last in usable:
+            if last.kind == "release":
+                return _Known(last, self._answer(last))
+        return _Known(usable[0]) if usable else None
+
+    def _again(self, known: _Known) -> Receipt | Stored:
+        if known.answer is not None:
+            return Stored(known.record.content["charge"], known.answer)
+        record, content = known.record, known.record.content
+        loss = Loss.from_units(*content["loss"])
+        return Receipt(record.sequence, record.analyst, loss, content["data_version"], resumed=True)
+
+    def _admit(self, request: Request, content: dict[str, Any]) -> None:
+        caps.admit(self.standing(), self.space, self.dataset, request, content["area"])
+
+    def _subject(self, request: Request) -> str:
+        shared = self.standing().policy.shared_answers
+        return self._shared(request) if shared else self._own(request)
+
+    def _shared(self, request: Request) -> str:
+        return subject("question", self.dataset, request.key, request.data_version)
+
+    def _own(self, request: Request) -> str:
+        return subject("question", self.dataset, request.key, request.data_version, request.analyst)
+
+    def _current(self, standing: Standing) -> None:
+        if standing.layout != self._layout:
+            raise LedgerRefusal(
+                "L9",
+                f"the blocks of dataset {self.dataset!r} were declared anew by another process.",
+                why="a charge to blocks that are no longer there would be charged to nobody.",
+                fix="open the session again.",
+            )
+
+    def _charge(self, number: int) -> Record:
+        record = self._journal.store.record(number)
+        if record is None or record.kind != "charge" or record.dataset != self.dataset:
+            raise refusals.missing(f"dataset {self.dataset!r} has no charge numbered {number}.")
+        return record
+
+    def _answer(self, release: Record) -> bytes:
+        stored = self._journal.store.answer(release.sequence)
+        if stored is None or hashlib.sha256(stored).hexdigest() != release.content["answer"]:
+            raise refusals.corrupt("a stored answer was altered or lost.")
+        return stored
+
+    # --- reading ------------------------------------------------------------------------------
+
+    def answer(self, id: int) -> Stored:  # noqa: A002 (the word of receipts and transcripts)
+        """The answer that was paid for by a charge; a ``LookupError`` if there is none."""
+        outcome = self._journal.store.outcome(self._charge(id))
+        if outcome is None or outcome.kind != "release":
+            raise refusals.missing(f"charge {id} has no answer.")
+        return Stored(id, self._answer(outcome))
+
+    def balance(self, analyst: str | None = None) -> Balance:
+        """What was spent and what is left: of the dataset, or of an analyst's allocation."""
+        with self._journal.reading():
+            standing = self.standing()
+            spent, space = standing.spent.copy(), self._space_of(standing)
+            whole = Balance(self.dataset, None, standing.budget, space, spent)
+            if analyst is None:
+                return whole
+            self._analyst(analyst)
+            share = standing.spent_by(analyst).copy()
+            limit = standing.limit(analyst) or standing.budget
+            return Balance(self.dataset, analyst, limit, space, share, cap=whole)
+
+    def _space_of(self, standing: Standing) -> Space:
+        same = standing.layout == self._layout
+        return self.space if same else Space.from_identity(standing.space)
+
+    def entry(self, id: int) -> Entry | None:  # noqa: A002
+        """One line of the transcript, by its number."""
+        record = self._journal.store.record(id)
+        if record is None or record.dataset != self.dataset or record.kind not in _TOLD:
+            return None
+        outcome = self._journal.store.outcome(record) if record.kind == "charge" else None
+        return _entry(record, outcome)
+
+    def transcript(
+        self, analyst: str | None = None, *, before: int | None = None, limit: int | None = None
+    ) -> tuple[Entry, ...]:
+        """Every question that was charged or refused: in order, or the newest first if limited."""
+        if analyst is not None:
+            self.analyst(analyst)
+        store = self._journal.store
+        found = store.about(self.dataset, _TOLD, analyst=analyst, before=before, limit=limit)
+        if limit is not None:
+            return tuple(_entry(r, store.outcome(r) if r.subject else None) for r in found)
+        closed = store.about(self.dataset, tuple(_STATES), analyst=None, before=None, limit=None)
+        outcomes = {record.content["charge"]: record for record in closed}
+        return tuple(_entry(record, outcomes.get(record.sequence)) for record in reversed(found))
+
+    # --- renewal ------------------------------------------------------------------------------
+
+    def renew(self, blocks: Sequence[int | str], *, reason: str) -> None:
+        """Give some blocks a fresh budget, for a reason that is recorded.
+
+        Their people were promised the old budget; from here on they lose up to
+        another one.  There is no renewal of everything at once by default.
+        """
+        numbers = caps.numbered(self.space, blocks)
+        if not reason.strip():
+            raise caps.no_reason()
+        mask = np.zeros(self.space.size, dtype=bool)
+        mask[numbers] = True
+        area = encoded(Area.of(self.space, mask).ranges, self.space.size)
+        with self._journal.writing() as writer:
+            standing = self.standing()
+            self._current(standing)
+            before = standing.spent[:, selection(area, standing.size)].max(axis=1)
+            content = {"area": area, "reason": reason, "spent": [int(part) for part in before]}
+            writer.append("renew", content, dataset=self.dataset)
+
+
+def _entry(record: Record, outcome: Record | None) -> Entry:
+    content = record.content
+    if record.kind == "refusal":
+        return Entry(
+            record.sequence, record.time, record.analyst, content["question"], {}, None,
+            State.REFUSED, content["code"],
+        )  # fmt: skip
+    state = State.OPEN if outcome is None else _STATES[outcome.kind]
+    loss = Loss.from_units(*content["loss"])
+    return Entry(
+        record.sequence, record.time, record.analyst, content["question"], content["spend"], loss,
+        state,
+    )  # fmt: skip

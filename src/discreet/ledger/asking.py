@@ -1,0 +1,74 @@
+"""What passes between the curator and the account when a question is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from discreet.blocks import Area
+from discreet.loss import Loss
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A question that is to be paid for.
+
+    ``key`` says which question at which spend, and so at which loss about which area;
+    with ``data_version`` it says which answer.  ``area`` are the blocks whose people the
+    question can touch.
+    """
+
+    analyst: str
+    question: str
+    spend: Mapping[str, Any]
+    key: str
+    data_version: str
+    loss: Loss
+    area: Area
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The proof that a question is paid for; ``id`` is the number of the charge."""
+
+    id: int
+    analyst: str
+    loss: Loss
+    data_version: str
+    resumed: bool = False
+    """Whether it was paid for before, by an asker who never saw an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An answer that was paid for and published; showing it again is free."""
+
+    id: int
+    answer: bytes
+
+
+class State(StrEnum):
+    """What became of a question."""
+
+    OPEN = "open"
+    ANSWERED = "answered"
+    BURNT = "burnt"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of a transcript: a charge and what became of it, or a refusal."""
+
+    id: int
+    at: datetime
+    analyst: str
+    question: str
+    spend: Mapping[str, Any]
+    loss: Loss | None
+    state: State
+    code: str = ""
+    """The code of a refusal."""

@@ -1,0 +1,239 @@
+"""Copies of a ledger: for an auditor, for a rainy day, and back again.
+
+The log only grows, so a copy of all records up to some number is consistent however long the
+copying takes, and needs no lock.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any, TextIO
+
+from discreet.entropy import random_bytes
+from discreet.errors import InvalidParameter, LedgerRefusal
+from discreet.ledger import checkpoint as checkpoints
+from discreet.ledger import refusals
+from discreet.ledger.chain import Record, after, stamp
+from discreet.ledger.checkpoint import Checkpoint, settle
+from discreet.ledger.journal import Clock, Journal
+from discreet.ledger.store import Store, file_of
+from discreet.ledger.verify import Verification, verified
+from discreet.record import canonical
+
+
+def export(store: Store, file: Path, *, answers: bool) -> int:
+    """Write all records as JSON lines; how many there are."""
+    count = 0
+
+    def fill(stream: TextIO) -> None:
+        nonlocal count
+        for batch in store.batches():
+            for record in batch:
+                stream.write(record.to_line() + "\n")
+                count += 1
+                stored = store.answer(record.sequence) if answers and _released(record) else None
+                if stored is not None:
+                    line = {"answer": base64.b64encode(stored).decode(), "record": record.sequence}
+                    stream.write(canonical(line) + "\n")
+
+    _filled(file, fill)
+    return count
+
+
+def _released(record: Record) -> bool:
+    return record.kind == "release"
+
+
+def _filled(file: Path, fill: Callable[[TextIO], None]) -> None:
+    """Write a new file: all of it under its name, or nothing."""
+    if file.exists():
+        raise refusals.exists(file)
+    draft = file.with_name(f".{file.name}.{random_bytes(4).hex()}")
+    try:
+        with draft.open("x", encoding="utf-8") as stream:
+            fill(stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        draft.rename(file)
+        settle(file.parent)
+    except OSError:
+        raise refusals.cannot_open(
+            f"{file} cannot be written.", "give a place that can be written to."
+        ) from None
+    finally:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+
+
+def verify_export(
+    file: Path, *, checkpoint: Path | None = None, public_key: str | None = None
+) -> Verification:
+    """Check an exported log, without the database.
+
+    Against a checkpoint that the auditor was given, a log that was cut short
+    or rewritten is found out.
+    """
+    shown = () if checkpoint is None else checkpoints.read(Path(checkpoint))
+    try:
+        stored = any("answer" in line for line in _answer_lines(file))
+        return verified(
+            _batches(file),
+            answers=_answers(file) if stored else None,
+            checkpoints=shown,
+            public_key=public_key,
+        )
+    except (OSError, ValueError, KeyError):
+        raise refusals.corrupt(f"{file} cannot be read as an exported ledger.") from None
+
+
+def _batches(file: Path) -> Iterator[list[Record]]:
+    with file.open(encoding="utf-8") as stream:
+        for line in stream:
+            if line.startswith("["):
+                yield [Record.from_line(line)]
+            elif not line.startswith('{"answer":'):
+                raise ValueError("not a line of an export")
+
+
+def _answer_lines(file: Path) -> Iterator[dict[str, Any]]:
+    with file.open(encoding="utf-8") as stream:
+        yield from (json.loads(line) for line in stream if line.startswith('{"answer":'))
+
+
+def _answers(file: Path) -> Iterator[tuple[int, bytes]]:
+    for line in _answer_lines(file):
+        yield int(line["record"]), base64.b64decode(line["answer"])
+
+
+# --- new files -------------------------------------------------------------------------------
+
+
+@contextmanager
+def placed(path: Path) -> Iterator[Store]:
+    """A new SQLite store that appears at ``path`` whole, or not at all; first come, first kept."""
+    draft = path.with_name(f".{path.name}.{random_bytes(4).hex()}")
+    try:
+        with closing(Store(draft)) as store:
+            yield store
+            store.compact()
+        os.link(draft, path)  # unlike a renaming, it never replaces what is there
+        settle(path.parent)
+    except FileExistsError:
+        raise refusals.exists(path) from None
+    except OSError:
+        raise refusals.cannot_open(
+            f"{path} cannot be written.", "give a place that can be written to."
+        ) from None
+    finally:
+        for left in path.parent.glob(f"{draft.name}*"):
+            left.unlink(missing_ok=True)
+
+
+def begin(path: Path, *, beside: Path, clock: Clock) -> None:
+    """Begin a ledger in a new file; refused where checkpoints say that there was one."""
+    if beside.exists() and checkpoints.read(beside):
+        raise behind("the ledger is gone; its checkpoints are still there.")
+    try:
+        with placed(path) as store:
+            Journal(store, clock=clock, begin=True)
+    except LedgerRefusal:
+        if not path.exists():  # otherwise somebody else began it at the same time
+            raise
+
+
+# --- backup and restore ----------------------------------------------------------------------
+
+
+def backup(store: Store, file: Path) -> int:
+    """Copy everything into a new SQLite file; how many records it has."""
+    if file.exists():
+        raise refusals.exists(file)
+    with placed(file) as copy, copy.transaction():
+        count, _ = _copied(store, copy)
+    return count
+
+
+def _copied(source: Store, target: Store) -> tuple[int, Record]:
+    """Copy all records and answers, checking the chain on the way; within one transaction."""
+    count, last = 0, None
+    for batch in source.batches():
+        for record in batch:
+            if not record.follows(last):
+                raise refusals.corrupt(f"record {record.sequence} does not follow the one before.")
+            target.append(record, source.answer(record.sequence) if _released(record) else None)
+            last = record
+        count += len(batch)
+    if last is None:
+        raise refusals.corrupt("the backup is empty.")
+    return count, last
+
+
+def restore(
+    address: str | Path, backup: Path, *, reason: str, shown: Path | None, clock: Clock
+) -> None:
+    """Begin a ledger at ``address`` with the records of ``backup``, and count all as spent.
+
+    Copies and owns up in one transaction: a half-restored ledger would be an old copy.
+    """
+    if not reason.strip():
+        raise InvalidParameter(
+            "P4",
+            "a restoration needs a reason.",
+            why="records that are lost were somebody's losses, and they may ask why.",
+            fix="restore(..., reason='the disk of 3 May failed').",
+        )
+    path = file_of(address)
+    if path is not None and path.exists():
+        raise refusals.exists(path)
+    newest = None if shown is None else checkpoints.newest(checkpoints.read(shown))
+    with closing(Store(backup, create=False)) as source:
+        _check_origin(source, newest)
+        with closing(Store(address)) if path is None else placed(path) as target:
+            if target.head() is not None:
+                raise refusals.exists("a ledger")
+            with target.transaction():
+                _, last = _copied(source, target)
+                target.append(_owning_up(last, newest, reason, clock))
+
+
+def _owning_up(last: Record, newest: Checkpoint | None, reason: str, clock: Clock) -> Record:
+    """The record of a restoration, numbered after all that are known to be lost."""
+    lost = last.sequence if newest is None else max(last.sequence, newest.sequence)
+    content = {
+        "reason": reason,
+        "kept": last.sequence,
+        "lost": lost,
+        "checkpoint": None if newest is None else newest.to_json(),
+    }
+    at = max(last.at, stamp(clock()))
+    return after(last, "restore", content, at=at, sequence=lost + 1)
+
+
+def _check_origin(source: Store, newest: Checkpoint | None) -> None:
+    """Refuse a checkpoint of another ledger, and one that the backup contradicts."""
+    first, last = source.record(1), source.head()
+    if first is None or last is None:
+        raise refusals.corrupt("the backup is empty.")
+    if newest is None:
+        return
+    if first.content.get("identity") != newest.ledger:
+        raise checkpoints.untrusted("the checkpoint is of another ledger.")
+    if newest.sequence <= last.sequence and not newest.names(source.record(newest.sequence)):
+        raise behind("the backup contradicts the checkpoint: it is of a ledger that was rewritten.")
+
+
+def behind(what: str) -> LedgerRefusal:
+    """The ledger lacks what a checkpoint names."""
+    return LedgerRefusal(
+        "L4",
+        what,
+        why="what was charged since would be charged to nobody: an old copy gives the people in "
+        "the data away twice.",
+        fix="bring back the newest copy; if it is lost, `discreet ledger restore` counts the "
+        "unknown time as spent.",
+    )

@@ -1,0 +1,107 @@
+"""A dataset as its curator declares it, and what of that is new to the ledger."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.blocks import Space
+from discreet.budget import Budget
+from discreet.errors import LedgerRefusal
+from discreet.ledger.fold import Books, Standing
+from discreet.ledger.journal import Writer
+from discreet.ledger.people import Policy
+from discreet.ownership import unit_of
+from discreet.record import canonical, to_json
+from discreet.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What a dataset is to be: who is in it, its blocks, what may be lost, under which rules."""
+
+    dataset: str
+    version: str
+    people: dict[str, Any]
+    space: Space
+    budget: Budget
+    policy: Policy
+
+    @classmethod
+    def of(cls, dataset: str, *, schema: Schema, budget: Budget, policy: Policy) -> Declared:
+        """The declaration of a dataset with this schema."""
+        version = hashlib.sha256(canonical(to_json(schema)).encode()).hexdigest()
+        return cls(dataset, version, _people(schema), Space.of(schema), budget, policy)
+
+    def recorded(self, books: Books) -> bool:
+        """Whether the ledger says all this already."""
+        standing = books.datasets.get(self.dataset)
+        return standing is not None and (
+            standing.version == self.version
+            and standing.budget == self.budget
+            and standing.policy == self.policy
+        )
+
+    def record(self, books: Books, writer: Writer) -> None:
+        """Record what is new or has changed."""
+        standing = books.datasets.get(self.dataset)
+        if standing is None:
+            writer.append(
+                "dataset",
+                {"budget": to_json(self.budget), "policy": self.policy.to_json()},
+                dataset=self.dataset,
+            )
+            self._record_schema(None, writer)
+            return
+        if standing.version != self.version:
+            self._same_people(standing)
+            self._record_schema(standing, writer)
+        if standing.budget != self.budget:
+            writer.append("budget", {"budget": to_json(self.budget)}, dataset=self.dataset)
+        if standing.policy != self.policy:
+            writer.append("policy", {"policy": self.policy.to_json()}, dataset=self.dataset)
+
+    def _record_schema(self, standing: Standing | None, writer: Writer) -> None:
+        space, origins = self.space.identity(), None
+        if standing is not None and standing.space != space:
+            origins = _origins(self.space, standing)
+        unchanged = standing is not None and origins is None
+        content = {
+            "version": self.version,
+            "people": self.people,
+            "space": None if unchanged else space,
+            "size": self.space.size,
+            "origins": origins,
+        }
+        writer.append("schema", content, dataset=self.dataset)
+
+    def _same_people(self, standing: Standing) -> None:
+        """What was promised to one person cannot be counted for another kind of person."""
+        for table, person in self.people.items():
+            if standing.people.get(table, person) != person:
+                raise LedgerRefusal(
+                    "L11",
+                    f"table {table!r} of dataset {self.dataset!r} now says otherwise who one "
+                    "person is, or what a neighbour is.",
+                    why="what was charged so far protects those who were meant before, and says "
+                    "nothing of what these have lost.",
+                    fix="keep the unit and the neighbours, or open the data as a dataset of "
+                    "another name, with a budget that allows for what was released already.",
+                )
+
+
+def _people(schema: Schema) -> dict[str, Any]:
+    return {
+        name: [unit_of(table).entity, list(table.unit or ()), schema.neighbours.value]
+        for name, table in schema.tables.items()
+        if not table.public
+    }
+
+
+def _origins(space: Space, standing: Standing) -> list[Any]:
+    """For each block, where its people may have been: the number of a block, or ranges."""
+    return [
+        ranges[0][0] if len(ranges) == 1 and ranges[0][1] - ranges[0][0] == 1 else ranges
+        for ranges in space.origins(standing.space)
+    ]

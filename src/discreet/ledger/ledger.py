@@ -1,0 +1,206 @@
+"""A ledger: the accounts of all datasets in one append-only, tamper-evident log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from discreet.budget import Budget
+from discreet.ledger import checkpoint as checkpoints
+from discreet.ledger import copying, refusals
+from discreet.ledger.account import Account
+from discreet.ledger.chain import Record
+from discreet.ledger.checkpoint import Checkpoint, SigningKey
+from discreet.ledger.declaring import Declared
+from discreet.ledger.journal import Clock, Journal, utc_now
+from discreet.ledger.people import Policy
+from discreet.ledger.store import Store, file_of
+from discreet.ledger.verify import Verification, verified
+from discreet.schema import Schema
+from discreet.schema.tables import check_name
+
+
+class Ledger:
+    """The accounts of all datasets; open it with ``Ledger.open``.
+
+    >>> schema = Schema.from_text('''
+    ... [tables.visits]
+    ... unit = "patient"
+    ... columns.patient = "integer"
+    ... ''')
+    >>> with Ledger.open("sqlite://") as ledger:
+    ...     account = ledger.account("clinic", schema=schema, budget=Budget(epsilon=3))
+    ...     analyst = account.add_analyst("ana", limit=Budget(epsilon=2))
+    ...     print(str(ledger.verify())[:24])
+    4 records, all in order;
+    """
+
+    def __init__(self, journal: Journal, *, shown: Path | None = None) -> None:
+        self._journal = journal
+        self._shown = shown
+        self._check_checkpoints(checkpoints.newest(self.checkpoints()))
+
+    @classmethod
+    def open(
+        cls,
+        address: str | Path,
+        *,
+        checkpoint: Path | None = None,
+        create: bool = True,
+        clock: Clock = utc_now,
+    ) -> Ledger:
+        """Open the ledger at ``address``, or begin one.
+
+        A path is a SQLite file, ``sqlite://`` is in memory and
+        ``postgresql+psycopg://user@host/database`` is a server.  Refused if the ledger
+        lacks anything that a checkpoint knows of: those in the folder beside a
+        file, and ``checkpoint``, a file or a folder.  With ``create=False`` a ledger
+        that is not there is refused, too.
+        """
+        path = file_of(address)
+        if path is not None and create and not path.exists():
+            copying.begin(path, beside=_beside(path), clock=clock)
+        store = Store(address, create=create and path is None)
+        try:
+            return cls(Journal(store, clock=clock, begin=create and path is None), shown=checkpoint)
+        except BaseException:
+            store.close()
+            raise
+
+    def close(self) -> None:
+        """Let go of the database; whatever was charged or published is there already."""
+        self._journal.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def identity(self) -> str:
+        """The ledger's own name, drawn at random when it began."""
+        return self._journal.books.identity
+
+    # --- accounts -----------------------------------------------------------------------------
+
+    def account(
+        self, dataset: str, *, schema: Schema, budget: Budget, policy: Policy | None = None
+    ) -> Account:
+        """The account of a dataset; what is new or has changed is recorded, never reset."""
+        check_name(dataset, "dataset")
+        declared = Declared.of(dataset, schema=schema, budget=budget, policy=policy or Policy())
+        if not declared.recorded(self._journal.catch_up()):
+            with self._journal.writing() as writer:
+                declared.record(self._journal.books, writer)
+        return Account(self._journal, dataset, declared.space)
+
+    def datasets(self) -> tuple[str, ...]:
+        """The names of all datasets."""
+        return tuple(self._journal.catch_up().datasets)
+
+    # --- evidence -----------------------------------------------------------------------------
+
+    def records(self, *, after: int = 0, limit: int | None = None) -> tuple[Record, ...]:
+        """The records after number ``after``, in order."""
+        return tuple(self._journal.store.since(after + 1, limit))
+
+    @property
+    def folder(self) -> Path | None:
+        """Where checkpoints are kept beside a file; None in memory and on a server."""
+        path = self._journal.store.path
+        return None if path is None else _beside(path)
+
+    def checkpoints(self) -> tuple[Checkpoint, ...]:
+        """The checkpoints beside the ledger, and those it was shown, oldest first."""
+        found: dict[str, Checkpoint] = {}
+        for place in (self.folder, self._shown):
+            if place is not None and (place == self._shown or place.exists()):
+                found |= {c.signature: c for c in checkpoints.read(place)}
+        return tuple(sorted(found.values(), key=lambda checkpoint: checkpoint.sequence))
+
+    def checkpoint(self, key: SigningKey, *, folder: Path | None = None) -> Checkpoint:
+        """Sign the last record, and keep the checkpoint beside the ledger (or in ``folder``).
+
+        Give a copy to somebody who does not hold the ledger: an auditor.
+        """
+        private = checkpoints.signing_key(key)
+        with self._journal.writing() as writer:
+            last = self._journal.books.last
+            if last is None:
+                raise refusals.corrupt("the ledger is empty.")
+            made = Checkpoint.sign(self.identity, last, private)
+            writer.append("checkpoint", made.to_json())
+        place = folder or self.folder
+        if place is not None:
+            checkpoints.write(made, place)
+        return made
+
+    def _check_checkpoints(self, newest: Checkpoint | None) -> None:
+        if newest is None:
+            return
+        if newest.ledger != self.identity:
+            raise checkpoints.untrusted("the checkpoint is of another ledger.")
+        if any(kept < newest.sequence <= lost for kept, lost in self._journal.books.restores):
+            return  # a restoration has owned up to the loss, and counted it as spent
+        if not newest.names(self._journal.store.record(newest.sequence)):
+            raise copying.behind("the ledger lacks records that its newest checkpoint knows of.")
+
+    def verify(self, *, public_key: str | None = None) -> Verification:
+        """Check everything from the first record to the last; says what is wrong, changes nothing.
+
+        With ``public_key``, checkpoints that another key signed are reported.
+        """
+        return verified(
+            self._journal.store.batches(),
+            answers=self._journal.store.answers(),
+            checkpoints=self.checkpoints(),
+            public_key=public_key,
+        )
+
+    def export(self, file: Path, *, answers: bool = False) -> int:
+        """Write all records as JSON lines, for an auditor; how many there are.
+
+        Without the answers, unless asked for: their digests are in the records.
+        """
+        return copying.export(self._journal.store, Path(file), answers=answers)
+
+    def backup(self, file: Path) -> int:
+        """Copy the ledger into a new SQLite file while it is in use; how many records it has."""
+        return copying.backup(self._journal.store, Path(file))
+
+    @classmethod
+    def restore(
+        cls,
+        address: str | Path,
+        backup: Path,
+        *,
+        reason: str,
+        checkpoint: Path | None = None,
+        clock: Clock = utc_now,
+    ) -> Ledger:
+        """Begin again from a backup after a disk was lost.
+
+        Nobody knows what was charged after the backup, except that it was within
+        the caps.  So all of every budget counts as spent, in every block there
+        was.  ``checkpoint`` are the newest known; the ledger then owns up to
+        lacking what they name.  Blocks go on only by ``account.renew``, one by one
+        and for a reason.
+        """
+        path = file_of(address)
+        beside = None if path is None or not _beside(path).exists() else _beside(path)
+        copying.restore(
+            address, Path(backup), reason=reason, shown=checkpoint or beside, clock=clock
+        )
+        return cls.open(address, checkpoint=checkpoint, clock=clock)
+
+
+def _beside(path: Path) -> Path:
+    """The folder of the checkpoints of a SQLite file."""
+    return path.with_name(path.name + ".checkpoints")

@@ -1,0 +1,136 @@
+"""Who may ask, with which key, under which rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from discreet.budget import Budget
+from discreet.record import from_json, to_json
+
+CURATOR = "curator"
+"""The analyst who always exists: the curator's own questions, under the dataset's cap alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What the curator allows on a dataset, beside its budget.
+
+    ``question`` caps any one question, ``analyst`` the sum of each analyst who has
+    no limit of their own; analysts' sums may add up to more than the budget, which
+    always wins.  ``shared_answers`` lets everyone see an answer that somebody paid for.
+    After ``expires`` nothing is answered.
+    """
+
+    question: Budget | None = None
+    analyst: Budget | None = None
+    shared_answers: bool = True
+    expires: datetime | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "expires", aware(self.expires))
+
+    def to_json(self) -> dict[str, Any]:
+        """The policy as the ledger records it."""
+        return {
+            "question": to_json(self.question),
+            "analyst": to_json(self.analyst),
+            "shared_answers": self.shared_answers,
+            "expires": moment_json(self.expires),
+        }
+
+    @classmethod
+    def from_json(cls, found: dict[str, Any]) -> Policy:
+        """The policy that was recorded."""
+        return cls(
+            from_json(found["question"]),
+            from_json(found["analyst"]),
+            found["shared_answers"],
+            moment(found["expires"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Analyst:
+    """Somebody who may ask; ``limit`` is what they may cost any one person."""
+
+    name: str
+    role: str = "analyst"
+    limit: Budget | None = None
+    expires: datetime | None = None
+    disabled: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """The analyst as the ledger records them."""
+        return {
+            "name": self.name,
+            "role": self.role,
+            "limit": to_json(self.limit),
+            "expires": moment_json(self.expires),
+            "disabled": self.disabled,
+        }
+
+    @classmethod
+    def from_json(cls, found: dict[str, Any]) -> Analyst:
+        """The analyst that was recorded."""
+        return cls(
+            found["name"],
+            found["role"],
+            from_json(found["limit"]),
+            moment(found["expires"]),
+            found["disabled"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key that opens the door for an analyst; the ledger knows its digest only."""
+
+    key_id: str
+    analyst: str
+    digest: str
+    expires: datetime | None = None
+    at: datetime | None = None
+    revoked: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """The key as the ledger records it."""
+        return {
+            "key_id": self.key_id,
+            "analyst": self.analyst,
+            "digest": self.digest,
+            "expires": moment_json(self.expires),
+            "at": moment_json(self.at),
+            "revoked": self.revoked,
+        }
+
+    @classmethod
+    def from_json(cls, found: dict[str, Any]) -> Key:
+        """The key that was recorded."""
+        return cls(
+            found["key_id"],
+            found["analyst"],
+            found["digest"],
+            moment(found["expires"]),
+            moment(found["at"]),
+            found["revoked"],
+        )
+
+
+def aware(time: datetime | None) -> datetime | None:
+    """A time with its zone; without one it is meant as UTC."""
+    if time is None or time.tzinfo is not None:
+        return time
+    return time.replace(tzinfo=UTC)
+
+
+def moment(text: str | None) -> datetime | None:
+    """A recorded time."""
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def moment_json(time: datetime | None) -> str | None:
+    """A time as it is recorded."""
+    found = aware(time)
+    return None if found is None else found.astimezone(UTC).isoformat()

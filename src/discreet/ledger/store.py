@@ -1,0 +1,404 @@
+"""Where records are kept: SQLite or PostgreSQL, one writer at a time, durable when told so.
+
+A commit that fails may or may not have reached the disk, and asking again can be answered from a
+cache that was never written.  So there is no second try: the store stops until it is opened anew.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NoReturn
+
+from sqlalchemy import (
+    Connection,
+    Engine,
+    bindparam,
+    create_engine,
+    func,
+    insert,
+    inspect,
+    make_url,
+    or_,
+    select,
+)
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.pool import NullPool, StaticPool
+
+from discreet.ledger import refusals
+from discreet.ledger.chain import Record
+from discreet.ledger.tables import answers, metadata, records
+
+_LOCK = 0x6469736372656574  # "discreet": the PostgreSQL advisory lock of the writer
+_WAIT_MS = 60_000
+
+_BEFORE = select(*records.c).order_by(records.c.sequence)
+
+
+def _newest(name: str) -> Any:
+    return select(func.max(records.c.sequence)).where(records.c.subject == bindparam(name))
+
+
+_LAST = select(*records.c).where(
+    or_(
+        records.c.sequence == _newest("one").scalar_subquery(),
+        records.c.sequence == _newest("other").scalar_subquery(),
+    )
+)
+_SINCE = _BEFORE.where(records.c.sequence >= bindparam("first")).limit(bindparam("most"))
+_ANSWER = select(answers.c.body).where(answers.c.record == bindparam("r"))
+_INSERT = insert(records)
+
+
+class Store:
+    """One connection to the two tables."""
+
+    def __init__(self, address: str | Path, *, create: bool = True) -> None:
+        self.path = file_of(address)
+        if self.path is not None and not self.path.exists() and not create:
+            raise refusals.nowhere(self.path)
+        self._engine = _engine(address, self.path)
+        self.sqlite = self._engine.dialect.name == "sqlite"
+        self._pid = os.getpid()
+        self._lock = threading.RLock()
+        self._broken = False
+        self._connection = self._connected(create)
+
+    # --- opening and closing ----------------------------------------------------------------
+
+    def _connected(self, create: bool) -> Connection:
+        try:
+            connection = self._engine.connect()
+            if self.sqlite:
+                connection.exec_driver_sql(f"PRAGMA busy_timeout = {_WAIT_MS}")
+                self._check_length(connection)
+            there = inspect(connection).has_table(records.name)
+            if not there and not create:  # nothing was written to whatever it is
+                raise refusals.nowhere(self.path or "this address")
+            _durable_sqlite(connection) if self.sqlite else _durable_postgres(connection)
+            if not there:
+                self._create(connection)
+        except SQLAlchemyError as error:
+            self._engine.dispose()
+            if _is_damage(error):
+                raise refusals.corrupt("the ledger's file is damaged or not a ledger.") from None
+            if _is_lock(error):
+                raise refusals.busy() from None
+            raise refusals.cannot_open(
+                "the ledger cannot be opened.",
+                "check the address, the permissions and that the server runs.",
+            ) from None
+        except BaseException:
+            self._engine.dispose()
+            raise
+        return connection
+
+    def _check_length(self, connection: Connection) -> None:
+        size = connection.exec_driver_sql("PRAGMA page_size").scalar_one()
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
+        if self._shorter_than(size * pages):
+            raise refusals.corrupt("the ledger's file is shorter than it says.")
+
+    def _shorter_than(self, size: int) -> bool:
+        """Whether the file was cut off; pages that are still in the log (WAL) may be missing."""
+        if self.path is None:
+            return False
+        log = self.path.with_name(self.path.name + "-wal")
+        return self.path.stat().st_size < size and not (log.exists() and log.stat().st_size)
+
+    def _create(self, connection: Connection) -> None:
+        self._alone(connection)
+        metadata.create_all(connection)
+        connection.exec_driver_sql("COMMIT")
+
+    def _alone(self, connection: Connection) -> None:
+        """Begin a transaction that no other writer shares."""
+        if self.sqlite:
+            # IMMEDIATE: the lock is taken before anything is read, or two could pass one check.
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        else:
+            # READ COMMITTED: what is read after waiting for the lock is what its holder wrote.
+            connection.exec_driver_sql(
+                f"BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_advisory_xact_lock({_LOCK})"
+            )
+
+    def compact(self) -> None:
+        """Put everything into the one file of a SQLite store, so that it can be moved."""
+        with self._reading() as connection:
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+            connection.exec_driver_sql("PRAGMA journal_mode = DELETE")
+
+    def close(self) -> None:
+        """Let go of the connection; a second time does nothing."""
+        with self._lock:
+            if os.getpid() == self._pid:
+                with suppress(SQLAlchemyError):
+                    self._connection.close()
+                self._engine.dispose()
+            self._pid = -1
+
+    # --- one writer at a time ---------------------------------------------------------------
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing, alone, and on the disk when it ends without an exception."""
+        with self._lock:
+            self._usable()
+            self._begin()
+            try:
+                yield
+            except SQLAlchemyError as error:
+                self._stop(error)
+            except BaseException:
+                self._rollback()
+                raise
+            try:
+                self._connection.exec_driver_sql("COMMIT")
+            except SQLAlchemyError as error:
+                self._stop(error)
+            except BaseException:
+                self._broken = True
+                raise
+
+    def _begin(self) -> None:
+        try:
+            self._alone(self._connection)
+        except SQLAlchemyError as error:
+            if _is_lock(error):
+                self._rollback()
+                raise refusals.busy() from None
+            self._stop(error)
+        except BaseException:
+            self._broken = True
+            raise
+
+    def _rollback(self) -> None:
+        if self._broken:
+            return
+        try:
+            if self._in_transaction():
+                self._connection.exec_driver_sql("ROLLBACK")
+        except SQLAlchemyError:
+            self._broken = True
+
+    def _in_transaction(self) -> bool:
+        raw: Any = self._connection.connection.dbapi_connection
+        return bool(raw.in_transaction) if self.sqlite else int(raw.info.transaction_status) != 0
+
+    def _stop(self, error: Exception) -> NoReturn:
+        """Never retry: what the disk holds is known again only after opening anew."""
+        self._broken = True
+        with suppress(SQLAlchemyError):
+            self._connection.invalidate()
+        if _is_damage(error):
+            raise refusals.corrupt("the ledger's file is damaged.") from None
+        raise refusals.stopped() from None
+
+    def _usable(self) -> None:
+        if os.getpid() != self._pid:
+            raise refusals.closed()
+        if self._broken:
+            raise refusals.stopped()
+
+    # --- reading and writing ----------------------------------------------------------------
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        with self._lock:
+            self._usable()
+            try:
+                yield self._connection
+            except SQLAlchemyError as error:
+                self._stop(error)
+
+    def append(self, record: Record, answer: bytes | None = None) -> None:
+        """Insert a record (and an answer); inside a transaction."""
+        self._connection.execute(_INSERT, _row(record))
+        if answer is not None:
+            self._connection.execute(insert(answers), {"record": record.sequence, "body": answer})
+
+    def since(self, sequence: int, limit: int | None = None) -> list[Record]:
+        """The records from ``sequence`` on, in order."""
+        return self._records(_SINCE, {"first": sequence, "most": limit or 2**62})
+
+    def batches(self, first: int = 1, *, last: int | None = None) -> Iterator[list[Record]]:
+        """All records from ``first`` to ``last``, some thousand at a time."""
+        while batch := self.since(first, 2000):
+            kept = [record for record in batch if last is None or record.sequence <= last]
+            if kept:
+                yield kept
+            if len(kept) < len(batch):
+                return
+            first = batch[-1].sequence + 1
+
+    def record(self, sequence: int) -> Record | None:
+        """The record of that number."""
+        found = self._records(_BEFORE.where(records.c.sequence == sequence))
+        return found[0] if found else None
+
+    def last(self, one: str, other: str = "-") -> list[Record]:
+        """The newest record about a subject, or about each of two."""
+        return self._records(_LAST, {"one": one, "other": other})
+
+    def head(self) -> Record | None:
+        """The newest record."""
+        query = select(*records.c).order_by(records.c.sequence.desc()).limit(1)
+        found = self._records(query)
+        return found[0] if found else None
+
+    def outcome(self, charge: Record) -> Record | None:
+        """What became of a charge: the next record of its subject, if there is one."""
+        query = _BEFORE.where(
+            records.c.subject == charge.subject, records.c.sequence > charge.sequence
+        )
+        found = self._records(query.limit(1))
+        return found[0] if found else None
+
+    def about(
+        self,
+        dataset: str,
+        kinds: Sequence[str],
+        *,
+        analyst: str | None,
+        before: int | None,
+        limit: int | None,
+    ) -> list[Record]:
+        """The newest records of some kinds about a dataset, newest first."""
+        query = select(*records.c).where(records.c.dataset == dataset, records.c.kind.in_(kinds))
+        if analyst is not None:
+            query = query.where(records.c.analyst == analyst)
+        if before is not None:
+            query = query.where(records.c.sequence < before)
+        query = query.order_by(records.c.sequence.desc())
+        return self._records(query if limit is None else query.limit(limit))
+
+    def answer(self, sequence: int) -> bytes | None:
+        """The answer stored with a release."""
+        with self._reading() as connection:
+            found = connection.execute(_ANSWER, {"r": sequence}).scalar_one_or_none()
+        return None if found is None else _bytes(found)
+
+    def answers(self) -> Iterator[tuple[int, bytes]]:
+        """All stored answers, by the number of their release."""
+        first = 0
+        while True:
+            query = select(answers.c.record, answers.c.body).where(answers.c.record > first)
+            with self._reading() as connection:
+                rows = connection.execute(query.order_by(answers.c.record).limit(200)).all()
+            if not rows:
+                return
+            yield from ((int(number), _bytes(body)) for number, body in rows)
+            first = int(rows[-1][0])
+
+    def count(self) -> int:
+        """How many records there are."""
+        with self._reading() as connection:
+            return int(connection.execute(select(func.count()).select_from(records)).scalar_one())
+
+    def _records(self, query: Any, parameters: dict[str, Any] | None = None) -> list[Record]:
+        with self._reading() as connection:
+            rows = connection.execute(query, parameters or {}).all()
+        for row in rows:
+            if not all(isinstance(part, str) for part in row[1:]):
+                raise refusals.corrupt(f"record {row[0]} was altered.")
+        return [Record(*row) for row in rows]
+
+
+def file_of(address: str | Path) -> Path | None:
+    """The file of a SQLite ledger; None in memory and on a server."""
+    if isinstance(address, Path):
+        return address
+    if "://" not in address:
+        return Path(address)
+    url = _url(address)
+    if url.get_backend_name() == "sqlite" and url.database and url.database != ":memory:":
+        return Path(url.database)
+    return None
+
+
+def _url(address: str) -> Any:
+    try:
+        return make_url(address)
+    except ArgumentError:
+        raise refusals.cannot_open(
+            "the address of the ledger cannot be read.",
+            "give a path, or postgresql+psycopg://user@host/database.",
+        ) from None
+
+
+def _engine(address: str | Path, path: Path | None) -> Engine:
+    options: dict[str, Any] = {"isolation_level": "AUTOCOMMIT"}  # BEGIN and COMMIT are our own
+    if path is not None:
+        options |= {"poolclass": NullPool, "connect_args": {"check_same_thread": False}}
+        return create_engine(f"sqlite:///{path}", **options)
+    url = _url(str(address))
+    if url.get_backend_name() == "sqlite":
+        options |= {"poolclass": StaticPool, "connect_args": {"check_same_thread": False}}
+        return create_engine("sqlite://", **options)
+    try:
+        return create_engine(url, poolclass=NullPool, **options)
+    except (NoSuchModuleError, ImportError):
+        raise refusals.cannot_open(
+            "the driver for this address is not installed.",
+            "pip install 'discreet[postgres]', and write postgresql+psycopg://user@host/database.",
+        ) from None
+
+
+def _durable_sqlite(connection: Connection) -> None:
+    for pragma in (
+        "synchronous = FULL",  # every commit waits until the disk has it
+        "fullfsync = ON",  # where a plain fsync stops at the drive's cache
+        "foreign_keys = ON",
+    ):
+        connection.exec_driver_sql(f"PRAGMA {pragma}")
+    _write_ahead(connection)
+
+
+def _write_ahead(connection: Connection) -> None:
+    """Keep a write-ahead log; another process that opens the same file may be first."""
+    until = time.monotonic() + _WAIT_MS / 1000
+    while True:
+        try:
+            mode = connection.exec_driver_sql("PRAGMA journal_mode").scalar_one()
+            if mode not in ("wal", "memory"):
+                connection.exec_driver_sql("PRAGMA journal_mode = WAL")
+            return
+        except SQLAlchemyError as error:
+            if not _is_lock(error) or time.monotonic() > until:
+                raise
+            time.sleep(0.02)
+
+
+def _durable_postgres(connection: Connection) -> None:
+    """Every commit waits for the disk, whatever the server's default is."""
+    if connection.exec_driver_sql("SHOW fsync").scalar_one() != "on":
+        raise refusals.cannot_open(
+            "this PostgreSQL does not write to the disk (fsync is off).",
+            "set fsync = on in postgresql.conf.",
+        )
+    if connection.exec_driver_sql("SHOW synchronous_commit").scalar_one() in ("off", "local"):
+        connection.exec_driver_sql("SET synchronous_commit = on")
+    connection.exec_driver_sql(f"SET lock_timeout = {_WAIT_MS}")
+
+
+def _is_damage(error: Exception) -> bool:
+    text = str(error.orig) if isinstance(error, DBAPIError) else ""
+    return any(sign in text for sign in ("malformed", "not a database", "no such table"))
+
+
+def _is_lock(error: Exception) -> bool:
+    text = str(error.orig) if isinstance(error, DBAPIError) else ""
+    return "database is locked" in text or "lock timeout" in text
+
+
+def _bytes(found: Any) -> bytes:
+    """A stored answer; one that somebody stored as another type is not the one released."""
+    return bytes(found) if isinstance(found, bytes | memoryview) else repr(found).encode()
+
+
+def _row(record: Record) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in Record.__slots__}

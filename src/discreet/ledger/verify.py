@@ -1,0 +1,219 @@
+"""Does the log hold together?  Everything is checked again from the first record."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from discreet.ledger import caps, snapshot
+from discreet.ledger.chain import FORMAT, Record
+from discreet.ledger.checkpoint import Checkpoint
+from discreet.ledger.fold import Books, Standing, saturated_units, selection
+
+_MOST_PROBLEMS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What was found; ``str`` says it in words."""
+
+    records: int
+    head: str
+    """The digest of the last record."""
+    problems: tuple[str, ...]
+    checkpoints: int
+    """How many checkpoints agree with the log."""
+    charges: int
+    releases: int
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+    def __str__(self) -> str:
+        if not self.ok:
+            return "\n".join(["The ledger cannot be trusted:", *self.problems])
+        known = f", {self.checkpoints:,} checkpoints agree" if self.checkpoints else ""
+        return f"{self.records:,} records, all in order{known}; the last is {self.head[:16]}."
+
+
+def verified(
+    batches: Iterable[list[Record]],
+    *,
+    answers: Iterator[tuple[int, bytes]] | None,
+    checkpoints: Iterable[Checkpoint],
+    public_key: str | None = None,
+) -> Verification:
+    """Check the chain, the sums, the caps, the answers (if given) and the checkpoints."""
+    audit = _Audit({c.sequence: c for c in checkpoints}, public_key)
+    for batch in batches:
+        for record in batch:
+            audit.take(record)
+    if answers is not None:
+        audit.answers(answers)
+    audit.finish()
+    last = audit.last
+    return Verification(
+        records=audit.count,
+        head="" if last is None else last.digest,
+        problems=tuple(audit.problems[:_MOST_PROBLEMS]),
+        checkpoints=audit.agreeing,
+        charges=audit.charges,
+        releases=len(audit.released),
+    )
+
+
+@dataclass(slots=True)
+class _Audit:
+    """Adds the log up again, and notes what is wrong."""
+
+    shown: dict[int, Checkpoint]
+    public_key: str | None
+    books: Books = field(default_factory=Books)
+    last: Record | None = None
+    count: int = 0
+    charges: int = 0
+    agreeing: int = 0
+    understood: bool = True
+    problems: list[str] = field(default_factory=list)
+    open: dict[str, int] = field(default_factory=dict)
+    """The charge of each subject that has no outcome yet."""
+    released: dict[int, str] = field(default_factory=dict)
+    """The digest of each release's answer."""
+
+    def take(self, record: Record) -> None:
+        """Check one record against all before it."""
+        if not record.follows(self.last):
+            self.problems.append(_broken(record, self.last))
+        if record.sequence in self.shown:
+            self._compare(self.shown.pop(record.sequence), record)
+        self.last = record
+        self.count += 1
+        if not self.understood:
+            return
+        try:
+            content = record.content
+            check = _CHECKS.get(record.kind)
+            if check is not None:
+                check(self, record, content)
+            self.books.apply(record, content)
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
+            self.problems.append(f"record {record.sequence} cannot be understood.")
+            self.understood = False  # sums beyond this point would mean nothing
+
+    def _compare(self, checkpoint: Checkpoint, record: Record) -> None:
+        if not checkpoint.genuine or not checkpoint.names(record):
+            self.problems.append(f"record {record.sequence} is not the one its checkpoint names.")
+        elif self.public_key not in (None, checkpoint.public_key):
+            self.problems.append(f"the checkpoint of record {record.sequence} has another key.")
+        else:
+            self.agreeing += 1
+
+    def answers(self, stored: Iterator[tuple[int, bytes]]) -> None:
+        """Check that every release has its answer, unaltered, and nothing else has one."""
+        missing = dict(self.released)
+        for number, answer in stored:
+            digest = missing.pop(number, None)
+            if digest != hashlib.sha256(answer).hexdigest():
+                self.problems.append(
+                    f"the answer of record {number} was altered or never released."
+                )
+        self.problems += [f"the answer of record {number} is missing." for number in missing]
+
+    def finish(self) -> None:
+        """Check what only the whole can show: that nothing was cut off."""
+        if self.last is None:
+            self.problems.append("there is no record.")
+        for checkpoint in self.shown.values():
+            lost = any(a < checkpoint.sequence <= b for a, b in self.books.restores)
+            if lost and checkpoint.ledger == self.books.identity:
+                continue  # a restoration has owned up to it
+            self.problems.append(
+                f"record {checkpoint.sequence}, known to a checkpoint, is missing."
+            )
+
+
+def _broken(record: Record, last: Record | None) -> str:
+    where = f"record {record.sequence}"
+    if not record.intact:
+        return f"{where} was altered."
+    if last is None or record.sequence not in (last.sequence, last.sequence + 1):
+        return f"{where} does not follow: records before it are missing or moved."
+    return f"{where} does not follow the record before it."
+
+
+# --- what each kind of record must satisfy -------------------------------------------------------
+
+
+def _check_first(audit: _Audit, record: Record, content: dict[str, Any]) -> None:
+    if record.sequence != 1 or content["format"] != FORMAT:
+        audit.problems.append(f"record {record.sequence} does not begin a ledger of this version.")
+
+
+def _check_charge(audit: _Audit, record: Record, content: dict[str, Any]) -> None:
+    standing = audit.books.datasets[record.dataset]
+    units = saturated_units(content["loss"])
+    if min(units) < 0 or not any(units):
+        audit.problems.append(f"record {record.sequence} charges nothing, or less.")
+    blocks = selection(content["area"], standing.size)
+    if record.analyst not in standing.analysts:
+        audit.problems.append(f"record {record.sequence} charges nobody known.")
+    elif caps.overdrawn(standing, record.analyst, units, blocks) is not None:
+        audit.problems.append(f"record {record.sequence} charges more than a cap allowed.")
+    if record.subject in audit.open:
+        audit.problems.append(f"record {record.sequence} charges again for what was open.")
+    audit.open[record.subject] = record.sequence
+    audit.charges += 1
+
+
+def _check_outcome(audit: _Audit, record: Record, content: dict[str, Any]) -> None:
+    if audit.open.pop(record.subject, None) != content["charge"]:
+        audit.problems.append(f"record {record.sequence} closes a charge that was not open.")
+    if record.kind == "release":
+        audit.released[record.sequence] = content["answer"]
+
+
+def _check_snapshot(audit: _Audit, record: Record, _content: dict[str, Any]) -> None:
+    found = snapshot.from_record(record)
+    if not _same_books(found, audit.books):
+        audit.problems.append(f"record {record.sequence} states balances that do not add up.")
+
+
+def _check_own(audit: _Audit, record: Record, content: dict[str, Any]) -> None:
+    checkpoint = Checkpoint.from_json(content)
+    if audit.last is not None and checkpoint.ledger != audit.books.identity:
+        audit.problems.append(f"record {record.sequence} is a checkpoint of another ledger.")
+
+
+_CHECKS: Mapping[str, Callable[[_Audit, Record, dict[str, Any]], None]] = {
+    "ledger": _check_first,
+    "charge": _check_charge,
+    "release": _check_outcome,
+    "burn": _check_outcome,
+    "balances": _check_snapshot,
+    "checkpoint": _check_own,
+}
+
+
+def _same_books(one: Books, other: Books) -> bool:
+    return (
+        one.identity == other.identity
+        and one.restores == other.restores
+        and one.datasets.keys() == other.datasets.keys()
+        and all(_same_standing(s, other.datasets[name]) for name, s in one.datasets.items())
+    )
+
+
+def _same_standing(one: Standing, other: Standing) -> bool:
+    plain = ("budget", "policy", "version", "people", "space", "analysts", "keys")
+    return (
+        all(getattr(one, name) == getattr(other, name) for name in plain)
+        and np.array_equal(one.spent, other.spent)
+        and one.shares.keys() == other.shares.keys()
+        and all(np.array_equal(s, other.shares[name]) for name, s in one.shares.items())
+    )

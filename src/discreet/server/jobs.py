@@ -1,0 +1,204 @@
+"""Paid questions on their way: queued, computed, published, shown at the deadline.
+
+A job has the number of its charge.  It runs on whether or not anybody waits for
+it, so a client that goes away loses nothing; whoever asks the same question
+meanwhile joins it.  What a job tells of itself while it runs is how long it has
+run and how long it may, which are public.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from starlette.concurrency import run_in_threadpool
+
+from discreet import record
+from discreet.answer import Answer
+from discreet.curate import Curator, Paid
+from discreet.errors import DataRefusal, Refusal
+from discreet.server.limits import Busy
+from discreet.server.log import Log
+from discreet.server.pool import Gone, Pool
+from discreet.server.refusals import failed, not_ready
+from discreet.server.settings import Settings
+
+_REMEMBERED = 1000
+"""Finished jobs whose end is known without asking the ledger."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What may be said of a job."""
+
+    id: int
+    analyst: str
+    state: str
+    """``queued``, ``running``; then ``done``, ``failed`` or ``interrupted``."""
+    position: int | None = None
+    elapsed_s: float = 0.0
+    limit_s: float = 0.0
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """One paid question under way."""
+
+    id: int
+    analyst: str
+    state: str = "queued"
+    since: float = field(default_factory=time.monotonic)
+    ended: asyncio.Future[Answer | Refusal] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+
+    async def over(self, most_s: float) -> bool:
+        """Whether it has ended; waits for it, but not longer."""
+        await asyncio.wait([self.ended], timeout=most_s)
+        return self.ended.done()
+
+    async def wait(self, most_s: float) -> Answer | None:
+        """The answer, None if it takes longer, or the refusal it ended with."""
+        if not await self.over(most_s):
+            return None
+        outcome = self.ended.result()
+        if isinstance(outcome, Refusal):
+            raise outcome
+        return outcome
+
+
+class Jobs:
+    """The jobs of one dataset."""
+
+    def __init__(
+        self,
+        curator: Curator,
+        pool: Pool,
+        settings: Settings,
+        *,
+        log: Log,
+        ended: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._curator = curator
+        self._pool = pool
+        self._settings = settings
+        self._log = log
+        self._ended = ended
+        self._current: dict[int, Job] = {}
+        self._past: OrderedDict[int, Status] = OrderedDict()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closing = False
+
+    @property
+    def waiting(self) -> int:
+        """How many are not finished."""
+        return len(self._current)
+
+    def admit(self) -> None:
+        """Refuse, before anything is charged, what could not be computed soon."""
+        if self._closing:
+            raise not_ready("the server is stopping.")
+        if not self._pool.ready:
+            raise not_ready("the engine of this dataset is not ready.")
+        if self.waiting >= self._settings.queue:
+            raise Busy("too many questions are waiting for this dataset.", 2)
+
+    def find(self, number: int) -> Job | None:
+        """The job under way with that number."""
+        return self._current.get(number)
+
+    def status(self, number: int) -> Status | None:
+        """Where a job stands that is under way or ended lately."""
+        job = self._current.get(number)
+        if job is None:
+            return self._past.get(number)
+        queued = [j for j in self._current.values() if j.state == "queued"]
+        return Status(
+            job.id,
+            job.analyst,
+            job.state,
+            queued.index(job) if job in queued else None,
+            time.monotonic() - job.since,
+            self._settings.time_limit_s,
+        )
+
+    def start(self, paid: Paid, analyst: str) -> Job:
+        """The job of a paid question: the one under way, or a new one."""
+        number = paid.receipt.id
+        found = self._current.get(number)
+        if found is not None:
+            return found
+        job = Job(number, analyst)
+        self._current[number] = job
+        task = asyncio.ensure_future(self._work(job, paid))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return job
+
+    async def _work(self, job: Job, paid: Paid) -> None:
+        state: str = "interrupted"
+        ended: Answer | Refusal = not_ready(
+            "the server stopped before this question was computed; it stays paid."
+        )
+        try:
+            state, ended = await self._computed(job, paid)
+        except Refusal as refusal:  # the ledger's: the charge stands, nothing was shown
+            state, ended = "failed", refusal
+        except Exception as error:
+            self._log.mistake(error)
+            state, ended = "failed", failed()
+        finally:
+            del self._current[job.id]
+            self._past[job.id] = Status(job.id, job.analyst, state)
+            while len(self._past) > _REMEMBERED:
+                self._past.popitem(last=False)
+            job.ended.set_result(ended)
+            self._ended(state)
+
+    async def _computed(self, job: Job, paid: Paid) -> tuple[str, Answer | Refusal]:
+        """Compute and publish; leave, and free the engine, at a multiple of the deadline."""
+        question = json.dumps(
+            {"priced": record.to_json(paid.priced), "data_version": paid.data_version}
+        ).encode()
+        worker = await self._pool.take()
+        job.state = "running"
+        started = time.monotonic()
+        try:
+            try:
+                answer = await worker.answer(question, self._settings.time_limit_s)
+            except Gone:
+                answer = b""
+            ended = await run_in_threadpool(self._closed, paid, answer)
+            await asyncio.sleep(_until(started, self._settings.deadline_s))
+        finally:
+            self._pool.give(worker)
+        return ("failed" if isinstance(ended, Refusal) else "done"), ended
+
+    def _closed(self, paid: Paid, answer: bytes) -> Answer | Refusal:
+        """Publish, or burn: either way the charge is closed before anything is said."""
+        try:
+            return self._curator.publish(paid, answer) if answer else self._curator.burn(paid)
+        except DataRefusal as refusal:
+            return refusal
+
+    async def close(self, grace_s: float) -> None:
+        """Finish what is under way, or leave it to be resumed: charged, and shown to nobody."""
+        self._closing = True
+        if self._tasks:
+            await asyncio.wait(list(self._tasks), timeout=grace_s)
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def _until(started: float, deadline_s: float) -> float:
+    """Seconds until the next multiple of the deadline since ``started``."""
+    if deadline_s <= 0:
+        return 0.0
+    elapsed = time.monotonic() - started
+    return math.ceil(elapsed / deadline_s) * deadline_s - elapsed

@@ -1,0 +1,94 @@
+"""How often, and how much at once, one key may ask.
+
+Limits look at requests only, never at data, so being refused by one says nothing
+about anybody.  What is kept is bounded: the key that was idle longest is
+forgotten first, and by then its bucket is full again.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from discreet.errors import AccessRefusal
+
+_MOST_KEYS = 100_000
+
+
+class Busy(AccessRefusal):
+    """More than is let in; says when to come back."""
+
+    def __init__(self, what: str, retry_after_s: int) -> None:
+        super().__init__(
+            "A15",
+            what,
+            why="a server that is flooded answers nobody. Nothing was charged.",
+            fix=f"try again in {retry_after_s} s.",
+        )
+        self.retry_after_s = retry_after_s
+
+
+@dataclass(slots=True)
+class _Bucket:
+    tokens: float
+    at: float
+
+
+class Rate:
+    """A token bucket for each key: ``burst`` requests at once, ``per_minute`` on average."""
+
+    def __init__(self, per_minute: float, burst: int) -> None:
+        self._per_second = per_minute / 60
+        self._burst = float(burst)
+        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+
+    def take(self, key: str) -> None:
+        """Count a request, or refuse it."""
+        now = time.monotonic()
+        bucket = self._buckets.get(key)
+        if bucket is None:
+            bucket = self._buckets[key] = _Bucket(self._burst, now)
+            if len(self._buckets) > _MOST_KEYS:
+                self._buckets.popitem(last=False)
+        self._buckets.move_to_end(key)
+        earned = (now - bucket.at) * self._per_second
+        bucket.tokens, bucket.at = min(self._burst, bucket.tokens + earned), now
+        if bucket.tokens < 1:
+            wait = math.ceil((1 - bucket.tokens) / self._per_second)
+            raise Busy("this key has sent more requests than its rate.", max(1, wait))
+        bucket.tokens -= 1
+
+
+class Concurrency:
+    """How many questions of each key are under way."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._under_way: dict[str, int] = {}
+
+    @contextmanager
+    def one(self, key: str) -> Iterator[None]:
+        """One question more, while the context lasts; or a refusal."""
+        self.enter(key)
+        try:
+            yield
+        finally:
+            self.leave(key)
+
+    def enter(self, key: str) -> None:
+        """Count a question, or refuse it."""
+        if self._under_way.get(key, 0) >= self._most:
+            raise Busy(f"this key has {self._most} questions under way already.", 1)
+        self._under_way[key] = self._under_way.get(key, 0) + 1
+
+    def leave(self, key: str) -> None:
+        """The question is done."""
+        left = self._under_way[key] - 1
+        if left:
+            self._under_way[key] = left
+        else:
+            del self._under_way[key]

@@ -1,0 +1,462 @@
+"""What goes over the line, as types: the source of the OpenAPI document.
+
+Losses, limits and spends are texts, exact: a JSON number would be rounded on its
+way.  What is sent in may be a number too, and is taken as its shortest decimal.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
+
+Number = Annotated[StrictStr, Field(max_length=100)] | StrictInt | StrictFloat
+Text = Annotated[str, Field(max_length=20_000)]
+Name = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][\w.@+-]*$")]
+State = Literal["queued", "running", "done", "failed", "interrupted"]
+
+
+class Sent(BaseModel):
+    """What a client sends: nothing but what is described."""
+
+    model_config = ConfigDict(extra="forbid", strict=False)
+
+
+class Given(BaseModel):
+    """What the server sends."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Refusal(Given):
+    """Every error: what, why it matters to a person in the data, and what to do instead."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "code": "Q1",
+                "title": "a column without public bounds",
+                "what": "column 'income' has no public bounds.",
+                "why": "one person could add any amount, and no amount of noise would hide them.",
+                "fix": "declare bounds for 'income' in the schema.",
+                "place": [11, 17],
+            }
+        }
+    )
+    code: str
+    title: str
+    what: str
+    why: str
+    fix: str
+    place: list[int] | None = Field(None, description="offsets into the question, in characters")
+    rewriting: str | None = Field(None, description="a whole question that is accepted instead")
+
+
+class Price(Given):
+    """A loss, exact; null is infinite."""
+
+    epsilon: str | None
+    rho: str | None
+    delta: str
+    text: str
+
+
+class Budget(Given):
+    """What may be lost; either epsilon (with delta) or rho is promised."""
+
+    epsilon: str | None
+    rho: str | None
+    delta: str
+    text: str
+
+
+class Remaining(Given):
+    """What is left, as an analyst would ask."""
+
+    epsilon: str | None
+    rho: str
+    delta: str
+    counts: int
+    within: int
+    confidence: str
+    text: str
+
+
+class Gauge(Given):
+    """One account: the dataset's, an analyst's, a block's."""
+
+    name: str
+    budget: Budget | None
+    spent: Price
+    remaining: Remaining | None
+    share: float = Field(description="the part that is used, from 0 to 1; for pictures")
+
+
+class Balance(Given):
+    """What is left."""
+
+    dataset: Gauge
+    analyst: Gauge | None
+    blocks: list[Gauge]
+    text: str
+
+
+class Access(Given):
+    """What a key opens in one dataset."""
+
+    name: str
+    analyst: str
+    role: str
+
+
+class Me(Given):
+    """The holder of the key."""
+
+    key: str
+    expires: datetime | None
+    datasets: list[Access]
+
+
+class Rotation(Sent):
+    """A key in place of the one that is used."""
+
+    expires: datetime | None = None
+
+
+class NewKey(Given):
+    """A key, shown once."""
+
+    key: str
+    id: str
+    expires: datetime | None
+
+
+class Summary(Given):
+    """A dataset that the key opens."""
+
+    name: str
+    analyst: str
+    role: str
+    budget: Budget
+    tables: list[str]
+    deadline_s: float
+
+
+class Datasets(Given):
+    """What the key opens."""
+
+    datasets: list[Summary]
+
+
+class Column(Given):
+    """A column as declared."""
+
+    name: str
+    kind: str
+    nullable: bool
+    bounds: list[str] | None
+    values: list[Any] | None
+    values_count: int | None
+    unit: bool
+    text: str
+
+
+class Table(Given):
+    """A table as declared."""
+
+    name: str
+    public: bool
+    unit: list[str] | None
+    entity: str | None
+    unit_text: str
+    max_rows_per_unit: int | None
+    max_groups_per_unit: int | None
+    blocks: list[str]
+    columns: list[Column]
+
+
+class Word(Given):
+    """A function or an aggregate."""
+
+    name: str
+    usage: str
+    meaning: str
+
+
+class Schema(Given):
+    """The public part of a dataset."""
+
+    name: str
+    neighbours: str
+    promise: str
+    tables: list[Table]
+    functions: list[Word]
+    aggregates: list[Word]
+    keywords: list[str]
+    examples: list[str]
+
+
+class Ask(Sent):
+    """A question and what is offered for it: one of epsilon, rho, within."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {"question": "SELECT COUNT(*) AS n FROM visits", "epsilon": "0.1"},
+                {"question": "SELECT COUNT(*) AS n FROM visits", "within": "50"},
+            ]
+        },
+    )
+    question: Text
+    epsilon: Number | None = None
+    rho: Number | None = None
+    delta: Number | None = None
+    within: Number | dict[Annotated[str, Field(max_length=128)], Number] | None = None
+    confidence: Number = "0.95"
+
+    def offer(self) -> dict[str, Any]:
+        """The spend, as the curator takes it."""
+        return {
+            "epsilon": self.epsilon,
+            "rho": self.rho,
+            "delta": self.delta,
+            "within": self.within,
+            "confidence": self.confidence,
+        }
+
+
+class AskNow(Ask):
+    """A question, and how long to wait before it becomes a job."""
+
+    wait_s: Annotated[float, Field(ge=0, le=60)] = 30.0
+
+
+class ExplainedColumn(Given):
+    """A column of the answer to come."""
+
+    name: str
+    role: Literal["key", "value"]
+    kind: str | None
+    aggregate: str | None
+    mechanism: str | None
+    margin: float | None
+    margin_text: str | None
+
+
+class Groups(Given):
+    """A GROUP BY key."""
+
+    name: str
+    public: bool
+    count: int | None
+
+
+class Explanation(Given):
+    """A question's price and margins, before it is asked."""
+
+    question: str
+    price: Price
+    affordable: bool
+    free: bool
+    columns: list[ExplainedColumn]
+    groups: list[Groups]
+    unit: str
+    neighbours: str
+    notes: list[str]
+    certificate: dict[str, Any]
+    engine_sql: str
+    text: str
+
+
+class AnswerColumn(Given):
+    """A column of an answer."""
+
+    name: str
+    role: Literal["key", "value"]
+    kind: str | None
+    aggregate: str | None
+
+
+class Chart(Given):
+    """Which picture suits the answer."""
+
+    kind: Literal["number", "bars", "line", "grouped", "histogram", "table"]
+    x: str | None
+    series: str | None
+    y: list[str]
+    edges: list[float] | None = None
+
+
+class Answer(Given):
+    """A released table: values, margins, price."""
+
+    id: str
+    dataset: str
+    question: str
+    at: datetime | None
+    replayed: bool
+    price: Price
+    paid: Price
+    confidence: str
+    columns: list[AnswerColumn]
+    rows: list[list[Any]]
+    margins: list[list[float | None]]
+    cells: list[list[str]]
+    chart: Chart
+    notes: list[str]
+    text: str
+
+
+class Job(Given):
+    """A question that is being computed; nothing here depends on data."""
+
+    id: str
+    state: State
+    position: int | None
+    elapsed_s: float
+    limit_s: float
+    progress: float
+    answer: str | None
+
+
+class Entry(Given):
+    """One line of the transcript."""
+
+    id: str
+    at: datetime
+    analyst: str
+    question: str
+    spend: dict[str, Any]
+    price: Price | None
+    state: Literal["answered", "open", "burnt", "refused"]
+    code: str | None
+    answer: str | None
+    shown: bool
+
+
+class Transcript(Given):
+    """A page of the transcript, newest first."""
+
+    entries: list[Entry]
+    next: str | None
+
+
+class Limit(Sent):
+    """What an analyst may cost any one person."""
+
+    epsilon: Number | None = None
+    delta: Number = 0
+    rho: Number | None = None
+
+
+class NewAnalyst(Sent):
+    """Somebody who may come in."""
+
+    name: Name
+    role: Literal["analyst", "auditor", "curator"] = "analyst"
+    limit: Limit | None = None
+    expires: datetime | None = None
+
+
+class ChangedAnalyst(Sent):
+    """What changes of an analyst; what is left out stays."""
+
+    limit: Limit | None = None
+    disabled: Literal[True] | None = None
+
+
+class KeyWanted(Sent):
+    """A key for an analyst, in this dataset and perhaps in others of the same curator."""
+
+    expires: datetime | None = None
+    also: Annotated[list[Name], Field(max_length=100)] = []
+
+
+class KeyListed(Given):
+    """A key by its public part."""
+
+    id: str
+    expires: datetime | None
+    revoked: bool
+    at: datetime | None
+
+
+class Analyst(Given):
+    """Somebody who may come in."""
+
+    name: str
+    role: str
+    limit: Budget | None
+    expires: datetime | None
+    disabled: bool
+    spent: Price
+    share: float | None
+    keys: list[KeyListed]
+
+
+class Analysts(Given):
+    """Everybody who may come in."""
+
+    analysts: list[Analyst]
+
+
+class Record(Given):
+    """A record of the ledger."""
+
+    sequence: int
+    kind: str
+    at: str
+    analyst: str
+    body: dict[str, Any]
+    digest: str
+
+
+class Records(Given):
+    """Records of the ledger, in order."""
+
+    records: list[Record]
+    last: int
+
+
+class Verification(Given):
+    """Whether the ledger holds together."""
+
+    holds: bool
+    records: int
+    head: str
+    findings: list[str]
+    text: str
+
+
+class Checkpoint(Given):
+    """A signed statement of where the ledger stands."""
+
+    sequence: int
+    digest: str
+    at: str
+    signature: str | None
+    public_key: str | None
+
+
+class Checkpoints(Given):
+    """The checkpoints the ledger knows."""
+
+    checkpoints: list[Checkpoint]
+
+
+class Point(Given):
+    """What was spent by the end of a day or an hour."""
+
+    at: datetime
+    spent: Price
+    share: float
+    questions: int
+
+
+class Spending(Given):
+    """Spend over time."""
+
+    points: list[Point]
+    budget: Budget

@@ -1,0 +1,178 @@
+"""Engine processes: started, given one question at a time, killed when they take too long.
+
+A process that fails or is killed is replaced; its question was charged and stays
+charged.  A place in the pool becomes free at the deadline, not when the engine
+is done: otherwise the next question would start, and end, at a moment that
+depends on the data of the last one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+
+from discreet.server.worker import READY
+
+START_TIME_S = 120.0
+_STOP_TIME_S = 2.0
+_RETRY_S = 1.0
+Started = Callable[[], None]
+
+
+class Gone(Exception):
+    """The process did not answer: it failed, was killed, or took too long."""
+
+
+class Worker:
+    """One engine process."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self._killed = False
+
+    @classmethod
+    async def start(cls, directory: str, memory_bytes: int) -> Worker:
+        """A process that has opened the sources of a session."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-m", "discreet.server.worker", directory, str(memory_bytes)),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for the parent, which then stops its workers
+        )
+        worker = cls(process)
+        try:
+            if await worker._receive(START_TIME_S) != READY:
+                raise Gone
+        except BaseException:
+            await worker.stop()
+            raise
+        return worker
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can be asked."""
+        return self._process.returncode is None and not self._killed
+
+    @property
+    def pid(self) -> int:
+        """Its process number."""
+        return self._process.pid
+
+    async def answer(self, question: bytes, time_limit_s: float) -> bytes:
+        """The answer's bytes, empty if the engine could not; :class:`Gone` kills the process."""
+        stdin = self._process.stdin
+        if stdin is None:
+            raise Gone
+        try:
+            stdin.write(len(question).to_bytes(4, "big") + question)
+            return await self._receive(time_limit_s)
+        except BaseException:
+            self._kill()
+            raise
+
+    async def _receive(self, time_limit_s: float) -> bytes:
+        stdout = self._process.stdout
+        if stdout is None:
+            raise Gone
+        try:
+            async with asyncio.timeout(time_limit_s):
+                length = int.from_bytes(await stdout.readexactly(4), "big")
+                return await stdout.readexactly(length)
+        except (TimeoutError, asyncio.IncompleteReadError, ConnectionError):
+            raise Gone from None
+
+    async def ended(self) -> None:
+        """Wait until the process has ended."""
+        await self._process.wait()
+
+    def _kill(self) -> None:
+        self._killed = True  # at once: that it has ended is noticed a little later
+        with suppress(ProcessLookupError):
+            self._process.kill()
+
+    async def stop(self) -> None:
+        """Let it end by itself, then make it."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        try:
+            async with asyncio.timeout(_STOP_TIME_S if self.alive else 10):
+                await self._process.wait()
+        except TimeoutError:
+            self._kill()
+            await self._process.wait()
+
+
+class Pool:
+    """The engine processes of one dataset."""
+
+    def __init__(
+        self, directory: str, *, size: int, memory_bytes: int, started: Started = lambda: None
+    ) -> None:
+        self._directory = directory
+        self._size = size
+        self._memory = memory_bytes
+        self._started = started
+        self._idle: asyncio.Queue[Worker] = asyncio.Queue()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._workers: set[Worker] = set()
+        self._closing = False
+
+    @property
+    def ready(self) -> bool:
+        """Whether some process can be asked."""
+        return any(worker.alive for worker in self._workers)
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes that are there."""
+        return [worker.pid for worker in self._workers if worker.alive]
+
+    def open(self) -> None:
+        """Start the processes, in the background."""
+        for _ in range(self._size):
+            self._run(self._keep())
+
+    async def take(self) -> Worker:
+        """A process that is free; waits for one."""
+        while True:
+            worker = await self._idle.get()
+            if worker.alive:
+                return worker
+
+    def give(self, worker: Worker) -> None:
+        """The process is free again; one that is dead is replaced by its keeper."""
+        if worker.alive:
+            self._idle.put_nowait(worker)
+
+    async def _keep(self) -> None:
+        """One place in the pool: a process, and another whenever it ends, for whatever reason."""
+        while not self._closing:
+            try:
+                worker = await Worker.start(self._directory, self._memory)
+            except (Gone, OSError):  # what cannot be opened now may be back later
+                await asyncio.sleep(_RETRY_S)
+                continue
+            self._started()
+            self._workers.add(worker)
+            self._idle.put_nowait(worker)
+            await worker.ended()
+            self._workers.discard(worker)
+
+    def _run(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """Stop every process."""
+        self._closing = True
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*(w.stop() for w in self._workers), return_exceptions=True)
+        self._workers.clear()

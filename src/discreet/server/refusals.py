@@ -1,0 +1,129 @@
+"""The one shape of every error, and its HTTP status."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NoReturn
+
+from starlette.responses import Response
+
+from discreet.errors import AccessRefusal, DataRefusal, LedgerRefusal, Refusal
+from discreet.schema import Schema
+from discreet.server.limits import Busy
+from discreet.sql import statement
+
+_STATUS = {
+    "A10": 401,
+    "A11": 401,
+    "A12": 403,
+    "A13": 404,
+    "A14": 400,
+    "A15": 429,
+    "A16": 409,
+    "A17": 503,
+    "A18": 500,
+}
+_FAMILY = {"A": 403, "B": 402, "D": 424, "L": 503}
+
+
+class Unreadable(AccessRefusal):
+    """A request that is not what the interface describes; ``status`` says in which way."""
+
+    def __init__(self, what: str, fix: str, *, status: int = 400) -> None:
+        super().__init__(
+            "A14",
+            what,
+            why="what is not understood wholly is not answered at all. Nothing was charged.",
+            fix=fix,
+        )
+        self.status = status
+
+
+def status_of(refusal: Refusal) -> int:
+    """The HTTP status of a refusal.
+
+    >>> from discreet.errors import DataRefusal
+    >>> status_of(DataRefusal("D1", "...", why="...", fix="..."))
+    424
+    """
+    if isinstance(refusal, Unreadable):
+        return refusal.status
+    return _STATUS.get(refusal.code) or _FAMILY.get(refusal.code[0], 422)
+
+
+def refused(refusal: Refusal, *, rewriting: str | None = None) -> Response:
+    """The response that says no."""
+    body: dict[str, Any] = refusal.to_json()
+    if rewriting is not None:
+        body["rewriting"] = rewriting
+    status = status_of(refusal)
+    headers = {"Cache-Control": "no-store"}
+    if isinstance(refusal, Busy):
+        headers["Retry-After"] = str(refusal.retry_after_s)
+    if status == 401:
+        headers["WWW-Authenticate"] = 'Bearer realm="discreet"'
+    return Response(
+        json.dumps(body, ensure_ascii=False).encode(),
+        status,
+        headers=headers,
+        media_type="application/json",
+    )
+
+
+def rewriting_of(refusal: Refusal, schema: Schema, multiplicity: Any) -> str | None:
+    """A whole question that is accepted instead of the refused one, if its fix holds one.
+
+    The parser prints a rewriting as ``ask SELECT ...`` and only if it accepts
+    it; here it is read once more, so that what is offered as one click works.
+    """
+    text = refusal.fix.removeprefix("ask ")
+    if refusal.code[0] != "Q" or text == refusal.fix:
+        return None
+    try:
+        statement(text, schema, multiplicity=multiplicity)
+    except Refusal:
+        return None
+    return text
+
+
+def failed() -> AccessRefusal:
+    """What is said of a mistake in the program: nothing."""
+    return AccessRefusal(
+        "A18",
+        "the server failed.",
+        why="what went wrong could quote a person's row, so nothing more is said.",
+        fix="report the time of the request to the curator; its log tells the kind and place.",
+    )
+
+
+def not_ready(what: str) -> AccessRefusal:
+    """Starting, stopping, or waiting for an engine."""
+    return AccessRefusal(
+        "A17",
+        what,
+        why="a question that is charged should be answered. Nothing was charged.",
+        fix="try again in a moment; with the same idempotency key nothing is paid twice.",
+    )
+
+
+def unknown_route(path: str) -> NoReturn:
+    """There is no such address."""
+    raise AccessRefusal(
+        "A13",
+        f"there is nothing at {path[:80]!r}.",
+        why="no person's data is involved.",
+        fix="see /v1/openapi.json for what there is.",
+    )
+
+
+__all__ = [
+    "DataRefusal",
+    "LedgerRefusal",
+    "Unreadable",
+    "failed",
+    "not_ready",
+    "refused",
+    "rewriting_of",
+    "status_of",
+    "unknown_route",
+]

@@ -1,0 +1,128 @@
+"""Idempotency keys: a request that is sent again is the same request.
+
+The ledger already answers an identical question for free; what it cannot know
+is that a question asked again after the data have changed was meant as a retry.
+So the first use of a key is written down before anything is charged: which
+question, on which data.  A retry finds its charge again and never pays twice.
+
+The file outlives a killed process (not a power cut: then the ledger's own rule
+still holds, and only a retry across a change of the data would be a new question).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import AccessRefusal
+
+KEPT = 1_000_000
+"""Keys that are remembered; the oldest go first."""
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS used (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    analyst TEXT NOT NULL, key TEXT NOT NULL, request TEXT NOT NULL, data_version TEXT NOT NULL,
+    answer INTEGER, UNIQUE (analyst, key)
+);
+CREATE TABLE IF NOT EXISTS shown (
+    analyst TEXT NOT NULL, answer INTEGER NOT NULL, PRIMARY KEY (analyst, answer)
+) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """The first request that came with a key."""
+
+    request: str
+    data_version: str
+    answer: int | None
+
+
+class Retries:
+    """The keys that were used, and which stored answers were replayed to whom."""
+
+    def __init__(self, file: Path | None) -> None:
+        self._lock = threading.Lock()
+        self._connection = sqlite3.connect(
+            ":memory:" if file is None else file, check_same_thread=False, isolation_level=None
+        )
+        if file is not None:
+            file.chmod(0o600)
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = NORMAL")
+        self._connection.executescript(_TABLES)
+
+    def first(self, analyst: str, key: str, request: str, data_version: str) -> Use:
+        """The first use of ``key`` by ``analyst``: this one, unless there was one before."""
+        with self._lock:
+            added = self._connection.execute(
+                "INSERT OR IGNORE INTO used (analyst, key, request, data_version) "
+                "VALUES (?, ?, ?, ?)",
+                (analyst, key, request, data_version),
+            )
+            if added.rowcount:
+                oldest = (added.lastrowid or 0) - KEPT
+                self._connection.execute("DELETE FROM used WHERE number <= ?", (oldest,))
+                return Use(request, data_version, None)
+            found = self._connection.execute(
+                "SELECT request, data_version, answer FROM used WHERE analyst = ? AND key = ?",
+                (analyst, key),
+            ).fetchone()
+        return Use(*found)
+
+    def paid(self, analyst: str, key: str, answer: int) -> None:
+        """The request with that key was charged under that number."""
+        with self._lock:
+            self._connection.execute(
+                "UPDATE used SET answer = ? WHERE analyst = ? AND key = ?", (answer, analyst, key)
+            )
+
+    def show(self, analyst: str, answer: int) -> None:
+        """A stored answer was replayed to somebody who had not paid for it."""
+        with self._lock:
+            self._connection.execute("INSERT OR IGNORE INTO shown VALUES (?, ?)", (analyst, answer))
+
+    def was_shown(self, analyst: str, answer: int) -> bool:
+        """Whether that answer was ever replayed to ``analyst``."""
+        with self._lock:
+            found = self._connection.execute(
+                "SELECT 1 FROM shown WHERE analyst = ? AND answer = ?", (analyst, answer)
+            ).fetchone()
+        return found is not None
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            self._connection.close()
+
+
+def fingerprint(request: Mapping[str, Any]) -> str:
+    """What makes two requests the same: the question and the spend."""
+    text = json.dumps(request, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def check(use: Use, request: str, data_version: str) -> None:
+    """Refuse a key that stands for another question, or that can no longer be finished."""
+    if use.request != request:
+        raise _reused("this idempotency key came with another question before.")
+    if use.answer is None and use.data_version != data_version:
+        raise _reused("the data have changed since this request was first made.")
+
+
+def _reused(what: str) -> AccessRefusal:
+    return AccessRefusal(
+        "A16",
+        what,
+        why="a retry must not be charged again, nor answered with something else. "
+        "Nothing was charged.",
+        fix="send the question with a new Idempotency-Key.",
+    )

@@ -1,0 +1,17 @@
+"""The routes, one file for each topic."""
+
+from __future__ import annotations
+
+from discreet.server.routes import account, datasets, evidence, identity, people, public, questions
+
+ROUTERS = (
+    public.router,
+    identity.router,
+    datasets.router,
+    questions.router,
+    account.router,
+    people.router,
+    evidence.router,
+)
+
+__all__ = ["ROUTERS"]

@@ -1,0 +1,99 @@
+"""For curators and auditors: the ledger's records, their verification, checkpoints, spending."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from discreet.ledger import Checkpoint
+from discreet.server import models
+from discreet.server.amounts import budget
+from discreet.server.door import Behind, Curating, Reader, Seat
+from discreet.server.refusals import Unreadable
+from discreet.server.sending import ERRORS, sent
+from discreet.server.spending import spending as spent_over_time
+
+router = APIRouter(prefix="/v1/datasets/{dataset}", tags=["evidence"], responses=ERRORS)
+
+
+@router.get("/records", response_model=models.Records)
+async def records(
+    seat: Reader,
+    after: Annotated[int, Query(ge=0, le=10**15)] = 0,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 200,
+) -> Response:
+    """Records of the ledger after a number, in order; those of other datasets are left out."""
+    return sent(await run_in_threadpool(_records, seat, after, limit))
+
+
+def _records(seat: Seat, after: int, limit: int) -> dict[str, Any]:
+    found = seat.served.curator.ledger.records(after=after, limit=limit)
+    own = seat.served.account.dataset
+    return {
+        "records": [
+            {
+                "sequence": record.sequence,
+                "kind": record.kind,
+                "at": record.at,
+                "analyst": record.analyst,
+                "body": record.content,
+                "digest": record.digest,
+            }
+            for record in found
+            if record.dataset == own or record.kind in ("ledger", "checkpoint")
+        ],
+        "last": found[-1].sequence if found else after,
+    }
+
+
+@router.post("/verify", response_model=models.Verification)
+async def verify(seat: Reader) -> Response:
+    """Check the ledger from its first record to its last."""
+    found = await run_in_threadpool(seat.served.curator.ledger.verify)
+    return sent(
+        {
+            "holds": found.ok,
+            "records": found.records,
+            "head": found.head,
+            "findings": list(found.problems),
+            "text": str(found),
+        }
+    )
+
+
+@router.get("/checkpoints", response_model=models.Checkpoints)
+async def checkpoints(seat: Reader) -> Response:
+    """The checkpoints beside the ledger, oldest first."""
+    found = await run_in_threadpool(seat.served.curator.ledger.checkpoints)
+    return sent({"checkpoints": [_checkpoint(one) for one in found]})
+
+
+@router.post("/checkpoints", status_code=201, response_model=models.Checkpoint)
+async def checkpoint(seat: Curating, house: Behind) -> Response:
+    """Sign the newest record; give the checkpoint to somebody who does not hold the ledger."""
+    key = house.signing_key
+    if key is None:
+        raise Unreadable(
+            "this server has no key to sign checkpoints with.",
+            "start it with --signing-key FILE, or sign where the key is: discreet ledger "
+            "checkpoint.",
+            status=409,
+        )
+    made = await run_in_threadpool(seat.served.curator.ledger.checkpoint, key)
+    return sent(_checkpoint(made), 201)
+
+
+def _checkpoint(checkpoint: Checkpoint) -> dict[str, Any]:
+    told = checkpoint.to_json()
+    return {name: told[name] for name in ("sequence", "digest", "at", "signature", "public_key")}
+
+
+@router.get("/spending", response_model=models.Spending)
+async def spending(seat: Reader, by: Literal["hour", "day"] = "day") -> Response:
+    """What was spent in all by the end of each hour or day."""
+    ledger, account = seat.served.curator.ledger, seat.served.account
+    points = await run_in_threadpool(spent_over_time, ledger, account.dataset, by)
+    return sent({"points": points, "budget": budget(account.budget)})

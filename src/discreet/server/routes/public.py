@@ -1,0 +1,102 @@
+"""What needs no key: the page, what an epsilon means, and whether the server is well."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import FileResponse, PlainTextResponse, Response
+
+from discreet.meaning import Meaning
+from discreet.server.door import Behind
+from discreet.server.refusals import not_ready, unknown_route
+from discreet.server.sending import ERRORS, sent
+
+STATIC = Path(__file__).parent.parent / "static"
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".json": "application/json",
+    ".woff2": "font/woff2",
+    ".png": "image/png",
+    ".txt": "text/plain; charset=utf-8",
+}
+router = APIRouter(responses=ERRORS)
+_PLAIN: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "in words"}
+}
+
+Epsilon = Annotated[str, Query(max_length=50, examples=["0.5"])]
+Delta = Annotated[str, Query(max_length=50, examples=["1e-9"])]
+Group = Annotated[int, Query(ge=1, le=1000)]
+
+
+@router.get("/v1/meaning", tags=["meaning"])
+async def meaning(epsilon: Epsilon = "1", delta: Delta = "0", group: Group = 1) -> Response:
+    """What (epsilon, delta) promises to a person, in numbers and in words."""
+
+    def told() -> dict[str, object]:
+        promise = Meaning(epsilon, delta, group)  # type: ignore[arg-type]  # made exact there
+        return {**promise.to_json(), "table": [list(row) for row in promise.table()]}
+
+    return sent(await run_in_threadpool(told))
+
+
+@router.get(
+    "/v1/meaning.svg",
+    tags=["meaning"],
+    response_class=Response,
+    responses={200: {"content": {"image/svg+xml": {}}, "description": "two charts"}},
+)
+async def picture(epsilon: Epsilon = "1", delta: Delta = "0", group: Group = 1) -> Response:
+    """The same as a picture."""
+    promise = Meaning(epsilon, delta, group)  # type: ignore[arg-type]
+    # A picture of its own may style itself; it can load nothing and run nothing.
+    policy = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
+    drawn = await run_in_threadpool(promise.svg)
+    return Response(drawn, media_type="image/svg+xml", headers=policy)
+
+
+@router.get("/healthz", tags=["operation"], response_class=Response, responses=_PLAIN)
+async def healthz() -> Response:
+    """The process runs."""
+    return PlainTextResponse("ok\n")
+
+
+@router.get("/readyz", tags=["operation"], response_class=Response, responses=_PLAIN)
+async def readyz(house: Behind) -> Response:
+    """Questions are taken: the ledgers can be read and the engines answer."""
+    if not house.ready or not await run_in_threadpool(house.accounts_open):
+        raise not_ready("not every dataset can be asked yet.")
+    return PlainTextResponse("ready\n")
+
+
+@router.get("/metrics", tags=["operation"], response_class=Response, responses=_PLAIN)
+async def metrics(house: Behind) -> Response:
+    """Counters for Prometheus: public quantities only."""
+    house.measure()
+    return PlainTextResponse(house.metrics.text(), media_type="text/plain; version=0.0.4")
+
+
+@router.get("/", include_in_schema=False)
+async def page() -> Response:
+    """The page."""
+    return _file("index.html")
+
+
+@router.get("/static/{name}", include_in_schema=False)
+async def static(name: str) -> Response:
+    """A file of the page."""
+    return _file(name)
+
+
+def _file(name: str) -> Response:
+    path = STATIC / name
+    if path.parent != STATIC or path.suffix not in _TYPES or not path.is_file():
+        unknown_route(f"/static/{name}")
+    headers = {"Cache-Control": "no-cache"}
+    return FileResponse(path, media_type=_TYPES[path.suffix], headers=headers)

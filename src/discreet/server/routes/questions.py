@@ -1,0 +1,172 @@
+"""Questions: explained, asked, waited for, answered."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from discreet import record
+from discreet.answer import Answer
+from discreet.exact import proportion
+from discreet.server import models
+from discreet.server.answers import (
+    ARROW,
+    CSV,
+    RECORD,
+    answer_arrow,
+    answer_csv,
+    answer_json,
+    explanation_json,
+)
+from discreet.server.door import Anyone, Asker, Seat
+from discreet.server.jobs import Status
+from discreet.server.sending import ERRORS, dumped, number_of, sent, wanted
+
+router = APIRouter(prefix="/v1/datasets/{dataset}", tags=["questions"], responses=ERRORS)
+
+Retry = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=128,
+        pattern=r"^[\x21-\x7e]+$",
+        description="the same for every try of one question: no try after the first is paid",
+    ),
+]
+Confidence = Annotated[str, Query(max_length=20, examples=["0.95"])]
+_FORMS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "the answer",
+        "content": {CSV: {"schema": {"type": "string"}}, ARROW: {}, RECORD: {}},
+    }
+}
+
+
+@router.post(
+    "/explain",
+    response_model=models.Explanation,
+    responses={200: {"content": {RECORD: {}}, "description": "price and margins; free"}},
+)
+async def explain(request: Request, ask: models.Ask, seat: Asker) -> Response:
+    """What a question would cost and how good its answer would be; free."""
+    exact = wanted(request, "application/json", RECORD) == RECORD
+    return await run_in_threadpool(_explained, ask, seat, exact)
+
+
+def _explained(ask: models.Ask, seat: Seat, exact: bool) -> Response:
+    quote = seat.served.quote(ask, seat.grant)
+    if not exact:
+        return sent(explanation_json(quote, ask.confidence))
+    body = {
+        "explanation": record.to_json(quote.explanation),
+        "outcome": quote.outcome,
+        "refusal": None if quote.refusal is None else quote.refusal.to_json(),
+    }
+    return Response(dumped(body), media_type=RECORD)
+
+
+@router.post(
+    "/ask",
+    response_model=models.Answer,
+    responses={**_FORMS, 202: {"model": models.Job, "description": "not answered yet: a job"}},
+)
+async def ask(
+    request: Request, ask: models.AskNow, seat: Asker, idempotency_key: Retry = None
+) -> Response:
+    """The answer; or, after ``wait_s``, a job to come back for."""
+    form = wanted(request, "application/json", RECORD, CSV, ARROW)
+    proportion(ask.confidence, name="confidence")
+    outcome = await seat.served.ask(
+        ask, seat.grant, key_id=seat.key_id, retry=idempotency_key, wait_s=ask.wait_s
+    )
+    if isinstance(outcome, Status):
+        place = f"{router.prefix.format(dataset=seat.served.name)}/jobs/{outcome.id}"
+        return sent(_job(outcome), 202, headers={"Location": place})
+    return await run_in_threadpool(_shown, outcome, seat, form, str(ask.confidence))
+
+
+def _shown(answer: Answer, seat: Seat, form: str, confidence: str) -> Response:
+    entry = seat.served.account.entry(answer.id or 0)
+    at = None if entry is None else entry.at.isoformat()
+    return _formed(answer, seat, form, confidence, at=at)
+
+
+@router.get("/jobs/{id}", response_model=models.Job)
+async def job(
+    id: str,  # noqa: A002 (the word of the interface)
+    seat: Anyone,
+    wait_s: Annotated[float, Query(ge=0, le=60)] = 0.0,
+) -> Response:
+    """Where a question stands; its duration so far and at most, which are public."""
+    number = number_of(id, "job")
+    found = await run_in_threadpool(seat.served.standing, number, seat.grant)
+    running = seat.served.jobs.find(number)
+    if running is not None and wait_s:
+        await running.over(wait_s)
+        found = await run_in_threadpool(seat.served.standing, number, seat.grant)
+    return sent(_job(found))
+
+
+def _job(status: Status) -> dict[str, object]:
+    over = status.state in ("done", "failed")
+    share = 1.0 if over else min(1.0, status.elapsed_s / (status.limit_s or 1.0))
+    return {
+        "id": str(status.id),
+        "state": status.state,
+        "position": status.position,
+        "elapsed_s": round(status.elapsed_s, 1),
+        "limit_s": status.limit_s,
+        "progress": round(share, 3),
+        "answer": str(status.id) if status.state == "done" else None,
+    }
+
+
+@router.get("/answers/{id}", response_model=models.Answer, responses=_FORMS)
+async def answer(
+    request: Request,
+    id: str,  # noqa: A002
+    seat: Anyone,
+    confidence: Confidence = "0.95",
+) -> Response:
+    """An answer that was paid for; free."""
+    form = wanted(request, "application/json", RECORD, CSV, ARROW)
+    proportion(confidence, name="confidence")
+    return await run_in_threadpool(_kept, number_of(id, "answer"), seat, form, confidence)
+
+
+def _kept(number: int, seat: Seat, form: str, confidence: str) -> Response:
+    found, entry = seat.served.answer(number, seat.grant)
+    return _formed(found, seat, form, confidence, at=entry.at.isoformat())
+
+
+@router.get("/answers/{id}/certificate")
+async def certificate(id: str, seat: Anyone) -> Response:  # noqa: A002
+    """What was promised, to whom, and how."""
+    number = number_of(id, "answer")
+    found, _ = await run_in_threadpool(seat.served.answer, number, seat.grant)
+    return sent(found.certificate, headers=_named(number, "certificate", "json"))
+
+
+def _formed(
+    answer: Answer, seat: Seat, form: str, confidence: str, *, at: str | None = None
+) -> Response:
+    number = answer.id or 0
+    if form == RECORD:
+        told = {"Discreet-Answer": str(number), "Discreet-Replayed": str(answer.replayed).lower()}
+        return Response(record.answer_to_bytes(answer), media_type=RECORD, headers=told)
+    if form == CSV:
+        named = _named(number, "answer", "csv")
+        return Response(answer_csv(answer, confidence), media_type=CSV, headers=named)
+    if form == ARROW:
+        named = _named(number, "answer", "arrows")
+        return Response(answer_arrow(answer, confidence), media_type=ARROW, headers=named)
+    shape = answer_json(answer, dataset=seat.served.name, at=at, confidence=confidence)
+    return sent(shape)
+
+
+def _named(number: int, what: str, kind: str) -> dict[str, str]:
+    return {"Content-Disposition": f'attachment; filename="{what}-{number}.{kind}"'}

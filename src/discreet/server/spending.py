@@ -1,0 +1,48 @@
+"""What was spent by when: the ledger added up again, read off at the end of each hour or day."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from discreet.blocks import Space
+from discreet.ledger import Balance, Ledger
+from discreet.ledger.fold import Books
+from discreet.server.amounts import price
+
+_BATCH = 2000
+_DIGITS = {"hour": 13, "day": 10}
+"""How much of a record's time (2026-05-03T14:...) names the hour, the day."""
+MOST_POINTS = 2000
+
+
+def spending(ledger: Ledger, dataset: str, by: str) -> list[dict[str, Any]]:
+    """One point for each hour or day in which something was charged."""
+    books = Books()
+    points: dict[str, dict[str, Any]] = {}
+    questions = 0
+    for record in _records(ledger):
+        books.apply(record)
+        if record.dataset != dataset or record.kind not in ("charge", "renew"):
+            continue
+        questions += record.kind == "charge"
+        points[record.at[: _DIGITS[by]]] = {
+            "at": record.at,
+            **_spent(books, dataset),
+            "questions": questions,
+        }
+    return list(points.values())[-MOST_POINTS:]
+
+
+def _records(ledger: Ledger) -> Iterator[Any]:
+    after = 0
+    while batch := ledger.records(after=after, limit=_BATCH):
+        yield from batch
+        after = batch[-1].sequence
+
+
+def _spent(books: Books, dataset: str) -> dict[str, Any]:
+    standing = books.datasets[dataset]
+    space = Space.from_identity(standing.space)
+    balance = Balance(dataset, None, standing.budget, space, standing.spent)
+    return {"spent": price(balance.spent), "share": balance.share(balance.fullest())}

@@ -1,0 +1,82 @@
+// The door: every request carries the key, every refusal has one shape.
+
+const KEY = "discreet-key";
+
+export const key = {
+  get: () => sessionStorage.getItem(KEY),
+  set: (value) => sessionStorage.setItem(KEY, value),
+  forget: () => sessionStorage.removeItem(KEY),
+};
+
+/** A refusal of the server: code, title, what, why, fix, perhaps place and rewriting. */
+export class Refused extends Error {
+  constructor(status, refusal) {
+    super(refusal.what);
+    this.status = status;
+    this.refusal = refusal;
+  }
+}
+
+const UNREACHABLE = {
+  code: "A17", title: "the server cannot be reached",
+  what: "the server cannot be reached.",
+  why: "nothing was sent, so nothing was spent.",
+  fix: "check that it is running, then try again.",
+};
+
+async function request(path, { method = "GET", body, signal, accept = "application/json", headers = {} } = {}) {
+  let response;
+  try {
+    response = await fetch(path, {
+      method, signal, cache: "no-store",
+      headers: {
+        Accept: accept, ...headers,
+        ...(key.get() ? { Authorization: `Bearer ${key.get()}` } : {}),
+        ...(body === undefined ? {} : { "Content-Type": "application/json" }),
+      },
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Refused(0, UNREACHABLE);
+  }
+  if (!response.ok) {
+    const refusal = await response.json().catch(() => UNREACHABLE);
+    throw new Refused(response.status, refusal);
+  }
+  return response;
+}
+
+export async function get(path, options) {
+  return (await request(path, options)).json();
+}
+
+export async function send(method, path, body, options = {}) {
+  const response = await request(path, { method, body, ...options });
+  return response.status === 204 ? null : response.json();
+}
+
+export const of = (dataset, ...parts) =>
+  ["/v1/datasets", encodeURIComponent(dataset), ...parts].join("/");
+
+/** Ask, and wait for a long question; a retry of the same request never pays twice. */
+export async function ask(dataset, question, { onprogress } = {}) {
+  const headers = { "Idempotency-Key": crypto.randomUUID() };
+  let answer = await send("POST", of(dataset, "ask"), { ...question, wait_s: 10 }, { headers });
+  while (answer.state === "queued" || answer.state === "running") {
+    onprogress?.(answer);
+    answer = await get(of(dataset, "jobs", `${answer.id}?wait_s=5`));
+  }
+  if (answer.state === undefined) return answer;
+  return get(of(dataset, "answers", answer.id));
+}
+
+/** Save what a path holds as a file. */
+export async function download(path, accept, name) {
+  const blob = await (await request(path, { accept })).blob();
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}

@@ -1,0 +1,121 @@
+// The page: who is signed in, which dataset, which view.
+
+import { get, key, of, Refused } from "./api.js";
+import { ask as askView } from "./ask.js";
+import { balanceView } from "./balance.js";
+import { analystsView, datasetsView, ledgerView } from "./curator.js";
+import { field, h, refusalCard, show } from "./dom.js";
+import { historyView } from "./history.js";
+import { meaningView } from "./meaning.js";
+import { schemaView } from "./schema.js";
+
+const VIEWS = {
+  ask: { name: "Ask", draw: askView },
+  data: { name: "Data", draw: schemaView },
+  balance: { name: "Balance", draw: balanceView },
+  history: { name: "History", draw: historyView },
+  meaning: { name: "What ε means", draw: meaningView },
+  analysts: { name: "Analysts", draw: analystsView, roles: ["curator", "auditor"] },
+  ledger: { name: "Ledger", draw: ledgerView, roles: ["curator", "auditor"] },
+  datasets: { name: "Datasets", draw: datasetsView, roles: ["curator"] },
+};
+
+const top = document.getElementById("top");
+const main = document.getElementById("main");
+const state = { me: null, dataset: null, schema: null, draft: null };
+
+/** What a view may use. */
+export function leave() {
+  key.forget();
+  Object.assign(state, { me: null, dataset: null, schema: null, draft: null });
+  location.hash = "";
+  signIn();
+}
+
+function current() {
+  const name = location.hash.slice(1).split("/")[0] || "ask";
+  return Object.hasOwn(VIEWS, name) && allowed(VIEWS[name]) ? name : "ask";
+}
+
+function allowed(view) {
+  return !view.roles || view.roles.includes(state.dataset?.role);
+}
+
+function header() {
+  const here = current();
+  const choose = h("select", { "aria-label": "Dataset", onchange: (event) => pick(event.target.value) },
+    state.me.datasets.map((d) => h("option", { value: d.name }, d.name)));
+  choose.value = state.dataset.name;
+  show(top,
+    h("div", { class: "bar" },
+      h("a", { class: "brand", href: "#ask" }, "discreet"),
+      choose,
+      h("span", { class: "who" }, `${state.dataset.analyst} (${state.dataset.role})`),
+      h("button", { class: "quiet", onclick: leave }, "Sign out")),
+    h("nav", { "aria-label": "Views" }, h("ul", {}, Object.entries(VIEWS)
+      .filter(([, view]) => allowed(view))
+      .map(([name, view]) => h("li", {}, h("a", { href: `#${name}`,
+        "aria-current": name === here ? "page" : null }, view.name))))));
+}
+
+async function draw() {
+  if (!state.me) return signIn();
+  const name = current();
+  header();
+  document.title = `${VIEWS[name].name} · discreet`;
+  show(main, h("p", { class: "quiet" }, "Loading…"));
+  try {
+    await VIEWS[name].draw(main, state);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    if (error.status === 401) return signIn(error.refusal);
+    show(main, h("h1", {}, VIEWS[name].name), refusalCard(error.refusal));
+  }
+  return undefined;
+}
+
+async function pick(name) {
+  state.dataset = state.me.datasets.find((d) => d.name === name);
+  state.schema = await get(of(name));
+  state.draft = null;
+  await draw();
+}
+
+function signIn(refusal) {
+  show(top, h("div", { class: "bar" }, h("span", { class: "brand" }, "discreet")));
+  document.title = "Sign in · discreet";
+  const input = h("input", { type: "password", autocomplete: "current-password", required: true,
+    placeholder: "discreet_…" });
+  const problem = h("div", {}, refusal ? refusalCard(refusal) : null);
+  const form = h("form", { class: "card narrow", onsubmit: (event) => enter(event, input, problem) },
+    h("h1", {}, "Sign in"),
+    h("p", {}, "Ask questions about people without learning about any one of them. ",
+      "Every answer comes with its margin and its price."),
+    field("Your key", input, "The curator gave it to you; it is kept until this tab closes."),
+    problem,
+    h("button", { class: "main" }, "Sign in"));
+  show(main, form);
+  input.focus();
+}
+
+async function enter(event, input, problem) {
+  event.preventDefault();
+  key.set(input.value.trim());
+  try {
+    await start();
+  } catch (error) {
+    key.forget();
+    if (!(error instanceof Refused)) throw error;
+    show(problem, refusalCard(error.refusal));
+  }
+}
+
+async function start() {
+  state.me = await get("/v1/me");
+  await pick(state.me.datasets[0].name);
+  main.focus();
+}
+
+window.addEventListener("hashchange", draw);
+if (key.get()) start().catch((error) => signIn(error.refusal));
+else signIn();

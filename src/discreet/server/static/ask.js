@@ -1,0 +1,148 @@
+// Compose a question, see its price and margin while typing, ask it.
+
+import { answerView } from "./answer.js";
+import { ask as send, get, of, Refused, send as post } from "./api.js";
+import { Editor } from "./editor.js";
+import { field, h, refusalCard, show, tell } from "./dom.js";
+
+const PAUSE = 250;
+
+/** The view in which most of the time is spent. */
+export async function ask(main, state) {
+  const { dataset, schema } = state;
+  state.draft ??= { question: schema.examples[0] ?? "", mode: "epsilon", amount: "0.1", delta: "" };
+  const draft = state.draft;
+  const price = h("div", { class: "price", "aria-live": "polite" });
+  const result = h("section", { class: "result", "aria-label": "Answer" });
+  const left = h("p", { class: "left quiet" });
+  const button = h("button", { class: "main", type: "submit" }, "Ask");
+  let waiting, pending;
+
+  const editor = new Editor({ words: words(schema), value: draft.question,
+    onchange: (text) => { draft.question = text; soon(); }, onrun: () => run() });
+  const spend = offer(draft, () => soon());
+
+  function soon() {
+    clearTimeout(pending);
+    pending = setTimeout(quote, PAUSE);
+  }
+
+  async function quote() {
+    waiting?.abort();
+    waiting = new AbortController();
+    if (!editor.value.trim()) return show(price, h("p", { class: "quiet" }, "Write a question to see its price."));
+    try {
+      const found = await post("POST", of(dataset.name, "explain"), body(draft), { signal: waiting.signal });
+      editor.underline(null);
+      show(price, quoted(found));
+      button.textContent = found.free ? "Ask (free)" : "Ask";
+    } catch (error) {
+      if (error.name === "AbortError") return undefined;
+      if (!(error instanceof Refused)) throw error;
+      refused(error.refusal);
+    }
+    return undefined;
+  }
+
+  function refused(refusal) {
+    editor.underline(refusal.place);
+    const use = refusal.rewriting && h("button", { type: "button", class: "fix",
+      onclick: () => { editor.value = refusal.rewriting; editor.area.focus(); } }, "Use this instead");
+    show(price, refusalCard(refusal, ...(use ? [h("code", { class: "rewriting" }, refusal.rewriting), use] : [])));
+  }
+
+  async function run(event) {
+    event?.preventDefault();
+    button.disabled = true;
+    show(result, h("p", { class: "quiet" }, "Charging, computing, adding noise…"));
+    try {
+      const answer = await send(dataset.name, body(draft), {
+        onprogress: (job) => show(result, h("label", {}, `Working (${job.state})… `,
+          h("progress", { max: "1", value: job.progress })))});
+      show(result, answerView(answer, dataset.name));
+      tell(answer.replayed ? "Answered before: this cost nothing." : `Answered. It cost ${answer.paid.text}.`);
+      await balance();
+      soon();
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      show(result);
+      refused(error.refusal);
+    } finally {
+      button.disabled = false;
+    }
+  }
+
+  async function balance() {
+    const found = await get(of(dataset.name, "balance"));
+    const gauge = found.analyst?.budget ? found.analyst : found.dataset;
+    show(left, h("b", {}, "Left: "), gauge.remaining?.text.split("\n")[0] ?? found.text);
+  }
+
+  show(main, h("h1", {}, "Ask"),
+    h("form", { class: "card", onsubmit: run }, editor.element,
+      h("div", { class: "offer" }, spend, button), left),
+    h("section", { class: "card", "aria-label": "Price" }, price),
+    result);
+  editor.draw();
+  await Promise.all([quote(), balance()]);
+}
+
+/** What is sent: the question and exactly one kind of offer. */
+export function body(draft) {
+  const offered = { question: draft.question };
+  if (draft.mode !== "statement") offered[draft.mode] = draft.amount || "0";
+  if (draft.delta) offered.delta = draft.delta;
+  return offered;
+}
+
+const MODES = {
+  epsilon: ["spend ε", "Smaller is more private and less accurate."],
+  within: ["be within ±", "At 95 % confidence, for the least price."],
+  rho: ["spend ρ", "For Gaussian noise, where many questions follow."],
+  statement: ["what the SQL says", "OPTIONS(epsilon = …) inside the statement."],
+};
+
+function offer(draft, changed) {
+  const hint = h("small", {});
+  const amount = h("input", { value: draft.amount, inputmode: "decimal", size: "8",
+    oninput: (event) => { draft.amount = event.target.value; changed(); } });
+  const delta = h("input", { value: draft.delta, inputmode: "decimal", size: "8", placeholder: "none",
+    oninput: (event) => { draft.delta = event.target.value; changed(); } });
+  const mode = h("select", { onchange: (event) => set(event.target.value) },
+    Object.entries(MODES).map(([name, [words]]) => h("option", { value: name }, words)));
+  const box = field("Amount", amount);
+  function set(name) {
+    if (draft.mode !== name && name !== "statement") amount.value = draft.amount = name === "within" ? "50" : "0.1";
+    draft.mode = mode.value = name;
+    hint.textContent = MODES[name][1];
+    box.hidden = name === "statement";
+    changed();
+  }
+  mode.value = draft.mode;
+  hint.textContent = MODES[draft.mode][1];
+  box.hidden = draft.mode === "statement";
+  return [field("I want to", mode), box, field("δ, if groups are private", delta), h("div", { class: "hint" }, hint)];
+}
+
+function quoted(found) {
+  const state = found.free ? ["free", "free: answered before"]
+    : found.affordable ? ["yes", "affordable"] : ["no", "more than is left"];
+  return [
+    h("p", { class: "cost" }, h("span", { class: "label" }, "Price "), h("b", {}, found.price.text), " ",
+      h("span", { class: `badge ${state[0]}` }, state[1])),
+    h("ul", { class: "margins" }, found.columns.filter((c) => c.role === "value").map((c) =>
+      h("li", {}, h("b", {}, c.name), " ", c.margin_text ?? "computed from the others, free"))),
+    found.notes.length ? h("details", {}, h("summary", {}, "What the margins do not tell"),
+      h("ul", {}, found.notes.map((note) => h("li", {}, note)))) : null,
+    h("details", {}, h("summary", {}, "How it is computed"), h("pre", { class: "scroll", tabindex: "0" }, found.text)),
+  ];
+}
+
+function words(schema) {
+  const tables = schema.tables.map((t) => ({ word: t.name, kind: "table", hint: t.public ? "public table" : "private table" }));
+  const columns = schema.tables.flatMap((t) => t.columns.map((c) => ({ word: c.name, kind: "column", hint: `${c.text} · ${t.name}` })));
+  const functions = [...schema.aggregates, ...schema.functions].map((f) => ({ word: f.name, kind: "function", hint: f.meaning }));
+  const keywords = schema.keywords.map((k) => ({ word: k, kind: "keyword", hint: "" }));
+  const seen = new Set();
+  return [...columns, ...tables, ...functions, ...keywords].filter((w) => !seen.has(w.word) && seen.add(w.word));
+}

@@ -1,0 +1,154 @@
+// For the curator and the auditor: analysts and limits, the live ledger, spending over time.
+
+import { get, of, Refused, send } from "./api.js";
+import { curve } from "./chart.js";
+import { field, h, refusalCard, show, table, tell } from "./dom.js";
+import { gauge } from "./balance.js";
+
+const budget = (epsilon, delta) => (epsilon ? { epsilon, delta: delta || "0" } : null);
+
+/** Run an action; a refusal is shown where it belongs. */
+async function attempt(place, action) {
+  show(place);
+  try {
+    await action();
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    show(place, refusalCard(error.refusal));
+  }
+}
+
+// --- analysts ---------------------------------------------------------------------------------
+
+export async function analystsView(main, state) {
+  const may = state.dataset.role === "curator";
+  const path = (...parts) => of(state.dataset.name, "analysts", ...parts);
+  const problem = h("div", {});
+  const shown = h("div", {});
+  const list = h("div", { class: "people" });
+
+  async function draw() {
+    const { analysts } = await get(path());
+    show(list, analysts.map(person));
+  }
+
+  function person(one) {
+    const here = path(encodeURIComponent(one.name));
+    const epsilon = h("input", { value: one.limit?.epsilon ?? "", size: "8", placeholder: "none", inputmode: "decimal" });
+    const delta = h("input", { value: one.limit?.delta ?? "", size: "10", placeholder: "0" });
+    const change = (body, words) => attempt(problem, async () => { await send("PATCH", here, body); await draw(); tell(words); });
+    return h("section", { class: "card", "aria-label": one.name },
+      h("h2", {}, one.name, " ", h("span", { class: "badge" }, one.role),
+        one.disabled ? h("span", { class: "badge no" }, "disabled") : null),
+      h("p", {}, `Spent ${one.spent.text}. `, one.limit ? `Limit ${one.limit.text}. ` : "No limit of their own. ",
+        one.expires ? `Until ${one.expires.slice(0, 10)}. ` : ""),
+      h("p", {}, keys(one)),
+      may && one.role === "analyst" ? h("form", { class: "offer", onsubmit: (event) => {
+        event.preventDefault();
+        change({ limit: budget(epsilon.value, delta.value) }, `The limit of ${one.name} is set.`);
+      } }, field(`ε limit of ${one.name}`, epsilon), field(`δ limit of ${one.name}`, delta),
+        h("button", {}, "Set limit")) : null,
+      may ? h("p", { class: "actions" },
+        h("button", { class: "quiet", onclick: () => newKey(one.name) }, "New key"),
+        one.role === "curator" ? null : h("button", { class: "quiet",
+          onclick: () => change({ disabled: !one.disabled }, `${one.name} is ${one.disabled ? "enabled" : "disabled"}.`) },
+          one.disabled ? "Enable" : "Disable")) : null);
+  }
+
+  const newKey = (name) => attempt(problem, async () => {
+    const made = await send("POST", path(encodeURIComponent(name), "keys"), {});
+    show(shown, h("div", { class: "card", role: "status" }, h("p", {}, `The key of ${name}. It is shown once; copy it now.`),
+      h("code", { class: "key" }, made.key)));
+    await draw();
+  });
+
+  const name = h("input", { required: true, size: "14" });
+  const role = h("select", {}, ["analyst", "auditor", "curator"].map((r) => h("option", {}, r)));
+  const epsilon = h("input", { size: "8", placeholder: "none", inputmode: "decimal" });
+  const delta = h("input", { size: "10", placeholder: "0" });
+  const add = (event) => {
+    event.preventDefault();
+    attempt(problem, async () => {
+      await send("POST", path(), { name: name.value, role: role.value, limit: budget(epsilon.value, delta.value) });
+      await newKey(name.value);
+      name.value = "";
+    });
+  };
+  show(main, h("h1", {}, "Analysts"),
+    h("p", {}, "Limits may add up to more than the dataset's budget, which always wins."),
+    may ? h("form", { class: "card", onsubmit: add }, h("h2", {}, "Add someone"),
+      h("div", { class: "offer" }, field("Name", name), field("Role", role), field("ε limit", epsilon),
+        field("δ limit", delta), h("button", { class: "main" }, "Add and make a key"))) : null,
+    problem, shown, list);
+  await draw();
+}
+
+// --- ledger -----------------------------------------------------------------------------------
+
+export async function ledgerView(main, state) {
+  const path = (...parts) => of(state.dataset.name, ...parts);
+  const verdict = h("div", { role: "status" });
+  const rows = h("tbody", {});
+  const spent = h("div", {});
+  let last = 0;
+
+  async function follow() {
+    if (!rows.isConnected && last) return;
+    const found = await get(`${path("records")}?after=${last}&limit=200`);
+    last = found.last;
+    for (const record of found.records) {
+      rows.prepend(h("tr", {}, h("td", { class: "right" }, record.sequence), h("td", {}, record.kind),
+        h("td", {}, h("time", { datetime: record.at }, record.at.slice(0, 19).replace("T", " "))),
+        h("td", {}, h("details", {}, h("summary", {}, summary(record)), h("pre", {}, JSON.stringify(record.body, null, 2)))),
+        h("td", {}, h("code", {}, record.digest.slice(0, 12)))));
+    }
+    if (found.records.length === 200) await follow();
+  }
+
+  async function verify() {
+    show(verdict, "Verifying…");
+    await attempt(verdict, async () => {
+      const found = await send("POST", path("verify"));
+      show(verdict, h("p", { class: `badge ${found.holds ? "yes" : "no"}` }, found.holds ? "The chain holds." : "The chain is broken."),
+        h("p", {}, found.text));
+    });
+  }
+
+  const points = await get(`${path("spending")}?by=hour`);
+  show(spent, curve(points.points, "Share of the budget spent, %"));
+  show(main, h("h1", {}, "Ledger"),
+    h("section", { class: "card", "aria-label": "Verification" }, h("p", {}, "Every record carries the hash of the one before it."),
+      h("p", { class: "actions" }, h("button", { class: "main", onclick: verify }, "Verify the chain"),
+        state.dataset.role === "curator" ? h("button", { class: "quiet", onclick: () => attempt(verdict, async () => {
+          const made = await send("POST", path("checkpoints"), {});
+          show(verdict, h("p", {}, `Signed checkpoint at record ${made.sequence}. Give it to your auditor.`));
+        }) }, "Sign a checkpoint") : null), verdict),
+    h("section", { class: "card", "aria-label": "Spending" }, h("h2", {}, "Spending over time"), spent),
+    h("section", { class: "card", "aria-label": "Records" }, h("h2", {}, "Records"),
+      h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Records of the ledger" },
+        h("table", {}, h("thead", {}, h("tr", {}, ["number", "kind", "when (UTC)", "what", "digest"].map((c) => h("th", { scope: "col" }, c)))), rows))));
+  await follow();
+  const timer = setInterval(() => (rows.isConnected ? follow().catch(() => {}) : clearInterval(timer)), 3000);
+}
+
+function summary(record) {
+  const { analyst, question, name } = record.body ?? {};
+  const words = [analyst, name, question].filter((w) => typeof w === "string").join(": ");
+  return words.length > 60 ? `${words.slice(0, 59)}…` : words || "details";
+}
+
+// --- datasets ---------------------------------------------------------------------------------
+
+export async function datasetsView(main) {
+  const { datasets } = await get("/v1/datasets");
+  const gauges = await Promise.all(datasets.map((d) => get(of(d.name, "balance"))));
+  show(main, h("h1", {}, "Datasets"), datasets.map((d, i) =>
+    h("section", { class: "card", "aria-label": d.name }, h("h2", {}, d.name),
+      h("p", {}, `Tables: ${d.tables.join(", ")}. Answers leave at multiples of ${d.deadline_s} s.`),
+      gauge(gauges[i].dataset, "Budget"))));
+}
+
+function keys(one) {
+  const valid = one.keys.filter((k) => !k.revoked).length;
+  return valid === 1 ? "1 key." : `${valid} keys.`;
+}

@@ -1,0 +1,32 @@
+// What does this ε mean, in one picture.
+
+import { get } from "./api.js";
+import { field, h, refusalCard, show, table } from "./dom.js";
+
+export async function meaningView(main) {
+  const picture = h("div", {});
+  const epsilon = h("input", { value: "0.5", inputmode: "decimal", size: "8", oninput: () => soon() });
+  const delta = h("input", { value: "1e-9", inputmode: "decimal", size: "8", oninput: () => soon() });
+  let pending;
+  const soon = () => { clearTimeout(pending); pending = setTimeout(draw, 250); };
+
+  async function draw() {
+    const query = new URLSearchParams({ epsilon: epsilon.value, delta: delta.value || "0" });
+    try {
+      const found = await get(`/v1/meaning?${query}`);
+      show(picture,
+        h("p", { class: "lead" }, found.meaning),
+        h("img", { class: "meaning", src: `/v1/meaning.svg?${query}`,
+          alt: "How far an attacker's belief about one person can move, and how often a guess can be right." }),
+        table("What it bounds", ["what", "at most"], found.table.map(([what, much]) => [what, much])));
+    } catch (error) {
+      show(picture, refusalCard(error.refusal));
+    }
+  }
+
+  show(main, h("h1", {}, "What ε means"),
+    h("section", { class: "card" },
+      h("p", {}, "ε bounds how much anything can be learnt about one person, by anyone, whatever they already know."),
+      h("div", { class: "offer" }, field("ε", epsilon), field("δ", delta)), picture));
+  await draw();
+}

@@ -1,0 +1,98 @@
+"""The process that holds the engine: reads priced questions, writes released answers.
+
+It has the data and no ledger; its parent has the ledger and no data.  Of what it
+finds, only noised answers leave it, as the bytes of a record: nothing that the
+parent would have to trust.  It may be killed at any moment; what it was doing
+was charged before, and is shown to nobody.
+
+Frames are a length of four bytes and so many bytes; an empty frame means that
+the question could not be answered.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+from typing import IO
+
+from discreet import record, session
+from discreet.curate import compute
+from discreet.engines.duckdb import DuckDBEngine
+from discreet.errors import DataRefusal
+
+READY = b"ready"
+_HEADROOM = 2 * 1024**3
+
+
+def write_frame(stream: IO[bytes], content: bytes) -> None:
+    """One message."""
+    stream.write(len(content).to_bytes(4, "big") + content)
+    stream.flush()
+
+
+def read_frame(stream: IO[bytes]) -> bytes | None:
+    """The next message, or None when the other side has gone."""
+    length = stream.read(4)
+    if len(length) < 4:
+        return None
+    content = stream.read(int.from_bytes(length, "big"))
+    return content if len(content) == int.from_bytes(length, "big") else None
+
+
+def serve(directory: str, memory_bytes: int) -> None:
+    """Answer questions until the parent closes the pipe."""
+    questions, answers = _private_pipes()
+    _limit_memory(memory_bytes)
+    found = session.read(directory)
+    engine = _opened(found)
+    write_frame(answers, READY)
+    while (asked := read_frame(questions)) is not None:
+        write_frame(answers, _answered(engine, asked))
+
+
+def _opened(found: session.Session) -> DuckDBEngine:
+    """The engine; sources that cannot be opened now are tried again for every question.
+
+    What is charged must not depend on whether the data is there, so a missing
+    source is no reason to take no questions.
+    """
+    settings = {**found.engine, "store": found.store}
+    try:
+        return DuckDBEngine(found.sources(), found.schema, **settings)
+    except DataRefusal:
+        return DuckDBEngine(found.sources(), found.schema, opened=False, **settings)
+
+
+def _answered(engine: DuckDBEngine, asked: bytes) -> bytes:
+    question = json.loads(asked)
+    try:
+        return compute(engine, record.from_json(question["priced"]), question["data_version"])
+    except (DataRefusal, MemoryError):
+        return b""
+
+
+def _private_pipes() -> tuple[IO[bytes], IO[bytes]]:
+    """The pipes to the parent, under numbers that nothing else here writes to.
+
+    What a library prints may quote a row, so standard output and standard
+    error lead nowhere.
+    """
+    answers = os.dup(1)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    return sys.stdin.buffer, os.fdopen(answers, "wb")
+
+
+def _limit_memory(most: int) -> None:
+    """What the engine's own limit does not cover is stopped by the operating system."""
+    if most:
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        soft = most + _HEADROOM
+        resource.setrlimit(resource.RLIMIT_DATA, (soft if hard < 0 else min(soft, hard), hard))
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1], int(sys.argv[2]))

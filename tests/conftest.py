@@ -1,0 +1,36 @@
+"""What every test may ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import services
+
+_BEGAN = pytest.StashKey[bool]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_BEGAN] = services.begin_run()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if config.stash.get(_BEGAN, False):
+        services.end_run()
+
+
+@pytest.fixture
+def postgres() -> Iterator[services.Postgres]:
+    """A new empty database on the PostgreSQL server of this run."""
+    database = services.shared_postgres().create()
+    yield database
+    database.drop()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def ledger_address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Where a ledger may live: a test that takes this runs once on each database."""
+    if request.param == "sqlite":
+        return str(tmp_path_factory.mktemp("ledger") / "ledger.sqlite")
+    database: services.Postgres = request.getfixturevalue("postgres")
+    return database.url

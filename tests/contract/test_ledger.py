@@ -1,0 +1,591 @@
+"""What every ledger promises, on SQLite and on PostgreSQL alike."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
+
+import pytest
+from ledger_cases import BUDGET, NORTH, SOUTH, WEST, Clock, opened, request, schema
+
+from discreet.budget import Budget
+from discreet.errors import (
+    AccessRefusal,
+    BudgetRefusal,
+    DataRefusal,
+    InvalidParameter,
+    LedgerRefusal,
+    QuestionRefusal,
+)
+from discreet.ledger import Ledger, Policy, Receipt, Stored, new_signing_key, verify_export
+from discreet.loss import INFINITY, NOTHING, Loss
+
+
+@pytest.fixture
+def tmp_path_factory():
+    """In memory where that can be had: what a disk can do wrong is another suite's matter."""
+    memory = Path("/dev/shm")
+    with TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+        yield Folders(Path(folder))
+
+
+class Folders:
+    def __init__(self, home):
+        self.home = home
+
+    def mktemp(self, name):
+        return Path(mkdtemp(prefix=name, dir=self.home))
+
+
+@pytest.fixture
+def tmp_path(tmp_path_factory):
+    return tmp_path_factory.mktemp("test")
+
+
+@pytest.fixture
+def ledger(ledger_address):
+    with Ledger.open(ledger_address) as opened_ledger:
+        yield opened_ledger
+
+
+@pytest.fixture
+def account(ledger):
+    return opened(ledger)
+
+
+def code(refusal):
+    return refusal.value.code
+
+
+# --- charge, publish, burn -----------------------------------------------------------------------
+
+
+def test_a_paid_question_is_answered_once_and_shown_for_ever(ledger_address):
+    with Ledger.open(ledger_address) as ledger:
+        account = opened(ledger)
+        receipt = account.charge(request(account))
+        assert isinstance(receipt, Receipt)
+        assert not receipt.resumed
+        assert account.publish(receipt, b"first") == b"first"
+        assert account.publish(receipt, b"second") == b"first"
+        account.burn(receipt)  # too late: it was shown
+        assert account.answer(receipt.id) == Stored(receipt.id, b"first")
+    with Ledger.open(ledger_address) as ledger:
+        account = opened(ledger)
+        assert account.charge(request(account)) == Stored(receipt.id, b"first")
+        assert account.balance().spent == Loss.pure("1/2").rounded()
+        assert account.entry(receipt.id).state == "answered"
+        assert ledger.verify().ok
+
+
+def test_an_open_charge_is_finished_without_paying_again(ledger_address):
+    with Ledger.open(ledger_address) as ledger:
+        account = opened(ledger)
+        first = account.charge(request(account))
+    with Ledger.open(ledger_address) as ledger:  # after a crash
+        account = opened(ledger)
+        assert account.preview(request(account)) == "resumed"
+        again = account.charge(request(account))
+        assert (again.id, again.resumed, again.loss) == (first.id, True, first.loss)
+        assert account.balance().spent == Loss.pure("1/2").rounded()
+        assert account.publish(again, b"answer") == b"answer"
+        assert account.preview(request(account)) == "stored"
+        assert ledger.verify().charges == 1
+
+
+def test_a_burnt_charge_stays_spent_and_has_no_answer(account, ledger):
+    receipt = account.charge(request(account))
+    account.burn(receipt)
+    with pytest.raises(DataRefusal) as refusal:
+        account.publish(receipt, b"too late")
+    assert code(refusal) == "D1"
+    with pytest.raises(LookupError):
+        account.answer(receipt.id)
+    again = account.charge(request(account))
+    assert not again.resumed
+    assert again.id != receipt.id
+    account.publish(again, b"answer")
+    assert account.balance().spent == (2 * Loss.pure("1/2").rounded())
+    assert [entry.state for entry in account.transcript()] == ["burnt", "answered"]
+    assert account.entry(receipt.id).state == "burnt"
+    assert ledger.verify().ok
+
+
+def test_another_data_version_or_key_is_another_question(account):
+    one = account.charge(request(account))
+    two = account.charge(request(account, version="tuesday"))
+    three = account.charge(request(account, "other"))
+    assert len({one.id, two.id, three.id}) == 3
+    assert account.balance().spent == 3 * Loss.pure("1/2").rounded()
+
+
+def test_a_receipt_of_another_dataset_opens_nothing(account, ledger):
+    other = ledger.account("other", schema=schema(), budget=BUDGET)
+    receipt = other.charge(request(other))
+    for attempt in (account.answer, account.publish, account.burn):
+        with pytest.raises(LedgerRefusal) as refusal:
+            attempt(*((receipt.id,) if attempt == account.answer else (receipt,)),
+                    *((b"x",) if attempt == account.publish else ()))  # fmt: skip
+        assert code(refusal) == "L12"
+    assert account.entry(receipt.id) is None
+
+
+@pytest.mark.parametrize("loss", [NOTHING, "nan"], ids=["nothing", "text"])
+def test_a_charge_is_a_positive_loss(account, loss):
+    wrong = request(account)
+    object.__setattr__(wrong, "loss", loss)
+    with pytest.raises(InvalidParameter):
+        account.charge(wrong)
+    negative = Loss.pure("1/2")
+    object.__setattr__(negative, "epsilon", Fraction(-1, 2))
+    object.__setattr__(wrong, "loss", negative)
+    with pytest.raises(InvalidParameter):
+        account.charge(wrong)
+    assert account.transcript() == ()
+
+
+def test_a_charge_below_one_unit_costs_one(account):
+    account.charge(request(account, loss=Loss(Fraction(1, 10**30), Fraction(1, 10**30))))
+    assert account.balance().spent.to_units() == (1, 1, 0)
+
+
+def test_refusals_are_recorded_and_free(account):
+    refusal = QuestionRefusal("Q12", "rows are not shown.", why="...", fix="...")
+    account.refused("curator", "SELECT *", refusal)
+    (entry,) = account.transcript()
+    assert (entry.state, entry.code, entry.loss) == ("refused", "Q12", None)
+    assert account.balance().spent == NOTHING
+
+
+# --- every cap -----------------------------------------------------------------------------------
+
+
+def spend_all(account, *, of="3", parts=6, **options):
+    for part in range(parts):
+        account.charge(request(account, f"part {part}", loss=str(Fraction(of) / parts), **options))
+
+
+def test_the_datasets_cap_is_exact(account):
+    spend_all(account)
+    least = Loss(Fraction(1, 10**30), INFINITY)
+    with pytest.raises(BudgetRefusal) as refusal:
+        account.charge(request(account, "one unit more", loss=least))
+    assert code(refusal) == "B1"
+    with pytest.raises(BudgetRefusal):
+        account.preview(request(account, "one unit more", loss=least))
+    assert len(account.transcript()) == 6
+
+
+def test_blocks_cost_the_maximum_and_not_the_sum(account):
+    for block in (NORTH, SOUTH, WEST):
+        for part in range(6):
+            account.charge(request(account, f"{block} {part}", blocks=(block,)))
+    balance = account.balance()
+    assert balance.spent.epsilon == 3
+    assert balance.block(0) == NOTHING
+    for block in (NORTH, SOUTH, WEST):
+        with pytest.raises(BudgetRefusal) as refusal:
+            account.charge(request(account, "more", loss="1/100", blocks=(0, block)))
+        assert "region = " in str(refusal.value)
+    account.charge(request(account, "elsewhere", blocks=(0,)))
+
+
+def test_one_release_may_take_a_fresh_block_whole(account):
+    whole = Loss(Fraction(3), INFINITY, BUDGET.delta)
+    account.charge(request(account, "all at once", loss=whole, blocks=(NORTH,)))
+    account.charge(request(account, "a little", loss="1/100", blocks=(SOUTH,)))
+    with pytest.raises(BudgetRefusal):
+        account.charge(request(account, "all of it", loss=whole, blocks=(SOUTH,)))
+
+
+def test_an_analysts_cap_is_for_any_one_person(account):
+    account.add_analyst("ana", limit=Budget(epsilon=1))
+    spend_all(account, of="1", parts=2, blocks=(NORTH,), analyst="ana")
+    with pytest.raises(BudgetRefusal) as refusal:
+        account.charge(request(account, "more", loss="1/100", blocks=(NORTH,), analyst="ana"))
+    assert code(refusal) == "B2"
+    account.charge(request(account, "elsewhere", blocks=(SOUTH,), analyst="ana"))
+    account.charge(request(account, "curator's", loss="2", blocks=(NORTH,)))
+    assert account.balance("ana").spent.epsilon == 1
+    assert account.balance("ana").left(request(account, blocks=(SOUTH,)).area)[0] == Fraction(1, 2)
+    account.limit_analyst("ana", Budget(epsilon=2))
+    with pytest.raises(BudgetRefusal) as refusal:  # the dataset's cap always wins
+        account.charge(request(account, "more", loss="1/100", blocks=(NORTH,), analyst="ana"))
+    assert code(refusal) == "B1"
+
+
+def test_the_policys_cap_is_for_every_analyst_without_their_own(ledger):
+    account = opened(ledger, policy=Policy(analyst=Budget(epsilon=1)))
+    for name in ("ana", "ben"):
+        account.add_analyst(name)
+        account.charge(request(account, name, loss="1", analyst=name))
+        with pytest.raises(BudgetRefusal) as refusal:
+            account.charge(request(account, f"{name}'s", loss="1/100", analyst=name))
+        assert code(refusal) == "B2"
+    account.charge(request(account, loss="1"))  # the curator's own has no such cap
+
+
+def test_a_question_has_a_cap(ledger):
+    account = opened(ledger, policy=Policy(question=Budget(epsilon="1/4")))
+    with pytest.raises(BudgetRefusal) as refusal:
+        account.charge(request(account))
+    assert code(refusal) == "B3"
+    account.charge(request(account, loss="1/4"))
+
+
+def test_concentrated_losses_add_by_rho(account):
+    loss = Loss.concentrated((BUDGET.rho - Fraction(1, 10**9)) / 5)
+    for part in range(5):
+        account.charge(request(account, f"part {part}", loss=loss))
+    with pytest.raises(BudgetRefusal):
+        account.charge(request(account, "more", loss=loss))
+
+
+# --- who may ask ---------------------------------------------------------------------------------
+
+
+def test_strangers_and_the_disabled_are_refused_before_anything_else(account):
+    with pytest.raises(AccessRefusal) as refusal:
+        account.charge(request(account, analyst="mallory"))
+    assert code(refusal) == "A1"
+    account.add_analyst("ana")
+    receipt = account.charge(request(account, analyst="ana"))
+    account.publish(receipt, b"answer")
+    account.disable_analyst("ana")
+    with pytest.raises(AccessRefusal) as refusal:  # not even what was paid for
+        account.charge(request(account, analyst="ana"))
+    assert code(refusal) == "A2"
+    assert [a.disabled for a in account.analysts()] == [False, True]
+    with pytest.raises(InvalidParameter):
+        account.disable_analyst("curator")
+
+
+def test_analysts_and_datasets_expire_by_the_newest_time_known(ledger_address):
+    clock = Clock()
+    with Ledger.open(ledger_address, clock=clock) as ledger:
+        account = opened(ledger, policy=Policy(expires=clock.time + timedelta(days=3)))
+        account.add_analyst("ana", expires=clock.time + timedelta(hours=1))
+        account.charge(request(account, analyst="ana"))
+        clock.pass_(hours=1)
+        with pytest.raises(AccessRefusal) as refusal:
+            account.charge(request(account, analyst="ana"))
+        assert code(refusal) == "A3"
+        account.charge(request(account, "later"))
+        clock.pass_(minutes=-4)  # a small step back does not bring the access back
+        with pytest.raises(AccessRefusal):
+            account.charge(request(account, analyst="ana"))
+        clock.pass_(days=4)
+        with pytest.raises(AccessRefusal) as refusal:
+            account.charge(request(account, "later"))
+        assert "dataset" in str(refusal.value)
+
+
+def test_answers_are_shared_only_if_the_curator_says_so(ledger):
+    account = opened(ledger, policy=Policy(shared_answers=False))
+    account.add_analyst("ana")
+    account.add_analyst("ben")
+    first = account.charge(request(account, analyst="ana"))
+    second = account.charge(request(account, analyst="ben"))
+    assert first.id != second.id  # not even the open charge
+    account.publish(first, b"ana's")
+    account.publish(second, b"ben's")
+    assert account.charge(request(account, analyst="ana")).answer == b"ana's"
+    assert account.charge(request(account, analyst="ben")).answer == b"ben's"
+    shared = opened(ledger, policy=Policy(shared_answers=True))
+    third = shared.charge(request(shared, "new", analyst="ana"))
+    shared.publish(third, b"everybody's")
+    assert shared.charge(request(shared, "new", analyst="ben")).answer == b"everybody's"
+    private = opened(ledger, policy=Policy(shared_answers=False))
+    assert isinstance(private.charge(request(private, "new", analyst="ben")), Receipt)
+    assert private.charge(request(private, "new", analyst="ana")).answer == b"everybody's"
+    assert ledger.verify().ok
+
+
+def test_keys_are_kept_and_revoked(account):
+    until = datetime(2040, 1, 2, tzinfo=UTC)
+    account.add_key("curator", key_id="k1", digest="d" * 64, expires=until)
+    with pytest.raises(InvalidParameter):
+        account.add_key("curator", key_id="k1", digest="e" * 64)
+    with pytest.raises(AccessRefusal):
+        account.add_key("mallory", key_id="k2", digest="e" * 64)
+    assert (account.key("k1").digest, account.key("k1").expires) == ("d" * 64, until)
+    account.revoke_key("k1")
+    assert account.key("k1").revoked
+    assert account.key("k2") is None
+    with pytest.raises(InvalidParameter):
+        account.revoke_key("k2")
+
+
+# --- changes are records, never resets -----------------------------------------------------------
+
+
+def test_a_changed_budget_is_recorded_and_keeps_what_was_spent(ledger_address):
+    with Ledger.open(ledger_address) as ledger:
+        account = opened(ledger)
+        account.charge(request(account, loss="2"))
+        before = len(ledger.records())
+        opened(ledger)  # the same again records nothing
+        assert len(ledger.records()) == before
+        lower = opened(ledger, budget=Budget(epsilon=1))
+        assert [record.kind for record in ledger.records(after=before)] == ["budget"]
+        assert account.budget == lower.budget == Budget(epsilon=1)
+        with pytest.raises(BudgetRefusal):
+            account.charge(request(account, "more", loss="1/100"))
+    with Ledger.open(ledger_address) as ledger:
+        higher = opened(ledger, budget=Budget(epsilon=4))
+        assert higher.balance().spent.epsilon == 2
+        assert higher.balance().left()[0] == 2
+        assert ledger.verify().ok
+
+
+def test_renewal_is_for_named_blocks_with_a_reason(account, ledger):
+    account.add_analyst("ana", limit=Budget(epsilon=3))
+    for block in (NORTH, SOUTH):
+        account.charge(request(account, f"{block}", loss="3", blocks=(block,), analyst="ana"))
+    for wrong in ([], "region = north", ["nowhere"], [17]):
+        with pytest.raises(InvalidParameter):
+            account.renew(wrong, reason="new consent")
+    with pytest.raises(InvalidParameter):
+        account.renew(["region = north"], reason=" ")
+    account.renew(["region = north"], reason="new consent")
+    account.charge(request(account, "again", loss="3", blocks=(NORTH,), analyst="ana"))
+    with pytest.raises(BudgetRefusal):
+        account.charge(request(account, "more", loss="1/9", blocks=(SOUTH,), analyst="ana"))
+    record = next(r for r in ledger.records() if r.kind == "renew")
+    assert record.content["reason"] == "new consent"
+    assert ledger.verify().ok
+
+
+def test_blocks_declared_anew_forget_nobody(ledger):
+    account = opened(ledger)
+    account.add_analyst("ana")
+    account.charge(request(account, "n", loss="1", blocks=(NORTH,), analyst="ana"))
+    account.charge(request(account, "s", loss="2", blocks=(SOUTH,)))
+    more = ledger.account("clinic", schema=schema("east", "south", "north"), budget=BUDGET)
+    assert [more.space.name(i) for i in range(4)][1:] == [
+        "region = east", "region = south", "region = north"]  # fmt: skip
+    spent = [more.balance().block(i).epsilon for i in range(4)]
+    assert spent[1:] == [0, 2, 1]  # a new block is fresh, the others keep what they lost
+    assert more.balance("ana").block(3).epsilon == 1
+    with pytest.raises(LedgerRefusal) as refusal:  # an account opened before the change
+        account.charge(request(account, "old"))
+    assert code(refusal) == "L9"
+    undivided = ledger.account("clinic", schema=schema(blocks=False), budget=BUDGET)
+    assert undivided.balance().spent.epsilon == 2  # anybody may have been in the fullest block
+    assert ledger.verify().ok
+
+
+def test_who_one_person_is_cannot_change(ledger):
+    opened(ledger)
+    with pytest.raises(LedgerRefusal) as refusal:
+        ledger.account("clinic", schema=schema(unit="row", blocks=False), budget=BUDGET)
+    assert code(refusal) == "L11"
+
+
+# --- several at once -----------------------------------------------------------------------------
+
+
+def test_two_ledgers_on_one_database_see_each_other(ledger_address):
+    with Ledger.open(ledger_address) as one, Ledger.open(ledger_address) as two:
+        first, second = opened(one), opened(two)
+        receipt = first.charge(request(first))
+        assert second.charge(request(second)).id == receipt.id
+        second.publish(receipt, b"by the other")
+        assert first.publish(receipt, b"late") == b"by the other"
+        for part in range(5):
+            account = (first, second)[part % 2]
+            account.charge(request(account, f"part {part}"))
+        for account in (first, second):
+            with pytest.raises(BudgetRefusal):
+                account.charge(request(account, "more", loss="1/100"))
+        assert first.balance().spent == second.balance().spent
+        assert one.verify().ok
+
+
+def test_two_askers_never_pass_one_check(ledger_address):
+    """Both would hold the check open for the other, if the other could get there."""
+    meeting = threading.Barrier(2)
+    staged = threading.Event()
+
+    def clock():  # read inside the transaction, before the caps are checked
+        if staged.is_set():
+            try:
+                meeting.wait(timeout=0.4)
+                together.append(True)
+            except threading.BrokenBarrierError:
+                pass
+        return datetime.now(UTC)
+
+    together, outcomes = [], []
+
+    def ask(ledger, name):
+        account = opened(ledger)
+        ready.wait(timeout=30)
+        try:
+            account.charge(request(account, name, loss="2"))
+            outcomes.append("admitted")
+        except BudgetRefusal:
+            outcomes.append("refused")
+        except LedgerRefusal as refusal:
+            outcomes.append(refusal.code)
+
+    ready = threading.Barrier(2, action=staged.set)
+    with (
+        Ledger.open(ledger_address, clock=clock) as one,
+        Ledger.open(ledger_address, clock=clock) as two,
+    ):
+        opened(one)
+        threads = [
+            threading.Thread(target=ask, args=(ledger, name))
+            for ledger, name in ((one, "one"), (two, "two"))
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        staged.clear()
+        assert sorted(outcomes) == ["admitted", "refused"]
+        assert not together
+        assert opened(one).balance().spent.epsilon == 2
+        assert one.verify().ok
+
+
+# --- evidence ------------------------------------------------------------------------------------
+
+
+def filled(ledger):
+    account = opened(ledger)
+    account.add_analyst("ana")
+    for part in range(4):
+        receipt = account.charge(request(account, f"part {part}", analyst="ana"))
+        if part < 3:
+            account.publish(receipt, f"answer {part}".encode())
+    account.burn(receipt)
+    return account
+
+
+def test_exports_are_checked_without_the_database(ledger, tmp_path):
+    filled(ledger)
+    new_signing_key(tmp_path / "key.pem")
+    made = ledger.checkpoint(tmp_path / "key.pem", folder=tmp_path / "checkpoints")
+    assert made.genuine
+    count = ledger.export(tmp_path / "with.jsonl", answers=True)
+    assert count == ledger.export(tmp_path / "without.jsonl") == len(ledger.records())
+    for name in ("with", "without"):
+        found = verify_export(tmp_path / f"{name}.jsonl", checkpoint=tmp_path / "checkpoints")
+        assert found.ok, str(found)
+        assert (found.checkpoints, found.charges, found.releases) == (1, 4, 3)
+        assert found.head == ledger.records()[-1].digest
+    with pytest.raises(LedgerRefusal) as refusal:
+        ledger.export(tmp_path / "with.jsonl")
+    assert code(refusal) == "L13"
+
+
+def test_a_backup_is_a_ledger_and_a_restored_one_has_spent_everything(ledger, tmp_path):
+    account = filled(ledger)
+    ledger.backup(tmp_path / "backup.sqlite")
+    new_signing_key(tmp_path / "key.pem")
+    account.charge(request(account, "after the backup"))
+    ledger.checkpoint(tmp_path / "key.pem", folder=tmp_path / "checkpoints")
+    newest = tmp_path / "checkpoints"
+    with pytest.raises(LedgerRefusal) as refusal:  # an old copy
+        Ledger.open(tmp_path / "backup.sqlite", checkpoint=newest)
+    assert code(refusal) == "L4"
+    with Ledger.restore(
+        tmp_path / "new.sqlite", tmp_path / "backup.sqlite", reason="fire", checkpoint=newest
+    ) as restored:
+        again = opened(restored)
+        assert again.balance().left() == (0, 0)
+        assert again.charge(request(again, "part 1", analyst="ana")).answer == b"answer 1"
+        for blocks in ((NORTH,), (0,), None):
+            with pytest.raises(BudgetRefusal):
+                again.charge(request(again, "new", loss="1/100", blocks=blocks))
+        fresh = restored.account("another", schema=schema(), budget=BUDGET)
+        with pytest.raises(BudgetRefusal):  # it may have been there in the time that was lost
+            fresh.charge(request(fresh))
+        again.renew(["region = north"], reason="all of them agreed")
+        again.charge(request(again, "new", blocks=(NORTH,)))
+        found = restored.verify()
+        assert found.ok, str(found)
+    with Ledger.open(tmp_path / "new.sqlite", checkpoint=newest) as restored:
+        assert restored.identity == ledger.identity
+
+
+def test_a_broken_connection_stops_the_ledger_for_good(ledger_address):
+    with Ledger.open(ledger_address) as ledger:
+        account = opened(ledger)
+        store = ledger._journal.store
+        real, store._connection = store._connection, Failing(store._connection, "COMMIT")
+        with pytest.raises(LedgerRefusal) as refusal:
+            account.charge(request(account))
+        assert code(refusal) == "L5"
+        store._connection = real
+        with pytest.raises(LedgerRefusal) as refusal:  # even though the disk is well again
+            account.charge(request(account))
+        assert code(refusal) == "L5"
+    with Ledger.open(ledger_address) as ledger:
+        account = opened(ledger)
+        assert account.transcript() == ()
+        account.charge(request(account))
+        assert ledger.verify().ok
+
+
+class Failing:
+    """A connection on which one statement fails, as on a full disk."""
+
+    def __init__(self, connection, statement):
+        self._connection, self._statement = connection, statement
+        self.tries = 0
+
+    def __getattr__(self, name):
+        return getattr(self._connection, name)
+
+    def exec_driver_sql(self, text, *rest):
+        from sqlalchemy.exc import OperationalError
+
+        if text == self._statement:
+            self.tries += 1
+            raise OperationalError(text, None, Exception("database or disk is full"))
+        return self._connection.exec_driver_sql(text, *rest)
+
+
+def test_a_clock_far_behind_writes_nothing(ledger_address):
+    clock = Clock()
+    with Ledger.open(ledger_address, clock=clock) as ledger:
+        account = opened(ledger)
+        account.charge(request(account))
+        clock.pass_(minutes=-3)
+        account.charge(request(account, "a little early"))
+        clock.pass_(minutes=-3)
+        with pytest.raises(LedgerRefusal) as refusal:
+            account.charge(request(account, "much too early"))
+        assert code(refusal) == "L7"
+        times = [record.at for record in ledger.records()]
+        assert times == sorted(times)
+        assert account.balance().spent.epsilon == 1  # reading goes on
+
+
+def test_a_closed_ledger_says_so(ledger_address):
+    ledger = Ledger.open(ledger_address)
+    account = opened(ledger)
+    ledger.close()
+    ledger.close()
+    with pytest.raises(LedgerRefusal) as refusal:
+        account.charge(request(account))
+    assert code(refusal) == "L14"
+
+
+def test_a_transcript_comes_in_pages(account):
+    for part in range(5):
+        account.charge(request(account, f"part {part}", loss="1/100"))
+    account.add_analyst("ana")
+    account.charge(request(account, "ana's", loss="1/100", analyst="ana"))
+    newest = account.transcript(limit=2)
+    assert [entry.question for entry in newest] == ["SELECT ana's", "SELECT part 4"]
+    older = account.transcript(limit=2, before=newest[-1].id)
+    assert [entry.question for entry in older] == ["SELECT part 3", "SELECT part 2"]
+    assert [entry.question for entry in account.transcript("ana")] == ["SELECT ana's"]
+    assert len(account.transcript()) == 6

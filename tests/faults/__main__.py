@@ -1,0 +1,140 @@
+"""``python -m faults``: run schedules in this process, which must have the failing disk loaded.
+
+    python -m faults launch SCHEDULE...          compile the disk, load it, and replay
+    python -m faults alone --count 900           faults of one process
+    python -m faults together                    two processes
+    python -m faults soak --count 100000         chosen at random, with a printed seed
+    python -m faults mutants                     which bugs on purpose are found
+
+Prints one JSON object: how many schedules, and those that failed with what did not hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from faults import launch, mutants, storms
+from faults.places import Files, Server
+from faults.scenarios import SCENARIOS, WHOLE
+from faults.schedule import Schedule, alone, some, together
+from faults.stage import Stage
+from faults.whole import CuratorDesk, write_people
+
+SHOWN = 12
+"""Failures that are reported; the rest is counted."""
+
+
+def main() -> int:
+    """Run what the command line asks for."""
+    options = _options()
+    if options.what == "launch":
+        print(launch.run(options.schedules, store=options.store))
+        return 0
+    home = Path(tempfile.mkdtemp(prefix="discreet-faults-", dir=launch.quick_place()))
+    try:
+        report = _reported(options, home)
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+    print(json.dumps(report), flush=True)
+    sys.stderr.flush()
+    os._exit(0)  # what was frozen for the forks would be reported as leaks
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="faults")
+    parser.add_argument("what")
+    parser.add_argument("schedules", nargs="*")
+    parser.add_argument("--store", default="", help="the URL of a PostgreSQL database")
+    parser.add_argument("--count", type=int, default=10**9)
+    parser.add_argument("--powers", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--verbose", action="store_true", help="print every step")
+    return parser.parse_args()
+
+
+def _reported(options: argparse.Namespace, home: Path) -> dict[str, object]:
+    places = Server(home, options.store) if options.store else Files(home)
+    CuratorDesk.source = write_people(home)
+    stage = Stage(places, SCENARIOS, verbose=options.verbose).prepare()
+    match options.what:
+        case "alone":
+            chosen = some(_alone(stage, options.powers), options.count, seed=options.seed)
+        case "together":
+            chosen = some(_together(stage), options.count, seed=options.seed)
+        case "soak":
+            seed = options.seed or secrets.randbelow(10**9)
+            print(f"seed {seed}", file=sys.stderr)
+            every = _alone(stage, options.powers) + _together(stage)
+            chosen = some(every, options.count, seed=seed)
+        case "steps":
+            listed = {name: list(map(str, stage.steps(name))) for name in options.schedules}
+            return {"steps": listed}
+        case "whole":
+            stage = _whole(stage)
+            every = _alone(stage, options.powers) + _together(stage)
+            chosen = some(every, options.count, seed=options.seed)
+        case "mutants":
+            return {"found": mutants.found(stage)}
+        case "storm":
+            return {"failed": storms.storm(stage)}
+        case _:
+            stage = _staged(stage, options.what)
+            chosen = [Schedule.parse(text) for text in (options.what, *options.schedules)]
+    return _run(stage, chosen)
+
+
+def _staged(stage: Stage, schedule: str) -> Stage:
+    """The stage on which a schedule is to be replayed."""
+    return _whole(stage) if Schedule.parse(schedule).scenario in WHOLE else stage
+
+
+def _whole(stage: Stage) -> Stage:
+    return replace(stage, desk=CuratorDesk, scenarios=WHOLE, looker=None)
+
+
+def _alone(stage: Stage, powers: int) -> list[Schedule]:
+    powers = powers if isinstance(stage.places, Files) else 0
+    return [
+        schedule
+        for name, scenario in stage.scenarios.items()
+        if scenario.rival is None
+        for schedule in alone(name, stage.steps(name), powers=powers)
+    ]
+
+
+def _together(stage: Stage) -> list[Schedule]:
+    return [
+        schedule
+        for name, scenario in stage.scenarios.items()
+        if scenario.rival is not None
+        for schedule in together(name, stage.steps(name))
+    ]
+
+
+def _run(stage: Stage, schedules: Iterable[Schedule]) -> dict[str, object]:
+    count, failed, began = 0, {}, time.process_time()
+    for schedule in schedules:
+        count += 1
+        problems = stage.run(schedule)
+        if problems:
+            failed[str(schedule)] = [*problems[:3], f"{len(problems)} in all"]
+    return {
+        "schedules": count,
+        "failures": len(failed),
+        "failed": dict(list(failed.items())[:SHOWN]),
+        "seconds": round(time.process_time() - began, 1),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

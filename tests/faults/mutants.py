@@ -1,0 +1,229 @@
+"""Bugs on purpose in the account and the curator: the schedules must find each.
+
+A bug is put into the processes that ask, never into the one that looks at what they leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from faults.places import Files
+from faults.schedule import Schedule, alone, together
+from faults.stage import Bug, Stage
+from faults.whole import CuratorDesk
+from faults.world import Desk
+from sqlalchemy import Engine, event, text
+
+from discreet import Budget, Curator
+from discreet.errors import LedgerRefusal
+from discreet.ledger import Account, Ledger, caps
+from discreet.ledger.fold import Standing
+from discreet.ledger.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A bug, and the schedules among which it must be found."""
+
+    bug: Bug
+    scenarios: tuple[str, ...]
+    faults: tuple[str, ...] = ("none",)
+    desk: type[Desk] = Desk
+    databases: tuple[str, ...] = ("sqlite", "postgres")
+
+
+def found(stage: Stage) -> dict[str, str]:
+    """For each mutant the first schedule that finds it, or an empty text."""
+    here = "sqlite" if isinstance(stage.places, Files) else "postgres"
+    return {
+        mutant.bug.__name__: _first(stage, mutant) for mutant in MUTANTS if here in mutant.databases
+    }
+
+
+def _first(stage: Stage, mutant: Mutant) -> str:
+    spoiled = replace(stage, bug=mutant.bug, desk=mutant.desk, patience_s=0.5, probed={}, errors=[])
+    for schedule in _schedules(spoiled, mutant):
+        problems = spoiled.run(schedule)
+        if problems:
+            return f"{schedule}: {problems[0]}"
+    return ""
+
+
+def _schedules(stage: Stage, mutant: Mutant) -> Iterable[Schedule]:
+    for name in mutant.scenarios:
+        if mutant.faults == ("none",):
+            yield Schedule(name, 0, "none")
+            continue
+        steps = stage.steps(name)
+        rivals = stage.scenarios[name].rival is not None
+        every = together(name, steps) if rivals else alone(name, steps, powers=2)
+        yield from (schedule for schedule in every if schedule.fault in mutant.faults)
+
+
+# --- the account ----------------------------------------------------------------------------------
+
+
+def deleted_immediate() -> None:
+    """The lock is taken by the first write, after the check."""
+    _said_instead("BEGIN IMMEDIATE", "BEGIN")
+
+
+def deleted_lock() -> None:
+    """PostgreSQL's askers do not wait for each other."""
+    _said_instead("SELECT pg_advisory_xact_lock", "SELECT 1")
+
+
+def _said_instead(statement: str, other: str) -> None:
+    def replaced(_: Any, __: Any, said: str, parameters: Any, *___: Any) -> tuple[str, Any]:
+        return (other if said.startswith(statement) else said), parameters
+
+    event.listen(Engine, "before_cursor_execute", replaced, retval=True)
+
+
+def committed_late() -> None:
+    """SQLite is told not to wait for the disk."""
+    _said_instead("PRAGMA synchronous", "PRAGMA synchronous = NORMAL")
+
+
+def ignored_commit() -> None:
+    """A commit that failed is taken for one that succeeded."""
+    Store._stop = lambda *_: None  # type: ignore[method-assign, assignment]
+
+
+def retried_commit() -> None:
+    """After a failed commit everything is simply tried again."""
+    _retry("charge")
+    _retry("publish")
+
+
+def _retry(name: str) -> None:
+    once = getattr(Account, name)
+
+    def again(account: Any, *arguments: Any) -> Any:
+        try:
+            return once(account, *arguments)
+        except LedgerRefusal:
+            store = account._journal.store
+            with suppress(Exception):
+                store._connection.close()
+            store._connection, store._broken = store._connected(create=False), False
+            return once(account, *arguments)
+
+    setattr(Account, name, again)
+
+
+def forgotten_question_cap() -> None:
+    """One question may cost anything."""
+    _overdrawn(lambda standing: replace(standing, policy=replace(standing.policy, question=None)))
+
+
+def forgotten_analyst_cap() -> None:
+    """An analyst may spend the whole budget of the dataset."""
+    Standing.limit = lambda *_: None  # type: ignore[method-assign, assignment]
+
+
+def forgotten_dataset_cap() -> None:
+    """Colluding analysts may spend the sum of their allocations."""
+    _overdrawn(lambda standing: replace(standing, budget=Budget(epsilon=1000)))
+
+
+def forgotten_blocks() -> None:
+    """Only the first of the blocks that a question touches is looked at."""
+    original = caps.overdrawn
+    caps.overdrawn = lambda standing, analyst, charge, blocks: original(
+        standing, analyst, charge, slice(blocks.start, blocks.start + 1)
+    )
+
+
+def _overdrawn(changed: Callable[[Standing], Standing]) -> None:
+    original = caps.overdrawn
+    caps.overdrawn = lambda standing, *rest: original(changed(standing), *rest)
+
+
+def shown_before_stored() -> None:
+    """An answer is handed out first, and stored when there is time."""
+    publish, close, later = Account.publish, Ledger.close, []
+
+    def at_once(account: Account, receipt: Any, answer: bytes) -> bytes:
+        later.append((account, receipt, answer))
+        return answer
+
+    def in_the_end(ledger: Ledger) -> None:
+        while later:
+            publish(*later.pop())
+        close(ledger)
+
+    Account.publish = at_once  # type: ignore[method-assign]
+    Ledger.close = in_the_end  # type: ignore[method-assign]
+
+
+def forgotten_reservation() -> None:
+    """A question that was paid and never answered is paid again."""
+    last = Store.last
+
+    def answered(store: Store, *subjects: str) -> Any:
+        record = last(store, *subjects)
+        return None if record is not None and record.kind == "charge" else record
+
+    Store.last = answered  # type: ignore[method-assign]
+
+
+def second_answer() -> None:
+    """Whoever publishes last is believed, not whoever publishes first."""
+    publish = Account.publish
+
+    def believed(account: Account, receipt: Any, answer: bytes) -> bytes:
+        publish(account, receipt, answer)
+        return answer
+
+    Account.publish = believed  # type: ignore[method-assign]
+
+
+def refunded() -> None:
+    """When the run fails, the charge is taken back."""
+
+    def taken_back(account: Any, receipt: Any) -> None:
+        connection = account._journal.store._connection
+        connection.execute(text("DELETE FROM records WHERE sequence = :n"), {"n": receipt.id})
+
+    Account.burn = taken_back  # type: ignore[method-assign]
+
+
+# --- the curator ----------------------------------------------------------------------------------
+
+
+def charged_after_the_run() -> None:
+    """The data is read first; who has no budget is refused afterwards."""
+    pay, engine = Curator.pay, CuratorDesk
+
+    def late(curator: Any, question: Any, **options: Any) -> Any:
+        explained = curator.explain(
+            question, **{k: v for k, v in options.items() if k != "analyst" and v is not None}
+        )
+        curator.engine.run(explained.priced.plan)
+        return pay(curator, question, **options)
+
+    del engine
+    Curator.pay = late  # type: ignore[method-assign]
+
+
+MUTANTS = (
+    Mutant(deleted_immediate, ("rivals",), ("race",), databases=("sqlite",)),
+    Mutant(deleted_lock, ("rivals",), ("race",), databases=("postgres",)),
+    Mutant(committed_late, ("resumed",), ("power",), databases=("sqlite",)),
+    Mutant(ignored_commit, ("resumed",), ("io",), databases=("sqlite",)),
+    Mutant(retried_commit, ("resumed",), ("io",), databases=("sqlite",)),
+    Mutant(forgotten_question_cap, ("several",)),
+    Mutant(forgotten_analyst_cap, ("last unit",)),
+    Mutant(forgotten_dataset_cap, ("last unit",)),
+    Mutant(forgotten_blocks, ("several",)),
+    Mutant(shown_before_stored, ("resumed",), ("kill",)),
+    Mutant(forgotten_reservation, ("resumed",)),
+    Mutant(second_answer, ("twins",), ("race",)),
+    Mutant(refunded, ("failing",)),
+    Mutant(refunded, ("failing",), desk=CuratorDesk),
+    Mutant(charged_after_the_run, ("resumed",), ("kill",), desk=CuratorDesk),
+)

@@ -1,0 +1,92 @@
+"""Where the ledger of one schedule lives: files that can lose power, or a schema of PostgreSQL."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+from faults.disk import Power, Step
+from sqlalchemy import make_url
+
+Begin = Callable[[str], None]
+"""Plays the beginning of a scenario on the ledger at an address."""
+
+
+@dataclass(slots=True)
+class Files:
+    """SQLite files, a directory for each schedule."""
+
+    home: Path
+    begun: dict[str, Path] = field(default_factory=dict)
+    count: int = 0
+
+    def fresh(self, scenario: str, begin: Begin) -> tuple[str, Path]:
+        """A ledger as the scenario begins it: played once, then copied."""
+        if scenario not in self.begun:
+            first = self._directory()
+            begin(str(first / "ledger.sqlite"))
+            self.begun[scenario] = first
+        place = self._directory()
+        for file in self._begun_files(scenario):
+            shutil.copyfile(file, place / file.name)
+        return str(place / "ledger.sqlite"), place
+
+    def after_power_loss(
+        self, scenario: str, place: Path, steps: list[Step], coins: random.Random | None
+    ) -> str:
+        """What is left of the ledger in ``place`` when the power fails after ``steps``."""
+        power = Power.on({str(place / file.name): file for file in self._begun_files(scenario)})
+        for step in steps:
+            power.follow(step)
+        left = self._directory()
+        for name, contents in power.fail(coins).items():
+            (left / Path(name).name).write_bytes(contents)
+        return str(left / "ledger.sqlite")
+
+    def done(self, place: Path) -> None:
+        """Remove what a schedule left."""
+        shutil.rmtree(place)
+
+    def _begun_files(self, scenario: str) -> list[Path]:
+        return [file for file in self.begun[scenario].iterdir() if not file.name.endswith("-shm")]
+
+    def _directory(self) -> Path:
+        self.count += 1
+        place = self.home / f"{self.count:06}"
+        place.mkdir()
+        return place
+
+
+@dataclass(slots=True)
+class Server:
+    """PostgreSQL, a schema for each schedule."""
+
+    home: Path
+    url: str
+    count: int = 0
+
+    def fresh(self, scenario: str, begin: Begin) -> tuple[str, Path]:
+        """A ledger as the scenario begins it."""
+        self.count += 1
+        name = f"schedule_{self.count:06}"
+        self._execute(f"CREATE SCHEMA {name}")
+        address = f"{self.url}&options={quote(f'-csearch_path={name}')}"
+        begin(address)
+        place = self.home / name
+        place.mkdir()
+        return address, place
+
+    def done(self, place: Path) -> None:
+        """Remove what a schedule left."""
+        self._execute(f"DROP SCHEMA {place.name} CASCADE")
+        shutil.rmtree(place)
+
+    def _execute(self, statement: str) -> None:
+        url = make_url(self.url).set(drivername="postgresql")
+        with psycopg.connect(url.render_as_string(hide_password=False), autocommit=True) as server:
+            server.execute(statement)

@@ -1,0 +1,280 @@
+"""Runs schedules with real processes, and looks at what they leave.
+
+A stage lives in a process that was started with the failing disk. It has imported everything and
+has nothing open, so that each actor is a cheap fork of it: a process of its own with its own
+connection, that can be killed, stopped and continued.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from faults.check import Witness, violations
+from faults.disk import Disk, Fault, Step, steps
+from faults.places import Files, Server
+from faults.scenarios import Scenario
+from faults.schedule import FAULTS, Schedule
+from faults.whole import CuratorDesk, share_engine
+from faults.world import Desk
+from sqlalchemy import Connection, Engine, event
+
+PATIENCE_S = 0.04
+"""How long a second process may run before the first, which was held, goes on."""
+HANGS_S = 60
+
+Play = Callable[[Desk], None]
+Bug = Callable[[], None]
+"""Spoils the code of the process in which it is called."""
+
+
+@dataclass(slots=True)
+class Stage:
+    """Where schedules are played."""
+
+    places: Files | Server
+    scenarios: dict[str, Scenario]
+    bug: Bug | None = None
+    desk: type[Desk] = Desk
+    patience_s: float = PATIENCE_S
+    disk: Disk = field(default_factory=Disk)
+    probed: dict[str, tuple[Path, list[Step]]] = field(default_factory=dict)
+    errors: list[str] = field(default_factory=list)
+    looker: Looker | None = None
+    verbose: bool = False
+
+    def prepare(self) -> Stage:
+        """Do once in this process what every actor would do again."""
+        observe(self.disk)
+        with tempfile.TemporaryDirectory(dir=self.places.home) as home:
+            for name, scenario in self.scenarios.items():
+                self.play(scenario.play, str(Path(home) / f"{name}.sqlite"))
+        gc.collect()
+        gc.freeze()  # forks share what is never collected
+        return self
+
+    def steps(self, scenario: str) -> list[Step]:
+        """The numbered steps of a scenario in which nothing goes wrong."""
+        return self._probe(scenario)[1]
+
+    def _probe(self, scenario: str) -> tuple[Path, list[Step]]:
+        if scenario not in self.probed:
+            address, place = self._fresh(scenario)
+            self.finish(self._start(scenario, address, place, "first"))
+            self.probed[scenario] = place, steps(place / "first")
+        return self.probed[scenario]
+
+    def run(self, schedule: Schedule) -> list[str]:
+        """What does not hold after a schedule; nothing if all is well."""
+        if schedule.fault == "power":
+            # Nothing need be run: what was done before the step is in the trace.
+            place, done = self._probe(schedule.scenario)
+            return self._power(schedule, place, [s for s in done if s.number < schedule.step])
+        address, place = self._fresh(schedule.scenario)
+        self.errors.clear()
+        traces = self._played(schedule, address, place)
+        done = [steps(place / trace) for trace in traces]
+        found = self._violations(address, schedule, [Witness.of(one) for one in done])
+        found += self.errors
+        if not found and isinstance(self.places, Files) and schedule.fault in _SURVIVED:
+            found = [f"then power lost: {why}" for why in self._power(schedule, place, done[0])]
+        if self.verbose:
+            _tell(schedule, traces, done)
+        self.places.done(place)
+        return found
+
+    def _played(self, schedule: Schedule, address: str, place: Path) -> list[str]:
+        if FAULTS[schedule.fault] is Fault.PAUSE:
+            return self._pair(schedule, address, place)
+        if schedule.fault in _SURVIVED and self._light:
+            self._act(schedule.scenario, address, place, "first", schedule)
+            self.disk.unwatch()
+        else:
+            self.finish(self._start(schedule.scenario, address, place, "first", schedule))
+        return ["first"]
+
+    def _power(self, schedule: Schedule, place: Path, done: list[Step]) -> list[str]:
+        """Cut the power after ``done``, which was done in ``place``."""
+        coins = random.Random(f"{schedule}") if schedule.seed else None
+        address = self.places.after_power_loss(schedule.scenario, place, done, coins)
+        found = self._violations(address, schedule, [Witness.of(done)])
+        self.places.done(Path(address).parent)
+        return found
+
+    @property
+    def _light(self) -> bool:
+        """Whether what survives may be done in this process: no bug, and no engine's threads."""
+        return self.bug is None and self.desk is Desk
+
+    def _violations(self, address: str, schedule: Schedule, witnesses: list[Witness]) -> list[str]:
+        scenario = self.scenarios[schedule.scenario]
+        if self.desk is Desk:
+            return violations(self.desk, address, scenario, witnesses)
+        if self.looker is None:
+            self.looker = Looker(self)
+        return self.looker.look(address, schedule, witnesses)
+
+    def _pair(self, schedule: Schedule, address: str, place: Path) -> list[str]:
+        """Hold one process at its step while a second runs until it waits or is done."""
+        first = self._start(schedule.scenario, address, place, "first", schedule)
+        _, status = os.waitpid(first, os.WUNTRACED)
+        held = os.WIFSTOPPED(status)
+        second = self._start(schedule.scenario, address, place, "second")
+        ended = self._waited(second, self.patience_s if held else HANGS_S)
+        if held:
+            kill = schedule.fault == "killed-waiting"
+            os.kill(first, signal.SIGKILL if kill else signal.SIGCONT)
+            self.finish(first)
+        if not ended:
+            self.finish(second)
+        return ["first", "second"]
+
+    def _fresh(self, scenario: str) -> tuple[str, Path]:
+        def begin(address: str) -> None:
+            self.finish(self.fork(lambda: self.play(self.scenarios[scenario].begin, address)))
+
+        return self.places.fresh(scenario, begin)
+
+    def _start(
+        self, scenario: str, address: str, place: Path, name: str, fault: Schedule | None = None
+    ) -> int:
+        """Fork an actor; the first one meets the fault."""
+        return self.fork(lambda: self._act(scenario, address, place, name, fault))
+
+    def _act(
+        self, scenario: str, address: str, place: Path, name: str, fault: Schedule | None
+    ) -> None:
+        chosen = self.scenarios[scenario]
+        play = chosen.play if name == "first" or chosen.rival is None else chosen.rival
+        self.disk.watch(place, place / name)
+        if self.bug is not None:
+            self.bug()
+        if fault is not None:
+            self.disk.arm(fault.step, FAULTS[fault.fault])
+        with _told(chosen.pragmas):
+            self.play(play, address)
+
+    def play(self, play: Play, address: str) -> None:
+        """Play a part in this process."""
+        desk = self.desk(address, self.disk.mark)
+        play(desk)
+        desk.close()
+
+    def fork(self, act: Callable[[], None]) -> int:
+        """Do something in a process of its own."""
+        pid = os.fork()
+        if pid:
+            return pid
+        try:
+            act()
+        except BaseException:
+            traceback.print_exc()
+            os._exit(3)
+        os._exit(0)
+
+    def finish(self, pid: int) -> None:
+        """Wait for a process; one that hangs is an error."""
+        if not self._waited(pid, HANGS_S):
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            self.errors.append("a process hangs")
+
+    def _waited(self, pid: int, timeout_s: float) -> bool:
+        deadline, pause_s = time.monotonic() + timeout_s, 0.0002
+        while True:
+            found, status = os.waitpid(pid, os.WNOHANG)
+            if found:
+                if os.WIFEXITED(status) and os.WEXITSTATUS(status):
+                    self.errors.append("a process ended with an exception")
+                return True
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(pause_s)
+            pause_s = min(pause_s * 1.5, 0.005)
+
+
+def _tell(schedule: Schedule, traces: list[str], done: list[list[Step]]) -> None:
+    for name, one in zip(traces, done, strict=True):
+        for step in one:
+            sign = "!" if step.number == schedule.step and name == "first" else " "
+            failed = " (failed)" if step.result < 0 else ""
+            print(f"{name:6} {step.number:5}{sign} {step}{failed}", file=sys.stderr)
+
+
+class Looker:
+    """A process that looks at what is left with a whole curator.
+
+    It keeps an engine, which has threads and is slow to open, out of the stage's process.
+    """
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        orders, self._orders = os.pipe()
+        self._reports, reports = os.pipe()
+        stage.fork(lambda: self._serve(orders, reports))
+        os.close(orders)
+        os.close(reports)
+        self._lines = os.fdopen(self._reports)
+
+    def look(self, address: str, schedule: Schedule, witnesses: list[Witness]) -> list[str]:
+        """What does not hold."""
+        order = [address, schedule.scenario, [asdict(witness) for witness in witnesses]]
+        os.write(self._orders, f"{json.dumps(order)}\n".encode())
+        return list(json.loads(self._lines.readline()))
+
+    def _serve(self, orders: int, reports: int) -> None:
+        os.close(self._orders)  # or this process would wait for its own orders for ever
+        share_engine()
+        with os.fdopen(orders) as lines:
+            for order in lines:
+                address, scenario, seen = json.loads(order)
+                witnesses = [Witness(**witness) for witness in seen]
+                found = violations(CuratorDesk, address, self.stage.scenarios[scenario], witnesses)
+                os.write(reports, f"{json.dumps(found)}\n".encode())
+
+
+_SURVIVED = {"io", "full", "short", "stays-full", "stays-broken"}
+"""Faults that a process outlives; afterwards the power may still fail."""
+
+
+def observe(disk: Disk) -> None:
+    """Make every statement two steps of a watched process: before, and after."""
+
+    def before(_: Connection, __: object, statement: str, *___: object) -> None:
+        disk.mark(f"before {' '.join(statement.split()[:3])}")
+
+    def after(_: Connection, __: object, statement: str, *___: object) -> None:
+        disk.mark(f"after {' '.join(statement.split()[:3])}")
+
+    event.listen(Engine, "before_cursor_execute", before)
+    event.listen(Engine, "after_cursor_execute", after)
+
+
+@contextmanager
+def _told(pragmas: tuple[str, ...]) -> Iterator[None]:
+    """Give every new connection to SQLite some settings."""
+
+    def connected(raw: Any, _: object) -> None:
+        for pragma in pragmas:
+            raw.execute(f"PRAGMA {pragma}")
+
+    if not pragmas:
+        yield
+        return
+    event.listen(Engine, "connect", connected)
+    try:
+        yield
+    finally:
+        event.remove(Engine, "connect", connected)

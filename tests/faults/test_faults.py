@@ -1,0 +1,67 @@
+"""Whatever goes wrong, and whenever: nothing is shown that is not paid, nothing is paid twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import services
+from faults import launch
+
+ENOUGH = 1_000
+"""Schedules that every run must try, over both databases."""
+
+
+def check(report: dict[str, Any], *, least: int) -> None:
+    """All held, and there were enough of them."""
+    assert report["schedules"] >= least, report
+    assert report["failures"] == 0, report
+
+
+def test_one_process_on_a_failing_disk() -> None:
+    check(launch.run(["alone", "--count", "900"]), least=900)
+
+
+def test_two_processes() -> None:
+    check(launch.run(["together", "--count", "110"]), least=100)
+
+
+def test_the_whole_curator() -> None:
+    check(launch.run(["whole", "--count", "110"]), least=100)
+
+
+def test_sixty_four_askers_never_overspend() -> None:
+    assert launch.run(["storm"])["failed"] == []
+
+
+def test_postgresql(postgres: services.Postgres) -> None:
+    check(launch.run(["alone", "--count", "70"], store=postgres.url), least=70)
+    check(launch.run(["together", "--count", "40"], store=postgres.url), least=40)
+
+
+def test_sixty_four_askers_never_overspend_on_postgresql(postgres: services.Postgres) -> None:
+    assert launch.run(["storm"], store=postgres.url)["failed"] == []
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_chosen_schedules_are_always_the_same(seed: int) -> None:
+    from faults.schedule import Schedule, some
+
+    every = [Schedule("first", step, "power", 3) for step in range(60)]
+    assert some(every, 20, seed=seed) == some(every, 20, seed=seed)
+    assert [Schedule.parse(str(schedule)) for schedule in every] == every
+
+
+@pytest.mark.soak
+def test_a_hundred_thousand_schedules() -> None:
+    check(launch.run(["soak", "--count", "100000", "--powers", "160"]), least=100_000)
+
+
+@pytest.mark.soak
+def test_more_schedules_on_postgresql(postgres: services.Postgres) -> None:
+    check(launch.run(["soak"], store=postgres.url), least=500)
+
+
+@pytest.mark.soak
+def test_the_whole_curator_at_every_step() -> None:
+    check(launch.run(["whole", "--powers", "8"]), least=1_000)

@@ -1,0 +1,313 @@
+"""Blocks on the real engine: nobody outside a question's area can move its integers.
+
+A case is one random plan on one random world whose units name one block, several
+or none.  The plan is run on the people whose block is *not* in the area, all
+together: what it measures must be what it measures of nobody.  Rows are counted,
+so none of them can be hidden by another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import duckdb
+import pytest
+from fuzz.questions import conditions, keys, read, relations
+from fuzz.test_neighbours import SETTINGS
+from fuzz.worlds import NOBODY, PERSON, World, schemas, tables, vectors
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from reference import is_declared, null_last, typed
+from sqlglot import exp
+
+from discreet.blocks import Space, outcomes, reach, reaching
+from discreet.domain import Kind
+from discreet.engines import declared
+from discreet.errors import QuestionRefusal
+from discreet.expressions import Call, ColumnRef, Expression, Literal
+from discreet.ownership import columns
+from discreet.plan import Contribution, Measurement, Moments, Plan, Units
+from discreet.question import Aggregate, Question
+from discreet.relation import Filter, JoinKind, Relation, Source, UnitJoin
+from discreet.schema import Column, Schema, Table
+
+QUICK, QUICK_CASES = 10, 80
+LONG, LONG_CASES = 1_000, 8_000
+PLANS = 12
+SHAPES = ["filter", "project", "public join", "unit join", "unit join", "per unit", "union"]
+
+
+# --- worlds with blocks ----------------------------------------------------------------------
+
+
+@st.composite
+def declarations(draw: Any) -> Schema:
+    schema = draw(schemas())
+    visits, people = schema.tables["visits"], schema.tables["people"]
+    choices = [("region",), ("region",), ("x",), ("b",), ("region", "x"), ("b", "region"), ("day",)]
+    blocks = draw(st.sampled_from(choices))
+    tables = {**schema.tables, "visits": replace(visits, blocks=blocks)}
+    if blocks == ("day",) and visits.unit == people.unit == ("pid", "day"):
+        tables["people"] = replace(people, blocks=draw(st.sampled_from([(), blocks])))
+    return Schema(tables)
+
+
+@st.composite
+def worlds(draw: Any) -> World:
+    schema = draw(declarations())
+    return World(schema, draw(tables(schema)))
+
+
+def blocks_of(world: World, space: Space) -> dict[int, int]:
+    """In which block each person lies, from their own rows; 0 if in none."""
+    table = world.schema.tables["visits"]
+    (part,) = space.parts
+    numbers = {part.cell(place): part.first + place for place in range(part.size)}
+    named: dict[int, list[tuple[Any, ...]]] = {person: [] for person in world.people()}
+    for row in world.rows["visits"]:
+        if row[PERSON] != NOBODY:
+            kinds = [(name, column_of(table, name).kind) for name in table.blocks]
+            named[row[PERSON]].append(tuple(typed(kind, row[name]) for name, kind in kinds))
+    if part.home is None:  # the unit says it, in whichever table
+        for row in world.rows["people"]:
+            if row[PERSON] != NOBODY:
+                named[row[PERSON]].append((row["day"],))
+    found = {}
+    for person, cells in named.items():
+        least = min(cells, key=null_last, default=None)
+        inside = least is not None and is_declared(table, least)
+        found[person] = numbers[least] if inside else 0  # type: ignore[index]
+    return found
+
+
+def column_of(table: Table, name: str) -> Column:
+    column = table.column(name)
+    assert column is not None
+    return column
+
+
+# --- questions that look at blocks -----------------------------------------------------------
+
+
+@st.composite
+def about_blocks(draw: Any, names: list[str], table: Table) -> Expression:
+    """A condition on a block column alone."""
+    name = draw(st.sampled_from(names))
+    column = column_of(table, name.rpartition(".")[2])
+    constants = [Literal(v) for v in (column.domain.listed(100) or ())]
+    ref = ColumnRef(name)
+    shape = draw(st.integers(0, 4))
+    if shape == 0:
+        return Call("is_null", (ref,))
+    if shape == 1 and column.kind is Kind.TEXT:
+        return Call("equal", (Call("upper", (ref,)), Literal("NORTH")))
+    if shape <= 2:
+        some = draw(st.lists(st.sampled_from(constants), min_size=1, max_size=3))
+        return Call("in", (ref, *some, *draw(st.sampled_from([(), (Literal(None),)]))))
+    name = draw(st.sampled_from(["equal", "equal", "less", "greater_equal", "not_equal"]))
+    sides = (ref, draw(st.sampled_from(constants)))
+    return Call(name, sides if draw(st.booleans()) else sides[::-1])
+
+
+@st.composite
+def predicates(draw: Any, known: Any, names: list[str], table: Table, depth: int = 2) -> Expression:
+    shape = draw(st.integers(0, 7)) if depth else 0
+    if shape <= 1:
+        return draw(about_blocks(names, table))
+    if shape == 2:
+        return draw(conditions(known))
+    below = predicates(known, names, table, depth - 1)
+    if shape in (3, 4):
+        return Call("not", (draw(below),))
+    return Call("and" if shape == 5 else "or", (draw(below), draw(below)))
+
+
+def shown(known: Any, table: Table) -> list[str]:
+    """The columns of a relation that are called as a block column of the visits is."""
+    wanted = {(name, column_of(table, name).kind) for name in table.blocks}
+    return [n for n, d in known.items() if (n.rpartition(".")[2], d.kind) in wanted]
+
+
+@st.composite
+def sources(draw: Any, world: World) -> Relation:
+    """A relation that is restricted by blocks somewhere, seen from either side of a join."""
+    schema, visits = world.schema, world.schema.tables["visits"]
+    multiplicity = world.engine.multiplicity
+    below = [draw(st.sampled_from(SHAPES)) for _ in range(draw(st.sampled_from([0, 0, 1, 1, 2])))]
+    relation: Relation = draw(relations(schema, multiplicity, below))
+    known = columns(relation, multiplicity)
+    if names := shown(known, visits):
+        relation = Filter(relation, draw(predicates(known, names, visits)))
+    if not visits.by_row and draw(st.integers(0, 3)) == 0:
+        people = schema.tables["people"]
+        kind = draw(st.sampled_from(JoinKind))
+        relation = UnitJoin(Source(people, read(people, "w")), relation, (), kind)
+        known = columns(relation, multiplicity)
+        if (names := shown(known, visits)) and draw(st.booleans()):
+            relation = Filter(relation, draw(predicates(known, names, visits)))
+    return relation
+
+
+@st.composite
+def asked(draw: Any, world: World) -> Plan:
+    """Counts of such a relation, grouped and filtered or not."""
+    source = draw(sources(world))
+    known = columns(source, world.engine.multiplicity)
+    names = shown(known, world.schema.tables["visits"])
+    counts: list[Measurement] = []
+    for _ in range(draw(st.sampled_from([1, 1, 2]))):
+        condition = None
+        if names and draw(st.booleans()):
+            condition = draw(predicates(known, names, world.schema.tables["visits"]))
+        counts.append(Moments(condition=condition))
+    grouped = tuple(draw(keys(known)) for _ in range(draw(st.sampled_from([0, 0, 1]))))
+    plan = Plan(source, grouped, Contribution(rows=3), tuple(counts))
+    # As priced: groups that are not listed are shown if they have people enough.
+    return plan if plan.public_keys else replace(plan, measurements=(*counts, Units()))
+
+
+def question(plan: Plan) -> Question:
+    """What would have been asked to be measured so."""
+    counts = [m for m in plan.measurements if isinstance(m, Moments)]
+    wanted = tuple(Aggregate(f"a{i}", "COUNT", condition=m.condition) for i, m in enumerate(counts))
+    return Question(plan.source, plan.keys, wanted, ())
+
+
+# --- checking --------------------------------------------------------------------------------
+
+
+@dataclass
+class Seen:
+    """How many cases there were, and how many of them spared anybody."""
+
+    cases: int = 0
+    spared: int = 0
+
+
+def show_only(world: World, people: list[int]) -> None:
+    listed = ", ".join(map(str, [*people, NOBODY]))
+    for view in world._views:
+        world._session.connection.execute(f"{view} WHERE {PERSON} IN ({listed})")
+    world._hidden = None  # type: ignore[assignment]
+
+
+def check(world: World, plan: Plan, seen: Seen) -> None:
+    space = Space.of(world.schema)
+    area = reach(question(plan), world.schema, space)
+    outside = [p for p, block in blocks_of(world, space).items() if block not in area]
+    seen.cases += 1
+    if not outside:
+        return
+    seen.spared += 1
+    run = world.runner(plan)
+    show_only(world, [])
+    nobody = vectors(run())
+    show_only(world, outside)
+    assert vectors(run()) == nobody, (plan, area.names(9))
+
+
+def fuzz(examples: int, *, phases: tuple[Phase, ...] = tuple(Phase)) -> Seen:
+    seen = Seen()
+
+    @settings(max_examples=examples, phases=phases, **SETTINGS)
+    @given(world=worlds(), data=st.data())
+    def nobody_outside_is_touched(world: World, data: st.DataObject) -> None:
+        try:
+            for _ in range(PLANS):
+                try:
+                    check(world, data.draw(asked(world)), seen)
+                except QuestionRefusal:
+                    continue
+        finally:
+            world.close()
+
+    nobody_outside_is_touched()
+    return seen
+
+
+def test_nobody_outside_the_area_moves_the_integers() -> None:
+    seen = fuzz(QUICK)
+    assert seen.cases >= QUICK_CASES
+    assert seen.spared >= QUICK_CASES // 3  # it is about something
+
+
+@pytest.mark.soak
+def test_nobody_outside_the_area_moves_the_integers_for_long() -> None:
+    seen = fuzz(LONG)
+    assert seen.cases >= LONG_CASES
+
+
+# --- mutants ---------------------------------------------------------------------------------
+
+Patch = pytest.MonkeyPatch
+
+
+def believed_blocks(patch: Patch) -> None:
+    """That a unit lies in one block is believed, not enforced."""
+    patch.setattr(declared, "first_block", lambda *_: exp.true())
+
+
+def clipped_blocks(patch: Patch) -> None:
+    """A value outside the declared ones is clipped into a block, or becomes NULL."""
+    patch.setattr(declared, "_inside_blocks", lambda *_: [exp.true()])
+
+
+def shuttered_not(patch: Patch) -> None:
+    """What may be true is taken never to be false."""
+
+    def wrong(a: outcomes.Outcomes) -> outcomes.Outcomes:
+        return outcomes.Outcomes(~a.true, a.true, a.null)
+
+    patch.setattr(outcomes, "_not", wrong)
+
+
+def or_as_and(patch: Patch) -> None:
+    """Both parts of an OR must be possible."""
+    patch.setattr(outcomes, "_or", outcomes._and)
+
+
+def partners_for_all(patch: Patch) -> None:
+    """A left join is read as if every row had a partner."""
+    original = reaching._joined
+    patch.setattr(
+        reaching, "_joined", lambda join, part: original(replace(join, kind=JoinKind.INNER), part)
+    )
+
+
+def everybody_is_home(patch: Patch) -> None:
+    """A table without blocks is taken to hold nobody who lies in none."""
+    original = reaching._source
+    patch.setattr(
+        reaching, "_source", lambda source, part: replace(original(source, part), outside=False)
+    )
+
+
+def any_filter(patch: Patch) -> None:
+    """The FILTER of an aggregate is taken for a WHERE although groups are counted by people."""
+
+    def counted(asked: Question, way: reaching.Way) -> reaching.Way:
+        for aggregate in asked.aggregates:
+            way = way if aggregate.condition is None else way.where(aggregate.condition)
+        return way
+
+    patch.setattr(reaching, "_counted", counted)
+
+
+MUTANTS: list[Callable[[Patch], None]] = [
+    believed_blocks,
+    clipped_blocks,
+    shuttered_not,
+    or_as_and,
+    partners_for_all,
+    everybody_is_home,
+    any_filter,
+]
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
+def test_is_found(mutant: Callable[[Patch], None], monkeypatch: Patch) -> None:
+    mutant(monkeypatch)
+    with pytest.raises((AssertionError, duckdb.Error, KeyError)):
+        fuzz(QUICK, phases=(Phase.generate,))

@@ -1,0 +1,259 @@
+"""The page, in a real browser, against a real server with a durable account.
+
+Pictures of every view, wide and narrow, light and dark, are kept in ``test-artifacts/page``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+from served import Served, serve
+from services import require
+
+ARTEFACTS = Path(__file__).parents[2] / "test-artifacts" / "page"
+WIDTHS = {"phone": 360, "desk": 1440}
+HEIGHT = 900
+LOOKS = (("light", "desk"), ("light", "phone"), ("dark", "desk"))
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+BY_CITY = "SELECT city, COUNT(*) AS n FROM patients GROUP BY city"
+
+
+@pytest.fixture(scope="module")
+def clinic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serve(tmp_path_factory.mktemp("clinic")) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    program = require("chromium")
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=str(program), args=ARGUMENTS)
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def page(browser: Browser, clinic: Served) -> Iterator[Page]:
+    """A wide page that must stay with its own server and never raise."""
+    context = browser.new_context(viewport={"width": WIDTHS["desk"], "height": HEIGHT})
+    page = context.new_page()
+    page.set_default_timeout(15_000)
+    asked: list[str] = []
+    raised: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: raised.append(str(error)))
+    yield page
+    assert raised == []
+    assert [url for url in asked if not url.startswith((clinic.url, "blob:", "data:"))] == []
+    context.close()
+
+
+def sign_in(page: Page, clinic: Served, key: str) -> None:
+    page.goto(clinic.url)
+    page.get_by_label("Your key").fill(key)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", name="Ask")).to_be_visible()
+
+
+def compose(page: Page, sql: str, *, epsilon: str = "0.05") -> None:
+    page.get_by_label("Your question, in SQL").fill(sql)
+    page.get_by_label("Amount").fill(epsilon)
+
+
+def ask(page: Page) -> None:
+    page.get_by_role("button", name="Ask").click()
+
+
+def well_made(page: Page, view: str) -> None:
+    """Nothing sticks out at either width, the rules of accessibility hold; pictures are kept."""
+    ARTEFACTS.mkdir(parents=True, exist_ok=True)
+    for scheme, size in LOOKS:
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        page.set_viewport_size({"width": WIDTHS[size], "height": HEIGHT})
+        page.wait_for_timeout(50)
+        page.screenshot(path=ARTEFACTS / f"{view}-{size}-{scheme}.png", full_page=True)
+        assert page.evaluate("document.documentElement.scrollWidth") <= WIDTHS[size], (view, size)
+        if (scheme, size) != LOOKS[0]:
+            found = Axe().run(page).response["violations"]
+            told = [(rule["id"], [node["html"] for node in rule["nodes"]]) for rule in found]
+            assert told == [], json.dumps(told, indent=2)
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size({"width": WIDTHS["desk"], "height": HEIGHT})
+
+
+def test_sign_in_refuses_a_wrong_key_and_says_why(page, clinic):
+    page.goto(clinic.url)
+    well_made(page, "sign-in")
+    page.get_by_label("Your key").fill("discreet_wrong")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("alert")).to_contain_text("A10")
+    well_made(page, "sign-in-refused")
+
+
+def test_an_analyst_asks_sees_the_chart_and_replays_for_free(page, clinic):
+    sign_in(page, clinic, clinic.analyst("ada", epsilon="0.5"))
+    compose(page, BY_CITY)
+    price = page.get_by_label("Price", exact=True)
+    expect(price).to_contain_text("ε = 0.05")
+    expect(price).to_contain_text("±")
+    expect(price).to_contain_text("affordable")
+    well_made(page, "ask-priced")
+    ask(page)
+    answer = page.get_by_role("article")
+    expect(answer.locator("rect.bar")).to_have_count(8)
+    expect(answer.locator(".error path")).to_have_count(8)
+    expect(answer.get_by_role("row")).to_have_count(9)
+    expect(answer).to_contain_text("±")
+    well_made(page, "answer-bars")
+    first = answer.get_by_role("table").inner_text()
+    spent = clinic.spent("ada")
+    expect(page.get_by_role("button", name="Ask (free)")).to_be_visible()
+    ask(page)
+    expect(page.get_by_role("article")).to_contain_text("replayed, free")
+    assert page.get_by_role("article").get_by_role("table").inner_text() == first
+    assert clinic.spent("ada") == spent
+
+
+def test_files_of_an_answer_can_be_saved(page, clinic, tmp_path):
+    sign_in(page, clinic, clinic.analyst("cato"))
+    compose(page, "SELECT COUNT(*) AS n FROM visits")
+    ask(page)
+    expect(page.locator(".number")).to_contain_text("±")
+    well_made(page, "answer-number")
+    for name, start in (("CSV", b"n"), ("Arrow", b"\xff\xff\xff\xff"), ("Certificate", b"{")):
+        with page.expect_download() as saved:
+            page.get_by_role("button", name=name).click()
+        saved.value.save_as(tmp_path / name)
+        assert (tmp_path / name).read_bytes().startswith(start)
+
+
+def test_a_refused_question_is_underlined_and_mended_by_a_click(page, clinic):
+    sign_in(page, clinic, clinic.analyst("dora"))
+    compose(page, "SELECT city, age FROM patients")
+    price = page.get_by_label("Price", exact=True)
+    expect(price.get_by_role("alert")).to_contain_text("Why:")
+    expect(page.locator(".paint .wrong").first).to_be_visible()
+    well_made(page, "refused")
+    page.get_by_role("button", name="Use this instead").click()
+    expect(price).to_contain_text("ε = 0.05")
+    assert page.locator(".paint .wrong").count() == 0
+
+
+def test_names_are_completed_with_the_keyboard(page, clinic):
+    sign_in(page, clinic, clinic.analyst("emil"))
+    editor = page.get_by_label("Your question, in SQL")
+    editor.fill("")
+    editor.press_sequentially("SELECT COUNT(*) AS n FROM pati")
+    expect(page.get_by_role("option").first).to_contain_text("patients")
+    editor.press("Tab")
+    expect(editor).to_have_value("SELECT COUNT(*) AS n FROM patients")
+    editor.press("Control+Enter")
+    expect(page.locator(".number")).to_contain_text("±")
+
+
+def test_everything_can_be_reached_without_a_mouse(page, clinic):
+    key = clinic.analyst("fay")
+    page.goto(clinic.url)
+    page.keyboard.type(key)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Ask")).to_be_visible()
+    reached: set[str] = set()
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.textContent.trim().slice(0, 20)"))
+    assert {"Data", "Balance", "History", "Ask", "Sign out"} <= reached
+
+
+def test_the_budget_runs_out_the_curator_raises_the_limit_and_it_goes_on(page, browser, clinic):
+    key = clinic.analyst("gil", epsilon="0.02")
+    sign_in(page, clinic, key)
+    compose(page, "SELECT COUNT(*) AS n FROM visits WHERE cost > 100", epsilon="0.015")
+    ask(page)
+    expect(page.get_by_role("article")).to_contain_text("±")
+    compose(page, "SELECT COUNT(*) AS n FROM visits WHERE cost > 200", epsilon="0.015")
+    expect(page.get_by_label("Price", exact=True)).to_contain_text("more than is left")
+    ask(page)
+    expect(page.get_by_role("alert")).to_contain_text("B2")
+    well_made(page, "out-of-budget")
+
+    other = browser.new_context(viewport={"width": WIDTHS["desk"], "height": HEIGHT}).new_page()
+    sign_in(other, clinic, clinic.key)
+    other.get_by_role("link", name="Analysts").click()
+    other.get_by_label("ε limit of gil").fill("0.04")
+    other.get_by_label("gil", exact=True).get_by_role("button", name="Set limit").click()
+    expect(other.get_by_label("gil", exact=True)).to_contain_text("ε = 0.04")
+    well_made(other, "analysts")
+    other.context.close()
+
+    ask(page)
+    expect(page.get_by_role("article")).to_contain_text("±")
+
+
+@pytest.mark.parametrize(
+    ("view", "words"),
+    [
+        ("Data", "one person is one"),
+        ("Balance", "% used"),
+        ("History", "Show again, free"),
+        ("What ε means", "at most"),
+    ],
+)
+def test_every_view_of_the_analyst(page, clinic, view, words):
+    name = f"hana {view}".replace("ε", "e").replace(" ", "-").lower()
+    sign_in(page, clinic, clinic.analyst(name))
+    compose(page, f"SELECT AVG(age) AS mean_{len(view)} FROM patients", epsilon=f"0.0{len(view)}")
+    ask(page)
+    expect(page.get_by_role("article")).to_contain_text("±")
+    page.get_by_role("link", name=view).click()
+    expect(page.get_by_role("heading", name=view)).to_be_visible()
+    expect(page.locator("main")).to_contain_text(words)
+    well_made(page, view.lower().replace(" ", "-").replace("ε", "epsilon"))
+
+
+def test_history_shows_an_answer_again_for_free(page, clinic):
+    sign_in(page, clinic, clinic.analyst("ida"))
+    compose(page, BY_CITY, epsilon="0.013")
+    ask(page)
+    expect(page.get_by_role("article").locator("rect.bar")).to_have_count(8)
+    spent = clinic.spent("ida")
+    page.get_by_role("link", name="History").click()
+    page.get_by_role("button", name="Show again, free").first.click()
+    expect(page.get_by_role("article").locator("rect.bar")).to_have_count(8)
+    page.get_by_role("button", name="Edit").first.click()
+    expect(page.get_by_label("Your question, in SQL")).to_have_value(BY_CITY)
+    assert clinic.spent("ida") == spent
+
+
+def test_the_curator_adds_an_analyst_and_verifies_the_ledger(page, clinic):
+    sign_in(page, clinic, clinic.key)
+    page.get_by_role("link", name="Analysts").click()
+    form = page.locator("form", has_text="Add someone")
+    form.get_by_label("Name").fill("jon")
+    form.get_by_label("ε limit").fill("0.1")
+    form.get_by_role("button", name="Add and make a key").click()
+    key = page.locator("code.key").inner_text()
+    assert key.startswith("discreet_")
+    page.get_by_role("link", name="Ledger").click()
+    page.get_by_role("button", name="Verify the chain").click()
+    expect(page.locator("main")).to_contain_text("The chain holds.")
+    expect(page.get_by_role("cell", name="charge").first).to_be_visible()
+    well_made(page, "ledger")
+    page.get_by_role("link", name="Datasets").click()
+    expect(page.locator("main")).to_contain_text("Tables: patients, visits")
+    well_made(page, "datasets")
+    page.get_by_role("button", name="Sign out").click()
+    sign_in(page, clinic, key)

@@ -1,0 +1,96 @@
+"""A real server on a made-up clinic, as a new user starts it: init, serve, ask."""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+START_TIMEOUT_S = 60
+KEY = re.compile(r"discreet_[A-Za-z0-9_-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Where the server is, and the curator's key."""
+
+    url: str
+    key: str
+    dataset: str
+    process: subprocess.Popen[bytes]
+
+    def call(self, method: str, path: str, body: Any = None, *, key: str | None = None) -> Any:
+        """One request as the curator, or with another key; refusals raise."""
+        headers = {"Authorization": f"Bearer {key or self.key}"}
+        url = f"{self.url}/v1/datasets/{self.dataset}/{path}"
+        response = httpx.request(method, url, json=body, headers=headers, timeout=60)
+        response.raise_for_status()
+        return response.json() if response.content else None
+
+    def analyst(self, name: str, *, epsilon: str | None = None) -> str:
+        """A new analyst's key."""
+        limit = None if epsilon is None else {"epsilon": epsilon, "delta": "0"}
+        self.call("POST", "analysts", {"name": name, "role": "analyst", "limit": limit})
+        key: str = self.call("POST", f"analysts/{name}/keys", {})["key"]
+        return key
+
+    def spent(self, name: str) -> Any:
+        """What an analyst has spent."""
+        (found,) = [one for one in self.call("GET", "analysts")["analysts"] if one["name"] == name]
+        return found["spent"]
+
+
+@contextmanager
+def serve(directory: Path, *options: str, budget: str = "50") -> Iterator[Served]:
+    """A session made by ``discreet init --sample``, with more budget, behind ``discreet serve``."""
+    home = directory / "clinic"
+    made = subprocess.run(
+        [sys.executable, "-m", "discreet", "init", str(home), "--sample"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    settings = home / "discreet.toml"
+    text = re.sub(r"^epsilon = \S+", f"epsilon = {budget}", settings.read_text(), flags=re.M)
+    settings.write_text(text)
+    (key,) = KEY.findall(made.stdout)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    log = (directory / "server.log").open("wb")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "discreet", "serve", str(home), "--port", str(port), *options],
+        stdout=log,
+        stderr=subprocess.STDOUT,
+    )
+    try:
+        url = f"http://127.0.0.1:{port}"
+        _wait(url, process)
+        yield Served(url, key, home.name, process)
+    finally:
+        process.terminate()
+        process.wait(30)
+        log.close()
+
+
+def _wait(url: str, process: subprocess.Popen[bytes]) -> None:
+    until = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < until:
+        if process.poll() is not None:
+            raise RuntimeError("the server ended")
+        try:
+            if httpx.get(f"{url}/readyz", timeout=2).status_code == httpx.codes.OK:
+                return
+        except httpx.HTTPError:
+            pass
+        time.sleep(0.1)
+    raise TimeoutError("the server did not become ready")

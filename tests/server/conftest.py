@@ -1,0 +1,229 @@
+"""A server in this process, on a real socket: its engines are processes of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import itertools
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import uvicorn
+
+from discreet import access, session
+from discreet.server.app import application
+from discreet.server.listen import configuration
+from discreet.server.log import Log
+
+CANARY = "Q7ZANARY"
+"""A value that is in the data and must never come out."""
+CITIES = ("Aalborg", "Bergen", "Cork")
+PEOPLE = 3000
+DEADLINE_S = 1.0
+COUNT = "SELECT COUNT(*) AS n FROM visits"
+
+SETTINGS = """
+[budget]
+epsilon = {epsilon}
+delta = 1e-9
+
+[policy]
+shared_answers = true
+
+[server]
+{server}
+
+[tables.visits]
+source = "visits.parquet"
+unit = "patient"
+max_rows_per_unit = 3
+
+[tables.visits.columns]
+patient = "integer"
+city = {{ type = "text", values = ["Aalborg", "Bergen", "Cork"], nullable = false }}
+age = {{ type = "integer", bounds = [0, 110] }}
+income = {{ type = "decimal" }}
+remark = {{ type = "text" }}
+"""
+QUICK = "deadline_s = 0.05\nrate_per_minute = 1e6\nburst = 100000\nconcurrent = 1000\nqueue = 5000"
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A session and its curator's key."""
+
+    home: Path
+    key: str
+
+
+def dataset(
+    home: Path,
+    *,
+    server: str = QUICK,
+    epsilon: str = "1000",
+    damaged: bool = False,
+    missing: bool = False,
+) -> Dataset:
+    """A made-up clinic with a canary in it; a damaged one cannot be read."""
+    home.mkdir(parents=True)
+    source = home / "visits.parquet"
+    people = list(range(PEOPLE))
+    columns = {
+        "patient": people,
+        "city": [CITIES[n % 3] for n in people],
+        "age": [n % 100 for n in people],
+        "income": [float(n) for n in people],
+        "remark": [CANARY] * PEOPLE,
+    }
+    pq.write_table(pa.table(columns), source, compression=None)
+    if damaged:
+        content = source.read_bytes()
+        source.write_bytes(content[:200] + CANARY.encode() * 50 + content[-2000:])
+    if missing:
+        source.unlink()
+    made = session.init(home, SETTINGS.format(epsilon=epsilon, server=server))
+    with closing(made.curator(opened=False)) as curator:
+        return Dataset(home, access.new_key(curator.account, "curator"))
+
+
+@dataclass(slots=True)
+class Running:
+    """A server that runs."""
+
+    url: str
+    datasets: dict[str, Dataset]
+    app: Any
+    log: io.StringIO
+    client: httpx.Client
+    _names: Iterator[int] = field(default_factory=itertools.count)
+
+    @property
+    def house(self) -> Any:
+        """The server's state."""
+        return self.app._app.state.house
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        key: str | None = None,
+        headers: dict[str, str] | None = None,
+        dataset: str = "clinic",
+    ) -> httpx.Response:
+        """One request, as the curator unless another key is given."""
+        sent = {"Authorization": f"Bearer {key or self.datasets[dataset].key}", **(headers or {})}
+        full = path if path.startswith("/") else f"/v1/datasets/{dataset}/{path}"
+        return self.client.request(method, full, json=body, headers=sent)
+
+    def ask(self, question: str, epsilon: str = "1/50", **options: Any) -> httpx.Response:
+        """Ask a question."""
+        return self.call("POST", "ask", {"question": question, "epsilon": epsilon}, **options)
+
+    def person(self, *, role: str = "analyst", dataset: str = "clinic", **limits: Any) -> str:
+        """The key of somebody new."""
+        name = f"{role}{next(self._names)}"
+        body = {"name": name, "role": role, **limits}
+        made = self.call("POST", "analysts", body, dataset=dataset)
+        assert made.status_code == 201, made.text
+        new = self.call("POST", f"analysts/{name}/keys", {}, dataset=dataset)
+        return str(new.json()["key"])
+
+
+@contextmanager
+def running(datasets: dict[str, Dataset]) -> Iterator[Running]:
+    """The server of some datasets, ready."""
+    log = io.StringIO()
+    app = application([session.read(one.home) for one in datasets.values()], log=Log(log))
+    server = uvicorn.Server(configuration(app, host="127.0.0.1", port=0))
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve()), daemon=True)
+    thread.start()
+    try:
+        _until(lambda: server.started)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        url = f"http://127.0.0.1:{port}"
+        many = httpx.Limits(max_connections=200)
+        with httpx.Client(base_url=url, timeout=60, limits=many) as client:
+            found = Running(url, datasets, app, log, client)
+            _until(lambda: found.house.ready)
+            yield found
+    finally:
+        server.should_exit = True
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def _until(true: Any, most_s: float = 90) -> None:
+    end = time.monotonic() + most_s
+    while not true():
+        if time.monotonic() > end:
+            raise TimeoutError
+        time.sleep(0.02)
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """The server that most tests share: a clinic, one with a damaged file, one with none."""
+    home = tmp_path_factory.mktemp("served")
+    datasets = {
+        "clinic": dataset(home / "clinic"),
+        "damaged": dataset(home / "damaged", damaged=True),
+        "missing": dataset(home / "missing", missing=True),
+    }
+    with running(datasets) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A server with a deadline that is longer than any question takes."""
+    home = tmp_path_factory.mktemp("patient")
+    settings = f"deadline_s = {DEADLINE_S}\nburst = 1000\nqueue = 1000\nconcurrent = 1000"
+    datasets = {
+        "clinic": dataset(home / "clinic", server=settings),
+        "damaged": dataset(home / "damaged", server=settings, damaged=True),
+    }
+    with running(datasets) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def serving() -> Any:
+    """A server of one's own, with other settings."""
+
+    @contextmanager
+    def serve(home: Path, settings: str = QUICK, **options: Any) -> Iterator[Running]:
+        with running({"clinic": dataset(home / "clinic", server=settings, **options)}) as found:
+            yield found
+
+    return serve
+
+
+@pytest.fixture
+def make_dataset() -> Any:
+    """Make a session with a ledger and a curator's key."""
+    return dataset
+
+
+@pytest.fixture
+def fresh() -> Any:
+    """Questions that nobody has asked before: each costs something."""
+    return _fresh
+
+
+_numbers = itertools.count()
+
+
+def _fresh(times: int = 1) -> Sequence[str]:
+    found = [next(_numbers) for _ in range(times)]
+    return [f"{COUNT} WHERE age < {5 + n % 100} AND city <> 'x{n}'" for n in found]

@@ -1,0 +1,117 @@
+"""``discreet.connect``: a notebook moves from a file to a server by changing one line."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from discreet import client, session
+from discreet.builder import count
+from discreet.errors import AccessRefusal, BudgetRefusal, DataRefusal, QuestionRefusal
+
+GROUPED = "SELECT city, COUNT(*) AS n, AVG(age) AS mean FROM visits GROUP BY city"
+
+
+@pytest.fixture
+def remote(server):
+    with client.connect(server.url, key=server.person()) as found:
+        yield found
+
+
+def test_the_same_methods_as_the_local_curator(server, remote):
+    public = {"ask", "explain", "price", "table", "balance", "transcript", "budget", "spent"}
+    with session.open(server.datasets["clinic"].home) as local:
+        for name in public | {"schema", "close", "__enter__"}:
+            assert hasattr(local, name), name
+            assert hasattr(remote, name), name
+        assert remote.schema == local.schema
+        assert remote.budget == local.budget
+
+
+def test_the_same_answer_objects(server, remote):
+    answer = remote.ask(GROUPED, epsilon="1/2")
+    with session.open(server.datasets["clinic"].home) as local:
+        twin = local.ask(GROUPED, epsilon="1/2")
+    assert twin.replayed
+    assert [row.values for row in answer.rows] == [row.values for row in twin.rows]
+    assert answer.certificate == twin.certificate
+    assert answer.loss == twin.loss
+    assert answer.margins("0.99")["n"] == twin.margins("0.99")["n"]
+    assert answer.to_arrow().schema == twin.to_arrow().schema
+    assert list(answer.to_pandas().columns) == ["city", "n", "mean"]
+    assert str(answer).splitlines()[0] == str(twin).splitlines()[0]
+    assert remote.answer(answer.id).rows == answer.rows
+    again = remote.ask(GROUPED, epsilon="1/2")
+    assert (again.replayed, again.id, again.rows) == (True, answer.id, answer.rows)
+
+
+def test_explanations_prices_and_balances(server, remote, fresh):
+    (question,) = fresh()
+    explained = remote.explain(question, epsilon="1/50")
+    assert explained.margins()["n"] > 0
+    assert str(remote.ask(f"EXPLAIN {question}", epsilon="1/50")) == str(explained)
+    assert (remote.price(question, epsilon="1/50").free, remote.spent.epsilon) == (False, 0)
+    remote.ask(question, epsilon=Fraction(1, 50))
+    assert remote.price(question, epsilon="1/50").free
+    balance = remote.balance()
+    assert balance.spent.epsilon == Fraction(1, 50)
+    assert "more counts" in str(balance)
+    (entry,) = remote.transcript()
+    assert (entry.question, entry.loss.epsilon, entry.state) == (
+        *(question, Fraction(1, 50), "answered"),
+    )
+
+
+def test_questions_built_in_python_and_accuracy(remote):
+    built = remote.table("visits").group_by("city").agg(n=count())
+    assert len(remote.ask(built, epsilon="1/3").rows) == 3
+    exact = remote.ask("SELECT COUNT(*) AS n FROM visits", within={"n": 40}, confidence=0.99)
+    assert exact.margins("0.99")["n"][0] <= 40
+
+
+def test_the_same_refusals(server, remote):
+    with pytest.raises(QuestionRefusal, match="Q1") as refused:
+        remote.ask("SELECT SUM(income) FROM visits", epsilon="1")
+    assert "^^^^^^" in str(refused.value)
+    with pytest.raises(BudgetRefusal, match="B1"):
+        remote.ask("SELECT COUNT(*) FROM visits", epsilon="5000")
+    with pytest.raises(AccessRefusal, match="A10"):
+        client.connect(server.url, key="discreet_0123456789abcdef_" + "0" * 64)
+    with client.connect(server.url, key=server.datasets["damaged"].key) as damaged:
+        assert damaged.dataset == "damaged"
+        with pytest.raises(DataRefusal, match="D1"):
+            damaged.ask("SELECT AVG(age) AS a FROM visits", epsilon="1/7")
+
+
+def test_a_lost_connection_is_tried_again_and_paid_once(server, fresh, monkeypatch):
+    """The answer is lost on its way; the second try finds it."""
+    import httpx
+
+    (question,) = fresh()
+    monkeypatch.setattr(client, "_PAUSE_S", 0.01)
+    lost = []
+
+    class Losing(httpx.HTTPTransport):
+        def handle_request(self, request):
+            response = super().handle_request(request)
+            if request.url.path.endswith("/ask") and len(lost) < 2:
+                response.read()
+                lost.append(response.status_code)
+                raise httpx.ReadError("lost")
+            return response
+
+    key = server.person()
+    with client.connect(server.url, key=key, transport=Losing()) as remote:
+        answer = remote.ask(question, epsilon="1/50")
+        assert lost == [200, 200]
+        assert answer.replayed
+        assert remote.spent.epsilon == Fraction(1, 50)
+
+
+def test_jobs_are_waited_for(server, fresh, monkeypatch):
+    (question,) = fresh()
+    monkeypatch.setattr(client, "_WAIT_S", 0.0)
+    with client.connect(server.url, key=server.person()) as remote:
+        assert isinstance(remote.ask(question, epsilon="1/50").value(), int)
+        assert remote.spent.epsilon == Fraction(1, 50)

@@ -1,0 +1,146 @@
+"""Kill -9 of an engine and of the server under load: nothing lost, nothing paid twice."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import replace
+from fractions import Fraction
+
+import httpx
+
+from discreet import session
+from discreet.ledger import State
+
+PRICE = Fraction(1, 50)
+
+
+def ready(served):
+    until = time.monotonic() + 90
+    while not served.pool.ready:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def test_a_killed_engine_is_replaced(server):
+    """The question it had is charged and failed; the next ones are answered."""
+    served = server.house.served["clinic"]
+    key = server.person()
+    outcomes = []
+
+    def ask(number):
+        question = f"SELECT COUNT(*) AS n FROM visits WHERE age < 90 AND city <> 'k{number}'"
+        body = {"question": question, "epsilon": str(PRICE), "wait_s": 60}
+        outcomes.append(server.call("POST", "ask", body, key=key))
+
+    def kill():
+        while not outcomes:
+            time.sleep(0.01)
+        for pid in served.pool.pids:  # busy or idle
+            os.kill(pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(ask, range(60)))
+    killer.join()
+    codes = {found.status_code for found in outcomes}
+    assert codes <= {200, 424, 503}, codes
+    charged = [found for found in outcomes if found.status_code in (200, 424)]
+    assert {found.json()["code"] for found in outcomes if found.status_code == 503} <= {"A17"}
+    balance = server.call("GET", "balance", key=key).json()["analyst"]["spent"]
+    assert Fraction(balance["epsilon"]) == len(charged) * PRICE
+    ready(served)
+    assert server.ask("SELECT COUNT(*) AS n FROM visits WHERE age > 3").status_code == 200
+    assert server.call("POST", "verify").json()["holds"] is True
+
+
+def test_a_question_that_takes_too_long_is_given_up(server, monkeypatch):
+    """Charged, one code, and the engine is killed and replaced."""
+    served = server.house.served["clinic"]
+    ready(served)
+    (before,) = served.pool.pids
+    monkeypatch.setattr(served.jobs, "_settings", replace(served.settings, time_limit_s=1e-6))
+    found = server.ask("SELECT AVG(age) AS a, VARIANCE(age) AS v FROM visits WHERE age < 61")
+    assert (found.status_code, found.json()["code"]) == (424, "D1")
+    monkeypatch.undo()
+    ready(served)
+    assert before not in served.pool.pids
+    assert server.ask("SELECT COUNT(*) AS n FROM visits WHERE age > 4").status_code == 200
+
+
+# --- the whole server --------------------------------------------------------------------------
+
+
+def started(home, port):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "discreet", "serve", str(home), "--port", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    until = time.monotonic() + 90
+    while time.monotonic() < until:
+        try:
+            if httpx.get(f"http://127.0.0.1:{port}/readyz").status_code == 200:
+                return process
+        except httpx.HTTPError:
+            pass
+        time.sleep(0.1)
+    process.kill()
+    raise TimeoutError
+
+
+def test_kill_the_server_under_load(tmp_path, make_dataset):
+    """Every question is retried with its key until it is answered: each is paid exactly once."""
+    made = make_dataset(tmp_path / "clinic")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    process = started(made.home, port)
+    answers: dict[int, dict] = {}
+    url = f"http://127.0.0.1:{port}/v1/datasets/clinic/ask"
+
+    def ask(number: int) -> None:
+        headers = {"Authorization": f"Bearer {made.key}", "Idempotency-Key": f"question-{number}"}
+        question = f"SELECT COUNT(*) AS n FROM visits WHERE age < 90 AND city <> 'k{number}'"
+        body = {"question": question, "epsilon": str(PRICE)}
+        until = time.monotonic() + 120
+        with httpx.Client(timeout=60) as client:
+            while time.monotonic() < until:
+                try:
+                    found = client.post(url, json=body, headers=headers)
+                    if found.status_code == 200:
+                        answers[number] = found.json()
+                        return
+                except httpx.HTTPError:
+                    pass
+                time.sleep(0.1)
+
+    count = 40
+    with ThreadPoolExecutor(8) as threads:
+        pending = [threads.submit(ask, number) for number in range(count)]
+        while len(answers) < 8:
+            time.sleep(0.01)
+        process.kill()  # SIGKILL, in the midst of it
+        process.wait()
+        process = started(made.home, port)
+        for one in pending:
+            one.result()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) in (0, -signal.SIGTERM)
+    assert sorted(answers) == list(range(count))
+    with closing(session.open(made.home, opened=False)) as curator:
+        told = curator.transcript()
+        paid = {entry.id: entry for entry in told if entry.loss is not None}
+        assert {int(answer["id"]) for answer in answers.values()} <= set(paid)
+        assert len(paid) == count  # one charge for each question: none lost, none twice
+        assert {entry.state for entry in paid.values()} == {State.ANSWERED}
+        assert curator.spent.epsilon == count * PRICE
+        assert curator.ledger.verify().ok

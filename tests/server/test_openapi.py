@@ -1,0 +1,90 @@
+"""The interface against its own description: schemathesis makes the requests up.
+
+No 5xx, every error in the one shape, every answer as described.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+SHAPE = {"code", "title", "what", "why", "fix", "place", "rewriting"}
+CHECKS = (
+    schemathesis.checks.not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+)
+
+
+@pytest.fixture(scope="module")
+def described(server):
+    loaded = schemathesis.openapi.from_url(f"{server.url}/v1/openapi.json")
+    return {f"{o.ok().method.upper()} {o.ok().path}": o.ok() for o in loaded.get_all_operations()}
+
+
+def _one_shape(response) -> None:
+    if response.status_code >= 400:
+        found = json.loads(response.content)
+        assert set(found) <= SHAPE
+        assert {"code", "title", "what", "why", "fix"} <= set(found)
+
+
+def test_requests_made_up(server, described):
+    assert len(described) >= 25
+    keys = [server.datasets["clinic"].key, server.person(), server.person(role="auditor")]
+    session = __import__("requests").Session()
+    for name, operation in described.items():
+        if name.endswith("/me/key"):
+            continue  # it would take away the key of all others
+
+        @settings(
+            max_examples=12,
+            deadline=None,
+            database=None,
+            derandomize=True,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        @_given(operation)
+        def one(case):
+            if "dataset" in (case.path_parameters or {}):
+                case.path_parameters["dataset"] = "clinic"
+            for key in keys[:1] if case.method == "POST" else keys:
+                response = case.call(
+                    base_url=server.url,
+                    session=session,
+                    headers={"Authorization": f"Bearer {key}"},
+                )
+                case.validate_response(response, checks=CHECKS)
+                _one_shape(response)
+
+        one()
+
+
+def _given(operation):
+    from hypothesis import given
+
+    return given(case=operation.as_strategy())
+
+
+def test_the_description_has_examples_and_one_error(described, server):
+    document = server.client.get("/v1/openapi.json").json()
+    assert document["info"]["title"] == "discreet"
+    assert document["components"]["schemas"]["Ask"]["examples"][0]["question"]
+    assert document["components"]["schemas"]["Refusal"]["example"]["code"] == "Q1"
+    for path, methods in document["paths"].items():
+        for operation in methods.values():
+            for status in ("4XX", "5XX"):
+                shape = operation["responses"][status]["content"]["application/json"]["schema"]
+                assert shape["$ref"].endswith("/Refusal"), path
+            assert operation.get("summary")
+            assert operation.get("description")

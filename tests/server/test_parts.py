@@ -1,0 +1,242 @@
+"""Small parts by themselves: settings, buckets, the log, counters, idempotency keys, keys."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+
+from discreet import access
+from discreet.budget import Budget
+from discreet.errors import CODES, AccessRefusal, Refusal, SchemaRefusal
+from discreet.ledger import Ledger
+from discreet.schema import Schema
+from discreet.server import limits, refusals, retries
+from discreet.server.house import named
+from discreet.server.log import Log
+from discreet.server.sending import dumped, wanted
+from discreet.server.settings import Settings
+
+SCHEMA = Schema.from_text('[tables.t]\nunit = "p"\ncolumns.p = "integer"')
+
+
+# --- keys ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def account():
+    with Ledger.open("sqlite://") as ledger:
+        yield ledger.account("clinic", schema=SCHEMA, budget=Budget(epsilon=3))
+
+
+def test_a_key_opens_what_it_was_put_into(account):
+    account.add_analyst("ana")
+    key = access.new_key(account, "ana")
+    caller = access.identify({"clinic": account}, key)
+    assert caller.grant("clinic") == access.Grant("clinic", "ana", "analyst")
+    with pytest.raises(AccessRefusal, match="A13"):
+        caller.grant("other")
+    assert len({access.new_key(account, "ana") for _ in range(20)}) == 20
+    with pytest.raises(AccessRefusal, match="A13"):
+        access.new_key(account, "nobody")
+
+
+def test_a_key_opens_nothing_when_another_ledger_knows_it(account):
+    key = access.new_key(account, "curator")
+    with Ledger.open("sqlite://") as ledger:
+        other = ledger.account("clinic", schema=SCHEMA, budget=Budget(epsilon=3))
+        with pytest.raises(AccessRefusal, match="A10"):
+            access.identify({"clinic": other}, key)
+        access.grant_key(other, "curator", key)
+        both = access.identify({"a": account, "b": other}, key)
+        assert list(both.grants) == ["a", "b"]
+        new = access.rotate({"a": account, "b": other}, key)
+        assert list(access.identify({"a": account, "b": other}, new).grants) == ["a", "b"]
+        for one in (account, other):
+            with pytest.raises(AccessRefusal, match="A10"):
+                access.identify({"a": one}, key)
+
+
+def test_expiry(account, monkeypatch):
+    soon = datetime.now(UTC) + timedelta(hours=2)
+    key = access.new_key(account, "curator", expires=soon)
+    assert access.identify({"clinic": account}, key).expires == soon
+
+    class Later(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return datetime.now(tz) + timedelta(hours=3)
+
+    monkeypatch.setattr(access, "datetime", Later)
+    with pytest.raises(AccessRefusal, match="A11"):
+        access.identify({"clinic": account}, key)
+    # Who has the public part only is not told that there was such a key.
+    with pytest.raises(AccessRefusal, match="A10"):
+        access.identify({"clinic": account}, key[:26] + "0" * 64)
+
+
+# --- settings ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        {"deadline": 1},
+        {"deadline_s": -1},
+        {"deadline_s": "1"},
+        {"workers": 0},
+        {"workers": Decimal("1.5")},
+        {"burst": True},
+        {"rate_per_minute": 0},
+        {"time_limit_s": Decimal("1e9")},
+    ],
+)
+def test_settings_that_are_refused(section):
+    with pytest.raises(SchemaRefusal, match="S2"):
+        Settings.of(section)
+
+
+def test_settings_that_are_taken():
+    found = Settings.of({"deadline_s": Decimal("0.5"), "workers": 3})
+    assert (found.deadline_s, found.workers, found.queue) == (0.5, 3, Settings().queue)
+
+
+def test_two_sessions_of_one_name_are_refused(tmp_path, make_dataset):
+    from discreet import session
+
+    for name in ("a", "b"):
+        make_dataset(tmp_path / name / "clinic")
+    sessions = [session.read(tmp_path / name / "clinic") for name in ("a", "b")]
+    assert list(named(sessions[:1])) == ["clinic"]
+    with pytest.raises(SchemaRefusal, match="S2"):
+        named(sessions)
+
+
+# --- limits --------------------------------------------------------------------------------------
+
+
+def test_a_bucket_fills_again(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(limits.time, "monotonic", lambda: now[0])
+    rate = limits.Rate(per_minute=120, burst=3)
+    for _ in range(3):
+        rate.take("a")
+    with pytest.raises(limits.Busy) as busy:
+        rate.take("a")
+    assert busy.value.retry_after_s == 1
+    rate.take("b")  # another key has its own
+    now[0] += 0.5
+    rate.take("a")
+    with pytest.raises(limits.Busy):
+        rate.take("a")
+    now[0] += 1e6
+    for _ in range(3):
+        rate.take("a")
+    with pytest.raises(limits.Busy):
+        rate.take("a")
+
+
+def test_what_is_remembered_of_keys_is_bounded(monkeypatch):
+    monkeypatch.setattr(limits, "_MOST_KEYS", 10)
+    rate = limits.Rate(per_minute=60, burst=3)
+    for n in range(100):
+        rate.take(str(n))
+    assert len(rate._buckets) == 10
+
+
+def test_concurrency_counts_down():
+    most = limits.Concurrency(2)
+    most.enter("a")
+    most.enter("a")
+    with pytest.raises(limits.Busy):
+        most.enter("a")
+    most.leave("a")
+    most.enter("a")
+    most.leave("a")
+    most.leave("a")
+    assert most._under_way == {}
+
+
+# --- idempotency keys ----------------------------------------------------------------------------
+
+
+def test_a_key_is_remembered_by_another_process(tmp_path):
+    file = tmp_path / "requests.sqlite"
+    first = retries.Retries(file)
+    assert first.first("ana", "k", "q", "v1") == retries.Use("q", "v1", None)
+    first.paid("ana", "k", 57)
+    first.close()
+    assert file.stat().st_mode & 0o077 == 0
+    second = retries.Retries(file)
+    assert second.first("ana", "k", "q", "v2") == retries.Use("q", "v1", 57)
+    assert second.first("bob", "k", "q", "v2") == retries.Use("q", "v2", None)
+    second.show("ana", 57)
+    assert second.was_shown("ana", 57)
+    assert not second.was_shown("bob", 57)
+    second.close()
+
+
+def test_what_a_key_may_stand_for():
+    retries.check(retries.Use("q", "v1", None), "q", "v1")
+    retries.check(retries.Use("q", "v1", 57), "q", "v2")
+    for use, request in ((retries.Use("q", "v1", 57), "r"), (retries.Use("q", "v1", None), "q")):
+        with pytest.raises(AccessRefusal, match="A16"):
+            retries.check(use, request, "v2")
+
+
+def test_keys_that_are_remembered_are_bounded(monkeypatch):
+    monkeypatch.setattr(retries, "KEPT", 5)
+    book = retries.Retries(None)
+    for n in range(20):
+        book.first("ana", str(n), "q", "v")
+    (count,) = book._connection.execute("SELECT COUNT(*) FROM used").fetchone()
+    assert count == 5
+
+
+# --- errors, log, forms --------------------------------------------------------------------------
+
+
+def test_every_code_has_a_status():
+    for code in CODES:
+        kinds = {kind.family: kind for kind in Refusal.__subclasses__() if kind.family == code[0]}
+        refusal = kinds[code[0]](code, "what.", why="why.", fix="fix.")
+        assert 400 <= refusals.status_of(refusal) < 600
+        assert (refusals.status_of(refusal) >= 500) == (code in ("A17", "A18") or code[0] == "L")
+
+
+def test_the_log_tells_where_and_not_what():
+    stream = io.StringIO()
+    try:
+        raise ValueError("the secret")
+    except ValueError as error:
+        Log(stream).mistake(error)
+    line = json.loads(stream.getvalue())
+    assert line["kind"] == "ValueError"
+    assert line["where"].startswith("server/test_parts.py:")
+    assert "secret" not in stream.getvalue()
+
+
+def test_json_everywhere():
+    odd = {"a": [float("nan"), float("inf"), 1.5], "b": "\ud800ü"}
+    assert json.loads(dumped({"a": odd["a"]})) == {"a": [None, None, 1.5]}
+    assert b"\\ud800" in dumped(odd) or dumped(odd)
+
+
+@pytest.mark.parametrize(
+    ("accept", "form"),
+    [
+        ("*/*", "application/json"),
+        ("text/csv", "text/csv"),
+        ("text/html, text/csv;q=0.5, application/json;q=0.4", "text/csv"),
+        ("application/json;q=0, text/*", "text/csv"),
+        ("text/csv;q=x, application/*", "application/json"),
+    ],
+)
+def test_the_form_that_is_wanted(accept, form):
+    from types import SimpleNamespace
+
+    request = SimpleNamespace(headers={"accept": accept})
+    assert wanted(request, "application/json", "text/csv") == form

@@ -1,0 +1,374 @@
+"""Games: the bounds are right, power is there, and no alarm without a cause."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+from xml.etree import ElementTree
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy import stats
+
+from discreet import audit
+from discreet.audit import Promise, Verdict, adversaries
+from discreet.audit.events import Outcomes
+from discreet.audit.proportions import at_least, at_most
+from discreet.budget import Budget
+from discreet.errors import InvalidParameter, QuestionRefusal
+from discreet.loss import Loss
+from discreet.mechanisms import Gaussian, RandomizedResponse
+from discreet.noise import discrete_gaussian, discrete_laplace
+
+ALPHA = "1e-9"
+SURE = "0.999999999"  # confidence: one false alarm in 10**9 games
+MILLION = 500_000  # a side: 10**6 samples in all
+
+
+# --- Clopper and Pearson ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("trials", [1, 20, 1000, 250_000])
+@pytest.mark.parametrize("share", [0, 0.0003, 0.02, 0.5, 0.9, 1])
+@pytest.mark.parametrize("alpha", ["1/40", "1e-6", "1e-12"])
+def test_bounds_are_those_of_clopper_and_pearson(trials, share, alpha):
+    hits, level = round(share * trials), float(Fraction(alpha))
+    low, high = at_least(hits, trials, Fraction(alpha)), at_most(hits, trials, Fraction(alpha))
+    exact_low = stats.beta.ppf(level, hits, trials - hits + 1) if hits else 0.0
+    exact_high = stats.beta.isf(level, hits + 1, trials - hits) if hits < trials else 1.0
+    # Never inside the exact interval, and never far outside of it.
+    assert exact_low * (1 - 1e-5) - 1e-9 <= low <= exact_low * (1 + 1e-9) + 1e-13
+    assert exact_high - 1e-13 <= high <= exact_high + (1 - exact_high) * 1e-5 + 1e-9
+
+
+# --- power and accuracy ----------------------------------------------------------------------
+
+
+def laplace(scale):
+    return lambda value, size: value + discrete_laplace(scale, size)
+
+
+@pytest.mark.parametrize("steps", [1, 20])
+def test_a_tenth_too_little_noise_is_found(steps):
+    """At epsilon = 1, from 10**5 samples a side, at a false-alarm rate of 10**-6.
+
+    The bound exceeds the promise by so many of its own standard deviations that a
+    miss has probability below 1 %, were it normal.
+    """
+    gaps = []
+    for _ in range(8):
+        found = audit.game(
+            laplace(Fraction(9 * steps, 10)),
+            0,
+            steps,
+            promised=1,
+            trials=100_000,
+            batch=True,
+            confidence="0.999999",
+        )
+        gaps.append(float(found.lower) - 1)
+        assert found.verdict is Verdict.BROKEN
+    assert np.mean(gaps) > 2.326 * np.std(gaps, ddof=1)
+
+
+@pytest.mark.parametrize("steps", [1, 20])
+def test_the_right_noise_is_not_accused(steps):
+    for _ in range(5):
+        found = audit.game(
+            laplace(steps), 0, steps, promised=1, trials=100_000, batch=True, confidence=SURE
+        )
+        assert found.verdict is Verdict.CONSISTENT
+
+
+def test_the_bound_reaches_laplace():
+    found = audit.game(laplace(20), 0, 20, promised=1, trials=MILLION, batch=True)
+    assert Fraction(95, 100) <= found.lower <= 1
+
+
+def test_the_bound_reaches_randomized_response():
+    response = RandomizedResponse(epsilon=1, categories=2)
+    found = audit.game(
+        lambda bit, size: response.release(np.full(size, bit)),
+        0,
+        1,
+        promised=1,
+        trials=MILLION,
+        batch=True,
+    )
+    assert Fraction(95, 100) <= found.lower <= 1
+
+
+def test_the_bound_reaches_the_gaussian():
+    """At a delta of its certified curve, chosen on the first half of the games."""
+    mechanism = Gaussian(sensitivity=3, rho="1/2")
+    curve = audit.exact(mechanism, 0, 3)
+    found = audit.game(
+        lambda value, size: value + discrete_gaussian(mechanism.step_sigma_squared, size),
+        0,
+        3,
+        promised=curve,
+        trials=MILLION,
+        batch=True,
+    )
+    assert 0 < found.delta < Fraction(1, 2)
+    assert Fraction(95, 100) * found.promised_epsilon <= found.lower <= found.promised_epsilon
+    low, high = curve.delta_at(found.promised_epsilon)
+    assert low <= found.delta * (1 + Fraction(1, 10**9))
+    assert found.delta <= high + Fraction(1, 10**9)
+
+
+def test_a_narrow_gaussian_breaks_its_own_curve():
+    mechanism = Gaussian(sensitivity=3, rho="1/2")
+    found = audit.game(
+        lambda value, size: value + discrete_gaussian(mechanism.step_sigma_squared * 4 / 5, size),
+        0,
+        3,
+        promised=audit.exact(mechanism, 0, 3),
+        trials=200_000,
+        batch=True,
+        confidence=SURE,
+    )
+    assert found.alarm
+
+
+def test_a_failure_mass_is_allowed_for():
+    """One release in fifty tells all: allowed by delta = 0.02, and by no epsilon alone."""
+
+    def leaky(value, size):
+        told = discrete_laplace(20, size) + value
+        return np.where(np.arange(size) % 50 == 0, 10**6 + value, told)
+
+    kept = audit.game(leaky, 0, 20, promised=(1, "0.02"), trials=100_000, batch=True)
+    broken = audit.game(leaky, 0, 20, promised=1, trials=100_000, batch=True, confidence=SURE)
+    assert not kept.alarm
+    assert broken.alarm
+    assert broken.lower > 3
+
+
+def test_a_set_that_is_no_interval_is_found():
+    """Only the parity tells: no threshold does."""
+
+    def parity(value, size):
+        coins = discrete_laplace(1000, size) * 2
+        return coins + np.where(np.arange(size) % 3 > 0, value, 1 - value)
+
+    found = audit.game(
+        lambda value, size: parity(value, size) % 40,
+        0,
+        1,
+        promised="1/2",
+        trials=60_000,
+        batch=True,
+        confidence=SURE,
+    )
+    assert found.alarm
+    assert found.event.startswith("the outcome is one of")
+    assert abs(float(found.lower) - math.log(2)) < 0.1
+
+
+def test_the_second_half_alone_decides():
+    """Every output comes once: on the half that chose the event it would seem to tell all."""
+
+    def uniform(_, size):
+        return discrete_laplace(2**50, size) % 2**40
+
+    found = audit.game(uniform, 0, 1, promised="0.1", trials=4000, batch=True, confidence=SURE)
+    assert not found.alarm
+
+
+def test_halves_are_disjoint_and_miss_nothing():
+    first, _ = Outcomes.pair(np.arange(1001), np.arange(3))
+    looked, fresh = first.halves()
+    assert (len(looked), len(fresh)) == (501, 500)
+    assert sorted([*looked.scores, *fresh.scores]) == list(range(1001))
+    assert 200 < sum(score % 2 == 0 for score in looked.scores) < 300  # nothing periodic
+
+
+# --- promises --------------------------------------------------------------------------------
+
+
+def test_promises_of_every_form():
+    assert Promise.of("1/2").points == ((Fraction(1, 2), Fraction(0)),)
+    assert Promise.of((2, "0.1")).points == ((Fraction(2), Fraction(1, 10)),)
+    assert Promise.of(Budget(epsilon=3, delta="1e-9")).points == (
+        (Fraction(3), Fraction(1, 10**9)),
+    )
+    assert Promise.of(Loss.pure(2)).points == ((Fraction(2), Fraction(0)),)
+    curve = Promise.of(Loss.concentrated("1/10")).points
+    assert len(curve) > 5
+    for epsilon, delta in curve:
+        assert Loss.concentrated("1/10").epsilon_at(delta) == epsilon
+    assert Promise.of(Budget(rho="1/10")).points == curve
+    with pytest.raises(InvalidParameter, match="allows everything"):
+        Promise.of(_Empty())
+
+
+class _Empty:
+    def promised_points(self):
+        return ()
+
+
+def test_the_power_allowed_is_dwork_and_roths():
+    promise = Promise.of((1, "0.01"))
+    for alpha in (0.0, 0.05, 0.3, 0.9, 1.0):
+        both = min(math.e * alpha + 0.01, 1 - (1 - 0.01 - alpha) / math.e, 1.0)
+        assert promise.power(alpha) == pytest.approx(max(both, alpha))
+
+
+# --- outcomes, refusals and words --------------------------------------------------------------
+
+
+def test_a_target_that_raises_has_an_outcome():
+    def picky(table):
+        if len(table) > 3:
+            raise QuestionRefusal("Q1", "no.", why="no.", fix="no.")
+        return 7
+
+    found = audit.game(picky, [2, 3, 5], [2, 3, 5, 8], promised=1, trials=1000)
+    assert found.alarm
+    assert found.hits in (((500, 500), (500, 0)), ((500, 0), (500, 500)))
+
+    def crashing(table):
+        return 1 / (len(table) - 4)
+
+    assert audit.game(crashing, [2, 3, 5], [2, 3, 5, 8], promised=1, trials=1000).alarm
+    broken = audit.game(crashing, [2, 3, 5], [2, 3, 5, 8], adversaries.errors(), 1000, promised=1)
+    assert broken.alarm
+    assert "raised ZeroDivisionError" in broken.event or "answered" in broken.event
+
+
+def test_a_batch_that_raises_has_an_outcome():
+    def batch(table, size):
+        return np.zeros(size) / 1 if len(table) == 3 else [][size]
+
+    assert audit.game(batch, [2, 3, 5], [2, 3, 5, 8], promised=1, trials=1000, batch=True).alarm
+
+
+def test_labels_and_numbers_mix():
+    def both(value, size):
+        return ["told" if i % 2 else value + 0.5 for i in range(size)]
+
+    found = audit.game(both, 0, 1, promised=2, trials=2000, batch=True, confidence=SURE)
+    assert found.alarm
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ([2, 3, 5], [2, 3]),
+        ([2, 3, 5], [2, 3, 7]),
+        (pa.table({"a": [2, 3]}), pa.table({"a": [3]})),
+        (np.array([[2, 3], [5, 7]]), np.array([[2, 3]])),
+        (41, 97),
+    ],
+)
+def test_neighbours_are_accepted(first, second):
+    audit.neighbouring(first, second)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [
+        ([2, 3, 5], [2], "2 rows differ"),
+        ([2, 3, 5], [2, 4, 6], "4 rows differ"),
+        ([2, 3, 5], [5, 3, 2], "the same rows"),
+        (pa.table({"a": [2, 3]}), pa.table({"a": [4, 5, 6]}), "rows differ"),
+    ],
+)
+def test_others_are_refused_and_no_value_is_quoted(first, second, words):
+    with pytest.raises(InvalidParameter, match=words) as refused:
+        audit.game(lambda _: 3, first, second, promised=1, trials=1000)
+    assert "4" not in str(refused.value).replace("P4", "").replace("4 rows", "")
+    audit.neighbouring(first, second, adjacent=True)
+    audit.neighbouring(first, second, adjacent=lambda a, b: True)
+    with pytest.raises(InvalidParameter):
+        audit.neighbouring(first, second, adjacent=lambda a, b: False)
+
+
+def test_too_few_games_are_refused_with_the_number_needed():
+    needed = audit.trials_needed(2, confidence="0.99")
+    with pytest.raises(InvalidParameter, match="cannot refute") as refused:
+        audit.game(lambda _: 3, 0, 1, promised=2, trials=needed - 1, confidence="0.99")
+    assert f"trials={needed}" in refused.value.fix
+    # As many as needed certify a target that tells all, and two fewer do not.
+    for trials, alarm in ((needed, True), (needed + 10, True)):
+        found = audit.game(lambda x: x, 0, 1, promised=2, trials=trials, confidence="0.99")
+        assert found.alarm is alarm
+    half = needed // 2 - 1
+    p = at_least(half, half, Fraction(1, 200))
+    assert math.log(p / at_most(0, half, Fraction(1, 200))) <= 2
+
+
+def test_a_promise_is_asked_for():
+    with pytest.raises(InvalidParameter, match="nothing is promised"):
+        audit.game(lambda _: 3, 0, 1, trials=1000)
+
+
+def test_a_batch_of_another_size_is_refused():
+    with pytest.raises(InvalidParameter, match="views"):
+        audit.game(lambda _, size: np.zeros(size - 1), 0, 1, promised=1, trials=1000, batch=True)
+
+
+def test_words_picture_and_json():
+    shares = []
+    found = audit.game(
+        laplace(2), 0, 2, promised=1, trials=20_000, batch=True, progress=shares.append, name="n"
+    )
+    assert shares[-1] == 1.0
+    assert found.sentence.startswith("n: ε ≥ ")
+    assert "promised" in found.sentence
+    text = " ".join(ElementTree.fromstring(found.picture()).itertext())
+    assert "possible with this promise" in text
+    assert "what the adversary reached" in text
+    for x, y in found.roc:  # within the promise, but for chance
+        assert y <= found.promise.power(x) + 0.03
+    assert found.roc[0] == (0, 0)
+    assert found.roc[-1] == (1, 1)
+    assert json.loads(json.dumps(found.to_json()))["kind"] == "game"
+
+
+# --- ready adversaries -------------------------------------------------------------------------
+
+
+def release(table, scale=2):
+    return len(table) + discrete_laplace(scale)
+
+
+HERE, THERE = [2, 3, 5], [2, 3, 5, 8]
+
+
+@pytest.mark.parametrize(
+    ("adversary", "breaks"),
+    [
+        (adversaries.observer, False),
+        (adversaries.threshold(3), False),
+        (adversaries.averaging(3), False),
+        (adversaries.likelihood_ratio(lambda x: 1.0 if x > 3 else -1.0), False),
+        (adversaries.averaging(40), True),  # forty releases are not paid for by one promise
+    ],
+)
+def test_adversaries_against_one_release(adversary, breaks):
+    promised = "3/2" if "averaging" in adversary.__name__ else "1/2"
+    found = audit.game(release, HERE, THERE, adversary, 600, promised=promised)
+    assert found.alarm is breaks
+
+
+def test_differencing_tells_what_is_not_there():
+    """Two exact sums, with and without one person, and their difference is that person."""
+
+    def exact_sum(table, skip):
+        return sum(table[skip:])
+
+    adversary = adversaries.differencing((0,), (1,))
+    found = audit.game(exact_sum, [8, 3, 5], [3, 5], adversary, 1000, promised=1)
+    assert found.alarm
+
+
+def test_the_stopwatch_hears_a_slow_row():
+    def slow(table):
+        return sum(range(8000 * (len(table) - 2)))
+
+    found = audit.game(slow, [2, 3, 5], [2, 3], adversaries.stopwatch(), 400, promised=1)
+    assert found.alarm

@@ -1,0 +1,535 @@
+"""The commands on a session: what they print, what they write, and what bad input does not do."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from cli_cases import BY_CITY, FEW, copied, is_refusal, make_session, runner
+
+from discreet import cli, session
+
+COUNT = "SELECT COUNT(*) AS n FROM patients"
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    return make_session(tmp_path_factory.mktemp("cli") / "clinic")
+
+
+@pytest.fixture
+def home(original, tmp_path):
+    return copied(original, tmp_path / "clinic")
+
+
+@pytest.fixture
+def plain(capsys):
+    """A command line, run in this process."""
+    return runner(capsys)
+
+
+@pytest.fixture
+def run(plain, home, monkeypatch):
+    """The same, on the session of the test."""
+    monkeypatch.setenv("DISCREET_SESSION", str(home))
+    return plain
+
+
+def ok(ran: tuple[int, str, str]) -> str:
+    code, out, err = ran
+    assert (code, err) == (0, "")
+    assert all(len(line) <= 80 for line in out.splitlines())
+    return out
+
+
+def told(ran: tuple[int, str, str]):
+    code, out, err = ran
+    assert (code, err) == (0, "")
+    return json.loads(out)
+
+
+def spent(home: Path) -> Fraction:
+    with session.open(home) as curator:
+        return Fraction(curator.spent.epsilon)
+
+
+# --- asking ------------------------------------------------------------------------------------
+
+
+def test_ask_prints_values_margins_and_the_price(run, home):
+    out = ok(run("ask", BY_CITY, "--epsilon", "0.2"))
+    assert "Bergen" in out
+    assert "± at 95 % confidence; cost ε = 0.2" in out
+    assert spent(home) == Fraction(1, 5)
+
+
+def test_ask_as_json_says_everything(run):
+    answer = told(run("ask", BY_CITY, "--epsilon", "1/3", "--confidence", "0.9", "--json"))
+    assert answer["columns"] == ["city", "n"]
+    assert len(answer["rows"]) == len(answer["margins"]["n"]) == 8
+    assert sum(n for _, n in answer["rows"]) == pytest.approx(FEW, abs=300)
+    assert Fraction(answer["loss"]["epsilon"]) >= Fraction(1, 3)
+    assert answer["confidence"] == "0.9"
+    assert answer["certificate"]
+    assert not answer["replayed"]
+    again = told(run("ask", BY_CITY, "--epsilon", "1/3", "--json"))
+    assert again["replayed"]
+    assert again["rows"] == answer["rows"]
+    assert again["margins"]["n"][0] > answer["margins"]["n"][0]  # 95 %, not 90 %
+
+
+def test_ask_as_csv_puts_margins_beside_values(run):
+    code, out, err = run("ask", BY_CITY, "--epsilon", "0.2", "--csv")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert (code, err) == (0, "")
+    assert [row["city"] for row in rows][:3] == ["Aalborg", "Bergen", "Cork"]
+    assert all(float(row["n_margin"]) == 15 for row in rows)
+
+
+def test_margins_say_what_they_count(run):
+    sql = "SELECT MEDIAN(age) AS middle FROM patients"
+    assert " ranks" in ok(run("price", sql, "--epsilon", "0.2"))
+    assert " ranks)" in ok(run("ask", sql, "--epsilon", "0.2"))
+
+
+def test_ask_within_an_accuracy(run, home):
+    answer = told(run("ask", COUNT, "--within", "40", "--confidence", "0.99", "--json"))
+    assert answer["margins"]["n"][0] <= 40
+    assert 0 < spent(home) < Fraction(1, 4)
+
+
+def test_ask_as_an_analyst_charges_the_analyst(run):
+    ok(run("analyst", "add", "ana", "--epsilon", "0.3", "--delta", "1e-9"))
+    ok(run("ask", COUNT, "--epsilon", "0.2", "--as", "ana"))
+    ran = run("ask", BY_CITY, "--epsilon", "0.2", "--as", "ana")
+    assert is_refusal(ran, "B2")
+    assert "ana" in ran[2]
+    balance = told(run("balance", "--json"))
+    assert {a["name"]: a["spent"]["epsilon"] for a in balance["analysts"]} == {
+        "curator": "0",
+        "ana": "0.2",
+    }
+
+
+def test_explain_and_price_are_free_and_need_no_data(run, home):
+    for file in home.glob("*.parquet"):
+        file.unlink()
+    assert "sensitivity" in ok(run("explain", BY_CITY, "--epsilon", "0.2"))
+    assert "SELECT" in told(run("explain", BY_CITY, "--rho", "0.02", "--json"))["engine_sql"]
+    assert "price:  ε = 0.2" in ok(run("price", BY_CITY, "--epsilon", "0.2"))
+    quote = told(run("price", BY_CITY, "--within", "30", "--json"))
+    assert quote["outcome"] == "admitted"
+    assert quote["margins"]["n"] <= 30
+    assert told(run("balance", "--json"))["spent"]["epsilon"] == "0"
+    assert ok(run("transcript")) == "Nothing was asked yet.\n"
+
+
+def test_price_says_whether_it_would_be_paid(run):
+    code, out, _ = run("price", BY_CITY, "--epsilon", "3")
+    assert code == 2
+    assert "B1:" in out
+    code, out, _ = run("price", BY_CITY, "--epsilon", "3", "--json")
+    assert code == 2
+    assert json.loads(out)["refusal"]["code"] == "B1"
+    ok(run("ask", BY_CITY, "--epsilon", "0.2"))
+    assert "free" in ok(run("price", BY_CITY, "--epsilon", "0.2"))
+
+
+def test_explain_in_sql_is_explain(run):
+    assert "sensitivity" in ok(run("ask", f"EXPLAIN {BY_CITY}", "--epsilon", "0.2"))
+
+
+# --- the account -------------------------------------------------------------------------------
+
+
+def test_a_city_pays_for_itself(run):
+    for city in ("Bergen", "Cork"):
+        ok(run("ask", f"{COUNT} WHERE city = '{city}'", "--epsilon", "0.25"))
+    blocks = {b["name"]: b for b in told(run("balance", "--json"))["blocks"]}
+    assert blocks["city = Bergen"]["spent"]["epsilon"] == "0.25"
+    assert blocks["city = Cork"]["spent"]["epsilon"] == "0.25"
+    assert blocks["city = Delft"]["spent"]["epsilon"] == "0"
+    lines = ok(run("balance")).splitlines()
+    bergen = next(line for line in lines if "Bergen" in line)
+    assert bergen.count("█") == 6  # a quarter of 24
+    assert "25 %" in bergen
+
+
+def test_balance_shows_the_fullest_of_many_blocks(run, monkeypatch):
+    from discreet.cli import accounts
+
+    monkeypatch.setattr(accounts, "MOST_BLOCKS", 3)
+    ok(run("ask", f"{COUNT} WHERE city = 'Hamar'", "--epsilon", "0.25"))
+    out = ok(run("balance"))
+    assert out.index("city = Hamar") < out.index("everyone else")
+    assert "and 6 more blocks" in out
+
+
+def test_transcript_tells_what_became_of_each(run):
+    ok(run("ask", COUNT, "--epsilon", "0.2"))
+    assert is_refusal(run("ask", "SELECT city FROM patients", "--epsilon", "0.1"), "Q12")
+    assert is_refusal(run("ask", BY_CITY, "--epsilon", "7"), "B1")
+    entries = told(run("transcript", "--json"))
+    assert [(e["state"], e["code"]) for e in entries] == [
+        ("answered", ""),
+        ("refused", "Q12"),
+        ("refused", "B1"),
+    ]
+    assert entries[0]["spend"] == {"epsilon": "1/5"}
+    out = ok(run("transcript"))
+    assert "answered" in out
+    assert "refused: Q12" in out
+    assert COUNT in out
+
+
+def test_renewal_is_by_block_and_for_a_reason(run):
+    ok(run("ask", BY_CITY, "--epsilon", "0.5"))
+    ok(run("renew", "city = Bergen", "--reason", "new patients since May"))
+    blocks = {b["name"]: b["spent"]["epsilon"] for b in told(run("balance", "--json"))["blocks"]}
+    assert blocks["city = Bergen"] == "0"
+    assert blocks["city = Cork"] == "0.5"
+    assert run("renew", "city = Bergen")[0] == 2
+    assert is_refusal(run("renew", "city = Bergen", "--reason", " "))
+    assert is_refusal(run("renew", "city = Nowhere", "--reason", "why not"))
+
+
+def test_analysts_come_are_limited_and_go(run):
+    ok(run("analyst", "add", "ana", "--epsilon", "0.3", "--delta", "1e-9"))
+    ok(run("analyst", "add", "bo", "--role", "auditor", "--expires", "2099-12-31"))
+    out = ok(run("analyst", "list"))
+    assert "at most ε = 0.3" in out
+    assert "2099-12-31" in out
+    ok(run("analyst", "limit", "ana", "--rho", "0.01"))
+    ok(run("analyst", "disable", "bo"))
+    found = {a["name"]: a for a in told(run("analyst", "list", "--json"))}
+    assert found["ana"]["limit"]["rho"] == "1/100"
+    assert found["bo"]["disabled"]
+    assert found["bo"]["role"] == "auditor"
+    assert is_refusal(run("ask", COUNT, "--epsilon", "0.1", "--as", "bo"), "A2")
+    assert told(run("analyst", "limit", "ana", "--json"))["limit"] is None
+
+
+def test_a_key_is_shown_once_and_never_kept(run, home):
+    added = told(run("analyst", "add", "ana", "--key", "--json"))
+    assert added["key"].startswith("discreet_")
+    secret = added["key"].split("_")[2]
+    kept = b"".join(file.read_bytes() for file in home.rglob("*") if file.is_file())
+    assert secret.encode() not in kept
+    assert bytes.fromhex(secret) not in kept
+
+
+# --- the ledger --------------------------------------------------------------------------------
+
+
+def test_verify_finds_an_edited_record(run, home):
+    import sqlite3
+
+    ok(run("ask", COUNT, "--epsilon", "0.2"))
+    checked = told(run("ledger", "verify", "--json"))
+    assert checked["ok"]
+    assert checked["charges"] == checked["releases"] == 1
+    assert "all in order" in ok(run("ledger", "verify"))
+    with sqlite3.connect(home / "ledger.sqlite") as books:
+        books.execute("UPDATE records SET body = replace(body, '1/5', '1/6') WHERE kind = 'charge'")
+    books.close()
+    assert is_refusal(run("ledger", "verify"), "L2")
+    assert is_refusal(run("ask", COUNT, "--epsilon", "0.2"), "L2")
+
+
+def test_checkpoint_export_backup_restore(run, home, tmp_path):
+    key, log, copy = tmp_path / "sign.pem", tmp_path / "log.jsonl", tmp_path / "copy.sqlite"
+    public = told(run("ledger", "key", key, "--json"))["public_key"]
+    assert key.stat().st_mode & 0o077 == 0
+    ok(run("ledger", "backup", copy))
+    ok(run("ask", COUNT, "--epsilon", "0.2"))
+    ok(run("ledger", "checkpoint", "--key", key))
+    made = told(run("ledger", "checkpoint", "--key", key, "--folder", tmp_path / "kept", "--json"))
+    assert made["public_key"] == public
+    ok(run("ledger", "export", log))
+    newest = tmp_path / "kept"
+    checked = run("ledger", "verify", log, "--checkpoint", newest, "--public-key", public)
+    assert "1 checkpoints agree" in ok(checked).replace("\n", " ")
+    assert run("ledger", "verify", log, "--checkpoint", newest, "--public-key", "00")[0] == 2
+    ok(run("ledger", "verify", "--checkpoint", newest))
+    # An old copy in place of the ledger forgets a charge; the checkpoint beside it does not.
+    for file in home.glob("ledger.sqlite*"):
+        if file.is_file():
+            file.unlink()
+    (home / "ledger.sqlite").write_bytes(copy.read_bytes())
+    assert is_refusal(run("balance"), "L4")
+    assert is_refusal(run("ledger", "restore", copy, "--reason", "a lost disk"), "L13")
+    (home / "ledger.sqlite").unlink()
+    assert "counts as spent" in ok(
+        run("ledger", "restore", copy, "--reason", "a lost disk")
+    ).replace("\n", " ")
+    assert is_refusal(run("ask", COUNT, "--epsilon", "0.01"), "B1")
+
+
+# --- starting ----------------------------------------------------------------------------------
+
+
+def test_a_new_user_asks_at_once(plain, tmp_path, monkeypatch):
+    monkeypatch.delenv("DISCREET_SESSION", raising=False)
+    monkeypatch.chdir(tmp_path)
+    code, out, err = plain("init", "clinic", "--sample")
+    assert (code, err) == (0, "")
+    assert "discreet_" in out
+    steps = [line.strip() for line in out.splitlines() if line.startswith("  discreet ")]
+    assert steps[0].startswith('discreet ask "')
+    monkeypatch.chdir(tmp_path / "clinic")
+    assert "Enough for" in ok(plain("balance"))
+    assert is_refusal(plain("init"), "S21")
+    assert is_refusal(plain("init", "--sample"), "S21")
+    monkeypatch.chdir(tmp_path)
+    assert is_refusal(plain("init", "clinic", "--sample"), "S21")
+
+
+def test_from_a_file_to_an_open_account(plain, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("data").mkdir()
+    secret = 31_415_926
+    people = pa.table({"person": [secret, 4], "age": [33, 44], "city": ["Uppsala", "Lund"]})
+    pq.write_table(people, "data/people.parquet")
+    assert "FILL IN" in ok(plain("init", "mine", "--from", "data/people.parquet"))
+    file = Path("mine/discreet.toml")
+    draft = file.read_text()
+    assert str(secret) not in draft
+    assert "Uppsala" not in draft
+    assert is_refusal(plain("schema", "check", file), "S6")
+    assert is_refusal(plain("init", "mine"))
+    assert not Path("mine/ledger.sqlite").exists()
+    filled = re.sub(r'(?m)^unit = "FILL IN"', 'unit = "person"', draft).replace('"FILL IN"', "3")
+    file.write_text(filled)
+    assert "protects each person" in ok(plain("schema", "check", file))
+    opened = plain("init", "mine", "--json")
+    assert told(opened)["key"].startswith("discreet_")
+    ok(plain("ask", "SELECT COUNT(*) AS n FROM people", "--epsilon", "0.5", "-s", "mine"))
+    assert json.loads(plain("init", "other", "--json")[1])["ledger"] is None
+    assert "FILL IN" in Path("other/discreet.toml").read_text()
+
+
+def test_a_file_inside_the_session_is_named_from_there(plain, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("mine").mkdir()
+    pq.write_table(pa.table({"person": [3]}), "mine/people.parquet")
+    ok(plain("init", "mine", "--from", "mine/people.parquet"))
+    assert 'source = "people.parquet"' in Path("mine/discreet.toml").read_text()
+
+
+def test_schema_commands_as_json(run, home):
+    checked = told(run("schema", "check", home / "discreet.toml", "--json"))
+    assert checked["tables"]["visits"]["columns"]["cost"].startswith("decimal")
+    draft = told(run("schema", "suggest", home / "visits.parquet", "--json"))
+    assert "[tables.visits]" in draft["discreet.toml"]
+
+
+def test_prepare_shows_progress_and_is_used(run, home):
+    assert told(run("prepare", "--json", "patients"))["prepared"] == ["patients"]
+    out = ok(run("prepare"))
+    assert "visits" in out
+    assert "100%" in out
+    assert len(list((home / "prepared").glob("*.duckdb"))) == 2
+    assert (home / "prepared").stat().st_mode & 0o077 == 0
+    ok(run("ask", COUNT, "--epsilon", "0.1"))
+    assert is_refusal(run("prepare", "nobody"), "S6")
+
+
+# --- bad input ---------------------------------------------------------------------------------
+
+ON_A_SESSION = {
+    "ask": ("ask", COUNT, "--epsilon", "0.1"),
+    "explain": ("explain", COUNT, "--epsilon", "0.1"),
+    "price": ("price", COUNT, "--epsilon", "0.1"),
+    "balance": ("balance",),
+    "transcript": ("transcript",),
+    "renew": ("renew", "city = Cork", "--reason", "new"),
+    "analyst add": ("analyst", "add", "ana"),
+    "analyst list": ("analyst", "list"),
+    "analyst limit": ("analyst", "limit", "ana", "--epsilon", "0.1"),
+    "analyst disable": ("analyst", "disable", "ana"),
+    "ledger verify": ("ledger", "verify"),
+    "ledger checkpoint": ("ledger", "checkpoint", "--key", "nowhere.pem"),
+    "ledger export": ("ledger", "export", "log.jsonl"),
+    "ledger backup": ("ledger", "backup", "copy.sqlite"),
+    "ledger restore": ("ledger", "restore", "nowhere.sqlite", "--reason", "lost"),
+    "prepare": ("prepare",),
+    "shell": ("shell",),
+}
+every_command = pytest.mark.parametrize("arguments", ON_A_SESSION.values(), ids=ON_A_SESSION)
+
+
+def test_no_command_on_a_session_is_left_out():
+    import typer.main
+
+    def takes_session(group, path=()):
+        for name, command in group.commands.items():
+            if hasattr(command, "commands"):
+                yield from takes_session(command, (*path, name))
+            elif any("--session" in p.opts for p in command.params):
+                yield " ".join((*path, name))
+
+    assert set(takes_session(typer.main.get_command(cli.app))) == set(ON_A_SESSION)
+
+
+@every_command
+def test_a_missing_session_is_refused(plain, arguments, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DISCREET_SESSION", raising=False)
+    assert is_refusal(plain(*arguments), "S20")
+    assert is_refusal(plain(*arguments, "--session", "nowhere"), "S20")
+    assert list(tmp_path.iterdir()) == []
+
+
+@every_command
+def test_a_typo_in_the_file_is_refused_with_its_line(run, arguments, home, monkeypatch):
+    monkeypatch.chdir(home.parent)
+    file = home / "discreet.toml"
+    file.write_text(file.read_text().replace("epsilon = 1", "epsilom = 1"))
+    ran = run(*arguments)
+    assert is_refusal(ran, "S2")
+    assert "discreet.toml, line 4" in ran[2]
+
+
+@every_command
+def test_a_ledger_that_is_not_one_is_refused_and_left_alone(run, arguments, home, monkeypatch):
+    monkeypatch.chdir(home.parent)
+    for wrong in (b"not a ledger at all " * 500, (home / "ledger.sqlite").read_bytes()[:9000]):
+        for file in home.glob("ledger.sqlite-*"):
+            file.unlink()
+        (home / "ledger.sqlite").write_bytes(wrong)
+        assert is_refusal(run(*arguments))
+        assert (home / "ledger.sqlite").read_bytes() == wrong
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("ask", COUNT, "--epsilon", "0.1", "--as", "nobody"), "A1"),
+        (("balance", "--as", "nobody"), "A1"),
+        (("transcript", "--as", "nobody"), "A1"),
+        (("analyst", "limit", "nobody"), "A1"),
+        (("analyst", "disable", "nobody"), "A1"),
+        (("analyst", "disable", "curator"), None),
+        (("analyst", "add", "a b"), None),
+        (("analyst", "add", "ana", "--role", "king"), None),
+        (("analyst", "add", "ana", "--expires", "soon"), "P1"),
+        (("analyst", "add", "ana", "--delta", "1e-9"), "P4"),
+        (("analyst", "add", "ana", "--epsilon", "much"), "P1"),
+        (("ask", COUNT), "Q43"),
+        (("ask", COUNT, "--epsilon", "-1"), "P2"),
+        (("ask", COUNT, "--epsilon", "nan"), "P1"),
+        (("ask", COUNT, "--epsilon", "0.1", "--rho", "0.1"), "P4"),
+        (("ask", COUNT, "--epsilon", "0.1", "--confidence", "2"), "P2"),
+        (("ask", COUNT, "--epsilon", "0.1", "--json", "--csv"), "P4"),
+        (("ask", "SELECT", "--epsilon", "0.1"), None),
+        (("ask", "", "--epsilon", "0.1"), None),
+        (("ask", "SELECT COUNT(*) FROM '/etc/passwd'", "--epsilon", "0.1"), None),
+        (("shell", "--epsilon", "-3"), "P2"),
+        (("init", "--from", "/no/such.parquet", "elsewhere"), "S8"),
+        (("init", "--from", "x.parquet", "--sample", "elsewhere"), "P4"),
+        (("ledger", "key", "/no/such/directory/key"), None),
+        (("ledger", "export", "/no/such/directory/log"), None),
+        (("ledger", "backup", "/no/such/directory/copy"), None),
+        (("ledger", "checkpoint", "--key", "/no/such/key"), None),
+        (("ledger", "verify", "/no/such/log"), None),
+        (("ledger", "verify", "--checkpoint", "/no/such/checkpoint"), None),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_bad_input_is_refused_and_nothing_is_spent(run, home, monkeypatch, arguments, code):
+    monkeypatch.chdir(home.parent)
+    ran = run(*arguments)
+    if "--json" in arguments:
+        assert ran[0] == 2
+        assert json.loads(ran[2])["code"] == code
+    else:
+        assert is_refusal(ran, code), ran
+    assert "Traceback" not in ran[2]
+    assert spent(home) == 0
+
+
+def test_missing_data_is_refused_before_anything_is_charged_or_said(run, home):
+    (home / "visits.parquet").unlink()
+    code, out, err = run("ask", "SELECT COUNT(*) AS n FROM visits", "--epsilon", "0.1")
+    assert (code, out) == (2, "")
+    assert "Fix:" in err
+
+
+def test_a_refusal_after_json_is_json(run):
+    code, out, err = run("ask", "SELECT city FROM patients", "--epsilon", "0.1", "--json")
+    assert (code, out) == (2, "")
+    refusal = json.loads(err)
+    assert refusal["code"] == "Q12"
+    assert {"title", "what", "why", "fix", "place"} <= refusal.keys()
+
+
+def test_a_mistake_of_the_program_shows_neither_data_nor_a_traceback(run, monkeypatch):
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("could not cast 'canary' of row 3")
+
+    monkeypatch.setattr("discreet.curate.Curator.ask", broken)
+    code, out, err = run("ask", COUNT, "--epsilon", "0.1")
+    assert (code, out) == (1, "")
+    assert "canary" not in err
+    assert "Traceback" not in err
+    assert "RuntimeError" in err
+    monkeypatch.setenv("DISCREET_TRACEBACK", "1")
+    with pytest.raises(RuntimeError):
+        cli.main(["ask", COUNT, "--epsilon", "0.1"])
+
+
+# --- real processes ----------------------------------------------------------------------------
+
+
+def process(*arguments: object, home: Path) -> subprocess.Popen[str]:
+    environment = {**os.environ, "DISCREET_SESSION": str(home)}
+    return subprocess.Popen(
+        [sys.executable, "-m", "discreet", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+
+
+def test_two_processes_share_one_account(home):
+    """Both may ask; together they cannot spend more than there is."""
+    asking = [
+        process("ask", f"{COUNT} WHERE age > {age}", "--epsilon", "0.6", home=home)
+        for age in (30, 40)
+    ]
+    said = [one.communicate(timeout=120) for one in asking]
+    assert sorted(one.returncode for one in asking) == [0, 2]
+    refused = next(err for one, (_, err) in zip(asking, said, strict=True) if one.returncode)
+    assert refused.startswith("B1:")
+    assert spent(home) == Fraction(3, 5)
+
+
+def test_a_reader_that_leaves_is_no_traceback(home):
+    asked = process("transcript", "--json", home=home)
+    assert asked.stdout is not None
+    asked.stdout.close()
+    assert asked.stderr is not None
+    assert "Traceback" not in asked.stderr.read()
+    asked.stderr.close()
+    asked.wait(timeout=60)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_are_there(shell, monkeypatch):
+    import typer.completion
+
+    script = typer.completion.get_completion_script(
+        prog_name="discreet", complete_var="_DISCREET_COMPLETE", shell=shell
+    )
+    assert "_DISCREET_COMPLETE" in script

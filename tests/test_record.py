@@ -1,0 +1,188 @@
+"""Stored answers mean the same for ever: every class, every question, exactly and back."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import date, datetime
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.budget import Budget
+from discreet.domain import Kind
+from discreet.engines.duckdb import DuckDBEngine
+from discreet.errors import LedgerRefusal
+from discreet.explanation import Explanation
+from discreet.expressions import Call, ColumnRef, Literal
+from discreet.loss import Loss
+from discreet.price import price
+from discreet.question import Spend
+from discreet.record import (
+    answer_from_bytes,
+    answer_to_bytes,
+    canonical,
+    explanation_from_bytes,
+    explanation_to_bytes,
+    from_json,
+    to_json,
+)
+from discreet.release import release
+from discreet.schema import Schema
+from discreet.sql import parse
+
+SCHEMA = Schema.from_text("""
+[tables.visits]
+unit = "patient"
+max_rows_per_unit = 3
+[tables.visits.columns]
+patient = "integer"
+city = { type = "text", values = ["Faro", "Òbidos"] }
+ward = "text"
+cost = { type = "decimal", bounds = [0, 500] }
+day = { type = "date", bounds = [2024-01-01, 2024-03-31] }
+""")
+ROWS = pa.table(
+    {
+        "patient": [n // 3 for n in range(600)],
+        "city": [("Faro", "Òbidos")[n % 2] for n in range(600)],
+        "ward": [f"w{n % 4}" for n in range(600)],
+        "cost": [float(n % 97) for n in range(600)],
+        "day": [date(2024, 1 + n % 3, 1 + n % 28) for n in range(600)],
+    }
+)
+QUESTIONS = {
+    "moments": ("SELECT city, COUNT(*) AS n, AVG(cost) AS mean, VARIANCE(cost) AS spread "
+                "FROM visits WHERE day >= DATE '2024-01-15' GROUP BY city", {}),
+    "choices": ("SELECT MEDIAN(cost) AS middle, MODE(city) AS most, MAX(cost) AS top FROM visits",
+                {}),
+    "lists": ("SELECT QUANTILE_CONT(cost, '1/4', '3/4') AS ends, TOP_K(city, 2) AS most, "
+              "HISTOGRAM(cost, 0, 100, 500) AS bins FROM visits", {}),
+    "private groups": ("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward HAVING n > 3 "
+                       "ORDER BY n DESC LIMIT 3", {"delta": Fraction(1, 10**6)}),
+    "arithmetic": ("SELECT SUM(cost) / COUNT(*) AS ratio, COUNT(DISTINCT city) AS c, "
+                   "CORR(cost, cost) AS r FROM visits", {}),
+    "concentrated": ("WITH p AS (SELECT patient, SUM(cost) AS total FROM visits GROUP BY patient) "
+                     "SELECT AVG(total) AS mean FROM p", {"rho": Fraction(1, 7)}),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def engine():
+    with DuckDBEngine({"visits": ROWS}, SCHEMA) as opened:
+        yield opened
+
+
+def priced(text, offer, engine):
+    offer = offer if "rho" in offer else {"epsilon": Fraction(5, 3), **offer}
+    question = parse(text, SCHEMA)
+    return price(question, Spend(**offer), schema=SCHEMA, multiplicity=engine.multiplicity)
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_reloaded_answer_is_the_same_answer(engine, name):
+    asked = priced(*QUESTIONS[name], engine)
+    answer = release(asked, engine.run(asked.plan))
+    data = answer_to_bytes(answer)
+    again = answer_from_bytes(data)
+    assert again.priced == answer.priced
+    assert again.rows == answer.rows
+    assert again.columns == answer.columns
+    assert again.certificate == answer.certificate
+    assert again.notes == answer.notes
+    assert again.loss == answer.loss
+    for confidence in ("0.5", "0.99"):
+        mine, theirs = again.margins(confidence), answer.margins(confidence)
+        assert mine.keys() == theirs.keys()
+        for column in mine:  # ratios are simulated anew at every call
+            assert [m is None for m in mine[column]] == [m is None for m in theirs[column]]
+    if name in ("private groups", "choices", "lists"):
+        assert str(again) == str(answer)
+        assert again.margins() == answer.margins()
+    assert again.to_arrow().equals(answer.to_arrow())
+    assert answer_to_bytes(again) == data
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_reloaded_explanation_is_the_same_explanation(engine, name):
+    asked = priced(*QUESTIONS[name], engine)
+    explanation = Explanation(asked, engine.sql(asked.plan))
+    again = explanation_from_bytes(explanation_to_bytes(explanation))
+    assert again == explanation
+    assert str(again) == str(explanation)
+
+
+def test_integers_beyond_64_bits_survive(engine):
+    asked = priced(*QUESTIONS["moments"], engine)
+    answer = release(asked, engine.run(asked.plan))
+    wide = tuple(part.astype(object) * 2**70 for part in answer.released)
+    again = answer_from_bytes(answer_to_bytes(type(answer)(answer.priced, answer.groups, wide)))
+    for mine, theirs in zip(again.released, wide, strict=True):
+        assert mine.dtype == object
+        assert (mine == theirs).all()
+    small = answer_from_bytes(answer_to_bytes(answer))
+    assert [part.dtype for part in small.released] == [part.dtype for part in answer.released]
+
+
+EXACT = [
+    *(None, True, 7, -(2**90), "", "naïve 'quoted' \u2028", 0.1, math.inf, -math.inf),
+    *(Fraction(-3, 7), date(2024, 2, 29), datetime(2024, 2, 29, 1, 2, 3, 4), Kind.DATE),
+    *((1, (2, ())), [3, [4]], {1: (2,), "a": None}, Loss.concentrated("1/9"), SCHEMA),
+    Call("add", (ColumnRef("x"), Literal(Fraction(1, 3)))),
+]
+
+
+@pytest.mark.parametrize("value", EXACT, ids=lambda value: type(value).__name__)
+def test_values_come_back_with_their_types(value):
+    again = from_json(json.loads(canonical(to_json(value))))
+    assert again == value
+    assert type(again) is type(value)
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [Budget(epsilon="7/3", delta="1e-9"), Budget(rho="2/9", delta="1e-7", failures="1e-8")],
+)
+def test_budgets_come_back_whole(budget):
+    again = from_json(to_json(budget))
+    assert again == budget
+    assert again._ceilings == budget._ceilings
+
+
+leaves = st.none() | st.booleans() | st.integers() | st.text() | st.fractions() | st.dates()
+values = st.recursive(leaves, lambda inner: st.lists(inner).map(tuple) | st.lists(inner))
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(values, values)
+def test_the_text_of_a_value_is_its_own(one, other):
+    texts = [canonical(to_json(value)) for value in (one, other)]
+    assert from_json(json.loads(texts[0])) == one
+    same = one == other and repr(one) == repr(other)  # True is not 1 here
+    assert (texts[0] == texts[1]) == same
+
+
+def test_nothing_is_guessed():
+    for data in (
+        b"", b"{}", b"7", b"[" * 100_000, b"\xff", b'{"Answer":{}}', b'{"Popen":{"args":"ls"}}',
+        b'{"Literal":{"value":1,"more":2}}', b'{"Literal":{}}', b'{"fraction":"1/0"}',
+        b'{"fraction":"x"}', b'{"date":"soon"}', b'{"Kind":"colour"}', b'{"a":1,"b":2}',
+        b'{"array":{"kind":"float64","shape":[1],"entries":[1]}}', b'{"float":"1e5"}',
+        b'{"Column":{"name":"","kind":{"Kind":"date"}}}',
+    ):  # fmt: skip
+        with pytest.raises(LedgerRefusal) as refusal:
+            answer_from_bytes(data)
+        assert refusal.value.code == "L10"
+    for strange in (object(), np.array([0.5]), {1, 2}):
+        with pytest.raises(TypeError):
+            to_json(strange)
+
+
+def test_an_answer_is_not_an_explanation(engine):
+    asked = priced(*QUESTIONS["moments"], engine)
+    with pytest.raises(LedgerRefusal):
+        answer_from_bytes(explanation_to_bytes(Explanation(asked, "SELECT")))
