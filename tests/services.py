@@ -104,9 +104,14 @@ class Postgres:
         self.stop()
         self.start()
 
-    def kill_backend(self, pid: int) -> None:
-        """Kill one server process by force; the server then ends the others and recovers."""
-        os.kill(pid, signal.SIGKILL)
+    def kill_backends(self) -> None:
+        """Kill the server's end of every connection by force; it then recovers by itself."""
+        others = "backend_type = 'client backend' AND pid <> pg_backend_pid()"
+        with psycopg.connect(self.conninfo, autocommit=True) as connection:
+            pids = connection.execute(f"SELECT pid FROM pg_stat_activity WHERE {others}").fetchall()
+            for (pid,) in pids:
+                os.kill(pid, signal.SIGKILL)
+        self.wait()
 
     def wait(self) -> None:
         """Return when the server answers again."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from dataclasses import replace
@@ -37,23 +38,18 @@ def ids(subject) -> str:
 def test_every_mechanism_of_the_library_is_audited():
     kinds = {getattr(mechanisms, name) for name in mechanisms.__all__}
     promising = {one for one in kinds if isinstance(one, type) and hasattr(one, "loss")}
+    promising -= {mechanisms.AdaptiveRun}  # which AdaptiveLaplace starts
     assert len(promising) > 20
     assert {type(one.mechanism) for one in SUBJECTS} == promising
 
 
 @pytest.mark.parametrize("subject", [one for one in SUBJECTS if one.law], ids=ids)
-def test_the_law_on_the_worst_pair_is_proved(subject):
-    assert installation._computed(subject).verdict is Verdict.PROVED
-
-
-@pytest.mark.parametrize("subject", [one for one in SUBJECTS if one.law], ids=ids)
-def test_half_of_the_promise_is_found_broken_where_the_pair_is_nearly_the_worst(subject):
-    """The pairs are not idle: most of what is promised is needed for them."""
+def test_the_law_is_proved_on_a_pair_that_needs_most_of_the_promise(subject):
     found = installation._computed(subject)
+    assert found.verdict is Verdict.PROVED
     seen = report.share(found)
-    assert seen is not None
     assert seen <= 1 + 2**-30
-    idle = {"TopK", "Quantile", "Sparse", "SmoothMedian", "ProposeTestRelease"}
+    idle = {"Quantile", "Sparse", "SmoothMedian", "ProposeTestRelease"}
     assert seen > 0.5 or ids(subject) in idle
 
 
@@ -153,7 +149,8 @@ def test_the_json_has_everything_and_its_digest():
     found = made(KEPT, BROKEN, zoo=walk([animals(named="unclipped sum")]))
     written = json.loads(json.dumps(found.to_json()))
     claimed = written.pop("digest")
-    assert claimed == report.digest(written)
+    plain = json.dumps(written, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    assert claimed == report.digest(written) == hashlib.sha256(plain.encode()).hexdigest()
     assert written["format"] == 1
     assert written["clean"] is False
     assert written["started"] == "2026-03-04T05:06:00+00:00"
@@ -161,6 +158,7 @@ def test_the_json_has_everything_and_its_digest():
     assert [one["verdict"] for one in written["checks"]] == ["proved", "broken"]
     assert written["checks"][0]["epsilon"] == ["0.5", "0.5"]
     assert written["zoo"]["specimens"][0]["found"] is True
+    assert claimed == report.digest(dict(reversed(written.items())))
     written["checks"][1]["verdict"] = "proved"
     assert claimed != report.digest(written)
     assert claimed in found.to_html()

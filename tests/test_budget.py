@@ -339,7 +339,6 @@ def test_what_fits_after_more_fits_after_less(epsilon, rho, more, less):
         assert budget.admits(spent, Loss(more / 2, less / 2))
 
 
-amounts = st.fractions(0, 4, max_denominator=40)
 spendings = st.builds(
     lambda e, r, d: Loss(e, r, d / 10**6),
     amounts | st.just(INFINITY),

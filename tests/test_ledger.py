@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 from ledger_cases import BUDGET, NORTH, SOUTH, Clock, opened, request, schema, spend_all
+from sqlalchemy import Connection
 
 from discreet.budget import Budget
 from discreet.errors import LedgerRefusal
@@ -159,10 +160,8 @@ def test_verification_finds_every_forgery(path, forgery, monkeypatch):
         assert ledger.verify().ok
     statements = FORGERIES[forgery].split("; ")
     change(path, "PRAGMA foreign_keys = OFF", *statements)
-    if "answer" in forgery:
-        with Ledger.open(path) as ledger:
-            assert not ledger.verify().ok
-    else:
+    assert not Ledger.examine(path).ok
+    if "answer" not in forgery:
         assert problems(path)
 
 
@@ -172,9 +171,15 @@ def test_cutting_off_the_end_is_found_with_a_checkpoint_only(path, key, tmp_path
         made = ledger.checkpoint(key, folder=tmp_path / "auditor")
         count = len(ledger.records())
         ledger.export(tmp_path / "log.jsonl")
-    change(path, "DELETE FROM answers", f"DELETE FROM records WHERE sequence > {count - 3}")
+    change(
+        path,
+        f"DELETE FROM answers WHERE record > {count - 3}",
+        f"DELETE FROM records WHERE sequence > {count - 3}",
+    )
     assert not (tmp_path / "ledger.sqlite.checkpoints").exists()
     assert refused(path, checkpoint=tmp_path / "auditor") == "L4"
+    assert Ledger.examine(path).ok
+    assert not Ledger.examine(path, checkpoint=tmp_path / "auditor").ok
     short = tmp_path / "short.jsonl"
     short.write_text("".join((tmp_path / "log.jsonl").read_text().splitlines(True)[: count - 3]))
     assert verify_export(short).ok  # by itself a shorter log is as good as any
@@ -202,6 +207,27 @@ def test_a_log_that_was_computed_anew_is_found_with_a_checkpoint(path, key, tmp_
     forged.write_text("".join(lines))
     assert verify_export(forged).ok
     assert not verify_export(forged, checkpoint=tmp_path / "auditor").ok
+
+
+def test_a_record_with_a_digest_of_its_own_does_not_fit_the_next(path, tmp_path):
+    fill(path)
+    with Ledger.open(path) as ledger:
+        records = list(ledger.records())
+    place = next(i for i, record in enumerate(records) if record.kind == "charge")
+    old = records[place]
+    records[place] = chain.after(
+        records[place - 1],
+        old.kind,
+        {**old.content, "loss": [1, 1, 0]},
+        at=old.at,
+        dataset=old.dataset,
+        analyst=old.analyst,
+        subject=old.subject,
+    )
+    assert records[place].intact
+    (tmp_path / "forged.jsonl").write_text("".join(r.to_line() + "\n" for r in records))
+    found = verify_export(tmp_path / "forged.jsonl").problems
+    assert found == (f"record {old.sequence + 1} does not follow the record before it.",)
 
 
 OVERDRAFTS = {
@@ -446,6 +472,49 @@ def test_a_ledger_that_is_rolled_back_while_open_is_found(path, tmp_path):
         with pytest.raises(LedgerRefusal) as refusal:
             account.charge(request(account, "another"))
         assert refusal.value.code == "L2"
+
+
+def test_a_file_that_keeps_no_log_is_refused(path, monkeypatch):
+    """SQLite stays in its old mode without an error, if the disk fails at that moment."""
+    Ledger.open(path).close()
+    change(path, "PRAGMA journal_mode = DELETE")
+    real = Connection.exec_driver_sql
+
+    def failing(self, text, *rest):
+        return real(self, text.removesuffix(" = WAL"), *rest)
+
+    monkeypatch.setattr(Connection, "exec_driver_sql", failing)
+    assert refused(path) == "L1"
+
+
+def test_commits_wait_for_the_disk(path):
+    with Ledger.open(path) as ledger:
+        connection = ledger._journal.store._connection
+        settings = {
+            name: connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
+            for name in ("synchronous", "journal_mode", "fullfsync", "foreign_keys")
+        }
+    assert settings == {
+        "synchronous": 3,
+        "journal_mode": "wal",
+        "fullfsync": 1,
+        "foreign_keys": 1,
+    }
+
+
+def test_a_lock_that_is_held_too_long_is_told_and_stops_nothing(path):
+    with Ledger.open(path) as ledger:
+        account = opened(ledger)
+        ledger._journal.store._connection.exec_driver_sql("PRAGMA busy_timeout = 20")
+        holder = sqlite3.connect(path, isolation_level=None)
+        holder.execute("BEGIN IMMEDIATE")
+        with pytest.raises(LedgerRefusal) as refusal:
+            account.charge(request(account))
+        assert refusal.value.code == "L6"
+        holder.execute("ROLLBACK")
+        holder.close()
+        account.charge(request(account))
+        assert account.balance().spent.epsilon == 0.5
 
 
 def test_balances_in_words(path):

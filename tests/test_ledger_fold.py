@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ledger_cases import BUDGET, Clock, request, schema
 
-from discreet.blocks import Area
 from discreet.budget import SATURATED, Budget
 from discreet.errors import BudgetRefusal
 from discreet.ledger import Ledger
-from discreet.ledger.fold import add, encoded, nothing, relaid, selection
+from discreet.ledger.fold import add, encoded, nothing, packed, relaid, selection
 from discreet.loss import INFINITY, NOTHING, Loss
 
 steady = settings(deadline=None, derandomize=True, max_examples=40)
@@ -25,14 +24,9 @@ steady = settings(deadline=None, derandomize=True, max_examples=40)
 @steady
 @given(st.integers(1, 300).flatmap(lambda n: st.lists(st.booleans(), min_size=n, max_size=n)))
 def test_an_area_is_recorded_as_it_is(marks):
-    from discreet.blocks import Space
-
-    class Wide(Space):
-        __slots__ = ()
-        size = len(marks)
-
     mask = np.array(marks)
-    ranges = Area.of(Wide(), mask).ranges
+    edges = np.flatnonzero(np.diff(mask.astype(int), prepend=0, append=0)).tolist()
+    ranges = list(zip(edges[::2], edges[1::2], strict=True))
     area = encoded(ranges, len(marks))
     found = np.zeros(len(marks), dtype=bool)
     found[selection(area, len(marks))] = True
@@ -41,14 +35,12 @@ def test_an_area_is_recorded_as_it_is(marks):
 
 
 @pytest.mark.parametrize(
-    "area", [[[-1, 2]], [[2, 2]], [[0, 9]], [[0, 2], [2, 4]], [[3, 4], [0, 1]], "AAAA", "eJxjYAAAAAIAAQ=="]
-)  # fmt: skip
+    "area",
+    [[[-1, 2]], [[2, 2]], [[0, 9]], [[0, 2], [2, 4]], [[3, 4], [0, 1]], "AAAA", "?", packed(b"ab")],
+)
 def test_what_is_not_an_area_is_not_one(area):
-    with pytest.raises((ValueError, OSError, Exception)):
+    with pytest.raises(ValueError, match=r"."):
         selection(area, 8)
-    if isinstance(area, list):
-        with pytest.raises(ValueError, match="ranges"):
-            selection(area, 8)
 
 
 # --- sums --------------------------------------------------------------------------------------

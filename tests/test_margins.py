@@ -156,6 +156,13 @@ def test_each_of_several_quantiles_inherits_a_share_of_those_around_it():
     assert low == high == ((1.0, one), (0.5, one))
 
 
+def test_an_answer_nearer_to_a_cut_inherits_more_of_its_error():
+    low, _, high = Quantiles(["1/10", "2/5", "4/5"], lower=2, upper=900, epsilon="2/5").errors
+    middle = pytest.approx(2 * 0.6 * 5)
+    assert low == ((1.0, pytest.approx(2 * 0.75 * 5)), (0.25, middle))
+    assert high == ((1.0, pytest.approx(2 * (2 / 3) * 5)), (pytest.approx(1 / 3), middle))
+
+
 @pytest.mark.parametrize("wanted", [["1/3"], ["1/10", "2/5", "4/5"]])
 def test_the_errors_are_those_of_releases_of_evenly_spread_values(wanted):
     """Standard deviations over many releases, against the sum of the laws' variances.

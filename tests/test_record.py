@@ -153,11 +153,11 @@ def test_budgets_come_back_whole(budget):
     assert again._ceilings == budget._ceilings
 
 
-leaves = st.none() | st.booleans() | st.integers() | st.text() | st.fractions() | st.dates()
-values = st.recursive(leaves, lambda inner: st.lists(inner).map(tuple) | st.lists(inner))
+leaves = st.none() | st.booleans() | st.integers(0, 3) | st.text(max_size=3) | st.fractions()
+values = leaves | st.lists(leaves, max_size=3) | st.lists(leaves, max_size=3).map(tuple)
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@settings(deadline=None, derandomize=True, max_examples=40)
 @given(values, values)
 def test_the_text_of_a_value_is_its_own(one, other):
     texts = [canonical(to_json(value)) for value in (one, other)]

@@ -226,3 +226,31 @@ def test_a_directory_that_cannot_be_made_is_refused(tmp_path):
     with pytest.raises(Refusal) as refused:
         session.init(tmp_path / "taken" / "clinic", clinic.SETTINGS)
     assert refused.value.code == "P9"
+
+
+def test_another_name_is_not_a_fresh_account(home):
+    """Nothing in the file but the budget itself changes what may still be spent."""
+    with session.open(home) as curator:
+        curator.ask(BY_CITY, epsilon="0.6")
+    file = home / session.FILE
+    file.write_text(f'{file.read_text()}\n[ledger]\ndataset = "fresh"\n')
+    with pytest.raises(Refusal) as refused:
+        session.open(home)
+    assert refused.value.code == "S22"
+
+
+def test_the_ledger_may_be_on_a_server(home, postgres):
+    for file in home.glob("ledger.sqlite*"):
+        file.unlink()
+    file = home / session.FILE
+    file.write_text(f'{file.read_text()}\n[ledger]\naddress = "{postgres.url}"\n')
+    with pytest.raises(Refusal):
+        session.open(home)
+    session.init(home)
+    with session.open(home) as curator:
+        curator.ask(BY_CITY, epsilon="0.6")
+    with session.open(home) as curator:
+        assert curator.spent.epsilon == Fraction(3, 5)
+    with pytest.raises(Refusal) as refused:
+        session.init(home)
+    assert refused.value.code == "S21"

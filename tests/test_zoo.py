@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -26,9 +27,17 @@ def test_it_is_a_zoo():
     assert len({one.name for one in animals()}) == len(animals())
     assert {one.check for one in animals()} == set(Check)
     for one in animals():
-        assert one.name and one.bug and one.source and one.family and one.relation
+        assert all((one.name, one.bug, one.source, one.family, one.relation))
         assert one.broken is not one.twin
     assert all((one.law is None) == (one.check is not Check.FIT) for one in animals())
+
+
+def test_the_page_lists_every_specimen_and_no_other():
+    page = (Path(__file__).parents[1] / "docs" / "zoo.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ") for line in page.partition("## The specimens")[2].splitlines()]
+    named = [(row[0].removeprefix("| "), row[2]) for row in rows if len(row) == 4]
+    listed = [row for row in named if row[0] not in {"specimen", "---"}]
+    assert listed == [(one.name, one.check.value) for one in animals()]
 
 
 def test_the_wrong_sparse_vectors_of_lyu_su_and_li_are_there():
@@ -79,7 +88,7 @@ def test_a_specimen_that_is_not_there():
 
 @pytest.mark.soak
 def test_ninety_nine_in_a_hundred_are_found_and_none_accused_in_twenty_walks():
-    """240 chances to miss a statistical bug; at most two may be missed, and no twin accused."""
+    """200 chances to miss a statistical bug; at most two may be missed, and no twin accused."""
     walks = [walk(SAMPLED, samples=N) for _ in range(20)]
     missed = [one.animal.name for each in walks for one in each.missed]
     tried = len(SAMPLED) * len(walks)

@@ -68,13 +68,7 @@ class Session:
         """The ledger; refused when there is none, or when it is behind a checkpoint."""
         file = self.ledger_file
         if file is not None and not file.exists():
-            raise SchemaRefusal(
-                "S22",
-                f"the account of this session, {file.name}, is not there.",
-                why="a new one would forget what the people in the data have already lost.",
-                fix=f"bring the file back (`discreet ledger restore`), or, if nothing was ever "
-                f"asked, run `discreet init {self.directory}`.",
-            )
+            raise self._without_account(f"the ledger of this session, {file.name}, is not there.")
         return self._ledger(checkpoint, create=False)
 
     def _ledger(self, checkpoint: Path | None = None, *, create: bool) -> Ledger:
@@ -83,11 +77,29 @@ class Session:
 
     def curator(self, **engine: Any) -> Curator:
         """The curator of this session; ``engine`` overrides the section [engine]."""
-        return self._curator(self.ledger(), engine)
+        ledger = self.ledger()
+        if self.dataset not in ledger.datasets():
+            ledger.close()
+            raise self._without_account(f"the ledger has no account named {self.dataset!r}.")
+        return self._curator(ledger, engine)
+
+    def datasets(self) -> tuple[str, ...]:
+        """The accounts in a ledger that others may share."""
+        with self._ledger(create=True) as ledger:
+            return ledger.datasets()
 
     def started(self, **engine: Any) -> Curator:
         """The curator of a session whose account is new."""
         return self._curator(self._ledger(create=True), engine)
+
+    def _without_account(self, what: str) -> SchemaRefusal:
+        return SchemaRefusal(
+            "S22",
+            what,
+            why="a new one would forget what the people in the data have already lost.",
+            fix="bring back the ledger (`discreet ledger restore`) or the name of the account, or, "
+            f"if nothing was ever asked, run `discreet init {self.directory}`.",
+        )
 
     def _curator(self, ledger: Ledger, engine: Mapping[str, Any]) -> Curator:
         settings = {**self.engine, "store": self.store, **engine}
@@ -148,6 +160,8 @@ def init(directory: str | os.PathLike[str], text: str | None = None) -> Session:
     file = session.ledger_file
     if file is not None and file.exists():
         raise _taken(file)
+    if file is None and session.dataset in session.datasets():
+        raise _taken(f"an account named {session.dataset!r}")
     with closing(session.started(opened=False)):
         return session
 
@@ -183,10 +197,10 @@ def _unwritable(path: Path, error: OSError) -> InvalidParameter:
     )
 
 
-def _taken(file: Path) -> SchemaRefusal:
+def _taken(what: object) -> SchemaRefusal:
     return SchemaRefusal(
         "S21",
-        f"{file} is there already.",
+        f"{what} is there already.",
         why="to write over it would forget whom it protects, or what they have lost.",
         fix="name another directory, or use the session as it is.",
     )

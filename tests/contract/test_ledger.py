@@ -522,10 +522,12 @@ def test_a_broken_connection_stops_the_ledger_for_good(ledger_address):
         with pytest.raises(LedgerRefusal) as refusal:
             account.charge(request(account))
         assert code(refusal) == "L5"
+        store._connection = None  # nothing more is sent, though the disk may be well again
+        for again in (lambda: account.charge(request(account)), account.balance):
+            with pytest.raises(LedgerRefusal) as refusal:
+                again()
+            assert code(refusal) == "L5"
         store._connection = real
-        with pytest.raises(LedgerRefusal) as refusal:  # even though the disk is well again
-            account.charge(request(account))
-        assert code(refusal) == "L5"
     with Ledger.open(ledger_address) as ledger:
         account = opened(ledger)
         assert account.transcript() == ()
@@ -589,3 +591,39 @@ def test_a_transcript_comes_in_pages(account):
     assert [entry.question for entry in older] == ["SELECT part 3", "SELECT part 2"]
     assert [entry.question for entry in account.transcript("ana")] == ["SELECT ana's"]
     assert len(account.transcript()) == 6
+
+
+def test_postgres_waits_for_the_disk_whatever_its_defaults(postgres):
+    import psycopg
+
+    with psycopg.connect(postgres.conninfo, autocommit=True) as connection:
+        name = connection.info.dbname
+        for setting in (
+            "synchronous_commit = off",
+            "default_transaction_isolation = 'serializable'",
+        ):
+            connection.execute(f'ALTER DATABASE "{name}" SET {setting}')
+    with Ledger.open(postgres.url) as one, Ledger.open(postgres.url) as two:
+        raw = one._journal.store._connection
+        assert raw.exec_driver_sql("SHOW synchronous_commit").scalar_one() == "on"
+        first, second = opened(one), opened(two)
+        with one._journal.store.transaction():
+            level = raw.exec_driver_sql("SHOW transaction_isolation").scalar_one()
+        assert level == "read committed"
+        first.charge(request(first, "one"))
+        second.charge(request(second, "two"))
+        assert first.balance().spent.epsilon == 1
+
+
+def test_a_server_that_may_lose_what_it_confirmed_is_refused(postgres, monkeypatch):
+    from sqlalchemy import Connection
+
+    real = Connection.exec_driver_sql
+
+    def without_fsync(self, text, *rest):
+        return real(self, "SELECT 'off'" if text == "SHOW fsync" else text, *rest)
+
+    monkeypatch.setattr(Connection, "exec_driver_sql", without_fsync)
+    with pytest.raises(LedgerRefusal) as refusal:
+        Ledger.open(postgres.url)
+    assert code(refusal) == "L1"

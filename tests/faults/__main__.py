@@ -3,6 +3,9 @@
     python -m faults launch SCHEDULE...          compile the disk, load it, and replay
     python -m faults alone --count 900           faults of one process
     python -m faults together                    two processes
+    python -m faults whole                       the same with a whole curator
+    python -m faults server --store URL          PostgreSQL dies and comes back
+    python -m faults storm                       sixty-four processes at once
     python -m faults soak --count 100000         chosen at random, with a printed seed
     python -m faults mutants                     which bugs on purpose are found
 
@@ -26,7 +29,7 @@ from pathlib import Path
 from faults import launch, mutants, storms
 from faults.places import Files, Server
 from faults.scenarios import SCENARIOS, WHOLE
-from faults.schedule import Schedule, alone, some, together
+from faults.schedule import Schedule, alone, served, some, together
 from faults.stage import Stage
 from faults.whole import CuratorDesk, write_people
 
@@ -71,6 +74,9 @@ def _reported(options: argparse.Namespace, home: Path) -> dict[str, object]:
             chosen = some(_alone(stage, options.powers), options.count, seed=options.seed)
         case "together":
             chosen = some(_together(stage), options.count, seed=options.seed)
+        case "server":
+            every = [s for name in ("resumed", "failing") for s in served(name, stage.steps(name))]
+            chosen = some(every, options.count, seed=options.seed)
         case "soak":
             seed = options.seed or secrets.randbelow(10**9)
             print(f"seed {seed}", file=sys.stderr)
@@ -84,7 +90,7 @@ def _reported(options: argparse.Namespace, home: Path) -> dict[str, object]:
             every = _alone(stage, options.powers) + _together(stage)
             chosen = some(every, options.count, seed=options.seed)
         case "mutants":
-            return {"found": mutants.found(stage)}
+            return {"found": mutants.found(stage, options.schedules)}
         case "storm":
             return {"failed": storms.storm(stage)}
         case _:

@@ -5,12 +5,13 @@ A bug is put into the processes that ask, never into the one that looks at what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from faults.places import Files
+from faults.scenarios import SCENARIOS, WHOLE
 from faults.schedule import Schedule, alone, together
 from faults.stage import Bug, Stage
 from faults.whole import CuratorDesk
@@ -19,7 +20,7 @@ from sqlalchemy import Engine, event, text
 
 from discreet import Budget, Curator
 from discreet.errors import LedgerRefusal
-from discreet.ledger import Account, Ledger, caps
+from discreet.ledger import Account, Ledger, caps, store
 from discreet.ledger.fold import Standing
 from discreet.ledger.store import Store
 
@@ -35,21 +36,40 @@ class Mutant:
     databases: tuple[str, ...] = ("sqlite", "postgres")
 
 
-def found(stage: Stage) -> dict[str, str]:
-    """For each mutant the first schedule that finds it, or an empty text."""
+def found(stage: Stage, names: Sequence[str]) -> dict[str, str]:
+    """For each mutant (by name, or all) the first schedule that finds it, or an empty text."""
     here = "sqlite" if isinstance(stage.places, Files) else "postgres"
     return {
-        mutant.bug.__name__: _first(stage, mutant) for mutant in MUTANTS if here in mutant.databases
+        mutant.bug.__name__: _first(stage, mutant)
+        for mutant in MUTANTS
+        if here in mutant.databases and (not names or mutant.bug.__name__ in names)
     }
 
 
 def _first(stage: Stage, mutant: Mutant) -> str:
-    spoiled = replace(stage, bug=mutant.bug, desk=mutant.desk, patience_s=0.5, probed={}, errors=[])
+    spoiled = replace(
+        stage,
+        scenarios={**SCENARIOS, **WHOLE},
+        bug=mutant.bug,
+        desk=mutant.desk,
+        patience_s=0.5,
+        probed={},
+        errors=[],
+    )
+    how = ""
     for schedule in _schedules(spoiled, mutant):
         problems = spoiled.run(schedule)
         if problems:
-            return f"{schedule}: {problems[0]}"
-    return ""
+            how = "" if _broken(problems[0]) else f"{schedule}: {problems[0]}"
+            break
+    if spoiled.looker is not None:
+        spoiled.looker.close()
+    return how
+
+
+def _broken(problem: str) -> bool:
+    """Whether the mutant does not fit the code any more: that is no success."""
+    return problem.endswith(("AttributeError", "NameError", "TypeError", "with an exception"))
 
 
 def _schedules(stage: Stage, mutant: Mutant) -> Iterable[Schedule]:
@@ -57,7 +77,8 @@ def _schedules(stage: Stage, mutant: Mutant) -> Iterable[Schedule]:
         if mutant.faults == ("none",):
             yield Schedule(name, 0, "none")
             continue
-        steps = stage.steps(name)
+        opened = next(n for n, step in enumerate(stage.steps(name)) if step.path == "opened")
+        steps = stage.steps(name)[opened:]
         rivals = stage.scenarios[name].rival is not None
         every = together(name, steps) if rivals else alone(name, steps, powers=2)
         yield from (schedule for schedule in every if schedule.fault in mutant.faults)
@@ -88,6 +109,17 @@ def committed_late() -> None:
     _said_instead("PRAGMA synchronous", "PRAGMA synchronous = NORMAL")
 
 
+def without_log() -> None:
+    """SQLite could not keep a write-ahead log, and nobody looked.
+
+    A commit is then undone when the removal of its journal does not survive a loss of power.
+    """
+    _said_instead("PRAGMA synchronous", "PRAGMA synchronous = FULL")
+    store._write_ahead = lambda connection: connection.exec_driver_sql(
+        "PRAGMA journal_mode = DELETE"
+    )
+
+
 def ignored_commit() -> None:
     """A commit that failed is taken for one that succeeded."""
     Store._stop = lambda *_: None  # type: ignore[method-assign, assignment]
@@ -106,10 +138,10 @@ def _retry(name: str) -> None:
         try:
             return once(account, *arguments)
         except LedgerRefusal:
-            store = account._journal.store
+            kept = account._journal.store
             with suppress(Exception):
-                store._connection.close()
-            store._connection, store._broken = store._connected(create=False), False
+                kept._connection.close()
+            kept._connection, kept._broken = kept._connected(create=False), False
             return once(account, *arguments)
 
     setattr(Account, name, again)
@@ -162,13 +194,13 @@ def shown_before_stored() -> None:
 
 def forgotten_reservation() -> None:
     """A question that was paid and never answered is paid again."""
-    last = Store.last
+    known = Account._known
 
-    def answered(store: Store, *subjects: str) -> Any:
-        record = last(store, *subjects)
-        return None if record is not None and record.kind == "charge" else record
+    def answered(account: Any, *arguments: Any) -> Any:
+        found = known(account, *arguments)
+        return None if found is not None and found.answer is None else found
 
-    Store.last = answered  # type: ignore[method-assign]
+    Account._known = answered  # type: ignore[method-assign]
 
 
 def second_answer() -> None:
@@ -197,33 +229,35 @@ def refunded() -> None:
 
 def charged_after_the_run() -> None:
     """The data is read first; who has no budget is refused afterwards."""
-    pay, engine = Curator.pay, CuratorDesk
+    paid = Curator._paid
 
-    def late(curator: Any, question: Any, **options: Any) -> Any:
-        explained = curator.explain(
-            question, **{k: v for k, v in options.items() if k != "analyst" and v is not None}
-        )
-        curator.engine.run(explained.priced.plan)
-        return pay(curator, question, **options)
+    def late(curator: Any, question: Any, spend: Any, analyst: str) -> Any:
+        curator.engine.run(curator._priced(question, spend).plan)
+        return paid(curator, question, spend, analyst)
 
-    del engine
-    Curator.pay = late  # type: ignore[method-assign]
+    Curator._paid = late  # type: ignore[method-assign]
+
+
+def refunded_by_the_curator() -> None:
+    """When the engine fails, the charge is taken back."""
+    refunded()
 
 
 MUTANTS = (
     Mutant(deleted_immediate, ("rivals",), ("race",), databases=("sqlite",)),
     Mutant(deleted_lock, ("rivals",), ("race",), databases=("postgres",)),
     Mutant(committed_late, ("resumed",), ("power",), databases=("sqlite",)),
+    Mutant(without_log, ("resumed",), ("power",), databases=("sqlite",)),
     Mutant(ignored_commit, ("resumed",), ("io",), databases=("sqlite",)),
     Mutant(retried_commit, ("resumed",), ("io",), databases=("sqlite",)),
     Mutant(forgotten_question_cap, ("several",)),
-    Mutant(forgotten_analyst_cap, ("last unit",)),
+    Mutant(forgotten_analyst_cap, ("reopened",)),
     Mutant(forgotten_dataset_cap, ("last unit",)),
     Mutant(forgotten_blocks, ("several",)),
     Mutant(shown_before_stored, ("resumed",), ("kill",)),
     Mutant(forgotten_reservation, ("resumed",)),
     Mutant(second_answer, ("twins",), ("race",)),
     Mutant(refunded, ("failing",)),
-    Mutant(refunded, ("failing",), desk=CuratorDesk),
-    Mutant(charged_after_the_run, ("resumed",), ("kill",), desk=CuratorDesk),
+    Mutant(refunded_by_the_curator, ("broken",), desk=CuratorDesk),
+    Mutant(charged_after_the_run, ("asked",), ("kill",), desk=CuratorDesk),
 )

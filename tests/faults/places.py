@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
+import components
 import psycopg
+import services
 from faults.disk import Power, Step
 from sqlalchemy import make_url
 
@@ -85,6 +87,17 @@ class Server:
         """Remove what a schedule left."""
         self._execute(f"DROP SCHEMA {place.name} CASCADE")
         shutil.rmtree(place)
+
+    def fail(self, how: str) -> None:
+        """Let the server die, all of it or the other ends of its connections, and recover."""
+        programs = components.postgres_programs()
+        if programs is None:
+            raise RuntimeError("PostgreSQL is not installed")
+        server = services.Postgres(Path(str(make_url(self.url).query["host"])), programs)
+        if how == "restart":
+            server.restart()
+        else:
+            server.kill_backends()
 
     def _execute(self, statement: str) -> None:
         url = make_url(self.url).set(drivername="postgresql")

@@ -15,6 +15,8 @@ from faults.world import Desk, Question
 
 COUNT = Question("count", "ada", Fraction(1))
 CORK = Question("cork", "ada", Fraction(3, 4), (1, 2))
+MORE_CORK = Question("more cork", "ada", Fraction(1, 2), (1, 2))
+"""Within the budget of the city, beyond that of the analyst."""
 DELFT = Question("delft", "bob", Fraction(3, 2), (2, 3))
 AGAIN = Question("again", "bob", Fraction(5, 4))
 TOO_MUCH = Question("too much", "bob", Fraction(7, 4), (3, 4))
@@ -23,6 +25,9 @@ FIRST_HALF = Question("first half", "ada", Fraction(3, 2))
 SECOND_HALF = Question("second half", "bob", Fraction(3, 2))
 ONE_MORE = Question("one more", "bob", Fraction(1, 100))
 BROKEN = Question("broken", "bob", Fraction(1, 2), (1, 3))
+
+
+MANY = 5
 
 
 def _nothing(desk: Desk) -> None:
@@ -53,7 +58,7 @@ def _several(desk: Desk) -> None:
 def _reopened(desk: Desk) -> None:
     desk.asks(CORK)
     desk.close()
-    desk.asks(CORK, AGAIN)
+    desk.asks(CORK, MORE_CORK, AGAIN)
 
 
 def _failing(desk: Desk) -> None:
@@ -68,7 +73,7 @@ def _to_the_last_unit(desk: Desk) -> None:
 
 
 def _many(desk: Desk) -> None:
-    for number in range(12):
+    for number in range(MANY):
         desk.asks(Question(f"small {number}", "ada", Fraction(1, 16)))
     desk.close()
 
@@ -93,7 +98,7 @@ SCENARIOS = {
             "reopened",
             _reopened,
             begin=lambda desk: desk.asks(COUNT),
-            questions=(COUNT, CORK, AGAIN),
+            questions=(COUNT, CORK, MORE_CORK, AGAIN),
         ),
         Scenario(
             "failing", _failing, begin=lambda desk: desk.asks(CORK), questions=(CORK, COUNT, BROKEN)
@@ -109,8 +114,11 @@ SCENARIOS = {
             "copied back",
             _many,
             begin=lambda desk: desk.asks(CORK),
-            questions=(CORK, *(Question(f"small {n}", "ada", Fraction(1, 16)) for n in range(12))),
-            pragmas=("wal_autocheckpoint = 6",),
+            questions=(
+                CORK,
+                *(Question(f"small {n}", "ada", Fraction(1, 16)) for n in range(MANY)),
+            ),
+            pragmas=("wal_autocheckpoint = 4",),
         ),
         # Two processes, and a budget for one of them.
         Scenario(

@@ -22,12 +22,18 @@ FAULTS = {
     "stays-broken": Fault.STAYS_BROKEN,
     "killed-waiting": Fault.PAUSE,
     "race": Fault.PAUSE,
+    "backend": Fault.PAUSE,
+    "restart": Fault.PAUSE,
     "power": Fault.NONE,
     "none": Fault.NONE,
 }
 """The words for faults. ``killed-waiting`` stops the first process at the step, lets a second run
-until it waits or is done, then kills the first; ``race`` lets the first go on instead; ``power``
+until it waits or is done, then kills the first; ``race`` lets the first go on instead; ``backend``
+kills PostgreSQL's side of the connection at the step and ``restart`` the whole server; ``power``
 cuts the power at the step and chooses with the seed what of the unsynced bytes survives."""
+
+SOUND = {"none", "race", "killed-waiting"}
+"""Faults during which the disk works."""
 
 _BY_KIND = {
     "m": ("kill",),
@@ -78,8 +84,23 @@ def together(scenario: str, steps: Sequence[Step]) -> Iterator[Schedule]:
         yield Schedule(scenario, step.number, "killed-waiting")
 
 
+def served(scenario: str, steps: Sequence[Step]) -> Iterator[Schedule]:
+    """Every step, at which the server fails."""
+    for step in steps:
+        yield Schedule(scenario, step.number, "backend")
+        yield Schedule(scenario, step.number, "restart")
+
+
 def some(schedules: Sequence[Schedule], count: int, *, seed: int = 0) -> list[Schedule]:
-    """``count`` of them, spread over all; always the same for one seed."""
+    """``count`` of them, always the same for one seed; most are of the kind that costs least."""
     if count >= len(schedules):
         return list(schedules)
-    return sorted(random.Random(seed).sample(list(schedules), count))
+    coins, chosen = random.Random(seed), []
+    powers = [schedule for schedule in schedules if schedule.fault == "power"]
+    others = [schedule for schedule in schedules if schedule.fault != "power"]
+    kills = [schedule for schedule in others if schedule.fault in ("kill", "torn")]
+    errors = [schedule for schedule in others if schedule.fault not in ("kill", "torn")]
+    for kind, share in ((powers, 0.6), (kills, 0.55), (errors, 1)):
+        chosen += coins.sample(kind, min(len(kind), round((count - len(chosen)) * share)))
+    rest = set(schedules) - set(chosen)
+    return sorted(chosen + coins.sample(sorted(rest), count - len(chosen)))

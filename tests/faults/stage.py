@@ -26,7 +26,7 @@ from faults.check import Witness, violations
 from faults.disk import Disk, Fault, Step, steps
 from faults.places import Files, Server
 from faults.scenarios import Scenario
-from faults.schedule import FAULTS, Schedule
+from faults.schedule import FAULTS, SOUND, Schedule
 from faults.whole import CuratorDesk, share_engine
 from faults.world import Desk
 from sqlalchemy import Connection, Engine, event
@@ -96,6 +96,8 @@ class Stage:
         return found
 
     def _played(self, schedule: Schedule, address: str, place: Path) -> list[str]:
+        if schedule.fault in ("backend", "restart"):
+            return self._server_fails(schedule, address, place)
         if FAULTS[schedule.fault] is Fault.PAUSE:
             return self._pair(schedule, address, place)
         if schedule.fault in _SURVIVED and self._light:
@@ -119,9 +121,9 @@ class Stage:
         return self.bug is None and self.desk is Desk
 
     def _violations(self, address: str, schedule: Schedule, witnesses: list[Witness]) -> list[str]:
-        scenario = self.scenarios[schedule.scenario]
+        scenario, sound = self.scenarios[schedule.scenario], schedule.fault in SOUND
         if self.desk is Desk:
-            return violations(self.desk, address, scenario, witnesses)
+            return violations(self.desk, address, scenario, witnesses, sound=sound)
         if self.looker is None:
             self.looker = Looker(self)
         return self.looker.look(address, schedule, witnesses)
@@ -140,6 +142,16 @@ class Stage:
         if not ended:
             self.finish(second)
         return ["first", "second"]
+
+    def _server_fails(self, schedule: Schedule, address: str, place: Path) -> list[str]:
+        """Hold a process at its step while its server dies and comes back."""
+        first = self._start(schedule.scenario, address, place, "first", schedule)
+        _, status = os.waitpid(first, os.WUNTRACED)
+        if os.WIFSTOPPED(status):
+            self.places.fail(schedule.fault)
+            os.kill(first, signal.SIGCONT)
+            self.finish(first)
+        return ["first"]
 
     def _fresh(self, scenario: str) -> tuple[str, Path]:
         def begin(address: str) -> None:
@@ -230,18 +242,25 @@ class Looker:
 
     def look(self, address: str, schedule: Schedule, witnesses: list[Witness]) -> list[str]:
         """What does not hold."""
-        order = [address, schedule.scenario, [asdict(witness) for witness in witnesses]]
+        seen = [asdict(witness) for witness in witnesses]
+        order = [address, schedule.scenario, seen, schedule.fault in SOUND]
         os.write(self._orders, f"{json.dumps(order)}\n".encode())
         return list(json.loads(self._lines.readline()))
+
+    def close(self) -> None:
+        """Let it end."""
+        os.close(self._orders)
+        self._lines.close()
 
     def _serve(self, orders: int, reports: int) -> None:
         os.close(self._orders)  # or this process would wait for its own orders for ever
         share_engine()
         with os.fdopen(orders) as lines:
             for order in lines:
-                address, scenario, seen = json.loads(order)
+                address, name, seen, sound = json.loads(order)
                 witnesses = [Witness(**witness) for witness in seen]
-                found = violations(CuratorDesk, address, self.stage.scenarios[scenario], witnesses)
+                scenario = self.stage.scenarios[name]
+                found = violations(CuratorDesk, address, scenario, witnesses, sound=sound)
                 os.write(reports, f"{json.dumps(found)}\n".encode())
 
 

@@ -8,8 +8,13 @@ import pytest
 import services
 from faults import launch
 
-ENOUGH = 1_000
-"""Schedules that every run must try, over both databases."""
+ALONE, TOGETHER, WHOLE, SERVED = 750, 60, 110, 100
+"""How many schedules of each kind every run tries."""
+
+
+def test_there_are_a_thousand() -> None:
+    assert ALONE + TOGETHER + WHOLE + SERVED >= 1_000
+    assert WHOLE >= 100
 
 
 def check(report: dict[str, Any], *, least: int) -> None:
@@ -19,24 +24,29 @@ def check(report: dict[str, Any], *, least: int) -> None:
 
 
 def test_one_process_on_a_failing_disk() -> None:
-    check(launch.run(["alone", "--count", "900"]), least=900)
+    check(launch.run(["alone", "--count", str(ALONE)]), least=ALONE)
 
 
 def test_two_processes() -> None:
-    check(launch.run(["together", "--count", "110"]), least=100)
+    check(launch.run(["together", "--count", str(TOGETHER)]), least=TOGETHER)
 
 
 def test_the_whole_curator() -> None:
-    check(launch.run(["whole", "--count", "110"]), least=100)
+    check(launch.run(["whole", "--count", str(WHOLE)]), least=WHOLE)
 
 
 def test_sixty_four_askers_never_overspend() -> None:
     assert launch.run(["storm"])["failed"] == []
 
 
-def test_postgresql(postgres: services.Postgres) -> None:
-    check(launch.run(["alone", "--count", "70"], store=postgres.url), least=70)
-    check(launch.run(["together", "--count", "40"], store=postgres.url), least=40)
+@pytest.mark.parametrize(("what", "count"), [("alone", 60), ("together", 28)])
+def test_postgresql(postgres: services.Postgres, what: str, count: int) -> None:
+    check(launch.run([what, "--count", str(count)], store=postgres.url), least=count)
+
+
+def test_the_server_dies_and_comes_back() -> None:
+    with services.private_postgres() as server:
+        check(launch.run(["server", "--count", "12"], store=server.url), least=12)
 
 
 def test_sixty_four_askers_never_overspend_on_postgresql(postgres: services.Postgres) -> None:
@@ -59,9 +69,15 @@ def test_a_hundred_thousand_schedules() -> None:
 
 @pytest.mark.soak
 def test_more_schedules_on_postgresql(postgres: services.Postgres) -> None:
-    check(launch.run(["soak"], store=postgres.url), least=500)
+    check(launch.run(["soak"], store=postgres.url), least=1_000)
+
+
+@pytest.mark.soak
+def test_the_server_dies_at_every_step() -> None:
+    with services.private_postgres() as server:
+        check(launch.run(["server"], store=server.url), least=200)
 
 
 @pytest.mark.soak
 def test_the_whole_curator_at_every_step() -> None:
-    check(launch.run(["whole", "--powers", "8"]), least=1_000)
+    check(launch.run(["whole", "--powers", "8"]), least=2_000)

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import duckdb
 import pytest
 from fuzz.questions import conditions, keys, read, relations
 from fuzz.test_neighbours import SETTINGS
@@ -295,19 +294,21 @@ def any_filter(patch: Patch) -> None:
     patch.setattr(reaching, "_counted", counted)
 
 
-MUTANTS: list[Callable[[Patch], None]] = [
-    believed_blocks,
-    clipped_blocks,
-    shuttered_not,
-    or_as_and,
-    partners_for_all,
-    everybody_is_home,
-    any_filter,
-]
+ENGINE = [believed_blocks, clipped_blocks]
+READING = [shuttered_not, or_as_and, partners_for_all, everybody_is_home, any_filter]
+"""Found sooner by the areas listed in test_blocks; here with real rows, in the long run."""
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
+@pytest.mark.parametrize("mutant", ENGINE, ids=lambda mutant: mutant.__name__)
 def test_is_found(mutant: Callable[[Patch], None], monkeypatch: Patch) -> None:
     mutant(monkeypatch)
-    with pytest.raises((AssertionError, duckdb.Error, KeyError)):
+    with pytest.raises(AssertionError):
         fuzz(QUICK, phases=(Phase.generate,))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("mutant", READING, ids=lambda mutant: mutant.__name__)
+def test_a_wrong_reading_is_found(mutant: Callable[[Patch], None], monkeypatch: Patch) -> None:
+    mutant(monkeypatch)
+    with pytest.raises(AssertionError):
+        fuzz(3 * QUICK, phases=(Phase.generate,))

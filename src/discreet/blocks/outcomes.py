@@ -12,12 +12,9 @@ from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
-import numpy.typing as npt
 
-from discreet.blocks.known import Columns, Known, known
+from discreet.blocks.known import Columns, Known, Mask, known, nulls, remembered
 from discreet.expressions import Call, Expression
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +42,10 @@ def outcomes(condition: Expression, columns: Columns, dimensions: int) -> Outcom
     return _anything(dimensions) if value is None else _of(value)
 
 
+@remembered
 def _of(value: Known) -> Outcomes:
-    shape, held = value.values.shape, value.values.ravel().tolist()
-    true = np.array([v is True for v in held], dtype=bool).reshape(shape)
-    null = np.array([v is None for v in held], dtype=bool).reshape(shape)
+    null = nulls(value)
+    true = np.equal(value.values, True).astype(bool)
     return Outcomes(true, ~true & ~null, null)
 
 

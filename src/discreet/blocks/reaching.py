@@ -17,8 +17,8 @@ from functools import reduce
 import numpy as np
 
 from discreet.blocks.area import Area
-from discreet.blocks.known import Columns, Known, known
-from discreet.blocks.outcomes import Mask, outcomes
+from discreet.blocks.known import Columns, Known, Mask, known
+from discreet.blocks.outcomes import outcomes
 from discreet.blocks.space import Part, Space
 from discreet.expressions import Call, ColumnRef, Expression
 from discreet.functions.declaration import plain
@@ -155,12 +155,12 @@ def _each_way(relation: Relation, part: Part) -> Iterable[Way]:
 
 def _source(source: Source, part: Part) -> Way:
     """A table with blocks shows them; one without may have rows of anybody of the entity."""
-    blocks, table = source.table.blocks, source.table
-    columns: dict[str, Known] = {}
-    for name, column in source.columns:
-        declared = table.column(column)
-        if column in blocks and declared is not None:
-            columns[name] = Known(part.columns[blocks.index(column)], declared.domain)
+    blocks = source.table.blocks
+    columns = {
+        name: part.columns[blocks.index(column)]
+        for name, column in source.columns
+        if column in blocks
+    }
     return Way(np.ones(part.shape, dtype=bool), not blocks, columns)
 
 

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.domain import Kind, Value
+from discreet.blocks.known import Known, Objects
+from discreet.domain import Domain, Kind, Value, number_of
 from discreet.functions.declaration import plain
 from discreet.ownership import unit_of
 from discreet.schema import Schema, Table
@@ -28,7 +29,6 @@ from discreet.schema.blocks import cell_values, in_unit
 EVERYONE = "everyone"
 EVERYONE_ELSE = "everyone else"
 
-Objects = npt.NDArray[np.object_]
 Ranges = tuple[tuple[int, int], ...]
 """Half-open ranges of block numbers, ascending and apart."""
 
@@ -40,6 +40,13 @@ class Axis:
     name: str
     kind: Kind
     values: tuple[Value | None, ...]
+
+    @property
+    def domain(self) -> Domain:
+        """What is known of the values: bounds, but no list, which would be long."""
+        numbers = [n for v in self.values if v is not None and (n := number_of(v)) is not None]
+        low, high = min(numbers, default=None), max(numbers, default=None)
+        return Domain(self.kind, low, high, nullable=None in self.values)
 
     def identity(self) -> dict[str, Any]:
         """The axis as JSON."""
@@ -60,8 +67,9 @@ class Axis:
 class Part:
     """The blocks of one entity: every combination of its axes.
 
-    ``home`` is the table whose rows say in which block a unit lies, or None if
-    the unit itself says it; ``first`` is the number of the first block.
+    ``unit`` says by which columns, of which kinds, a unit is known; ``home`` is
+    the table whose rows say in which block it lies, or None if the unit itself
+    says it; ``first`` is the number of the first block.
     """
 
     entity: str
@@ -69,10 +77,11 @@ class Part:
     home: str | None
     axes: tuple[Axis, ...]
     first: int
-    columns: tuple[Objects, ...] = field(init=False, compare=False, repr=False)
+    columns: tuple[Known, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        spread = [_along(axis, place, len(self.axes)) for place, axis in enumerate(self.axes)]
+        count = len(self.axes)
+        spread = (Known(_along(a, i, count), a.domain) for i, a in enumerate(self.axes))
         object.__setattr__(self, "columns", tuple(spread))
 
     @property
@@ -223,7 +232,9 @@ def _part(table: Table, entity: str, first: int) -> Part:
             raise ValueError(f"blocks of {table.name!r} are not listed yet: resolve the schema")
         axes.append(Axis(name, column.kind, values))
     home = None if in_unit(table) else table.name
-    return Part(entity, table.unit or (), home, tuple(axes), first)
+    kinds = {column.name: column.kind.value for column in table.columns}
+    unit = tuple(f"{name} {kinds.get(name, '')}".strip() for name in table.unit or ())
+    return Part(entity, unit, home, tuple(axes), first)
 
 
 def _along(axis: Axis, place: int, count: int) -> Objects:

@@ -56,6 +56,7 @@ app.command()(accounts.transcript)
 app.command()(accounts.renew)
 app.add_typer(analysts.app, name="analyst")
 app.add_typer(ledgers.app, name="ledger")
+app.command()(ledgers.backup)  # by hand at night, and by a timer: a short name
 app.command()(starting.prepare)
 app.command()(serve.serve)
 app.command()(audit.audit)

@@ -1,4 +1,4 @@
-"""``discreet serve``: the server; ``discreet backup``: a copy of the ledger while it is in use."""
+"""``discreet serve``: sessions over HTTP."""
 
 from __future__ import annotations
 
@@ -47,17 +47,3 @@ def serve(
         tls_key=tls_key,
         insecure=insecure,
     )
-
-
-def backup(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where the copy goes; a new file.")],
-    directory: Annotated[
-        Path, typer.Option("--session", help="The session whose ledger is copied.")
-    ] = Path(),
-) -> None:
-    """Copy a session's ledger into a new file, while it is in use."""
-    from discreet import session
-
-    with session.read(directory).ledger() as ledger:
-        count = ledger.backup(file)
-    typer.echo(f"{count:,} records in {file}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -77,7 +77,7 @@ def let_in(standing: Standing, name: str, now: datetime) -> None:
         if expires is not None and now >= expires:
             raise AccessRefusal(
                 "A3",
-                f"{whose} expired on {expires:%Y-%m-%d %H:%M} UTC.",
+                f"{whose} expired on {expires.astimezone(UTC):%Y-%m-%d %H:%M} UTC.",
                 why="people in the data were promised that questions end then.",
                 fix="ask the curator for more time.",
             )

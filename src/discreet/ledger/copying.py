@@ -32,7 +32,8 @@ def export(store: Store, file: Path, *, answers: bool) -> int:
 
     def fill(stream: TextIO) -> None:
         nonlocal count
-        for batch in store.batches():
+        head = store.head()
+        for batch in store.batches(last=None if head is None else head.sequence):
             for record in batch:
                 stream.write(record.to_line() + "\n")
                 count += 1
@@ -121,7 +122,7 @@ def placed(path: Path) -> Iterator[Store]:
         with closing(Store(draft)) as store:
             yield store
             store.compact()
-        os.link(draft, path)  # unlike a renaming, it never replaces what is there
+        _named(draft, path)
         settle(path.parent)
     except FileExistsError:
         raise refusals.exists(path) from None
@@ -130,8 +131,21 @@ def placed(path: Path) -> Iterator[Store]:
             f"{path} cannot be written.", "give a place that can be written to."
         ) from None
     finally:
-        for left in path.parent.glob(f"{draft.name}*"):
-            left.unlink(missing_ok=True)
+        with suppress(OSError):  # what is left of a draft does no harm
+            for left in path.parent.glob(f"{draft.name}*"):
+                left.unlink(missing_ok=True)
+
+
+def _named(draft: Path, path: Path) -> None:
+    """Give a file its name; a link, unlike a renaming, never replaces what is there."""
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        if path.exists():
+            raise FileExistsError(path) from None
+        draft.rename(path)
 
 
 def begin(path: Path, *, beside: Path, clock: Clock) -> None:
@@ -160,8 +174,8 @@ def backup(store: Store, file: Path) -> int:
 
 def _copied(source: Store, target: Store) -> tuple[int, Record]:
     """Copy all records and answers, checking the chain on the way; within one transaction."""
-    count, last = 0, None
-    for batch in source.batches():
+    count, last, head = 0, None, source.head()
+    for batch in source.batches(last=None if head is None else head.sequence):
         for record in batch:
             if not record.follows(last):
                 raise refusals.corrupt(f"record {record.sequence} does not follow the one before.")

@@ -42,6 +42,19 @@ def nothing(size: int) -> Balances:
     return np.zeros((3, size), dtype=np.int64)
 
 
+def packed(data: bytes) -> str:
+    """Bytes as a record holds them; compressed, because neighbouring blocks are often alike."""
+    return base64.b64encode(zlib.compress(data, 1)).decode()
+
+
+def unpacked(text: str) -> bytes:
+    """The bytes that were packed."""
+    try:
+        return zlib.decompress(base64.b64decode(text, validate=True))
+    except zlib.error:
+        raise ValueError("not packed bytes") from None
+
+
 def encoded(ranges: Ranges, size: int) -> Encoded:
     """Some blocks as a record names them: ranges, or a bit for every block where they are many."""
     if len(ranges) <= _MOST_RANGES:
@@ -51,13 +64,13 @@ def encoded(ranges: Ranges, size: int) -> Encoded:
     marks[edges[::2]] = 1
     marks[edges[1::2]] = -1
     bits = np.packbits(np.cumsum(marks[:-1], dtype=np.int8).astype(bool))
-    return base64.b64encode(zlib.compress(bits.tobytes(), 1)).decode()
+    return packed(bits.tobytes())
 
 
 def selection(area: Encoded, size: int) -> Blocks:
     """The blocks that a record names, as an index into balances."""
     if isinstance(area, str):
-        bits = np.frombuffer(zlib.decompress(base64.b64decode(area)), dtype=np.uint8)
+        bits = np.frombuffer(unpacked(area), dtype=np.uint8)
         marked = np.unpackbits(bits)
         if bits.size != (size + 7) // 8 or marked[size:].any():
             raise ValueError("not a bit for every block")

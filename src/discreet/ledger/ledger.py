@@ -119,11 +119,7 @@ class Ledger:
 
     def checkpoints(self) -> tuple[Checkpoint, ...]:
         """The checkpoints beside the ledger, and those it was shown, oldest first."""
-        found: dict[str, Checkpoint] = {}
-        for place in (self.folder, self._shown):
-            if place is not None and (place == self._shown or place.exists()):
-                found |= {c.signature: c for c in checkpoints.read(place)}
-        return tuple(sorted(found.values(), key=lambda checkpoint: checkpoint.sequence))
+        return _known(self.folder, self._shown)
 
     def checkpoint(self, key: SigningKey, *, folder: Path | None = None) -> Checkpoint:
         """Sign the last record, and keep the checkpoint beside the ledger (or in ``folder``).
@@ -164,6 +160,23 @@ class Ledger:
             public_key=public_key,
         )
 
+    @classmethod
+    def examine(
+        cls, address: str | Path, *, checkpoint: Path | None = None, public_key: str | None = None
+    ) -> Verification:
+        """``verify`` for a ledger that cannot be opened: says all that is wrong with it."""
+        path = file_of(address)
+        store = Store(address, create=False)
+        try:
+            return verified(
+                store.batches(),
+                answers=store.answers(),
+                checkpoints=_known(None if path is None else _beside(path), checkpoint),
+                public_key=public_key,
+            )
+        finally:
+            store.close()
+
     def export(self, file: Path, *, answers: bool = False) -> int:
         """Write all records as JSON lines, for an auditor; how many there are.
 
@@ -199,6 +212,15 @@ class Ledger:
             address, Path(backup), reason=reason, shown=checkpoint or beside, clock=clock
         )
         return cls.open(address, checkpoint=checkpoint, clock=clock)
+
+
+def _known(beside: Path | None, shown: Path | None) -> tuple[Checkpoint, ...]:
+    """All checkpoints there are, each once, oldest first; what is shown must be there."""
+    found: dict[str, Checkpoint] = {}
+    for place in (beside, shown):
+        if place is not None and (place == shown or place.exists()):
+            found |= {c.signature: c for c in checkpoints.read(place)}
+    return tuple(sorted(found.values(), key=lambda checkpoint: checkpoint.sequence))
 
 
 def _beside(path: Path) -> Path:

@@ -6,14 +6,12 @@ compares.
 
 from __future__ import annotations
 
-import base64
-import zlib
 from typing import Any
 
 import numpy as np
 
 from discreet.ledger.chain import Record
-from discreet.ledger.fold import Balances, Books, Standing, budget_of, layout
+from discreet.ledger.fold import Balances, Books, Standing, budget_of, layout, packed, unpacked
 from discreet.ledger.people import Analyst, Key, Policy
 from discreet.record import canonical, to_json
 
@@ -82,10 +80,9 @@ def _standing(found: dict[str, Any]) -> Standing:
 
 
 def _packed(balances: Balances) -> str:
-    """Eight bytes, least first, for each unit; compressed, because neighbours are often alike."""
-    return base64.b64encode(zlib.compress(balances.astype("<i8").tobytes(), 1)).decode()
+    """Eight bytes, least first, for each unit."""
+    return packed(balances.astype("<i8").tobytes())
 
 
 def _unpacked(text: str) -> Balances:
-    flat = np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype="<i8")
-    return flat.astype(np.int64).reshape(3, -1)
+    return np.frombuffer(unpacked(text), dtype="<i8").astype(np.int64).reshape(3, -1)

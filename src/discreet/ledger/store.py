@@ -130,7 +130,9 @@ class Store:
         """Put everything into the one file of a SQLite store, so that it can be moved."""
         with self._reading() as connection:
             connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
-            connection.exec_driver_sql("PRAGMA journal_mode = DELETE")
+            mode = connection.exec_driver_sql("PRAGMA journal_mode = DELETE").scalar_one()
+        if mode != "delete":  # something is still in the log, and would be left behind
+            raise refusals.stopped()
 
     def close(self) -> None:
         """Let go of the connection; a second time does nothing."""
@@ -350,7 +352,7 @@ def _engine(address: str | Path, path: Path | None) -> Engine:
 
 def _durable_sqlite(connection: Connection) -> None:
     for pragma in (
-        "synchronous = FULL",  # every commit waits until the disk has it
+        "synchronous = EXTRA",  # FULL and more: every commit waits until the disk has it
         "fullfsync = ON",  # where a plain fsync stops at the drive's cache
         "foreign_keys = ON",
     ):
@@ -365,12 +367,18 @@ def _write_ahead(connection: Connection) -> None:
         try:
             mode = connection.exec_driver_sql("PRAGMA journal_mode").scalar_one()
             if mode not in ("wal", "memory"):
-                connection.exec_driver_sql("PRAGMA journal_mode = WAL")
-            return
+                mode = connection.exec_driver_sql("PRAGMA journal_mode = WAL").scalar_one()
+            break
         except SQLAlchemyError as error:
             if not _is_lock(error) or time.monotonic() > until:
                 raise
             time.sleep(0.02)
+    if mode not in ("wal", "memory"):
+        # SQLite keeps the old mode without an error if the switch fails on the disk, and there
+        # a commit is undone if the name of its journal outlives a power failure.
+        raise refusals.cannot_open(
+            "the ledger's disk failed while it was opened.", "see to the disk, and open it again."
+        )
 
 
 def _durable_postgres(connection: Connection) -> None:

@@ -36,6 +36,8 @@ def answer_json(
     margins = answer.margins(confidence)
     names = answer.columns
     columns = _columns(answer)
+    told = answer.certificate["margins"]
+    counted = {name: margin["counts"] or "" for name, margin in told.items()}
     return {
         "id": str(answer.id),
         "dataset": dataset,
@@ -49,7 +51,10 @@ def answer_json(
         "rows": [[plain(value) for value in row.values] for row in answer.rows],
         "margins": [[margins[name][i] for name in names] for i in range(len(answer.rows))],
         "cells": [
-            [cell(row.values[j], margins[name][i]) for j, name in enumerate(names)]
+            [
+                cell(row.values[j], margins[name][i], counted=counted.get(name, ""))
+                for j, name in enumerate(names)
+            ]
             for i, row in enumerate(answer.rows)
         ],
         "chart": _chart(answer, columns),

@@ -142,8 +142,8 @@ def walk(
     return Walk(tuple(done), samples)
 
 
-class _Named:
-    """A law with the name of its specimen, for sentences about it."""
+class NamedLaw:
+    """A function from inputs to laws, with a name for sentences about it."""
 
     def __init__(self, name: str, law: Callable[..., Any]) -> None:
         self.__name__, self.law = name, law
@@ -157,11 +157,11 @@ def checked(
     alpha: Fraction = ALPHA,
     name: str = "",
 ) -> Finding:
-    """What the specimen's check says of ``subject``; wrongly with chance ``alpha``, if by chance."""
+    """What the specimen's check says of ``subject``; a sampled one errs with chance ``alpha``."""
     first, second = animal.pair
     match animal.check:
         case Check.LAW:
-            return exact(_Named(name, subject), first, second, promised=animal.promise)
+            return exact(NamedLaw(name, subject), first, second, promised=animal.promise)
         case Check.REPLAY:
             return replay(subject, first, second, adjacent=True, name=name)
         case Check.GRID:
@@ -192,6 +192,7 @@ __all__ = [
     "SAMPLES",
     "TIMED",
     "Examined",
+    "NamedLaw",
     "Walk",
     "checked",
     "examine",
