@@ -474,6 +474,16 @@ def test_a_ledger_that_is_rolled_back_while_open_is_found(path, tmp_path):
         assert refusal.value.code == "L2"
 
 
+def test_a_last_record_that_is_altered_while_open_is_found(path):
+    with Ledger.open(path) as ledger:
+        account = opened(ledger)
+        receipt = account.charge(request(account))
+        change(path, f"UPDATE records SET analyst = 'x' WHERE sequence = {receipt.id}")
+        with pytest.raises(LedgerRefusal) as refusal:
+            account.charge(request(account, "another"))
+        assert refusal.value.code == "L2"
+
+
 def test_a_file_that_keeps_no_log_is_refused(path, monkeypatch):
     """SQLite stays in its old mode without an error, if the disk fails at that moment."""
     Ledger.open(path).close()

@@ -321,7 +321,16 @@ def test_a_session_refuses_where_the_curator_does():
                 else:
                     told_here.append("answered")
             outcomes.append(told_here)
+        views = Crowd(stage).play(lambda: _offering(offers), 2)
     assert outcomes[0] == outcomes[1] == ["answered", "answered", "B1", "answered", "B1"]
+    assert views == [["answered", "answered", "refused B1", "answered", "refused B1"]] * 2
+
+
+def _offering(offers):
+    heard = []
+    for offer, question in zip(offers, [COUNT, OLD, NORTH, SOUTH, SUM], strict=True):
+        heard.append((yield ask(question, epsilon=offer)))
+    return [one if isinstance(one, str) else "answered" for one in heard]
 
 
 def test_games_in_a_crowd_are_independent(stages):
@@ -353,10 +362,10 @@ def test_against_a_curator_given_as_target():
         return first + asking(OLD if first > 3 else NORTH, epsilon="1/2").value()
 
     with Curator(WORLDS[1], schema=SCHEMA, budget=BUDGET, threads=1) as curator:
-        found = audit.game(curator, *WORLDS, adaptive, 500)
+        found = audit.game(curator, *WORLDS, adaptive, 500, confidence=CONFIDENCE)
         assert found.promised_epsilon == 1
         assert found.verdict is Verdict.CONSISTENT
-        assert not audit.game(curator, *WORLDS, halves, 500).alarm
+        assert not audit.game(curator, *WORLDS, halves, 500, confidence=CONFIDENCE).alarm
 
 
 def test_against_curators_with_their_ledgers():

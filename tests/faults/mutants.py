@@ -5,6 +5,7 @@ A bug is put into the processes that ask, never into the one that looks at what 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -94,19 +95,19 @@ def deleted_immediate() -> None:
 
 def deleted_lock() -> None:
     """PostgreSQL's askers do not wait for each other."""
-    _said_instead("SELECT pg_advisory_xact_lock", "SELECT 1")
-
-
-def _said_instead(statement: str, other: str) -> None:
-    def replaced(_: Any, __: Any, said: str, parameters: Any, *___: Any) -> tuple[str, Any]:
-        return (other if said.startswith(statement) else said), parameters
-
-    event.listen(Engine, "before_cursor_execute", replaced, retval=True)
+    _said_instead(r"pg_advisory_xact_lock\(\d+\)", "1")
 
 
 def committed_late() -> None:
     """SQLite is told not to wait for the disk."""
-    _said_instead("PRAGMA synchronous", "PRAGMA synchronous = NORMAL")
+    _said_instead("synchronous = .*", "synchronous = NORMAL")
+
+
+def _said_instead(pattern: str, other: str) -> None:
+    def replaced(_: Any, __: Any, said: str, parameters: Any, *___: Any) -> tuple[str, Any]:
+        return re.sub(pattern, other, said), parameters
+
+    event.listen(Engine, "before_cursor_execute", replaced, retval=True)
 
 
 def without_log() -> None:
@@ -114,7 +115,7 @@ def without_log() -> None:
 
     A commit is then undone when the removal of its journal does not survive a loss of power.
     """
-    _said_instead("PRAGMA synchronous", "PRAGMA synchronous = FULL")
+    _said_instead("synchronous = .*", "synchronous = FULL")
     store._write_ahead = lambda connection: connection.exec_driver_sql(
         "PRAGMA journal_mode = DELETE"
     )

@@ -32,6 +32,9 @@ until it waits or is done, then kills the first; ``race`` lets the first go on i
 kills PostgreSQL's side of the connection at the step and ``restart`` the whole server; ``power``
 cuts the power at the step and chooses with the seed what of the unsynced bytes survives."""
 
+POWERS = 0.6
+"""The share of losses of power among schedules that are chosen; they cost least."""
+
 SOUND = {"none", "race", "killed-waiting"}
 """Faults during which the disk works."""
 
@@ -100,7 +103,7 @@ def some(schedules: Sequence[Schedule], count: int, *, seed: int = 0) -> list[Sc
     others = [schedule for schedule in schedules if schedule.fault != "power"]
     kills = [schedule for schedule in others if schedule.fault in ("kill", "torn")]
     errors = [schedule for schedule in others if schedule.fault not in ("kill", "torn")]
-    for kind, share in ((powers, 0.6), (kills, 0.55), (errors, 1)):
+    for kind, share in ((powers, POWERS), (kills, 0.55), (errors, 1)):
         chosen += coins.sample(kind, min(len(kind), round((count - len(chosen)) * share)))
     rest = set(schedules) - set(chosen)
     return sorted(chosen + coins.sample(sorted(rest), count - len(chosen)))

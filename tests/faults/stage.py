@@ -155,7 +155,10 @@ class Stage:
 
     def _fresh(self, scenario: str) -> tuple[str, Path]:
         def begin(address: str) -> None:
-            self.finish(self.fork(lambda: self.play(self.scenarios[scenario].begin, address)))
+            if self.desk is Desk:
+                self.play(self.scenarios[scenario].begin, address)
+            else:  # an engine's threads stay out of this process
+                self.finish(self.fork(lambda: self.play(self.scenarios[scenario].begin, address)))
 
         return self.places.fresh(scenario, begin)
 

@@ -49,7 +49,7 @@ def test_a_killed_engine_is_replaced(server):
     killer = threading.Thread(target=kill)
     killer.start()
     with ThreadPoolExecutor(8) as threads:
-        list(threads.map(ask, range(60)))
+        list(threads.map(ask, range(40)))
     killer.join()
     codes = {found.status_code for found in outcomes}
     assert codes <= {200, 424, 503}, codes
@@ -123,7 +123,7 @@ def test_kill_the_server_under_load(tmp_path, make_dataset):
                     pass
                 time.sleep(0.1)
 
-    count = 40
+    count = 24
     with ThreadPoolExecutor(8) as threads:
         pending = [threads.submit(ask, number) for number in range(count)]
         while len(answers) < 8:

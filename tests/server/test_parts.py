@@ -240,3 +240,23 @@ def test_the_form_that_is_wanted(accept, form):
 
     request = SimpleNamespace(headers={"accept": accept})
     assert wanted(request, "application/json", "text/csv") == form
+
+
+def test_records_of_another_dataset_in_the_same_ledger_are_left_out():
+    from types import SimpleNamespace
+
+    from discreet.server.routes.evidence import _records
+    from discreet.server.spending import spending
+
+    with Ledger.open("sqlite://") as ledger:
+        own, other = (
+            ledger.account(name, schema=SCHEMA, budget=Budget(epsilon=3)) for name in ("a", "b")
+        )
+        own.add_analyst("ana")
+        other.add_analyst("eve")
+        served = SimpleNamespace(account=own, curator=SimpleNamespace(ledger=ledger))
+        found = _records(SimpleNamespace(served=served), after=0, limit=100)
+        assert "ana" in str(found)
+        assert "eve" not in str(found)
+        assert found["last"] == max(record.sequence for record in ledger.records())
+        assert spending(ledger, "a", "day") == []

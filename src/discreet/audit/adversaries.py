@@ -1,14 +1,13 @@
 """Adversaries ready to play: each maps ``ask`` to a view.
 
-In a game ``ask`` calls the target on the hidden table.  Against a curator the
-target is a fresh session (:func:`sessions`), so ``ask()`` opens one and the
-adversary asks it questions; :class:`Attack` adversaries do that.
+In a game ``ask`` calls the target on the hidden table; against a curator it is a
+fresh session's, and takes SQL and a spend.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from discreet.answer import Answer
@@ -107,24 +106,6 @@ def stopwatch(*question: Any, **options: Any) -> Callable[[Ask], View]:
     return _called("stopwatch", play)
 
 
-def in_session(adversary: Callable[[Ask], View]) -> Callable[[Ask], View]:
-    """The adversary, asking everything of one session: ``ask()`` opens it."""
-
-    def play(ask: Ask) -> View:
-        return adversary(ask().ask)
-
-    return _called(getattr(adversary, "__name__", "adversary"), play)
-
-
-def sessions(worlds: Mapping[int, Any]) -> Callable[[int], Any]:
-    """A target for games against curators: the name of a world opens a fresh session in it."""
-
-    def open_session(world: int) -> Any:
-        return worlds[world].open()
-
-    return _called("curator", open_session)
-
-
 def _called(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     function.__name__ = name
     return function
@@ -135,11 +116,9 @@ __all__ = [
     "differencing",
     "errors",
     "heard",
-    "in_session",
     "likelihood_ratio",
     "number",
     "observer",
-    "sessions",
     "stopwatch",
     "threshold",
 ]

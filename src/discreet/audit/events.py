@@ -33,6 +33,7 @@ Codes = NDArray[np.int64]
 
 _THRESHOLDS = 120
 _CELLS = 48
+_WARY = 1.4
 _PLAINER = 0.99  # a threshold is preferred to a set that is hardly better
 _FEW = 400
 """So many different outcomes, at most, are told apart one by one."""
@@ -163,7 +164,8 @@ def search(looked: tuple[Outcomes, Outcomes], promise: Promise, alpha: Fraction)
     """The event and the point that seem to refute the promise most; nothing is certain here."""
     best: tuple[float, Chosen] | None = None
     n = len(looked[0]), len(looked[1])
-    reach = math.sqrt(-2 * math.log(float(alpha) / 2))
+    # Wider than the bound will be: of events that seem alike the one that varies less is safer.
+    reach = _WARY * math.sqrt(-2 * math.log(float(alpha) / 2))
     for events, counts, plain in _families(looked):
         for likelier in (0, 1):
             over, under = counts[:, likelier], counts[:, 1 - likelier]

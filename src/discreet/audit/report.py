@@ -168,7 +168,7 @@ margin:1.4rem 0;border-radius:.3rem;font-size:1.15rem;font-weight:600}
 .cards b{display:block;font-size:1.6rem;line-height:1.2;font-variant-numeric:tabular-nums}
 table{border-collapse:collapse;width:100%;margin:.8rem 0;font-size:.9rem}
 th,td{text-align:left;vertical-align:top;padding:.4rem .6rem;border-bottom:1px solid var(--rule)}
-th{color:var(--soft);font-weight:600;white-space:nowrap}tr{break-inside:avoid}
+th{color:var(--soft);font-weight:600}tr{break-inside:avoid}
 thead{display:table-header-group}
 .v{white-space:nowrap;font-weight:600}.proved{color:var(--good)}.consistent{color:var(--fair)}
 .undecided{color:var(--poor)}.broken{color:var(--bad)}
@@ -187,7 +187,9 @@ th,td{padding:.35rem .3rem}.bar{width:4rem}}
 @media print{:root{--paper:#fff;--ink:#000;--soft:#444;--rule:#bbb;--card:#f2f2f2;--good:#00513c;
 --fair:#0b4a7a;--poor:#6b4600;--bad:#8c1d18}body{max-width:none;padding:0;font-size:10.5pt}
 .banner,.cards li,.bar{print-color-adjust:exact;-webkit-print-color-adjust:exact}
-details:not([open]){display:none}.figures{grid-template-columns:1fr 1fr}h2{break-after:avoid}}
+details:not([open]){display:none}.figures{grid-template-columns:1fr 1fr}h2,h2+p{break-after:avoid}
+table{font-size:8.5pt;line-height:1.35}th,td{padding:.25rem .4rem}.bar{width:4.5rem;height:.55rem}
+.cards{grid-template-columns:repeat(5,1fr);font-size:8.5pt}}
 """
 
 
@@ -254,7 +256,7 @@ def _part(name: str, checks: Iterable[Done]) -> str:
     return (
         f"<section><h2>{escape(name[0].upper() + name[1:])}</h2>"
         f'<p class="soft">{escape(PURPOSE[name])}</p>'
-        "<table><thead><tr><th>verdict</th><th>subject</th><th>of what is allowed</th>"
+        "<table><thead><tr><th>verdict</th><th>subject</th><th>share of what is allowed</th>"
         f"<th>conclusion</th></tr></thead><tbody>{rows}</tbody></table>"
         f"{_figures(name, mine)}</section>"
     )

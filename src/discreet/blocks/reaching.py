@@ -20,8 +20,9 @@ from discreet.blocks.area import Area
 from discreet.blocks.known import Columns, Known, Mask, known
 from discreet.blocks.outcomes import outcomes
 from discreet.blocks.space import Part, Space
+from discreet.domain import Domain
 from discreet.expressions import Call, ColumnRef, Expression
-from discreet.functions.declaration import plain
+from discreet.functions.declaration import plain, union
 from discreet.ownership import unit
 from discreet.question import Key, Question
 from discreet.relation import (
@@ -207,16 +208,22 @@ def _extreme(aggregate: UnitAggregate) -> Expression | None:
 
 
 def _union(left: list[Way], right: list[Way]) -> Iterable[Way]:
-    """The rows of both; a column is known if it is on both sides, of the same kind."""
-    kinds: dict[str, set[object]] = {}
-    for way in (*left, *right):
-        for name, value in way.columns.items():
-            kinds.setdefault(name, set()).add(value.domain.kind)
+    """The rows of both; a column is known if it is on both sides, of the same kind.
+
+    It then has the bounds of both sides, as the engine types it: by the bounds of
+    one alone, what the engine computes in doubles could be taken for whole numbers.
+    """
     sides = [*left, *right]
-    agreed = {
-        name
-        for name, found in kinds.items()
-        if len(found) == 1 and all(name in way.columns for way in sides)
-    }
+    agreed: dict[str, Domain] = {}
+    for name in set.intersection(*(set(way.columns) for way in sides)):
+        found = [way.columns[name].domain for way in sides]
+        if len({domain.kind for domain in found}) == 1:
+            agreed[name] = union(found, "UNION")
     for way in sides:
-        yield replace(way, columns={n: v for n, v in way.columns.items() if n in agreed})
+        columns = {name: _within(way.columns[name], domain) for name, domain in agreed.items()}
+        yield replace(way, columns=columns)
+
+
+def _within(value: Known, domain: Domain) -> Known:
+    """The same value, of which less is known; the same object, if no less is."""
+    return value if value.domain == domain else replace(value, domain=domain)
