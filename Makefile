@@ -25,12 +25,19 @@ tests: .venv/components
 	$(BIN)/pytest -n auto -m "not soak"
 
 # Checks written as `assert` vanish under -O: none of ours may be one.  (Those of the tests stay:
-# pytest rewrites them.  The variable reaches its workers too, as the option would not.)
+# pytest rewrites them.  The variable reaches its workers too, as the option would not.)  Here the
+# tests of refusals, losses, prices, the account and the attacks; `make soak` runs all of them.
+CHECKS := tests/optimised tests/attacks tests/contract tests/test_budget.py \
+	tests/test_curate.py tests/test_errors.py tests/test_exact.py tests/test_golden.py \
+	tests/test_ledger.py tests/test_loss.py tests/test_price.py tests/test_schema.py
+OPTIMISED := PYTHONOPTIMIZE=1 $(BIN)/pytest -q -n auto -W ignore::pytest.PytestConfigWarning
+
 optimised: .venv/components
-	PYTHONOPTIMIZE=1 $(BIN)/pytest -q -n auto -m "not soak" -W ignore::pytest.PytestConfigWarning tests
+	$(OPTIMISED) -m "not soak" $(CHECKS)
 
 soak: .venv/components
 	$(BIN)/pytest -m soak
+	$(OPTIMISED) tests
 
 bench: .venv/bench
 	$(BIN)/python -m bench

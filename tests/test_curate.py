@@ -234,6 +234,8 @@ def test_prepared_and_unprepared_agree_exactly():
         ("SELECT COUNT(*) FROM visits", {"epsilon": 1, "delta": 2}),
         ("SELECT VARIANCE(cost) FROM visits", {"epsilon": "1e-18"}),
         ("SELECT COUNT(*) FROM nowhere", {"epsilon": 1}),
+        ("SELECT COUNT(*) FROM visits WHERE city = '\udcff'", {"epsilon": 1}),
+        ("SELECT COUNT(*) FROM visits", {"epsilon": 1, "analyst": "\udcff"}),
         ("SELECT street, COUNT(*) FROM visits GROUP BY street", {"epsilon": 1}),
     ],
 )

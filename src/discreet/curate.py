@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from types import TracebackType
 from typing import Any
 
@@ -39,6 +40,18 @@ Asking = str | Question | Asked
 
 CURATOR = "curator"
 """Who asks when nobody is named."""
+
+REMEMBERED = 256
+"""How many questions are kept parsed and priced; a page prices the same text again and again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A question with its price, and what the account needs to know of it; public knowledge."""
+
+    priced: Priced
+    key: str
+    area: Area
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +114,9 @@ class Curator:
         self.account: Account = self.ledger.account(
             dataset, schema=self.schema, budget=budget, policy=policy or Policy()
         )
+        # Both are functions of public knowledge: the version of the public tables is part of it.
+        self._read = lru_cache(REMEMBERED)(self._reading)
+        self._plan = lru_cache(REMEMBERED)(self._planning)
 
     # --- asking ------------------------------------------------------------------------------
 
@@ -173,32 +189,31 @@ class Curator:
 
     def _paid(self, question: Question, spend: Spend, analyst: str) -> Paid | Answer:
         try:
-            priced = self._priced(question, spend)  # public knowledge only
-            self.engine.check(priced.plan)  # what cannot be run is not paid for
-            request = self._request(priced, spend, analyst)
+            planned = self._planned(question, spend)  # public knowledge only
+            request = self._request(planned, spend, analyst)
             receipt = self.account.charge(request)  # durable from here on
         except Refusal as refusal:
             told = self._told(refusal, question, spend, analyst)
             self.account.refused(analyst, _text(question), told)
             raise told from None
         if isinstance(receipt, Stored):
-            return self._stored(priced, receipt)
-        return Paid(priced, receipt, request.data_version)
+            return self._stored(planned.priced, receipt)
+        return Paid(planned.priced, receipt, request.data_version)
 
     def _stored(self, priced: Priced, stored: Stored) -> Answer:
         """A stored answer, read through this question's own outputs: post-processing is free."""
         answer = answer_from_bytes(stored.answer)
         return replace(answer, priced=priced, id=stored.id, replayed=True)
 
-    def _request(self, priced: Priced, spend: Spend, analyst: str) -> Request:
+    def _request(self, planned: Planned, spend: Spend, analyst: str) -> Request:
         return Request(
             analyst=analyst,
-            question=_text(priced.question),
+            question=_text(planned.priced.question),
             spend=_spoken(spend),
-            key=replay_key(priced),
+            key=planned.key,
             data_version=data_version(self.engine),
-            loss=priced.loss,
-            area=self.area(priced.question),
+            loss=planned.priced.loss,
+            area=planned.area,
         )
 
     def area(self, question: Question) -> Area:
@@ -266,10 +281,10 @@ class Curator:
         """What the question would cost this analyst now, and whether the account would pay."""
         asked, _ = self._parsed(question)
         spend = offered(asked, epsilon, rho, delta, within, confidence)
-        priced = self._priced(asked, spend)
-        explanation = self._explained(priced)
+        planned = self._planned(asked, spend)
+        explanation = self._explained(planned.priced)
         try:
-            outcome = self.account.preview(self._request(priced, spend, analyst))
+            outcome = self.account.preview(self._request(planned, spend, analyst))
         except Refusal as refusal:
             return Quote(explanation, refusal.code, self._told(refusal, asked, spend, analyst))
         return Quote(explanation, outcome)
@@ -325,12 +340,23 @@ class Curator:
         if not isinstance(question, str):
             return question.question() if isinstance(question, Asked) else question, False
         try:
-            parsed = statement(question, self.schema, multiplicity=self.engine.multiplicity)
+            return self._read(question, self.engine.public_version())
         except Refusal as refusal:
             if analyst is not None:
                 self.account.refused(analyst, question, refusal)
             raise
+
+    def _reading(self, text: str, _version: Hashable) -> tuple[Question, bool]:
+        parsed = statement(text, self.schema, multiplicity=self.engine.multiplicity)
         return parsed.question, parsed.explain
+
+    def _planned(self, question: Question, spend: Spend) -> Planned:
+        return self._plan(question, spend, self.engine.public_version())
+
+    def _planning(self, question: Question, spend: Spend, _version: Hashable) -> Planned:
+        priced = self._priced(question, spend)
+        self.engine.check(priced.plan)  # what cannot be run is not paid for
+        return Planned(priced, replay_key(priced), self.area(question))
 
     def _priced(self, question: Question, spend: Spend) -> Priced:
         find = cheapest if spend.within else price

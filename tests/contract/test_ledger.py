@@ -514,6 +514,24 @@ def test_a_backup_is_a_ledger_and_a_restored_one_has_spent_everything(ledger, tm
         assert restored.identity == ledger.identity
 
 
+def test_a_restored_ledger_does_not_finish_what_may_have_been_answered(ledger, tmp_path):
+    """A charge open in the backup may have been answered since: its answer is not the second."""
+    account = opened(ledger)
+    receipt = account.charge(request(account))
+    ledger.backup(tmp_path / "backup.sqlite")
+    account.publish(receipt, b"shown, then lost")
+    with Ledger.restore(
+        tmp_path / "new.sqlite", tmp_path / "backup.sqlite", reason="fire"
+    ) as restored:
+        again = opened(restored)
+        with pytest.raises(BudgetRefusal):
+            again.charge(request(again))
+        with pytest.raises(DataRefusal):
+            again.publish(receipt, b"another")
+        assert again.entry(receipt.id).state == "burnt"
+        assert restored.verify().ok
+
+
 def test_a_broken_connection_stops_the_ledger_for_good(ledger_address):
     with Ledger.open(ledger_address) as ledger:
         account = opened(ledger)

@@ -40,7 +40,8 @@ def main() -> int:
     """Run what the command line asks for."""
     options = _options()
     if options.what == "launch":
-        print(launch.run(options.schedules, store=options.store))
+        verbose = ["--verbose"] if options.verbose else []
+        print(launch.run([*options.schedules, *verbose], store=options.store))
         return 0
     home = Path(tempfile.mkdtemp(prefix="discreet-faults-", dir=launch.quick_place()))
     try:
@@ -118,6 +119,8 @@ def _alone(stage: Stage, powers: int) -> list[Schedule]:
 
 
 def _together(stage: Stage) -> list[Schedule]:
+    # Of two processes that begin a ledger on PostgreSQL at one moment, one may be told L2; nothing
+    # is lost, and it may ask again.  On SQLite the file appears whole.
     return [
         schedule
         for name, scenario in stage.scenarios.items()

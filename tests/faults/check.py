@@ -178,7 +178,9 @@ def _asked_again(desk: Desk, scenario: Scenario, before: Book) -> Iterator[str]:
                 continue
             if stored and answer not in stored:
                 yield f"{question.name!r} has a second answer"
-        desk.ledger.verify()
+        verified = desk.ledger.verify()
+        if not verified.ok:
+            yield f"not verified: {verified}"
     except Refusal as refusal:
         yield f"not verified: {refusal.code}"
     finally:

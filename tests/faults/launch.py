@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -38,6 +40,8 @@ def run(arguments: list[str], *, store: str = "", timeout_s: float = 6 * 3600) -
         raise RuntimeError(f"python -m faults {' '.join(arguments)}\n{done.stderr}")
     report: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     report["stderr"] = done.stderr[-4000:]
+    if "--verbose" in arguments:
+        print(done.stderr)
     return report
 
 
@@ -46,4 +50,6 @@ def shim() -> Path:
     """The compiled disk, made once in each process."""
     compiler = services.require("compiler")
     run = os.environ.get(services.HOME_VARIABLE)  # removed when pytest ends
-    return disk.build(Path(tempfile.mkdtemp(prefix="discreet-disk-", dir=run)), compiler)
+    directory = tempfile.mkdtemp(prefix="discreet-disk-", dir=run)
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return disk.build(Path(directory), compiler)

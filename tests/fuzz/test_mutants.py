@@ -181,7 +181,7 @@ MUTANTS: dict[Callable[[Patch], None], Focus] = {
     believed_multiplicity: Focus("public join", "most"),
     chosen_among_all: Focus("source", "rows"),
     chosen_by_number: Focus("public join", "rows"),
-    merged_people: Focus("source", "most"),
+    merged_people: Focus("source", "groups"),
     counted_rows: Focus("source", "groups"),
     limit_below: ANYWHERE,
     mixed_people: Focus("per unit", "most"),

@@ -149,6 +149,10 @@ class DuckDBEngine:
         """Which data each source holds now, without reading it."""
         return self._versions()
 
+    def public_version(self) -> tuple[tuple[str, Version], ...]:
+        """Which data the public tables hold now: all that pricing depends on beside the schema."""
+        return tuple(self._versions(public=True).items())
+
     def content_hash(self, table: str) -> str:
         """A SHA-256 of all that a source holds; slow, for when a version must be certain."""
         return self._sources[table].content_hash()

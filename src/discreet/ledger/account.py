@@ -22,6 +22,8 @@ from discreet.ledger.journal import Journal, Writer
 from discreet.loss import Loss
 
 _TOLD = ("charge", "refusal")
+_MOST_TYPED = 20_000
+"""As long as a question may be; more of what was refused is not kept."""
 _STATES = {"release": State.ANSWERED, "burn": State.BURNT}
 
 
@@ -114,8 +116,9 @@ class Account(Enrolment):
     def refused(self, analyst: str, question: str, refusal: Refusal) -> None:
         """Record that a question was refused; nothing is charged."""
         content = {"question": question, "code": refusal.code, "what": refusal.what}
+        written = {name: _written(text) for name, text in content.items()}
         with self._journal.writing() as writer:
-            writer.append("refusal", content, dataset=self.dataset, analyst=analyst)
+            writer.append("refusal", written, dataset=self.dataset, analyst=_written(analyst))
 
     def _close(
         self,
@@ -264,6 +267,11 @@ class Account(Enrolment):
             before = standing.spent[:, selection(area, standing.size)].max(axis=1)
             content = {"area": area, "reason": reason, "spent": [int(part) for part in before]}
             writer.append("renew", content, dataset=self.dataset)
+
+
+def _written(text: str) -> str:
+    """What somebody typed as a record can hold it: not too long, half characters escaped."""
+    return text[:_MOST_TYPED].encode(errors="backslashreplace").decode()
 
 
 def _entry(record: Record, outcome: Record | None) -> Entry:

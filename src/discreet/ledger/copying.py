@@ -168,23 +168,31 @@ def backup(store: Store, file: Path) -> int:
     if file.exists():
         raise refusals.exists(file)
     with placed(file) as copy, copy.transaction():
-        count, _ = _copied(store, copy)
+        count, _, _ = _copied(store, copy)
     return count
 
 
-def _copied(source: Store, target: Store) -> tuple[int, Record]:
-    """Copy all records and answers, checking the chain on the way; within one transaction."""
+def _copied(source: Store, target: Store) -> tuple[int, Record, list[Record]]:
+    """Copy all records and answers, checking the chain on the way; within one transaction.
+
+    How many there are, the last of them, and the charges that are still open.
+    """
     count, last, head = 0, None, source.head()
+    charges: dict[str, Record] = {}
     for batch in source.batches(last=None if head is None else head.sequence):
         for record in batch:
             if not record.follows(last):
                 raise refusals.corrupt(f"record {record.sequence} does not follow the one before.")
             target.append(record, source.answer(record.sequence) if _released(record) else None)
             last = record
+            if record.kind == "charge":
+                charges[record.subject] = record
+            elif record.kind in ("release", "burn"):
+                charges.pop(record.subject, None)
         count += len(batch)
     if last is None:
         raise refusals.corrupt("the backup is empty.")
-    return count, last
+    return count, last, list(charges.values())
 
 
 def restore(
@@ -193,6 +201,8 @@ def restore(
     """Begin a ledger at ``address`` with the records of ``backup``, and count all as spent.
 
     Copies and owns up in one transaction: a half-restored ledger would be an old copy.
+    Charges that were open are burnt: each may have been answered in the time that was lost,
+    and to finish it would be a second answer for one charge.
     """
     if not reason.strip():
         raise InvalidParameter(
@@ -211,8 +221,12 @@ def restore(
             if target.head() is not None:
                 raise refusals.exists("a ledger")
             with target.transaction():
-                _, last = _copied(source, target)
-                target.append(_owning_up(last, newest, reason, clock))
+                _, last, unfinished = _copied(source, target)
+                last = _owning_up(last, newest, reason, clock)
+                target.append(last)
+                for charge in unfinished:
+                    last = _burnt(charge, last)
+                    target.append(last)
 
 
 def _owning_up(last: Record, newest: Checkpoint | None, reason: str, clock: Clock) -> Record:
@@ -226,6 +240,19 @@ def _owning_up(last: Record, newest: Checkpoint | None, reason: str, clock: Cloc
     }
     at = max(last.at, stamp(clock()))
     return after(last, "restore", content, at=at, sequence=lost + 1)
+
+
+def _burnt(charge: Record, last: Record) -> Record:
+    """The record, after ``last``, that a charge will have no answer."""
+    return after(
+        last,
+        "burn",
+        {"charge": charge.sequence},
+        at=last.at,
+        dataset=charge.dataset,
+        analyst=charge.analyst,
+        subject=charge.subject,
+    )
 
 
 def _check_origin(source: Store, newest: Checkpoint | None) -> None:

@@ -47,9 +47,10 @@ class Journal:
     # --- opening ----------------------------------------------------------------------------
 
     def _open(self, begin: bool) -> None:
+        head = self.store.head()  # before the first record: another process may be beginning
         first = self.store.record(1)
         if first is None:
-            if self.store.head() is not None or not begin:
+            if head is not None or not begin:
                 raise refusals.corrupt("the ledger's first record is missing.")
             with self.writing() as writer:
                 if self.books.last is None:  # nobody else was faster

@@ -96,8 +96,9 @@ def _tokens(text: str) -> list[Token]:
     if not isinstance(text, str) or len(text) > MOST_CHARACTERS:
         raise too_deep()
     try:
+        text.encode()  # half a character is none: neither the engine nor the account can write it
         tokens = tokens_of(text)
-    except SqlglotError:
+    except (SqlglotError, UnicodeEncodeError):
         raise _unreadable(None) from None
     while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
         tokens.pop()
