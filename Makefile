@@ -2,6 +2,8 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+# More workers than cores: many tests wait for a disk, a server or a browser.
+WORKERS := $(shell echo $$((2 * $$(nproc))))
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test lint types imports tests optimised soak bench docs clean
@@ -22,7 +24,7 @@ imports: .venv/test
 	$(BIN)/lint-imports
 
 tests: .venv/components
-	$(BIN)/pytest -n auto -m "not soak"
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not soak"
 
 # Checks written as `assert` vanish under -O: none of ours may be one.  (Those of the tests stay:
 # pytest rewrites them.  The variable reaches its workers too, as the option would not.)  Here the
@@ -30,7 +32,7 @@ tests: .venv/components
 CHECKS := tests/optimised tests/attacks tests/contract tests/test_budget.py \
 	tests/test_curate.py tests/test_errors.py tests/test_exact.py tests/test_golden.py \
 	tests/test_ledger.py tests/test_loss.py tests/test_price.py tests/test_schema.py
-OPTIMISED := PYTHONOPTIMIZE=1 $(BIN)/pytest -q -n auto -W ignore::pytest.PytestConfigWarning
+OPTIMISED := PYTHONOPTIMIZE=1 $(BIN)/pytest -q -n $(WORKERS) -W ignore::pytest.PytestConfigWarning
 
 optimised: .venv/components
 	$(OPTIMISED) -m "not soak" $(CHECKS)

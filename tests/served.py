@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -27,12 +28,15 @@ class Served:
     key: str
     dataset: str
     process: subprocess.Popen[bytes]
+    verify: ssl.SSLContext | bool = True
 
     def call(self, method: str, path: str, body: Any = None, *, key: str | None = None) -> Any:
         """One request as the curator, or with another key; refusals raise."""
         headers = {"Authorization": f"Bearer {key or self.key}"}
         url = f"{self.url}/v1/datasets/{self.dataset}/{path}"
-        response = httpx.request(method, url, json=body, headers=headers, timeout=60)
+        response = httpx.request(
+            method, url, json=body, headers=headers, timeout=60, verify=self.verify
+        )
         response.raise_for_status()
         return response.json() if response.content else None
 
@@ -50,7 +54,9 @@ class Served:
 
 
 @contextmanager
-def serve(directory: Path, *options: str, budget: str = "50") -> Iterator[Served]:
+def serve(
+    directory: Path, *options: str, budget: str = "50", verify: ssl.SSLContext | bool = True
+) -> Iterator[Served]:
     """A session made by ``discreet init --sample``, with more budget, behind ``discreet serve``."""
     home = directory / "clinic"
     made = subprocess.run(
@@ -68,27 +74,30 @@ def serve(directory: Path, *options: str, budget: str = "50") -> Iterator[Served
         port = free.getsockname()[1]
     log = (directory / "server.log").open("wb")
     process = subprocess.Popen(
-        [sys.executable, "-m", "discreet", "serve", str(home), "--port", str(port), *options],
+        [sys.executable, "-m", "discreet", "serve", "--port", str(port), *options],
         stdout=log,
         stderr=subprocess.STDOUT,
+        cwd=home,
     )
     try:
-        url = f"http://127.0.0.1:{port}"
-        _wait(url, process)
-        yield Served(url, key, home.name, process)
+        scheme = "https" if "--tls-cert" in options else "http"
+        url = f"{scheme}://127.0.0.1:{port}"
+        _wait(url, process, verify)
+        yield Served(url, key, home.name, process, verify)
     finally:
         process.terminate()
         process.wait(30)
         log.close()
 
 
-def _wait(url: str, process: subprocess.Popen[bytes]) -> None:
+def _wait(url: str, process: subprocess.Popen[bytes], verify: ssl.SSLContext | bool) -> None:
     until = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < until:
         if process.poll() is not None:
             raise RuntimeError("the server ended")
         try:
-            if httpx.get(f"{url}/readyz", timeout=2).status_code == httpx.codes.OK:
+            ready = httpx.get(f"{url}/readyz", timeout=2, verify=verify)
+            if ready.status_code == httpx.codes.OK:
                 return
         except httpx.HTTPError:
             pass

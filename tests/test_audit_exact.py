@@ -11,6 +11,7 @@ import pytest
 
 from discreet import audit
 from discreet.audit import Verdict
+from discreet.audit.exact import SLACK
 from discreet.errors import InvalidParameter
 from discreet.law import FiniteLaw
 from discreet.loss import Loss
@@ -65,6 +66,27 @@ def test_a_loss_that_is_too_small_is_found(mechanism, x, y):
     assert found.verdict is Verdict.BROKEN
     assert found.alarm
     assert "broken" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "x", "y", "words"),
+    [
+        (RandomizedResponse(epsilon="5/4", categories=4), 3, 2, "ε = 1.25, ρ ≤ "),
+        (LAPLACE, 40, 43, "ε = 0.25, ρ = 0.0290566; the promise ε = 0.25, ρ = 0.0290566, "),
+        (LAPLACE, 40, 45, "ε = 0.416667, ρ ≥ "),
+        (KeyRelease(epsilon="3/2", delta="1/1000"), 0, 1, "δ = 0.001 at ε = 1.5; "),
+    ],
+)
+def test_an_enclosure_is_told_as_the_promise_where_it_is_that(mechanism, x, y, words):
+    """A certified bound lies a hair above what it encloses: 1.25001 would read as a breach."""
+    assert f"on this pair: {words}" in audit.exact(mechanism, x, y).sentence
+
+
+def test_a_breach_by_less_than_the_slack_is_a_breach():
+    """Certified from below: two thirds of what an enclosure may be wide is too much."""
+    less = Fraction(1, 4) * (1 - SLACK * Fraction(2, 3))
+    promised = Loss(less, LAPLACE.loss.rho)
+    assert audit.exact(LAPLACE, 40, 43, promised=promised).verdict is Verdict.BROKEN
 
 
 def test_a_promise_with_a_delta_is_judged_at_its_epsilon():

@@ -90,6 +90,8 @@ def test_words_and_refusals():
     assert json.loads(json.dumps(found.to_json()))["kind"] == "fit"
     with pytest.raises(InvalidParameter):
         audit.fit(discrete_laplace, DiscreteLaplaceLaw(0, 7), samples=3)
+    with pytest.raises(InvalidParameter, match="no draws"):
+        audit.fit([], DiscreteLaplaceLaw(0, 7))
     with pytest.raises(InvalidParameter, match="listed"):
         audit.fit(discrete_laplace(10, 1000), DiscreteLaplaceLaw(0, 10**6))
 

@@ -11,6 +11,7 @@ import pytest
 
 from discreet import audit
 from discreet.audit.floats import lowest_bits, reachable
+from discreet.errors import InvalidParameter
 from discreet.mechanisms import Grid, Laplace
 from discreet.noise import discrete_gaussian, discrete_laplace
 
@@ -55,6 +56,17 @@ def test_whole_numbers_are_not(draw):
         lambda value, size: value + draw(size), 0, 1, scale=3.0, promised="1", confidence=SURE
     )
     assert not found.alarm
+
+
+def test_too_few_draws_are_refused_and_a_target_that_raises_has_an_outcome():
+    def failing(value, size):
+        raise ValueError(value)
+
+    with pytest.raises(InvalidParameter, match="cannot refute"):
+        audit.mironov(lambda x, size: [x] * size, 0.0, 1.0, scale=1.0, draws=3, promised=1)
+    found = audit.mironov(failing, 0.0, 1.0, scale=1.0, promised=1)
+    assert not found.alarm
+    assert "raised ValueError" in found.event
 
 
 def test_reachable_knows_its_own_noise():

@@ -13,6 +13,7 @@ from sqlglot import exp
 from discreet import audit
 from discreet.aggregates import AGGREGATES
 from discreet.audit import Verdict
+from discreet.audit.hiding import HidingEngine
 from discreet.audit.synthetic import world
 from discreet.domain import Kind
 from discreet.engines import declared, grid, measure, session
@@ -146,6 +147,17 @@ def l2_for_l1(patch):
     patch.setattr(priced, "sensitivity", wrong)
 
 
+def short_in_euclidean_length(patch):
+    """Seen only by a question that is paid for in rho."""
+    original = priced.sensitivity
+
+    def wrong(*arguments):
+        whole = original(*arguments)
+        return replace(whole, l2_squared=whole.l2_squared / 4)
+
+    patch.setattr(priced, "sensitivity", wrong)
+
+
 @pytest.mark.parametrize(
     ("mutant", "schema", "question"),
     [
@@ -159,6 +171,7 @@ def l2_for_l1(patch):
         (counted_rows, SCHEMA, "SELECT COUNT(DISTINCT pid) FROM visits"),
         (one_change_for_two, CHANGED, "SELECT region, COUNT(*) FROM visits GROUP BY region"),
         (l2_for_l1, SCHEMA, "SELECT COUNT(*) FROM visits"),
+        (short_in_euclidean_length, SCHEMA, "SELECT COUNT(*) FROM visits"),
     ],
     ids=lambda value: value.__name__ if callable(value) else None,
 )
@@ -182,6 +195,17 @@ def test_refused_questions_are_listed():
     assert found.refused == {"SELECT pid FROM visits": "Q12"}
     assert found.verdict is Verdict.CONSISTENT
     assert audit.fuzz(SCHEMA, ["SELECT pid FROM visits"], worlds=1).verdict is Verdict.UNDECIDED
+
+
+def test_an_engine_that_always_fails_is_not_consistent(monkeypatch):
+    def failing(*_):
+        raise RuntimeError("a cell")
+
+    monkeypatch.setattr(HidingEngine, "run", failing)
+    found = audit.fuzz(SCHEMA, ["SELECT COUNT(*) FROM visits"], worlds=1)
+    assert (found.verdict, found.cases) == (Verdict.UNDECIDED, 0)
+    assert "not all could be checked (nothing to compare)" in found.sentence
+    assert "a cell" not in json.dumps(found.to_json())
 
 
 def test_worlds_are_made_from_the_schema_alone_and_again_the_same():

@@ -124,6 +124,19 @@ def test_nothing_to_compare_is_said():
     assert audit.replay(len, HERE, THERE).verdict is Verdict.UNDECIDED
 
 
+def test_a_bare_draw_hides_nobody_knows_how_much():
+    """The same draw in both worlds, on numbers that nobody stated a sensitivity of."""
+
+    def bare(rows):
+        return 1000 * len(rows) + discrete_laplace(2)
+
+    found = audit.replay(bare, HERE, THERE)
+    assert found.verdict is Verdict.UNDECIDED
+    assert "no sensitivity was stated" in found.sentence
+    assert audit.replay(bare, HERE, THERE, sensitivity=999).alarm
+    assert audit.replay(bare, HERE, THERE, sensitivity=1000).verdict is Verdict.CONSISTENT
+
+
 def test_an_error_in_one_world_is_a_difference():
     found = audit.replay(lambda rows: 1 / (len(rows) - 3), HERE, THERE)
     assert found.alarm

@@ -83,8 +83,10 @@ def test_every_aggregate_is_asked_and_answered():
 
 
 def test_a_part_of_a_fuzz_has_its_own_findings_and_refusals():
-    whole = Fuzz(4, 30, {"c": "Q1"}, (Moved("b", "world", "it moves"),))
-    assert installation.part_of(whole, ["a"]) == Fuzz(1, 10, {}, ())
+    tried = {"a": 10, "b": 9, "c": 0, "d": 0}
+    whole = Fuzz(tried, {"c": "Q1"}, (Moved("b", "world", "it moves"),))
+    assert installation.part_of(whole, ["a"]) == Fuzz({"a": 10}, {}, ())
+    assert installation.part_of(whole, ["d"]).verdict is Verdict.UNDECIDED
     assert installation.part_of(whole, ["b"]).alarm
     assert installation.part_of(whole, ["c"]).verdict is Verdict.UNDECIDED
 
@@ -135,6 +137,18 @@ def test_a_broken_promise_is_told_first():
     assert 'class="banner bad"' not in good.to_html()
 
 
+def test_what_came_to_no_conclusion_is_told(monkeypatch, capsys):
+    """A question that was never compared is not one in which nothing was found."""
+    asked = Fuzz({"SELECT pid FROM visits": 0}, {"SELECT pid FROM visits": "Q12"}, ())
+    found = made(KEPT, asked)
+    assert found.sentence.endswith("no promise was found broken. 1 came to no conclusion.")
+    assert "could be checked (refused: Q12)" in asked.sentence
+    monkeypatch.setenv("COLUMNS", "120")
+    door._show(found, [])
+    row = next(line for line in capsys.readouterr().out.splitlines() if "exact laws" in line)
+    assert re.findall(r"\d+", row) == ["2", "1", "0", "1", "0"]
+
+
 def test_an_auditor_that_misses_a_known_bug_is_not_clean():
     animal = animals(named="unclipped sum")
     assert made(KEPT, zoo=walk([animal])).clean
@@ -181,6 +195,8 @@ def test_how_much_was_seen_of_what_is_allowed():
     assert report.share(timed) == abs(timed.statistic) / timed.allowed
     replayed = replay(lambda rows: COUNT.release(len(rows)), [3, 5], [3, 5, 8])
     assert report.share(replayed) is None
+    nothing = game(lambda x, size: x + discrete_laplace(8, size), 0, 1, promised=0, batch=True)
+    assert report.share(nothing) is None
 
 
 class Tags(HTMLParser):

@@ -242,7 +242,9 @@ def test_verify_finds_an_edited_record(run, home):
     with sqlite3.connect(home / "ledger.sqlite") as books:
         books.execute("UPDATE records SET body = replace(body, '1/5', '1/6') WHERE kind = 'charge'")
     books.close()
-    assert is_refusal(run("ledger", "verify"), "L2")
+    found = run("ledger", "verify")
+    assert found.exit_code == 2
+    assert "record" in found.stdout
     assert is_refusal(run("ask", COUNT, "--epsilon", "0.2"), "L2")
 
 
@@ -360,6 +362,7 @@ ON_A_SESSION = {
     "ledger verify": ("ledger", "verify"),
     "ledger checkpoint": ("ledger", "checkpoint", "--key", "nowhere.pem"),
     "ledger export": ("ledger", "export", "log.jsonl"),
+    "backup": ("backup", "copy.sqlite"),
     "ledger backup": ("ledger", "backup", "copy.sqlite"),
     "ledger restore": ("ledger", "restore", "nowhere.sqlite", "--reason", "lost"),
     "prepare": ("prepare",),

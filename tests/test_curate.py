@@ -11,6 +11,7 @@ import pytest
 
 import discreet
 from discreet.answer import Answer
+from discreet.blocks import Area
 from discreet.builder import col, count, mean
 from discreet.display import cell
 from discreet.errors import BudgetRefusal, DataRefusal, QuestionRefusal, Refusal
@@ -363,6 +364,14 @@ def test_an_accuracy_too_dear_is_refused_with_what_is_possible():
         curator.ask("SELECT COUNT(*) AS n FROM visits", within=1)
     left = curator.ask("SELECT COUNT(*) AS n FROM visits", within=40)
     assert left.margins()["n"][0] <= 40
+
+
+def test_a_question_that_seems_to_touch_nobody_is_charged_to_all(monkeypatch):
+    """Whatever mistake ever made an area empty, no answer is free."""
+    monkeypatch.setattr("discreet.curate.reach", lambda _question, _schema, space: Area(space, ()))
+    curator = clinic()
+    curator.ask("SELECT COUNT(*) AS n FROM visits", epsilon="1/2")
+    assert curator.spent.epsilon == Fraction(1, 2)
 
 
 def test_price_says_whether_the_account_would_pay():

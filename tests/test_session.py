@@ -103,6 +103,12 @@ def test_a_database_is_not_a_file(tmp_path):
         ("[budget]\nrho = 3\n[policy]\nanalyst = { epsilom = 3 }\n", 4, "has no 'epsilom'"),
         ("[budget]\nrho = 3\n[policy]\nshared_answers = 'no'\n", 4, "shared_answers"),
         ("[budget]\nrho = 3\n[policy]\nexpires = 'soon'\n", 4, "expires"),
+        (
+            "[budget]\nrho = 3\n[policy]\nexpires = 0001-01-01T00:00:00+23:59\n",
+            4,
+            "expires",
+        ),
+        ('[budget]\nrho = 3\n[ledger]\naddress = "a\\u0000"\n', 4, "address"),
         ("[budget]\nrho = 3\n[ledger]\naddress = 3\n", 4, "address"),
         ("[budget]\nrho = 3\n[ledger]\naddress = ''\n", 4, "address"),
         ("[budget]\nrho = 3\n[ledger]\nadress = 'a'\n", 4, "has no 'adress'"),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -90,7 +91,7 @@ def grant_key(account: Account, analyst: str, key: str, *, expires: datetime | N
 
 
 def rotate(accounts: Mapping[str, Account], key: str, *, expires: datetime | None = None) -> str:
-    """A new key that opens what ``key`` opens; ``key`` itself opens nothing any more.
+    """A new key that opens what ``key`` opens, no longer than it; ``key`` opens nothing any more.
 
     The new key is in every ledger before the old one leaves the first, so that
     a crash between the two locks nobody out.
@@ -98,7 +99,10 @@ def rotate(accounts: Mapping[str, Account], key: str, *, expires: datetime | Non
     caller = identify(accounts, key)
     new = _drawn()
     for dataset, grant in caller.grants.items():
-        grant_key(accounts[dataset], grant.analyst, new, expires=expires)
+        old = accounts[dataset].key(caller.key_id)
+        ends = (_future(expires), None if old is None else old.expires)
+        least = min((end for end in ends if end is not None), default=None)
+        grant_key(accounts[dataset], grant.analyst, new, expires=least)
     for dataset in caller.grants:
         accounts[dataset].revoke_key(caller.key_id)
     return new
@@ -138,10 +142,26 @@ def identify(accounts: Mapping[str, Account], key: str | None) -> Caller:
 
 def key_id(key: str) -> str:
     """The public part of a key, by which it is listed and revoked."""
-    found = _KEY.fullmatch(key)
+    found = public_part(key)
     if found is None:
         raise _unknown()
-    return found.group(1)
+    return found
+
+
+def public_part(key: str | None) -> str | None:
+    """The public part of what may be a key; None if it cannot be one."""
+    found = _KEY.fullmatch(key or "")
+    return None if found is None else found.group(1)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach ``host``."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False  # a name may mean any machine
 
 
 def digest(key: str) -> str:

@@ -17,11 +17,12 @@ from datetime import datetime
 from fractions import Fraction
 from types import TracebackType
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import httpx
 
 from discreet import errors, record
+from discreet.access import is_loopback
 from discreet.answer import Answer
 from discreet.budget import Budget
 from discreet.builder import Asked, Rows, table
@@ -49,12 +50,27 @@ _FAMILIES = {
 
 
 def connect(
-    url: str, *, key: str, dataset: str | None = None, timeout_s: float = 60.0, **options: Any
+    url: str,
+    *,
+    key: str,
+    dataset: str | None = None,
+    timeout_s: float = 60.0,
+    insecure: bool = False,
+    **options: Any,
 ) -> Remote:
     """The curator behind ``url``; ``dataset`` may be left out if the key opens one only.
 
+    A key is not sent to another machine without TLS, unless ``insecure``.
     ``options`` go to the HTTP client (``verify=`` for a certificate of your own).
     """
+    where = urlsplit(url)
+    if where.scheme != "https" and not insecure and not is_loopback(where.hostname or ""):
+        raise AccessRefusal(
+            "A19",
+            "the address leads to another machine, and there is no TLS.",
+            why="whoever reads a key on the way can spend what the people in the data may lose.",
+            fix="connect to https://..., or say insecure=True.",
+        )
     client = httpx.Client(
         base_url=url.rstrip("/"),
         headers={"Authorization": f"Bearer {key}"},

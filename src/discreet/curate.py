@@ -217,8 +217,12 @@ class Curator:
         )
 
     def area(self, question: Question) -> Area:
-        """The blocks whose people a question can touch."""
-        return reach(question, self.schema, self.space)
+        """The blocks whose people a question can touch; all, if it seems to touch none.
+
+        A question about nobody is worth nothing: that it would be free is worth even less.
+        """
+        touched = reach(question, self.schema, self.space)
+        return touched if touched.count else Area.everything(self.space)
 
     def _told(self, refusal: Refusal, question: Question, spend: Spend, analyst: str) -> Refusal:
         """A refused accuracy is told with the accuracy that what is left would buy."""

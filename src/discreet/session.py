@@ -18,7 +18,7 @@ from typing import Any
 from discreet.budget import Budget
 from discreet.curate import Curator
 from discreet.errors import InvalidParameter, SchemaRefusal, shown
-from discreet.ledger import Ledger, Policy
+from discreet.ledger import Ledger, Policy, Verification
 from discreet.schema import Schema, SchemaFile
 from discreet.schema.declarations import known, section
 from discreet.schema.lines import Document
@@ -66,10 +66,24 @@ class Session:
 
     def ledger(self, checkpoint: Path | None = None) -> Ledger:
         """The ledger; refused when there is none, or when it is behind a checkpoint."""
+        self._check_file()
+        return self._ledger(checkpoint, create=False)
+
+    def examine(
+        self, checkpoint: Path | None = None, *, public_key: str | None = None
+    ) -> Verification:
+        """All that is wrong with the ledger, also with one that cannot be opened."""
+        self._check_file()
+        return Ledger.examine(
+            self.ledger_file or self.address,
+            checkpoint=checkpoint or self.checkpoint,
+            public_key=public_key,
+        )
+
+    def _check_file(self) -> None:
         file = self.ledger_file
         if file is not None and not file.exists():
             raise self._without_account(f"the ledger of this session, {file.name}, is not there.")
-        return self._ledger(checkpoint, create=False)
 
     def _ledger(self, checkpoint: Path | None = None, *, create: bool) -> Ledger:
         shown = checkpoint or self.checkpoint
@@ -266,11 +280,14 @@ def _expires(data: Mapping[str, Any], document: Document) -> datetime | None:
     with document.at("policy", "expires"):
         if isinstance(value, date) and not isinstance(value, datetime):
             value = datetime.combine(value, time())
-        if value is not None and not isinstance(value, datetime):
-            raise _misread("expires", value, "write a day, such as expires = 2027-12-31.")
-    if value is None or value.tzinfo is not None:
-        return value
-    return value.replace(tzinfo=UTC)
+        if value is None:
+            return None
+        try:
+            zone = value.tzinfo or UTC
+            return value.replace(tzinfo=zone).astimezone(UTC)
+        except (AttributeError, TypeError, OverflowError):  # no day, or one outside the calendar
+            fix = "write a day, such as expires = 2027-12-31."
+            raise _misread("expires", value, fix) from None
 
 
 def _engine(data: Mapping[str, Any], document: Document) -> dict[str, Any]:
@@ -288,7 +305,7 @@ def _text(
 ) -> str:
     value = data.get(name, default)
     with document.at(inside, name):
-        if not isinstance(value, str) or (name in data and not value.strip()):
+        if not isinstance(value, str) or "\0" in value or (name in data and not value.strip()):
             raise _misread(name, value, f'write it in quotes, such as {name} = "{default or "…"}".')
     return str(value)
 

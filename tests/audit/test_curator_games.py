@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -269,10 +270,15 @@ def patient():
     return total
 
 
+def admitting_all(_, spent, __):
+    """The filter of sessions and of the ledger alike, which lets everything pass."""
+    return np.ones(spent.shape[1], dtype=bool)
+
+
 @pytest.mark.parametrize("script", [overspending, patient], ids=lambda script: script.__name__)
 def test_with_the_charge_bypassed_it_is_found(stages, script, monkeypatch):
     assert not played(stages, script).alarm
-    monkeypatch.setattr(Budget, "admits", lambda *_: True)
+    monkeypatch.setattr(Budget, "admits_units", admitting_all)
     found = played(stages, script)
     assert found.alarm, found.sentence
     assert found.lower > 1
@@ -368,7 +374,28 @@ def test_against_a_curator_given_as_target():
         assert not audit.game(curator, *WORLDS, halves, 500, confidence=CONFIDENCE).alarm
 
 
-def test_against_curators_with_their_ledgers():
+def greedy(start):
+    """Offers far too much after its first answer; remembers the last one that it got."""
+    curator, last = start(), 0
+    for offer in ("3/5", 5):
+        try:
+            last = curator.ask(OLD, epsilon=offer).value()
+        except BudgetRefusal:
+            break
+    return last
+
+
+def frugal(start):
+    curator, total = start(), 0
+    for part in range(3):
+        try:
+            total += curator.ask(OLD, epsilon=Fraction(2 + part, 5)).value()
+        except BudgetRefusal:
+            break
+    return total
+
+
+def with_ledgers(adversary):
     """The whole of it, files apart: every game a new curator's account in a real ledger."""
     open_curators = [Curator(world, schema=SCHEMA, budget=BUDGET, threads=1) for world in WORLDS]
 
@@ -381,17 +408,18 @@ def test_against_curators_with_their_ledgers():
         return curator
 
     session.games = 0
-
-    def adversary(start):
-        curator, total = start(), 0
-        for part in range(3):
-            try:
-                total += curator.ask(OLD, epsilon=Fraction(2 + part, 5)).value()
-            except BudgetRefusal:
-                break
-        return total
-
     found = audit.game(session, 0, 1, adversary, 50, promised=BUDGET)
     for curator in open_curators:
         curator.close()
-    assert found.verdict is Verdict.CONSISTENT
+    return found
+
+
+@pytest.mark.parametrize("adversary", [frugal, greedy], ids=lambda one: one.__name__)
+def test_against_curators_with_their_ledgers(adversary):
+    assert with_ledgers(adversary).verdict is Verdict.CONSISTENT
+
+
+def test_with_the_charge_of_the_ledger_bypassed_it_is_found(monkeypatch):
+    monkeypatch.setattr(Budget, "admits_units", admitting_all)
+    found = with_ledgers(greedy)
+    assert found.alarm, found.sentence

@@ -263,6 +263,12 @@ def test_strangers_and_the_disabled_are_refused_before_anything_else(account):
         account.disable_analyst("curator")
 
 
+def test_auditors_do_not_ask(account):
+    account.add_analyst("vera", role="auditor")
+    with pytest.raises(AccessRefusal, match="A12"):
+        account.charge(request(account, analyst="vera"))
+
+
 def test_analysts_and_datasets_expire_by_the_newest_time_known(ledger_address):
     clock = Clock()
     with Ledger.open(ledger_address, clock=clock) as ledger:

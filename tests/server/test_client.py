@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import httpx
 import pytest
 
 from discreet import client, session
@@ -84,10 +85,25 @@ def test_the_same_refusals(server, remote):
             damaged.ask("SELECT AVG(age) AS a FROM visits", epsilon="1/7")
 
 
+def test_a_key_is_not_sent_over_an_open_line(monkeypatch):
+    sent = []
+    monkeypatch.setattr(client, "_TRIES", 1)
+    line = httpx.MockTransport(lambda request: sent.append(request) or httpx.Response(401))
+    for url in ("http://clinic.example", "http://10.0.0.7:8765", "//clinic.example", "clinic"):
+        with pytest.raises(AccessRefusal, match="A19"):
+            client.connect(url, key="discreet_x", transport=line)
+    assert sent == []
+    for url, said in (
+        *(("https://clinic.example", {}), ("http://localhost:1", {})),
+        ("http://clinic.example", {"insecure": True}),
+    ):
+        with pytest.raises(AccessRefusal, match="A17"):
+            client.connect(url, key="discreet_x", transport=line, **said)
+    assert len(sent) == 3
+
+
 def test_a_lost_connection_is_tried_again_and_paid_once(server, fresh, monkeypatch):
     """The answer is lost on its way; the second try finds it."""
-    import httpx
-
     (question,) = fresh()
     monkeypatch.setattr(client, "_PAUSE_S", 0.01)
     lost = []

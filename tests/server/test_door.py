@@ -11,7 +11,8 @@ import pytest
 
 from discreet import access
 from discreet.errors import AccessRefusal
-from discreet.server.listen import check_line, is_loopback
+from discreet.server import limits
+from discreet.server.listen import check_line
 from discreet.session import read
 
 CURATOR_ONLY = [
@@ -89,6 +90,45 @@ def test_no_key_or_a_false_one(server, path, header):
     assert refused(server.client.get(path, headers=headers), 401, "A10")
 
 
+PUBLIC = {
+    *("/v1/meaning", "/v1/meaning.svg", "/healthz", "/readyz", "/metrics"),
+}
+
+
+def test_every_other_route_needs_a_key(server):
+    """Before anything else is looked at: the body, the name of the dataset, the id."""
+    for path, methods in server.client.get("/v1/openapi.json").json()["paths"].items():
+        for method in methods if path not in PUBLIC else ():
+            place = re.sub(r"\{\w+\}", "1", path)
+            assert refused(server.client.request(method, place), 401, "A10"), path
+
+
+def test_too_many_tries_without_a_key(server, monkeypatch):
+    """An address that tries keys is refused before a ledger is asked; known keys still come in."""
+    key, new = server.person(), server.person()
+    assert server.call("GET", "/v1/me", key=key).status_code == 200
+    monkeypatch.setattr(server.house, "strangers", limits.Strangers(per_minute=1, burst=3))
+    server.house.strangers.came_in(access.key_id(key))
+    false = "discreet_0123456789abcdef_" + "0" * 64
+    assert [server.call("GET", "/v1/me", key=false).status_code for _ in range(3)] == [401] * 3
+    assert server.call("GET", "/v1/me", key=key).status_code == 200
+    monkeypatch.setattr(type(server.house), "identify", _asked)
+    for one in (false, new, "x"):
+        busy = server.call("GET", "/v1/me", key=one)
+        assert refused(busy, 429, "A15")
+        assert int(busy.headers["retry-after"]) >= 1
+
+
+def _asked(*_):
+    raise AssertionError("a ledger was asked")
+
+
+def test_what_needs_no_key_is_limited_too(server, monkeypatch):
+    monkeypatch.setattr(server.house, "visitors", limits.Rate(per_minute=1, burst=2))
+    told = [server.client.get(f"/v1/meaning{kind}").status_code for kind in ("", ".svg", "")]
+    assert told == [200, 200, 429]
+
+
 def test_a_key_differing_in_one_place_opens_nothing(server):
     key = server.person()
     for place in (10, 26, 60, len(key) - 1):
@@ -158,9 +198,15 @@ def test_a_disabled_analyst_is_out(server):
 
 def test_rotation(server):
     old = server.person()
-    new = server.call("POST", "/v1/me/key", {}, key=old).json()["key"]
+    made = server.call("POST", "/v1/me/key", {}, key=old).json()
+    new = made["key"]
+    assert made["expires"] is None
     assert refused(server.call("GET", "/v1/me", key=old), 401, "A10")
     assert server.call("GET", "/v1/me", key=new).json()["key"] == access.key_id(new)
+    until = (datetime.now(UTC) + timedelta(days=1)).isoformat()
+    name = server.call("GET", "/v1/me", key=new).json()["datasets"][0]["analyst"]
+    brief = server.call("POST", f"analysts/{name}/keys", {"expires": until}).json()["key"]
+    assert server.call("POST", "/v1/me/key", {}, key=brief).json()["expires"] == until
 
 
 def test_scopes(server):
@@ -225,5 +271,5 @@ def test_no_open_line():
         check_line(host, tls=True, insecure=False)
         check_line(host, tls=False, insecure=True)
     for host in ("127.0.0.1", "127.8.9.1", "::1", "[::1]", "localhost"):
-        assert is_loopback(host)
+        assert access.is_loopback(host)
         check_line(host, tls=False, insecure=False)

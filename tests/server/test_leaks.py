@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import math
 import time
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from discreet.errors import LedgerRefusal
 from discreet.server.jobs import Jobs
 from discreet.server.log import Log
+from discreet.server.pool import Pool
 from discreet.server.settings import Settings
 
 CANARY = "Q7ZANARY"
@@ -59,6 +63,7 @@ class Stub:
     """A pool of one worker, who answers after a while or not at all."""
 
     ready = True
+    since = 0.0
 
     def __init__(self) -> None:
         self.busy = asyncio.Semaphore(1)
@@ -71,16 +76,19 @@ class Stub:
         self.busy.release()
 
     async def answer(self, question, limit):
+        Stub.since = time.monotonic()
         await asyncio.sleep(self.takes)
         return self.returns
 
 
-async def timed(deadline_s: float, takes: float, *, works: bool, times: int) -> list[float]:
+async def timed(
+    deadline_s: float, takes: float, *, works: bool, times: int, curator: Any = None
+) -> list[float]:
     pool = Stub()
     pool.takes, pool.returns = takes, b"x" if works else b""
     burnt = _data_refusal()
-    curator = SimpleNamespace(publish=lambda paid, answer: answer, burn=burnt)
-    jobs = Jobs(curator, pool, Settings(deadline_s=deadline_s), log=Log())
+    curator = curator or SimpleNamespace(publish=lambda paid, answer: answer, burn=burnt)
+    jobs = Jobs(curator, pool, Settings(deadline_s=deadline_s), log=Log(io.StringIO()))
     found = []
     for number in range(times):
         paid = SimpleNamespace(
@@ -112,6 +120,76 @@ def test_the_deadline_hides_how_long_it_took_and_whether_it_worked():
         asyncio.run(timed(0.0, 0.05, works=False, times=N)),
         asyncio.run(timed(0.0, 0.0, works=True, times=N)),
     )
+
+
+@pytest.mark.parametrize("mistake", [LedgerRefusal("L1", "x", why="x", fix="x"), ValueError()])
+def test_the_deadline_covers_what_the_ledger_refuses_and_mistakes(mistake):
+    def publish(*_):
+        raise mistake
+
+    curator = SimpleNamespace(publish=publish)
+    took = asyncio.run(timed(0.12, 0.01, works=True, times=3, curator=curator))
+    assert min(took) >= 0.12
+
+
+def test_when_a_charge_is_closed_does_not_tell_how_long_it_took():
+    """Prices, retries and the numbers of the next records show that it is closed."""
+
+    def closings(takes: float) -> list[float]:
+        closed: list[float] = []
+
+        def publish(_, answer):
+            closed.append(time.monotonic() - Stub.since)
+            return answer
+
+        asyncio.run(
+            timed(0.12, takes, works=True, times=N, curator=SimpleNamespace(publish=publish))
+        )
+        return closed
+
+    slow, quick = closings(0.05), closings(0.0)
+    assert not differ(slow, quick)
+    assert min(slow + quick) > 0.05  # later than either was computed
+
+
+def test_a_process_that_dies_over_a_question_is_missed_at_its_deadline_only(monkeypatch):
+    """Whether there is an engine, and how many were started, is told to everybody."""
+    starts: list[float] = []
+
+    class Dying:
+        alive, pid = True, 0
+
+        def __init__(self) -> None:
+            self.idle, self.dead = asyncio.Event(), asyncio.Event()
+            self.idle.set()
+
+        @classmethod
+        async def start(cls, *_):
+            return cls()
+
+        async def ended(self):
+            await self.dead.wait()
+
+        async def stop(self):
+            pass
+
+    async def seen() -> None:
+        pool = Pool("", size=1, memory_bytes=0, started=lambda: starts.append(1))
+        pool.open()
+        worker = await pool.take()
+        worker.alive = False
+        worker.dead.set()
+        await asyncio.sleep(0.05)
+        assert pool.ready
+        assert len(starts) == 1
+        pool.give(worker)
+        assert not pool.ready
+        assert await pool.take() is not worker
+        assert len(starts) == 2
+        await pool.close()
+
+    monkeypatch.setattr("discreet.server.pool.Worker", Dying)
+    asyncio.run(seen())
 
 
 def test_an_engine_is_free_at_the_deadline_and_not_before():

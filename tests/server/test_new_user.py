@@ -1,12 +1,15 @@
-"""A new user's path, as the documents tell it: init, serve, curl, Python; then a backup."""
+"""A new user's path, with the commands of the README: init, serve, curl, Python; then a backup."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 import subprocess
 import sys
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 import served
@@ -14,26 +17,35 @@ import served
 from discreet import access, client
 from discreet.ledger import Ledger
 
+ADDRESS = "http://127.0.0.1:8765"
 QUESTION = "SELECT city, COUNT(*) AS n FROM patients GROUP BY city"
 
 
 def test_init_serve_curl_python(tmp_path):
-    curl = shutil.which("curl")
-    if curl is None:
+    curl, shell = shutil.which("curl"), shutil.which("sh")
+    if curl is None or shell is None:
         pytest.skip("curl is not installed")
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    assert "$ discreet init clinic --sample\n" in readme  # what served.serve runs
+    start, asked, python = _blocks(readme)
+    assert start.split("#")[0].split() == ["discreet", "serve"]
     with served.serve(tmp_path) as server:
         found = subprocess.run(
-            [
-                *(curl, "--silent", "--fail", f"{server.url}/v1/datasets/clinic/ask"),
-                *("-H", f"Authorization: Bearer {server.key}"),
-                *("-H", "Content-Type: application/json"),
-                *("-d", json.dumps({"question": QUESTION, "epsilon": "0.1"})),
-            ],
+            [shell, "-c", asked.replace(ADDRESS, server.url)],
             check=True,
             capture_output=True,
+            env={**os.environ, "KEY": server.key},
         )
         answer = json.loads(found.stdout)
         assert len(answer["rows"]) == 8
+        printed = subprocess.run(
+            [sys.executable, "-c", f"KEY = {server.key!r}\n{python.replace(ADDRESS, server.url)}"],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        assert f"Aalborg  {answer['cells'][0][1]}\n" in printed.stdout
+        assert served.KEY.search(printed.stdout) is None
         with client.connect(server.url, key=server.key) as clinic:
             again = clinic.ask(QUESTION, epsilon="0.1")
             assert (again.replayed, again.id) == (True, int(answer["id"]))
@@ -56,6 +68,12 @@ def test_init_serve_curl_python(tmp_path):
     assert access.key_id(server.key) in log
     assert server.key not in log
     assert '"event":"stopped"' in log  # it was asked to stop, and did so in order
+
+
+def _blocks(readme: str) -> list[str]:
+    """The commands of the section "Serve"."""
+    (section,) = re.findall(r"^## Serve$(.*?)^## ", readme, re.MULTILINE | re.DOTALL)
+    return re.findall(r"^```(?:sh|python)\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
 
 
 def test_an_open_line_is_refused_by_the_command(tmp_path, make_dataset):

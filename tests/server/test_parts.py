@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -17,6 +18,7 @@ from discreet.schema import Schema
 from discreet.server import limits, refusals, retries
 from discreet.server.house import named
 from discreet.server.log import Log
+from discreet.server.routes.public import STATIC
 from discreet.server.sending import dumped, wanted
 from discreet.server.settings import Settings
 
@@ -76,6 +78,21 @@ def test_expiry(account, monkeypatch):
     # Who has the public part only is not told that there was such a key.
     with pytest.raises(AccessRefusal, match="A10"):
         access.identify({"clinic": account}, key[:26] + "0" * 64)
+
+
+def test_a_rotated_key_lasts_no_longer_than_the_old_one(account):
+    """Otherwise whoever was let in for a day could stay for ever."""
+    accounts = {"clinic": account}
+    day, year = (datetime.now(UTC) + timedelta(days=days) for days in (1, 365))
+    key = access.new_key(account, "curator", expires=day)
+    for later in (None, year):
+        key = access.rotate(accounts, key, expires=later)
+        assert access.identify(accounts, key).expires == day
+    hour = datetime.now(UTC) + timedelta(hours=1)
+    key = access.rotate(accounts, key, expires=hour)
+    assert access.identify(accounts, key).expires == hour
+    free = access.rotate(accounts, access.new_key(account, "curator"))
+    assert access.identify(accounts, free).expires is None
 
 
 # --- settings ------------------------------------------------------------------------------------
@@ -145,6 +162,28 @@ def test_what_is_remembered_of_keys_is_bounded(monkeypatch):
     for n in range(100):
         rate.take(str(n))
     assert len(rate._buckets) == 10
+
+
+def test_strangers_are_refused_and_those_let_in_before_are_not(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(limits.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(limits, "_MOST_KEYS", 5)
+    strangers = limits.Strangers(per_minute=60, burst=3)
+    strangers.came_in("ana")
+    for _ in range(3):
+        strangers.look("here", None)
+        strangers.failed("here")
+    for key_id in (None, "eve"):
+        with pytest.raises(limits.Busy, match="without a key"):
+            strangers.look("here", key_id)
+    strangers.look("here", "ana")
+    strangers.look("there", "eve")
+    now[0] += 1.0
+    strangers.look("here", "eve")  # looking costs nothing
+    strangers.look("here", "eve")
+    for n in range(5):
+        strangers.came_in(str(n))
+    assert "ana" not in strangers._let_in  # what is remembered is bounded
 
 
 def test_concurrency_counts_down():
@@ -217,6 +256,19 @@ def test_the_log_tells_where_and_not_what():
     assert line["kind"] == "ValueError"
     assert line["where"].startswith("server/test_parts.py:")
     assert "secret" not in stream.getvalue()
+
+
+def test_the_page_parses_no_text_and_keeps_its_key_in_the_tab():
+    """Whatever an answer holds is put into the page as text."""
+    text = "".join(file.read_text(encoding="utf-8") for file in sorted(STATIC.glob("*.js")))
+    assert "sessionStorage" in text
+    for way in (
+        *("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "DOMParser", "srcdoc"),
+        *("createContextualFragment", "eval(", "Function(", "localStorage", "cookie", "import("),
+    ):
+        assert way not in text, way
+    page = (STATIC / "index.html").read_text(encoding="utf-8")
+    assert not re.search(r"<script(?! type=\"module\" src=\"/static/)|\son\w+=|style=", page)
 
 
 def test_json_everywhere():

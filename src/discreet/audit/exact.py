@@ -114,11 +114,7 @@ class Exact:
     @property
     def sentence(self) -> str:
         """The conclusion in words."""
-        low, high = self.epsilon
-        bound = f"ε = {written(high)}" if low == high else f"ε ≤ {written(high)}"
-        told = f"{self.mechanism} on this pair: {bound}, ρ ≤ {written(self.rho[1])}"
-        if self.promised is not None and self.promised.delta:
-            told = f"{self.mechanism} on this pair: {bound}"
+        told = f"{self.mechanism} on this pair: {self._told()}"
         if self.promised is None:
             return f"{told}; nothing was promised."
         outcome = {
@@ -128,6 +124,18 @@ class Exact:
             Verdict.UNDECIDED: "not decided: the enclosure is too wide",
         }[self.verdict]
         return f"{told}; the promise {self.promised} is {outcome}."
+
+    def _told(self) -> str:
+        """What was computed, of what the promise is about."""
+        loss = self.promised
+        if loss is not None and loss.delta and isinstance(loss.epsilon, Fraction):
+            told = _said("δ", self.delta_at(loss.epsilon), loss.delta, SLACK)
+            return f"{told} at ε = {written(loss.epsilon)}"
+        told = _said("ε", self.epsilon, None if loss is None else loss.epsilon, SLACK)
+        if loss is not None and loss.delta:
+            return told
+        rho_told = _said("ρ", self.rho, None if loss is None else loss.rho, RHO_SLACK)
+        return f"{told}, {rho_told}"
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as plain JSON: bounds are pairs of decimal strings."""
@@ -225,9 +233,27 @@ def _judged(found: Exact, loss: Loss) -> Verdict:
 
 def _compared(bounds: Bounds, promised: Amount, slack: Fraction) -> Verdict:
     lower, upper = bounds
+    if lower > promised:  # by however little: what is certified from below is a breach
+        return Verdict.BROKEN
     if upper <= promised or upper <= promised * (1 + slack) + SLACK * SLACK:
         return Verdict.PROVED
-    return Verdict.BROKEN if lower > promised else Verdict.UNDECIDED
+    return Verdict.UNDECIDED
+
+
+def _said(symbol: str, bounds: Bounds, promised: Amount | None, slack: Fraction) -> str:
+    """An enclosure in words: as the promise where it is that, else by the end that matters."""
+    lower, upper = bounds
+    if lower == upper:
+        return f"{symbol} = {written(upper)}"
+    if promised is None:
+        return f"{symbol} ≤ {written(upper)}"
+    judged = _compared(bounds, promised, slack)
+    if judged is Verdict.BROKEN:
+        return f"{symbol} ≥ {lowered(lower)}"
+    if judged is Verdict.PROVED and upper > promised:  # a hair above: see SLACK
+        attained = lower >= promised * (1 - slack)
+        return f"{symbol} {'=' if attained else '≤'} {written(promised)}"
+    return f"{symbol} ≤ {written(upper)}"
 
 
 def _curve(pair: Comparison, places: list[Fraction]) -> list[tuple[Fraction, Fraction]]:

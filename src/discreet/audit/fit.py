@@ -115,6 +115,13 @@ def fit(
     size = whole(samples, name="samples", least=100)
     chance = proportion(alpha, name="alpha")
     draws = sampler(size) if callable(sampler) else sampler
+    if not len(draws):
+        raise InvalidParameter(
+            "P2",
+            "there are no draws.",
+            why="a sampler that is never tried may do anything with a person's number.",
+            fix="pass a function of a size, or at least a hundred draws.",
+        )
     if isinstance(law, ProductLaw):
         return _worst(
             [

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.audit.game import Game, decided
-from discreet.audit.neighbours import neighbouring
-from discreet.audit.promise import Promise, Promised
+from discreet.audit.game import Game, game
+from discreet.audit.promise import Promised
 from discreet.audit.verdict import Verdict
 from discreet.exact import Exact as Number
-from discreet.exact import positive, proportion, whole
+from discreet.exact import positive
 
 _MANTISSA = 53
 _NEAR = 40  # candidates on either side of where the inverse of the logarithm points
@@ -139,17 +138,19 @@ def mironov(
     such number, and which ones are depends on what the noise was added to.  The
     adversary's score is whether the output is reachable from x.
     """
-    count = whole(draws, name="draws", least=1)
-    neighbouring(x, y)
-    views = [
-        [float(reachable(float(output), x, scale)) for output in target(value, count)]
-        for value in (x, y)
-    ]
-    return decided(
-        np.array(views[0]),
-        np.array(views[1]),
-        promise=Promise.of(promised),
-        confidence=proportion(confidence, name="confidence"),
+
+    def adversary(outputs: Any) -> NDArray[np.float64]:
+        return np.array([float(reachable(float(output), x, scale)) for output in outputs])
+
+    return game(
+        target,
+        x,
+        y,
+        adversary,
+        draws,
+        promised=promised,
+        confidence=confidence,
+        batch=True,
         name=name,
     )
 

@@ -8,6 +8,7 @@ they meet the noise, so parser, pricing, engine and airlock are all tried.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -42,17 +43,27 @@ class Moved:
 class Fuzz:
     """What was tried, and what was found."""
 
-    questions: int
-    cases: int
+    tried: Mapping[str, int]  # question -> pairs of neighbours on which something was compared
     refused: Mapping[str, str]  # question -> code
     findings: tuple[Moved, ...]
 
     @property
+    def questions(self) -> int:
+        """How many were asked, refused ones included."""
+        return len(self.tried)
+
+    @property
+    def cases(self) -> int:
+        """How many pairs of neighbours were compared, over all questions."""
+        return sum(self.tried.values())
+
+    @property
     def verdict(self) -> Verdict:
-        """Broken by any finding; undecided if no question could be asked."""
+        """Broken by any finding; undecided if a question was answered and never compared."""
         if self.findings:
             return Verdict.BROKEN
-        return Verdict.CONSISTENT if self.cases else Verdict.UNDECIDED
+        compared = [n for text, n in self.tried.items() if text not in self.refused]
+        return Verdict.CONSISTENT if compared and all(compared) else Verdict.UNDECIDED
 
     @property
     def alarm(self) -> bool:
@@ -69,6 +80,10 @@ class Fuzz:
         if self.findings:
             first = self.findings[0]
             return f"{tried}: {first.words} (question: {first.question})."
+        if self.verdict is Verdict.UNDECIDED:
+            codes = ", ".join(sorted(set(self.refused.values())))
+            why = f"refused: {codes}" if codes else "nothing to compare"
+            return f"{tried}: not all could be checked ({why})."
         return f"{tried}: nobody moved anything further than the price says."
 
     def to_json(self) -> dict[str, Any]:
@@ -99,11 +114,14 @@ def fuzz(  # noqa: PLR0913 (each is one word of the experiment)
     label: str = "discreet",
     epsilon: Number = 1,
     delta: Number = "1e-6",
+    rho: Number = "1/8",
     public: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> Fuzz:
     """Try ``questions`` on made-up neighbours of ``schema``; the real data is not touched.
 
+    Each question is priced by ``epsilon`` and by ``rho``: one is about how far a
+    person moves the numbers in all, the other about how far in Euclidean length.
     ``public`` gives public tables; others come from the source that the schema
     names, or are made up as well.  A world depends on ``label`` and its number.
 
@@ -121,58 +139,75 @@ def fuzz(  # noqa: PLR0913 (each is one word of the experiment)
     texts = tuple(dict.fromkeys(questions))
     count, most = whole(worlds, name="worlds", least=1), whole(people, name="people", least=1)
     known = {**made_up_public(schema, label), **(public or {})}
-    spend = {"epsilon": epsilon, "delta": delta}
+    spends = {"epsilon": epsilon, "delta": delta}, {"rho": rho, "delta": delta}
+    compared = dict.fromkeys(texts, 0)
     refused: dict[str, str] = {}
     findings: list[Moved] = []
-    cases = 0
     for number in range(count):
         name = f"{label}/{number}"
         made = world(schema, name, public=known)
-        tried = _some(made.people(), most)
+        chosen = _some(made.people(), most)
         with HidingEngine(made) as engine:
             for place, text in enumerate(texts):
                 if text not in refused:
                     try:
-                        priced = priced_by(engine, text, spend)
+                        prices = _prices(engine, text, spends)
                     except Refusal as refusal:
                         refused[text] = refusal.code
                     else:
-                        more, words = _differences(engine, priced, tried)
-                        cases += more
+                        more, words = _differences(engine, prices, chosen)
+                        compared[text] += more
                         findings += [Moved(text, name, told) for told in words[:1]]
                 if progress is not None:
                     progress((number + (place + 1) / len(texts)) / count)
-    return Fuzz(len(texts), cases, refused, tuple(findings))
+    return Fuzz(compared, refused, tuple(findings))
+
+
+def _prices(
+    engine: HidingEngine, text: str, spends: tuple[Mapping[str, Number], ...]
+) -> list[Priced]:
+    """A question at the first spend, and at each other one for which it can be had."""
+    prices = [priced_by(engine, text, spends[0])]
+    for spend in spends[1:]:
+        with suppress(Refusal):
+            prices.append(priced_by(engine, text, spend))
+    return prices
 
 
 def _differences(
-    engine: HidingEngine, priced: Priced, people: list[tuple[str, int]]
+    engine: HidingEngine, prices: list[Priced], people: list[tuple[str, int]]
 ) -> tuple[int, list[str]]:
     """How many pairs of neighbours were compared, and what differs that should not."""
-    runs = [(person, _events(engine, priced, person)) for person in people]
+    runs = [(person, _events(engine, prices, person)) for person in people]
     if engine.schema.neighbours is Neighbours.CHANGE_ONE:
         # Without one and without another of the same entity: one person replaced.
         pairs = [(a, b) for (p, a), (q, b) in pairwise(runs) if p[0] == q[0]]
     else:
-        everybody = _events(engine, priced, None)
+        everybody = _events(engine, prices, None)
         pairs = [(everybody, run) for _, run in runs]
     found: list[str] = []
+    compared = 0
     for one, other in pairs:
         if (one is None) != (other is None):
             found.append(_FAILED)
         elif one is not None and other is not None:
-            found += compare(one, other)[0]
-    return len(pairs), found
+            words, checked = compare(one, other)
+            found += words
+            compared += checked > 0
+    return compared, found
 
 
 def _events(
-    engine: HidingEngine, priced: Priced, hidden: tuple[str, int] | None
+    engine: HidingEngine, prices: list[Priced], hidden: tuple[str, int] | None
 ) -> tuple[Event, ...] | None:
-    """What enters the noise of a question; None if the engine fails."""
+    """What enters the noise of a question, price by price; None if the engine fails."""
     engine.hide(hidden)
     with observed("fuzz") as seen:
         try:
-            release(priced, engine.run(priced.plan))
+            truth = engine.run(prices[0].plan)
+            for priced in prices:
+                same = priced.plan == prices[0].plan
+                release(priced, truth if same else engine.run(priced.plan))
         except Exception:
             return None
     return tuple(seen.events)

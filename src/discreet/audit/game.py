@@ -39,6 +39,7 @@ Progress = Callable[[float], None]
 
 _CURVE = 160
 _REPORTS = 50
+_MOST_EPSILON = 40.0  # beyond, no number of games that can be played says anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +223,7 @@ def decided(first: Any, second: Any, *, promise: Promise, confidence: Fraction, 
     chosen = search(looked, promise, alpha)
     fresh = halves[0][1], halves[1][1]
     judged = judge(chosen, fresh, alpha)
-    curve = _roc(fresh)
+    curve = _roc(looked, fresh)
     return Game(name, promise, confidence, len(worlds[0]), judged, curve)
 
 
@@ -240,9 +241,9 @@ def trials_needed(promised: Promised, *, confidence: Number = "0.999") -> int:
     alpha = float(1 - proportion(confidence, name="confidence"))
 
     def fewest(epsilon: float, delta: float) -> float:
-        growth = math.exp(min(epsilon, 40.0))
-        least = (growth + delta) / (1 + growth)  # x above this refutes the point
-        return math.log(alpha / 2) / math.log(least) if least < 1 else math.inf
+        # x above (growth + delta) / (1 + growth) refutes the point: one less this.
+        missing = (1 - delta) / (1 + math.exp(min(epsilon, _MOST_EPSILON)))
+        return math.log(alpha / 2) / math.log1p(-missing)
 
     half = min(fewest(float(epsilon), float(delta)) for epsilon, delta in promise.points)
     return 2 * (math.floor(half) + 1)
@@ -323,11 +324,11 @@ def _batch(
     except Exception as error:
         views = [outcome_of(error)] * count
     report.more(1.0)
-    found = views if isinstance(views, list) else np.asarray(views)
+    found = views if isinstance(views, list) else np.atleast_1d(views)
     if len(found) != count:
         raise InvalidParameter(
             "P4",
-            f"a batch of {count} games has {len(found)} views.",
+            f"a batch of {count} games has views for {len(found)}.",
             why="games that are left out may be the ones that tell.",
             fix="return one output for each game, or pass batch=False.",
         )
@@ -336,22 +337,29 @@ def _batch(
     return found
 
 
-def _roc(fresh: tuple[Outcomes, Outcomes]) -> tuple[tuple[float, float], ...]:
-    """How often either world's games are among the likeliest for world 1, most telling first."""
-    scores = [np.where(w.labels > 0, np.nan, w.scores) for w in fresh]
-    labels = [w.labels for w in fresh]
-    known = np.concatenate([s[~np.isnan(s)] for s in scores])
+def _roc(
+    looked: tuple[Outcomes, Outcomes], fresh: tuple[Outcomes, Outcomes]
+) -> tuple[tuple[float, float], ...]:
+    """How often either world's fresh games are among the likeliest for world 1.
+
+    Which outcomes speak for world 1 is learned from the other half: games that
+    were sorted by themselves would seem to tell where there is nothing to tell.
+    """
+    known = np.concatenate([w.scores[w.labels == 0] for w in looked])
     cuts = np.unique(known[:: max(1, len(known) // 2000)]) if len(known) else np.array([])
     cuts = cuts[np.linspace(0, len(cuts) - 1, min(_CURVE, len(cuts))).astype(int)]
-    codes = []
-    for score, label in zip(scores, labels, strict=True):
-        cell = np.searchsorted(cuts, np.nan_to_num(score, nan=0.0))
-        codes.append(np.where(label > 0, len(cuts) + label, cell))
-    size = int(max(c.max() for c in codes)) + 1
-    rates = [np.bincount(c, minlength=size) / max(1, len(c)) for c in codes]
-    order = np.argsort(-(rates[1] + 1e-12) / (rates[0] + 1e-12), kind="stable")
+    size = len(cuts) + len(looked[0].names) + 1
+    learned, rates = ([_rates(w, cuts, size) for w in half] for half in (looked, fresh))
+    order = np.argsort(-(learned[1] + 1e-12) / (learned[0] + 1e-12), kind="stable")
     steps = [np.concatenate([[0.0], np.cumsum(rate[order])]) for rate in rates]
     return tuple((round(float(x), 6), round(float(y), 6)) for x, y in zip(*steps, strict=True))
+
+
+def _rates(outcomes: Outcomes, cuts: Any, size: int) -> Any:
+    """The share of games in each cell between two cuts, then of each label."""
+    cells = np.searchsorted(cuts, np.nan_to_num(outcomes.scores, nan=0.0))
+    codes = np.where(outcomes.labels > 0, len(cuts) + outcomes.labels, cells)
+    return np.bincount(codes, minlength=size) / max(1, len(codes))
 
 
 __all__ = ["Adversary", "Game", "Target", "decided", "game", "trials_needed"]

@@ -425,11 +425,11 @@ def question_tasks(*, quick: bool = False) -> tuple[Task, ...]:
 
 
 def part_of(whole: Fuzz, texts: Sequence[str]) -> Fuzz:
-    """What fuzzing found of some of its questions; each was tried on as many pairs."""
+    """What fuzzing found of some of its questions."""
+    tried = {text: pairs for text, pairs in whole.tried.items() if text in texts}
     refused = {text: code for text, code in whole.refused.items() if text in texts}
-    each = whole.cases // max(1, whole.questions - len(whole.refused))
     found = tuple(moved for moved in whole.findings if moved.question in texts)
-    return Fuzz(len(texts), each * (len(texts) - len(refused)), refused, found)
+    return Fuzz(tried, refused, found)
 
 
 def schema_questions(schema: Schema) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from discreet.errors import InvalidParameter
+from discreet.errors import InvalidParameter, shown
 from discreet.schema import Neighbours, Schema, Table
 
 Adjacent = bool | Callable[[Any, Any], bool] | None
@@ -53,6 +53,15 @@ def neighbouring(
 
 
 def _check_units(first: Any, second: Any, schema: Schema) -> None:
+    for side in (first, second):
+        missing = [n for n in schema.tables if not isinstance(side, Mapping) or n not in side]
+        if missing:
+            raise InvalidParameter(
+                "P4",
+                f"the table {shown(missing[0])} of the schema is not given.",
+                why="a person's rows in a table that is left out would not be looked at.",
+                fix=f"pass tables by name: {', '.join(schema.tables)}.",
+            )
     changed: set[Hashable] = set()
     sides: list[set[Hashable]] = [set(), set()]
     for name, table in schema.tables.items():
@@ -96,6 +105,10 @@ def _rows(table: Any) -> list[Hashable] | None:
         return [_frozen(row) for row in table.tolist()]
     if isinstance(table, list | tuple | set | frozenset):
         return [_frozen(row) for row in table]
+    if isinstance(table, Mapping):  # tables by name
+        parts = {str(name): _rows(part) for name, part in table.items()}
+        if all(rows is not None for rows in parts.values()):
+            return [(name, row) for name, rows in parts.items() for row in rows or ()]
     return None
 
 

@@ -15,9 +15,11 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any
 
+import numpy as np
+
 from discreet.answer import Answer
 from discreet.blocks import Space, reach
-from discreet.budget import Budget
+from discreet.budget import Budget, saturated
 from discreet.curate import offered, replay_key
 from discreet.engines.duckdb import DuckDBEngine
 from discreet.errors import BudgetRefusal
@@ -60,12 +62,13 @@ class Stage:
         return answer
 
     def charge(self, asked: Prepared) -> None:
-        """Charge every block that a question touches, or refuse: the budget's own filter."""
+        """Charge every block that a question touches, or refuse: the ledger's own filter."""
         budget, spent = self.rehearsal.budget, self._spent
         if budget is None:
             return
         for block in asked.blocks:
-            if not budget.admits(spent.get(block, NOTHING), asked.loss):
+            before = np.array(saturated(spent.get(block, NOTHING)), dtype=np.int64)[:, None]
+            if not budget.admits_units(before, saturated(asked.loss)).all():
                 raise BudgetRefusal(
                     "B1",
                     "the budget does not cover this question.",

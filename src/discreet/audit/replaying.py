@@ -39,8 +39,8 @@ _PLENTY = Budget(epsilon=1000, delta="0.5")
 class Replay:
     """Two runs with the same noise.
 
-    ``differences`` lists, in words that quote no data, what one person changed
-    and should not have.
+    ``differences`` lists what one person changed and should not have.  It says how
+    far they moved a number: what is found on real tables is not for publication.
     """
 
     name: str
@@ -68,14 +68,18 @@ class Replay:
         if self.differences:
             return f"{self.name}: {self.differences[0]}."
         if not self.checked:
-            return f"{self.name}: no noise was seen and no sensitivity was stated."
+            seen = f"the same {len(self.first)} uses of noise in both worlds" if self.first else ""
+            return (
+                f"{self.name}: {seen or 'no noise was seen'}, and no sensitivity was stated, so "
+                "that how far one person moves the result was not checked."
+            )
         return (
             f"{self.name}: the same {len(self.first)} uses of noise in both worlds, "
             "and nothing moved further than stated."
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Everything but data, as plain JSON."""
+        """Everything but the outputs, as plain JSON."""
         return {
             "kind": "replay",
             "name": self.name,
@@ -161,8 +165,7 @@ def compare(
             )
             break
         if one.allowed is None or one.values is None or other.values is None:
-            checked += one.values is None  # a bare draw: its parameters were compared
-            continue
+            continue  # a bare draw: its parameters were compared, and nothing says what it hides
         checked += 1
         size, limit = moved_by(one.values, other.values, one.allowed[0]), one.allowed[1]
         if size > limit:

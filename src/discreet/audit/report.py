@@ -77,7 +77,9 @@ class Report:
             return f"{tried}: {len(self.broken)} found a promise broken."
         if self.blind:
             return f"{tried}: nothing found, but the auditor failed its own test on known bugs."
-        return f"{tried}: no promise was found broken."
+        open_ = self.count(Verdict.UNDECIDED)
+        rest = f" {open_} came to no conclusion." if open_ else ""
+        return f"{tried}: no promise was found broken.{rest}"
 
     def count(self, verdict: Verdict) -> int:
         """How many checks ended so."""
@@ -121,7 +123,8 @@ def share(finding: Finding) -> float | None:
                 return float(finding.rho[1] / promised.rho)
             return float(finding.epsilon[1] / promised.epsilon) if promised.epsilon else None
         case Game():
-            return float(finding.lower / finding.promised_epsilon)
+            promise = finding.promised_epsilon
+            return float(finding.lower / promise) if promise else None
         case Fit(distance=distance, allowed=allowed):
             return distance / allowed
         case Timing(statistic=statistic, allowed=allowed):

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 FOUND = 1
 """The exit code when a promise was found broken."""
 
+_COLUMNS = ("proved", "consistent", "undecided", "broken")
+"""The verdicts, in the order of the table on the screen."""
+
 Folder = Annotated[
     Path | None,
     typer.Argument(metavar="DIRECTORY", help="A session: its schema and history, too."),
@@ -134,10 +137,11 @@ def _show(report: Report, files: Sequence[Path]) -> None:
     for one in report.checks:
         parts.setdefault(one.part, []).append(one.finding)
     rows = [
-        (name, str(len(found)), *_verdicts(found), str(sum(one.alarm for one in found)))
+        (name, str(len(found)), *(str(sum(one.verdict == v for one in found)) for v in _COLUMNS))
         for name, found in parts.items()
     ]
-    screen.table(("part", "checks", "proved", "nothing found", "broken"), rows, right=(1, 2, 3, 4))
+    names = ("part", "checks", "proved", "nothing found", "undecided", "broken")
+    screen.table(names, rows, right=(1, 2, 3, 4, 5))
     screen.text("")
     for one in report.broken:
         screen.text(f"BROKEN  {one.finding.sentence}", style="bold red")
@@ -148,11 +152,6 @@ def _show(report: Report, files: Sequence[Path]) -> None:
     screen.text(report.sentence, style="bold")
     for file in files:
         screen.text(f"Written to {file}.")
-
-
-def _verdicts(found: Sequence[Any]) -> tuple[str, str]:
-    proved = sum(one.verdict == "proved" for one in found)
-    return str(proved), str(len(found) - proved - sum(one.alarm for one in found))
 
 
 def _try(file: Path) -> None:

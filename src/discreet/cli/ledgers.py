@@ -53,8 +53,8 @@ def verify(
 ) -> None:
     """Check every record, from the first to the last."""
     if export is None:
-        with _ledger(session, checkpoint) as ledger:
-            checked: Verification = ledger.verify(public_key=public_key)
+        home = import_module("discreet.session").read(session)
+        checked: Verification = home.examine(checkpoint, public_key=public_key)
     else:
         verified = import_module("discreet.ledger").verify_export
         checked = verified(export, checkpoint=checkpoint, public_key=public_key)

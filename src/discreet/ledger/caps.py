@@ -14,6 +14,7 @@ from discreet.errors import AccessRefusal, BudgetRefusal, InvalidParameter, show
 from discreet.ledger.asking import Request
 from discreet.ledger.balance import Balance
 from discreet.ledger.fold import Balances, Blocks, Encoded, Standing, encoded, nothing, selection
+from discreet.ledger.people import AUDITOR
 from discreet.loss import Loss
 
 _BEYOND = "beyond it, what is promised to the people in the data would no longer hold."
@@ -69,6 +70,13 @@ def let_in(standing: Standing, name: str, now: datetime) -> None:
             f"analyst {name!r} may no longer ask.",
             why="who may ask about the people in the data is the curator's decision.",
             fix="ask the curator.",
+        )
+    if analyst.role == AUDITOR:
+        raise AccessRefusal(
+            "A12",
+            f"{name!r} is an auditor, and auditors do not ask.",
+            why="who checks what the people in the data have lost should not add to it.",
+            fix="ask as an analyst: the curator can add one.",
         )
     for whose, expires in (
         (f"the access of analyst {name!r}", analyst.expires),

@@ -12,9 +12,9 @@ from discreet.errors import InvalidParameter, shown
 from discreet.ledger import caps
 from discreet.ledger.fold import Standing
 from discreet.ledger.journal import Journal
-from discreet.ledger.people import CURATOR, Analyst, Key, aware
+from discreet.ledger.people import AUDITOR, CURATOR, Analyst, Key, aware
 
-ROLES = ("curator", "analyst", "auditor")
+ROLES = (CURATOR, "analyst", AUDITOR)
 _NAME = re.compile(r"[^\W_][\w.@+-]{0,63}")
 
 

@@ -12,6 +12,9 @@ from discreet.record import from_json, to_json
 CURATOR = "curator"
 """The analyst who always exists: the curator's own questions, under the dataset's cap alone."""
 
+AUDITOR = "auditor"
+"""The role of those who read the account and never ask."""
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:

@@ -9,7 +9,8 @@ from fastapi import Depends, Path, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.concurrency import run_in_threadpool
 
-from discreet.access import ANALYST, AUDITOR, CURATOR, Caller, Grant
+from discreet.access import ANALYST, AUDITOR, CURATOR, Caller, Grant, public_part
+from discreet.errors import AccessRefusal
 from discreet.server.house import House
 from discreet.server.served import Served
 
@@ -21,6 +22,16 @@ def house_of(request: Request) -> House:
     """The server's state."""
     house: House = request.app.state.house
     return house
+
+
+def address_of(request: Request) -> str:
+    """Where a request comes from, for all that is known."""
+    return "" if request.client is None else request.client.host
+
+
+async def visiting(request: Request, house: Annotated[House, Depends(house_of)]) -> None:
+    """Count a request that needs no key, and some work."""
+    house.visitors.take(address_of(request))
 
 
 async def key_of(
@@ -36,7 +47,14 @@ async def identified(
     key: Annotated[str | None, Depends(key_of)],
 ) -> Caller:
     """The holder of a valid key."""
-    caller = await run_in_threadpool(house.identify, key)
+    address = address_of(request)
+    house.strangers.look(address, public_part(key))
+    try:
+        caller = await run_in_threadpool(house.identify, key)
+    except AccessRefusal:
+        house.strangers.failed(address)
+        raise
+    house.strangers.came_in(caller.key_id)
     request.scope["discreet_key"] = caller.key_id
     return caller
 
@@ -99,4 +117,5 @@ __all__ = [
     "Reader",
     "Seat",
     "house_of",
+    "visiting",
 ]

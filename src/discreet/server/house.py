@@ -9,7 +9,7 @@ from pathlib import Path
 from discreet.access import Caller, identify
 from discreet.errors import LedgerRefusal, SchemaRefusal
 from discreet.ledger import Account
-from discreet.server.limits import Rate
+from discreet.server.limits import Rate, Strangers
 from discreet.server.log import Log
 from discreet.server.metrics import Metrics
 from discreet.server.served import Served
@@ -33,6 +33,10 @@ class House:
         self.signing_key = signing_key
         self.metrics = Metrics()
         self.rate = Rate(per_minute=600, burst=120)
+        self.strangers = Strangers(per_minute=300, burst=300)
+        self.visitors = Rate(
+            per_minute=600, burst=300, said="this address has asked too often without a key."
+        )
         self.served: Mapping[str, Served] = {
             name: Served(name, session, log=self.log, metrics=self.metrics)
             for name, session in named(sessions).items()

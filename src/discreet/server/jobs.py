@@ -21,13 +21,14 @@ from starlette.concurrency import run_in_threadpool
 from discreet import record
 from discreet.answer import Answer
 from discreet.curate import Curator, Paid
-from discreet.errors import DataRefusal, Refusal
+from discreet.errors import Refusal
 from discreet.server.limits import Busy
 from discreet.server.log import Log
 from discreet.server.pool import Gone, Pool
 from discreet.server.refusals import failed, not_ready
 from discreet.server.settings import Settings
 
+_CLOSING_S = 0.05
 _REMEMBERED = 1000
 """Finished jobs whose end is known without asking the ledger."""
 
@@ -147,8 +148,6 @@ class Jobs:
         )
         try:
             state, ended = await self._computed(job, paid)
-        except Refusal as refusal:  # the ledger's: the charge stands, nothing was shown
-            state, ended = "failed", refusal
         except Exception as error:
             self._log.mistake(error)
             state, ended = "failed", failed()
@@ -165,6 +164,7 @@ class Jobs:
         question = json.dumps(
             {"priced": record.to_json(paid.priced), "data_version": paid.data_version}
         ).encode()
+        deadline_s = self._settings.deadline_s
         worker = await self._pool.take()
         job.state = "running"
         started = time.monotonic()
@@ -173,18 +173,26 @@ class Jobs:
                 answer = await worker.answer(question, self._settings.time_limit_s)
             except Gone:
                 answer = b""
+            # Prices, retries and the numbers of later records tell whether the charge is closed.
+            await asyncio.sleep(_until(started, deadline_s, before_s=_closing_s(deadline_s)))
             ended = await run_in_threadpool(self._closed, paid, answer)
-            await asyncio.sleep(_until(started, self._settings.deadline_s))
+            await asyncio.sleep(_until(started, deadline_s))
         finally:
             self._pool.give(worker)
         return ("failed" if isinstance(ended, Refusal) else "done"), ended
 
     def _closed(self, paid: Paid, answer: bytes) -> Answer | Refusal:
-        """Publish, or burn: either way the charge is closed before anything is said."""
+        """Publish, or burn: either way the charge is closed before anything is said.
+
+        What the ledger refuses, and a mistake, wait for the deadline like an answer.
+        """
         try:
             return self._curator.publish(paid, answer) if answer else self._curator.burn(paid)
-        except DataRefusal as refusal:
+        except Refusal as refusal:  # the ledger's: the charge stands, nothing was shown
             return refusal
+        except Exception as error:
+            self._log.mistake(error)
+            return failed()
 
     async def close(self, grace_s: float) -> None:
         """Finish what is under way, or leave it to be resumed: charged, and shown to nobody."""
@@ -196,9 +204,14 @@ class Jobs:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-def _until(started: float, deadline_s: float) -> float:
-    """Seconds until the next multiple of the deadline since ``started``."""
+def _until(started: float, deadline_s: float, *, before_s: float = 0.0) -> float:
+    """Seconds until ``before_s`` before the next multiple of the deadline since ``started``."""
     if deadline_s <= 0:
         return 0.0
-    elapsed = time.monotonic() - started
+    elapsed = time.monotonic() - started + before_s
     return math.ceil(elapsed / deadline_s) * deadline_s - elapsed
+
+
+def _closing_s(deadline_s: float) -> float:
+    """How long before the deadline a charge is closed: about what the ledger takes to do it."""
+    return min(_CLOSING_S, deadline_s / 5)

@@ -1,4 +1,4 @@
-"""How often, and how much at once, one key may ask.
+"""How often, and how much at once, one key may ask; how often an address without one.
 
 Limits look at requests only, never at data, so being refused by one says nothing
 about anybody.  What is kept is bounded: the key that was idle longest is
@@ -10,8 +10,6 @@ from __future__ import annotations
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from discreet.errors import AccessRefusal
@@ -41,13 +39,28 @@ class _Bucket:
 class Rate:
     """A token bucket for each key: ``burst`` requests at once, ``per_minute`` on average."""
 
-    def __init__(self, per_minute: float, burst: int) -> None:
+    def __init__(
+        self,
+        per_minute: float,
+        burst: int,
+        *,
+        said: str = "this key has sent more requests than its rate.",
+    ) -> None:
         self._per_second = per_minute / 60
         self._burst = float(burst)
+        self._said = said
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
 
     def take(self, key: str) -> None:
         """Count a request, or refuse it."""
+        self._full_enough(key).tokens -= 1
+
+    def look(self, key: str) -> None:
+        """Refuse what ``take`` would refuse, and count nothing."""
+        if key in self._buckets:
+            self._full_enough(key)
+
+    def _full_enough(self, key: str) -> _Bucket:
         now = time.monotonic()
         bucket = self._buckets.get(key)
         if bucket is None:
@@ -59,8 +72,37 @@ class Rate:
         bucket.tokens, bucket.at = min(self._burst, bucket.tokens + earned), now
         if bucket.tokens < 1:
             wait = math.ceil((1 - bucket.tokens) / self._per_second)
-            raise Busy("this key has sent more requests than its rate.", max(1, wait))
-        bucket.tokens -= 1
+            raise Busy(self._said, max(1, wait))
+        return bucket
+
+
+class Strangers:
+    """Tries of each address without a key that opens anything.
+
+    An address that has used them up is refused before a ledger is asked.  Keys
+    that were let in before still are: many may share the address of a proxy.
+    """
+
+    def __init__(self, per_minute: float, burst: int) -> None:
+        said = "this address has sent too many requests without a key that opens anything."
+        self._tries = Rate(per_minute, burst, said=said)
+        self._let_in: OrderedDict[str, None] = OrderedDict()
+
+    def look(self, address: str, key_id: str | None) -> None:
+        """Refuse a stranger whose address has no tries left."""
+        if key_id not in self._let_in:
+            self._tries.look(address)
+
+    def failed(self, address: str) -> None:
+        """Count a try."""
+        self._tries.take(address)
+
+    def came_in(self, key_id: str) -> None:
+        """Remember who is no stranger."""
+        self._let_in[key_id] = None
+        self._let_in.move_to_end(key_id)
+        if len(self._let_in) > _MOST_KEYS:
+            self._let_in.popitem(last=False)
 
 
 class Concurrency:
@@ -69,15 +111,6 @@ class Concurrency:
     def __init__(self, most: int) -> None:
         self._most = most
         self._under_way: dict[str, int] = {}
-
-    @contextmanager
-    def one(self, key: str) -> Iterator[None]:
-        """One question more, while the context lasts; or a refusal."""
-        self.enter(key)
-        try:
-            yield
-        finally:
-            self.leave(key)
 
     def enter(self, key: str) -> None:
         """Count a question, or refuse it."""

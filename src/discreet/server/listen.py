@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
+import ssl
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from discreet.access import is_loopback
 from discreet.errors import AccessRefusal, InvalidParameter
 from discreet.server.house import GRACE_S
 from discreet.server.refusals import Unreadable
@@ -41,16 +42,6 @@ def check_line(host: str, *, tls: bool, insecure: bool) -> None:
     )
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach ``host``."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False  # a name may mean any machine
-
-
 def listen(
     app: ASGIApp,
     *,
@@ -69,8 +60,23 @@ def listen(
             fix="give both --tls-cert FILE and --tls-key FILE.",
         )
     check_line(host, tls=tls_cert is not None, insecure=insecure)
+    _check_certificate(tls_cert, tls_key)
     config = configuration(app, host=host, port=port, tls_cert=tls_cert, tls_key=tls_key)
     uvicorn.Server(config).run()
+
+
+def _check_certificate(tls_cert: Path | None, tls_key: Path | None) -> None:
+    if tls_cert is None:
+        return
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(tls_cert, tls_key)
+    except OSError:  # an SSLError is one; its text quotes files
+        raise InvalidParameter(
+            "P4",
+            "the certificate and its key cannot be read, or do not belong together.",
+            why="without both the line is open.",
+            fix="give PEM files: --tls-cert FILE with the chain, --tls-key FILE with its key.",
+        ) from None
 
 
 def configuration(app: ASGIApp, **where: Any) -> uvicorn.Config:

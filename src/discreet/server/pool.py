@@ -3,7 +3,8 @@
 A process that fails or is killed is replaced; its question was charged and stays
 charged.  A place in the pool becomes free at the deadline, not when the engine
 is done: otherwise the next question would start, and end, at a moment that
-depends on the data of the last one.
+depends on the data of the last one.  For the same reason a process that dies
+over a question counts as there, and is not replaced, until it is given back.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ class Worker:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
         self._killed = False
+        self.idle = asyncio.Event()
+        """Whether it has no question; until then nobody is told what became of it."""
+        self.idle.set()
 
     @classmethod
     async def start(cls, directory: str, memory_bytes: int) -> Worker:
@@ -124,7 +128,7 @@ class Pool:
     @property
     def ready(self) -> bool:
         """Whether some process can be asked."""
-        return any(worker.alive for worker in self._workers)
+        return any(worker.alive or not worker.idle.is_set() for worker in self._workers)
 
     @property
     def pids(self) -> list[int]:
@@ -141,10 +145,12 @@ class Pool:
         while True:
             worker = await self._idle.get()
             if worker.alive:
+                worker.idle.clear()
                 return worker
 
     def give(self, worker: Worker) -> None:
         """The process is free again; one that is dead is replaced by its keeper."""
+        worker.idle.set()
         if worker.alive:
             self._idle.put_nowait(worker)
 
@@ -160,6 +166,7 @@ class Pool:
             self._workers.add(worker)
             self._idle.put_nowait(worker)
             await worker.ended()
+            await worker.idle.wait()
             self._workers.discard(worker)
 
     def _run(self, work: Coroutine[object, object, None]) -> None:

@@ -36,9 +36,9 @@ async def rotate(
     house: Behind,
     key: Key,
 ) -> Response:
-    """A new key that opens the same; the one that was sent opens nothing any more."""
+    """A new key that opens the same, no longer; the one that was sent opens nothing any more."""
     new = await run_in_threadpool(access.rotate, house.accounts, key or "", expires=wanted.expires)
-    return key_sent(new, wanted.expires)
+    return key_sent(new, (await run_in_threadpool(house.identify, new)).expires)
 
 
 def key_sent(key: str, expires: object) -> Response:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse, PlainTextResponse, Response
 
 from discreet.meaning import Meaning
-from discreet.server.door import Behind
+from discreet.server.door import Behind, visiting
 from discreet.server.refusals import not_ready, unknown_route
 from discreet.server.sending import ERRORS, sent
 
@@ -35,7 +35,7 @@ Delta = Annotated[str, Query(max_length=50, examples=["1e-9"])]
 Group = Annotated[int, Query(ge=1, le=1000)]
 
 
-@router.get("/v1/meaning", tags=["meaning"])
+@router.get("/v1/meaning", tags=["meaning"], dependencies=[Depends(visiting)])
 async def meaning(epsilon: Epsilon = "1", delta: Delta = "0", group: Group = 1) -> Response:
     """What (epsilon, delta) promises to a person, in numbers and in words."""
 
@@ -49,6 +49,7 @@ async def meaning(epsilon: Epsilon = "1", delta: Delta = "0", group: Group = 1) 
 @router.get(
     "/v1/meaning.svg",
     tags=["meaning"],
+    dependencies=[Depends(visiting)],
     response_class=Response,
     responses={200: {"content": {"image/svg+xml": {}}, "description": "two charts"}},
 )

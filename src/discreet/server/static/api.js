@@ -20,8 +20,8 @@ export class Refused extends Error {
 const UNREACHABLE = {
   code: "A17", title: "the server cannot be reached",
   what: "the server cannot be reached.",
-  why: "nothing was sent, so nothing was spent.",
-  fix: "check that it is running, then try again.",
+  why: "a question that was charged is not charged again.",
+  fix: "check that it is running, then ask again.",
 };
 
 async function request(path, { method = "GET", body, signal, accept = "application/json", headers = {} } = {}) {

@@ -10,7 +10,7 @@ import { meaningView } from "./meaning.js";
 import { schemaView } from "./schema.js";
 
 const VIEWS = {
-  ask: { name: "Ask", draw: askView },
+  ask: { name: "Ask", draw: askView, roles: ["analyst", "curator"] },
   data: { name: "Data", draw: schemaView },
   balance: { name: "Balance", draw: balanceView },
   history: { name: "History", draw: historyView },
@@ -33,8 +33,8 @@ export function leave() {
 }
 
 function current() {
-  const name = location.hash.slice(1).split("/")[0] || "ask";
-  return Object.hasOwn(VIEWS, name) && allowed(VIEWS[name]) ? name : "ask";
+  const name = location.hash.slice(1).split("/")[0];
+  return Object.hasOwn(VIEWS, name) && allowed(VIEWS[name]) ? name : Object.keys(VIEWS).find((n) => allowed(VIEWS[n]));
 }
 
 function allowed(view) {

@@ -50,9 +50,8 @@ export async function analystsView(main, state) {
         h("button", {}, "Set limit")) : null,
       may ? h("p", { class: "actions" },
         h("button", { class: "quiet", onclick: () => newKey(one.name) }, "New key"),
-        one.role === "curator" ? null : h("button", { class: "quiet",
-          onclick: () => change({ disabled: !one.disabled }, `${one.name} is ${one.disabled ? "enabled" : "disabled"}.`) },
-          one.disabled ? "Enable" : "Disable")) : null);
+        one.role === "curator" || one.disabled ? null : h("button", { class: "quiet",
+          onclick: () => change({ disabled: true }, `${one.name} is disabled.`) }, "Disable")) : null);
   }
 
   const newKey = (name) => attempt(problem, async () => {

@@ -1,0 +1,82 @@
+"""The line itself: TLS with a certificate, and checkpoints signed over it."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+
+import pytest
+import served
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from discreet import client
+from discreet.errors import AccessRefusal, InvalidParameter
+from discreet.ledger import Checkpoint, new_signing_key
+from discreet.server.listen import listen
+
+
+def certificate(folder):
+    """A certificate for this machine that signs itself, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "here")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False
+        )
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    files = folder / "cert.pem", folder / "key.pem"
+    files[0].write_bytes(made.public_bytes(pem))
+    form, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    files[1].write_bytes(key.private_bytes(pem, form, plain))
+    return files
+
+
+def test_tls_and_signed_checkpoints(tmp_path, monkeypatch):
+    """A client that trusts the certificate asks, another sends nothing; the curator signs."""
+    cert, key = certificate(tmp_path)
+    signing = tmp_path / "signing.pem"
+    public = new_signing_key(signing)
+    trusted = ssl.create_default_context(cafile=cert)
+    options = ("--tls-cert", str(cert), "--tls-key", str(key), "--signing-key", str(signing))
+    with served.serve(tmp_path, *options, verify=trusted) as server:
+        assert server.url.startswith("https://")
+        with client.connect(server.url, key=server.key, verify=trusted) as clinic:
+            answer = clinic.ask("SELECT COUNT(*) AS n FROM patients", epsilon="0.1")
+            assert isinstance(answer.value(), int)
+        monkeypatch.setattr(client, "_PAUSE_S", 0.0)
+        with pytest.raises(AccessRefusal, match="A17"):
+            client.connect(server.url, key=server.key)
+        with pytest.raises(AccessRefusal, match="A17"):
+            client.connect(server.url.replace("https", "http"), key=server.key)
+        made = server.call("POST", "checkpoints")
+        assert made["public_key"] == public
+        assert server.call("GET", "checkpoints")["checkpoints"] == [made]
+        (kept,) = (tmp_path / "clinic").rglob(f"{made['sequence']:012d}.json")
+        checkpoint = Checkpoint.from_json(json.loads(kept.read_bytes()))  # its signature is checked
+        assert checkpoint.signature == made["signature"]
+        assert server.call("POST", "verify")["holds"] is True
+
+
+@pytest.mark.parametrize("files", [("cert.pem", "cert.pem"), ("none.pem", "key.pem")])
+def test_a_certificate_that_cannot_be_used_is_refused(tmp_path, files):
+    certificate(tmp_path)
+    cert, key = (tmp_path / name for name in files)
+    with pytest.raises(InvalidParameter, match="P4: the certificate"):
+        listen(None, host="0.0.0.0", tls_cert=cert, tls_key=key)
+    with pytest.raises(InvalidParameter, match="P4: TLS needs"):
+        listen(None, host="0.0.0.0", tls_cert=tmp_path / "cert.pem")
