@@ -126,11 +126,11 @@ def identify(accounts: Mapping[str, Account], key: str | None) -> Caller:
         same = hmac.compare_digest(shown, _NOBODY if kept is None else kept.digest)
         if kept is None or not same or kept.revoked:
             continue
-        if kept.expires is not None and kept.expires <= now:
-            expired = True
-            continue
         analyst = account.analyst(kept.analyst)
         if analyst.disabled:
+            continue
+        if any(end is not None and end <= now for end in (kept.expires, analyst.expires)):
+            expired = True
             continue
         grants[dataset] = Grant(dataset, analyst.name, analyst.role)
         if kept.expires is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import time
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -32,6 +33,18 @@ SCHEMA = Schema.from_text('[tables.t]\nunit = "p"\ncolumns.p = "integer"')
 def account():
     with Ledger.open("sqlite://") as ledger:
         yield ledger.account("clinic", schema=SCHEMA, budget=Budget(epsilon=3))
+
+
+def test_a_key_ends_with_its_holders_time():
+    now = datetime.now(UTC)
+    with Ledger.open("sqlite://") as ledger:
+        account = ledger.account("clinic", schema=SCHEMA, budget=Budget(epsilon=3))
+        account.add_analyst("ana", expires=now + timedelta(seconds=1))
+        key = access.new_key(account, "ana")
+        assert access.identify({"clinic": account}, key).grants
+        time.sleep(1.2)
+        with pytest.raises(AccessRefusal, match="A11"):
+            access.identify({"clinic": account}, key)
 
 
 def test_a_key_opens_what_it_was_put_into(account):

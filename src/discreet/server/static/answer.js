@@ -2,12 +2,12 @@
 
 import { download, of } from "./api.js";
 import { chart } from "./chart.js";
-import { h, table } from "./dom.js";
+import { h, table, tell } from "./dom.js";
 
 export function answerView(answer, dataset) {
   const path = of(dataset, "answers", answer.id);
   const save = (label, accept, ending, from = path) => h("button", { type: "button", class: "quiet",
-    onclick: () => download(from, accept, `answer-${answer.id}.${ending}`) }, label);
+    onclick: () => download(from, accept, `answer-${answer.id}.${ending}`).catch((e) => tell(e.message)) }, label);
   const numeric = answer.columns.map((c) => c.role === "value" || c.kind === "integer" || c.kind === "decimal");
   return h("article", { class: "card answer" },
     h("h2", {}, "Answer ", answer.replayed ? h("span", { class: "badge free" }, "replayed, free") : null),

@@ -61,7 +61,7 @@ export const of = (dataset, ...parts) =>
 
 /** Ask, and wait for a long question; a retry of the same request never pays twice. */
 export async function ask(dataset, question, { onprogress } = {}) {
-  const headers = { "Idempotency-Key": crypto.randomUUID() };
+  const headers = { "Idempotency-Key": [...crypto.getRandomValues(new Uint8Array(16))].join(".") };
   let answer = await send("POST", of(dataset, "ask"), { ...question, wait_s: 10 }, { headers });
   while (answer.state === "queued" || answer.state === "running") {
     onprogress?.(answer);
