@@ -147,9 +147,10 @@ def test_the_commands(parquet: Path, tmp_path: Path) -> None:
     assert drafted.stdout == suggest(parquet)
     file = tmp_path / "discreet.toml"
     file.write_text(
-        drafted.stdout.replace(f'unit = "{FILL_IN}"', 'unit = "patient_id"', 1).replace(
-            f'max_rows_per_unit = "{FILL_IN}"', "max_rows_per_unit = 20"
-        )
+        drafted.stdout.replace(f'unit = "{FILL_IN}"', 'unit = "patient_id"', 1)
+        .replace(f'max_rows_per_unit = "{FILL_IN}"', "max_rows_per_unit = 20")
+        .replace(f'epsilon = "{FILL_IN}"', "epsilon = 3")
+        .replace(f'delta = "{FILL_IN}"', "delta = 1e-9")
     )
     checked = run.invoke(app, ["check", str(file)])
     assert checked.exit_code == 0

@@ -395,7 +395,7 @@ def frugal(start):
     return total
 
 
-def with_ledgers(adversary):
+def with_ledgers(adversary, *, games=50):
     """The whole of it, files apart: every game a new curator's account in a real ledger."""
     open_curators = [Curator(world, schema=SCHEMA, budget=BUDGET, threads=1) for world in WORLDS]
 
@@ -408,7 +408,7 @@ def with_ledgers(adversary):
         return curator
 
     session.games = 0
-    found = audit.game(session, 0, 1, adversary, 50, promised=BUDGET)
+    found = audit.game(session, 0, 1, adversary, games, promised=BUDGET)
     for curator in open_curators:
         curator.close()
     return found
@@ -421,5 +421,5 @@ def test_against_curators_with_their_ledgers(adversary):
 
 def test_with_the_charge_of_the_ledger_bypassed_it_is_found(monkeypatch):
     monkeypatch.setattr(Budget, "admits_units", admitting_all)
-    found = with_ledgers(greedy)
+    found = with_ledgers(greedy, games=160)
     assert found.alarm, found.sentence
