@@ -20,7 +20,7 @@ from discreet.answer import Answer
 from discreet.blocks import Area, Space, reach
 from discreet.budget import Budget
 from discreet.builder import Asked, Rows, table
-from discreet.engines.duckdb import DuckDBEngine
+from discreet.engines.duckdb import DuckDBEngine, failed
 from discreet.errors import BudgetRefusal, DataRefusal, InvalidParameter, Refusal
 from discreet.exact import Exact, positive, proportion
 from discreet.explanation import Explanation
@@ -384,16 +384,6 @@ def compute(engine: DuckDBEngine, priced: Priced, version: str) -> bytes:
         if data_version(engine) == version:
             return answer_to_bytes(answer)
     raise failed()
-
-
-def failed() -> DataRefusal:
-    """The one thing that is said when a paid question could not be computed."""
-    return DataRefusal(
-        "D1",
-        "the engine could not answer this question.",
-        why="what went wrong may depend on one person's row, so nothing more is said.",
-        fix="ask a smaller question, or have the curator check the source and the memory limit.",
-    )
 
 
 def data_version(engine: DuckDBEngine) -> str:

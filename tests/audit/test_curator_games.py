@@ -22,7 +22,7 @@ from discreet.curate import Curator
 from discreet.errors import BudgetRefusal
 from discreet.schema import Schema
 
-GAMES = 5_000  # in either world: 10**4 for each adversary
+GAMES = 10_000  # in either world
 CONFIDENCE = "0.99999999"  # one false alarm in 10**8 games of a kind
 BUDGET = Budget(epsilon=1)
 

@@ -102,7 +102,7 @@ async def timed(
 
 
 def _data_refusal():
-    from discreet.curate import failed
+    from discreet.engines.duckdb import failed
 
     def burn(_):
         raise failed()

@@ -105,7 +105,7 @@ class DuckDBEngine:
             truth = self._attempt(self._statement(plan, session), session)
         if truth is None or self._versions() != session.versions:
             self._forget()
-            raise _failed()
+            raise failed()
         return truth
 
     def check(self, plan: Plan) -> None:
@@ -263,7 +263,7 @@ class DuckDBEngine:
                     break
             else:
                 partial.unlink(missing_ok=True)
-                raise _failed()
+                raise failed()
             partial.replace(final)
         elif progress is not None:
             progress(table.name, 1.0)
@@ -308,7 +308,8 @@ class DuckDBEngine:
         self.close()
 
 
-def _failed() -> DataRefusal:
+def failed() -> DataRefusal:
+    """The one thing that is said when a question could not be computed."""
     return DataRefusal(
         "D1",
         "the engine could not answer this question.",

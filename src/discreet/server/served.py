@@ -11,10 +11,10 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from discreet import curate
 from discreet.access import AUDITOR, CURATOR, Grant, nothing_here
 from discreet.answer import Answer
 from discreet.curate import Paid, Quote, data_version
+from discreet.engines.duckdb import failed
 from discreet.ledger import Account, Entry, State
 from discreet.record import answer_from_bytes
 from discreet.server import retries
@@ -134,7 +134,7 @@ class Served:
         if entry is None or open_still:
             return None
         if entry.state is State.BURNT:
-            raise curate.failed()
+            raise failed()
         return replace(self._stored(entry.id), replayed=True)
 
     # --- what was asked ------------------------------------------------------------------------
@@ -163,7 +163,7 @@ class Served:
         entry = self.entry(number, grant)
         state = self.state(entry)
         if state is State.BURNT:
-            raise curate.failed()
+            raise failed()
         if state is not State.ANSWERED:
             raise nothing_here("answer", str(number))
         return self._stored(number), entry
