@@ -80,7 +80,7 @@ def grow(account: Account, journal: Journal, until: int) -> None:
                     caps.content(asked),
                     dataset=account.dataset,
                     analyst=asked.analyst,
-                    subject=account._shared(asked),
+                    subject=account._subject(asked),
                 )
 
 

@@ -184,7 +184,10 @@ def from_json(value: JSON) -> Any:
     """
     try:
         return _read(value)
-    except (LookupError, TypeError, ValueError, ArithmeticError, RecursionError, Refusal):
+    except (
+        *(LookupError, TypeError, ValueError, AttributeError),
+        *(ArithmeticError, RecursionError, Refusal),
+    ):
         raise _unreadable() from None
 
 

@@ -25,6 +25,9 @@ from discreet.price import (
 from discreet.price.margins import aggregate_margin, margin_kind
 from discreet.schema import Neighbours
 
+VERSION = version("discreet")
+"""Of this library; read from the disk once."""
+
 
 def notes(priced: Priced) -> tuple[str, ...]:
     """What noise margins do not tell: clipping, bounding, hidden groups, stand-ins."""
@@ -150,7 +153,7 @@ def described(priced: Priced) -> dict[str, Any]:
     """The certificate of a priced question, as plain JSON; nothing in it depends on data."""
     change = priced.neighbours is Neighbours.CHANGE_ONE
     return {
-        "discreet": version("discreet"),
+        "discreet": VERSION,
         "question": priced.question.text,
         "unit": owner(priced),
         "neighbours": str(priced.neighbours),

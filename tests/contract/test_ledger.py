@@ -20,8 +20,17 @@ from discreet.errors import (
     LedgerRefusal,
     QuestionRefusal,
 )
-from discreet.ledger import Ledger, Policy, Receipt, Stored, new_signing_key, verify_export
+from discreet.ledger import (
+    Ledger,
+    Policy,
+    Receipt,
+    Stored,
+    chain,
+    new_signing_key,
+    verify_export,
+)
 from discreet.loss import INFINITY, NOTHING, Loss
+from discreet.schema import Schema
 
 
 @pytest.fixture
@@ -391,6 +400,29 @@ def test_who_one_person_is_cannot_change(ledger):
     assert code(refusal) == "L11"
 
 
+def other_table(neighbours: str) -> Schema:
+    return Schema.from_text(
+        f"neighbours = '{neighbours}'\n[tables.calls]\nunit = 'row'\ncolumns.age = 'integer'"
+    )
+
+
+def test_who_one_person_is_cannot_change_by_leaving_a_table_out_for_a_while(ledger):
+    account = opened(ledger)
+    account.charge(request(account, "n", loss="1"))
+    later = ledger.account("clinic", schema=other_table("add/remove"), budget=BUDGET)
+    assert later.balance().spent.epsilon == 1  # whoever they are, nothing starts anew
+    with pytest.raises(LedgerRefusal) as refusal:
+        ledger.account("clinic", schema=schema(unit="row", blocks=False), budget=BUDGET)
+    assert code(refusal) == "L11"
+
+
+def test_what_neighbours_are_cannot_change_under_other_names(ledger):
+    opened(ledger)
+    with pytest.raises(LedgerRefusal) as refusal:
+        ledger.account("clinic", schema=other_table("change-one"), budget=BUDGET)
+    assert code(refusal) == "L11"
+
+
 # --- several at once -----------------------------------------------------------------------------
 
 
@@ -651,3 +683,33 @@ def test_a_server_that_may_lose_what_it_confirmed_is_refused(postgres, monkeypat
     with pytest.raises(LedgerRefusal) as refusal:
         Ledger.open(postgres.url)
     assert code(refusal) == "L1"
+
+
+def append_all(store, records):
+    with store.transaction():
+        for record in records:
+            store.append(record)
+
+
+@pytest.mark.parametrize("place", ["first", "last", "among many"])
+def test_if_one_insert_fails_nothing_is_committed(ledger_address, place, monkeypatch):
+    """What is appended is sent together with the commit, which must not come through alone."""
+    monkeypatch.setattr("discreet.ledger.store._MOST_APPENDED", 3)
+    with Ledger.open(ledger_address) as ledger:
+        account = opened(ledger)
+        account.charge(request(account, "one"))
+        journal = ledger._journal
+        count, head = journal.store.count(), journal.store.head()
+        later = [chain.after(head, "burn", {"charge": 1}, at=head.at)]
+        for _ in range(5 if place == "among many" else 1):
+            later.append(chain.after(later[-1], "burn", {"charge": 1}, at=head.at))
+        where = {"first": 0, "last": len(later), "among many": 2}[place]
+        later.insert(where, head)  # its number is taken
+        with pytest.raises(LedgerRefusal) as refusal:
+            append_all(journal.store, later)
+        assert code(refusal) == "L5"
+        with pytest.raises(LedgerRefusal):
+            account.charge(request(account, "two"))
+    with Ledger.open(ledger_address) as ledger:
+        assert ledger._journal.store.count() == count
+        assert ledger.verify().ok

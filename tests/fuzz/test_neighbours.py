@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from fuzz.questions import ANYWHERE, Focus, plans
 from fuzz.worlds import Vector, World, distance, vectors, worlds
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from discreet.errors import QuestionRefusal
@@ -24,7 +24,7 @@ price = import_module("discreet.price.sensitivity")  # the package has a functio
 
 # With those of test_sql_neighbours: 2,000 and 100,000.
 QUICK, QUICK_CASES = 55, 1_500
-LONG, LONG_CASES = 3_400, 90_000
+SHARDS, LONG, LONG_CASES = 36, 100, 2_500  # of the long run: so many worlds and cases in each
 PLANS, PEOPLE = 6, 5
 
 SETTINGS: dict[str, Any] = {
@@ -73,11 +73,16 @@ def check(world: World, plan: Plan, people: list[int]) -> int:
 
 
 def fuzz(
-    examples: int, *, phases: tuple[Phase, ...] = tuple(Phase), focus: Focus = ANYWHERE
+    examples: int,
+    *,
+    phases: tuple[Phase, ...] = tuple(Phase),
+    focus: Focus = ANYWHERE,
+    shard: int = 0,
 ) -> int:
     """Run ``examples`` worlds with a few plans and people each; how many cases that were."""
     cases = 0
 
+    @seed(shard)
     @settings(max_examples=examples, phases=phases, **SETTINGS)
     @given(world=worlds(), data=st.data())
     def neighbours_are_close(world: World, data: st.DataObject) -> None:
@@ -103,5 +108,6 @@ def test_no_person_moves_the_integers_further_than_the_price() -> None:
 
 
 @pytest.mark.soak
-def test_no_person_moves_the_integers_further_than_the_price_for_long() -> None:
-    assert fuzz(LONG) >= LONG_CASES
+@pytest.mark.parametrize("shard", range(1, 1 + SHARDS))
+def test_no_person_moves_the_integers_further_than_the_price_for_long(shard: int) -> None:
+    assert fuzz(LONG, shard=shard) >= LONG_CASES

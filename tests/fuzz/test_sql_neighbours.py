@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from fuzz.test_neighbours import PEOPLE, SETTINGS
 from fuzz.worlds import World, distance, vectors, worlds
-from hypothesis import given, settings
+from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 from discreet.errors import QuestionRefusal
@@ -22,7 +22,7 @@ from discreet.schema import Schema
 from discreet.sql import parse
 
 QUICK, QUICK_CASES = 26, 500
-LONG, LONG_CASES = 600, 12_000
+SHARDS, LONG, LONG_CASES = 6, 100, 2_000  # of the long run: so many worlds and cases in each
 QUESTIONS = 6
 SPEND = Spend(epsilon=Fraction(3, 4), delta=Fraction(1, 10**6))
 
@@ -121,10 +121,11 @@ def check(world: World, priced: Priced, people: list[int]) -> int:
     return len(people)
 
 
-def fuzz(examples: int) -> tuple[int, int]:
+def fuzz(examples: int, *, shard: int = 0) -> tuple[int, int]:
     """How many cases were compared, and how many questions were refused."""
     cases = refused = 0
 
+    @seed(shard)
     @settings(max_examples=examples, **SETTINGS)
     @given(world=worlds(), data=st.data())
     def neighbours_are_close(world: World, data: st.DataObject) -> None:
@@ -159,6 +160,7 @@ def test_no_person_moves_an_accepted_question_further_than_its_price() -> None:
 
 
 @pytest.mark.soak
-def test_no_person_moves_an_accepted_question_further_than_its_price_for_long() -> None:
-    cases, _ = fuzz(LONG)
+@pytest.mark.parametrize("shard", range(1, 1 + SHARDS))
+def test_no_person_moves_an_accepted_question_further_than_its_price_for_long(shard: int) -> None:
+    cases, _ = fuzz(LONG, shard=shard)
     assert cases >= LONG_CASES

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import islice
+from functools import cached_property
+from itertools import chain, islice
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet.blocks.known import Mask
 from discreet.blocks.space import Ranges, Space
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, for what is cached
 class Area:
     """Some blocks of a space, as ranges of their numbers: half-open, ascending, apart."""
 
@@ -19,11 +21,9 @@ class Area:
     ranges: Ranges
 
     def __post_init__(self) -> None:
-        end = -1
-        for first, last in self.ranges:
-            if not end < first < last <= self.space.size:
-                raise ValueError(f"{self.ranges} are not ranges of {self.space.size} blocks")
-            end = last
+        edges, size = self.edges, self.space.size
+        if edges.size and not (edges[0] >= 0 and edges[-1] <= size and (np.diff(edges) > 0).all()):
+            raise ValueError(f"{self.ranges} are not ranges of {size} blocks")
 
     @classmethod
     def everything(cls, space: Space) -> Area:
@@ -44,6 +44,12 @@ class Area:
     def count(self) -> int:
         """How many blocks it has."""
         return sum(last - first for first, last in self.ranges)
+
+    @cached_property
+    def edges(self) -> NDArray[np.int64]:
+        """Where each range begins and ends, one after the other; a charge reads no more."""
+        pairs = chain.from_iterable(self.ranges)
+        return np.fromiter(pairs, dtype=np.int64, count=2 * len(self.ranges))
 
     def __contains__(self, block: int) -> bool:
         return any(first <= block < last for first, last in self.ranges)

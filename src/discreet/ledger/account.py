@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from discreet.ledger.asking import Entry, Receipt, Request, State, Stored
 from discreet.ledger.balance import Balance
 from discreet.ledger.chain import Record, subject
 from discreet.ledger.enrolment import Enrolment
-from discreet.ledger.fold import Standing, encoded, layout, selection
+from discreet.ledger.fold import Standing, at, encoded, layout, selection
 from discreet.ledger.journal import Journal, Writer
 from discreet.loss import Loss
 
@@ -57,8 +58,8 @@ class Account(Enrolment):
         public knowledge and on the account alone.
         """
         caps.check(request)
-        with self._journal.writing() as writer:
-            known = self._known(request, writer)
+        with self._journal.writing(*self._subjects(request)) as writer:
+            known = self._known(request, writer.newest, writer.now)
             if known is not None:
                 return self._again(known)
             content = caps.content(request)
@@ -79,7 +80,9 @@ class Account(Enrolment):
         """What ``charge`` would do now: "stored", "resumed" or "admitted", or its refusal."""
         caps.check(request)
         with self._journal.reading():
-            known = self._known(request, None)
+            newest = [self._journal.store.last(each) for each in self._subjects(request)]
+            found = [record for record in newest if record is not None]
+            known = self._known(request, found, self._journal.now())
             if known is not None:
                 return "resumed" if known.answer is None else "stored"
             self._admit(request, caps.content(request))
@@ -139,17 +142,19 @@ class Account(Enrolment):
 
     # --- what is known of a question ----------------------------------------------------------
 
-    def _known(self, request: Request, writer: Writer | None) -> _Known | None:
-        """An answer or an open charge of the same question that this analyst may use."""
+    def _known(self, request: Request, newest: list[Record], now: datetime) -> _Known | None:
+        """An answer or an open charge of the same question that this analyst may use.
+
+        ``newest`` is the last record of each of the question's subjects.
+        """
         standing = self.standing()
-        now = self._journal.now() if writer is None else writer.now
         caps.let_in(standing, request.analyst, now)
         self._current(standing)
         # Records of one subject read: charge burn charge burn ... charge [release], because a
         # charge that is open or released is found here, and no other is made.  The last tells all.
         usable = [
             last
-            for last in self._journal.store.last(self._shared(request), self._own(request))
+            for last in newest
             if last.kind != "burn"
             and (standing.policy.shared_answers or last.analyst == request.analyst)
         ]
@@ -169,14 +174,13 @@ class Account(Enrolment):
         caps.admit(self.standing(), self.space, self.dataset, request, content["area"])
 
     def _subject(self, request: Request) -> str:
-        shared = self.standing().policy.shared_answers
-        return self._shared(request) if shared else self._own(request)
+        shared, own = self._subjects(request)
+        return shared if self.standing().policy.shared_answers else own
 
-    def _shared(self, request: Request) -> str:
-        return subject("question", self.dataset, request.key, request.data_version)
-
-    def _own(self, request: Request) -> str:
-        return subject("question", self.dataset, request.key, request.data_version, request.analyst)
+    def _subjects(self, request: Request) -> tuple[str, str]:
+        """A question as its answer is found: by all, and by whoever asked it."""
+        asked = ("question", self.dataset, request.key, request.data_version)
+        return subject(*asked), subject(*asked, request.analyst)
 
     def _current(self, standing: Standing) -> None:
         if standing.layout != self._layout:
@@ -260,11 +264,11 @@ class Account(Enrolment):
             raise caps.no_reason()
         mask = np.zeros(self.space.size, dtype=bool)
         mask[numbers] = True
-        area = encoded(Area.of(self.space, mask).ranges, self.space.size)
+        area = encoded(Area.of(self.space, mask).edges, self.space.size)
         with self._journal.writing() as writer:
             standing = self.standing()
             self._current(standing)
-            before = standing.spent[:, selection(area, standing.size)].max(axis=1)
+            before = at(standing.spent, selection(area, standing.size)).max(axis=1)
             content = {"area": area, "reason": reason, "spent": [int(part) for part in before]}
             writer.append("renew", content, dataset=self.dataset)
 

@@ -83,8 +83,8 @@ class Balance:
 
         Either is enough, without a failure mass.  ``None`` for a budget of rho alone.
         """
-        ranges = ((0, self.space.size),) if area is None else area.ranges
-        blocks = selection(encoded(ranges, self.space.size), self.space.size)
+        area = Area.everything(self.space) if area is None else area
+        blocks = selection(encoded(area.edges, self.space.size), self.space.size)
         left = self._left(blocks)
         if self.cap is None:
             return left

@@ -13,7 +13,16 @@ from discreet.budget import Budget, saturated
 from discreet.errors import AccessRefusal, BudgetRefusal, InvalidParameter, shown
 from discreet.ledger.asking import Request
 from discreet.ledger.balance import Balance
-from discreet.ledger.fold import Balances, Blocks, Encoded, Standing, encoded, nothing, selection
+from discreet.ledger.fold import (
+    Balances,
+    Blocks,
+    Encoded,
+    Standing,
+    at,
+    encoded,
+    nothing,
+    selection,
+)
 from discreet.ledger.people import AUDITOR
 from discreet.loss import Loss
 
@@ -46,7 +55,7 @@ def content(request: Request) -> dict[str, Any]:
         "key": request.key,
         "data_version": request.data_version,
         "loss": list(request.loss.to_units()),
-        "area": encoded(request.area.ranges, request.area.space.size),
+        "area": encoded(request.area.edges, request.area.space.size),
     }
 
 
@@ -148,8 +157,8 @@ def overdrawn(
     limit = standing.limit(analyst)
     caps: tuple[tuple[str, Budget | None, Balances], ...] = (
         ("question", standing.policy.question, nothing(1)),
-        ("analyst", limit, standing.spent_by(analyst)[:, blocks]),
-        ("dataset", standing.budget, standing.spent[:, blocks]),
+        ("analyst", limit, at(standing.spent_by(analyst), blocks)),
+        ("dataset", standing.budget, at(standing.spent, blocks)),
     )
     for name, budget, spent in caps:
         if budget is None:

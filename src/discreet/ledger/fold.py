@@ -15,7 +15,7 @@ import json
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -55,11 +55,17 @@ def unpacked(text: str) -> bytes:
         raise ValueError("not packed bytes") from None
 
 
-def encoded(ranges: Ranges, size: int) -> Encoded:
-    """Some blocks as a record names them: ranges, or a bit for every block where they are many."""
-    if len(ranges) <= _MOST_RANGES:
-        return [list(pair) for pair in ranges]
-    edges = np.fromiter(chain.from_iterable(ranges), dtype=np.int64, count=2 * len(ranges))
+def encoded(edges: NDArray[np.int64], size: int) -> Encoded:
+    """Some blocks as a record names them: ranges, or a bit for every block where they are many.
+
+    ``edges`` are where each range begins and ends, one after the other.
+
+    >>> encoded(np.array([2, 5, 7, 8]), 10)
+    [[2, 5], [7, 8]]
+    """
+    if edges.size <= 2 * _MOST_RANGES:
+        found: list[list[int]] = edges.reshape(-1, 2).tolist()
+        return found
     marks = np.zeros(size + 1, dtype=np.int8)
     marks[edges[::2]] = 1
     marks[edges[1::2]] = -1
@@ -70,11 +76,7 @@ def encoded(ranges: Ranges, size: int) -> Encoded:
 def selection(area: Encoded, size: int) -> Blocks:
     """The blocks that a record names, as an index into balances."""
     if isinstance(area, str):
-        bits = np.frombuffer(unpacked(area), dtype=np.uint8)
-        marked = np.unpackbits(bits)
-        if bits.size != (size + 7) // 8 or marked[size:].any():
-            raise ValueError("not a bit for every block")
-        return np.flatnonzero(marked[:size])
+        return _marked(area, size)
     if not area:
         return slice(0, 0)
     edges = [edge for pair in area for edge in pair]
@@ -85,10 +87,28 @@ def selection(area: Encoded, size: int) -> Blocks:
     return np.concatenate([np.arange(first, last) for first, last in area])
 
 
+@functools.lru_cache(maxsize=4)  # a charge is checked, then counted
+def _marked(area: str, size: int) -> NDArray[np.int64]:
+    bits = np.frombuffer(unpacked(area), dtype=np.uint8)
+    marked = np.unpackbits(bits)
+    if bits.size != (size + 7) // 8 or marked[size:].any():
+        raise ValueError("not a bit for every block")
+    found = np.flatnonzero(marked[:size])
+    found.setflags(write=False)
+    return found
+
+
 def add(balances: Balances, blocks: Blocks, units: Units) -> None:
     """Charge some blocks, in place."""
-    more = np.array(units, dtype=np.int64)[:, None]
-    balances[:, blocks] = np.minimum(balances[:, blocks] + more, SATURATED)
+    for balance, more in zip(balances, units, strict=True):
+        if more:
+            balance[blocks] = np.minimum(balance[blocks] + more, SATURATED)
+
+
+def at(balances: Balances, blocks: Blocks) -> Balances:
+    """The balances of some blocks."""
+    # Taking is several times faster than indexing, where the numbers are scattered.
+    return balances[:, blocks] if isinstance(blocks, slice) else balances.take(blocks, axis=1)
 
 
 def relaid(balances: Balances, origins: Sequence[Any]) -> Balances:
@@ -104,7 +124,7 @@ def relaid(balances: Balances, origins: Sequence[Any]) -> Balances:
             continue
         name = str(origin)
         if name not in known:
-            known[name] = balances[:, selection(origin, balances.shape[1])].max(axis=1)
+            known[name] = at(balances, selection(origin, balances.shape[1])).max(axis=1)
         found[:, place] = known[name]
     return found
 

@@ -18,12 +18,15 @@ from discreet.errors import LedgerRefusal
 from discreet.ledger import refusals, snapshot
 from discreet.ledger.chain import FORMAT, Record, after, stamp
 from discreet.ledger.fold import Books
-from discreet.ledger.store import Store
+from discreet.ledger.store import Store, Wanted
 
 Clock = Callable[[], datetime]
 
 SLACK = timedelta(minutes=5)
 """How far the clock may be behind the newest record; further, and nothing is written."""
+
+_BATCH = 2000
+"""As many records are read at once."""
 
 SNAPSHOTS = "balances"
 """The subject under which snapshots are found."""
@@ -58,7 +61,8 @@ class Journal:
                     writer.append("ledger", {"format": FORMAT, "identity": identity})
             return
         _check_format(first)
-        for newest in self.store.last(SNAPSHOTS):
+        newest = self.store.last(SNAPSHOTS)
+        if newest is not None:
             if newest.kind != SNAPSHOTS or not newest.intact:
                 raise refusals.corrupt("a record of all balances was altered.")
             self.books = _understood(partial(snapshot.from_record, newest))
@@ -70,15 +74,21 @@ class Journal:
     def catch_up(self) -> Books:
         """Take in the records that are new; the last one known must still be there."""
         with self._lock:
-            first = 1 if self.books.last is None else self.books.last.sequence
-            while batch := self.store.since(first, 2000):
-                self._take(batch)
-                if len(batch) < 2000:
-                    return self.books
-                first = batch[-1].sequence
-            if self.books.last is not None:
-                raise refusals.corrupt("records that were there are gone.")
+            self._take_all(self.store.since(self._first, _BATCH))
             return self.books
+
+    @property
+    def _first(self) -> int:
+        """Where what is new begins: at the last record known, which must still be the same."""
+        return 1 if self.books.last is None else self.books.last.sequence
+
+    def _take_all(self, batch: list[Record]) -> None:
+        if not batch and self.books.last is not None:
+            raise refusals.corrupt("records that were there are gone.")
+        self._take(batch)
+        while len(batch) == _BATCH:
+            batch = self.store.since(self._first, _BATCH)
+            self._take(batch)
 
     def _take(self, batch: list[Record]) -> None:
         for record in batch:
@@ -100,15 +110,16 @@ class Journal:
     # --- writing ----------------------------------------------------------------------------
 
     @contextmanager
-    def writing(self) -> Iterator[Writer]:
+    def writing(self, one: str = "-", other: str = "-") -> Iterator[Writer]:
         """One transaction: everything known is up to date, and nobody else writes.
 
-        What is appended counts only once it is committed.
+        What is appended counts only once it is committed.  Of two subjects, the newest
+        records are looked up.
         """
         with self._lock:
-            with self.store.transaction():
-                self.catch_up()
-                writer = Writer(self.store, self.books, self._now())
+            with self.store.transaction(Wanted(one, other, self._first, _BATCH)) as news:
+                self._take_all(news.since)
+                writer = Writer(self.store, self.books, self._now(), news.newest)
                 yield writer
             for record, content in writer.appended:
                 self.books.apply(record, content)
@@ -134,7 +145,9 @@ class Journal:
 class Writer:
     """Appends records within one transaction."""
 
-    def __init__(self, store: Store, books: Books, now: str) -> None:
+    def __init__(self, store: Store, books: Books, now: str, newest: list[Record]) -> None:
+        self.newest = newest
+        """The newest records about what was asked for, as of the transaction's beginning."""
         self._store = store
         self._books = books
         self._last = books.last

@@ -10,21 +10,24 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 from sqlalchemy import (
     Connection,
     Engine,
+    Insert,
     bindparam,
     create_engine,
     func,
     insert,
     inspect,
+    literal,
     make_url,
-    or_,
     select,
+    union_all,
 )
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool, StaticPool
@@ -34,24 +37,62 @@ from discreet.ledger.chain import Record
 from discreet.ledger.tables import answers, metadata, records
 
 _LOCK = 0x6469736372656574  # "discreet": the PostgreSQL advisory lock of the writer
+# READ COMMITTED: what is read after waiting for the lock is what its holder wrote.
+_ALONE = "BEGIN ISOLATION LEVEL READ COMMITTED", f"SELECT pg_advisory_xact_lock({_LOCK})"
 _WAIT_MS = 60_000
+_MOST_APPENDED = 500
 
 _BEFORE = select(*records.c).order_by(records.c.sequence)
 
 
 def _newest(name: str) -> Any:
-    return select(func.max(records.c.sequence)).where(records.c.subject == bindparam(name))
+    about = select(*records.c).where(records.c.subject == bindparam(name))
+    return about.order_by(records.c.sequence.desc()).limit(1)
 
 
-_LAST = select(*records.c).where(
-    or_(
-        records.c.sequence == _newest("one").scalar_subquery(),
-        records.c.sequence == _newest("other").scalar_subquery(),
+_LAST = _newest("one")
+_SINCE = _BEFORE.where(records.c.sequence >= bindparam("first")).limit(bindparam("most"))
+# In one statement, because each is a journey where the store is a server.
+_NEWS = union_all(
+    *(
+        select(*part.subquery().c, literal(new))
+        for part, new in ((_newest("one"), False), (_newest("other"), False), (_SINCE, True))
     )
 )
-_SINCE = _BEFORE.where(records.c.sequence >= bindparam("first")).limit(bindparam("most"))
 _ANSWER = select(answers.c.body).where(answers.c.record == bindparam("r"))
 _INSERT = insert(records)
+_INSERT_ANSWER = insert(answers)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a transaction reads as it begins: by default, nothing."""
+
+    one: str = "-"
+    """A subject, whose newest record is wanted."""
+    other: str = "-"
+    """Another one."""
+    first: int = 2**62
+    """The number from which on records are wanted."""
+    most: int = 1
+    """As many of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What a transaction found as it began."""
+
+    newest: list[Record]
+    """The newest record of each subject."""
+    since: list[Record]
+    """Those from some number on, in order."""
+
+    @classmethod
+    def of(cls, rows: Sequence[Any]) -> News:
+        """What the rows say that were read."""
+        since = [_record(row[:-1]) for row in rows if row[-1]]
+        since.sort(key=lambda record: record.sequence)
+        return cls([_record(row[:-1]) for row in rows if not row[-1]], since)
 
 
 class Store:
@@ -63,9 +104,11 @@ class Store:
             raise refusals.nowhere(self.path)
         self._engine = _engine(address, self.path)
         self.sqlite = self._engine.dialect.name == "sqlite"
+        self._news = _NEWS.compile(dialect=self._engine.dialect)
         self._pid = os.getpid()
         self._lock = threading.RLock()
         self._broken = False
+        self._appended: list[tuple[Insert, dict[str, Any]]] = []
         self._connection = self._connected(create)
 
     # --- opening and closing ----------------------------------------------------------------
@@ -121,10 +164,7 @@ class Store:
             # IMMEDIATE: the lock is taken before anything is read, or two could pass one check.
             connection.exec_driver_sql("BEGIN IMMEDIATE")
         else:
-            # READ COMMITTED: what is read after waiting for the lock is what its holder wrote.
-            connection.exec_driver_sql(
-                f"BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_advisory_xact_lock({_LOCK})"
-            )
+            connection.exec_driver_sql("; ".join(_ALONE))
 
     def compact(self) -> None:
         """Put everything into the one file of a SQLite store, so that it can be moved."""
@@ -146,30 +186,59 @@ class Store:
     # --- one writer at a time ---------------------------------------------------------------
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self, wanted: Wanted | None = None) -> Iterator[News]:
         """All or nothing, alone, and on the disk when it ends without an exception."""
         with self._lock:
             self._usable()
-            self._begin()
+            rows = self._begin(wanted or Wanted())
+            self._appended = []
             try:
-                yield
+                yield News.of(rows)
             except SQLAlchemyError as error:
                 self._stop(error)
             except BaseException:
                 self._rollback()
                 raise
             try:
-                self._connection.exec_driver_sql("COMMIT")
-            except SQLAlchemyError as error:
+                self._commit()
+            except self._failures as error:
                 self._stop(error)
             except BaseException:
                 self._broken = True
                 raise
 
-    def _begin(self) -> None:
+    @property
+    def _failures(self) -> tuple[type[Exception], ...]:
+        """What the database raises; its driver is spoken to directly where that saves a journey."""
+        return SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error
+
+    @property
+    def _raw(self) -> Any:
+        return self._connection.connection.dbapi_connection
+
+    def _commit(self) -> None:
+        """Insert what was appended and commit; with a server, in one journey.
+
+        If a statement fails there, those after it are not run, the commit neither.
+        """
+        with nullcontext() if self.sqlite else self._raw.pipeline():
+            self._insert()
+            self._connection.exec_driver_sql("COMMIT")
+
+    def _insert(self) -> None:
+        for statement, row in self._appended:
+            self._connection.execute(statement, row)
+        self._appended = []
+
+    def _begin(self, wanted: Wanted) -> Sequence[Any]:
+        """Begin alone, and read what is wanted: after the lock was taken, never before."""
+        named = asdict(wanted)
         try:
+            if not self.sqlite:
+                return self._begin_there(named)
             self._alone(self._connection)
-        except SQLAlchemyError as error:
+            return self._connection.execute(_NEWS, named).all()
+        except self._failures as error:
             if _is_lock(error):
                 self._rollback()
                 raise refusals.busy() from None
@@ -177,6 +246,16 @@ class Store:
         except BaseException:
             self._broken = True
             raise
+
+    def _begin_there(self, named: dict[str, Any]) -> Sequence[Any]:
+        """With a server, in one journey: each statement sees what the one before waited for."""
+        with self._raw.cursor() as cursor:
+            with self._raw.pipeline():
+                for statement in _ALONE:
+                    self._raw.execute(statement)
+                cursor.execute(self._news.string, self._news.construct_params(named))
+            rows: Sequence[Any] = cursor.fetchall()
+        return rows
 
     def _rollback(self) -> None:
         if self._broken:
@@ -188,7 +267,7 @@ class Store:
             self._broken = True
 
     def _in_transaction(self) -> bool:
-        raw: Any = self._connection.connection.dbapi_connection
+        raw = self._raw
         return bool(raw.in_transaction) if self.sqlite else int(raw.info.transaction_status) != 0
 
     def _stop(self, error: Exception) -> NoReturn:
@@ -218,10 +297,12 @@ class Store:
                 self._stop(error)
 
     def append(self, record: Record, answer: bytes | None = None) -> None:
-        """Insert a record (and an answer); inside a transaction."""
-        self._connection.execute(_INSERT, _row(record))
+        """Insert a record (and an answer): when the transaction ends, or when there are many."""
+        self._appended.append((_INSERT, _row(record)))
         if answer is not None:
-            self._connection.execute(insert(answers), {"record": record.sequence, "body": answer})
+            self._appended.append((_INSERT_ANSWER, {"record": record.sequence, "body": answer}))
+        if len(self._appended) > _MOST_APPENDED:
+            self._insert()
 
     def since(self, sequence: int, limit: int | None = None) -> list[Record]:
         """The records from ``sequence`` on, in order."""
@@ -242,9 +323,10 @@ class Store:
         found = self._records(_BEFORE.where(records.c.sequence == sequence))
         return found[0] if found else None
 
-    def last(self, one: str, other: str = "-") -> list[Record]:
-        """The newest record about a subject, or about each of two."""
-        return self._records(_LAST, {"one": one, "other": other})
+    def last(self, subject: str) -> Record | None:
+        """The newest record about a subject."""
+        found = self._records(_LAST, {"one": subject})
+        return found[0] if found else None
 
     def head(self) -> Record | None:
         """The newest record."""
@@ -304,10 +386,7 @@ class Store:
     def _records(self, query: Any, parameters: dict[str, Any] | None = None) -> list[Record]:
         with self._reading() as connection:
             rows = connection.execute(query, parameters or {}).all()
-        for row in rows:
-            if not all(isinstance(part, str) for part in row[1:]):
-                raise refusals.corrupt(f"record {row[0]} was altered.")
-        return [Record(*row) for row in rows]
+        return list(map(_record, rows))
 
 
 def file_of(address: str | Path) -> Path | None:
@@ -394,18 +473,24 @@ def _durable_postgres(connection: Connection) -> None:
 
 
 def _is_damage(error: Exception) -> bool:
-    text = str(error.orig) if isinstance(error, DBAPIError) else ""
+    text = str(error.orig if isinstance(error, DBAPIError) else error)
     return any(sign in text for sign in ("malformed", "not a database", "no such table"))
 
 
 def _is_lock(error: Exception) -> bool:
-    text = str(error.orig) if isinstance(error, DBAPIError) else ""
+    text = str(error.orig if isinstance(error, DBAPIError) else error)
     return "database is locked" in text or "lock timeout" in text
 
 
 def _bytes(found: Any) -> bytes:
     """A stored answer; one that somebody stored as another type is not the one released."""
     return bytes(found) if isinstance(found, bytes | memoryview) else repr(found).encode()
+
+
+def _record(row: Sequence[Any]) -> Record:
+    if not all(isinstance(part, str) for part in row[1:]):
+        raise refusals.corrupt(f"record {row[0]} was altered.")
+    return Record(*row)
 
 
 def _row(record: Record) -> dict[str, Any]:
