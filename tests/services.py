@@ -22,7 +22,6 @@ from uuid import uuid4
 
 import components
 import psycopg
-import pytest
 
 HOME_VARIABLE = "DISCREET_TEST_SERVICES"
 """The directory of this run's services: set by the first process, inherited by its workers."""
@@ -45,6 +44,8 @@ def require(component: str) -> Path:
     """Where a component is; without it the test is skipped, and in CI it fails."""
     found = components.COMPONENTS[component].find()
     if found is None:
+        import pytest  # not wanted by the processes that the tests start
+
         one = components.COMPONENTS[component]
         text = f"{one.purpose} needs {' '.join(one.packages)}: run python tests/components.py"
         if components.in_ci():

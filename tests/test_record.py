@@ -170,9 +170,9 @@ def test_nothing_is_guessed():
     for data in (
         b"", b"{}", b"7", b"[" * 100_000, b"\xff", b'{"Answer":{}}', b'{"Popen":{"args":"ls"}}',
         b'{"Literal":{"value":1,"more":2}}', b'{"Literal":{}}', b'{"Literal":[]}',
-        b'{"fraction":"1/0"}', b'{"fraction":"x"}', b'{"date":"soon"}', b'{"Kind":"colour"}', b'{"a":1,"b":2}',
-        b'{"array":{"kind":"float64","shape":[1],"entries":[1]}}', b'{"float":"1e5"}',
-        b'{"Column":{"name":"","kind":{"Kind":"date"}}}',
+        b'{"fraction":"1/0"}', b'{"fraction":"x"}', b'{"date":"soon"}', b'{"Kind":"colour"}',
+        b'{"a":1,"b":2}', b'{"array":{"kind":"float64","shape":[1],"entries":[1]}}',
+        b'{"float":"1e5"}', b'{"Column":{"name":"","kind":{"Kind":"date"}}}',
     ):  # fmt: skip
         with pytest.raises(LedgerRefusal) as refusal:
             answer_from_bytes(data)

@@ -7,9 +7,11 @@
     python -m faults server --store URL          PostgreSQL dies and comes back
     python -m faults storm                       sixty-four processes at once
     python -m faults soak --count 100000         chosen at random, with a printed seed
+    python -m faults soak --seed 5 --part 1/8    an eighth of them, the same seed for all parts
     python -m faults mutants                     which bugs on purpose are found
 
-Prints one JSON object: how many schedules, and those that failed with what did not hold.
+Prints one JSON object: how many schedules, and those that failed with what did not hold; how many
+different states the losses of power left among them.
 """
 
 from __future__ import annotations
@@ -25,12 +27,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from faults import launch, mutants, storms
+from faults import launch, storms
 from faults.places import Files, Server
 from faults.scenarios import SCENARIOS, WHOLE
-from faults.schedule import Schedule, alone, served, some, together
+from faults.schedule import Schedule, alone, part, served, some, together
 from faults.stage import Stage
-from faults.whole import CuratorDesk, write_people
+from faults.world import Desk
 
 SHOWN = 12
 """Failures that are reported; the rest is counted."""
@@ -61,13 +63,13 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--count", type=int, default=10**9)
     parser.add_argument("--powers", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--part", default="1/1", help="K/M: the Kth of M equal parts of a soak")
     parser.add_argument("--verbose", action="store_true", help="print every step")
     return parser.parse_args()
 
 
 def _reported(options: argparse.Namespace, home: Path) -> dict[str, object]:
     places = Server(home, options.store) if options.store else Files(home)
-    CuratorDesk.source = write_people(home)
     stage = Stage(places, SCENARIOS, verbose=options.verbose).prepare()
     match options.what:
         case "alone":
@@ -81,31 +83,42 @@ def _reported(options: argparse.Namespace, home: Path) -> dict[str, object]:
             seed = options.seed or secrets.randbelow(10**9)
             print(f"seed {seed}", file=sys.stderr)
             every = _alone(stage, options.powers) + _together(stage)
-            chosen = some(every, options.count, seed=seed)
+            chosen = part(some(every, options.count, seed=seed), options.part)
         case "steps":
             listed = {name: list(map(str, stage.steps(name))) for name in options.schedules}
             return {"steps": listed}
         case "whole":
-            stage = _whole(stage)
+            stage = _whole(stage, home)
             every = _alone(stage, options.powers) + _together(stage)
             chosen = some(every, options.count, seed=options.seed)
         case "mutants":
+            from faults import mutants
+
+            _desk(home)
             return {"found": mutants.found(stage, options.schedules)}
         case "storm":
             return {"failed": storms.storm(stage)}
         case _:
-            stage = _staged(stage, options.what)
+            stage = _staged(stage, options.what, home)
             chosen = [Schedule.parse(text) for text in (options.what, *options.schedules)]
     return _run(stage, chosen)
 
 
-def _staged(stage: Stage, schedule: str) -> Stage:
+def _staged(stage: Stage, schedule: str, home: Path) -> Stage:
     """The stage on which a schedule is to be replayed."""
-    return _whole(stage) if Schedule.parse(schedule).scenario in WHOLE else stage
+    return _whole(stage, home) if Schedule.parse(schedule).scenario in WHOLE else stage
 
 
-def _whole(stage: Stage) -> Stage:
-    return replace(stage, desk=CuratorDesk, scenarios=WHOLE, looker=None)
+def _whole(stage: Stage, home: Path) -> Stage:
+    return replace(stage, desk=_desk(home), scenarios=WHOLE, looker=None)
+
+
+def _desk(home: Path) -> type[Desk]:
+    """The desk of a curator, whose engine makes a process heavy to fork: only if it is needed."""
+    from faults.whole import CuratorDesk, write_people
+
+    CuratorDesk.source = write_people(home)
+    return CuratorDesk
 
 
 def _alone(stage: Stage, powers: int) -> list[Schedule]:
@@ -140,6 +153,7 @@ def _run(stage: Stage, schedules: Iterable[Schedule]) -> dict[str, object]:
         "schedules": count,
         "failures": len(failed),
         "failed": dict(list(failed.items())[:SHOWN]),
+        "states": len(stage.held),
         "cpu_s": round(_cpu_s() - began, 1),
     }
 

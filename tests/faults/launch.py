@@ -29,7 +29,6 @@ def run(arguments: list[str], *, store: str = "", timeout_s: float = 6 * 3600) -
             "LD_PRELOAD": str(shim()),
             "PYTHONPATH": str(Path(__file__).parent.parent),
             "OPENBLAS_NUM_THREADS": "1",  # a process without threads can be forked safely
-            "PYTHONDONTWRITEBYTECODE": "1",
         },
         capture_output=True,
         text=True,

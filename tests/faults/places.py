@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
@@ -40,15 +40,19 @@ class Files:
 
     def after_power_loss(
         self, scenario: str, place: Path, steps: list[Step], coins: random.Random | None
-    ) -> str:
+    ) -> dict[str, bytes]:
         """What is left of the ledger in ``place`` when the power fails after ``steps``."""
         power = Power.on({str(place / file.name): file for file in self._begun_files(scenario)})
         for step in steps:
             power.follow(step)
-        left = self._directory()
-        for name, contents in power.fail(coins).items():
-            (left / Path(name).name).write_bytes(contents)
-        return str(left / "ledger.sqlite")
+        return {Path(name).name: contents for name, contents in power.fail(coins).items()}
+
+    def restored(self, files: Mapping[str, bytes]) -> str:
+        """A ledger of these files."""
+        place = self._directory()
+        for name, contents in files.items():
+            (place / name).write_bytes(contents)
+        return str(place / "ledger.sqlite")
 
     def done(self, place: Path) -> None:
         """Remove what a schedule left."""

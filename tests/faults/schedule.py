@@ -107,3 +107,10 @@ def some(schedules: Sequence[Schedule], count: int, *, seed: int = 0) -> list[Sc
         chosen += coins.sample(kind, min(len(kind), round((count - len(chosen)) * share)))
     rest = set(schedules) - set(chosen)
     return sorted(chosen + coins.sample(sorted(rest), count - len(chosen)))
+
+
+def part(schedules: Sequence[Schedule], which: str) -> Sequence[Schedule]:
+    """The part ``K/M``: neighbours stay together, because they leave the same states."""
+    number, parts = map(int, which.split("/"))
+    cuts = [len(schedules) * cut // parts for cut in (number - 1, number)]
+    return schedules[slice(*cuts)]

@@ -10,6 +10,8 @@ from faults import launch
 
 ALONE, TOGETHER, WHOLE, SERVED = 780, 60, 104, 64
 """How many schedules of each kind every run tries."""
+LONG, PARTS = 100_000, 8
+"""How many the long run tries, and in how many processes."""
 
 
 def test_there_are_a_thousand() -> None:
@@ -55,16 +57,19 @@ def test_sixty_four_askers_never_overspend_on_postgresql(postgres: services.Post
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_chosen_schedules_are_always_the_same(seed: int) -> None:
-    from faults.schedule import Schedule, some
+    from faults.schedule import Schedule, part, some
 
     every = [Schedule("first", step, "power", 3) for step in range(60)]
     assert some(every, 20, seed=seed) == some(every, 20, seed=seed)
     assert [Schedule.parse(str(schedule)) for schedule in every] == every
+    assert [one for k in range(1, 8) for one in part(every, f"{k}/7")] == every
 
 
 @pytest.mark.soak
-def test_a_hundred_thousand_schedules() -> None:
-    check(launch.run(["soak", "--count", "100000", "--powers", "160"]), least=100_000)
+@pytest.mark.parametrize("part", range(1, 1 + PARTS))
+def test_a_hundred_thousand_schedules(part: int) -> None:
+    chosen = ["--count", str(LONG), "--powers", "160", "--seed", "1", "--part", f"{part}/{PARTS}"]
+    check(launch.run(["soak", *chosen]), least=LONG // PARTS)
 
 
 @pytest.mark.soak

@@ -12,10 +12,12 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
 from sqlalchemy import (
+    Compiled,
     Connection,
     Engine,
     Insert,
@@ -104,7 +106,6 @@ class Store:
             raise refusals.nowhere(self.path)
         self._engine = _engine(address, self.path)
         self.sqlite = self._engine.dialect.name == "sqlite"
-        self._news = _NEWS.compile(dialect=self._engine.dialect)
         self._pid = os.getpid()
         self._lock = threading.RLock()
         self._broken = False
@@ -256,6 +257,10 @@ class Store:
                 cursor.execute(self._news.string, self._news.construct_params(named))
             rows: Sequence[Any] = cursor.fetchall()
         return rows
+
+    @cached_property
+    def _news(self) -> Compiled:
+        return _NEWS.compile(dialect=self._engine.dialect)
 
     def _rollback(self) -> None:
         if self._broken:
