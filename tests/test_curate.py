@@ -14,7 +14,7 @@ from discreet.answer import Answer
 from discreet.blocks import Area
 from discreet.builder import col, count, mean
 from discreet.display import cell
-from discreet.errors import BudgetRefusal, DataRefusal, QuestionRefusal, Refusal
+from discreet.errors import BudgetRefusal, DataRefusal, InvalidParameter, QuestionRefusal, Refusal
 from discreet.explanation import Explanation
 
 SCHEMA = """
@@ -94,6 +94,15 @@ def test_the_account_is_charged_before_data_is_read_and_refuses(monkeypatch):
         curator.ask("SELECT COUNT(*) AS n FROM visits WHERE age > 40", epsilon="3/4")
     assert len(seen) == 1
     assert curator.spent.epsilon == Fraction(3, 4)
+
+
+def test_what_is_not_a_question_is_refused():
+    curator = clinic()
+    for strange in (5, None, b"SELECT COUNT(*) AS n FROM visits", curator.table("visits"), rows(3)):
+        for method in (curator.ask, curator.price, curator.explain):
+            with pytest.raises(InvalidParameter, match="is not a question") as refusal:
+                method(strange, epsilon="1/2")
+            assert "Delft" not in str(refusal.value)
 
 
 def test_a_failure_after_the_charge_is_not_refunded(monkeypatch):
@@ -360,7 +369,7 @@ def test_a_failed_question_is_paid_for_again(monkeypatch):
 
 def test_an_accuracy_too_dear_is_refused_with_what_is_possible():
     curator = clinic(epsilon=1)
-    with pytest.raises(BudgetRefusal, match=r"with all that is left .* 'n' within ±"):
+    with pytest.raises(BudgetRefusal, match=r"With all that is left .* 'n' within ±"):
         curator.ask("SELECT COUNT(*) AS n FROM visits", within=1)
     left = curator.ask("SELECT COUNT(*) AS n FROM visits", within=40)
     assert left.margins()["n"][0] <= 40

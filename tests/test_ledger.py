@@ -497,6 +497,22 @@ def test_a_file_that_keeps_no_log_is_refused(path, monkeypatch):
     assert refused(path) == "L1"
 
 
+def test_a_folder_that_cannot_be_synced_is_refused(path, monkeypatch):
+    """SQLite would go on: after a loss of power an older log could be laid over the file."""
+    fill(path)
+    real = os.fsync
+
+    def failing(descriptor):
+        if Path(f"/proc/self/fd/{descriptor}").resolve() == path.parent.resolve():
+            raise OSError("the disk is broken")
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", failing)
+    assert refused(path) == "L1"
+    monkeypatch.undo()
+    Ledger.open(path).close()
+
+
 def test_commits_wait_for_the_disk(path):
     with Ledger.open(path) as ledger:
         connection = ledger._journal.store._connection

@@ -252,7 +252,7 @@ class Curator:
             offers, key=lambda offer: max((m for m in offer[1].values() if m), default=0.0)
         )
         told = ", ".join(f"'{column}' within ±{m:,.6g}" for column, m in margins.items() if m)
-        return f"with all that is left ({name}) you would get {told}."
+        return f"With all that is left ({name}) you would get {told}."
 
     # --- without asking ----------------------------------------------------------------------
 
@@ -341,8 +341,17 @@ class Curator:
     # --- parts -------------------------------------------------------------------------------
 
     def _parsed(self, question: Asking, analyst: str | None = None) -> tuple[Question, bool]:
+        if isinstance(question, Asked):
+            return question.question(), False
+        if isinstance(question, Question):
+            return question, False
         if not isinstance(question, str):
-            return question.question() if isinstance(question, Asked) else question, False
+            raise InvalidParameter(
+                "P4",
+                f"an object of type {type(question).__name__} is not a question.",
+                why="only what is known to be asked can be bounded for each person in the data.",
+                fix="ask in SQL, or build it to its end: curator.table('visits').agg(n=count()).",
+            )
         try:
             return self._read(question, self.engine.public_version())
         except Refusal as refusal:

@@ -123,7 +123,10 @@ def violations(
     found = [problem for witness in witnesses for problem in _seen(witness)]
     if sound:
         found += [f"turned away: {what}" for witness in witnesses for what in witness.stopped]
-    before = read(address)
+    try:
+        before = read(address)
+    except sqlite3.DatabaseError as damage:
+        return [*found, f"cannot be read: {damage}"]
     found += _durable(before, scenario, witnesses)
     found += _caps(before)
     found += _asked_again(desk(address, lambda _: None), scenario, before)

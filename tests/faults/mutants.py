@@ -99,6 +99,11 @@ def deleted_lock() -> None:
     store._ALONE = store._ALONE[0], "SELECT 1"
 
 
+def unsettled_names() -> None:
+    """The names of the ledger's files are left to SQLite, which goes on if their disk fails."""
+    store.settle = lambda _: None
+
+
 def committed_late() -> None:
     """SQLite is told not to wait for the disk."""
     _said_instead("synchronous = .*", "synchronous = NORMAL")
@@ -250,6 +255,7 @@ MUTANTS = (
     Mutant(deleted_lock, ("rivals",), ("race",), databases=("postgres",)),
     Mutant(committed_late, ("resumed",), ("power",), databases=("sqlite",)),
     Mutant(without_log, ("resumed",), ("power",), databases=("sqlite",)),
+    Mutant(unsettled_names, ("reopened",), ("io",), databases=("sqlite",)),
     Mutant(ignored_commit, ("resumed",), ("io",), databases=("sqlite",)),
     Mutant(retried_commit, ("resumed",), ("io",), databases=("sqlite",)),
     Mutant(forgotten_question_cap, ("several",)),

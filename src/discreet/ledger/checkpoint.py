@@ -29,6 +29,7 @@ from discreet.entropy import random_bytes
 from discreet.errors import LedgerRefusal
 from discreet.ledger import refusals
 from discreet.ledger.chain import Record
+from discreet.ledger.store import settle
 from discreet.record import canonical
 
 SigningKey = Ed25519PrivateKey | Path | str | bytes
@@ -151,15 +152,6 @@ def durable(file: Path, data: bytes, *, mode: int = 0o644) -> None:
         raise refusals.cannot_open(
             f"{file} cannot be written.", "give a place that can be written to."
         ) from None
-
-
-def settle(folder: Path) -> None:
-    """Wait until the disk knows the names in a folder."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def newest(found: Iterable[Checkpoint]) -> Checkpoint | None:

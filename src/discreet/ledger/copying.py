@@ -19,9 +19,9 @@ from discreet.errors import InvalidParameter, LedgerRefusal
 from discreet.ledger import checkpoint as checkpoints
 from discreet.ledger import refusals
 from discreet.ledger.chain import Record, after, stamp
-from discreet.ledger.checkpoint import Checkpoint, settle
+from discreet.ledger.checkpoint import Checkpoint
 from discreet.ledger.journal import Clock, Journal
-from discreet.ledger.store import Store, file_of
+from discreet.ledger.store import Store, file_of, settle
 from discreet.ledger.verify import Verification, verified
 from discreet.record import canonical
 

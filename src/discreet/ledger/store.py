@@ -34,6 +34,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool, StaticPool
 
+from discreet.errors import LedgerRefusal
 from discreet.ledger import refusals
 from discreet.ledger.chain import Record
 from discreet.ledger.tables import answers, metadata, records
@@ -126,6 +127,13 @@ class Store:
             _durable_sqlite(connection) if self.sqlite else _durable_postgres(connection)
             if not there:
                 self._create(connection)
+            if self.path is not None:
+                # SQLite does the same at its first write, and goes on if it fails; then a log that
+                # was removed may come back after a loss of power, older than the file it is of.
+                settle(self.path.parent)
+        except OSError:
+            self._engine.dispose()
+            raise _disk_failed() from None
         except SQLAlchemyError as error:
             self._engine.dispose()
             if _is_damage(error):
@@ -406,6 +414,15 @@ def file_of(address: str | Path) -> Path | None:
     return None
 
 
+def settle(folder: Path) -> None:
+    """Wait until the disk knows the names in a folder."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def _url(address: str) -> Any:
     try:
         return make_url(address)
@@ -460,9 +477,13 @@ def _write_ahead(connection: Connection) -> None:
     if mode not in ("wal", "memory"):
         # SQLite keeps the old mode without an error if the switch fails on the disk, and there
         # a commit is undone if the name of its journal outlives a power failure.
-        raise refusals.cannot_open(
-            "the ledger's disk failed while it was opened.", "see to the disk, and open it again."
-        )
+        raise _disk_failed()
+
+
+def _disk_failed() -> LedgerRefusal:
+    return refusals.cannot_open(
+        "the ledger's disk failed while it was opened.", "see to the disk, and open it again."
+    )
 
 
 def _durable_postgres(connection: Connection) -> None:
