@@ -66,6 +66,7 @@ RAW: dict[Kind, list[str]] = {
         "NULL",
         "''",
         "' '",
+        "'\u00a0true\u3000'",  # blanks that are not spaces
         "'a'",
         "'A%_b'",
         "'straße'",

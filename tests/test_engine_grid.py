@@ -26,7 +26,7 @@ DECIMALS = [
     *(i / 4 for i in range(-9, 10)), 0.1, 2.0**52 + 0.5, 1e18, -1e18, 1e300, -1e300, 5e-324,
     1.7976931348623157e308,
 ]  # fmt: skip
-GRIDS = [Fraction(2) ** k for k in (-60, -20, -3, -1, 0, 1, 2, 10, 40)]
+GRIDS = [Fraction(2) ** k for k in (-60, -20, -3, -1, 0, 1, 2, 10, 40, 63, 64, 125)]
 BANDS = [(0, 1), (-3, 7), (-(2**40), 2**41), (-(2**62), 2**63), (2**70, 2**71), (-(2**100), 2**101)]
 
 
@@ -90,6 +90,12 @@ def test_a_grid_that_is_no_power_of_two_is_refused():
     for grid in (Fraction(3), Fraction(1, 10), Fraction(0), Fraction(-2)):
         with pytest.raises(InvalidParameter):
             exponent(grid)
+
+
+def test_a_grid_beyond_every_whole_number_is_refused_before_the_engine_fails():
+    for steps in (to_steps, lambda x, kind, g: scaled_steps(x, kind, Scaled(x, g, -1, 2))):
+        with pytest.raises(InvalidParameter):
+            steps(named("x"), Kind.INTEGER, Fraction(2**977))
 
 
 # --- sums ----------------------------------------------------------------------------------

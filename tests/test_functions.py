@@ -127,6 +127,20 @@ def test_no_pattern_takes_for_ever() -> None:
     )
 
 
+def test_results_on_a_short_range_are_listed_in_their_own_order() -> None:
+    age = {"age": Domain(Kind.INTEGER, Fraction(0), Fraction(35), nullable=False)}
+    tens = Call("floor", (Call("divide", (ColumnRef("age"), Literal(10))),))
+    decade = Call("multiply", (tens, Literal(10)))
+    assert domain_of(decade, age).values == (0, 10, 20, 30)
+    left = Call("subtract", (Literal(30), decade))
+    assert domain_of(left, age).values == (30, 20, 10, 0)  # as the decades are
+    years = Call("subtract", (Literal(2), Call("modulo", (ColumnRef("age"), Literal(3)))))
+    assert domain_of(Call("negate", (ColumnRef("age"),)), age).values == tuple(range(-35, 1))
+    assert domain_of(years, age).values == (2, 1, 0)
+    assert domain_of(Call("less", (ColumnRef("age"), Literal(18))), age).values == (False, True)
+    assert domain_of(Call("less", (ColumnRef("age"), Literal(0))), age).values == (False,)
+
+
 def test_what_grows_without_reason_is_refused() -> None:
     """A guard names its argument twice; sixty of them would be written 2**60 times."""
     expression: Expression = ColumnRef("x")

@@ -18,6 +18,8 @@ from discreet.loss import Loss
 from discreet.mechanisms import Quantile as OneQuantile
 from discreet.plan import Contribution, GroupTotal, Histogram, Moments, Scaled, Units
 from discreet.price import (
+    Choice,
+    Counts,
     GaussianNoise,
     LaplaceNoise,
     Linear,
@@ -329,6 +331,17 @@ def test_min_and_max_share_a_histogram():
     assert [type(m) for m in priced(question(low, high), epsilon="1/4").plan.measurements] == [
         Histogram
     ]
+
+
+def test_nothing_is_chosen_from_counts_that_are_published():
+    """A histogram's bins, spelled out, are the same counts: some are noised, the others not."""
+    ages = Aggregate("ages", "HISTOGRAM", (AGE,), (0, 18, 120))
+    (bins,) = priced(question(ages), epsilon="1/4").plan.measurements
+    usual = Aggregate("usual", "MODE", (bins.expression,))
+    for asked in ((ages, usual), (usual, ages)):
+        offer = priced(question(*asked), epsilon="1/4")
+        kinds = {type(r): type(offer.noises[r.measurement]) for r in offer.recipes}
+        assert kinds == {Counts: LaplaceNoise, Choice: SelectionNoise}
 
 
 MODE = Aggregate("top", "MODE", (ColumnRef("v.city"),))

@@ -290,6 +290,47 @@ def test_the_rewriting_of_a_join_is_printed_in_full():
     )
 
 
+@pytest.mark.parametrize(
+    ("written", "instead"),
+    [
+        (
+            "COUNT(*) FROM visits WHERE day < '2025-05-01' AND city = 'york'",
+            "COUNT(*) FROM visits WHERE day < CAST('2025-05-01' AS DATE) AND city = 'york'",
+        ),
+        (
+            "COUNT(*) FROM visits WHERE arrived BETWEEN '2025-05-01 09:30' AND '2025-05-02'",
+            "COUNT(*) FROM visits WHERE arrived BETWEEN CAST('2025-05-01 09:30' AS TIMESTAMP)"
+            " AND CAST('2025-05-02' AS DATE)",
+        ),
+        (
+            "COUNT(*) FROM visits WHERE day + 30 > '2025-05-01'",
+            "COUNT(*) FROM visits WHERE day + INTERVAL '30' DAY > CAST('2025-05-01' AS DATE)",
+        ),
+        (
+            "COUNT(*) FROM visits WHERE CAST(arrived AS DATE) - day > 3",
+            "COUNT(*) FROM visits WHERE DATE_DIFF('day', day, CAST(arrived AS DATE)) > 3",
+        ),
+        (
+            "COUNT(*) FROM visits WHERE NOT note ILIKE 'North%'",
+            "COUNT(*) FROM visits WHERE NOT LOWER(note) LIKE 'north%'",
+        ),
+        (
+            "COUNT(*) FROM visits v, patients p WHERE v.patient_id = p.patient_id AND v.paid",
+            "COUNT(*) FROM visits AS v JOIN patients AS p ON v.patient_id = p.patient_id"
+            " WHERE v.paid",
+        ),
+        ("AVG(paid) FROM visits", "AVG(CAST(paid AS INT)) FROM visits"),
+        (
+            "MAX(day) FROM visits",
+            "MAX(DATE_DIFF('day', CAST('1970-01-01' AS DATE), day)) FROM visits",
+        ),
+    ],
+)
+def test_ordinary_sql_is_rewritten_in_full(written, instead):
+    assert refused(f"SELECT {written}").fix == f"ask SELECT {instead}"
+    ask(f"SELECT {instead}")
+
+
 # --- limits --------------------------------------------------------------------------------
 
 

@@ -17,20 +17,21 @@ def cell(value: Any, margin: float | None, *, counted: str = "") -> str:
 
     >>> cell(1204, 35.2), cell(61.2537, 0.8124), cell("Oslo", None), cell(None, None)
     ('1,204 ± 36', '61.25 ± 0.82', 'Oslo', '–')
-    >>> cell(41, 17.2, counted="ranks"), cell("Oslo", 17.2, counted="rows")
-    ('41 (± 18 ranks)', 'Oslo (± 18 rows)')
+    >>> cell(4100, 17.2, counted="ranks"), cell("Oslo", 17.2, counted="rows")
+    ('4,100 (± 18 ranks)', 'Oslo (± 18 rows)')
+
+    A number without a margin is a key, and a year is written 2024.
+
+    >>> cell(2024, None)
+    '2024'
     """
-    if value is None:
-        return "–"
     if margin is not None and (counted or isinstance(value, list)):
         each = "each " if isinstance(value, list) else ""
-        return f"{cell(value, None)} ({each}± {number(margin, up=True)} {counted}".rstrip() + ")"
-    if isinstance(value, list):
-        return ", ".join(cell(item, None) for item in value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
+        return f"{_alone(value)} ({each}± {number(margin, up=True)} {counted}".rstrip() + ")"
+    if margin is None and isinstance(value, int):
         return str(value)
-    if margin is None:
-        return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+    if margin is None or isinstance(value, bool) or not isinstance(value, int | float):
+        return _alone(value)
     if isinstance(value, int) and margin < _MANY:
         return f"{value:,} ± {math.ceil(margin):,}"
     if not _FEW <= margin < _MANY:
@@ -38,6 +39,17 @@ def cell(value: Any, margin: float | None, *, counted: str = "") -> str:
     digits = _digits(margin)
     shown = math.ceil(margin * 10**digits) / 10**digits  # a margin is never made smaller
     return f"{value:,.{digits}f} ± {shown:,.{digits}f}"
+
+
+def _alone(value: Any) -> str:
+    """A value, or each of a list, without its margin."""
+    if value is None:
+        return "–"
+    if isinstance(value, list):
+        return ", ".join(_alone(item) for item in value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
 
 
 _FEW, _MANY = 1e-9, 1e15

@@ -5,9 +5,9 @@ answer, also the empty ones, so that *which groups appear* tells nothing.  Any
 other key has private groups, and a group appears only if enough people are in
 it (a threshold, paid for with delta).
 
-Listed are: declared values, also through expressions; booleans; whole numbers
-and dates within bounds, if there are at most ``MOST_VALUES`` of them; parts and
-truncations of bounded dates; CASE over constants.  A key that may be NULL has a
+Listed are: declared values, and whole numbers and dates within bounds, if there
+are at most ``MOST_VALUES`` of them, both also through expressions; booleans;
+parts and truncations of bounded dates; CASE over constants.  A key that may be NULL has a
 NULL group, last.
 """
 

@@ -76,6 +76,10 @@ SELECT COUNT(*) AS n FROM visits WHERE patient_id = 4711;
 SELECT COUNT(*) FROM visits WHERE age = 'old';
 --> refused Q10
 
+-- A day is said to be one: DATE '2026-02-01'. The refusal prints the whole question so.
+SELECT COUNT(*) FROM visits WHERE day < '2026-02-01';
+--> refused Q10
+
 SELECT COUNT(*) FROM visits WHERE age;
 --> refused Q10
 

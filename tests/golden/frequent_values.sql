@@ -38,7 +38,7 @@ SELECT HISTOGRAM(age, 0, 18, 65, 120) AS ages FROM visits;
 -- A histogram as groups.
 SELECT FLOOR(age / 10) * 10 AS decade, COUNT(*) AS n FROM visits GROUP BY decade;
 --> accepted
---> groups: decade (121 public)
+--> groups: decade (13 public)
 --> values: n = COUNT(*)
 --> rows: at most 20 of one unit
 --> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace

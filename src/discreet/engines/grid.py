@@ -77,6 +77,8 @@ def to_steps(node: Node, kind: Kind, grid: Fraction) -> Node:
 
 def _many(number: Node, grid: Fraction) -> Node:
     """Any 64-bit whole number as round(x / grid), in 128 bits."""
+    if grid >= _WIDE:
+        raise too_wide()
     if grid < 1:
         if grid < Fraction(1, 2**60):
             raise too_wide()
@@ -162,5 +164,5 @@ def too_wide() -> InvalidParameter:
         "P6",
         "a row of this measurement would not fit in 126 bits.",
         why="a sum that wraps around would show one person to everybody.",
-        fix="use a coarser grid or a lower degree.",
+        fix="use narrower bounds, a coarser grid or a lower degree.",
     )

@@ -161,7 +161,7 @@ _TO_TEXT = {
 
 
 def _truth(node: Node, _: Domain) -> Node:
-    plain = nodes.call("LOWER", nodes.call("TRIM", node))
+    plain = nodes.call("LOWER", nodes.trimmed(node))
     return nodes.case(
         *(
             (exp.In(this=plain.copy(), expressions=[nodes.text(w) for w in words]), result)

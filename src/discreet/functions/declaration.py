@@ -221,11 +221,13 @@ def single(domain: Domain) -> Value | None:
 
 
 def sharpened(function: Function, domains: Domains, rule: Domain) -> Domain:
-    """``rule``, made exact by listing the results when all argument values are listed."""
-    if not domains or any(d.values is None for d in domains):
+    """``rule``, made exact by listing the results when all argument values can be listed."""
+    listed = [d.listed() for d in domains]
+    if not domains or None in listed:
         return rule
     choices: list[tuple[Value | None, ...]] = [
-        (*(d.values or ()), *([None] if d.nullable else [])) for d in domains
+        (*(values or ()), *([None] if d.nullable else []))
+        for values, d in zip(listed, domains, strict=True)
     ]
     if math.prod(map(len, choices)) > LISTED_MOST:
         return rule
@@ -236,6 +238,8 @@ def sharpened(function: Function, domains: Domains, rule: Domain) -> Domain:
         for row in itertools.product(*choices)
     ]
     found = [constant(r, rule.kind) for r in results if r is not None]
+    if rule.kind is not Kind.TEXT and any(d.values is None for d in domains):
+        found.sort()  # nobody declared an order
     return domain_of_values(rule.kind, found, nullable=None in results)
 
 

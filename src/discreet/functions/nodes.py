@@ -166,6 +166,11 @@ def clipped(node: Node, low: Value, high: Value) -> Node:
     )
 
 
+def trimmed(node: Node) -> Node:
+    """The text without spaces at its ends; left to itself, the engine takes other blanks too."""
+    return call("TRIM", node, exp.Literal.string(" "))
+
+
 def shortened(node: Node) -> Node:
     """The first ``TEXT_LIMIT`` characters of a text."""
     return call("LEFT", node, exp.Literal.number(str(TEXT_LIMIT)))

@@ -59,7 +59,22 @@ def _of_text(
 
 _of_text("lower", "the text in small letters", _each(str.lower), _ascii)
 _of_text("upper", "the text in capital letters", _each(str.upper), _ascii)
-_of_text("trim", "the text without spaces at either end", lambda a: a.strip(" "), lambda _: True)
+
+
+def _trim_render(arguments: Nodes, domains: Domains) -> Node:
+    return nodes.trimmed(cast_to(arguments[0], domains[0], Kind.TEXT))
+
+
+declare(
+    Function(
+        "trim",
+        "TRIM(text)",
+        "the text without spaces at either end",
+        _text_rule("TRIM(text)"),
+        _trim_render,
+        strict(lambda a: a.strip(" ")),
+    )
+)
 
 _LENGTH = "LENGTH(text)"
 

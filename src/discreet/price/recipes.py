@@ -142,6 +142,7 @@ class _Builder:
         self.weight_bits = weight_bits
         self.measurements: list[Measurement] = []
         self._moments: dict[tuple[object, ...], int] = {}
+        self._counted: set[int] = set()  # measured with noise: nothing is chosen from these
 
     def booked(self, aggregate: Aggregate) -> Callable[[], Recipe]:
         """Book the measurement ``aggregate`` needs; its recipe is made once all are booked."""
@@ -171,9 +172,11 @@ class _Builder:
         return self._histogram(aggregate)
 
     def _place(self, measurement: Measurement) -> int:
-        if measurement not in self.measurements:
-            self.measurements.append(measurement)
-        return self.measurements.index(measurement)
+        for place, booked in enumerate(self.measurements):
+            if booked == measurement and place not in self._counted:
+                return place
+        self.measurements.append(measurement)
+        return len(self.measurements) - 1
 
     def _place_moments(
         self, arguments: tuple[Expression, ...], degree: int, aggregate: Aggregate
@@ -322,6 +325,7 @@ class _Builder:
         which = Case(branches, Literal(None))
         # A place of its own: counts are measured with noise, choices without.
         place = len(self.measurements)
+        self._counted.add(place)
         values = tuple(range(len(branches)))
         self.measurements.append(ValueCounts(which, values, aggregate.condition))
         return lambda: Counts(place)

@@ -24,6 +24,7 @@ from discreet.sql.allow import too_deep, vet
 from discreet.sql.dialect import Explain, tokens_of, trees_of
 from discreet.sql.questions import read_question
 from discreet.sql.reader import Reader
+from discreet.sql.rewriting import dated, dated_in_days, in_days
 from discreet.sql.sources import Frame
 from discreet.sql.subqueries import read_query
 from discreet.sql.text import question_text
@@ -87,7 +88,13 @@ def _statement(text: str, reader: Reader) -> Statement:
         tree = tree.this
     if not isinstance(tree, exp.Select):
         raise _not_select(tree, reader)
-    question, normal = read_question(tree, Frame(reader, read_query))
+    try:
+        question, normal = read_question(tree, Frame(reader, read_query))
+    except QuestionRefusal as refusal:
+        if refusal.code == "Q10":  # the most common of which is about days
+            for change in (dated, in_days, dated_in_days):
+                refusal.fix = reader.instead(tree, change, refusal.fix)
+        raise
     _written_back(question, normal, reader)
     return Statement(question, explain)
 

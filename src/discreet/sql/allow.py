@@ -15,7 +15,7 @@ from sqlglot import exp
 from discreet.errors import QuestionRefusal
 from discreet.sql.dialect import PrivacyClause
 from discreet.sql.reader import Reader
-from discreet.sql.rewriting import Change, all_rows, counted, joined, without
+from discreet.sql.rewriting import Change, all_rows, counted, joined, lowered, without
 
 MOST_DEPTH = 100
 """How deeply expressions and sub-queries may be nested in one another."""
@@ -187,6 +187,13 @@ REFUSED: dict[type[exp.Expr] | tuple[type[exp.Expr], str], No] = {
     ),
     (exp.Subquery, "joins"): JOIN,
     (exp.Table, "joins"): JOIN,
+    exp.ILike: No(
+        "Q11",
+        "ILIKE is outside the dialect.",
+        "nothing for a person in the data: it is not built.",
+        "write LOWER(x) LIKE 'north%'.",
+        lowered,
+    ),
     (exp.Table, "db"): No(
         "Q6",
         "a table has a plain name here, without a database or schema before it.",

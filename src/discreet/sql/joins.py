@@ -21,7 +21,7 @@ from discreet.sql.allow import JOIN
 from discreet.sql.names import Item, Scope, match
 from discreet.sql.normal import normal
 from discreet.sql.reader import Reader
-from discreet.sql.rewriting import on, turned
+from discreet.sql.rewriting import from_where, on, turned
 from discreet.sql.scalars import column, conjunction, conjuncts
 from discreet.sql.sources import (
     Frame,
@@ -107,7 +107,7 @@ def _kind(join: exp.Join, reader: Reader) -> JoinKind:
         fix = "ask two questions, or use LEFT JOIN."
     elif not conditioned:
         what = "a join without a condition pairs everybody with everybody."
-        fix = "write a JOIN b ON a.x = b.x."
+        fix = reader.instead(join, from_where, "write a JOIN b ON a.x = b.x.")
     else:
         what, fix = f"{kind or side} JOIN is outside the dialect.", JOIN.fix
     raise reader.refusal(JOIN.code, join, what, why=JOIN.why, fix=fix)

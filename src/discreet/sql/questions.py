@@ -27,7 +27,14 @@ from discreet.sql.normal import normal
 from discreet.sql.options import read_options
 from discreet.sql.reader import Reader, written
 from discreet.sql.released import folded, has_aggregates
-from discreet.sql.rewriting import averaged, clipped, counted, only_counted
+from discreet.sql.rewriting import (
+    as_number,
+    averaged,
+    clipped,
+    counted,
+    only_counted,
+    since_1970,
+)
 from discreet.sql.scalars import column, read
 from discreet.sql.sources import Frame, Rows, no_leaf, typed
 from discreet.sql.subqueries import not_grouped
@@ -106,6 +113,10 @@ class Released:
                     own = written(call, self.select)
                     fix = self.reader.instead(own, clipped, "")
                     refusal.fix = f"declare bounds in the schema, or {fix}" if fix else refusal.fix
+                if refusal.code == "Q33":
+                    own = written(node.this if isinstance(node, exp.Filter) else node, self.select)
+                    for change in (as_number, since_1970):
+                        refusal.fix = self.reader.instead(own, change, refusal.fix)
                 raise
         return aggregate
 

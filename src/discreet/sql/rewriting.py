@@ -6,6 +6,7 @@ if it is itself accepted, so a fix is never a second refusal.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from sqlglot import exp
@@ -106,9 +107,14 @@ def clipped(node: exp.Expr) -> None:
             ordered.set("this", _between(ordered.this))
             return
         call = call.this
-    values = [e for e in call.expressions if not isinstance(e, exp.Kwarg | exp.Literal)]
-    for value in values:
+    for value in _values(call):
         value.replace(_between(value.copy()))
+
+
+def _values(node: exp.Expr) -> list[exp.Expr]:
+    """What an aggregate is of; its constants and options aside."""
+    call = node.this if isinstance(node, exp.Filter) else node
+    return [e for e in call.expressions if not isinstance(e, exp.Kwarg | exp.Literal)]
 
 
 def _between(value: exp.Expr) -> exp.Anonymous:
@@ -174,3 +180,84 @@ def joined(node: exp.Expr) -> None:
     rest = [] if where.this is node else rest
     select.set("where", exp.Where(this=exp.and_(*rest)) if rest else None)
     select.append("joins", exp.Join(this=source, on=condition))
+
+
+_COMPARED = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In)
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?")
+
+
+def dated(node: exp.Expr) -> None:
+    """Texts that are compared and look like days or moments are said to be such."""
+    compared = [part for part in node.walk() if isinstance(part, _COMPARED)]
+    for text in [child for part in compared for child in part.iter_expressions()]:
+        if isinstance(text, exp.Literal) and text.is_string:
+            for kind, form in (("DATE", _DAY), ("TIMESTAMP", _MOMENT)):
+                if form.fullmatch(text.name):
+                    text.replace(exp.cast(text.copy(), kind))
+
+
+def in_days(node: exp.Expr) -> None:
+    """``day + 7`` becomes ``day + INTERVAL '7' DAY``; ``a - b`` the days from b to a."""
+    for part in [part for part in node.walk() if isinstance(part, exp.Add | exp.Sub)]:
+        number = part.expression
+        if isinstance(number, exp.Literal) and not number.is_string:
+            text = exp.Literal.string(number.name)
+            number.replace(exp.Interval(this=text, unit=exp.Var(this="DAY")))
+        elif isinstance(part, exp.Sub):
+            days = [exp.Literal.string("day"), number.copy(), part.this.copy()]
+            part.replace(exp.Anonymous(this="DATE_DIFF", expressions=days))
+
+
+def dated_in_days(node: exp.Expr) -> None:
+    """Both of these."""
+    dated(node)
+    in_days(node)
+
+
+def as_number(node: exp.Expr) -> None:
+    """Whether something is true is counted as 0 or 1."""
+    for value in _values(node):
+        value.replace(exp.cast(value.copy(), "INTEGER"))
+
+
+def since_1970(node: exp.Expr) -> None:
+    """A day is counted from another, so that it is a number."""
+    for value in _values(node):
+        start = exp.cast(exp.Literal.string("1970-01-01"), "DATE")
+        days = [exp.Literal.string("day"), start, value.copy()]
+        value.replace(exp.Anonymous(this="DATE_DIFF", expressions=days))
+
+
+def lowered(node: exp.Expr) -> None:
+    """``x ILIKE 'North%'`` becomes ``LOWER(x) LIKE 'north%'``."""
+    pattern = node.expression
+    if isinstance(pattern, exp.Literal):
+        small = exp.Anonymous(this="LOWER", expressions=[node.this.copy()])
+        text = exp.Literal.string(pattern.name.lower())
+        node.replace(exp.Like(this=small, expression=text, negate=node.args.get("negate")))
+
+
+def from_where(node: exp.Expr) -> None:
+    """``a, b WHERE a.x = b.x`` becomes ``a JOIN b ON a.x = b.x``."""
+    select = node.parent
+    where = select.args.get("where") if isinstance(select, exp.Select) else None
+    if not isinstance(select, exp.Select) or where is None or len(select.args["joins"]) != 1:
+        return
+    parts = (
+        [part.copy() for part in where.this.flatten()]
+        if where.this.key == "and"
+        else [where.this.copy()]
+    )
+    equal = [
+        part
+        for part in parts
+        if isinstance(part, exp.EQ)
+        and isinstance(part.this, exp.Column)
+        and isinstance(part.expression, exp.Column)
+    ]
+    rest = [part for part in parts if part not in equal]
+    if equal:
+        node.set("kind", None)
+        node.set("on", exp.and_(*equal))
+        select.set("where", exp.Where(this=exp.and_(*rest)) if rest else None)
