@@ -29,6 +29,7 @@ from discreet.record import (
     explanation_from_bytes,
     explanation_to_bytes,
     from_json,
+    numbers_from_bytes,
     to_json,
 )
 from discreet.release import release
@@ -177,6 +178,8 @@ def test_nothing_is_guessed():
         with pytest.raises(LedgerRefusal) as refusal:
             answer_from_bytes(data)
         assert refusal.value.code == "L10"
+        with pytest.raises(LedgerRefusal):
+            numbers_from_bytes(data)
     for strange in (object(), np.array([0.5]), {1, 2}):
         with pytest.raises(TypeError):
             to_json(strange)

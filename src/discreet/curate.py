@@ -29,7 +29,7 @@ from discreet.loss import Loss, failure_mass
 from discreet.price import Priced, price
 from discreet.price.within import cheapest
 from discreet.question import Question, Spend
-from discreet.record import answer_from_bytes, answer_to_bytes, to_json
+from discreet.record import answer_to_bytes, numbers_from_bytes, to_json
 from discreet.release import release
 from discreet.schema import Schema
 from discreet.sql import question_text, statement
@@ -173,7 +173,7 @@ class Curator:
     def publish(self, paid: Paid, answer: bytes) -> Answer:
         """Store an answer, then show what is stored; the first one stored is the only one shown."""
         stored = self.account.publish(paid.receipt, answer)
-        return replace(answer_from_bytes(stored), priced=paid.priced, id=paid.receipt.id)
+        return Answer(paid.priced, *numbers_from_bytes(stored), id=paid.receipt.id)
 
     def burn(self, paid: Paid) -> Answer:
         """Close a charge whose question could not be computed: it stays spent.
@@ -202,8 +202,7 @@ class Curator:
 
     def _stored(self, priced: Priced, stored: Stored) -> Answer:
         """A stored answer, read through this question's own outputs: post-processing is free."""
-        answer = answer_from_bytes(stored.answer)
-        return replace(answer, priced=priced, id=stored.id, replayed=True)
+        return Answer(priced, *numbers_from_bytes(stored.answer), id=stored.id, replayed=True)
 
     def _request(self, planned: Planned, spend: Spend, analyst: str) -> Request:
         return Request(

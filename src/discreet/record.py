@@ -56,7 +56,7 @@ from discreet.price import (
     Threshold,
 )
 from discreet.question import Aggregate, Key, Limits, Order, Output, Question, Spend
-from discreet.reading import Selected
+from discreet.reading import Released, Selected
 from discreet.relation import (
     Filter,
     JoinKind,
@@ -70,6 +70,7 @@ from discreet.relation import (
     UnitJoin,
 )
 from discreet.schema import Column, Neighbours, Schema, Table
+from discreet.truth import Group
 
 _T = TypeVar("_T")
 JSON = None | bool | int | str | list[Any] | dict[str, Any]
@@ -254,6 +255,17 @@ def answer_from_bytes(data: bytes) -> Answer:
     return _loaded(data, Answer)
 
 
+def numbers_from_bytes(data: bytes) -> tuple[tuple[Group, ...], tuple[Released, ...]]:
+    """The groups and released numbers of a stored answer, without the question they answered."""
+    content: Any = _content(data)
+    try:
+        stored = content["Answer"]
+        groups, released = stored["groups"], stored["released"]
+    except (LookupError, TypeError):
+        raise _unreadable() from None
+    return from_json(groups), from_json(released)
+
+
 def explanation_to_bytes(explanation: Explanation) -> bytes:
     """An explanation as it is sent."""
     return canonical(to_json(explanation)).encode()
@@ -264,12 +276,16 @@ def explanation_from_bytes(data: bytes) -> Explanation:
     return _loaded(data, Explanation)
 
 
-def _loaded(data: bytes, kind: type[_T]) -> _T:
+def _content(data: bytes) -> JSON:
     try:
-        content = json.loads(data)
+        content: JSON = json.loads(data)
     except (ValueError, RecursionError):
         raise _unreadable() from None
-    value = from_json(content)
+    return content
+
+
+def _loaded(data: bytes, kind: type[_T]) -> _T:
+    value = from_json(_content(data))
     if not isinstance(value, kind):
         raise _unreadable()
     return value
@@ -283,5 +299,6 @@ __all__ = [
     "explanation_from_bytes",
     "explanation_to_bytes",
     "from_json",
+    "numbers_from_bytes",
     "to_json",
 ]

@@ -113,7 +113,9 @@ def stamp(time: datetime) -> str:
 
 def subject(*parts: str) -> str:
     """One name for several texts; no two lists of texts have the same."""
-    return hashlib.sha256(canonical(list(parts)).encode()).hexdigest()
+    # Half characters are escaped as JSON would: whoever has such a name is refused later.
+    text = canonical(list(parts)).encode(errors="backslashreplace")
+    return hashlib.sha256(text).hexdigest()
 
 
 def _digest(said: Sequence[Any]) -> str:
