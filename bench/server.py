@@ -3,8 +3,10 @@
     python -m bench.server [--rows 10000000] [--analysts 64] [--questions 1280]
                            [--requests 100000] [--deadline 0]
 
-Analysts are threads of other processes, each with its own key and connection.  Questions are all
-different, so each is charged durably, computed on the prepared view, and stored.
+Analysts are threads of other processes, each with its own key and connection.  New questions are
+all different, so each is charged durably, computed on the prepared view, and stored.  Memory is
+looked at over a mix of everything an analyst's page sends, new questions included.  The budget
+ends before the last questions do: all analysts ask at once for what is left of it.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -65,10 +67,10 @@ class Setup:
     port: int
 
 
-def prepared(home: Path, options: argparse.Namespace, asked: int) -> Setup:
+def prepared(home: Path, options: argparse.Namespace, paid: int) -> Setup:
     """A session on generated rows, prepared, with an analyst for each thread.
 
-    The budget pays for all but the last few questions: the load must not overspend it.
+    The budget pays for so many questions, and the load must not overspend it.
     """
     with duckdb.connect() as connection:
         connection.execute("SET enable_progress_bar = false")
@@ -80,7 +82,7 @@ def prepared(home: Path, options: argparse.Namespace, asked: int) -> Setup:
         )
     groups = [f"g{n:02d}" for n in range(GROUPS)]
     text = SETTINGS.format(
-        epsilon=float(asked * PRICE),
+        epsilon=float(paid * PRICE),
         deadline=options.deadline,
         workers=options.workers,
         most=MOST_ROWS,
@@ -129,23 +131,25 @@ def _ready(port: int) -> bool:
 
 # --- load ----------------------------------------------------------------------------------------
 
+PATH = "/v1/datasets/clinic"
+Call = tuple[str, dict[str, Any] | None]
+"""An address, and what is posted there; nothing is posted to be read."""
 
-def load(setup: Setup, path: str, bodies: list[dict[str, Any]]) -> tuple[list[float], list[int]]:
-    """Each body sent once, shared out among all analysts: the times and the statuses."""
+
+def load(setup: Setup, calls: list[Call]) -> tuple[list[float], list[int]]:
+    """Each call made once, shared out among all analysts: the times and the statuses."""
     context = multiprocessing.get_context("spawn")
-    parts = [bodies[n::2] for n in range(2)]
+    parts = [calls[n::2] for n in range(2)]
     keys = [setup.keys[n::2] for n in range(2)]
     with context.Pool(2) as processes:
         found = processes.starmap(
-            _half, [(setup.port, path, part, own) for part, own in zip(parts, keys, strict=True)]
+            _half, [(setup.port, part, own) for part, own in zip(parts, keys, strict=True)]
         )
     return [t for times, _ in found for t in times], [s for _, codes in found for s in codes]
 
 
-def _half(
-    port: int, path: str, bodies: list[dict[str, Any]], keys: list[str]
-) -> tuple[list[float], list[int]]:
-    waiting = iter(bodies)
+def _half(port: int, calls: list[Call], keys: list[str]) -> tuple[list[float], list[int]]:
+    waiting = iter(calls)
     lock = threading.Lock()
     times: list[float] = []
     codes: list[int] = []
@@ -155,11 +159,12 @@ def _half(
         headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
         while True:
             with lock:
-                body = next(waiting, None)
-            if body is None:
+                path, body = next(waiting, (None, None))
+            if path is None:
                 return
+            sent = None if body is None else json.dumps(body)
             before = time.perf_counter()
-            line.request("POST", path, json.dumps(body), headers)
+            line.request("GET" if sent is None else "POST", PATH + path, sent, headers)
             answer = line.getresponse()
             answer.read()
             times.append(time.perf_counter() - before)
@@ -173,16 +178,42 @@ def _half(
     return times, codes
 
 
-def questions(count: int, *, start: int = 0) -> list[dict[str, Any]]:
-    return [
-        {
-            "question": "SELECT grp, COUNT(*) AS n, SUM(val) AS s FROM visits "
-            f"WHERE val < {100 + n % 900} AND grp <> 'x{n}' GROUP BY grp",
-            "epsilon": str(PRICE),
-            "wait_s": 60,
-        }
-        for n in range(start, start + count)
-    ]
+# --- what is asked -------------------------------------------------------------------------------
+
+ASK, EXPLAIN = "/ask", "/explain"
+MIX = 20
+"""Of so many requests of the mix, one is a new question."""
+REPLAYED = 64
+"""Questions that are asked again and again."""
+
+
+def question(number: int) -> dict[str, Any]:
+    """A question that is like no other."""
+    text = (
+        "SELECT grp, COUNT(*) AS n, SUM(val) AS s FROM visits "
+        f"WHERE val < {100 + number % 900} AND grp <> 'x{number}' GROUP BY grp"
+    )
+    return {"question": text, "epsilon": str(PRICE)}
+
+
+def asks(numbers: Iterable[int]) -> list[Call]:
+    """Questions, waited for."""
+    return [(ASK, {**question(number), "wait_s": 60}) for number in numbers]
+
+
+def explains(numbers: Iterable[int]) -> list[Call]:
+    """What questions would cost."""
+    return [(EXPLAIN, question(number)) for number in numbers]
+
+
+def mixed(count: int, *, first: int) -> list[Call]:
+    """What analysts do all day: look again, try out, look at the account, and now and then ask."""
+    found: list[Call] = []
+    for start in range(first, first + count // MIX):
+        found += asks([start, *((start + n) % REPLAYED for n in range(13))])
+        found += explains([10**6 + start, *((start + n) % REPLAYED for n in range(2))])
+        found += [("/balance", None), ("/balance", None), ("/transcript?limit=20", None)]
+    return found
 
 
 def measured(name: str, run: Callable[[], tuple[list[float], list[int]]]) -> list[str]:
@@ -217,47 +248,64 @@ def main() -> None:
     parser.add_argument("--deadline", type=float, default=0.0)
     parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) // 2))
     options = parser.parse_args()
-    spare = options.analysts  # the last questions must be refused: the budget ends before them
+    if options.questions < REPLAYED:
+        parser.error(f"at least {REPLAYED} questions are needed: they are replayed")
+    new = options.questions + 10 * (options.requests // 10 // MIX)
+    paid = new + options.analysts  # the last questions are twice as many as the budget pays for
     with tempfile.TemporaryDirectory(prefix="discreet-bench-") as folder:
         home = Path(folder) / "clinic"
         home.mkdir()
-        setup = prepared(home, options, options.questions - spare)
+        setup = prepared(home, options, paid)
         with serving(setup) as pid:
-            path = "/v1/datasets/clinic"
-            asked = questions(options.questions)
-            rows = [measured("ask", lambda: load(setup, f"{path}/ask", asked))]
-            again = [asked[n % 64] for n in range(4 * options.questions)]
-            rows.append(measured("replay", lambda: load(setup, f"{path}/ask", again)))
-            new = questions(options.questions, start=10**6)
-            for body in new:
-                del body["wait_s"]
-            rows.append(measured("explain", lambda: load(setup, f"{path}/explain", new)))
             print(f"{options.analysts} analysts, {options.rows:,} rows, {options.workers} engines")
-            print(table(["request", "a second", "p50 ms", "p99 ms", "answered"], rows), flush=True)
-            _memory(setup, pid, path, options.requests)
-        _account(setup, options.questions - spare)
+            _rates(setup, options.questions)
+            _memory(setup, pid, options.requests // 10, first=options.questions)
+            last = asks(range(new, new + 2 * options.analysts))
+            rows = [measured("the last questions", lambda: load(setup, last))]
+            print(table(HEAD, rows), flush=True)
+        _account(setup, paid)
 
 
-def _memory(setup: Setup, pid: int, path: str, requests: int) -> None:
-    """Memory of the server at every tenth of many replays."""
-    body = {**questions(1)[0]}
+HEAD = ["request", "a second", "p50 ms", "p99 ms", "answered"]
+
+
+def _rates(setup: Setup, count: int) -> None:
+    """Each kind of request by itself."""
+    again = [n % REPLAYED for n in range(4 * count)]
+    new = range(2 * 10**6, 2 * 10**6 + count)
+    kinds = {
+        "ask": asks(range(count)),
+        "replay": asks(again),
+        "explain": explains(new),
+        "explain again": explains(again[:count]),
+    }
+    rows = [measured(name, lambda made=made: load(setup, made)) for name, made in kinds.items()]
+    print(table(HEAD, rows), flush=True)
+
+
+def _memory(setup: Setup, pid: int, tenth: int, *, first: int) -> None:
+    """Memory of the server at every tenth of a long mix; everything in it is answered."""
     sizes = []
-    for _ in range(10):
-        load(setup, f"{path}/ask", [body] * (requests // 10))
+    before = time.perf_counter()
+    for part in range(10):
+        _, codes = load(setup, mixed(tenth, first=first + part * (tenth // MIX)))
+        if set(codes) != {200}:
+            raise RuntimeError(f"not all were answered: {set(codes)}")
         sizes.append(resident(pid))
-    told = ", ".join(f"{size:.0f}" for size in sizes)
-    print(f"\nMB held by the server over {requests:,} requests: {told}")
-    print(f"growth over the last half: {sizes[-1] - sizes[4]:+.1f} MB", flush=True)
+        rate = (part + 1) * len(codes) / (time.perf_counter() - before)
+        print(f"{(part + 1) * len(codes):,} mixed requests, {rate:,.0f} a second: ", end="")
+        print(f"the server holds {sizes[-1]:.0f} MB", flush=True)
+    print(f"growth over the last half: {sizes[-1] - sizes[4]:+.1f} MB\n", flush=True)
 
 
 def _account(setup: Setup, most: int) -> None:
-    """What was spent must be what was answered, and at most the budget."""
+    """Exactly as much was charged as the budget pays for, and each answer once."""
     with session.open(setup.home, opened=False) as curator:
         told = curator.transcript()
         answered = [entry for entry in told if entry.loss is not None]
         spent = curator.spent
-        if spent.epsilon > curator.budget.epsilon or len(answered) > most:  # type: ignore[operator]
-            raise RuntimeError("overspent")
+        if spent.epsilon != curator.budget.epsilon or len(answered) != most:
+            raise RuntimeError(f"{len(answered)} charges of {most}: {spent}")
         held = curator.ledger.verify()
         print(
             f"\n{len(answered):,} charges of {most:,} that the budget pays for; spent "

@@ -9,20 +9,19 @@ and certificates are computed here, from what the server released.
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
 from types import TracebackType
-from typing import Any
-from urllib.parse import quote, urlsplit
+from typing import Any, TypeVar
+from urllib.parse import quote
 
 import httpx
 
 from discreet import errors, record
-from discreet.access import is_loopback
+from discreet.access import is_loopback, key_id
 from discreet.answer import Answer
 from discreet.budget import Budget
 from discreet.builder import Asked, Rows, table
@@ -39,7 +38,14 @@ from discreet.sql import question_text
 RECORD = "application/vnd.discreet+json"
 _TRIES = 4
 _PAUSE_S = 0.5
+_LONGEST_PAUSE_S = 10.0
 _WAIT_S = 20.0
+_MISREAD = (
+    *(Refusal, ArithmeticError, AttributeError),
+    *(LookupError, RecursionError, TypeError, ValueError),
+)
+"""What reading something else than expected may raise."""
+T = TypeVar("T")
 _FAMILIES = {
     kind.family: kind
     for kind in (
@@ -63,16 +69,18 @@ def connect(
     A key is not sent to another machine without TLS, unless ``insecure``.
     ``options`` go to the HTTP client (``verify=`` for a certificate of your own).
     """
-    where = urlsplit(url)
-    if where.scheme != "https" and not insecure and not is_loopback(where.hostname or ""):
+    where = _address(url)
+    if where.scheme != "https" and not insecure and not is_loopback(where.host):
         raise AccessRefusal(
             "A19",
             "the address leads to another machine, and there is no TLS.",
             why="whoever reads a key on the way can spend what the people in the data may lose.",
             fix="connect to https://..., or say insecure=True.",
         )
+    key = key.strip()  # a key that was pasted may end its line
+    key_id(key)  # refused if it cannot be a key
     client = httpx.Client(
-        base_url=url.rstrip("/"),
+        base_url=where,
         headers={"Authorization": f"Bearer {key}"},
         timeout=timeout_s,
         **options,
@@ -84,19 +92,25 @@ def connect(
         raise
 
 
+def _address(url: str) -> httpx.URL:
+    try:
+        return httpx.URL(url.rstrip("/"))
+    except (httpx.InvalidURL, ValueError):
+        raise _unreachable() from None
+
+
 @dataclass(frozen=True, slots=True)
 class RemoteBalance:
     """What is left, as the server says it."""
 
+    spent: Loss
+    """What was lost in the block that lost most."""
+    text: str
     shape: Mapping[str, Any]
-
-    @property
-    def spent(self) -> Loss:
-        """What was lost in the block that lost most."""
-        return _loss(self.shape["analyst" if self.shape["analyst"] else "dataset"]["spent"])
+    """All of it, as it was sent."""
 
     def __str__(self) -> str:
-        return str(self.shape["text"])
+        return self.text
 
 
 class Remote:
@@ -106,10 +120,10 @@ class Remote:
         self._line = line
         self.dataset = dataset or line.only_dataset()
         self._path = f"/v1/datasets/{quote(self.dataset, safe='')}"
-        declared = json.loads(line.get(self._path, accept=RECORD).content)
-        self.schema: Schema = record.from_json(declared["schema"])
-        self.budget: Budget = record.from_json(declared["budget"])
-        self.analyst: str = declared["analyst"]
+        self.schema: Schema
+        self.budget: Budget
+        self.analyst: str
+        self.schema, self.budget, self.analyst = line.get(self._path, _declared, accept=RECORD)
 
     # --- asking ------------------------------------------------------------------------------
 
@@ -125,7 +139,7 @@ class Remote:
     ) -> Answer | Explanation:
         """Answer, or refuse before the data is touched; a lost connection is tried again, free."""
         text = _text(question)
-        if text.split(None, 1)[:1] and text.split(None, 1)[0].upper() == "EXPLAIN":
+        if text.upper().split(None, 1)[:1] == ["EXPLAIN"]:
             return self.explain(
                 text, epsilon=epsilon, rho=rho, delta=delta, within=within, confidence=confidence
             )
@@ -133,18 +147,16 @@ class Remote:
         headers = {"Idempotency-Key": random_bytes(16).hex()}
         path = f"{self._path}/ask"
         while True:
-            response = self._line.post(path, {**body, "wait_s": _WAIT_S}, headers=headers)
-            if response.status_code != 202:
-                return _answer(response)
-            self._wait(response.json()["id"])
+            found = self._line.post(path, _asked, {**body, "wait_s": _WAIT_S}, headers=headers)
+            if isinstance(found, Answer):
+                return found
+            self._wait(found)
 
     def _wait(self, number: str) -> None:
         """Until the job has ended; then the same request is answered at once, and free."""
-        while True:
-            path = f"{self._path}/jobs/{number}?wait_s={_WAIT_S:g}"
-            state = self._line.get(path).json()["state"]
-            if state not in ("queued", "running"):
-                return
+        path = f"{self._path}/jobs/{quote(number, safe='')}?wait_s={_WAIT_S:g}"
+        while self._line.get(path, _under_way):
+            pass
 
     def explain(
         self,
@@ -173,10 +185,7 @@ class Remote:
     ) -> Quote:
         """What the question would cost now, and whether the account would pay."""
         body = _body(_text(question), epsilon, rho, delta, within, confidence)
-        found = json.loads(self._line.post(f"{self._path}/explain", body).content)
-        explanation = record.from_json(found["explanation"])
-        refusal = None if found["refusal"] is None else _refusal(found["refusal"], "")
-        return Quote(explanation, found["outcome"], refusal)
+        return self._line.post(f"{self._path}/explain", _quote, body)
 
     def table(self, name: str, *, alias: str | None = None) -> Rows:
         """The rows of a table, to build a question in Python; nothing is read before asking."""
@@ -184,14 +193,14 @@ class Remote:
 
     def answer(self, number: int) -> Answer:
         """An answer that was paid for; free."""
-        return _answer(self._line.get(f"{self._path}/answers/{number}", accept=RECORD))
+        return self._line.get(f"{self._path}/answers/{number}", _answer, accept=RECORD)
 
     # --- the account ---------------------------------------------------------------------------
 
     def balance(self, analyst: str | None = None) -> RemoteBalance:
         """What is left, of the dataset or of an analyst's allocation; ``str`` says it in words."""
         named = "" if analyst is None else f"?analyst={quote(analyst, safe='')}"
-        return RemoteBalance(self._line.get(f"{self._path}/balance{named}").json())
+        return self._line.get(f"{self._path}/balance{named}", _balance)
 
     @property
     def spent(self) -> Loss:
@@ -204,11 +213,12 @@ class Remote:
         found: list[Entry] = []
         before = ""
         while True:
-            page = self._line.get(f"{self._path}/transcript?limit=1000{named}{before}").json()
-            found += [_entry(shape) for shape in page["entries"]]
-            if page["next"] is None:
+            path = f"{self._path}/transcript?limit=1000{named}{before}"
+            entries, earlier = self._line.get(path, _page)
+            found += entries
+            if earlier is None:
                 return tuple(reversed(found))
-            before = f"&before={page['next']}"
+            before = f"&before={earlier}"
 
     # --- the end -------------------------------------------------------------------------------
 
@@ -235,9 +245,9 @@ class _Line:
         self._client = client
 
     def only_dataset(self) -> str:
-        names = [one["name"] for one in self.get("/v1/me").json()["datasets"]]
+        names = self.get("/v1/me", _names)
         if len(names) == 1:
-            return str(names[0])
+            return names[0]
         raise errors.InvalidParameter(
             "P4",
             f"the key opens {len(names)} datasets, and none is named.",
@@ -245,13 +255,22 @@ class _Line:
             fix=f"connect(url, key=..., dataset={names[0]!r}).",
         )
 
-    def get(self, path: str, *, accept: str = "application/json") -> httpx.Response:
-        return self._sent("GET", path, None, {"Accept": accept})
+    def get(
+        self, path: str, read: Callable[[httpx.Response], T], *, accept: str = "application/json"
+    ) -> T:
+        return _understood(read, self._sent("GET", path, None, {"Accept": accept}))
 
     def post(
-        self, path: str, body: Mapping[str, Any], *, headers: Mapping[str, str] | None = None
-    ) -> httpx.Response:
-        return self._sent("POST", path, body, {"Accept": RECORD, **(headers or {})})
+        self,
+        path: str,
+        read: Callable[[httpx.Response], T],
+        body: Mapping[str, Any],
+        *,
+        headers: Mapping[str, str] | None = None,
+    ) -> T:
+        return _understood(
+            read, self._sent("POST", path, body, {"Accept": RECORD, **(headers or {})})
+        )
 
     def _sent(
         self, method: str, path: str, body: Mapping[str, Any] | None, headers: dict[str, str]
@@ -260,13 +279,13 @@ class _Line:
             last = attempt == _TRIES - 1
             try:
                 response = self._client.request(method, path, json=body, headers=headers)
-            except httpx.TransportError:
+            except httpx.RequestError:
                 if last:
                     raise _unreachable() from None
                 time.sleep(_PAUSE_S * 2**attempt)
                 continue
             if response.status_code == 429 and not last:
-                time.sleep(min(10.0, float(response.headers.get("Retry-After", "1"))))
+                time.sleep(_pause_s(response.headers.get("Retry-After", "")))
                 continue
             if response.is_success:
                 return response
@@ -318,6 +337,44 @@ def _exact(value: Exact | None) -> str | int | None:
 # --- what comes back -----------------------------------------------------------------------------
 
 
+def _understood(read: Callable[[httpx.Response], T], response: httpx.Response) -> T:
+    """What a response says; a proxy's page, or a server of another kind, says nothing."""
+    try:
+        return read(response)
+    except _MISREAD:
+        raise _strange() from None
+
+
+def _pause_s(retry_after: str) -> float:
+    """How long to wait before the next try; a date, or nonsense, is a second."""
+    return min(_LONGEST_PAUSE_S, float(retry_after)) if retry_after.isdecimal() else 1.0
+
+
+def _names(response: httpx.Response) -> list[str]:
+    names = [str(one["name"]) for one in response.json()["datasets"]]
+    if not names:
+        raise ValueError("a key that opens nothing is refused")
+    return names
+
+
+def _declared(response: httpx.Response) -> tuple[Schema, Budget, str]:
+    found = response.json()
+    schema, budget = _recorded(found["schema"], Schema), _recorded(found["budget"], Budget)
+    return schema, budget, str(found["analyst"])
+
+
+def _recorded(shape: Any, kind: type[T]) -> T:
+    value = record.from_json(shape)
+    if not isinstance(value, kind):
+        raise TypeError(f"a {kind.__name__} is expected")
+    return value
+
+
+def _asked(response: httpx.Response) -> Answer | str:
+    """The answer, or the number of the job that finds it."""
+    return str(response.json()["id"]) if response.status_code == 202 else _answer(response)
+
+
 def _answer(response: httpx.Response) -> Answer:
     return replace(
         record.answer_from_bytes(response.content),
@@ -326,11 +383,33 @@ def _answer(response: httpx.Response) -> Answer:
     )
 
 
+def _under_way(response: httpx.Response) -> bool:
+    return response.json()["state"] in ("queued", "running")
+
+
+def _quote(response: httpx.Response) -> Quote:
+    found = response.json()
+    refusal = None if found["refusal"] is None else _refusal(found["refusal"], "")
+    return Quote(_recorded(found["explanation"], Explanation), str(found["outcome"]), refusal)
+
+
+def _balance(response: httpx.Response) -> RemoteBalance:
+    shape = response.json()
+    whose = shape["analyst"] or shape["dataset"]
+    return RemoteBalance(_loss(whose["spent"]), str(shape["text"]), shape)
+
+
+def _page(response: httpx.Response) -> tuple[list[Entry], str | None]:
+    """Lines of the transcript, and where the next ones begin."""
+    found = response.json()
+    return [_entry(shape) for shape in found["entries"]], found["next"]
+
+
 def _refused(response: httpx.Response, body: Mapping[str, Any] | None) -> Refusal:
     try:
         return _refusal(response.json(), str((body or {}).get("question", "")))
-    except (ValueError, KeyError, TypeError):
-        return _unreachable()
+    except _MISREAD:
+        return _strange()
 
 
 def _refusal(shape: Mapping[str, Any], question: str) -> Refusal:
@@ -350,9 +429,18 @@ def _refusal(shape: Mapping[str, Any], question: str) -> Refusal:
 def _unreachable() -> AccessRefusal:
     return AccessRefusal(
         "A17",
-        "the server cannot be reached, or does not speak as expected.",
+        "the server cannot be reached.",
         why="a question that was charged is not charged again: ask it again.",
         fix="check the address, the network and the server's log.",
+    )
+
+
+def _strange() -> AccessRefusal:
+    return AccessRefusal(
+        "A17",
+        "what came back is not what this version of discreet says.",
+        why="a question that was charged is not charged again: ask it again.",
+        fix="check the address, what stands between (a proxy?), and the server's version.",
     )
 
 

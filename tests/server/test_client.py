@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -11,6 +12,7 @@ from discreet import client, session
 from discreet.builder import count
 from discreet.errors import AccessRefusal, BudgetRefusal, DataRefusal, QuestionRefusal
 
+FALSE = "discreet_0123456789abcdef_" + "0" * 64
 GROUPED = "SELECT city, COUNT(*) AS n, AVG(age) AS mean FROM visits GROUP BY city"
 
 
@@ -78,7 +80,7 @@ def test_the_same_refusals(server, remote):
     with pytest.raises(BudgetRefusal, match="B1"):
         remote.ask("SELECT COUNT(*) FROM visits", epsilon="5000")
     with pytest.raises(AccessRefusal, match="A10"):
-        client.connect(server.url, key="discreet_0123456789abcdef_" + "0" * 64)
+        client.connect(server.url, key=FALSE)
     with client.connect(server.url, key=server.datasets["damaged"].key) as damaged:
         assert damaged.dataset == "damaged"
         with pytest.raises(DataRefusal, match="D1"):
@@ -91,15 +93,115 @@ def test_a_key_is_not_sent_over_an_open_line(monkeypatch):
     line = httpx.MockTransport(lambda request: sent.append(request) or httpx.Response(401))
     for url in ("http://clinic.example", "http://10.0.0.7:8765", "//clinic.example", "clinic"):
         with pytest.raises(AccessRefusal, match="A19"):
-            client.connect(url, key="discreet_x", transport=line)
+            client.connect(url, key=FALSE, transport=line)
     assert sent == []
     for url, said in (
         *(("https://clinic.example", {}), ("http://localhost:1", {})),
         ("http://clinic.example", {"insecure": True}),
     ):
         with pytest.raises(AccessRefusal, match="A17"):
-            client.connect(url, key="discreet_x", transport=line, **said)
+            client.connect(url, key=FALSE, transport=line, **said)
     assert len(sent) == 3
+
+
+@pytest.mark.parametrize("key", ["", "discreet_x", "Bearer " + FALSE, "clé", FALSE + "\nX: y"])
+def test_what_cannot_be_a_key_is_not_sent(key):
+    with pytest.raises(AccessRefusal, match="A10"):
+        client.connect("https://clinic.example", key=key, transport=httpx.MockTransport(_never))
+
+
+def _never(request):
+    raise AssertionError(request.url)
+
+
+@pytest.mark.parametrize("url", ["https://clinic.example:port", "https://[::1", "https://a\x00b"])
+def test_an_address_that_cannot_be_read(url):
+    with pytest.raises(AccessRefusal, match="A17"):
+        client.connect(url, key=FALSE, transport=httpx.MockTransport(_never))
+
+
+def test_a_pasted_key_may_end_its_line(server):
+    with client.connect(server.url, key=f" {server.person()}\n") as remote:
+        assert remote.dataset == "clinic"
+
+
+# --- a server of another kind, or something between -----------------------------------------------
+
+
+@pytest.fixture
+def strange(server, monkeypatch):
+    """Makes a client that has connected, and from then on is sent one response."""
+    monkeypatch.setattr(client, "_PAUSE_S", 0.0)
+    declared = server.call("GET", "/v1/datasets/clinic", headers={"Accept": client.RECORD}).content
+
+    def connected(content=b"", status=200, headers=None):
+        def respond(request):
+            if request.url.path == "/v1/datasets/clinic":
+                return httpx.Response(200, content=declared)
+            return httpx.Response(status, content=content, headers=headers)
+
+        line = httpx.MockTransport(respond)
+        return client.connect("https://x.example", key=FALSE, dataset="clinic", transport=line)
+
+    return connected
+
+
+CALLS = {
+    "ask": lambda remote: remote.ask(GROUPED, epsilon="1/2"),
+    "price": lambda remote: remote.price(GROUPED, epsilon="1/2"),
+    "answer": lambda remote: remote.answer(3),
+    "balance": lambda remote: remote.balance(),
+    "transcript": lambda remote: remote.transcript(),
+}
+BODIES = [
+    *(b"", b"<html>sign in</html>", b"null", b"[]", b"3", b"{}", b"\xff", b"[" * 100_000),
+    b'{"entries": [{"id": "x"}], "next": null, "explanation": {"Row": []}, "refusal": null}',
+    b'{"analyst": {"spent": {"epsilon": "1/0", "rho": "x", "delta": "0"}}, "text": ""}',
+]
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_what_is_not_understood_is_refused(strange, name):
+    for content in BODIES:
+        with strange(content) as remote, pytest.raises(AccessRefusal, match="A17"):
+            CALLS[name](remote)
+
+
+@pytest.mark.parametrize("status", [202, 204, 302, 400, 404, 500, 502])
+def test_no_status_is_a_traceback(strange, status):
+    for content in (b"", b"[]", b'{"code": []}', b'{"code": "A13", "what": "x", "why": "y"}'):
+        for headers in ({}, {"content-encoding": "gzip"}):
+            with (
+                strange(content, status, headers) as remote,
+                pytest.raises(AccessRefusal, match="A17"),
+            ):
+                remote.ask(GROUPED, epsilon="1/2")
+
+
+def test_a_stranger_is_not_connected_to():
+    for content in BODIES:
+        line = httpx.MockTransport(lambda _, body=content: httpx.Response(200, content=body))
+        for dataset in (None, "clinic"):
+            with pytest.raises(AccessRefusal, match="A17"):
+                client.connect("https://x.example", key=FALSE, dataset=dataset, transport=line)
+
+
+@pytest.mark.parametrize(
+    ("said", "pause"),
+    [
+        *(("3", 3.0), ("0", 0.0), ("60", 10.0), ("9" * 5000, 10.0)),
+        *(("", 1.0), ("-1", 1.0), ("nan", 1.0), ("x", 1.0), ("Wed, 21 Oct 2026 07:28:00 GMT", 1.0)),
+    ],
+)
+def test_a_pause_is_a_pause_whatever_is_said(strange, monkeypatch, said, pause):
+    paused = []
+    monkeypatch.setattr(client, "time", SimpleNamespace(sleep=paused.append))
+    with (
+        strange(b"{}", 429, {"Retry-After": said}) as remote,
+        pytest.raises(AccessRefusal, match="A17"),
+    ):
+        remote.balance()
+    assert paused == [pause] * 3
 
 
 def test_a_lost_connection_is_tried_again_and_paid_once(server, fresh, monkeypatch):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import re
-import time
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -22,6 +21,7 @@ from discreet.server.log import Log
 from discreet.server.routes.public import STATIC
 from discreet.server.sending import dumped, wanted
 from discreet.server.settings import Settings
+from discreet.server.written import Wanted, Written
 
 SCHEMA = Schema.from_text('[tables.t]\nunit = "p"\ncolumns.p = "integer"')
 
@@ -35,16 +35,21 @@ def account():
         yield ledger.account("clinic", schema=SCHEMA, budget=Budget(epsilon=3))
 
 
-def test_a_key_ends_with_its_holders_time():
-    now = datetime.now(UTC)
-    with Ledger.open("sqlite://") as ledger:
-        account = ledger.account("clinic", schema=SCHEMA, budget=Budget(epsilon=3))
-        account.add_analyst("ana", expires=now + timedelta(seconds=1))
-        key = access.new_key(account, "ana")
-        assert access.identify({"clinic": account}, key).grants
-        time.sleep(1.2)
-        with pytest.raises(AccessRefusal, match="A11"):
-            access.identify({"clinic": account}, key)
+class Later(datetime):
+    """A clock that is three hours ahead."""
+
+    @classmethod
+    def now(cls, tz=None):
+        return datetime.now(tz) + timedelta(hours=3)
+
+
+def test_a_key_ends_with_its_holders_time(account, monkeypatch):
+    account.add_analyst("ana", expires=datetime.now(UTC) + timedelta(hours=2))
+    key = access.new_key(account, "ana")
+    assert access.identify({"clinic": account}, key).grants
+    monkeypatch.setattr(access, "datetime", Later)
+    with pytest.raises(AccessRefusal, match="A11"):
+        access.identify({"clinic": account}, key)
 
 
 def test_a_key_opens_what_it_was_put_into(account):
@@ -79,12 +84,6 @@ def test_expiry(account, monkeypatch):
     soon = datetime.now(UTC) + timedelta(hours=2)
     key = access.new_key(account, "curator", expires=soon)
     assert access.identify({"clinic": account}, key).expires == soon
-
-    class Later(datetime):
-        @classmethod
-        def now(cls, tz=None):
-            return datetime.now(tz) + timedelta(hours=3)
-
     monkeypatch.setattr(access, "datetime", Later)
     with pytest.raises(AccessRefusal, match="A11"):
         access.identify({"clinic": account}, key)
@@ -282,6 +281,21 @@ def test_the_page_parses_no_text_and_keeps_its_key_in_the_tab():
         assert way not in text, way
     page = (STATIC / "index.html").read_text(encoding="utf-8")
     assert not re.search(r"<script(?! type=\"module\" src=\"/static/)|\son\w+=|style=", page)
+
+
+def test_texts_that_are_kept_are_bounded():
+    written = Written(most_bytes=100)
+    one, two, three, large = (Wanted(n, True, "q", "text/csv", "0.9") for n in range(4))
+    for wanted_one, size in ((one, 40), (two, 40), (one, 30)):
+        written.keep(wanted_one, b"x" * size)
+    assert written.find(one) == b"x" * 30
+    assert written.find(two) == b"x" * 40
+    written.find(one)
+    written.keep(three, b"x" * 50)  # 120 bytes: what was not looked at longest goes
+    assert (written.find(two), len(written.find(one)), len(written.find(three))) == (None, 30, 50)
+    written.keep(large, b"x" * 101)
+    assert [written.find(each) for each in (one, two, three, large)] == [None] * 4
+    assert written._bytes == 0
 
 
 def test_json_everywhere():

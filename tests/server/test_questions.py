@@ -205,6 +205,31 @@ def test_evidence_for_curators_and_auditors(server):
     assert (unsigned.status_code, unsigned.json()["code"]) == (409, "A14")
 
 
+def test_an_answer_is_told_as_it_is_asked_for(server, fresh):
+    """Texts are kept: not for another form, confidence, naming, or the one who has paid."""
+    (question,) = fresh()
+    renamed = question.replace(" AS n", " AS people")
+    first, again, other = (server.ask(text).json() for text in (question, question, renamed))
+    assert (first["replayed"], again["replayed"], other["replayed"]) == (False, True, True)
+    assert first["id"] == again["id"] == other["id"]
+    assert (again["columns"][0]["name"], other["columns"][0]["name"]) == ("n", "people")
+    place = f"answers/{first['id']}"
+    forms = [
+        server.call("GET", f"{place}?confidence={confidence}", headers={"Accept": form})
+        for confidence in ("0.9", "0.99")
+        for form in ("application/json", "text/csv", "application/vnd.discreet+json")
+        for _ in range(2)
+    ]
+    texts = [found.content for found in forms]
+    assert texts[::2] == texts[1::2]
+    assert len(set(texts)) == 5  # the exact form has no margins, so no confidence
+    assert [found.headers["content-type"].split(";")[0] for found in forms[::2]] == [
+        *("application/json", "text/csv", "application/vnd.discreet+json") * 2,
+    ]
+    low, high = forms[0].json()["margins"][0][0], forms[6].json()["margins"][0][0]
+    assert 0 < low < high
+
+
 def test_the_page_and_what_needs_no_key(server):
     import httpx
 
@@ -215,7 +240,6 @@ def test_the_page_and_what_needs_no_key(server):
         ("/v1/meaning.svg?epsilon=1/2", "image/svg+xml"),
         ("/healthz", "text/plain; charset=utf-8"),
         ("/readyz", "text/plain; charset=utf-8"),
-        ("/metrics", "text/plain; version=0.0.4; charset=utf-8"),
         ("/v1/openapi.json", "application/json"),
     ):
         found = httpx.get(server.url + path)
@@ -223,4 +247,3 @@ def test_the_page_and_what_needs_no_key(server):
         assert "default-src 'none'" in found.headers["content-security-policy"]
     for path in ("/static/../app.py", "/static/%2e%2e%2fapp.py", "/static/app.py"):
         assert httpx.get(server.url + path).status_code == 404
-    assert "discreet_ready 1" in httpx.get(server.url + "/metrics").text

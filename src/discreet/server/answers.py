@@ -16,7 +16,7 @@ from discreet.expressions import ColumnRef
 from discreet.price import LaplaceNoise, Priced, SelectionNoise
 from discreet.server.amounts import FREE, price
 from discreet.server.declared import plain
-from discreet.words import notes, owner
+from discreet.words import counted, notes, owner
 
 ARROW = "application/vnd.apache.arrow.stream"
 CSV = "text/csv"
@@ -36,12 +36,15 @@ def answer_json(
     margins = answer.margins(confidence)
     names = answer.columns
     columns = _columns(answer)
-    told = answer.certificate["margins"]
-    counted = {name: margin["counts"] or "" for name, margin in told.items()}
+    priced = answer.priced
+    counts = {
+        aggregate.name: counted(recipe)
+        for aggregate, recipe in zip(priced.question.aggregates, priced.recipes, strict=True)
+    }
     return {
         "id": str(answer.id),
         "dataset": dataset,
-        "question": answer.priced.question.text,
+        "question": priced.question.text,
         "at": at,
         "replayed": answer.replayed,
         "price": price(answer.loss),
@@ -52,7 +55,7 @@ def answer_json(
         "margins": [[margins[name][i] for name in names] for i in range(len(answer.rows))],
         "cells": [
             [
-                cell(row.values[j], margins[name][i], counted=counted.get(name, ""))
+                cell(row.values[j], margins[name][i], counted=counts.get(name, ""))
                 for j, name in enumerate(names)
             ]
             for i, row in enumerate(answer.rows)

@@ -19,7 +19,7 @@ from discreet.server.metrics import Metrics
 from discreet.server.refusals import Unreadable, failed, refused
 from discreet.server.settings import BODY_TIME_S, MOST_BODY, MOST_REQUESTS
 
-_HEADERS = (
+HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"x-frame-options", b"DENY"),
@@ -48,9 +48,6 @@ class Envelope:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if self._active >= MOST_REQUESTS:
-            await refused(Busy("too many requests are under way.", 1))(scope, receive, send)
-            return
         self._active += 1
         try:
             await self._passed(scope, receive, send)
@@ -61,6 +58,8 @@ class Envelope:
         started = time.monotonic()
         reply = _Reply(send, api=scope["path"].startswith("/v1"))
         try:
+            if self._active > MOST_REQUESTS:
+                raise Busy("too many requests are under way.", 1)
             await self._app(scope, await _whole(scope, receive), reply)
         except _Disconnected:
             return
@@ -116,7 +115,7 @@ class _Reply:
     def _headers(self, given: Any) -> Iterator[tuple[bytes, bytes]]:
         names = {name.lower() for name, _ in given}
         yield from given
-        yield from (header for header in _HEADERS if header[0] not in names)
+        yield from (header for header in HEADERS if header[0] not in names)
         if self._api and b"cache-control" not in names:
             yield b"cache-control", b"no-store"
 

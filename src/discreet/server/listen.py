@@ -14,6 +14,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from discreet.access import is_loopback
 from discreet.errors import AccessRefusal, InvalidParameter
+from discreet.server.envelope import HEADERS
 from discreet.server.house import GRACE_S
 from discreet.server.refusals import Unreadable
 from discreet.server.sending import dumped
@@ -136,7 +137,9 @@ class Patient(H11Protocol):
             headers=[
                 (b"content-type", b"application/json"),
                 (b"content-length", str(len(body)).encode()),
+                (b"cache-control", b"no-store"),
                 (b"connection", b"close"),
+                *HEADERS,
             ],
         )
         try:

@@ -1,13 +1,15 @@
 """Counters for Prometheus: requests, refusals, questions; public quantities only.
 
 Durations of questions are not among them: how long an engine took depends on
-the data.  What is counted here anyone could count who sees the requests.
+the data.  What is counted here anyone could count who sees the requests; who may
+not see the requests of a dataset is not told of them here either.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Collection
 
 _HELP = {
     "discreet_requests_total": "requests, by route and status",
@@ -44,19 +46,24 @@ class Metrics:
         with self._lock:
             self._gauges[name, tuple(sorted(labels.items()))] = value
 
-    def text(self) -> str:
-        """The exposition format, version 0.0.4.
+    def text(self, datasets: Collection[str]) -> str:
+        """The exposition format, version 0.0.4; of other datasets than these, nothing.
 
         >>> metrics = Metrics()
         >>> metrics.count("discreet_refusals_total", code="B2")
-        >>> print(metrics.text())
+        >>> metrics.count("discreet_questions_total", dataset="other", outcome="done")
+        >>> print(metrics.text(["clinic"]))
         # HELP discreet_refusals_total refusals, by code
         # TYPE discreet_refusals_total counter
         discreet_refusals_total{code="B2"} 1
         <BLANKLINE>
         """
         with self._lock:
-            samples = {**self._counts, **self._gauges}
+            samples = {
+                (name, labels): x
+                for (name, labels), x in (*self._counts.items(), *self._gauges.items())
+                if dict(labels).get("dataset") in (None, *datasets)
+            }
         lines: list[str] = []
         for kind, helps in (("counter", _HELP), ("gauge", _GAUGES)):
             for name, words in helps.items():

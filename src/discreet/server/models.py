@@ -371,7 +371,7 @@ class KeyWanted(Sent):
     """A key for an analyst, in this dataset and perhaps in others of the same curator."""
 
     expires: datetime | None = None
-    also: Annotated[list[Name], Field(max_length=100)] = []
+    also: Annotated[list[Annotated[str, Field(max_length=128)]], Field(max_length=100)] = []
 
 
 class KeyListed(Given):

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from starlette.responses import Response
 
-from discreet.errors import AccessRefusal, DataRefusal, LedgerRefusal, Refusal
+from discreet.errors import AccessRefusal, Refusal
 from discreet.schema import Schema
 from discreet.server.limits import Busy
 from discreet.sql import statement
@@ -117,8 +117,6 @@ def unknown_route(path: str) -> NoReturn:
 
 
 __all__ = [
-    "DataRefusal",
-    "LedgerRefusal",
     "Unreadable",
     "failed",
     "not_ready",

@@ -26,6 +26,7 @@ from discreet.server.models import Ask
 from discreet.server.pool import Pool
 from discreet.server.retries import Retries, fingerprint
 from discreet.server.settings import Settings
+from discreet.server.written import Written
 from discreet.session import Session
 
 RETRIES = "requests.sqlite"
@@ -44,6 +45,7 @@ class Served:
         self.retries = Retries(session.directory / RETRIES)
         self.rate = Rate(self.settings.rate_per_minute, self.settings.burst)
         self.concurrency = Concurrency(self.settings.concurrent)
+        self.written = Written()
         self._metrics = metrics
         self.pool = Pool(
             str(session.directory),
@@ -158,7 +160,7 @@ class Served:
         """What became of a question, as far as its deadline lets it be known."""
         return State.OPEN if self.jobs.find(entry.id) is not None else entry.state
 
-    def answer(self, number: int, grant: Grant) -> tuple[Answer, Entry]:
+    def answer(self, number: int, grant: Grant) -> Answer:
         """A stored answer, if it is the caller's to see."""
         entry = self.entry(number, grant)
         state = self.state(entry)
@@ -166,7 +168,7 @@ class Served:
             raise failed()
         if state is not State.ANSWERED:
             raise nothing_here("answer", str(number))
-        return self._stored(number), entry
+        return self._stored(number)
 
     def _stored(self, number: int) -> Answer:
         stored = self.account.answer(number)

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from discreet.server.routes import account, datasets, evidence, identity, people, public, questions
+from discreet.server.routes import (
+    account,
+    datasets,
+    evidence,
+    identity,
+    operation,
+    people,
+    public,
+    questions,
+)
 
 ROUTERS = (
     public.router,
+    operation.router,
     identity.router,
     datasets.router,
     questions.router,

@@ -103,10 +103,10 @@ async def key(
     name: str, wanted: models.KeyWanted, seat: Curating, caller: Known, house: Behind
 ) -> Response:
     """A key for an analyst, shown once; ``also`` lets it open other datasets of the curator."""
-    accounts = [seat.served.account]
     for other in wanted.also:
         caller.grant(other).requires(CURATOR)
-        accounts.append(house.served[other].account)
+    others = {*wanted.also} - {seat.served.name}
+    accounts = [seat.served.account, *(house.served[other].account for other in others)]
 
     def made() -> str:
         for account in accounts:

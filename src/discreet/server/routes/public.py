@@ -1,17 +1,17 @@
-"""What needs no key: the page, what an epsilon means, and whether the server is well."""
+"""What needs no key: the page, and what an epsilon means."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import FileResponse, PlainTextResponse, Response
+from starlette.responses import FileResponse, Response
 
 from discreet.meaning import Meaning
-from discreet.server.door import Behind, visiting
-from discreet.server.refusals import not_ready, unknown_route
+from discreet.server.door import visiting
+from discreet.server.refusals import unknown_route
 from discreet.server.sending import ERRORS, sent
 
 STATIC = Path(__file__).parent.parent / "static"
@@ -26,9 +26,6 @@ _TYPES = {
     ".txt": "text/plain; charset=utf-8",
 }
 router = APIRouter(responses=ERRORS)
-_PLAIN: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "in words"}
-}
 
 Epsilon = Annotated[str, Query(max_length=50, examples=["0.5"])]
 Delta = Annotated[str, Query(max_length=50, examples=["1e-9"])]
@@ -60,27 +57,6 @@ async def picture(epsilon: Epsilon = "1", delta: Delta = "0", group: Group = 1) 
     policy = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
     drawn = await run_in_threadpool(promise.svg)
     return Response(drawn, media_type="image/svg+xml", headers=policy)
-
-
-@router.get("/healthz", tags=["operation"], response_class=Response, responses=_PLAIN)
-async def healthz() -> Response:
-    """The process runs."""
-    return PlainTextResponse("ok\n")
-
-
-@router.get("/readyz", tags=["operation"], response_class=Response, responses=_PLAIN)
-async def readyz(house: Behind) -> Response:
-    """Questions are taken: the ledgers can be read and the engines answer."""
-    if not house.ready or not await run_in_threadpool(house.accounts_open):
-        raise not_ready("not every dataset can be asked yet.")
-    return PlainTextResponse("ready\n")
-
-
-@router.get("/metrics", tags=["operation"], response_class=Response, responses=_PLAIN)
-async def metrics(house: Behind) -> Response:
-    """Counters for Prometheus: public quantities only."""
-    house.measure()
-    return PlainTextResponse(house.metrics.text(), media_type="text/plain; version=0.0.4")
 
 
 @router.get("/", include_in_schema=False)

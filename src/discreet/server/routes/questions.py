@@ -24,6 +24,7 @@ from discreet.server.answers import (
 from discreet.server.door import Anyone, Asker, Seat
 from discreet.server.jobs import Status
 from discreet.server.sending import ERRORS, dumped, number_of, sent, wanted
+from discreet.server.written import Wanted
 
 router = APIRouter(prefix="/v1/datasets/{dataset}", tags=["questions"], responses=ERRORS)
 
@@ -90,9 +91,14 @@ async def ask(
 
 
 def _shown(answer: Answer, seat: Seat, form: str, confidence: str) -> Response:
-    entry = seat.served.account.entry(answer.id or 0)
-    at = None if entry is None else entry.at.isoformat()
-    return _formed(answer, seat, form, confidence, at=at)
+    """An answer in the form that is wanted; a text that was sent before is sent again."""
+    number, question = answer.id or 0, answer.priced.question.text
+    key = Wanted(number, answer.replayed, question, form, confidence)
+    text = seat.served.written.find(key)
+    if text is None:
+        text = _text(answer, seat, form, confidence)
+        seat.served.written.keep(key, text)
+    return Response(text, media_type=form, headers=_told(answer, form))
 
 
 @router.get("/jobs/{id}", response_model=models.Job)
@@ -139,33 +145,36 @@ async def answer(
 
 
 def _kept(number: int, seat: Seat, form: str, confidence: str) -> Response:
-    found, entry = seat.served.answer(number, seat.grant)
-    return _formed(found, seat, form, confidence, at=entry.at.isoformat())
+    return _shown(seat.served.answer(number, seat.grant), seat, form, confidence)
 
 
 @router.get("/answers/{id}/certificate")
 async def certificate(id: str, seat: Anyone) -> Response:  # noqa: A002
     """What was promised, to whom, and how."""
     number = number_of(id, "answer")
-    found, _ = await run_in_threadpool(seat.served.answer, number, seat.grant)
+    found = await run_in_threadpool(seat.served.answer, number, seat.grant)
     return sent(found.certificate, headers=_named(number, "certificate", "json"))
 
 
-def _formed(
-    answer: Answer, seat: Seat, form: str, confidence: str, *, at: str | None = None
-) -> Response:
+def _text(answer: Answer, seat: Seat, form: str, confidence: str) -> bytes:
+    if form == RECORD:
+        return record.answer_to_bytes(answer)
+    if form == CSV:
+        return answer_csv(answer, confidence)
+    if form == ARROW:
+        return answer_arrow(answer, confidence)
+    entry = seat.served.account.entry(answer.id or 0)
+    at = None if entry is None else entry.at.isoformat()
+    return dumped(answer_json(answer, dataset=seat.served.name, at=at, confidence=confidence))
+
+
+def _told(answer: Answer, form: str) -> dict[str, str]:
+    """What the headers tell of an answer."""
     number = answer.id or 0
     if form == RECORD:
-        told = {"Discreet-Answer": str(number), "Discreet-Replayed": str(answer.replayed).lower()}
-        return Response(record.answer_to_bytes(answer), media_type=RECORD, headers=told)
-    if form == CSV:
-        named = _named(number, "answer", "csv")
-        return Response(answer_csv(answer, confidence), media_type=CSV, headers=named)
-    if form == ARROW:
-        named = _named(number, "answer", "arrows")
-        return Response(answer_arrow(answer, confidence), media_type=ARROW, headers=named)
-    shape = answer_json(answer, dataset=seat.served.name, at=at, confidence=confidence)
-    return sent(shape)
+        return {"Discreet-Answer": str(number), "Discreet-Replayed": str(answer.replayed).lower()}
+    kinds = {CSV: "csv", ARROW: "arrows"}
+    return _named(number, "answer", kinds[form]) if form in kinds else {}
 
 
 def _named(number: int, what: str, kind: str) -> dict[str, str]:

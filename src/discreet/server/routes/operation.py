@@ -1,0 +1,44 @@
+"""For whoever runs the server: whether it is well, and counters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import PlainTextResponse, Response
+
+from discreet.access import AUDITOR, CURATOR
+from discreet.server.door import Behind, Known
+from discreet.server.refusals import not_ready
+from discreet.server.sending import ERRORS
+
+_PLAIN: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "in words"}
+}
+router = APIRouter(tags=["operation"], responses={**ERRORS, **_PLAIN})
+
+
+@router.get("/healthz", response_class=Response)
+async def healthz() -> Response:
+    """The process runs; needs no key."""
+    return PlainTextResponse("ok\n")
+
+
+@router.get("/readyz", response_class=Response)
+async def readyz(house: Behind) -> Response:
+    """Questions are taken: the ledgers can be read and the engines answer; needs no key."""
+    if not house.ready or not await run_in_threadpool(house.accounts_open):
+        raise not_ready("not every dataset can be asked yet.")
+    return PlainTextResponse("ready\n")
+
+
+@router.get("/metrics", response_class=Response)
+async def metrics(caller: Known, house: Behind) -> Response:
+    """Counters for Prometheus, for curators and auditors: public quantities of their datasets."""
+    grants = caller.grants.values()
+    theirs = [grant.dataset for grant in grants if grant.role in (CURATOR, AUDITOR)]
+    if not theirs:
+        next(iter(grants)).requires(CURATOR, AUDITOR)
+    house.measure()
+    return PlainTextResponse(house.metrics.text(theirs), media_type="text/plain; version=0.0.4")

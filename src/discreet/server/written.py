@@ -1,0 +1,48 @@
+"""Answers as they were sent before: what is released never changes, so neither does its text.
+
+Who may see an answer is decided before anything is looked up here.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import NamedTuple
+
+MOST_BYTES = 16 * 1024 * 1024
+
+
+class Wanted(NamedTuple):
+    """All that the text of an answer depends on."""
+
+    answer: int
+    replayed: bool
+    question: str
+    form: str
+    confidence: str
+
+
+class Written:
+    """Texts of answers, at most so many bytes of them; the one unused longest goes first."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._most = most_bytes
+        self._lock = threading.Lock()
+        self._texts: OrderedDict[Wanted, bytes] = OrderedDict()
+        self._bytes = 0
+
+    def find(self, wanted: Wanted) -> bytes | None:
+        """The text, if it was written lately."""
+        with self._lock:
+            text = self._texts.get(wanted)
+            if text is not None:
+                self._texts.move_to_end(wanted)
+            return text
+
+    def keep(self, wanted: Wanted, text: bytes) -> None:
+        """Remember a text; one that is large by itself pushes out all others, and goes too."""
+        with self._lock:
+            self._bytes += len(text) - len(self._texts.pop(wanted, b""))
+            self._texts[wanted] = text
+            while self._bytes > self._most:
+                self._bytes -= len(self._texts.popitem(last=False)[1])
