@@ -22,13 +22,14 @@ from sklearn.datasets import load_diabetes
 
 from discreet.answer import Answer
 from discreet.blocks import Area, Space, reach
-from discreet.blocks.known import known
+from discreet.blocks.known import Known, known
 from discreet.budget import Budget
 from discreet.curate import Curator
-from discreet.domain import Kind
+from discreet.domain import Domain, Kind
 from discreet.engines import DuckDBEngine
 from discreet.engines.result import opened
 from discreet.errors import QuestionRefusal, SchemaRefusal
+from discreet.expressions import Call, ColumnRef, Literal
 from discreet.functions import evaluate
 from discreet.loss import NOTHING, Loss
 from discreet.plan import Plan
@@ -140,7 +141,8 @@ AREAS: dict[str, set[Any]] = {
     "SELECT COUNT(*) FILTER (WHERE region = 'north'), COUNT(*) FROM visits": EVERY,
     "SELECT SUM(age) FILTER (WHERE region = 'north' AND age > 3), "
     "COUNT(*) FILTER (WHERE region = 'west') FROM visits": only("north", "west"),
-    "SELECT age * 100 AS k, COUNT(*) FILTER (WHERE region = 'north') FROM visits GROUP BY k": EVERY,
+    "SELECT age * patient AS k, COUNT(*) FILTER (WHERE region = 'north') FROM visits "
+    "GROUP BY k": EVERY,
     # Through sub-queries, renamings, unions and joins.
     "SELECT COUNT(*) FROM (SELECT region AS r, age FROM visits) v WHERE r = 'north'": ONLY_NORTH,
     "SELECT COUNT(*) FROM (SELECT patient, MIN(region) AS r FROM visits GROUP BY patient) v "
@@ -316,6 +318,21 @@ def test_names():
     assert SPACE.name(1) == "region = north, day = 2024-01-30"
     with pytest.raises(IndexError):
         found.name(4)
+
+
+def test_names_of_decimals_are_as_they_were_written():
+    share = "share = { type = 'decimal', values = [0.1, 2.5, 3], nullable = false }"
+    found = space(share, '["share"]')
+    assert [found.name(i) for i in (1, 2, 3)] == ["share = 0.1", "share = 2.5", "share = 3"]
+
+
+def test_a_whole_number_beyond_the_integers_is_a_double_as_in_the_engine():
+    """Compared exactly, it would differ from a double that the engine takes for its equal."""
+    doubles = Known(np.array([2.0**63], dtype=object), Domain(Kind.DECIMAL))
+    condition = Call("equal", (ColumnRef("d"), Literal(2**63 + 1)))
+    found = known(condition, {"d": doubles}, 1)
+    assert found is not None
+    assert found.values.tolist() == [True]
 
 
 def test_a_column_of_the_unit_has_no_null_cell():

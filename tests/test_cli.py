@@ -216,7 +216,30 @@ def test_analysts_come_are_limited_and_go(run):
     assert found["bo"]["disabled"]
     assert found["bo"]["role"] == "auditor"
     assert is_refusal(run("ask", COUNT, "--epsilon", "0.1", "--as", "bo"), "A2")
-    assert told(run("analyst", "limit", "ana", "--json"))["limit"] is None
+    assert is_refusal(run("analyst", "limit", "ana"), "P4")
+    assert is_refusal(run("analyst", "limit", "ana", "--none", "--epsilon", "0.1"), "P4")
+    assert told(run("analyst", "list", "--json"))[1]["limit"]["rho"] == "1/100"
+    assert told(run("analyst", "limit", "ana", "--none", "--json"))["limit"] is None
+
+
+def test_the_limit_of_the_policy_is_shown_where_nobody_has_their_own(run, home):
+    with (home / "discreet.toml").open("a") as file:
+        file.write("\n[policy]\nanalyst = { epsilon = 0.25 }\n")
+    assert "at most ε = 0.25" in ok(run("analyst", "add", "ana"))
+    shown = ok(run("analyst", "list")).splitlines()
+    assert [("0.25" in line) for line in shown if "cur" in line or "ana " in line] == [False, True]
+
+
+def test_the_balance_is_in_numbers_for_programs(run):
+    ok(run("ask", BY_CITY, "--epsilon", "0.25"))
+    found = told(run("balance", "--json"))
+    assert found["budget"]["epsilon"] == "1"
+    assert found["left"]["epsilon"] == "3/4"
+    assert "Enough for" in found["words"]
+
+
+def test_a_schema_may_be_named_by_its_session(run, home):
+    assert ok(run("schema", "check", home)) == ok(run("schema", "check", home / "discreet.toml"))
 
 
 def test_a_key_is_shown_once_and_never_kept(run, home):
@@ -260,7 +283,7 @@ def test_checkpoint_export_backup_restore(run, home, tmp_path):
     ok(run("ledger", "export", log))
     newest = tmp_path / "kept"
     checked = run("ledger", "verify", log, "--checkpoint", newest, "--public-key", public)
-    assert "1 checkpoints agree" in ok(checked).replace("\n", " ")
+    assert "1 checkpoint agrees" in ok(checked).replace("\n", " ")
     assert run("ledger", "verify", log, "--checkpoint", newest, "--public-key", "00")[0] == 2
     ok(run("ledger", "verify", "--checkpoint", newest))
     # An old copy in place of the ledger forgets a charge; the checkpoint beside it does not.
@@ -420,7 +443,7 @@ def test_a_ledger_that_is_not_one_is_refused_and_left_alone(run, arguments, home
         (("ask", COUNT, "--epsilon", "0.1", "--as", "nobody"), "A1"),
         (("balance", "--as", "nobody"), "A1"),
         (("transcript", "--as", "nobody"), "A1"),
-        (("analyst", "limit", "nobody"), "A1"),
+        (("analyst", "limit", "nobody", "--none"), "A1"),
         (("analyst", "disable", "nobody"), "A1"),
         (("analyst", "disable", "curator"), None),
         (("analyst", "add", "a b"), None),

@@ -12,7 +12,8 @@ from cli_cases import BY_CITY, copied, make_session
 from discreet import session
 from discreet.budget import Budget
 from discreet.cli import clinic
-from discreet.errors import Refusal, SchemaRefusal
+from discreet.errors import LedgerRefusal, Refusal, SchemaRefusal
+from discreet.ledger import new_signing_key
 
 TABLE = """
 [tables.visits]
@@ -63,7 +64,7 @@ def test_every_setting_is_read(tmp_path):
     assert found.policy.analyst is not None
     assert found.policy.analyst.rho == Fraction(1, 7)
     assert not found.policy.shared_answers
-    assert found.policy.expires == datetime(2031, 2, 3, tzinfo=UTC)
+    assert found.policy.expires == datetime(2031, 2, 3, 23, 59, 59, tzinfo=UTC)
     assert found.ledger_file == tmp_path / "books/account.sqlite"
     assert found.checkpoint == Path("/elsewhere/newest")
     assert found.dataset == "clinic"
@@ -148,6 +149,24 @@ def test_a_deleted_ledger_is_not_replaced_by_an_empty_one(home):
         session.open(home)
     assert refused.value.code == "S22"
     assert not (home / "ledger.sqlite").exists()
+
+
+def test_init_begins_no_ledger_where_checkpoints_know_of_one(home, tmp_path):
+    new_signing_key(tmp_path / "key")
+    with session.read(home).ledger() as ledger:
+        ledger.checkpoint(tmp_path / "key", folder=home / "seen")
+    for file in home.glob("ledger.sqlite*"):
+        file.unlink()
+    with (home / session.FILE).open("a") as file:
+        file.write('\n[ledger]\ncheckpoint = "seen"\n')
+    with pytest.raises(LedgerRefusal) as refused:
+        session.init(home)
+    assert refused.value.code == "L4"
+    (home / "seen").rename(home / "elsewhere")
+    with pytest.raises(LedgerRefusal) as refused:
+        session.init(home)
+    assert refused.value.code == "L8"
+    assert not list(home.glob("*ledger.sqlite*"))
 
 
 def test_init_overwrites_nothing(home):

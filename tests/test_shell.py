@@ -22,7 +22,7 @@ from discreet.cli.completion import candidates
 from discreet.cli.shell import COMMANDS, complete
 from discreet.schema import Schema
 
-TIMEOUT_S = 40
+TIMEOUT_S = 120
 
 
 @pytest.fixture(scope="module")

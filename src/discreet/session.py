@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from discreet.budget import Budget
 from discreet.curate import Curator
 from discreet.errors import InvalidParameter, SchemaRefusal, shown
 from discreet.ledger import Ledger, Policy, Verification
+from discreet.ledger.people import last_moment
 from discreet.schema import Schema, SchemaFile
 from discreet.schema.declarations import known, section
 from discreet.schema.lines import Document
@@ -278,13 +279,14 @@ def _policy(data: Mapping[str, Any], document: Document) -> Policy:
 def _expires(data: Mapping[str, Any], document: Document) -> datetime | None:
     value = data.get("expires")
     with document.at("policy", "expires"):
-        if isinstance(value, date) and not isinstance(value, datetime):
-            value = datetime.combine(value, time())
         if value is None:
             return None
+        if isinstance(value, date) and not isinstance(value, datetime):
+            value = last_moment(value)
         try:
             zone = value.tzinfo or UTC
-            return value.replace(tzinfo=zone).astimezone(UTC)
+            moment: datetime = value.replace(tzinfo=zone).astimezone(UTC)
+            return moment
         except (AttributeError, TypeError, OverflowError):  # no day, or one outside the calendar
             fix = "write a day, such as expires = 2027-12-31."
             raise _misread("expires", value, fix) from None

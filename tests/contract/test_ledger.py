@@ -713,3 +713,24 @@ def test_if_one_insert_fails_nothing_is_committed(ledger_address, place, monkeyp
     with Ledger.open(ledger_address) as ledger:
         assert ledger._journal.store.count() == count
         assert ledger.verify().ok
+
+
+def test_a_refusal_names_the_block_that_has_least_left(account):
+    account.charge(request(account, "north", loss="5/2", blocks=(NORTH,)))
+    account.charge(request(account, "south", loss="9/4", blocks=(SOUTH,)))
+    with pytest.raises(BudgetRefusal, match="region = north"):
+        account.charge(request(account, "all", loss=1))
+    with pytest.raises(BudgetRefusal, match="region = south"):
+        account.charge(request(account, "others", loss=1, blocks=(SOUTH, WEST)))
+
+
+def test_what_a_checkpoint_knows_of_is_never_begun_anew(tmp_path):
+    """Wherever the checkpoint is kept."""
+    with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
+        opened(ledger)
+        new_signing_key(tmp_path / "key.pem")
+        ledger.checkpoint(tmp_path / "key.pem", folder=tmp_path / "auditor")
+    with pytest.raises(LedgerRefusal) as refusal:
+        Ledger.open(tmp_path / "other.sqlite", checkpoint=tmp_path / "auditor")
+    assert code(refusal) == "L4"
+    assert not (tmp_path / "other.sqlite").exists()

@@ -28,7 +28,6 @@ from discreet.functions.declaration import (
     as_engine,
     common_kind,
     constant,
-    plain,
     union,
 )
 from discreet.functions.domains import result_of
@@ -36,10 +35,14 @@ from discreet.functions.domains import result_of
 Objects = npt.NDArray[np.object_]
 Mask = npt.NDArray[np.bool_]
 
-MOST_VALUES = 10_000
-"""How many values of a computed expression are worked out; beyond, it is not understood."""
+MOST_VALUES = 20_000
+"""How many values of a computed expression are worked out; beyond, it is not understood.
+
+Enough for each day of half a century, and NULL.
+"""
 
 _EXACT = 2**53
+_WIDER = {Kind.INTEGER: Kind.DECIMAL, Kind.DATE: Kind.TIMESTAMP}
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "equal": np.equal,
     "not_equal": np.not_equal,
@@ -52,7 +55,7 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """A value on each block, and its domain; NULL is None.
+    """A value on each block as the engine has it, and its domain; NULL is None.
 
     The same value is the same object, so that what is computed of it is
     remembered from one question to the next.
@@ -63,9 +66,9 @@ class Known:
 
     def of_kind(self, kind: Kind) -> Objects:
         """The values as the engine has them where ``kind`` is computed."""
-        if self.domain.kind is kind or self.domain.is_null:
-            return self.values
-        return _each(lambda v: as_engine(v, kind), self.values)
+        if _WIDER.get(self.domain.kind) is kind and not self.domain.is_null:
+            return _each(lambda v: as_engine(v, kind), self.values)
+        return self.values
 
 
 R = TypeVar("R")
@@ -112,9 +115,10 @@ def known(expression: Expression, columns: Columns, dimensions: int) -> Known | 
 @lru_cache(maxsize=1024)
 def _constant(_: str, value: Value | None, dimensions: int) -> Known:
     """A constant, by its type too: true is not one."""
+    domain = domain_of_literal(value)
     single = np.empty((1,) * dimensions, dtype=object)
-    single[...] = plain(value)
-    return Known(single, domain_of_literal(value))
+    single[...] = as_engine(value, domain.kind)
+    return Known(single, domain)
 
 
 def _all_known(
@@ -146,11 +150,10 @@ def _called(name: str, *parts: Known) -> Known | None:
     if math.prod(shape) > MOST_VALUES or not all(_same_in_engine(function, p) for p in parts):
         return None
     kind = result.kind
-
-    def evaluate(*values: Plain) -> Plain:
-        return as_engine(function.evaluate(*(as_engine(v, kind) for v in values)), kind)
-
-    return Known(_each(evaluate, *(part.values for part in parts)), result)
+    found = _each(function.evaluate, *(part.of_kind(kind) for part in parts))
+    if kind in _WIDER.values():
+        found = _each(lambda v: as_engine(v, kind), found)
+    return Known(found, result)
 
 
 def _unsettled(result: Domain, parts: Sequence[Known]) -> bool:

@@ -120,9 +120,9 @@ def _listed(key: Key, way: Way) -> Way:
     value = known(key.expression, way.columns, way.possible.ndim)
     if key.values is None or value is None:
         return way
-    listed = {plain(constant) for constant in key.values}
-    kept = np.frompyfunc(lambda v: v in listed, 1, 1)(value.values)
-    return way.only(np.asarray(kept, dtype=bool))
+    listed = set(map(plain, key.values))
+    kept = [v in listed for v in value.values.ravel().tolist()]
+    return way.only(np.array(kept, dtype=bool).reshape(value.values.shape))
 
 
 # --- relations -----------------------------------------------------------------------------

@@ -44,8 +44,8 @@ class Axis:
     @property
     def domain(self) -> Domain:
         """What is known of the values: bounds, but no list, which would be long."""
-        numbers = [n for v in self.values if v is not None and (n := number_of(v)) is not None]
-        low, high = min(numbers, default=None), max(numbers, default=None)
+        some = [value for value in self.values if value is not None]
+        low, high = (number_of(end(some)) if some else None for end in (min, max))
         return Domain(self.kind, low, high, nullable=None in self.values)
 
     def identity(self) -> dict[str, Any]:
@@ -165,7 +165,7 @@ class Space:
             return EVERYONE_ELSE if self.parts else EVERYONE
         part = next(p for p in reversed(self.parts) if p.first <= block)
         cell = zip(part.axes, part.cell(block - part.first), strict=True)
-        words = ", ".join(f"{axis.name} = {'NULL' if v is None else v}" for axis, v in cell)
+        words = ", ".join(f"{axis.name} = {_shown(value)}" for axis, value in cell)
         names = [axis.name for axis in part.axes]
         alike = sum(names == [axis.name for axis in other.axes] for other in self.parts)
         return words if alike == 1 else f"{part.entity}: {words}"
@@ -244,6 +244,13 @@ def _along(axis: Axis, place: int, count: int) -> Objects:
     shape = [1] * count
     shape[place] = len(values)
     return values.reshape(shape)
+
+
+def _shown(value: Value | None) -> str:
+    """A value in words; a double as the shortest decimal that is read as it."""
+    if isinstance(value, Fraction) and value.denominator > 1 and float(value) == value:
+        return repr(float(value))
+    return "NULL" if value is None else str(value)
 
 
 def _to_json(value: Value | None) -> Any:

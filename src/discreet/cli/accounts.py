@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import answers, screen
+from discreet.cli.analysts import budget_json
 from discreet.cli.options import HERE, Home, Json, planning
 
 if TYPE_CHECKING:
@@ -63,10 +64,12 @@ def _bar_row(name: str, share: float) -> tuple[str, str, str]:
 
 def _balance_json(curator: Curator, analyst: str | None) -> dict[str, Any]:
     found = curator.balance(analyst)
+    epsilon, rho = found.left()
     return {
-        "budget": str(found.budget),
+        "budget": budget_json(found.budget),
         "spent": answers.amounts(found.spent),
-        "left": str(found.remaining()),
+        "left": {"epsilon": epsilon, "rho": rho},
+        "words": str(found.remaining()),
         "blocks": [
             {"name": name, "spent": answers.amounts(spent), "share": share}
             for name, spent, share in found.blocks()
@@ -100,7 +103,7 @@ def show_transcript(entries: Sequence[Entry]) -> None:
         what = f"refused: {entry.code}" if entry.code else entry.state
         paid = "" if entry.loss is None else f"   {entry.loss}"
         screen.text(f"{entry.id}  {entry.at:%Y-%m-%d %H:%M}  {entry.analyst}  {what}{paid}")
-        screen.text(" ".join(entry.question.split()), indent=3)
+        screen.text(" ".join(entry.question.split()), indent=len(str(entry.id)) + 2)
 
 
 def _entry(entry: Entry) -> dict[str, Any]:
@@ -118,7 +121,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
 
 # --- a fresh budget ----------------------------------------------------------------------------
 
-Blocks = Annotated[list[str], typer.Argument(metavar="BLOCK...", show_default=False)]
+Blocks = Annotated[list[str], typer.Argument(metavar="BLOCK", show_default=False)]
 Reason = Annotated[str, typer.Option(help="Why; it is written into the ledger.")]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import date, datetime
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +14,7 @@ from discreet.errors import InvalidParameter, shown
 
 if TYPE_CHECKING:
     from discreet.budget import Budget
+    from discreet.curate import Curator
     from discreet.ledger import Analyst
 
 app = typer.Typer(no_args_is_help=True, help="Say who may ask, and how much.")
@@ -24,6 +25,7 @@ Rho = Annotated[str | None, typer.Option(metavar="AMOUNT", help="The same, as co
 Role = Annotated[str, typer.Option(metavar="ROLE", help="analyst, curator or auditor.")]
 Expires = Annotated[str | None, typer.Option(metavar="DAY", help="The last day, as 2027-12-31.")]
 Key = Annotated[bool, typer.Option("--key", help="Make a key for the server, too.")]
+Unlimited = Annotated[bool, typer.Option("--none", help="Take their own limit away.")]
 
 
 @app.command()
@@ -47,10 +49,11 @@ def add(  # noqa: PLR0913, PLR0917 (each is an option)
             access = import_module("discreet.access")
             secret = access.new_key(curator.account, name, expires=until)
         found = _one(curator.account.analysts(), name)
+        allowed = _limit(curator, found)
     if as_json:
         screen.print_json(as_dict(found) | ({} if secret is None else {"key": secret}))
         return
-    screen.text(f"{name} may ask: {_limit(limit)}.")
+    screen.text(f"{name} may ask: {allowed}.")
     if secret is not None:
         show_key(name, secret)
 
@@ -60,12 +63,13 @@ def list_(as_json: Json = False, session: Home = HERE) -> None:
     """List who may ask."""
     with planning(session) as curator:
         found = curator.account.analysts()
+        limits = [_limit(curator, analyst) for analyst in found]
     if as_json:
         screen.print_json([as_dict(analyst) for analyst in found])
         return
     rows = [
-        (a.name, str(a.role), _limit(a.limit), _day(a.expires), "disabled" if a.disabled else "")
-        for a in found
+        (a.name, str(a.role), limit, _day(a.expires), "disabled" if a.disabled else "")
+        for a, limit in zip(found, limits, strict=True)
     ]
     screen.table(("analyst", "role", "limit", "until", ""), rows, right=())
 
@@ -76,17 +80,27 @@ def limit(
     epsilon: Epsilon = None,
     rho: Rho = None,
     delta: Delta = None,
+    unlimited: Unlimited = False,
     as_json: Json = False,
     session: Home = HERE,
 ) -> None:
     """Change how much somebody may spend; what is spent stays spent."""
+    changed = allowance(epsilon, rho, delta)
+    if (changed is None) is not unlimited:
+        raise InvalidParameter(
+            "P4",
+            "no limit is given." if changed is None else "both a limit and --none are given.",
+            why="a limit that is taken away by accident lets more be lost than was meant.",
+            fix="name the amount (--epsilon 0.5), or say --none to take the limit away.",
+        )
     with planning(session) as curator:
-        curator.account.limit_analyst(name, allowance(epsilon, rho, delta))
+        curator.account.limit_analyst(name, changed)
         found = _one(curator.account.analysts(), name)
+        allowed = _limit(curator, found)
     if as_json:
         screen.print_json(as_dict(found))
     else:
-        screen.text(f"{name}: {_limit(found.limit)}.")
+        screen.text(f"{name}: {allowed}.")
 
 
 @app.command()
@@ -111,15 +125,13 @@ def allowance(epsilon: str | None, rho: str | None, delta: str | None) -> Budget
 
 
 def last_day(text: str | None) -> datetime | None:
-    """The end of the day that is named, in Greenwich.
-
-    >>> str(last_day("2027-12-31"))
-    '2027-12-31 23:59:59+00:00'
-    """
+    """The end of the day that is named."""
     if text is None:
         return None
     try:
-        day = datetime.strptime(text, "%Y-%m-%d")
+        ended: datetime = import_module("discreet.ledger.people").last_moment(
+            date.fromisoformat(text)
+        )
     except ValueError:
         raise InvalidParameter(
             "P1",
@@ -127,7 +139,7 @@ def last_day(text: str | None) -> datetime | None:
             why="until when somebody may ask must be one moment.",
             fix="write it as 2027-12-31.",
         ) from None
-    return day.replace(hour=23, minute=59, second=59, tzinfo=UTC)
+    return ended
 
 
 def show_key(name: str, secret: str) -> None:
@@ -156,7 +168,9 @@ def _one(analysts: tuple[Analyst, ...], name: str) -> Analyst:
     return next(analyst for analyst in analysts if analyst.name == name)
 
 
-def _limit(limit: Budget | None) -> str:
+def _limit(curator: Curator, analyst: Analyst) -> str:
+    """What holds for somebody: their own limit, the policy's, or that of the dataset alone."""
+    limit = curator.account.standing().limit(analyst.name)
     return "no limit but the dataset's" if limit is None else f"at most {limit}"
 
 

@@ -37,9 +37,10 @@ JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="W
 def audit(
     directory: Folder = None, quick: Quick = False, html: Html = None, json_file: JsonFile = None
 ) -> None:
-    """Audit the mechanisms of this installation and, if given, a session's questions.
+    """Audit this installation, and a session if one is given.
 
-    Ends with 0 if nothing was found, with 1 if a promise was found broken.
+    Of a session, its schema and the questions it was asked.  Ends with 0 if nothing was
+    found, with 1 if a promise was found broken.
     """
     for file in (html, json_file):
         if file is not None:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="Draft a schema, and check one.")
 
 _File = Annotated[Path, typer.Argument(metavar="FILE", show_default=False)]
+_Place = Annotated[
+    Path, typer.Argument(metavar="FILE", help="Or the session's directory.", show_default=False)
+]
 
 
 @app.command()
@@ -32,11 +35,12 @@ def suggest(file: _File, as_json: Json = False) -> None:
 
 
 @app.command()
-def check(file: _File = Path("discreet.toml"), as_json: Json = False) -> None:
+def check(file: _Place = Path("discreet.toml"), as_json: Json = False) -> None:
     """Say whether a discreet.toml holds together, and what it protects."""
     from discreet.schema import SchemaFile
-    from discreet.session import parsed
+    from discreet.session import FILE, parsed
 
+    file = file / FILE if file.is_dir() else file
     read = SchemaFile.read(file)
     if read.settings:  # a whole session: its other sections are checked, too
         parsed(file.parent, read)

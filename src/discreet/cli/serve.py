@@ -9,7 +9,7 @@ import typer
 
 _Directories = Annotated[
     list[Path] | None,
-    typer.Argument(metavar="[DIR]...", help="Sessions to serve; the current directory if none."),
+    typer.Argument(metavar="DIR", help="Sessions to serve; the current directory if none."),
 ]
 
 
@@ -30,7 +30,7 @@ def serve(
         Path | None, typer.Option(help="Key that signs checkpoints made over HTTP.")
     ] = None,
 ) -> None:
-    """Serve sessions over HTTP, with a page for analysts and curators."""
+    """Serve sessions over HTTP, with a page to ask on."""
     from discreet import session
     from discreet.server import application, listen
     from discreet.server.listen import check_line

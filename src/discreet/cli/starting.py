@@ -129,7 +129,7 @@ def _steps(steps: list[str]) -> None:
 
 Tables = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[TABLE]...", help="All private ones if none is named."),
+    typer.Argument(metavar="TABLE", help="All private ones if none is named."),
 ]
 
 

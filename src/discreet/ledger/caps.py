@@ -153,7 +153,7 @@ def overdrawn(
     charge: tuple[int, int, int],
     blocks: Blocks,
 ) -> tuple[str, int] | None:
-    """The first cap that a charge would break, and at which of the blocks; None if it fits."""
+    """The first cap that a charge would break, and at which block most; None if it fits."""
     limit = standing.limit(analyst)
     caps: tuple[tuple[str, Budget | None, Balances], ...] = (
         ("question", standing.policy.question, nothing(1)),
@@ -165,7 +165,8 @@ def overdrawn(
             continue
         admitted = budget.admits_units(spent, charge)
         if not admitted.all():
-            return name, int(np.argmin(admitted))
+            spent_most = spent[1 if budget.epsilon is None else 0]
+            return name, int(np.argmax(np.where(admitted, -1, spent_most)))
     return None
 
 

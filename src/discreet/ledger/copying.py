@@ -148,10 +148,8 @@ def _named(draft: Path, path: Path) -> None:
         draft.rename(path)
 
 
-def begin(path: Path, *, beside: Path, clock: Clock) -> None:
-    """Begin a ledger in a new file; refused where checkpoints say that there was one."""
-    if beside.exists() and checkpoints.read(beside):
-        raise behind("the ledger is gone; its checkpoints are still there.")
+def begin(path: Path, *, clock: Clock) -> None:
+    """Begin a ledger in a new file."""
     try:
         with placed(path) as store:
             Journal(store, clock=clock, begin=True)

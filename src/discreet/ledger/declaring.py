@@ -77,9 +77,14 @@ class Declared:
         writer.append("schema", content, dataset=self.dataset)
 
     def _same_people(self, standing: Standing) -> None:
-        """What was promised to one person cannot be counted for another kind of person."""
+        """What was promised to one person cannot be counted for another kind of person.
+
+        Neighbours hold for the whole dataset, whatever its tables are called.  Of a table with a
+        new name nobody but the curator can say whose rows it has.
+        """
+        neighbours = {person[-1] for person in standing.people.values()}
         for table, person in self.people.items():
-            if standing.people.get(table, person) != person:
+            if standing.people.get(table, person) != person or neighbours - {person[-1]}:
                 raise LedgerRefusal(
                     "L11",
                     f"table {table!r} of dataset {self.dataset!r} now says otherwise who one "

@@ -59,8 +59,13 @@ class Ledger:
         that is not there is refused, too.
         """
         path = file_of(address)
-        if path is not None and create and not path.exists():
-            copying.begin(path, beside=_beside(path), clock=clock)
+        missing = path is not None and create and not path.exists()
+        if create and _known(None if path is None else _beside(path), checkpoint):
+            if missing:
+                raise copying.behind("the ledger is gone; its checkpoints are still there.")
+            create = False  # on a server neither
+        if path is not None and missing:
+            copying.begin(path, clock=clock)
         store = Store(address, create=create and path is None)
         try:
             return cls(Journal(store, clock=clock, begin=create and path is None), shown=checkpoint)

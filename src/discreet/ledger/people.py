@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
 from typing import Any
 
 from discreet.budget import Budget
@@ -126,6 +126,15 @@ def aware(time: datetime | None) -> datetime | None:
     if time is None or time.tzinfo is not None:
         return time
     return time.replace(tzinfo=UTC)
+
+
+def last_moment(day: date) -> datetime:
+    """When a day ends in Greenwich: who may ask until a day may ask on it.
+
+    >>> str(last_moment(date(2027, 12, 31)))
+    '2027-12-31 23:59:59+00:00'
+    """
+    return datetime.combine(day, time(23, 59, 59), UTC)
 
 
 def moment(text: str | None) -> datetime | None:

@@ -38,7 +38,8 @@ class Verification:
     def __str__(self) -> str:
         if not self.ok:
             return "\n".join(["The ledger cannot be trusted:", *self.problems])
-        known = f", {self.checkpoints:,} checkpoints agree" if self.checkpoints else ""
+        agree = "checkpoint agrees" if self.checkpoints == 1 else "checkpoints agree"
+        known = f", {self.checkpoints:,} {agree}" if self.checkpoints else ""
         return f"{self.records:,} records, all in order{known}; the last is {self.head[:16]}."
 
 
