@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 
-START_TIMEOUT_S = 60
+START_TIMEOUT_S = 120
 KEY = re.compile(r"discreet_[A-Za-z0-9_-]+")
 
 
@@ -69,9 +69,12 @@ def serve(
     text = re.sub(r"^epsilon = \S+", f"epsilon = {budget}", settings.read_text(), flags=re.M)
     settings.write_text(text)
     (key,) = KEY.findall(made.stdout)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    # Kept, never listened to: nobody else is given the port, and the server, which shares it as
+    # any server does (SO_REUSEADDR), may have it.
+    kept = socket.socket()
+    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    kept.bind(("127.0.0.1", 0))
+    port = kept.getsockname()[1]
     log = (directory / "server.log").open("wb")
     process = subprocess.Popen(
         [sys.executable, "-m", "discreet", "serve", "--port", str(port), *options],
@@ -86,7 +89,8 @@ def serve(
         yield Served(url, key, home.name, process, verify)
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(60)
+        kept.close()
         log.close()
 
 
@@ -96,7 +100,7 @@ def _wait(url: str, process: subprocess.Popen[bytes], verify: ssl.SSLContext | b
         if process.poll() is not None:
             raise RuntimeError("the server ended")
         try:
-            ready = httpx.get(f"{url}/readyz", timeout=2, verify=verify)
+            ready = httpx.get(f"{url}/readyz", timeout=10, verify=verify)
             if ready.status_code == httpx.codes.OK:
                 return
         except httpx.HTTPError:

@@ -76,10 +76,11 @@ def test_size_is_massarts_and_power_is_stated():
     assert found.samples == N
     assert found.allowed == pytest.approx(math.sqrt(math.log(2 / float(ALPHA / 2)) / (2 * N)))
     assert found.allowed < found.detects("0.99") < 1.5 * found.allowed
-    # A sampler as far off as that is found, 8 times of 8.
-    shift = found.detects("0.99")
+    # A sampler as far off as is found but for a chance of 10**-9 is found, 3 times of 3.
+    shift = found.detects(1 - ALPHA)
+    assert shift - found.allowed == pytest.approx(math.sqrt(math.log(2 / float(ALPHA)) / (2 * N)))
     law = FiniteLaw.exact([(1, Fraction(1, 2)), (0, Fraction(1, 2))])
-    for _ in range(8):
+    for _ in range(3):
         draws = bernoulli(Fraction(1, 2) + Fraction(shift), N).astype(int)
         assert audit.fit(draws.tolist(), law, alpha=ALPHA).alarm
 

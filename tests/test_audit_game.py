@@ -57,8 +57,11 @@ def test_a_tenth_too_little_noise_is_found(steps):
 
     Power: the bound, averaged over a few runs, exceeds the promise by more than 2.33
     of its standard deviations (delta method), so that a miss has probability below 1 %.
+    It is about 5 of them in truth (0.0465 and 0.0095 over forty runs at 20 steps): three
+    misses of eight have a chance near 10**-17, and the average is 7 of its own
+    deviations above what is asked.
     """
-    gaps, deviations = [], []
+    gaps, deviations, found_broken = [], [], 0
     for _ in range(8):
         found = audit.game(
             laplace(Fraction(9 * steps, 10)),
@@ -69,9 +72,10 @@ def test_a_tenth_too_little_noise_is_found(steps):
             batch=True,
             confidence="0.99999",
         )
-        assert found.verdict is Verdict.BROKEN
+        found_broken += found.alarm
         gaps.append(float(found.lower) - 1)
         deviations.append(math.sqrt(sum((1 - k / n) / k for n, k in found.hits)))
+    assert found_broken >= 6
     assert np.mean(gaps) > 2.33 * np.mean(deviations)
 
 
@@ -138,19 +142,33 @@ def test_a_narrow_gaussian_breaks_its_own_curve():
 
 
 def test_a_failure_mass_is_allowed_for():
-    """One release in fifty tells all: allowed by delta = 0.02, and by no epsilon alone."""
+    """One release in five tells all: allowed by delta = 0.2, and by no epsilon alone.
+
+    The rest is randomized response at the promised epsilon: three outcomes in either
+    world, the one that tells all and two bits.  Together with a bit it shows an epsilon
+    near 1.3, alone one near 6, so no chance can choose another event; and which games
+    tell, and which half they fall into, is fixed.  So the bound is one number: Clopper
+    and Pearson for so many hits of half the games, and for none, at half of 10**-9 each.
+    """
+    trials, response = 100_000, RandomizedResponse(epsilon=1, categories=2)
+    telling = np.arange(trials) % 5 == 0
 
     def leaky(value, size):
-        told = discrete_laplace(20, size) + value
-        return np.where(np.arange(size) % 50 == 0, 10**6 + value, told)
+        return np.where(telling, 10**6 + value, response.release(np.full(size, value)))
 
-    kept = audit.game(
-        leaky, 0, 20, promised=(1, "0.02"), trials=100_000, batch=True, confidence=SURE
+    kept, broken = (
+        audit.game(leaky, 0, 1, promised=one, trials=trials, batch=True, confidence=SURE)
+        for one in ((1, "0.2"), 1)
     )
-    broken = audit.game(leaky, 0, 20, promised=1, trials=100_000, batch=True, confidence=SURE)
     assert not kept.alarm
     assert broken.alarm
-    assert broken.lower > 3
+    games, share = trials // 2, float(ALPHA) / 2
+    (fresh, _) = (world.halves()[1] for world in Outcomes.pair(telling, telling))
+    told = int(fresh.scores.sum())
+    assert sorted(broken.hits) == [(games, 0), (games, told)]
+    p, q = stats.beta.ppf(share, told, games - told + 1), 1 - share ** (1 / games)
+    # Rounded outward, by at most one part in 2**20 of a probability or of what it lacks to 1.
+    assert math.log(p / (q + 2**-20)) - 1e-5 <= broken.lower <= math.log(p / q)
 
 
 def test_a_set_that_is_no_interval_is_found():
@@ -201,6 +219,7 @@ def test_the_curve_of_an_adversary_who_hears_nothing_is_the_diagonal():
     found = audit.game(deaf, 0, 1, promised=1, batch=True, trials=4000)
     # Massart: 2,000 fresh games in either world stray by 0.08 in all but one case in 10**10.
     assert max(abs(y - x) for x, y in found.roc) < 0.16
+    # The mean of such a walk has deviation sqrt(2 / (12 * 2000)) = 0.0091: 5.4 of them.
     assert sum(y - x for x, y in found.roc) / len(found.roc) < 0.05
     assert found.roc[-1] == (1, 1)
 
@@ -369,8 +388,11 @@ def test_words_picture_and_json():
     text = " ".join(ElementTree.fromstring(found.picture()).itertext())
     assert "possible with this promise" in text
     assert "what the adversary reached" in text
-    for x, y in found.roc:  # within the promise, but for chance
-        assert y <= found.promise.power(x) + 0.03
+    # Within the promise, but for chance: 10,000 fresh games of either world stray by t
+    # with chance 10**-9 (Massart), whatever the law, and here the law is on the promise.
+    t = math.sqrt(math.log(4 / float(ALPHA)) / (2 * 10_000))
+    for x, y in found.roc:
+        assert y <= found.promise.power(x + t) + t
     assert found.roc[0] == (0, 0)
     assert found.roc[-1] == (1, 1)
     assert json.loads(json.dumps(found.to_json()))["kind"] == "game"
@@ -387,20 +409,37 @@ HERE, THERE = [2, 3, 5], [2, 3, 5, 8]
 
 
 @pytest.mark.parametrize(
-    ("adversary", "promised", "breaks"),
+    ("adversary", "promised"),
     [
-        (adversaries.observer, "1/2", False),
-        (adversaries.threshold(3), "1/2", False),
-        (adversaries.averaging(3), "3/2", False),
-        (adversaries.likelihood_ratio(lambda x: 1.0 if x > 3 else -1.0), "1/2", False),
-        (adversaries.averaging(60), 1, True),  # sixty releases are not paid for by one promise
+        (adversaries.observer, "1/2"),
+        (adversaries.threshold(3), "1/2"),
+        (adversaries.averaging(3), "3/2"),
+        (adversaries.likelihood_ratio(lambda x: 1.0 if x > 3 else -1.0), "1/2"),
     ],
 )
-def test_adversaries_against_one_release(adversary, promised, breaks):
+def test_adversaries_against_one_release(adversary, promised):
+    found = audit.game(release, HERE, THERE, adversary, 600, promised=promised, confidence=SURE)
+    assert not found.alarm
+
+
+def test_sixty_releases_are_not_paid_for_by_one_promise():
+    """Their mean is above 3.5 in 91.5 games of 100 with the fourth row, in 8.5 without.
+
+    1000 judged games of either certify 1.73 by that event, with a deviation of
+    sqrt(85 / 915 / 1000 + 915 / 85 / 1000) = 0.104: 7 of them above the promise.
+    A higher threshold, which the search prefers, certifies more (2.49, deviation 0.13).
+    """
+    drawn = iter(discrete_laplace(2, 240_000).tolist())
     found = audit.game(
-        release, HERE, THERE, adversary, 600, promised=promised, confidence="0.999999"
+        lambda table: len(table) + next(drawn),
+        HERE,
+        THERE,
+        adversaries.averaging(60),
+        2000,
+        promised=1,
+        confidence=SURE,
     )
-    assert found.alarm is breaks
+    assert found.alarm
 
 
 def test_differencing_tells_what_is_not_there():

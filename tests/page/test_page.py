@@ -6,12 +6,12 @@ Pictures of every view, wide and narrow, light and dark, are kept in ``test-arti
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import APIResponse, Browser, Page, Route, expect, sync_playwright
 from served import Served, serve
 from services import require
 
@@ -28,6 +28,8 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+PATIENCE_MS = 30_000  # a loaded machine is slow, and slow is not wrong
+expect.set_options(timeout=PATIENCE_MS)
 BY_CITY = "SELECT city, COUNT(*) AS n FROM patients GROUP BY city"
 
 
@@ -51,7 +53,7 @@ def page(browser: Browser, clinic: Served) -> Iterator[Page]:
     """A wide page that must stay with its own server and never raise."""
     context = browser.new_context(viewport={"width": WIDTHS["desk"], "height": HEIGHT})
     page = context.new_page()
-    page.set_default_timeout(15_000)
+    page.set_default_timeout(PATIENCE_MS)
     asked: list[str] = []
     raised: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
@@ -158,11 +160,89 @@ def test_names_are_completed_with_the_keyboard(page, clinic):
     editor = page.get_by_label("Your question, in SQL")
     editor.fill("")
     editor.press_sequentially("SELECT COUNT(*) AS n FROM pati")
-    expect(page.locator(".completions li").first).to_contain_text("patients")
+    expect(page.get_by_role("option").locator("span").first).to_have_text("patients")
     editor.press("Tab")
     expect(editor).to_have_value("SELECT COUNT(*) AS n FROM patients")
     editor.press("Control+Enter")
     expect(page.locator(".number")).to_contain_text("±")
+
+
+def hold(page: Page, path: str) -> Callable[[], None]:
+    """Answers to a path are late, as on a slow line, until what is returned is called."""
+    late: list[tuple[Route, APIResponse]] = []
+    gone = False
+
+    def handle(route: Route) -> None:
+        if gone:
+            route.continue_()
+        else:
+            late.append((route, route.fetch()))
+
+    def go() -> None:
+        nonlocal gone
+        while not late:
+            page.wait_for_timeout(20)
+        gone = True
+        for route, response in late:
+            route.fulfill(response=response)
+
+    page.route(path, handle)
+    return go
+
+
+def test_who_types_while_the_page_loads_is_not_interrupted(page, clinic):
+    """What is late must not take the focus: the rest of the question would go nowhere."""
+    go = hold(page, "**/balance")
+    sign_in(page, clinic, clinic.analyst("lea"))
+    editor = page.get_by_label("Your question, in SQL")
+    editor.fill("")
+    editor.press_sequentially("SELECT COUNT(*) ")
+    go()
+    expect(page.locator(".left")).to_contain_text("Left:")
+    page.keyboard.type("AS n FROM pati")
+    expect(editor).to_be_focused()
+    expect(editor).to_have_value("SELECT COUNT(*) AS n FROM pati")
+
+
+@pytest.mark.parametrize(
+    ("view", "path"), [("Ledger", "**/spending*"), ("Datasets", "**/v1/datasets")]
+)
+def test_a_view_that_comes_late_is_not_drawn_over_the_next(page, clinic, view, path):
+    sign_in(page, clinic, clinic.key)
+    go = hold(page, path)
+    page.get_by_role("link", name=view).click()
+    expect(page.locator("main")).to_have_text("Loading…")
+    page.get_by_role("link", name="Ask").click()
+    editor = page.get_by_label("Your question, in SQL")
+    editor.fill(BY_CITY)
+    with page.expect_response(path):
+        go()
+    page.wait_for_timeout(500)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Ask")
+    expect(editor).to_have_value(BY_CITY)
+
+
+WATCH_REFUSALS = """() => {
+  window.marked = false;
+  new MutationObserver(() => {
+    window.marked ||= document.querySelector(".paint .wrong, .refusal") !== null;
+  }).observe(document.body, { childList: true, subtree: true });
+}"""
+
+
+def test_a_refusal_of_an_earlier_text_marks_nothing_in_this_one(page, clinic):
+    sign_in(page, clinic, clinic.analyst("mia"))
+    price = page.get_by_label("Price", exact=True)
+    expect(price).to_contain_text("Price ε")
+    go = hold(page, "**/explain")
+    editor = page.get_by_label("Your question, in SQL")
+    editor.fill("SELECT age FROM patients")
+    page.wait_for_timeout(2000)  # long enough for a refusal, which is kept back
+    page.evaluate(WATCH_REFUSALS)
+    editor.fill("SELECT COUNT(*) AS n FROM patients")
+    go()
+    expect(price).to_contain_text("n ± ")
+    assert page.evaluate("window.marked") is False
 
 
 def test_everything_can_be_reached_without_a_mouse(page, clinic):

@@ -190,6 +190,7 @@ def test_halving_is_more_accurate_than_splitting_the_price():
             ]
         )
 
-    together = np.mean([error(halving.release(values)) for _ in range(25)])
-    separately = np.mean([error([one.release(values) for one in apart]) for _ in range(25)])
+    # About 20 ranks against 49 over sixty runs: at forty, 7 deviations from what is asked.
+    together = np.mean([error(halving.release(values)) for _ in range(40)])
+    separately = np.mean([error([one.release(values) for one in apart]) for _ in range(40)])
     assert together < 0.8 * separately

@@ -42,6 +42,7 @@ async function request(path, { method = "GET", body, signal, accept = "applicati
   }
   if (!response.ok) {
     const refusal = await response.json().catch(() => UNREACHABLE);
+    signal?.throwIfAborted();
     throw new Refused(response.status, refusal);
   }
   return response;

@@ -22,13 +22,14 @@ const VIEWS = {
 
 const top = document.getElementById("top");
 const main = document.getElementById("main");
-const state = { me: null, dataset: null, schema: null, draft: null };
+const NOBODY = { me: null, picked: null, dataset: null, schema: null, draft: null };
+const state = { ...NOBODY };
 
 /** What a view may use. */
 export function leave() {
   key.forget();
-  Object.assign(state, { me: null, dataset: null, schema: null, draft: null });
-  location.hash = "";
+  Object.assign(state, NOBODY);
+  history.replaceState(null, "", location.pathname);
   signIn();
 }
 
@@ -59,25 +60,30 @@ function header() {
 }
 
 async function draw() {
-  if (!state.me) return signIn();
+  if (!state.dataset) return undefined; // somebody is signing in
   const name = current();
   header();
   document.title = `${VIEWS[name].name} · discreet`;
-  show(main, h("p", { class: "quiet" }, "Loading…"));
+  // A place of its own: what comes late is drawn where nobody looks, not over the next view.
+  const place = h("div", {}, h("p", { class: "quiet" }, "Loading…"));
+  show(main, place);
+  main.focus(); // now, not when all is loaded: by then somebody is typing
   try {
-    await VIEWS[name].draw(main, state);
+    await VIEWS[name].draw(place, state);
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
+    if (!place.isConnected) return undefined;
     if (error.status === 401) return signIn(error.refusal);
-    show(main, h("h1", {}, VIEWS[name].name), refusalCard(error.refusal));
+    show(place, h("h1", {}, VIEWS[name].name), refusalCard(error.refusal));
   }
   return undefined;
 }
 
 async function pick(name) {
-  state.dataset = state.me.datasets.find((d) => d.name === name);
-  state.schema = await get(of(name));
-  state.draft = null;
+  state.picked = name;
+  const schema = await get(of(name));
+  if (state.picked !== name) return; // another was picked since, or nobody is here
+  Object.assign(state, { dataset: state.me.datasets.find((d) => d.name === name), schema, draft: null });
   await draw();
 }
 
@@ -113,9 +119,9 @@ async function enter(event, input, problem) {
 async function start() {
   state.me = await get("/v1/me");
   await pick(state.me.datasets[0].name);
-  main.focus();
 }
 
-window.addEventListener("hashchange", draw);
+// "Skip to the content" goes to #main, which is no view: it stays where it is.
+window.addEventListener("hashchange", () => (location.hash === "#main" ? undefined : draw()));
 if (key.get()) start().catch((error) => signIn(error.refusal));
 else signIn();

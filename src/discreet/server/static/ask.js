@@ -23,6 +23,7 @@ export async function ask(main, state) {
   const spend = offer(draft, () => soon());
 
   function soon() {
+    waiting?.abort(); // what it says is of a text that is no more
     clearTimeout(pending);
     pending = setTimeout(quote, PAUSE);
   }
@@ -39,13 +40,13 @@ export async function ask(main, state) {
     } catch (error) {
       if (error.name === "AbortError") return undefined;
       if (!(error instanceof Refused)) throw error;
-      refused(error.refusal);
+      refused(error.refusal, draft.question);
     }
     return undefined;
   }
 
-  function refused(refusal) {
-    editor.underline(refusal.place);
+  function refused(refusal, question) {
+    editor.underline(question === editor.value ? refusal.place : null);
     const use = refusal.rewriting && h("button", { type: "button", class: "fix",
       onclick: () => { editor.value = refusal.rewriting; editor.area.focus(); } }, "Use this instead");
     show(price, refusalCard(refusal, ...(use ? [h("code", { class: "rewriting" }, refusal.rewriting), use] : [])));
@@ -54,9 +55,10 @@ export async function ask(main, state) {
   async function run(event) {
     event?.preventDefault();
     button.disabled = true;
+    const asked = body(draft);
     show(result, h("p", { class: "quiet" }, "Charging, computing, adding noise…"));
     try {
-      const answer = await send(dataset.name, body(draft), {
+      const answer = await send(dataset.name, asked, {
         onprogress: (job) => show(result, h("label", {}, `Working (${job.state})… `,
           h("progress", { max: "1", value: job.progress })))});
       show(result, answerView(answer, dataset.name));
@@ -66,16 +68,22 @@ export async function ask(main, state) {
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       show(result);
-      refused(error.refusal);
+      refused(error.refusal, asked.question);
     } finally {
       button.disabled = false;
     }
   }
 
   async function balance() {
-    const found = await get(of(dataset.name, "balance"));
-    const gauge = found.analyst?.budget ? found.analyst : found.dataset;
-    show(left, h("b", {}, "Left: "), gauge.remaining?.text.split("\n")[0] ?? found.text);
+    try {
+      const found = await get(of(dataset.name, "balance"));
+      const gauge = found.analyst?.budget ? found.analyst : found.dataset;
+      show(left, h("b", {}, "Left: "), gauge.remaining?.text.split("\n")[0] ?? found.text);
+    } catch (error) {
+      // A line that is missing is no reason to take the question or the answer away.
+      if (!(error instanceof Refused) || error.status === 401) throw error;
+      show(left, error.refusal.what);
+    }
   }
 
   show(main, h("h1", {}, "Ask"),
