@@ -3,7 +3,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 # More workers than cores: many tests wait for a disk, a server or a browser.
-WORKERS := $(shell echo $$((2 * $$(nproc))))
+WORKERS := $(shell echo $$((1 + $$(nproc))))
+# The tests start many processes: none should have to compile the library again.
+export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test lint types imports tests optimised soak bench docs clean
@@ -24,6 +26,7 @@ imports: .venv/test
 	$(BIN)/lint-imports
 
 tests: .venv/components
+	$(BIN)/python -m compileall -q src
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not soak"
 
 # Checks written as `assert` vanish under -O: none of ours may be one.  (Those of the tests stay:
@@ -35,6 +38,7 @@ CHECKS := tests/optimised tests/attacks tests/contract tests/test_budget.py \
 OPTIMISED := PYTHONOPTIMIZE=1 $(BIN)/pytest -q -n $(WORKERS) -W ignore::pytest.PytestConfigWarning
 
 optimised: .venv/components
+	$(BIN)/python -O -m compileall -q src
 	$(OPTIMISED) -m "not soak" $(CHECKS)
 
 soak: .venv/components

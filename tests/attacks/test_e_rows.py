@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -197,31 +197,39 @@ def test_e3_no_row_is_outside_its_domain(world: World, data: st.DataObject) -> N
 # --- E4: expressions that look at other rows -----------------------------------------------
 
 
-def relation_rows(world: World, relation: Relation) -> Counter[tuple[Any, ...]]:
-    """The rows of a relation as the engine has them, each with its unit."""
+Rows = Counter[tuple[Any, ...]]
+
+
+def reader(world: World, relation: Relation) -> Callable[[], Rows]:
+    """Reads the rows of a relation as the engine has them, each with its unit."""
     session = world._session
     renderer = render.Renderer(session.catalogue, session.multiplicity)
     step = renderer.relation(relation)
     query = with_definitions(everything(table_named(step.name)), renderer.definitions)
-    rows = session.connection.execute(query.sql("duckdb")).fetchall()
-    return Counter(tuple(map(repr, row)) for row in rows)
+    sql = query.sql("duckdb")
+
+    def read() -> Rows:
+        rows = Counter(tuple(map(repr, row)) for row in session.connection.execute(sql).fetchall())
+        if world.schema.tables["visits"].by_row:  # a row's number is nobody's value
+            return Counter(row[1:] for row in rows.elements())
+        return rows
+
+    return read
 
 
-def same_but_for(world: World, relation: Relation, person: int) -> None:
+def same_but_for(world: World, relation: Relation, people: list[int]) -> None:
     """Without one person, the others' rows are the same and fewer than the bound are gone."""
-    by_row = world.schema.tables["visits"].by_row
-    world.show_everybody()
-    whole = relation_rows(world, relation)
-    world.show_without(person)
-    rest = relation_rows(world, relation)
-    if by_row:  # a row's number is nobody's value
-        whole, rest = (Counter(row[1:] for row in rows.elements()) for rows in (whole, rest))
-    assert not rest - whole
-    gone = whole - rest
+    read, visits = reader(world, relation), world.schema.tables["visits"]
     most = row_bound(relation, world.engine.multiplicity)
-    assert most is None or gone.total() <= most
-    width = 1 if by_row else len(world.schema.tables["visits"].unit or ())
-    assert by_row or len({row[:width] for row in gone}) <= 1
+    world.show_everybody()
+    whole = read()
+    for person in people:
+        world.show_without(person)
+        rest = read()
+        assert not rest - whole
+        gone = whole - rest
+        assert most is None or gone.total() <= most
+        assert visits.by_row or len({row[: len(visits.unit or ())] for row in gone}) <= 1
 
 
 def compare(examples: int, phases: tuple[Phase, ...] = tuple(Phase)) -> None:
@@ -235,8 +243,7 @@ def compare(examples: int, phases: tuple[Phase, ...] = tuple(Phase)) -> None:
                     plan = data.draw(plans(world.schema, world.engine.multiplicity))
                 except QuestionRefusal:
                     continue
-                for person in data.draw(st.permutations(people))[:3]:
-                    same_but_for(world, plan.source, person)
+                same_but_for(world, plan.source, data.draw(st.permutations(people))[:3])
         finally:
             world.close()
 

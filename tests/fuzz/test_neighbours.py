@@ -23,7 +23,7 @@ from discreet.schema import Neighbours
 price = import_module("discreet.price.sensitivity")  # the package has a function of this name
 
 # With those of test_sql_neighbours: 2,000 and 100,000.
-QUICK, QUICK_CASES = 55, 1_500
+QUICK, QUICK_CASES = 50, 1_500
 SHARDS, LONG, LONG_CASES = 36, 100, 2_500  # of the long run: so many worlds and cases in each
 PLANS, PEOPLE = 6, 5
 

@@ -21,7 +21,6 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 from sqlglot import exp
 
 from discreet.entropy import random_bytes
@@ -187,6 +186,8 @@ class Parquet(Reader):
         value is NULL when it is read.
         """
         if self.damaged:
+            import pyarrow.dataset as ds  # it brings pandas with it: half a second
+
             files = ds.dataset(list(self.paths()), format="parquet")
             columns = [pa.field(f.name, _bytes_for(f.type)) for f in files.schema]
             lenient = ds.dataset(list(self.paths()), format="parquet", schema=pa.schema(columns))
