@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -11,11 +13,22 @@ import pytest
 
 import discreet
 from discreet.display import number
+from discreet.entropy import recorded
 from discreet.errors import QuestionRefusal
+from discreet.exact import enclose
 from discreet.explanation import shortened
 from discreet.mechanisms import Quantiles
 from discreet.mechanisms.ranks import gathered
-from discreet.price.margins import quantile_mechanism
+from discreet.price.keys import noise_law
+from discreet.price.margins import OUTCOMES, laid_out, quantile_mechanism
+from discreet.price.noises import GaussianNoise, LaplaceNoise
+from discreet.price.sensitivity import Sensitivity
+from discreet.record import (
+    answer_from_bytes,
+    answer_to_bytes,
+    explanation_from_bytes,
+    explanation_to_bytes,
+)
 
 SCHEMA = """
 [tables.visits]
@@ -108,6 +121,48 @@ def test_explain_predicts_what_the_answer_states(clinic):
     assert plan.margins(rows=2000, certified=True)["mean"] is None
     assert plan.margin_kinds["middle"] == "typical"
     assert "ranks (typical)" in str(plan)
+
+
+def test_a_margin_is_the_same_whenever_and_wherever_it_is_looked_at(clinic):
+    """Nothing is drawn for it: also after storing, and in a process of its own."""
+    answer, plan = clinic.ask(EVERY, epsilon=5), clinic.explain(EVERY, epsilon=5)
+    with recorded(b""):
+        margins, predicted, shown = answer.margins(), plan.margins(rows=2000), str(answer)
+    stored = answer_to_bytes(answer)
+    assert margins == answer.margins() == answer_from_bytes(stored).margins()
+    assert shown == str(answer_from_bytes(stored))
+    planned = explanation_from_bytes(explanation_to_bytes(plan))
+    assert predicted == planned.margins(rows=2000)
+    script = (
+        "import sys; from discreet.record import answer_from_bytes; "
+        "print(answer_from_bytes(sys.stdin.buffer.read()).margins())"
+    )
+    other = subprocess.run(
+        [sys.executable, "-c", script], input=stored, capture_output=True, check=True
+    )
+    assert other.stdout.decode().strip() == str(margins)
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        LaplaceNoise(Fraction(7, 2), Sensitivity(1, 1)),
+        LaplaceNoise(Fraction(9000), Sensitivity(1, 1)),
+        GaussianNoise(Fraction(40), Sensitivity(1, 1)),
+    ],
+    ids=["narrow", "wide", "gaussian"],
+)
+def test_noise_that_is_laid_out_has_the_law_of_noise_that_is_drawn(noise):
+    """Each entry has the right quantiles, and no entry tells of another: also many of them."""
+    found = laid_out(noise, 40, first=3)
+    law = noise_law(noise)
+    for larger in (250, 50, 5, 0):  # so many of the outcomes are larger
+        value, chance = int(np.sort(found[:, 0])[-1 - larger]), (larger + 0.5) / OUTCOMES
+        with_it, beyond = (float(enclose(lambda m=m: law.tail(m))[1]) for m in (value, value + 1))
+        assert 0.98 * beyond <= chance <= 1.02 * with_it
+    related = np.corrcoef(found.T) - np.eye(40)
+    assert np.abs(related).max() < 5 / math.sqrt(OUTCOMES)
+    assert np.array_equal(found[:, 2], laid_out(noise, 1, first=5)[:, 0])
 
 
 def test_explain_prints_a_screenful_of_the_statement():

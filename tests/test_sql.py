@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from fractions import Fraction
 
+import duckdb
 import pytest
 from golden_cases import SCHEMA, all_cases
 from sqlglot import exp
@@ -324,11 +325,149 @@ def test_the_rewriting_of_a_join_is_printed_in_full():
             "MAX(day) FROM visits",
             "MAX(DATE_DIFF('day', CAST('1970-01-01' AS DATE), day)) FROM visits",
         ),
+        (
+            "MAX(day) - MIN(day) AS span, AVG(paid) AS paid, COUNT(DISTINCT day) FROM visits",
+            "MAX(DATE_DIFF('day', CAST('1970-01-01' AS DATE), day))"
+            " - MIN(DATE_DIFF('day', CAST('1970-01-01' AS DATE), day)) AS span,"
+            " AVG(CAST(paid AS INT)) AS paid, COUNT(DISTINCT day) FROM visits",
+        ),
+        (
+            "LEFT(city, 1) AS c, COUNT(*) FROM visits WHERE LEFT(note, 3) = 'flu' GROUP BY c",
+            "SUBSTR(city, 1, 1) AS c, COUNT(*) FROM visits"
+            " WHERE SUBSTR(note, 1, 3) = 'flu' GROUP BY c",
+        ),
+        (
+            "COUNT(*) FROM visits WHERE RIGHT(note, 3) = 'flu'",
+            "COUNT(*) FROM visits WHERE ENDS_WITH(note, 'flu')",
+        ),
+        (
+            "COUNT(*) FROM (SELECT FROM visits WHERE paid) AS s",
+            "COUNT(*) FROM (SELECT * FROM visits WHERE paid) AS s",
+        ),
+        (  # a day that is written down is moved by whole months
+            "COUNT(*) FROM visits WHERE day < DATE '2025-01-31' + INTERVAL '1' MONTH"
+            " AND day > DATE_SUB(DATE '2025-01-31', INTERVAL 2 YEAR)",
+            "COUNT(*) FROM visits WHERE day < CAST('2025-02-28' AS DATE)"
+            " AND day > CAST('2023-01-31' AS DATE)",
+        ),
     ],
 )
 def test_ordinary_sql_is_rewritten_in_full(written, instead):
     assert refused(f"SELECT {written}").fix == f"ask SELECT {instead}"
     ask(f"SELECT {instead}")
+
+
+@pytest.mark.parametrize(
+    ("condition", "instead"),
+    [
+        ("city IN ('york', NULL) AND age NOT IN (NULL, 3)", "city IN ('york') AND NOT age IN (3)"),
+        ("city IN (NULL)", "city IS NULL"),
+        ("day + INTERVAL 2 MONTH > arrived", "day + INTERVAL '60' DAY > arrived"),
+        (
+            "DATE_ADD(day, INTERVAL '1' YEAR) > arrived",
+            "DATE_ADD(day, INTERVAL '365' DAY) > arrived",
+        ),
+    ],
+)
+def test_a_rewriting_that_means_a_little_else_says_so(condition, instead):
+    words, _, question = refused(f"SELECT COUNT(*) FROM visits WHERE {condition}").fix.partition(
+        "ask "
+    )
+    assert words.endswith(": ")
+    assert question == f"SELECT COUNT(*) FROM visits WHERE {instead}"
+    ask(question)
+
+
+LOOKED_UP = [
+    "v.patient_id IN (SELECT patient_id FROM patients WHERE sex = 'f')",
+    "v.patient_id NOT IN (SELECT patient_id FROM patients WHERE sex = 'f')",
+    "v.patient_id IN (SELECT DISTINCT w.patient_id FROM visits w WHERE w.cost > 80 ORDER BY 1)",
+    "v.patient_id IN (SELECT patient_id FROM visits GROUP BY patient_id HAVING COUNT(*) > 11)",
+    "v.patient_id IN (SELECT p.patient_id FROM patients p WHERE p.city = v.city)",
+    "EXISTS (SELECT 1 FROM patients p WHERE p.patient_id = v.patient_id AND p.sex = 'f')",
+    "(NOT EXISTS (SELECT * FROM patients p WHERE v.patient_id = p.patient_id)) AND v.paid",
+    "v.paid OR NOT EXISTS (SELECT sex, city FROM patients p"
+    " WHERE p.patient_id = v.patient_id AND p.city = v.city)",
+    "EXISTS (SELECT 1 FROM patients p WHERE p.patient_id = v.patient_id AND p.sex = 'f')"
+    " AND v.age > 9 AND v.patient_id IN (SELECT patient_id FROM visits WHERE cost > 80)",
+    "v.city IN (SELECT name FROM cities WHERE region = 'north') AND (v.paid)",
+    "v.city NOT IN (SELECT name FROM cities)",
+    "v.paid OR (NOT (v.city IN (SELECT name FROM cities)))",
+    "NOT (v.paid OR NOT EXISTS (SELECT 1 FROM cities c WHERE c.name = v.city))",
+    "EXISTS (SELECT 1 FROM cities c WHERE c.name = v.city AND c.people > v.age)",
+    "v.patient_id IN (SELECT patient_id FROM patients WHERE sex = 'f'"
+    " AND city IN (SELECT name FROM cities WHERE region = 'north'))",
+    "v.cost = (SELECT MAX(w.cost) FROM visits w WHERE w.patient_id = v.patient_id)",
+    "(SELECT COUNT(*) FROM visits w WHERE w.patient_id = v.patient_id AND w.cost > 80) < 1",
+    "(SELECT c.people FROM cities c WHERE c.name = v.city) > 60",
+]
+
+
+@pytest.fixture(scope="module")
+def database():
+    """A clinic in which everything that may be NULL is so now and then."""
+    connection = duckdb.connect()
+    connection.execute(
+        "CREATE TABLE visits AS SELECT i * i % 53 AS patient_id, i * 7 % 100 AS age,"
+        " ['york', 'leeds', 'hull', NULL][1 + i * 11 % 13 % 4] AS city,"
+        " CASE WHEN i % 6 > 0 THEN i * 37 % 90 END AS cost, i % 3 = 0 AS paid FROM range(300) t(i)"
+    )
+    connection.execute(
+        "CREATE TABLE patients AS SELECT i AS patient_id, ['f', 'm'][1 + i % 2] AS sex,"
+        " ['york', 'hull', NULL][1 + i % 3] AS city FROM range(30) t(i)"
+    )
+    connection.execute(
+        "CREATE TABLE cities AS FROM (VALUES ('york', 'north', 70), ('hull', 'south', 50))"
+        " AS c(name, region, people)"
+    )
+    yield connection
+    connection.close()
+
+
+@pytest.mark.parametrize("condition", LOOKED_UP)
+def test_the_join_instead_of_a_sub_query_asks_the_same(condition, database):
+    text = f"SELECT COUNT(*) AS n, SUM(v.cost) AS total FROM visits v WHERE {condition}"
+    refusal = refused(text)
+    assert refusal.code == "Q15"
+    assert refusal.fix.startswith("ask SELECT ")
+    instead = refusal.fix.removeprefix("ask ")
+    ask(instead)
+    expected = database.execute(text).fetchone()
+    assert database.execute(instead).fetchone() == expected
+    assert 0 < expected[0] < 300
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "patient_id IN (SELECT patient_id FROM visits GROUP BY patient_id, city)",
+        "patient_id IN (SELECT patient_id FROM visits ORDER BY 1 LIMIT 3)",
+        "doctor IN (SELECT doctor FROM visits)",
+        "EXISTS (SELECT COUNT(*) FROM patients p WHERE p.patient_id = visits.patient_id)",
+        "city NOT IN (SELECT name FROM cities WHERE region = 'north')",
+        "NOT (paid OR city NOT IN (SELECT name FROM cities))",
+    ],
+)
+def test_a_sub_query_that_is_no_join_has_no_rewriting(condition):
+    assert "ask " not in refused(f"SELECT COUNT(*) FROM visits WHERE {condition}").fix
+
+
+def test_a_quantile_of_the_data_becomes_a_quantile():
+    fix = refused(
+        "SELECT PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY cost) FILTER (WHERE paid) AS p,"
+        " QUANTILE_DISC(age, 0.5) AS q FROM visits"
+    ).fix
+    assert fix == (
+        "for a quantile that nobody need have, ask SELECT PERCENTILE_CONT(0.9) WITHIN GROUP"
+        " (ORDER BY cost) FILTER(WHERE paid) AS p, QUANTILE_CONT(age, 0.5) AS q FROM visits"
+    )
+    ask(fix.partition("ask ")[2])
+
+
+def test_a_sub_query_that_depends_on_no_row_is_a_question_of_its_own():
+    fix = refused("SELECT COUNT(*) FROM visits WHERE cost > (SELECT AVG(cost) FROM visits)").fix
+    assert fix.startswith("ask two questions")
+    assert fix.endswith("; first ask SELECT AVG(cost) FROM visits")
 
 
 # --- limits --------------------------------------------------------------------------------

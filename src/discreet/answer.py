@@ -14,8 +14,7 @@ from discreet.exact import Exact, proportion
 from discreet.expressions import ColumnRef, references
 from discreet.loss import Loss
 from discreet.price import Choice, Priced, Quantile, Ratio, SelectionNoise
-from discreet.price.margins import MarginKind, aggregate_margin, margin_kind
-from discreet.price.noises import noised
+from discreet.price.margins import OUTCOMES, MarginKind, aggregate_margin, laid_out, margin_kind
 from discreet.price.recipes import ratio_values
 from discreet.reading import Entries, Released, Row, Selected, aggregate_values, result_rows
 from discreet.truth import Group
@@ -26,9 +25,8 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
-SIMULATIONS = 1000
 _TAIL = 20
-"""How many simulations must lie beyond a margin; for rarer misses it is extended."""
+"""How many outcomes must lie beyond a margin; for rarer misses it is extended."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,24 +145,27 @@ class Answer:
             return None
         return aggregate_margin(self.priced, aggregate, beta, certified=kind == "certified")
 
-    def _simulated_entries(self, measurement: int, group: int) -> Entries:
-        """A parametric bootstrap: the released entries with fresh noise of the same law."""
+    def _simulated_entries(self, measurement: int, group: int, first: int = 0) -> Entries:
+        """A parametric bootstrap: the released entries, with noise of the same law laid out."""
         noise, part = self.priced.noises[measurement], self.released[measurement]
         if isinstance(part, Selected) or isinstance(noise, SelectionNoise):
             raise TypeError("a choice has no entries")
-        copies = np.repeat(part[group : group + 1], SIMULATIONS, axis=0)
-        return noised(noise, copies).astype(np.float64)
+        entries = part[group].astype(np.float64)
+        simulated: Entries = entries + laid_out(noise, entries.size, first)
+        return simulated
 
     def _simulated_output(self, place: int, row: Row) -> Entries:
         """An expression over aggregates, computed from simulated entries."""
-        again: list[Released] = [
-            part.only([row.group] * SIMULATIONS)
-            if isinstance(part, Selected)
-            else self._simulated_entries(measurement, row.group)
-            for measurement, part in enumerate(self.released)
-        ]
-        values = aggregate_values(self.priced, again, SIMULATIONS)
-        groups = (self.groups[row.group],) * SIMULATIONS
+        again: list[Released] = []
+        first = 0  # each measurement has noise of its own
+        for measurement, part in enumerate(self.released):
+            if isinstance(part, Selected):
+                again.append(part.only([row.group] * OUTCOMES))
+            else:
+                again.append(self._simulated_entries(measurement, row.group, first))
+                first += part.shape[1]
+        values = aggregate_values(self.priced, again, OUTCOMES)
+        groups = (self.groups[row.group],) * OUTCOMES
         simulated = result_rows(_without_ending(self.priced), groups, values)
         cells = [one.values[place] for one in simulated]
         return np.array([np.nan if cell is None else float(cell) for cell in cells])
@@ -228,9 +229,9 @@ def _spread(simulated: Entries, released: float, beta: Fraction) -> float | None
     as the margin of Laplace noise does and that of Gaussian noise never does.
     """
     errors = np.abs(simulated[np.isfinite(simulated)] - released)
-    if errors.size < SIMULATIONS // 2:
+    if errors.size < OUTCOMES // 2:
         return None
-    rarest = _TAIL / SIMULATIONS
+    rarest = _TAIL / OUTCOMES
     share = max(float(beta), rarest)
     extended = max(1.0, math.log(1 / float(beta)) / math.log(1 / rarest))
     return float(np.quantile(errors, 1 - share)) * extended

@@ -124,3 +124,11 @@ SELECT COUNT(*) FROM visits WHERE age IS DISTINCT FROM 3;
 
 SELECT COUNT(*) FROM visits WHERE age > 99999999999999999999;
 --> refused Q31
+
+-- NULL equals nothing.
+SELECT COUNT(*) FROM visits WHERE city NOT IN ('york', NULL);
+--> refused Q31
+
+-- Months after a day that is written down are a day that can be written down.
+SELECT COUNT(*) FROM visits WHERE day < DATE '2025-01-31' + INTERVAL '3' MONTH;
+--> refused Q31

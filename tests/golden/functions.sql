@@ -113,3 +113,7 @@ SELECT AVG(cost & 1) FROM visits;
 
 SELECT AVG(x -> x + 1) FROM visits;
 --> refused Q2
+
+-- SUBSTR(note, 1, 3) is the same.
+SELECT COUNT(*) FROM visits WHERE LEFT(note, 3) = 'flu';
+--> refused Q9

@@ -87,3 +87,7 @@ SELECT APPROX_QUANTILES(age, 4)[OFFSET(9)] FROM visits;
 -- A list is selected by itself.
 SELECT APPROX_QUANTILES(age, 4) + 1 FROM visits;
 --> refused Q33
+
+-- Days have a number: DATE_DIFF('day', DATE '1970-01-01', day).
+SELECT MIN(day) AS first, MAX(day) AS last FROM visits;
+--> refused Q33

@@ -44,3 +44,14 @@ SELECT * FROM visits PIVOT (COUNT(*) FOR city IN ('york', 'hull'));
 
 SELECT COUNT(*) FROM UNNEST(ARRAY[1, 2]) AS u;
 --> refused Q19
+
+-- Joins with the patients, and with the public cities, ask these.
+SELECT COUNT(*) FROM visits WHERE patient_id NOT IN (SELECT patient_id FROM patients WHERE sex = 'f');
+--> refused Q15
+
+SELECT COUNT(*) FROM visits v WHERE EXISTS (SELECT 1 FROM cities c WHERE c.name = v.city AND c.region = 'north');
+--> refused Q15
+
+-- One person's own dearest visit: also a join.
+SELECT COUNT(*) FROM visits v WHERE v.cost = (SELECT MAX(w.cost) FROM visits w WHERE w.patient_id = v.patient_id);
+--> refused Q15

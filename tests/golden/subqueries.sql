@@ -103,3 +103,7 @@ SELECT COUNT(*) FROM (SELECT cost, cost FROM visits) AS s;
 
 SELECT COUNT(*) FROM (VALUES (1), (2)) AS s;
 --> refused Q11
+
+-- A column at least.
+SELECT COUNT(*) FROM (SELECT FROM visits) AS s;
+--> refused Q35

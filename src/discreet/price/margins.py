@@ -4,13 +4,15 @@ A single entry's margin is certified from the exact law of its noise.  A
 combination of entries (a SUM, a COUNT read off moments) has the law of a
 weighted sum of independent noises; its tail is computed by inverting the
 characteristic function, which gives the margin to half a percent.  Ratios are
-simulated.  A quantile has two margins: a certified one, which holds whatever the
-data are and is wide, and a typical one, which is that of values that lie evenly
-around the answer.
+simulated, over outcomes of the noise that are laid out and not drawn: a margin
+is the same whenever it is looked at.  A quantile has two margins: a certified
+one, which holds whatever the data are and is wide, and a typical one, which is
+that of values that lie evenly around the answer.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
 from fractions import Fraction
@@ -31,10 +33,12 @@ from discreet.price.recipes import Choice, Counts, Linear, Quantile, Ratio, Reci
 
 MarginKind = Literal["exact", "certified", "simulated", "typical"]
 """How a margin is known: from the law of the noise; for any data; from the released numbers
-with fresh noise; for values that lie evenly around the answer."""
+and the law of the noise, laid out; for values that lie evenly around the answer."""
+
+OUTCOMES = 1000
+"""How many outcomes of the noise a simulated margin looks at."""
 
 _FREQUENCIES = 1 << 13
-_LAID_OUT = 1 << 12
 _LEAST_BETA = Fraction(1, 10**5)
 
 
@@ -132,38 +136,52 @@ def ratio_margin(recipe: Ratio, noise: Noise, beta: Fraction, *, rows: int) -> f
     """How far off a ratio would be in a group of ``rows`` rows spread evenly between the bounds.
 
     A prediction, and the same whenever it is made: the noise is not drawn but
-    laid out evenly (a Kronecker sequence, through the inverse of its law).
-    Rows spread evenly add the same to every Bernstein entry.  None where half
-    of the outcomes are undefined.
+    :func:`laid_out`.  Rows spread evenly add the same to every Bernstein entry.
+    None where half of the outcomes are undefined.
     """
     moments = recipe.moments
     entries = math.prod(d + 1 for d in moments.degrees)
     expected = np.full(entries, float(Fraction(rows * moments.weight, entries)))
     exact = float(ratio_values(recipe, expected))
-    errors = np.abs(ratio_values(recipe, expected + _laid_out(noise, entries)) - exact)
+    errors = np.abs(ratio_values(recipe, expected + laid_out(noise, entries)) - exact)
     errors = errors[np.isfinite(errors)]
-    if errors.size < _LAID_OUT // 2:
+    if errors.size < OUTCOMES // 2:
         return None
     return float(np.quantile(errors, float(1 - beta)))
 
 
-def _laid_out(noise: Noise, entries: int) -> NDArray[np.float64]:
-    """Noises of ``entries`` entries, filling the space of outcomes evenly."""
-    # The root of x**(entries + 1) = x + 1 makes the most even of these sequences (Roberts, 2018).
-    root = 2.0
-    for _ in range(60):
-        root = (1.0 + root) ** (1.0 / (entries + 1))
-    steps = root ** -np.arange(1.0, entries + 1)
-    uniform = np.mod(0.5 + np.outer(np.arange(1.0, _LAID_OUT + 1), steps), 1.0)
-    uniform = np.clip(uniform, 1e-12, 1 - 1e-12)
+def laid_out(noise: Noise, entries: int, first: int = 0) -> NDArray[np.float64]:
+    """``OUTCOMES`` noises of ``entries`` entries, laid out over their law and never drawn.
+
+    A Latin hypercube: each entry takes every quantile of its law once, in an
+    order of its own.  The order is that of the SHAKE-128 stream of the entry's
+    number (``first`` and on), the same for everybody, always.  A margin is thus
+    a function of public numbers; nothing here can serve as noise of a release.
+    """
+    quantiles = _quantiles(noise)
+    columns = [quantiles[_order(entry)] for entry in range(first, first + entries)]
+    return np.stack(columns, axis=1)
+
+
+@lru_cache(maxsize=256)
+def _quantiles(noise: Noise) -> NDArray[np.float64]:
+    """The middles of ``OUTCOMES`` equally likely parts of the law of one entry's noise."""
+    upper = (np.arange(OUTCOMES // 2) + 0.5) / OUTCOMES  # the chance of more, above the median
     if isinstance(noise, LaplaceNoise):
-        centred = uniform - 0.5
-        folded = -np.log1p(-2.0 * np.abs(centred)) * np.sign(centred)
-        scaled: NDArray[np.float64] = float(noise.scale) * folded
-        return scaled
-    inverse = np.vectorize(NormalDist().inv_cdf, otypes=[float])
-    drawn: NDArray[np.float64] = math.sqrt(noise.variance) * inverse(uniform)
-    return drawn
+        scale = float(noise.scale)
+        # P(Z > k) = p**(k + 1) / (1 + p) with p = exp(-1 / scale): the least k that keeps it.
+        above = np.ceil(-scale * np.log(upper * (1.0 + math.exp(-1.0 / scale))) - 1.0)
+    else:
+        normal = NormalDist(sigma=math.sqrt(noise.variance))
+        above = np.rint([normal.inv_cdf(1.0 - chance) for chance in upper])
+    above = np.maximum(above, 0.0)
+    return np.concatenate([-above, above[::-1]])
+
+
+@lru_cache(maxsize=1024)
+def _order(entry: int) -> NDArray[np.intp]:
+    stream = hashlib.shake_128(b"discreet margin %d" % entry).digest(8 * OUTCOMES)
+    return np.argsort(np.frombuffer(stream, dtype="<u8"), kind="stable")
 
 
 def margin_kind(recipe: Recipe, *, certified: bool = False) -> MarginKind | None:

@@ -8,14 +8,14 @@ rewriting of their own; the others share one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sqlglot import exp
 
 from discreet.errors import QuestionRefusal
 from discreet.sql.dialect import PrivacyClause
 from discreet.sql.reader import Reader
-from discreet.sql.rewriting import Change, all_rows, counted, joined, lowered, without
+from discreet.sql.rewriting import Change, all_rows, counted, lowered, without
 
 MOST_DEPTH = 100
 """How deeply expressions and sub-queries may be nested in one another."""
@@ -157,7 +157,7 @@ REFUSED: dict[type[exp.Expr] | tuple[type[exp.Expr], str], No] = {
     exp.Exists: SUBQUERY,
     exp.Any: SUBQUERY,
     exp.All: SUBQUERY,
-    (exp.In, "query"): replace(SUBQUERY, change=joined),
+    (exp.In, "query"): SUBQUERY,
     (exp.In, "field"): SUBQUERY,
     (exp.In, "unnest"): SUBQUERY,
     exp.TableSample: _SAMPLE,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -28,10 +29,12 @@ from discreet.sql.options import read_options
 from discreet.sql.reader import Reader, written
 from discreet.sql.released import folded, has_aggregates
 from discreet.sql.rewriting import (
+    Change,
     as_number,
     averaged,
     clipped,
     counted,
+    each,
     only_counted,
     since_1970,
 )
@@ -114,11 +117,27 @@ class Released:
                     fix = self.reader.instead(own, clipped, "")
                     refusal.fix = f"declare bounds in the schema, or {fix}" if fix else refusal.fix
                 if refusal.code == "Q33":
-                    own = written(node.this if isinstance(node, exp.Filter) else node, self.select)
-                    for change in (as_number, since_1970):
-                        refusal.fix = self.reader.instead(own, change, refusal.fix)
+                    change = each(self._not_numbers(known))
+                    refusal.fix = self.reader.instead(self.select, change, refusal.fix)
                 raise
         return aggregate
+
+    def _not_numbers(self, known: Mapping[str, Domain]) -> dict[exp.Expr, Change]:
+        """The calls that want numbers and are given something else, and how they get some."""
+        found: dict[exp.Expr, Change] = {}
+        quiet = replace(self.reader, accepts=None)  # their refusals are not shown
+        names = Names(replace(self.rows.scope, reader=quiet), self.rows.unit)
+        for call in self.select.find_all(exp.Anonymous):
+            with suppress(QuestionRefusal):  # of something else
+                tree = names.aggregate(call)
+                if tree is None or call.parent_select is not self.select:
+                    continue
+                kinds = {domain_of(read(part, no_leaf), known).kind for part in subjects(tree)}
+                try:
+                    check(read_aggregate(tree, "", no_leaf), known)
+                except QuestionRefusal:
+                    found[call] = as_number if Kind.BOOLEAN in kinds else since_1970
+        return found
 
     def _bare(self, node: exp.Column) -> QuestionRefusal:
         if has_aggregates(self.select):

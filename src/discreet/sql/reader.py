@@ -20,7 +20,7 @@ from discreet.ownership import Multiplicity, columns, declared
 from discreet.relation import PublicSource, Relation
 from discreet.schema import Schema
 from discreet.sql.dialect import text_of
-from discreet.sql.rewriting import Change
+from discreet.sql.rewriting import Change, well_known
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,12 @@ class Reader:
     def refusal(
         self, code: str, node: exp.Expr | None, what: str, *, why: str, fix: str
     ) -> QuestionRefusal:
-        """The word no, underlining ``node``."""
+        """The word no, underlining ``node``; with a rewriting where ``node`` has a known one."""
+        for words, change in well_known(node, self._is_key):
+            question = self.instead(node, change, "")
+            if question:
+                fix = words + question
+                break
         return QuestionRefusal(code, what, why=why, fix=fix, place=self.place(node))
 
     def instead(self, node: exp.Expr | None, change: Change | None, otherwise: str) -> str:
@@ -61,6 +66,11 @@ class Reader:
         change(next(part for i, part in enumerate(copy.walk()) if i == position))
         text = text_of(copy)
         return f"ask {text}" if self.accepts(text) else otherwise
+
+    def _is_key(self, table: str, columns: set[str]) -> bool:
+        """Whether ``table`` is public, and no two of its rows agree on ``columns``."""
+        found = self.schema.tables.get(table)
+        return found is not None and any(set(key) <= columns for key in found.unique)
 
     @contextmanager
     def at(self, node: exp.Expr | None) -> Iterator[None]:

@@ -6,10 +6,14 @@ if it is itself accepted, so a fix is never a second refusal.
 
 from __future__ import annotations
 
+import calendar
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import date
 
 from sqlglot import exp
+
+from discreet.sql.semijoins import IsKey, alone, joined
 
 Change = Callable[[exp.Expr], None]
 
@@ -22,6 +26,11 @@ def without(*arguments: str) -> Change:
             node.set(argument, None)
 
     return change
+
+
+def everything(node: exp.Expr) -> None:
+    """A SELECT of nothing selects every column."""
+    node.set("expressions", [exp.Star()])
 
 
 def counted(node: exp.Expr) -> None:
@@ -157,31 +166,6 @@ def qualified(alias: str) -> Change:
     return change
 
 
-def joined(node: exp.Expr) -> None:
-    """``x IN (SELECT y FROM ...)`` becomes a join with one row per y."""
-    select, query = node.parent_select, node.args.get("query")
-    if not isinstance(select, exp.Select):
-        return
-    where = select.args.get("where")
-    if where is None or not isinstance(node.this, exp.Column) or query is None:
-        return
-    inner = query.this
-    if not isinstance(inner, exp.Select) or len(inner.expressions) != 1:
-        return
-    value = inner.expressions[0].unalias().copy()
-    inner.set("expressions", [exp.alias_(value.copy(), "member")])
-    if inner.args.get("group") is None:
-        inner.set("group", exp.Group(expressions=[value]))
-    condition = exp.EQ(this=node.this.copy(), expression=exp.column("member", table="chosen"))
-    source = exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier("chosen")))
-    rest = [c.copy() for c in where.this.flatten() if c is not node]
-    if len(rest) == len(list(where.this.flatten())) and where.this is not node:
-        return  # it does not stand by itself among the conditions
-    rest = [] if where.this is node else rest
-    select.set("where", exp.Where(this=exp.and_(*rest)) if rest else None)
-    select.append("joins", exp.Join(this=source, on=condition))
-
-
 _COMPARED = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In)
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?")
@@ -229,6 +213,16 @@ def since_1970(node: exp.Expr) -> None:
         value.replace(exp.Anonymous(this="DATE_DIFF", expressions=days))
 
 
+def each(changes: Mapping[exp.Expr, Change]) -> Change:
+    """Several calls, each with its own change, all at once."""
+
+    def change(node: exp.Expr) -> None:
+        for call in [part for part in node.find_all(exp.Anonymous) if part in changes]:
+            changes[call](call)
+
+    return change
+
+
 def lowered(node: exp.Expr) -> None:
     """``x ILIKE 'North%'`` becomes ``LOWER(x) LIKE 'north%'``."""
     pattern = node.expression
@@ -261,3 +255,111 @@ def from_where(node: exp.Expr) -> None:
         node.set("kind", None)
         node.set("on", exp.and_(*equal))
         select.set("where", exp.Where(this=exp.and_(*rest)) if rest else None)
+
+
+# --- what is refused wherever it stands ----------------------------------------------------
+
+
+def well_known(node: exp.Expr | None, is_key: IsKey) -> tuple[tuple[str, Change], ...]:
+    """What may be typed instead of ``node``: words to say first, and the change; best first."""
+    match node:
+        case exp.Null(parent=exp.In()):
+            return (("NULL equals nothing, so leave it out (x IS NULL finds it): ", without_nulls),)
+        case exp.Interval():
+            days = "months and years differ in length; with 30 and 365 days: "
+            return (("" if _moved(node) else days, in_fixed_days),)
+        case exp.Exists() | exp.Subquery(parent=exp.In()):
+            return (("", joined(is_key)),)
+        case exp.Subquery():
+            first = "ask two questions, and put the first one's answer in its place; first "
+            return (("", joined(is_key)), (first, alone))
+    while isinstance(node, exp.Filter | exp.WithinGroup):
+        node = node.this
+    if isinstance(node, exp.Anonymous):
+        name = node.name.upper()
+        if name in ("LEFT", "RIGHT"):
+            return (("", cut),)
+        if name in _CONTINUOUS:
+            return (("for a quantile that nobody need have, ", continuous),)
+    return ()
+
+
+def without_nulls(node: exp.Expr) -> None:
+    """NULL in a list finds nothing; outside it (NOT IN) a row without a value is none either."""
+    for part in list(node.root().find_all(exp.In)):
+        kept = [e for e in part.expressions if not isinstance(e, exp.Null)]
+        if kept:
+            part.set("expressions", kept)
+        elif part.expressions:
+            part.replace(exp.Is(this=part.this.copy(), expression=exp.Null()))
+
+
+_CONTINUOUS = {"PERCENTILE_DISC": "PERCENTILE_CONT", "QUANTILE_DISC": "QUANTILE_CONT"}
+
+
+def continuous(node: exp.Expr) -> None:
+    """A quantile here is a number between the bounds, whether or not somebody has it."""
+    for call in node.root().find_all(exp.Anonymous):
+        call.set("this", _CONTINUOUS.get(call.name.upper(), call.this))
+
+
+def cut(node: exp.Expr) -> None:
+    """``LEFT(x, 3)`` becomes ``SUBSTR(x, 1, 3)``, ``RIGHT(x, 3) = 'ing'`` ENDS_WITH(x, 'ing')."""
+    for call in list(node.root().find_all(exp.Anonymous)):
+        name, arguments = call.name.upper(), call.expressions
+        if name == "LEFT" and len(arguments) == 2:
+            start = exp.Literal.number(1)
+            parts = [arguments[0].copy(), start, arguments[1].copy()]
+            call.replace(exp.Anonymous(this="SUBSTR", expressions=parts))
+        if name == "RIGHT" and len(arguments) == 2 and isinstance(call.parent, exp.EQ):
+            end = call.parent.expression
+            if isinstance(end, exp.Literal) and str(len(end.name)) == arguments[1].name:
+                parts = [arguments[0].copy(), end.copy()]
+                call.parent.replace(exp.Anonymous(this="ENDS_WITH", expressions=parts))
+
+
+# --- intervals of months -------------------------------------------------------------------
+
+_MONTHS = {"MONTH": 1, "MONTHS": 1, "QUARTER": 3, "QUARTERS": 3, "YEAR": 12, "YEARS": 12}
+
+
+def in_fixed_days(node: exp.Expr) -> None:
+    """Months before or after a day that is written down are counted; others have 30 days."""
+    for interval in list(node.root().find_all(exp.Interval)):
+        moved = _moved(interval)
+        if moved is not None and interval.parent is not None:
+            interval.parent.replace(exp.cast(exp.Literal.string(moved.isoformat()), "DATE"))
+            continue
+        months = _months(interval)
+        if months is not None:
+            days = months // 12 * 365 + months % 12 * 30
+            interval.set("this", exp.Literal.string(str(days)))
+            interval.set("unit", exp.Var(this="DAY"))
+
+
+def _months(interval: exp.Interval) -> int | None:
+    unit = interval.args.get("unit")
+    each = _MONTHS.get(unit.name.upper() if unit else "")
+    number = interval.this.name if isinstance(interval.this, exp.Literal) else ""
+    return None if each is None or not re.fullmatch(r"\d{1,4}", number) else each * int(number)
+
+
+def _moved(interval: exp.Interval) -> date | None:
+    """The day that so many months before or after a day written down is; the month's last."""
+    months, parent = _months(interval), interval.parent
+    match parent:
+        case exp.Add() | exp.Sub():
+            start, back = parent.this, isinstance(parent, exp.Sub)
+        case exp.Anonymous() if parent.name.upper() in ("DATE_ADD", "DATE_SUB"):
+            start, back = parent.expressions[0], parent.name.upper() == "DATE_SUB"
+        case _:
+            return None
+    if months is None or not isinstance(start, exp.Cast) or not _DAY.fullmatch(start.this.name):
+        return None
+    try:
+        day = date.fromisoformat(start.this.name)
+        year, month = divmod(day.year * 12 + day.month - 1 + (-months if back else months), 12)
+        last = calendar.monthrange(year, month + 1)[1]
+        return date(year, month + 1, min(day.day, last))
+    except ValueError:
+        return None

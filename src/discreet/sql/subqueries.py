@@ -24,7 +24,7 @@ from discreet.sql.names import Item, Scope, checked_name, meant
 from discreet.sql.normal import Names, normal
 from discreet.sql.reader import Reader, written
 from discreet.sql.released import has_aggregates
-from discreet.sql.rewriting import all_rows, by_unit, grouped, without
+from discreet.sql.rewriting import all_rows, by_unit, everything, grouped, without
 from discreet.sql.scalars import Leaf, column, read
 from discreet.sql.sources import Frame, Rows, no_leaf, typed
 from discreet.sql.trees import alias_tree, output_tree
@@ -163,6 +163,14 @@ def _plain_select(select: exp.Select, reader: Reader) -> None:
             "the privacy clause belongs to the outermost SELECT.",
             why="the whole question is one release with one price.",
             fix="move WITH DIFFERENTIAL_PRIVACY OPTIONS(...) to the first SELECT.",
+        )
+    if not select.expressions:
+        raise reader.refusal(
+            "Q35",
+            select,
+            "the sub-query selects no column.",
+            why="nothing for a person in the data: there would be nothing to read from it.",
+            fix=reader.instead(select, everything, "write SELECT * FROM ..."),
         )
     for clause in ("limit", "order"):
         if select.args.get(clause) is not None:

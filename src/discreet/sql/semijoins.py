@@ -1,0 +1,241 @@
+"""Sub-queries in expressions, rewritten as joins that ask the same.
+
+What ``x IN (SELECT ...)``, EXISTS or a value looked up in a sub-query says of a
+row, a join with at most one partner says too: with a sub-query in FROM that has
+one row for each thing compared, or with a public table by one of its keys.  The
+functions change the tree; whether the result is accepted is seen later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+IsKey = Callable[[str, set[str]], bool]
+"""Whether columns of a table, which is then public, single out one of its rows."""
+
+_READ = {"expressions", "from_", "where", "distinct", "order"}
+
+
+def alone(node: exp.Expr) -> None:
+    """A sub-query that depends on no row is a question of its own."""
+    root, inner = node.root(), node.this
+    for clause in list(root.args):
+        root.set(clause, None)
+    for clause, value in inner.args.items():
+        root.set(clause, value)
+
+
+def joined(is_key: IsKey) -> Callable[[exp.Expr], None]:
+    """Every sub-query in an expression becomes a join; those inside others first."""
+
+    def change(node: exp.Expr) -> None:
+        found = node.root().find_all(exp.Exists, exp.In, exp.Subquery)
+        parts = [part for part in found if _inner(part) is not None]
+        for number, part in enumerate(reversed(parts), start=1):
+            lookup = _lookup(part)
+            if lookup is None:
+                continue
+            if lookup.has_key(is_key):
+                _with_public(lookup)
+            else:
+                _with_private(lookup, "chosen" if number == 1 else f"chosen_{number}")
+
+    return change
+
+
+@dataclass(frozen=True, slots=True)
+class _Lookup:
+    """A sub-query in an expression, taken apart."""
+
+    part: exp.Expr  # the whole of it: EXISTS (...), x IN (...), (SELECT ...)
+    inner: exp.Select
+    outer: exp.Select
+    pairs: list[tuple[exp.Expr, exp.Expr]]  # things outside, and what they must equal inside
+    rest: list[exp.Expr]  # the other conditions inside
+
+    @property
+    def value(self) -> exp.Expr | None:
+        """What is looked up; None if only whether there is something."""
+        scalar = isinstance(self.part, exp.Subquery)
+        return self.inner.expressions[0].unalias() if scalar else None
+
+    def has_key(self, is_key: IsKey) -> bool:
+        """Whether it reads nothing but one public table, by a key."""
+        table = self.inner.args["from_"].this
+        own = {inside.name for _, inside in self.pairs if isinstance(inside, exp.Column)}
+        plain = isinstance(table, exp.Table) and _filled(self.inner) <= _READ
+        return plain and is_key(table.name, own)
+
+
+def _inner(part: exp.Expr) -> exp.Select | None:
+    """The SELECT of a sub-query that stands in an expression."""
+    query = part.args.get("query") if isinstance(part, exp.In) else part
+    if query is None or isinstance(part.parent, exp.From | exp.Join | exp.CTE | exp.Query | exp.In):
+        return None
+    return query.this if isinstance(query.this, exp.Select) else None
+
+
+def _lookup(part: exp.Expr) -> _Lookup | None:
+    inner, outer = _inner(part), part.parent_select
+    if inner is None or not isinstance(outer, exp.Select) or inner.args.get("from_") is None:
+        return None
+    pairs, rest = _correlated(inner)
+    if isinstance(part, exp.Exists):
+        counts = any(item.find(exp.Anonymous) for item in inner.expressions)
+        if counts and inner.args.get("group") is None:
+            return None  # an aggregate has always a row
+    elif len(inner.expressions) != 1:
+        return None
+    if isinstance(part, exp.In):
+        if not _only_if_true(part):
+            return None  # IN may be NULL where a partner is or is not there
+        pairs.insert(0, (part.this, inner.expressions[0].unalias()))
+    return _Lookup(part, inner, outer, pairs, rest) if pairs else None
+
+
+def _correlated(inner: exp.Select) -> tuple[list[tuple[exp.Expr, exp.Expr]], list[exp.Expr]]:
+    """The conditions of a sub-query: columns outside that are equal to something, and others."""
+    parts = [inner.args["from_"], *(inner.args.get("joins") or [])]
+    names = {part.this.alias_or_name for part in parts}
+    where = inner.args.get("where")
+    pairs: list[tuple[exp.Expr, exp.Expr]] = []
+    rest: list[exp.Expr] = []
+    for condition in [] if where is None else _conjuncts(where.this):
+        left, right = condition.this, condition.args.get("expression", condition)
+        outside = [_is_outside(side, names) for side in (left, right)]
+        if not isinstance(condition, exp.EQ) or outside[0] == outside[1]:
+            rest.append(condition)
+        else:
+            pairs.append((left, right) if outside[0] else (right, left))
+    return pairs, rest
+
+
+def _is_outside(node: exp.Expr, names: set[str]) -> bool:
+    return isinstance(node, exp.Column) and bool(node.table) and node.table not in names
+
+
+def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
+    node = node.unnest()
+    if isinstance(node, exp.And):
+        return [*_conjuncts(node.this), *_conjuncts(node.expression)]
+    return [node]
+
+
+def _filled(node: exp.Expr) -> set[str]:
+    return {name for name, value in node.args.items() if value}
+
+
+# --- the joins -----------------------------------------------------------------------------
+
+
+def _with_public(lookup: _Lookup) -> None:
+    """A join with a public table itself; what else must hold of its row is a condition."""
+    table, part = lookup.inner.args["from_"].this, lookup.part
+    own = exp.to_identifier(table.alias_or_name)
+    found = _copies([inside for _, inside in lookup.pairs])
+    rest = _copies(lookup.rest)
+    value = lookup.value
+    shown = _copies([] if value is None else [value])
+    for column in [c for tree in [*found, *rest, *shown] for c in tree.find_all(exp.Column)]:
+        if not column.table:
+            column.set("table", own.copy())
+    on = _equal([outside for outside, _ in lookup.pairs], found)
+    if value is None and _stands_alone(part):
+        lookup.outer.append("joins", exp.Join(this=table.copy(), on=on))
+        _say(part, exp.and_(*rest) if rest else None)
+    elif not rest:
+        lookup.outer.append("joins", exp.Join(this=table.copy(), on=on, side="LEFT"))
+        _say(part, shown[0] if shown else _present(found[0]))
+
+
+def _with_private(lookup: _Lookup, alias: str) -> None:
+    """A join with a sub-query that has one row for each of what is compared."""
+    inner, part, value = lookup.inner, lookup.part, lookup.value
+    inside = [own for _, own in lookup.pairs]
+    group = inner.args.get("group")
+    if group is not None and group.expressions != inside:
+        return  # there may be several rows for one of what is compared
+    names = ["member", *(f"member_{i}" for i in range(2, len(inside) + 1))]
+    source = inner.copy()
+    for clause in ("distinct", "order", "where"):
+        source.set(clause, None)
+    if lookup.rest:
+        source.set("where", exp.Where(this=exp.and_(*_copies(lookup.rest))))
+    shown = [exp.alias_(own.copy(), name) for own, name in zip(inside, names, strict=True)]
+    if value is not None:
+        shown.append(exp.alias_(value.copy(), "value"))
+    source.set("expressions", shown)
+    source.set("group", exp.Group(expressions=_copies(inside)))
+    query = exp.Subquery(this=source, alias=exp.TableAlias(this=exp.to_identifier(alias)))
+    members: list[exp.Expr] = [exp.column(name, table=alias) for name in names]
+    on = _equal([outside for outside, _ in lookup.pairs], members)
+    inward = value is None and _stands_alone(part)
+    lookup.outer.append("joins", exp.Join(this=query, on=on, side=None if inward else "LEFT"))
+    if value is not None:
+        _say(part, _looked_up(value, alias))
+    else:
+        _say(part, None if inward else _present(members[0]))
+
+
+def _looked_up(value: exp.Expr, alias: str) -> exp.Expr:
+    found = exp.column("value", table=alias)
+    if value.name.upper() != "COUNT":
+        return found
+    # of no rows there are 0, and no partner
+    return exp.Anonymous(this="COALESCE", expressions=[found, exp.Literal.number(0)])
+
+
+def _copies(trees: list[exp.Expr]) -> list[exp.Expr]:
+    return [tree.copy() for tree in trees]
+
+
+def _equal(left: list[exp.Expr], right: list[exp.Expr]) -> exp.Expr:
+    pairs = zip(left, right, strict=True)
+    return exp.and_(*(exp.EQ(this=a.copy(), expression=b.copy()) for a, b in pairs))
+
+
+def _present(column: exp.Expr) -> exp.Not:
+    return exp.Not(this=exp.Is(this=column.copy(), expression=exp.Null()))
+
+
+def _stands_alone(part: exp.Expr) -> bool:
+    """Whether WHERE asks for it, and for whatever else there is."""
+    parent = part.parent
+    while isinstance(parent, exp.And | exp.Paren):
+        parent = parent.parent
+    return isinstance(parent, exp.Where)
+
+
+def _only_if_true(part: exp.Expr) -> bool:
+    """Whether WHERE takes a row for what is true here, and NULL is as good as false."""
+    parent = _bracketed(part).parent
+    parent = parent.parent if isinstance(parent, exp.Not) else parent
+    while isinstance(parent, exp.Connector | exp.Paren):
+        parent = parent.parent
+    return isinstance(parent, exp.Where)
+
+
+def _say(part: exp.Expr, condition: exp.Expr | None) -> None:
+    """``condition`` where ``part`` stood; nothing there if there is none."""
+    place = _bracketed(part)
+    parent = place.parent
+    if condition is None and isinstance(parent, exp.And):
+        parent.replace(parent.expression if parent.this is place else parent.this)
+    elif condition is None and parent is not None:
+        parent.pop()  # WHERE itself
+    elif isinstance(condition, exp.Not) and isinstance(parent, exp.Not):
+        absent: exp.Expr = condition.this
+        if isinstance(part, exp.In):  # NULL is in no list, and outside of none
+            absent = exp.paren(exp.and_(absent, _present(part.this)), copy=False)
+        parent.replace(absent)
+    else:
+        part.replace(condition)
+
+
+def _bracketed(part: exp.Expr) -> exp.Expr:
+    while isinstance(part.parent, exp.Paren):
+        part = part.parent
+    return part
