@@ -285,7 +285,7 @@ def test_the_page_parses_no_text_and_keeps_its_key_in_the_tab():
 
 def test_texts_that_are_kept_are_bounded():
     written = Written(most_bytes=100)
-    one, two, three, large = (Wanted(n, True, "q", "text/csv", "0.9") for n in range(4))
+    one, two, three, large = (Wanted(n, "q", "text/csv", "0.9") for n in range(4))
     for wanted_one, size in ((one, 40), (two, 40), (one, 30)):
         written.keep(wanted_one, b"x" * size)
     assert written.find(one) == b"x" * 30

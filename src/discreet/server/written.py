@@ -13,10 +13,9 @@ MOST_BYTES = 16 * 1024 * 1024
 
 
 class Wanted(NamedTuple):
-    """All that the text of an answer depends on."""
+    """All that the text of a replayed answer depends on."""
 
     answer: int
-    replayed: bool
     question: str
     form: str
     confidence: str

@@ -92,12 +92,12 @@ async def ask(
 
 def _shown(answer: Answer, seat: Seat, form: str, confidence: str) -> Response:
     """An answer in the form that is wanted; a text that was sent before is sent again."""
-    number, question = answer.id or 0, answer.priced.question.text
-    key = Wanted(number, answer.replayed, question, form, confidence)
-    text = seat.served.written.find(key)
+    key = Wanted(answer.id or 0, answer.priced.question.text, form, confidence)
+    text = seat.served.written.find(key) if answer.replayed else None
     if text is None:
         text = _text(answer, seat, form, confidence)
-        seat.served.written.keep(key, text)
+        if answer.replayed:  # a new one is shown as new this once
+            seat.served.written.keep(key, text)
     return Response(text, media_type=form, headers=_told(answer, form))
 
 
