@@ -513,6 +513,27 @@ def test_a_folder_that_cannot_be_synced_is_refused(path, monkeypatch):
     Ledger.open(path).close()
 
 
+def test_a_ledger_behind_a_link_is_looked_after_where_it_is(path, tmp_path, monkeypatch):
+    link = tmp_path / "elsewhere" / "link.sqlite"
+    link.parent.mkdir()
+    fill(path)
+    link.symlink_to(path)
+    synced, real = [], os.fsync
+
+    def noted(descriptor):
+        synced.append(Path(f"/proc/self/fd/{descriptor}").resolve())
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    with Ledger.open(link) as ledger:  # as after a crash: much is in the log alone
+        assert path.parent.resolve() in synced
+        account = opened(ledger)
+        for part in range(40):
+            account.charge(request(account, f"more {part}", loss="1/64"))
+        with Ledger.open(link) as another:
+            assert another.verify().ok
+
+
 def test_commits_wait_for_the_disk(path):
     with Ledger.open(path) as ledger:
         connection = ledger._journal.store._connection

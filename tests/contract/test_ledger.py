@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -29,6 +30,7 @@ from discreet.ledger import (
     new_signing_key,
     verify_export,
 )
+from discreet.ledger.store import _LOCK, Store
 from discreet.loss import INFINITY, NOTHING, Loss
 from discreet.schema import Schema
 
@@ -608,6 +610,78 @@ class Failing:
             self.tries += 1
             raise OperationalError(text, None, Exception("database or disk is full"))
         return self._connection.exec_driver_sql(text, *rest)
+
+
+def impatient(ledger, milliseconds):
+    """Wait for no lock longer than that."""
+    store = ledger._journal.store
+    wait = "PRAGMA busy_timeout = {}" if store.sqlite else "SET lock_timeout = {}"
+    store._connection.exec_driver_sql(wait.format(milliseconds))
+
+
+@pytest.mark.parametrize("step", ["begun", "inserted"])
+def test_whoever_is_interrupted_leaves_no_lock_behind(ledger_address, step, monkeypatch):
+    with Ledger.open(ledger_address) as one, Ledger.open(ledger_address) as two:
+        first, second = opened(one), opened(two)
+        impatient(two, 2000)
+        begun = "_alone" if one._journal.store.sqlite else "_begin_there"
+        name = {"begun": begun, "inserted": "_insert"}[step]
+        real = getattr(Store, name)
+
+        def interrupted(*arguments):
+            real(*arguments)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(Store, name, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            first.charge(request(first, "interrupted"))
+        monkeypatch.undo()
+        second.charge(request(second, "at once", loss="1/4"))
+        with pytest.raises(LedgerRefusal) as refusal:
+            first.charge(request(first, "interrupted"))
+        assert code(refusal) == "L5"
+        assert [entry.question for entry in second.transcript()] == ["SELECT at once"]
+        assert two.verify().ok
+
+
+def write_within_a_write(journal, account):
+    with journal.writing() as writer:
+        writer.append("refusal", {"question": "?", "code": "Q1", "what": "?"})
+        with suppress(LedgerRefusal):
+            account.charge(request(account))
+
+
+def test_a_write_within_a_write_is_refused_and_neither_counts(ledger_address):
+    with Ledger.open(ledger_address) as ledger:
+        account = opened(ledger)
+        count = ledger._journal.store.count()
+        with pytest.raises(LedgerRefusal) as refusal:
+            write_within_a_write(ledger._journal, account)
+        assert code(refusal) == "L5"
+    with Ledger.open(ledger_address) as ledger:
+        assert ledger._journal.store.count() == count
+
+
+def test_a_lock_that_a_server_holds_too_long_stops_nothing(postgres):
+    """Whatever the driver had in mind for the statements of the journey that failed."""
+    import psycopg
+
+    with (
+        Ledger.open(postgres.url) as ledger,
+        psycopg.connect(postgres.conninfo, autocommit=True) as holder,
+    ):
+        account = opened(ledger)
+        impatient(ledger, 5)
+        for part in range(12):
+            holder.execute(f"SELECT pg_advisory_lock({_LOCK})")
+            for _ in range(1 + part % 3):
+                with pytest.raises(LedgerRefusal) as refusal:
+                    account.charge(request(account, "too late"))
+                assert code(refusal) == "L6"
+            holder.execute(f"SELECT pg_advisory_unlock({_LOCK})")
+            account.charge(request(account, f"part {part}", loss="1/16"))
+        assert len(account.transcript()) == 12
+        assert ledger.verify().ok
 
 
 def test_a_clock_far_behind_writes_nothing(ledger_address):

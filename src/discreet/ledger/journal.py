@@ -18,7 +18,8 @@ from discreet.errors import LedgerRefusal
 from discreet.ledger import refusals, snapshot
 from discreet.ledger.chain import FORMAT, Record, after, stamp
 from discreet.ledger.fold import Books
-from discreet.ledger.store import Store, Wanted
+from discreet.ledger.news import Wanted
+from discreet.ledger.store import Store
 
 Clock = Callable[[], datetime]
 

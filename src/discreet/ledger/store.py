@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
@@ -26,10 +26,8 @@ from sqlalchemy import (
     func,
     insert,
     inspect,
-    literal,
     make_url,
     select,
-    union_all,
 )
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool, StaticPool
@@ -37,6 +35,7 @@ from sqlalchemy.pool import NullPool, StaticPool
 from discreet.errors import LedgerRefusal
 from discreet.ledger import refusals
 from discreet.ledger.chain import Record
+from discreet.ledger.news import LAST, NEWS, SINCE, News, Wanted, record_of
 from discreet.ledger.tables import answers, metadata, records
 
 _LOCK = 0x6469736372656574  # "discreet": the PostgreSQL advisory lock of the writer
@@ -46,56 +45,9 @@ _WAIT_MS = 60_000
 _MOST_APPENDED = 500
 
 _BEFORE = select(*records.c).order_by(records.c.sequence)
-
-
-def _newest(name: str) -> Any:
-    about = select(*records.c).where(records.c.subject == bindparam(name))
-    return about.order_by(records.c.sequence.desc()).limit(1)
-
-
-_LAST = _newest("one")
-_SINCE = _BEFORE.where(records.c.sequence >= bindparam("first")).limit(bindparam("most"))
-# In one statement, because each is a journey where the store is a server.
-_NEWS = union_all(
-    *(
-        select(*part.subquery().c, literal(new))
-        for part, new in ((_newest("one"), False), (_newest("other"), False), (_SINCE, True))
-    )
-)
 _ANSWER = select(answers.c.body).where(answers.c.record == bindparam("r"))
 _INSERT = insert(records)
 _INSERT_ANSWER = insert(answers)
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a transaction reads as it begins: by default, nothing."""
-
-    one: str = "-"
-    """A subject, whose newest record is wanted."""
-    other: str = "-"
-    """Another one."""
-    first: int = 2**62
-    """The number from which on records are wanted."""
-    most: int = 1
-    """As many of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class News:
-    """What a transaction found as it began."""
-
-    newest: list[Record]
-    """The newest record of each subject."""
-    since: list[Record]
-    """Those from some number on, in order."""
-
-    @classmethod
-    def of(cls, rows: Sequence[Any]) -> News:
-        """What the rows say that were read."""
-        since = [_record(row[:-1]) for row in rows if row[-1]]
-        since.sort(key=lambda record: record.sequence)
-        return cls([_record(row[:-1]) for row in rows if not row[-1]], since)
 
 
 class Store:
@@ -130,7 +82,7 @@ class Store:
             if self.path is not None:
                 # SQLite does the same at its first write, and goes on if it fails; then a log that
                 # was removed may come back after a loss of power, older than the file it is of.
-                settle(self.path.parent)
+                settle(self.path.resolve().parent)
         except OSError:
             self._engine.dispose()
             raise _disk_failed() from None
@@ -159,8 +111,9 @@ class Store:
         """Whether the file was cut off; pages that are still in the log (WAL) may be missing."""
         if self.path is None:
             return False
-        log = self.path.with_name(self.path.name + "-wal")
-        return self.path.stat().st_size < size and not (log.exists() and log.stat().st_size)
+        file = self.path.resolve()  # the log is beside the file, not beside a link to it
+        log = file.with_name(file.name + "-wal")
+        return file.stat().st_size < size and not (log.exists() and log.stat().st_size)
 
     def _create(self, connection: Connection) -> None:
         self._alone(connection)
@@ -199,10 +152,11 @@ class Store:
         """All or nothing, alone, and on the disk when it ends without an exception."""
         with self._lock:
             self._usable()
-            rows = self._begin(wanted or Wanted())
+            if self._in_transaction():  # one is under way in this thread, or was cut short
+                self._stop()
             self._appended = []
             try:
-                yield News.of(rows)
+                yield News.of(self._begin(wanted or Wanted()))
             except SQLAlchemyError as error:
                 self._stop(error)
             except BaseException:
@@ -213,7 +167,7 @@ class Store:
             except self._failures as error:
                 self._stop(error)
             except BaseException:
-                self._broken = True
+                self._abandon()
                 raise
 
     @property
@@ -246,14 +200,14 @@ class Store:
             if not self.sqlite:
                 return self._begin_there(named)
             self._alone(self._connection)
-            return self._connection.execute(_NEWS, named).all()
+            return self._connection.execute(NEWS, named).all()
         except self._failures as error:
             if _is_lock(error):
                 self._rollback()
                 raise refusals.busy() from None
             self._stop(error)
         except BaseException:
-            self._broken = True
+            self._abandon()
             raise
 
     def _begin_there(self, named: dict[str, Any]) -> Sequence[Any]:
@@ -268,27 +222,32 @@ class Store:
 
     @cached_property
     def _news(self) -> Compiled:
-        return _NEWS.compile(dialect=self._engine.dialect)
+        return NEWS.compile(dialect=self._engine.dialect)
 
     def _rollback(self) -> None:
         if self._broken:
             return
         try:
-            if self._in_transaction():
-                self._connection.exec_driver_sql("ROLLBACK")
-        except SQLAlchemyError:
-            self._broken = True
+            # The driver's own: psycopg then forgets what it would have prepared in a journey that
+            # failed, and otherwise names it in a later one.
+            self._raw.rollback()
+        except self._failures:
+            self._abandon()
 
     def _in_transaction(self) -> bool:
         raw = self._raw
         return bool(raw.in_transaction) if self.sqlite else int(raw.info.transaction_status) != 0
 
-    def _stop(self, error: Exception) -> NoReturn:
-        """Never retry: what the disk holds is known again only after opening anew."""
+    def _abandon(self) -> None:
+        """Send nothing more; whatever is not committed ends with the connection, and its lock."""
         self._broken = True
         with suppress(SQLAlchemyError):
             self._connection.invalidate()
-        if _is_damage(error):
+
+    def _stop(self, error: Exception | None = None) -> NoReturn:
+        """Never retry: what the disk holds is known again only after opening anew."""
+        self._abandon()
+        if error is not None and _is_damage(error):
             raise refusals.corrupt("the ledger's file is damaged.") from None
         raise refusals.stopped() from None
 
@@ -319,7 +278,7 @@ class Store:
 
     def since(self, sequence: int, limit: int | None = None) -> list[Record]:
         """The records from ``sequence`` on, in order."""
-        return self._records(_SINCE, {"first": sequence, "most": limit or 2**62})
+        return self._records(SINCE, {"first": sequence, "most": limit or 2**62})
 
     def batches(self, first: int = 1, *, last: int | None = None) -> Iterator[list[Record]]:
         """All records from ``first`` to ``last``, some thousand at a time."""
@@ -338,7 +297,7 @@ class Store:
 
     def last(self, subject: str) -> Record | None:
         """The newest record about a subject."""
-        found = self._records(_LAST, {"one": subject})
+        found = self._records(LAST, {"one": subject})
         return found[0] if found else None
 
     def head(self) -> Record | None:
@@ -399,7 +358,7 @@ class Store:
     def _records(self, query: Any, parameters: dict[str, Any] | None = None) -> list[Record]:
         with self._reading() as connection:
             rows = connection.execute(query, parameters or {}).all()
-        return list(map(_record, rows))
+        return list(map(record_of, rows))
 
 
 def file_of(address: str | Path) -> Path | None:
@@ -511,12 +470,6 @@ def _is_lock(error: Exception) -> bool:
 def _bytes(found: Any) -> bytes:
     """A stored answer; one that somebody stored as another type is not the one released."""
     return bytes(found) if isinstance(found, bytes | memoryview) else repr(found).encode()
-
-
-def _record(row: Sequence[Any]) -> Record:
-    if not all(isinstance(part, str) for part in row[1:]):
-        raise refusals.corrupt(f"record {row[0]} was altered.")
-    return Record(*row)
 
 
 def _row(record: Record) -> dict[str, Any]:
