@@ -24,9 +24,9 @@ Patch = pytest.MonkeyPatch
 
 
 def found(focus: Focus = ANYWHERE) -> bool:
-    """Whether as many cases as the quick run has fail, by their own check or in the engine."""
+    """Whether some case fails, by its own check or in the engine; most do within the quick run."""
     try:
-        fuzz(QUICK, phases=(Phase.generate,), focus=focus)
+        fuzz(3 * QUICK, phases=(Phase.generate,), focus=focus)
     except (AssertionError, duckdb.Error):
         return True
     return False
