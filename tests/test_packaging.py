@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
-import pytest
+from hatchling.builders.wheel import WheelBuilder
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src"
@@ -13,8 +13,7 @@ SOURCE = ROOT / "src"
 
 def test_the_wheel_holds_the_whole_package(tmp_path):
     """Every module, the page's files, the mark that it is typed; and nothing else."""
-    wheels = pytest.importorskip("hatchling.builders.wheel")
-    (built,) = wheels.WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
+    (built,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
     with zipfile.ZipFile(built) as wheel:
         held = {name for name in wheel.namelist() if ".dist-info/" not in name}
         commands = next(n for n in wheel.namelist() if n.endswith("entry_points.txt"))
