@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable
 from fractions import Fraction
 
-from discreet.budget import Budget
-from discreet.composition import OptimalComposition, peer_epsilon
-from discreet.conversion import EPSILON_UNITS
-from discreet.loss import NOTHING, Loss
-from discreet.profile import GaussianProfile, LaplaceProfile, Profile, compose
+from discreet.accounting.budget import Budget
+from discreet.accounting.composition import OptimalComposition, peer_epsilon
+from discreet.accounting.conversion import EPSILON_UNITS
+from discreet.accounting.loss import NOTHING, Loss
+from discreet.accounting.profile import GaussianProfile, LaplaceProfile, Profile, compose
 
 COUNT, DELTA = 1000, "1e-6"
 GAUSSIAN = GaussianProfile(sensitivity=1, sigma_squared=400, grid=0)

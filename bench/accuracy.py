@@ -8,10 +8,10 @@ import pandas as pd
 
 import discreet
 from bench.selection import TOP, median_calls
-from discreet.curate import Curator, offered
-from discreet.domain import Kind
+from discreet.curate.curator import Curator, offered
 from discreet.noise import discrete_laplace
-from discreet.release import release
+from discreet.question.domain import Kind
+from discreet.release.release import release
 
 RUNS = 600
 ROWS = 20_000

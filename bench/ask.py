@@ -20,11 +20,11 @@ from typing import Any
 
 from bench.engine import SCHEMA, generate
 from bench.timing import table
-from discreet import curate
-from discreet.budget import Budget
-from discreet.curate import Curator
+from discreet.accounting.budget import Budget
+from discreet.curate import curator as curate
+from discreet.curate.curator import Curator
 from discreet.ledger import Ledger
-from discreet.schema import Schema
+from discreet.question.schema import Schema
 
 STAGES: tuple[tuple[str, object, str], ...] = (
     ("parse", curate, "statement"),

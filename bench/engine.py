@@ -22,13 +22,13 @@ import duckdb
 
 from bench.timing import best
 from bench.timing import seconds as timed
-from discreet.engines import DuckDBEngine
-from discreet.expressions import ColumnRef
-from discreet.plan import Contribution, Moments, Plan
+from discreet.engine.duckdb import DuckDBEngine
+from discreet.price.plan import Contribution, Moments, Plan
 from discreet.price.recipes import GRID_BITS, scaled
-from discreet.question import Key
-from discreet.relation import Source
-from discreet.schema import Schema
+from discreet.question.expressions import ColumnRef
+from discreet.question.question import Key
+from discreet.question.relation import Source
+from discreet.question.schema import Schema
 
 GROUPS, MOST_ROWS = 1000, 10
 TURNS = 25

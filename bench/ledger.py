@@ -24,12 +24,12 @@ from pathlib import Path
 import numpy as np
 
 from bench.timing import table
-from discreet.blocks import Area
-from discreet.budget import Budget
+from discreet.accounting.budget import Budget
+from discreet.accounting.loss import Loss
 from discreet.ledger import Account, Ledger, Request
 from discreet.ledger.journal import Journal
-from discreet.loss import Loss
-from discreet.schema import Schema
+from discreet.question.blocks import Area
+from discreet.question.schema import Schema
 
 BLOCKS = 10_000
 BUDGET = Budget(epsilon=1000, delta="1e-6")
@@ -67,7 +67,7 @@ def areas(account: Account) -> dict[str, Area]:
 
 def grow(account: Account, journal: Journal, until: int) -> None:
     """Append past charges, many to a commit: only their number matters here."""
-    from discreet.ledger import caps
+    from discreet.ledger import admission as caps
 
     area = Area(account.space, ((100, 101),))
     while (last := journal.books.last) is not None and last.sequence < until:

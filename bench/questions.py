@@ -6,9 +6,9 @@ from fractions import Fraction
 
 from bench.timing import best
 from discreet.price import price
-from discreet.question import Spend
-from discreet.schema import Schema
-from discreet.sql import parse
+from discreet.question.question import Spend
+from discreet.question.schema import Schema
+from discreet.question.sql import parse
 
 SCHEMA = Schema.from_text("""
 [tables.visits]

@@ -15,9 +15,9 @@ from datetime import date, timedelta
 from functools import partial
 
 from bench.timing import Call, table
-from discreet.blocks import Space, reach
-from discreet.schema import Schema
-from discreet.sql import parse
+from discreet.question.blocks import Space, reach
+from discreet.question.schema import Schema
+from discreet.question.sql import parse
 
 ROUNDS = 7
 FIRST = date(2000, 1, 1)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bench.timing import best, table
-from discreet.exact import precision
+from discreet.exact.balls import precision
 from discreet.mechanisms import (
     ExponentialMechanism,
     PermuteAndFlip,

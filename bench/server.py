@@ -34,8 +34,9 @@ import duckdb
 import httpx
 
 from bench.timing import table
-from discreet import access, session
-from discreet.curate import Curator
+from discreet.curate import session
+from discreet.curate.curator import Curator
+from discreet.ledger import keys as access
 
 GROUPS, MOST_ROWS = 20, 10
 PRICE = Fraction(1, 1000)

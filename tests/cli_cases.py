@@ -41,7 +41,8 @@ def bytes_for(name: str, count: int = 4_000_000) -> bytes:
 
 def make_session(directory: Path) -> Path:
     """A clinic of a few hundred patients, its account open and empty."""
-    from discreet import entropy, session
+    from discreet.curate import session
+    from discreet.noise import entropy
 
     with entropy.recorded(bytes_for("clinic")):
         tables = clinic.made_up(FEW)

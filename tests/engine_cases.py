@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from discreet.engines import DuckDBEngine
-from discreet.expressions import ColumnRef
-from discreet.plan import Contribution, Measurement, Moments, Plan, Scaled, Units
-from discreet.question import Key
-from discreet.relation import Source
-from discreet.schema import Schema
-from discreet.truth import Opened
+from discreet.engine.duckdb import DuckDBEngine
+from discreet.engine.truth import Opened
+from discreet.price.plan import Contribution, Measurement, Moments, Plan, Scaled, Units
+from discreet.question.expressions import ColumnRef
+from discreet.question.question import Key
+from discreet.question.relation import Source
+from discreet.question.schema import Schema
 
 CITIES = ("Cork", "Faro", "Oslo")
 

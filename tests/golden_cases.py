@@ -23,14 +23,14 @@ from fractions import Fraction
 from pathlib import Path
 
 from discreet.errors import Refusal
-from discreet.ownership import row_bound, unit_columns
-from discreet.question import Key, Question
-from discreet.schema import Schema
-from discreet.sql import Statement, statement
-from discreet.sql.aggregates import write_aggregate
-from discreet.sql.dialect import text_of
-from discreet.sql.scalars import column
-from discreet.sql.text import _column, _Surface
+from discreet.question.ownership import row_bound, unit_columns
+from discreet.question.question import Key, Question
+from discreet.question.schema import Schema
+from discreet.question.sql import Statement, statement
+from discreet.question.sql.aggregates import write_aggregate
+from discreet.question.sql.dialect import text_of
+from discreet.question.sql.scalars import column
+from discreet.question.sql.text import _column, _Surface
 
 FOLDER = Path(__file__).parent / "golden"
 SCHEMA = Schema.from_toml(FOLDER / "clinic.toml")
@@ -154,9 +154,9 @@ def _rows(question: Question) -> str:
 
 def price_of(question: Question) -> str:
     """The price of a question at epsilon 1/2 and delta 1e-9, in one line."""
-    from discreet.ownership import declared
     from discreet.price import price
-    from discreet.question import Spend
+    from discreet.question.ownership import declared
+    from discreet.question.question import Spend
 
     spend = Spend(epsilon=Fraction(1, 2), delta=Fraction(1, 10**9))
     try:

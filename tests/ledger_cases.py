@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from discreet.blocks import Area
-from discreet.budget import Budget
+from discreet.accounting.budget import Budget
+from discreet.accounting.loss import Loss
 from discreet.errors import BudgetRefusal
 from discreet.ledger import Account, Ledger, Policy, Request
-from discreet.loss import Loss
-from discreet.schema import Schema
+from discreet.question.blocks import Area
+from discreet.question.schema import Schema
 
 BUDGET = Budget(epsilon=3, delta="1e-6")
 REGIONS = ("north", "south", "west")

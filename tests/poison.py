@@ -18,10 +18,10 @@ from typing import Any
 import duckdb
 from sqlglot import exp
 
-from discreet.domain import Domain, Kind
-from discreet.expressions import Expression
-from discreet.functions import read, render
-from discreet.schema import Column
+from discreet.question.domain import Domain, Kind
+from discreet.question.expressions import Expression
+from discreet.question.functions import read, render
+from discreet.question.schema import Column
 
 RAW: dict[Kind, list[str]] = {
     Kind.BOOLEAN: ["NULL", "TRUE", "FALSE"],

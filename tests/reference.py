@@ -20,11 +20,7 @@ from typing import Any
 
 from reference_values import STRICT, as_double, half_even, value_of, widened
 
-from discreet.domain import TEXT_LIMIT, Domain, Kind
-from discreet.functions import domain_of
-from discreet.ownership import columns as typing_of
-from discreet.ownership import unit_grid
-from discreet.plan import (
+from discreet.price.plan import (
     DistinctValues,
     GroupTotal,
     Histogram,
@@ -35,7 +31,11 @@ from discreet.plan import (
     Units,
     ValueCounts,
 )
-from discreet.relation import (
+from discreet.question.domain import TEXT_LIMIT, Domain, Kind
+from discreet.question.functions import domain_of
+from discreet.question.ownership import columns as typing_of
+from discreet.question.ownership import unit_grid
+from discreet.question.relation import (
     Filter,
     JoinKind,
     PerUnit,
@@ -48,7 +48,7 @@ from discreet.relation import (
     UnitAggregate,
     UnitJoin,
 )
-from discreet.schema import Column, Table
+from discreet.question.schema import Column, Table
 
 Values = dict[str, Any]
 Tables = Mapping[str, Sequence[Mapping[str, Any]]]

@@ -3,7 +3,7 @@
 Written from the meaning of each function, not from the code that runs it:
 arithmetic on doubles is done on exact fractions and rounded once, patterns by
 a table of prefixes, dates by counting days.  Only the choice between whole
-numbers and doubles is asked of :func:`discreet.functions.domain_of`, because
+numbers and doubles is asked of :func:`discreet.question.functions.domain_of`, because
 it is part of the meaning.
 """
 
@@ -16,9 +16,9 @@ from datetime import date, datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
-from discreet.domain import TEXT_LIMIT, Domain, Kind
-from discreet.expressions import Call, Case, ColumnRef, Expression, Literal
-from discreet.functions import Outcome, domain_of, narrowed
+from discreet.question.domain import TEXT_LIMIT, Domain, Kind
+from discreet.question.expressions import Call, Case, ColumnRef, Expression, Literal
+from discreet.question.functions import Outcome, domain_of, narrowed
 
 # --- numbers -------------------------------------------------------------------------------
 

@@ -15,9 +15,9 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet import divergence
+from discreet.accounting import divergence
+from discreet.accounting.law import DiscreteLaplaceLaw, FiniteLaw
 from discreet.errors import Halted, InvalidParameter
-from discreet.law import DiscreteLaplaceLaw, FiniteLaw
 from discreet.mechanisms.adaptive import AdaptiveLaplace
 from discreet.mechanisms.grid import Grid
 

@@ -10,11 +10,11 @@ from xml.etree import ElementTree
 import pytest
 
 from discreet import audit
+from discreet.accounting.law import FiniteLaw
+from discreet.accounting.loss import Loss
 from discreet.audit import Verdict
 from discreet.audit.exact import SLACK
 from discreet.errors import InvalidParameter
-from discreet.law import FiniteLaw
-from discreet.loss import Loss
 from discreet.mechanisms import Gaussian, KeyRelease, Laplace, RandomizedResponse, SmoothMedian
 
 LAPLACE = Laplace(sensitivity=3, epsilon="1/4")

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from discreet import audit
-from discreet.audit import Verdict
-from discreet.errors import InvalidParameter
-from discreet.law import (
+from discreet.accounting.law import (
     DiscreteGaussianLaw,
     DiscreteLaplaceLaw,
     FiniteLaw,
     GeometricLaw,
     ProductLaw,
 )
+from discreet.audit import Verdict
+from discreet.errors import InvalidParameter
 from discreet.noise import bernoulli, discrete_gaussian, discrete_laplace, geometric
 
 N = 100_000

@@ -11,15 +11,15 @@ import pytest
 from sqlglot import exp
 
 from discreet import audit
-from discreet.aggregates import AGGREGATES
 from discreet.audit import Verdict
 from discreet.audit.hiding import HidingEngine
 from discreet.audit.synthetic import world
-from discreet.domain import Kind
-from discreet.engines import declared, grid, measure, session
+from discreet.engine.duckdb import declared, grid, measure, session
 from discreet.errors import InvalidParameter
 from discreet.price import priced
-from discreet.schema import Schema
+from discreet.question.aggregates import AGGREGATES
+from discreet.question.domain import Kind
+from discreet.question.schema import Schema
 
 CLINIC = """
 {neighbours}

@@ -13,15 +13,15 @@ import pytest
 from scipy import stats
 
 from discreet import audit
+from discreet.accounting.budget import Budget
+from discreet.accounting.loss import Loss
 from discreet.audit import Promise, Verdict, adversaries
 from discreet.audit.events import Outcomes
 from discreet.audit.proportions import at_least, at_most
-from discreet.budget import Budget
 from discreet.errors import InvalidParameter, QuestionRefusal
-from discreet.loss import Loss
 from discreet.mechanisms import Gaussian, RandomizedResponse
 from discreet.noise import discrete_gaussian, discrete_laplace
-from discreet.schema import Schema
+from discreet.question.schema import Schema
 
 ALPHA = "1e-9"
 SURE = "0.999999999"  # confidence: one false alarm in 10**9 games

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from discreet import audit, mechanisms
+from discreet.accounting.loss import Loss
 from discreet.audit import Verdict
-from discreet.loss import Loss
 from discreet.mechanisms import (
     AboveThreshold,
     AdaptiveLaplace,

@@ -12,10 +12,9 @@ import pyarrow as pa
 import pytest
 
 from discreet import audit, mechanisms
+from discreet.accounting.budget import Budget
 from discreet.audit import Verdict, observed
-from discreet.budget import Budget
-from discreet.curate import Curator
-from discreet.entropy import random_bytes
+from discreet.curate.curator import Curator
 from discreet.errors import InvalidParameter
 from discreet.mechanisms import (
     AboveThreshold,
@@ -26,8 +25,9 @@ from discreet.mechanisms import (
     ReportNoisyMax,
 )
 from discreet.noise import bernoulli, discrete_gaussian, discrete_laplace
+from discreet.noise.entropy import random_bytes
 from discreet.price import noises
-from discreet.schema import Schema
+from discreet.question.schema import Schema
 
 HERE, THERE = [3, 5, 8], [3, 5, 8, 13]
 

@@ -14,15 +14,15 @@ import pytest
 from cli_cases import BY_CITY, is_refusal, make_session, runner
 
 from discreet import mechanisms
-from discreet.aggregates import AGGREGATES
+from discreet.accounting.law import DiscreteLaplaceLaw
 from discreet.audit import exact, fit, game, installation, replay, report, timing
 from discreet.audit.fuzzing import Fuzz, Moved
 from discreet.audit.verdict import Verdict
 from discreet.audit.zoo import animals, walk
 from discreet.cli import audit as door
-from discreet.law import DiscreteLaplaceLaw
 from discreet.mechanisms import Gaussian, Laplace
 from discreet.noise import discrete_laplace
+from discreet.question.aggregates import AGGREGATES
 
 ALPHA = Fraction(1, 10**9)
 SUBJECTS = installation.subjects()

@@ -20,24 +20,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_diabetes
 
-from discreet.answer import Answer
-from discreet.blocks import Area, Space, reach
-from discreet.blocks.known import Known, known
-from discreet.budget import Budget
-from discreet.curate import Curator
-from discreet.domain import Domain, Kind
-from discreet.engines import DuckDBEngine
-from discreet.engines.result import opened
+from discreet.accounting.budget import Budget
+from discreet.accounting.loss import NOTHING, Loss
+from discreet.curate.curator import Curator
+from discreet.engine.duckdb import DuckDBEngine
+from discreet.engine.duckdb.result import opened
 from discreet.errors import QuestionRefusal, SchemaRefusal
-from discreet.expressions import Call, ColumnRef, Literal
-from discreet.functions import evaluate
-from discreet.loss import NOTHING, Loss
-from discreet.plan import Plan
 from discreet.price import price
-from discreet.question import Spend
-from discreet.relation import Filter, Union
-from discreet.schema import Schema
-from discreet.sql import parse
+from discreet.price.plan import Plan
+from discreet.question.blocks import Area, Space, reach
+from discreet.question.blocks.known import Known, known
+from discreet.question.domain import Domain, Kind
+from discreet.question.expressions import Call, ColumnRef, Literal
+from discreet.question.functions import evaluate
+from discreet.question.question import Spend
+from discreet.question.relation import Filter, Union
+from discreet.question.schema import Schema
+from discreet.question.sql import parse
+from discreet.release.answer import Answer
 
 CLINIC = """
 [tables.visits]
@@ -720,6 +720,6 @@ def test_a_missing_charge_is_found(monkeypatch: pytest.MonkeyPatch):
     wrong: Callable[..., Area] = lambda _question, _schema, space: Area(  # noqa: E731
         space, ((0, space.size - 1),)
     )
-    monkeypatch.setattr("discreet.curate.reach", wrong)
+    monkeypatch.setattr("discreet.curate.curator.reach", wrong)
     with pytest.raises(AssertionError):
         check_the_account(people(100), GENERATED, ["SELECT COUNT(*) FROM visits"], "region, day")

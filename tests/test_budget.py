@@ -19,14 +19,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet import divergence
-from discreet.budget import SATURATED, Budget, saturated
-from discreet.conversion import concentrated_delta, largest_rho
-from discreet.divergence import both_ways, max_divergence
+from discreet.accounting import divergence
+from discreet.accounting.budget import SATURATED, Budget, saturated
+from discreet.accounting.conversion import concentrated_delta, largest_rho
+from discreet.accounting.divergence import both_ways, max_divergence
+from discreet.accounting.law import DiscreteGaussianLaw, DiscreteLaplaceLaw, FiniteLaw
+from discreet.accounting.loss import EPSILON_UNITS, INFINITY, NOTHING, RHO_UNITS, Loss
 from discreet.errors import InvalidParameter
-from discreet.exact import down, enclose, exp_bounds, log_up
-from discreet.law import DiscreteGaussianLaw, DiscreteLaplaceLaw, FiniteLaw
-from discreet.loss import EPSILON_UNITS, INFINITY, NOTHING, RHO_UNITS, Loss
+from discreet.exact.balls import enclose, exp_bounds, log_up
+from discreet.exact.numbers import down
 
 steady = settings(deadline=None, derandomize=True)
 

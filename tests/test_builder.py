@@ -11,10 +11,10 @@ from fractions import Fraction
 import pytest
 from golden_cases import SCHEMA
 
-import discreet.builder as b
-from discreet.builder import col, count, function, lit, mean, table, total, when
+import discreet.question.builder as b
 from discreet.errors import InvalidParameter, QuestionRefusal
-from discreet.sql import parse
+from discreet.question.builder import col, count, function, lit, mean, table, total, when
+from discreet.question.sql import parse
 
 VISITS = table("visits", SCHEMA)
 PATIENTS = table("patients", SCHEMA)

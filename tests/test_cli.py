@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 from cli_cases import BY_CITY, FEW, copied, is_refusal, make_session, runner
 
-from discreet import cli, session
+from discreet import cli
+from discreet.curate import session
 
 COUNT = "SELECT COUNT(*) AS n FROM patients"
 
@@ -503,7 +504,7 @@ def test_a_mistake_of_the_program_shows_neither_data_nor_a_traceback(run, monkey
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("could not cast 'canary' of row 3")
 
-    monkeypatch.setattr("discreet.curate.Curator.ask", broken)
+    monkeypatch.setattr("discreet.curate.curator.Curator.ask", broken)
     code, out, err = run("ask", COUNT, "--epsilon", "0.1")
     assert (code, out) == (1, "")
     assert "canary" not in err

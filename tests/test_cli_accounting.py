@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from discreet.accounting.meaning import Meaning
 from discreet.cli import main
-from discreet.meaning import Meaning
 
 
 @pytest.fixture

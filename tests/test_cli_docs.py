@@ -82,7 +82,7 @@ def test_json_is_everywhere_but_where_a_person_talks(name):
 
 
 def test_every_setting_is_documented():
-    from discreet.session import _KEYS
+    from discreet.curate.session import _KEYS
 
     for section, keys in _KEYS.items():
         assert f"`[{section}]`" in REFERENCE

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from cli_cases import BY_CITY, bytes_for, copied, make_session, runner
 
-from discreet import entropy
+from discreet.noise import entropy
 
 SCREENS = Path(__file__).parent / "golden" / "screens"
 COUNT = "SELECT COUNT(*) AS n, AVG(age) AS mean_age FROM patients"

@@ -18,8 +18,8 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet import composition
-from discreet.composition import (
+from discreet.accounting import composition
+from discreet.accounting.composition import (
     Comparison,
     OptimalComposition,
     Row,
@@ -30,10 +30,8 @@ from discreet.composition import (
     peer_epsilon,
     per_query,
 )
-from discreet.errors import InvalidParameter
-from discreet.exact import exp_bounds, log_up
-from discreet.loss import INFINITY, Loss
-from discreet.profile import (
+from discreet.accounting.loss import INFINITY, Loss
+from discreet.accounting.profile import (
     AnyProfile,
     GaussianProfile,
     LaplaceProfile,
@@ -41,6 +39,8 @@ from discreet.profile import (
     compose,
     composed,
 )
+from discreet.errors import InvalidParameter
+from discreet.exact.balls import exp_bounds, log_up
 
 steady = settings(deadline=None, derandomize=True)
 scipy_special = pytest.importorskip("scipy.special")
@@ -416,7 +416,7 @@ def test_without_the_peer_installed_the_refusal_says_what_to_install(monkeypatch
 
 
 def test_importing_composition_does_not_import_the_peer():
-    assert importlib.import_module("discreet.composition") is composition
+    assert importlib.import_module("discreet.accounting.composition") is composition
     assert not any(name.startswith("dp_accounting") for name in vars(composition))
 
 

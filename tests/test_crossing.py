@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.mechanisms.crossing import least_distance, overtaking
+from discreet.mechanisms.selection.noisy_race import least_distance, overtaking
 
 
 def written_out(distance, chasers, chaser_scale, leaders, leader_scale) -> float:

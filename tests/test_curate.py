@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 import discreet
-from discreet.answer import Answer
-from discreet.blocks import Area
-from discreet.builder import col, count, mean
-from discreet.display import cell
 from discreet.errors import BudgetRefusal, DataRefusal, InvalidParameter, QuestionRefusal, Refusal
-from discreet.explanation import Explanation
+from discreet.question.blocks import Area
+from discreet.question.builder import col, count, mean
+from discreet.release.answer import Answer
+from discreet.release.display import cell
+from discreet.release.explanation import Explanation
 
 SCHEMA = """
 [tables.visits]
@@ -221,7 +221,7 @@ def test_prepared_and_unprepared_agree_exactly():
     question = "SELECT city, SUM(cost) AS s, COUNT(*) AS n FROM visits GROUP BY city"
     parsed, _ = curator._parsed(question)
     priced = curator._priced(
-        parsed, discreet.curate.offered(parsed, "1/2", None, None, None, "0.95")
+        parsed, discreet.curate.curator.offered(parsed, "1/2", None, None, None, "0.95")
     )
     before = curator.engine.run(priced.plan).open_for_release()
     curator.prepare()
@@ -377,7 +377,9 @@ def test_an_accuracy_too_dear_is_refused_with_what_is_possible():
 
 def test_a_question_that_seems_to_touch_nobody_is_charged_to_all(monkeypatch):
     """Whatever mistake ever made an area empty, no answer is free."""
-    monkeypatch.setattr("discreet.curate.reach", lambda _question, _schema, space: Area(space, ()))
+    monkeypatch.setattr(
+        "discreet.curate.curator.reach", lambda _question, _schema, space: Area(space, ())
+    )
     curator = clinic()
     curator.ask("SELECT COUNT(*) AS n FROM visits", epsilon="1/2")
     assert curator.spent.epsilon == Fraction(1, 2)

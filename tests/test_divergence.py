@@ -12,7 +12,7 @@ from flint import arb
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from discreet.divergence import (
+from discreet.accounting.divergence import (
     approximate_max_divergence,
     both_ways,
     hockey_stick,
@@ -23,15 +23,15 @@ from discreet.divergence import (
     rho,
     total_variation,
 )
-from discreet.errors import InvalidParameter
-from discreet.exact import ball, log_bounds
-from discreet.law import (
+from discreet.accounting.law import (
     DiscreteGaussianLaw,
     DiscreteLaplaceLaw,
     FiniteLaw,
     GeometricLaw,
     ProductLaw,
 )
+from discreet.errors import InvalidParameter
+from discreet.exact.balls import ball, log_bounds
 
 mp = mpmath.MPContext()  # of our own: the shared one belongs to nobody
 mp.dps = 60

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from discreet.domain import Domain, Kind, Value, number_of, value_at
-from discreet.expressions import Call, Case, ColumnRef, Expression, Literal
-from discreet.functions import Outcome, domain_of, narrowed
+from discreet.question.domain import Domain, Kind, Value, number_of, value_at
+from discreet.question.expressions import Call, Case, ColumnRef, Expression, Literal
+from discreet.question.functions import Outcome, domain_of, narrowed
 
 COLUMNS = {
     "age": Domain(Kind.INTEGER, Fraction(0), Fraction(120), nullable=False),

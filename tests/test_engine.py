@@ -15,12 +15,11 @@ import engine_cases as cases
 import pandas as pd
 import pytest
 
-from discreet.domain import Kind
-from discreet.engines import DuckDBEngine
-from discreet.engines.session import Session
+from discreet.engine.duckdb import DuckDBEngine
+from discreet.engine.duckdb.session import Session
+from discreet.engine.truth import Truth
 from discreet.errors import DataRefusal, InvalidParameter, SchemaRefusal
-from discreet.expressions import Call, ColumnRef, Literal
-from discreet.plan import (
+from discreet.price.plan import (
     Contribution,
     DistinctValues,
     GroupTotal,
@@ -31,10 +30,11 @@ from discreet.plan import (
     Units,
     ValueCounts,
 )
-from discreet.question import Key
-from discreet.relation import Source
-from discreet.schema import ROW, Column, Schema, Table
-from discreet.truth import Truth
+from discreet.question.domain import Kind
+from discreet.question.expressions import Call, ColumnRef, Literal
+from discreet.question.question import Key
+from discreet.question.relation import Source
+from discreet.question.schema import ROW, Column, Schema, Table
 
 SRC = Path(__file__).parents[1] / "src" / "discreet"
 
@@ -151,7 +151,7 @@ def test_a_result_that_cannot_be_read_says_nothing(engine, monkeypatch):
     def fails(*_):
         raise ValueError("canary-9e0 is not in list")
 
-    monkeypatch.setattr("discreet.engines.duckdb.opened", fails)
+    monkeypatch.setattr("discreet.engine.duckdb.engine.opened", fails)
     with pytest.raises(DataRefusal) as refused:
         engine.run(cases.plan(engine))
     assert "canary" not in str(refused.value)

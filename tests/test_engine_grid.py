@@ -11,15 +11,15 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from discreet.domain import Kind
-from discreet.engines import DuckDBEngine
-from discreet.engines.grid import exponent, from_steps, scaled_steps, to_steps
-from discreet.engines.query import named
+from discreet.engine.duckdb import DuckDBEngine
+from discreet.engine.duckdb.grid import exponent, from_steps, scaled_steps, to_steps
+from discreet.engine.duckdb.query import named
 from discreet.errors import InvalidParameter
-from discreet.expressions import ColumnRef
-from discreet.plan import Contribution, GroupTotal, Moments, Plan, Scaled
-from discreet.relation import Source
-from discreet.schema import ROW, Column, Schema, Table
+from discreet.price.plan import Contribution, GroupTotal, Moments, Plan, Scaled
+from discreet.question.domain import Kind
+from discreet.question.expressions import ColumnRef
+from discreet.question.relation import Source
+from discreet.question.schema import ROW, Column, Schema, Table
 
 INTEGERS = [0, 1, 2, 3, 5, -1, -2, -3, 6, 7, 1000, 2**31, 2**53 + 1, 2**62, 2**63 - 1, -(2**63)]
 DECIMALS = [

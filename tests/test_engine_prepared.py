@@ -13,11 +13,11 @@ from fuzz.worlds import World, vectors, worlds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.engines import DuckDBEngine, prepared
+from discreet.engine.duckdb import DuckDBEngine, prepared
 from discreet.errors import DataRefusal, QuestionRefusal
-from discreet.expressions import Call, ColumnRef, Literal
-from discreet.plan import Histogram, Moments, Scaled, Units
+from discreet.price.plan import Histogram, Moments, Scaled, Units
 from discreet.price.recipes import GRID_BITS, scaled
+from discreet.question.expressions import Call, ColumnRef, Literal
 
 MEASURED = (
     Moments((cases.COST,), (1,), counts_null=True),

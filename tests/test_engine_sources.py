@@ -14,14 +14,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.domain import Kind
-from discreet.engines import DuckDBEngine
-from discreet.engines.sources import Csv, InMemory, Parquet, reader
+from discreet.engine.duckdb import DuckDBEngine
+from discreet.engine.duckdb.sources import Csv, InMemory, Parquet, reader
 from discreet.errors import DataRefusal
-from discreet.expressions import Call, ColumnRef, Literal
-from discreet.plan import Contribution, DistinctValues, Histogram, Moments, Plan, Scaled, Units
-from discreet.relation import Source
-from discreet.schema import Column, Schema, Table
+from discreet.price.plan import (
+    Contribution,
+    DistinctValues,
+    Histogram,
+    Moments,
+    Plan,
+    Scaled,
+    Units,
+)
+from discreet.question.domain import Kind
+from discreet.question.expressions import Call, ColumnRef, Literal
+from discreet.question.relation import Source
+from discreet.question.schema import Column, Schema, Table
 
 FRAME = cases.frame()
 MEASURED = (

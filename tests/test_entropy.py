@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.entropy import random_bits, random_bytes, recorded, substituted, words
 from discreet.errors import InvalidParameter
+from discreet.noise.entropy import random_bits, random_bytes, recorded, substituted, words
 
 SOURCE = Path(discreet.__file__).parent
 
@@ -106,7 +106,7 @@ def test_forked_children_draw_different_bytes_from_the_parent_and_each_other():
 
 
 def test_spawned_processes_draw_different_bytes():
-    command = "from discreet.entropy import random_bytes; print(random_bytes(32).hex())"
+    command = "from discreet.noise.entropy import random_bytes; print(random_bytes(32).hex())"
     drawn = [
         subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
         for _ in range(3)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.answer import Answer
+from discreet.release.answer import Answer
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "examples").glob("*.ipynb"))
 

@@ -10,9 +10,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.divergence import max_divergence, renyi
+from discreet.accounting.divergence import max_divergence, renyi
 from discreet.errors import InvalidParameter
-from discreet.exact import precision
+from discreet.exact.balls import precision
 from discreet.mechanisms import ExponentialMechanism, Grid, PermuteAndFlip
 
 BOTH = [ExponentialMechanism, PermuteAndFlip]

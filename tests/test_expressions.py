@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from poison import COLUMNS, DOMAINS, RAW, Poisoned, poisoned
 from reference_values import value_of
 
-from discreet.domain import Kind
 from discreet.errors import QuestionRefusal
-from discreet.expressions import Call, Case, ColumnRef, Expression, Literal
-from discreet.functions import Outcome, domain_of, evaluate, narrowed
+from discreet.question.domain import Kind
+from discreet.question.expressions import Call, Case, ColumnRef, Expression, Literal
+from discreet.question.functions import Outcome, domain_of, evaluate, narrowed
 
 N, T, D, B = (
     (Kind.INTEGER, Kind.DECIMAL),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from discreet.functions import FUNCTIONS
+from discreet.question.functions import FUNCTIONS
 
 PAGE = Path(__file__).parent.parent / "docs" / "functions.md"
 HEAD = """\

@@ -13,10 +13,10 @@ import pytest
 from poison import DOMAINS, Poisoned, poisoned
 from reference_values import LENIENT, STRICT, matches, value_of
 
-from discreet.domain import Domain, Kind
 from discreet.errors import QuestionRefusal
-from discreet.expressions import Call, ColumnRef, Expression, Literal
-from discreet.functions import FUNCTIONS, domain_of, evaluate, render
+from discreet.question.domain import Domain, Kind
+from discreet.question.expressions import Call, ColumnRef, Expression, Literal
+from discreet.question.functions import FUNCTIONS, domain_of, evaluate, render
 
 LITERALS = [
     Literal(None),

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from discreet.accounting.law import DiscreteGaussianLaw
 from discreet.errors import InvalidParameter
-from discreet.exact import enclose
-from discreet.law import DiscreteGaussianLaw
+from discreet.exact.balls import enclose
 from discreet.mechanisms import Gaussian, Grid
 from discreet.mechanisms.gaussian import gaussian_delta
 

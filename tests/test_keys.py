@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.divergence import both_ways, hockey_stick
+from discreet.accounting.divergence import both_ways, hockey_stick
 from discreet.errors import InvalidParameter
-from discreet.exact import exp_bounds
+from discreet.exact.balls import exp_bounds
 from discreet.mechanisms.keys import KeyRelease
 
 ALPHA = 1e-9  # chance that a correct mechanism fails the statistical test

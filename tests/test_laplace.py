@@ -13,9 +13,9 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from discreet.accounting.law import DiscreteLaplaceLaw
 from discreet.errors import InvalidParameter
-from discreet.exact import enclose
-from discreet.law import DiscreteLaplaceLaw
+from discreet.exact.balls import enclose
 from discreet.mechanisms import Grid, Laplace
 from discreet.mechanisms.ladder import least
 

@@ -11,9 +11,13 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.errors import InvalidParameter
-from discreet.exact import ball, enclose, ends, precision
-from discreet.law import (
+from discreet.accounting.gaussian_sums import (
+    _euler_maclaurin,
+    _series,
+    gaussian_half_sum,
+    gaussian_sum,
+)
+from discreet.accounting.law import (
     DiscreteGaussianLaw,
     DiscreteLaplaceLaw,
     FiniteLaw,
@@ -21,7 +25,8 @@ from discreet.law import (
     IntegerLaw,
     ProductLaw,
 )
-from discreet.theta import _euler_maclaurin, _series, gaussian_half_sum, gaussian_sum
+from discreet.errors import InvalidParameter
+from discreet.exact.balls import ball, enclose, ends, precision
 
 mp = mpmath.MPContext()  # of our own: the shared one belongs to nobody
 mp.dps = 60

@@ -16,11 +16,11 @@ import pytest
 from ledger_cases import BUDGET, NORTH, SOUTH, Clock, opened, request, schema, spend_all
 from sqlalchemy import Connection
 
-from discreet.budget import Budget
+from discreet.accounting.budget import Budget
 from discreet.errors import LedgerRefusal
 from discreet.ledger import Ledger, Policy, chain, new_signing_key, snapshot, verify_export
 from discreet.ledger.checkpoint import Checkpoint
-from discreet.record import canonical
+from discreet.release.record import canonical
 
 
 @pytest.fixture

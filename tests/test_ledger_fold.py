@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ledger_cases import BUDGET, Clock, request, schema
 
-from discreet.budget import SATURATED, Budget
+from discreet.accounting.budget import SATURATED, Budget
+from discreet.accounting.loss import INFINITY, NOTHING, Loss
 from discreet.errors import BudgetRefusal
 from discreet.ledger import Ledger
-from discreet.ledger.fold import add, encoded, nothing, packed, relaid, selection
-from discreet.loss import INFINITY, NOTHING, Loss
+from discreet.ledger.books import add, encoded, nothing, packed, relaid, selection
 
 steady = settings(deadline=None, derandomize=True, max_examples=40)
 

@@ -14,11 +14,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.composition import advanced
-from discreet.conversion import concentrated_delta, concentrated_epsilon, largest_rho, pure_rho
+from discreet.accounting.composition import advanced
+from discreet.accounting.conversion import (
+    concentrated_delta,
+    concentrated_epsilon,
+    largest_rho,
+    pure_rho,
+)
+from discreet.accounting.loss import DELTA_UNITS, EPSILON_UNITS, INFINITY, NOTHING, RHO_UNITS, Loss
 from discreet.errors import InvalidParameter
-from discreet.exact import exp_bounds, log_up
-from discreet.loss import DELTA_UNITS, EPSILON_UNITS, INFINITY, NOTHING, RHO_UNITS, Loss
+from discreet.exact.balls import exp_bounds, log_up
 
 steady = settings(deadline=None, derandomize=True)
 

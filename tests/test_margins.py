@@ -12,18 +12,18 @@ import pandas as pd
 import pytest
 
 import discreet
-from discreet.display import number
-from discreet.entropy import recorded
 from discreet.errors import QuestionRefusal
-from discreet.exact import enclose
-from discreet.explanation import shortened
+from discreet.exact.balls import enclose
 from discreet.mechanisms import Quantiles
-from discreet.mechanisms.ranks import gathered
+from discreet.mechanisms.quantiles.ranks import gathered
+from discreet.noise.entropy import recorded
 from discreet.price.keys import noise_law
 from discreet.price.margins import OUTCOMES, laid_out, quantile_mechanism
 from discreet.price.noises import GaussianNoise, LaplaceNoise
 from discreet.price.sensitivity import Sensitivity
-from discreet.record import (
+from discreet.release.display import number
+from discreet.release.explanation import shortened
+from discreet.release.record import (
     answer_from_bytes,
     answer_to_bytes,
     explanation_from_bytes,
@@ -134,7 +134,7 @@ def test_a_margin_is_the_same_whenever_and_wherever_it_is_looked_at(clinic):
     planned = explanation_from_bytes(explanation_to_bytes(plan))
     assert predicted == planned.margins(rows=2000)
     script = (
-        "import sys; from discreet.record import answer_from_bytes; "
+        "import sys; from discreet.release.record import answer_from_bytes; "
         "print(answer_from_bytes(sys.stdin.buffer.read()).margins())"
     )
     other = subprocess.run(

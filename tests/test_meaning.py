@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from discreet.divergence import hockey_stick, total_variation
-from discreet.drawing import Axis, Chart, Line, svg
+from discreet.accounting.divergence import hockey_stick, total_variation
+from discreet.accounting.drawing import Axis, Chart, Line, svg
+from discreet.accounting.law import DiscreteGaussianLaw, FiniteLaw
+from discreet.accounting.meaning import Meaning
 from discreet.errors import InvalidParameter
-from discreet.exact import ball, exp_up
-from discreet.law import DiscreteGaussianLaw, FiniteLaw
-from discreet.meaning import Meaning
+from discreet.exact.balls import ball, exp_up
 
 epsilons = st.fractions(min_value=Fraction(1, 50), max_value=5, max_denominator=50)
 deltas = st.fractions(min_value=0, max_value=Fraction(1, 4), max_denominator=500)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from discreet.errors import InvalidParameter
-from discreet.exact import enclose
+from discreet.exact.balls import enclose
 from discreet.mechanisms import HammingCube, MetricNoise, MetricSpace
 
 CANARY = 8_675_309

@@ -9,11 +9,11 @@ import noise_reference as reference
 import numpy as np
 import pytest
 
-from discreet.entropy import recorded, substituted
 from discreet.errors import InvalidParameter
 from discreet.noise import bernoulli, bernoulli_exp
 from discreet.noise.bernoulli import coins, compared, settled
 from discreet.noise.doubles import exp_negative
+from discreet.noise.entropy import recorded, substituted
 
 LAST = 2**64 - 1
 PROBABILITIES = [Fraction(1, 3), Fraction(2, 7), Fraction(10**30 - 1, 10**30), Fraction(1, 10**25)]

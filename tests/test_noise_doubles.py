@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from flint import arb
 
-from discreet.exact import ball, precision
+from discreet.exact.balls import ball, precision
 from discreet.noise.doubles import RELATIVE, UNDERFLOW, _tables, exp_negative, nearest
 
 OF_A_DOUBLE = 2.0**-50  # Lemma 5, first part

@@ -10,10 +10,10 @@ import noise_reference as reference
 import numpy as np
 import pytest
 
-from discreet.entropy import recorded, substituted
 from discreet.errors import InvalidParameter
-from discreet.exact import ends, precision
+from discreet.exact.balls import ends, precision
 from discreet.noise import discrete_gaussian, gaussian
+from discreet.noise.entropy import recorded, substituted
 from discreet.noise.gaussian import (
     _accepted,
     _attempt,

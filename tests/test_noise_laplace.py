@@ -9,9 +9,9 @@ import noise_reference as reference
 import numpy as np
 import pytest
 
-from discreet.entropy import recorded
 from discreet.errors import InvalidParameter
 from discreet.noise import discrete_laplace, geometric
+from discreet.noise.entropy import recorded
 from discreet.noise.laplace import _digit, _Digits, _fill, _lower, _one, _one_sided, _shift
 
 

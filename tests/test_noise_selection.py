@@ -11,9 +11,9 @@ import noise_reference as reference
 import numpy as np
 import pytest
 
-from discreet.entropy import recorded, substituted
 from discreet.errors import InvalidParameter
 from discreet.noise import exponential_choice, permute_and_flip, selection
+from discreet.noise.entropy import recorded, substituted
 from discreet.noise.selection import _Gaps
 
 LAST = 2**64 - 1

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 from flint import arb
 
-from discreet.entropy import recorded, substituted
-from discreet.exact import ball
+from discreet.exact.balls import ball
 from discreet.noise import gaussian, laplace
 from discreet.noise.bernoulli import _exponential_coin
 from discreet.noise.draws import SMALL
+from discreet.noise.entropy import recorded, substituted
 from discreet.noise.table import Table
 
 LAST = 2**64 - 1

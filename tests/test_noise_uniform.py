@@ -8,9 +8,9 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from discreet.entropy import recorded, substituted
 from discreet.errors import InvalidParameter
 from discreet.noise import random_permutation, sample_without_replacement, uniform_below
+from discreet.noise.entropy import recorded, substituted
 
 LAST = 2**64 - 1
 

@@ -9,10 +9,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.divergence import max_divergence
+from discreet.accounting.divergence import max_divergence
+from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
-from discreet.exact import precision
-from discreet.loss import Loss
+from discreet.exact.balls import precision
 from discreet.mechanisms import ExponentialMechanism, Grid, PermuteAndFlip, ReportNoisyMax, TopK
 
 ALPHA = 1e-9  # chance that a correct sampler fails one test

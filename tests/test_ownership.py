@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from reference import Reader, Row, Truncated
 
 import discreet
-from discreet.domain import Domain, Kind
 from discreet.errors import QuestionRefusal
-from discreet.expressions import Call, Case, ColumnRef, Expression, Literal
-from discreet.ownership import (
+from discreet.question.domain import Domain, Kind
+from discreet.question.expressions import Call, Case, ColumnRef, Expression, Literal
+from discreet.question.ownership import (
     Unit,
     checked,
     columns,
@@ -29,7 +29,7 @@ from discreet.ownership import (
     unit_columns,
     unit_grid,
 )
-from discreet.relation import (
+from discreet.question.relation import (
     Filter,
     JoinKind,
     PerUnit,
@@ -42,7 +42,7 @@ from discreet.relation import (
     UnitAggregate,
     UnitJoin,
 )
-from discreet.schema import ROW, Column, Table
+from discreet.question.schema import ROW, Column, Table
 
 VISITS = Table(
     "visits",

@@ -9,14 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.domain import Kind
+from discreet.accounting.law import DiscreteLaplaceLaw
+from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter, QuestionRefusal
-from discreet.exact import enclose
-from discreet.expressions import Call, ColumnRef, Literal
-from discreet.law import DiscreteLaplaceLaw
-from discreet.loss import Loss
+from discreet.exact.balls import enclose
 from discreet.mechanisms import Quantile as OneQuantile
-from discreet.plan import Contribution, GroupTotal, Histogram, Moments, Scaled, Units
 from discreet.price import (
     Choice,
     Counts,
@@ -37,12 +34,15 @@ from discreet.price.margins import (
     rank_margin,
     ratio_margin,
 )
+from discreet.price.plan import Contribution, GroupTotal, Histogram, Moments, Scaled, Units
 from discreet.price.recipes import Ratio, grid_step, power_coefficients, ratio_values
 from discreet.price.split import concentrated_shares, pure_shares
 from discreet.price.within import cheapest
-from discreet.question import Aggregate, Key, Limits, Output, Question, Spend
-from discreet.relation import Source
-from discreet.schema import Column, Neighbours, Schema, Table
+from discreet.question.domain import Kind
+from discreet.question.expressions import Call, ColumnRef, Literal
+from discreet.question.question import Aggregate, Key, Limits, Output, Question, Spend
+from discreet.question.relation import Source
+from discreet.question.schema import Column, Neighbours, Schema, Table
 
 VISITS = Table(
     "visits",

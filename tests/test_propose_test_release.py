@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 from discreet.errors import InvalidParameter
-from discreet.exact import precision
+from discreet.exact.balls import precision
 from discreet.mechanisms import Grid, ProposeTestRelease, median_distance
 
 TOP = 4

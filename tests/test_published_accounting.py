@@ -12,14 +12,14 @@ from fractions import Fraction
 
 import pytest
 
-from discreet.budget import Budget
-from discreet.conversion import largest_rho
-from discreet.divergence import hockey_stick
-from discreet.exact import log_bounds
-from discreet.law import DiscreteGaussianLaw, DiscreteLaplaceLaw
-from discreet.loss import Loss
+from discreet.accounting.budget import Budget
+from discreet.accounting.conversion import largest_rho
+from discreet.accounting.divergence import hockey_stick
+from discreet.accounting.law import DiscreteGaussianLaw, DiscreteLaplaceLaw
+from discreet.accounting.loss import Loss
+from discreet.accounting.profile import GaussianProfile, LaplaceProfile, compose
+from discreet.exact.balls import log_bounds
 from discreet.mechanisms.keys import KeyRelease
-from discreet.profile import GaussianProfile, LaplaceProfile, compose
 
 
 def never_below(ours, published, *, within):

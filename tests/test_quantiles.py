@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from discreet.errors import InvalidParameter
-from discreet.exact import precision
-from discreet.mechanisms import Grid, Quantile, Quantiles, rank_choice, ranks
-from discreet.mechanisms.places import Ranked
-from discreet.mechanisms.rank_choice import score_at, score_runs
-from discreet.mechanisms.ranks import Cells, Domain, counted, gathered
+from discreet.exact.balls import precision
+from discreet.mechanisms import Grid, Quantile, Quantiles
+from discreet.mechanisms.quantiles import rank_choice, ranks
+from discreet.mechanisms.quantiles.bit_reversal import Ranked
+from discreet.mechanisms.quantiles.rank_choice import score_at, score_runs
+from discreet.mechanisms.quantiles.ranks import Cells, Domain, counted, gathered
 
 ALPHA = 1e-9  # chance that a correct sampler fails one test
 N = 4_000

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import InvalidParameter
-from discreet.exact import enclose, exp_bounds
+from discreet.exact.balls import enclose, exp_bounds
 from discreet.mechanisms import RandomizedResponse, TwoCoinResponse
 
 CANARY = 8_675_309

@@ -13,16 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.budget import Budget
-from discreet.domain import Kind
-from discreet.engines.duckdb import DuckDBEngine
+from discreet.accounting.budget import Budget
+from discreet.accounting.loss import Loss
+from discreet.engine.duckdb.engine import DuckDBEngine
 from discreet.errors import LedgerRefusal
-from discreet.explanation import Explanation
-from discreet.expressions import Call, ColumnRef, Literal
-from discreet.loss import Loss
 from discreet.price import price
-from discreet.question import Spend
-from discreet.record import (
+from discreet.question.domain import Kind
+from discreet.question.expressions import Call, ColumnRef, Literal
+from discreet.question.question import Spend
+from discreet.question.schema import Schema
+from discreet.question.sql import parse
+from discreet.release.explanation import Explanation
+from discreet.release.record import (
     answer_from_bytes,
     answer_to_bytes,
     canonical,
@@ -32,9 +34,7 @@ from discreet.record import (
     numbers_from_bytes,
     to_json,
 )
-from discreet.release import release
-from discreet.schema import Schema
-from discreet.sql import parse
+from discreet.release.release import release
 
 SCHEMA = Schema.from_text("""
 [tables.visits]

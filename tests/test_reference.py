@@ -8,9 +8,7 @@ from fractions import Fraction
 import pytest
 from reference import Reader, Truncated
 
-from discreet.domain import Kind
-from discreet.expressions import Call, ColumnRef, Literal
-from discreet.plan import (
+from discreet.price.plan import (
     Contribution,
     DistinctValues,
     GroupTotal,
@@ -21,9 +19,11 @@ from discreet.plan import (
     Units,
     ValueCounts,
 )
-from discreet.question import Key
-from discreet.relation import PerUnit, Source, UnitAggregate
-from discreet.schema import Column, Table
+from discreet.question.domain import Kind
+from discreet.question.expressions import Call, ColumnRef, Literal
+from discreet.question.question import Key
+from discreet.question.relation import PerUnit, Source, UnitAggregate
+from discreet.question.schema import Column, Table
 
 VISITS = Table(
     "visits",

@@ -15,10 +15,10 @@ import reference
 from poison import COLUMNS, RAW
 from sqlglot import exp
 
-from discreet.domain import Kind
 from discreet.errors import SchemaRefusal
-from discreet.functions import read
-from discreet.schema import ROW, Column, Neighbours, Schema, SchemaFile, Table
+from discreet.question.domain import Kind
+from discreet.question.functions import read
+from discreet.question.schema import ROW, Column, Neighbours, Schema, SchemaFile, Table
 
 CLINIC = """\
 # everything here is public

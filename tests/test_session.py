@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from cli_cases import BY_CITY, copied, make_session
 
-from discreet import session
-from discreet.budget import Budget
+from discreet.accounting.budget import Budget
 from discreet.cli import clinic
+from discreet.curate import session
 from discreet.errors import LedgerRefusal, Refusal, SchemaRefusal
 from discreet.ledger import new_signing_key
 

@@ -17,10 +17,10 @@ from fractions import Fraction
 import pytest
 from cli_cases import BY_CITY, copied, make_session, runner
 
-from discreet import session
 from discreet.cli.completion import candidates
 from discreet.cli.shell import COMMANDS, complete
-from discreet.schema import Schema
+from discreet.curate import session
+from discreet.question.schema import Schema
 
 TIMEOUT_S = 120
 

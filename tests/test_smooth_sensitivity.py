@@ -9,11 +9,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.divergence import hockey_stick
+from discreet.accounting.divergence import hockey_stick
+from discreet.accounting.law import DiscreteLaplaceLaw
 from discreet.errors import InvalidParameter
-from discreet.law import DiscreteLaplaceLaw
 from discreet.mechanisms import Grid, SmoothMedian
-from discreet.mechanisms.ranks import Domain
+from discreet.mechanisms.quantiles.ranks import Domain
 from discreet.mechanisms.smooth_sensitivity import median_reach
 
 TOP = 4

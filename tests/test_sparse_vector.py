@@ -13,14 +13,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.divergence import max_divergence
+from discreet.accounting.divergence import max_divergence
+from discreet.accounting.loss import Loss
 from discreet.errors import Halted, InvalidParameter
-from discreet.exact import precision
-from discreet.loss import Loss
+from discreet.exact.balls import precision
 from discreet.mechanisms import AboveThreshold, Grid, NumericSparse, Sparse
-from discreet.mechanisms.sparse_law import transcript_law
-from discreet.mechanisms.sparse_plan import Plan
-from discreet.mechanisms.sparse_run import SparseRun
+from discreet.mechanisms.sparse.law import transcript_law
+from discreet.mechanisms.sparse.plan import Plan
+from discreet.mechanisms.sparse.run import SparseRun
 
 ALPHA = 1e-9  # chance that a correct sampler fails one test
 N = 3_000

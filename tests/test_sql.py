@@ -10,10 +10,10 @@ import pytest
 from golden_cases import SCHEMA, all_cases
 from sqlglot import exp
 
-import discreet.sql
+import discreet.question.sql
 from discreet.errors import QuestionRefusal, Refusal
-from discreet.expressions import Call, Case, ColumnRef, Literal
-from discreet.relation import (
+from discreet.question.expressions import Call, Case, ColumnRef, Literal
+from discreet.question.relation import (
     Filter,
     JoinKind,
     PerUnit,
@@ -24,10 +24,10 @@ from discreet.relation import (
     UnitAggregate,
     UnitJoin,
 )
-from discreet.sql import parse, statement
-from discreet.sql.allow import ALLOWED, MOST_DEPTH
-from discreet.sql.constants import read_constant, write_constant
-from discreet.sql.dialect import text_of, tokens_of, trees_of
+from discreet.question.sql import parse, statement
+from discreet.question.sql.allow import ALLOWED, MOST_DEPTH
+from discreet.question.sql.constants import read_constant, write_constant
+from discreet.question.sql.dialect import text_of, tokens_of, trees_of
 
 
 def ask(text: str):
@@ -543,19 +543,19 @@ def test_every_argument_of_every_node_is_on_the_list_or_refused(monkeypatch):
     assert len(found) > 100
     for text, position, argument in found:
         tree = with_planted(text, position, argument)
-        monkeypatch.setattr(discreet.sql, "_tree", lambda *_, tree=tree: tree)
+        monkeypatch.setattr(discreet.question.sql, "_tree", lambda *_, tree=tree: tree)
         with pytest.raises(Refusal):
             parse(text, SCHEMA)
 
 
 def test_without_the_allow_list_writing_back_refuses_the_same(monkeypatch):
     """The second defence by itself: what slips past the list differs when written back."""
-    monkeypatch.setattr(discreet.sql, "vet", lambda *_: None)
+    monkeypatch.setattr(discreet.question.sql, "vet", lambda *_: None)
     checked = 0
     for text, position, argument in planted(every=1):
         tree = with_planted(text, position, argument)
         checked += 1
-        monkeypatch.setattr(discreet.sql, "_tree", lambda *_, tree=tree: tree)
+        monkeypatch.setattr(discreet.question.sql, "_tree", lambda *_, tree=tree: tree)
         with pytest.raises(Exception):  # noqa: B017, PT011 - anything but an answer
             parse(text, SCHEMA)
     assert checked > 100
@@ -568,7 +568,7 @@ def test_a_clause_the_reader_forgets_is_refused(monkeypatch, clause):
         "SELECT v.city, COUNT(*) AS n FROM visits v JOIN cities c ON v.city = c.name WHERE v.paid"
         " GROUP BY v.city HAVING COUNT(*) > 3 ORDER BY n LIMIT 2"
     )
-    real = discreet.sql.read_question
+    real = discreet.question.sql.read_question
 
     def forgetful(select, frame):
         question, normal = real(select, frame)
@@ -579,7 +579,7 @@ def test_a_clause_the_reader_forgets_is_refused(monkeypatch, clause):
         except Refusal:
             return question.__class__(**{**_fields(question), "outputs": ()}), normal
 
-    monkeypatch.setattr(discreet.sql, "read_question", forgetful)
+    monkeypatch.setattr(discreet.question.sql, "read_question", forgetful)
     assert refused(text).code == "Q30"
 
 
@@ -603,7 +603,7 @@ def test_constants_go_there_and_back(value):
 def test_written_text_cannot_become_a_comment():
     """Two minus signs in a row would hide the rest of the question."""
     question = ask("SELECT -(-age) AS k, COUNT(*) - (-3) AS n FROM visits GROUP BY -(-age)")
-    text = discreet.sql.question_text(question)
+    text = discreet.question.sql.question_text(question)
     assert "--" not in text
     assert parse(text, SCHEMA).keys == question.keys
 

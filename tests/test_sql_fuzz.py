@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import Refusal
-from discreet.sql import question_text, statement
-from discreet.sql.dialect import tokens_of
+from discreet.question.sql import question_text, statement
+from discreet.question.sql.dialect import tokens_of
 
 QUIET = settings(
     max_examples=250,

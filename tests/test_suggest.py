@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 
 from discreet.cli.schema import app
 from discreet.errors import SchemaRefusal
-from discreet.schema import SchemaFile
-from discreet.suggest import FILL_IN, suggest
+from discreet.question.schema import SchemaFile
+from discreet.question.suggest import FILL_IN, suggest
 
 CANARY = "zxqcanary"
 ROWS = 7_919  # a count that stands nowhere else

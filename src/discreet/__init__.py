@@ -10,38 +10,38 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from discreet import audit, mechanisms, noise
-    from discreet.answer import Answer
-    from discreet.budget import Budget
-    from discreet.client import connect
-    from discreet.curate import Curator, curator
+    from discreet import accounting, audit, mechanisms, noise
+    from discreet.accounting.budget import Budget
+    from discreet.accounting.loss import Loss
+    from discreet.accounting.meaning import Meaning
+    from discreet.curate.curator import Curator, curator
+    from discreet.curate.remote import connect
+    from discreet.curate.session import open  # noqa: A004 (as a file is opened, so is a session)
     from discreet.errors import Refusal
     from discreet.ledger import Ledger, Policy
-    from discreet.loss import Loss
-    from discreet.meaning import Meaning
-    from discreet.schema import Column, Neighbours, Schema, Table
-    from discreet.session import open  # noqa: A004 (as a file is opened, so is a session)
+    from discreet.question.schema import Column, Neighbours, Schema, Table
+    from discreet.release.answer import Answer
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "Answer": "answer",
-    "Budget": "budget",
-    "Column": "schema",
-    "Curator": "curate",
+    "Answer": "release.answer",
+    "Budget": "accounting.budget",
+    "Column": "question.schema",
+    "Curator": "curate.curator",
     "Ledger": "ledger",
-    "Loss": "loss",
-    "Meaning": "meaning",
-    "Neighbours": "schema",
+    "Loss": "accounting.loss",
+    "Meaning": "accounting.meaning",
+    "Neighbours": "question.schema",
     "Policy": "ledger",
     "Refusal": "errors",
-    "Schema": "schema",
-    "Table": "schema",
-    "connect": "client",
-    "curator": "curate",
-    "open": "session",
+    "Schema": "question.schema",
+    "Table": "question.schema",
+    "connect": "curate.remote",
+    "curator": "curate.curator",
+    "open": "curate.session",
 }
-_MODULES = ("audit", "mechanisms", "noise")
+_MODULES = ("accounting", "audit", "mechanisms", "noise")
 
 
 def __getattr__(name: str) -> Any:
@@ -70,6 +70,7 @@ __all__ = [
     "Schema",
     "Table",
     "__version__",
+    "accounting",
     "audit",
     "connect",
     "curator",

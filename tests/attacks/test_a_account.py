@@ -13,10 +13,10 @@ import pytest
 from ledger_cases import BUDGET, opened, request
 from sqlalchemy import event
 
-from discreet.budget import Budget
+from discreet.accounting.budget import Budget
+from discreet.accounting.loss import Loss
 from discreet.errors import BudgetRefusal, DataRefusal, InvalidParameter, LedgerRefusal
 from discreet.ledger import Ledger, new_signing_key
-from discreet.loss import Loss
 
 
 @pytest.fixture

@@ -13,11 +13,11 @@ import pytest
 from golden_cases import SCHEMA, all_cases
 
 from discreet.errors import Refusal
-from discreet.expressions import Call
-from discreet.functions import FUNCTIONS
-from discreet.relation import PublicSource, Source
-from discreet.schema import Table
-from discreet.sql import statement
+from discreet.question.expressions import Call
+from discreet.question.functions import FUNCTIONS
+from discreet.question.relation import PublicSource, Source
+from discreet.question.schema import Table
+from discreet.question.sql import statement
 
 BYPASSES = [
     "SELECT COUNT(*) FROM '/etc/passwd'",

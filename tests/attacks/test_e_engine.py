@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 import discreet
-from discreet.answer import Answer
-from discreet.engines.session import Session
+from discreet.engine.duckdb.session import Session
 from discreet.errors import BudgetRefusal, DataRefusal, Refusal
+from discreet.release.answer import Answer
 
 CANARY = "canary-7f3a"
 

@@ -17,16 +17,16 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from discreet.domain import Kind, value_at
-from discreet.engines import DuckDBEngine, render
-from discreet.engines.query import everything, table_named, with_definitions
+from discreet.engine.duckdb import DuckDBEngine, render
+from discreet.engine.duckdb.query import everything, table_named, with_definitions
 from discreet.errors import QuestionRefusal
-from discreet.expressions import Call, ColumnRef, Expression, Literal
-from discreet.functions import FUNCTIONS, domain_of
-from discreet.ownership import columns, row_bound
-from discreet.plan import Contribution, DistinctValues, Moments, Plan
-from discreet.relation import Relation, Source
-from discreet.schema import Column, Schema, Table
+from discreet.price.plan import Contribution, DistinctValues, Moments, Plan
+from discreet.question.domain import Kind, value_at
+from discreet.question.expressions import Call, ColumnRef, Expression, Literal
+from discreet.question.functions import FUNCTIONS, domain_of
+from discreet.question.ownership import columns, row_bound
+from discreet.question.relation import Relation, Source
+from discreet.question.schema import Column, Schema, Table
 
 # --- E1: an exception for one person's row -------------------------------------------------
 

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from contract.numeric_cases import line, star
 
-from discreet.divergence import hockey_stick, max_divergence
-from discreet.exact import ball, sqrt_up
-from discreet.law import DiscreteGaussianLaw, DiscreteLaplaceLaw, FiniteLaw, ProductLaw
+from discreet.accounting.divergence import hockey_stick, max_divergence
+from discreet.accounting.law import DiscreteGaussianLaw, DiscreteLaplaceLaw, FiniteLaw, ProductLaw
+from discreet.exact.balls import ball, sqrt_up
 from discreet.mechanisms import Gaussian, Grid, HammingCube, Laplace, MetricNoise
 from discreet.mechanisms.gaussian import gaussian_delta
 

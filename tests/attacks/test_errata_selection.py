@@ -12,10 +12,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.divergence import max_divergence, renyi
-from discreet.exact import precision
-from discreet.law import FiniteLaw
-from discreet.loss import Loss
+from discreet.accounting.divergence import max_divergence, renyi
+from discreet.accounting.law import FiniteLaw
+from discreet.accounting.loss import Loss
+from discreet.exact.balls import precision
 from discreet.mechanisms import (
     AboveThreshold,
     ExponentialMechanism,
@@ -26,7 +26,7 @@ from discreet.mechanisms import (
     ReportNoisyMax,
     Sparse,
 )
-from discreet.mechanisms.noisy_max import ranking_masses
+from discreet.mechanisms.selection.noisy_max import ranking_masses
 
 
 def noisy_max(scores, scale) -> FiniteLaw:

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pytest
 
 from discreet.audit.proportions import at_least, at_most
-from discreet.engines import DuckDBEngine
+from discreet.engine.duckdb import DuckDBEngine
 from discreet.price import Priced, price
 from discreet.price.keys import shown
-from discreet.question import Spend
-from discreet.release import release
-from discreet.schema import Schema
-from discreet.sql import parse
+from discreet.question.question import Spend
+from discreet.question.schema import Schema
+from discreet.question.sql import parse
+from discreet.release.release import release
 
 N = 100_000
 ALPHA = Fraction(1, 10**9)

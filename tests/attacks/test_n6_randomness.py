@@ -65,7 +65,7 @@ def test_python_o_changes_nothing():
     """The same bytes give the same noise, and a wrong scale is still refused."""
     script = (
         "from discreet.noise import *\n"
-        "from discreet.entropy import recorded\n"
+        "from discreet.noise.entropy import recorded\n"
         "with recorded(bytes(range(256)) * 40):\n"
         "    print(discrete_laplace(1000, 300).tolist(), discrete_gaussian(9, 5).tolist())\n"
         "try:\n"

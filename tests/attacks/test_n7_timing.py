@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata
 
-from discreet.entropy import random_bytes, substituted
 from discreet.noise import discrete_gaussian, discrete_laplace, geometric
+from discreet.noise.entropy import random_bytes, substituted
 
 N = 8000
 BOUND = 0.12

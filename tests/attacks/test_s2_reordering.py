@@ -13,12 +13,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from discreet.engines import DuckDBEngine, declared
-from discreet.expressions import ColumnRef
-from discreet.functions import nodes
-from discreet.plan import Contribution, GroupTotal, Histogram, Moments, Plan, Scaled, Units
-from discreet.question import Key
-from discreet.relation import PerUnit, PublicJoin, PublicSource, Source, UnitAggregate
+from discreet.engine.duckdb import DuckDBEngine, declared
+from discreet.price.plan import Contribution, GroupTotal, Histogram, Moments, Plan, Scaled, Units
+from discreet.question.expressions import ColumnRef
+from discreet.question.functions import nodes
+from discreet.question.question import Key
+from discreet.question.relation import PerUnit, PublicJoin, PublicSource, Source, UnitAggregate
 
 ROWS = 4000
 MEASURED = (

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import discreet
-from discreet.curate import offered
-from discreet.domain import Kind
+from discreet.curate.curator import offered
+from discreet.question.domain import Kind
 
 
 def curator(values, low, high, kind: Kind = Kind.DECIMAL, **engine) -> discreet.Curator:

@@ -15,12 +15,12 @@ import pyarrow as pa
 import pytest
 
 from discreet import audit
+from discreet.accounting.budget import Budget
 from discreet.audit import Rehearsal, Verdict, observed
 from discreet.audit.crowd import Crowd, ask
-from discreet.budget import Budget
-from discreet.curate import Curator
+from discreet.curate.curator import Curator
 from discreet.errors import BudgetRefusal
-from discreet.schema import Schema
+from discreet.question.schema import Schema
 
 GAMES = 10_000  # in either world
 CONFIDENCE = "0.99999999"  # one false alarm in 10**8 games of a kind

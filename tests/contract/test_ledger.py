@@ -12,7 +12,8 @@ from tempfile import TemporaryDirectory, mkdtemp
 import pytest
 from ledger_cases import BUDGET, NORTH, SOUTH, WEST, Clock, opened, request, schema
 
-from discreet.budget import Budget
+from discreet.accounting.budget import Budget
+from discreet.accounting.loss import INFINITY, NOTHING, Loss
 from discreet.errors import (
     AccessRefusal,
     BudgetRefusal,
@@ -31,8 +32,7 @@ from discreet.ledger import (
     verify_export,
 )
 from discreet.ledger.store import _LOCK, Store
-from discreet.loss import INFINITY, NOTHING, Loss
-from discreet.schema import Schema
+from discreet.question.schema import Schema
 
 
 @pytest.fixture

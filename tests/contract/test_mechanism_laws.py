@@ -15,7 +15,7 @@ from contract.law_case import LawCase
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from discreet.divergence import max_divergence, renyi
+from discreet.accounting.divergence import max_divergence, renyi
 
 try:
     from contract import selection_cases

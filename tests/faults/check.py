@@ -23,7 +23,7 @@ from faults.scenarios import Scenario
 from faults.world import ANALYST_CAPS, CAP, QUESTION_CAP, Desk, Question, digest
 from sqlalchemy import make_url
 
-from discreet.conversion import EPSILON_UNITS
+from discreet.accounting.conversion import EPSILON_UNITS
 from discreet.errors import Refusal
 
 

@@ -21,8 +21,9 @@ from sqlalchemy import Engine, event, text
 
 from discreet import Budget, Curator
 from discreet.errors import LedgerRefusal
-from discreet.ledger import Account, Ledger, caps, store
-from discreet.ledger.fold import Standing
+from discreet.ledger import Account, Ledger, store
+from discreet.ledger import admission as caps
+from discreet.ledger.books import Standing
 from discreet.ledger.store import Store
 
 

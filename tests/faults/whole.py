@@ -21,10 +21,11 @@ from faults.world import (
     schema,
 )
 
-from discreet import Curator, curate
-from discreet.engines.duckdb import DuckDBEngine
+from discreet import Curator
+from discreet.curate import curator as curate
+from discreet.engine.duckdb.engine import DuckDBEngine
 from discreet.ledger import Account, Ledger, Policy
-from discreet.record import answer_to_bytes
+from discreet.release.record import answer_to_bytes
 
 PEOPLE = 60
 

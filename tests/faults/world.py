@@ -16,10 +16,10 @@ from fractions import Fraction
 from functools import cache
 
 from discreet import Budget, Schema
-from discreet.blocks import Area, Space
+from discreet.accounting.loss import Loss
 from discreet.errors import Refusal
 from discreet.ledger import Account, Ledger, Policy, Request, Stored
-from discreet.loss import Loss
+from discreet.question.blocks import Area, Space
 
 DATASET = "clinic"
 CITIES = ("Cork", "Delft", "Faro")

@@ -14,11 +14,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from discreet.domain import Domain, Kind, Value
-from discreet.expressions import Call, Case, ColumnRef, Expression, Literal
-from discreet.functions import domain_of
-from discreet.ownership import Multiplicity, columns, row_bound
-from discreet.plan import (
+from discreet.price.plan import (
     Contribution,
     DistinctValues,
     GroupTotal,
@@ -31,8 +27,12 @@ from discreet.plan import (
     ValueCounts,
 )
 from discreet.price.recipes import scaled
-from discreet.question import Key
-from discreet.relation import (
+from discreet.question.domain import Domain, Kind, Value
+from discreet.question.expressions import Call, Case, ColumnRef, Expression, Literal
+from discreet.question.functions import domain_of
+from discreet.question.ownership import Multiplicity, columns, row_bound
+from discreet.question.question import Key
+from discreet.question.relation import (
     Filter,
     JoinKind,
     PerUnit,
@@ -45,7 +45,7 @@ from discreet.relation import (
     UnitAggregate,
     UnitJoin,
 )
-from discreet.schema import Schema, Table
+from discreet.question.schema import Schema, Table
 
 Columns = Mapping[str, Domain]
 

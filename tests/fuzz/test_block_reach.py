@@ -21,16 +21,16 @@ from hypothesis import strategies as st
 from reference import is_declared, null_last, typed
 from sqlglot import exp
 
-from discreet.blocks import Space, outcomes, reach, reaching
-from discreet.domain import Kind
-from discreet.engines import declared
+from discreet.engine.duckdb import declared
 from discreet.errors import QuestionRefusal
-from discreet.expressions import Call, ColumnRef, Expression, Literal
-from discreet.ownership import columns
-from discreet.plan import Contribution, Measurement, Moments, Plan, Units
-from discreet.question import Aggregate, Question
-from discreet.relation import Filter, JoinKind, Project, Relation, Source, Union, UnitJoin
-from discreet.schema import Column, Schema, Table
+from discreet.price.plan import Contribution, Measurement, Moments, Plan, Units
+from discreet.question.blocks import Space, outcomes, reach, reaching
+from discreet.question.domain import Kind
+from discreet.question.expressions import Call, ColumnRef, Expression, Literal
+from discreet.question.ownership import columns
+from discreet.question.question import Aggregate, Question
+from discreet.question.relation import Filter, JoinKind, Project, Relation, Source, Union, UnitJoin
+from discreet.question.schema import Column, Schema, Table
 
 QUICK, QUICK_CASES = 10, 80
 LONG, LONG_CASES = 1_000, 8_000

@@ -14,11 +14,11 @@ from fuzz.test_neighbours import QUICK, fuzz, price
 from hypothesis import Phase
 from sqlglot import exp
 
-from discreet.engines import declared, grid, measure, render, session
-from discreet.engines.query import everything, table_named
-from discreet.functions.nodes import Node
+from discreet.engine.duckdb import declared, grid, measure, render, session
+from discreet.engine.duckdb.query import everything, table_named
 from discreet.price.sensitivity import Sensitivity
-from discreet.schema import Neighbours
+from discreet.question.functions.nodes import Node
+from discreet.question.schema import Neighbours
 
 Patch = pytest.MonkeyPatch
 

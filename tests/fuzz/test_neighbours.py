@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from discreet.errors import QuestionRefusal
-from discreet.plan import Plan
+from discreet.price.plan import Plan
 from discreet.price.sensitivity import Sensitivity
-from discreet.schema import Neighbours
+from discreet.question.schema import Neighbours
 
 price = import_module("discreet.price.sensitivity")  # the package has a function of this name
 

@@ -17,11 +17,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from reference import Reader, Truncated, canonical
 
-from discreet.engines import declared, grid
+from discreet.engine.duckdb import declared, grid
+from discreet.engine.truth import Opened, SparseCounts
 from discreet.errors import QuestionRefusal
-from discreet.functions import nodes, typed
-from discreet.plan import Plan
-from discreet.truth import Opened, SparseCounts
+from discreet.price.plan import Plan
+from discreet.question.functions import nodes, typed
 
 QUICK, QUICK_CASES = 45, 150
 LONG, LONG_CASES = 3_000, 10_000

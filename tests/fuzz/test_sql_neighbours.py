@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from discreet.errors import QuestionRefusal
 from discreet.price import Priced, price
-from discreet.question import Spend
-from discreet.schema import Schema
-from discreet.sql import parse
+from discreet.question.question import Spend
+from discreet.question.schema import Schema
+from discreet.question.sql import parse
 
 QUICK, QUICK_CASES = 26, 500
 SHARDS, LONG, LONG_CASES = 6, 100, 2_000  # of the long run: so many worlds and cases in each

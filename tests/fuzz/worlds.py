@@ -17,14 +17,14 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from discreet.domain import Kind
-from discreet.engines import DuckDBEngine
-from discreet.engines.result import opened
-from discreet.engines.session import given_name
-from discreet.engines.sources import quoted
-from discreet.plan import Plan
-from discreet.schema import ROW, Column, Schema, Table
-from discreet.truth import Opened, SparseCounts
+from discreet.engine.duckdb import DuckDBEngine
+from discreet.engine.duckdb.result import opened
+from discreet.engine.duckdb.session import given_name
+from discreet.engine.duckdb.sources import quoted
+from discreet.engine.truth import Opened, SparseCounts
+from discreet.price.plan import Plan
+from discreet.question.domain import Kind
+from discreet.question.schema import ROW, Column, Schema, Table
 
 ARROW = {
     Kind.BOOLEAN: pa.bool_(),

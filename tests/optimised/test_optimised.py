@@ -15,9 +15,9 @@ import pytest
 from statistical.fit import enumerated, fits
 
 import discreet
-from discreet.entropy import recorded
 from discreet.errors import InvalidParameter, Refusal
-from discreet.exact import ball, positive, proportion, whole
+from discreet.exact.balls import ball
+from discreet.exact.numbers import positive, proportion, whole
 from discreet.noise import (
     bernoulli,
     bernoulli_exp,
@@ -30,6 +30,7 @@ from discreet.noise import (
     sample_without_replacement,
     uniform_below,
 )
+from discreet.noise.entropy import recorded
 from discreet.noise.gaussian import half_sum
 
 SOURCE = Path(discreet.__file__).parent

@@ -19,7 +19,8 @@ import pyarrow.parquet as pq
 import pytest
 import uvicorn
 
-from discreet import access, session
+from discreet.curate import session
+from discreet.ledger import keys as access
 from discreet.server.app import application
 from discreet.server.listen import configuration
 from discreet.server.log import Log

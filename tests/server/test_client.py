@@ -8,9 +8,10 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
-from discreet import client, session
-from discreet.builder import count
+from discreet.curate import remote as client
+from discreet.curate import session
 from discreet.errors import AccessRefusal, BudgetRefusal, DataRefusal, QuestionRefusal
+from discreet.question.builder import count
 
 FALSE = "discreet_0123456789abcdef_" + "0" * 64
 GROUPED = "SELECT city, COUNT(*) AS n, AVG(age) AS mean FROM visits GROUP BY city"

@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from discreet import access
+from discreet.curate.session import read
 from discreet.errors import AccessRefusal
+from discreet.ledger import keys as access
 from discreet.server import limits
 from discreet.server.listen import check_line
-from discreet.session import read
 
 CURATOR_ONLY = [
     ("POST", "analysts", {"name": "eve"}),

@@ -16,7 +16,7 @@ from fractions import Fraction
 
 import httpx
 
-from discreet import session
+from discreet.curate import session
 from discreet.ledger import State
 
 PRICE = Fraction(1, 50)

@@ -103,7 +103,7 @@ async def timed(
 
 
 def _data_refusal():
-    from discreet.engines.duckdb import failed
+    from discreet.engine.duckdb.engine import failed
 
     def burn(_):
         raise failed()

@@ -13,7 +13,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from discreet import client
+from discreet.curate import remote as client
 from discreet.errors import AccessRefusal, InvalidParameter
 from discreet.ledger import Checkpoint, new_signing_key
 from discreet.server.listen import listen

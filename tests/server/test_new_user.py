@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 import served
 
-from discreet import access, client
+from discreet.curate import remote as client
 from discreet.ledger import Ledger
+from discreet.ledger import keys as access
 
 ADDRESS = "http://127.0.0.1:8765"
 QUESTION = "SELECT city, COUNT(*) AS n FROM patients GROUP BY city"

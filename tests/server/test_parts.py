@@ -10,18 +10,19 @@ from decimal import Decimal
 
 import pytest
 
-from discreet import access
-from discreet.budget import Budget
+from discreet.accounting.budget import Budget
 from discreet.errors import CODES, AccessRefusal, Refusal, SchemaRefusal
 from discreet.ledger import Ledger
-from discreet.schema import Schema
-from discreet.server import limits, refusals, retries
-from discreet.server.house import named
+from discreet.ledger import keys as access
+from discreet.question.schema import Schema
+from discreet.server import idempotency as retries
+from discreet.server import limits, refusals
+from discreet.server.cache import Wanted, Written
 from discreet.server.log import Log
 from discreet.server.routes.public import STATIC
 from discreet.server.sending import dumped, wanted
 from discreet.server.settings import Settings
-from discreet.server.written import Wanted, Written
+from discreet.server.state import named
 
 SCHEMA = Schema.from_text('[tables.t]\nunit = "p"\ncolumns.p = "integer"')
 
@@ -134,7 +135,7 @@ def test_settings_that_are_taken():
 
 
 def test_two_sessions_of_one_name_are_refused(tmp_path, make_dataset):
-    from discreet import session
+    from discreet.curate import session
 
     for name in ("a", "b"):
         make_dataset(tmp_path / name / "clinic")

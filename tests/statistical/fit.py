@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 from flint import arb
 
-from discreet.exact import precision
+from discreet.exact.balls import precision
 
 ALPHA = 1e-9
 """Chance that a correct sampler fails one test."""

@@ -13,11 +13,11 @@ import pytest
 from scipy.stats import binom
 
 import discreet
-from discreet.answer import Answer
-from discreet.curate import Curator, offered
-from discreet.domain import Kind
+from discreet.curate.curator import Curator, offered
 from discreet.price import Choice, Counts
-from discreet.release import release
+from discreet.question.domain import Kind
+from discreet.release.answer import Answer
+from discreet.release.release import release
 
 RUNS = 2000
 SAMPLED = 40  # simulated margins are dear: stated for every 50th release, compared with all

@@ -18,7 +18,7 @@ from flint import arb
 from statistical.fit import enumerated, fits, tolerance
 
 from discreet import noise
-from discreet.exact import ball
+from discreet.exact.balls import ball
 from discreet.noise.gaussian import half_sum
 
 N = 8_000_000

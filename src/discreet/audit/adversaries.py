@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from discreet.answer import Answer
 from discreet.audit.events import outcome_of
+from discreet.release.answer import Answer
 
 Ask = Callable[..., Any]
 View = Any

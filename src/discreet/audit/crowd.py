@@ -24,15 +24,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.answer import Answer
+from discreet.accounting.loss import Loss
 from discreet.audit.events import outcome_of
 from discreet.audit.observing import observed
 from discreet.audit.rehearsal import Prepared, Rehearsal, Stage
 from discreet.errors import BudgetRefusal, Refusal
-from discreet.loss import Loss
 from discreet.price import Priced
 from discreet.price.noises import GaussianNoise, LaplaceNoise, noised
-from discreet.release import release
+from discreet.release.answer import Answer
+from discreet.release.release import release
 
 
 @dataclass(frozen=True, slots=True)

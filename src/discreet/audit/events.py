@@ -25,7 +25,7 @@ from discreet.audit.frozen import frozen_bytes
 from discreet.audit.promise import Promise
 from discreet.audit.proportions import at_least, at_most
 from discreet.errors import Refusal
-from discreet.exact import log_down
+from discreet.exact.balls import log_down
 
 Floats = NDArray[np.float64]
 Counts = NDArray[Any]

@@ -10,10 +10,8 @@ from typing import Any
 
 from flint import arb
 
-from discreet.audit.exact_drawing import drawn
-from discreet.audit.verdict import Verdict, lowered, written
-from discreet.conversion import Amount
-from discreet.divergence import (
+from discreet.accounting.conversion import Amount
+from discreet.accounting.divergence import (
     Bounds,
     Extended,
     approximate_max_divergence,
@@ -23,12 +21,15 @@ from discreet.divergence import (
     rho,
     total_variation,
 )
+from discreet.accounting.law import IntegerLaw, Law
+from discreet.accounting.loss import Loss, failure_mass
+from discreet.accounting.ratio import ONLY_P, ONLY_Q, Comparison
+from discreet.audit.exact_drawing import drawn
+from discreet.audit.verdict import Verdict, lowered, written
 from discreet.errors import InvalidParameter, shown
-from discreet.exact import Exact as Number
-from discreet.exact import ball, ends, nonnegative, precision
-from discreet.law import IntegerLaw, Law
-from discreet.loss import Loss, failure_mass
-from discreet.ratio import ONLY_P, ONLY_Q, Comparison
+from discreet.exact.balls import ball, ends, precision
+from discreet.exact.numbers import Exact as Number
+from discreet.exact.numbers import nonnegative
 
 SLACK = Fraction(1, 2**40)
 """The width of an enclosure: an attained bound is certified to this relative part above it."""
@@ -293,8 +294,8 @@ def _no_law(mechanism: Any) -> InvalidParameter:
         f"{shown(_name(mechanism))} does not say its exact law.",
         why="without the law of its answers nothing can be computed about a person; it can "
         "still be attacked.",
-        fix="pass a mechanism with a method law(x), a function from x to a law of discreet.law, "
-        "or use audit.game.",
+        fix="pass a mechanism with a method law(x), a function from x to a law of "
+        "discreet.accounting.law, or use audit.game.",
     )
 
 

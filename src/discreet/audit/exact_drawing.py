@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from discreet.drawing import Axis, Chart, Line, svg
+from discreet.accounting.drawing import Axis, Chart, Line, svg
 
 _BINS = 60
 _LEAST_DELTA = 1e-9

@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.accounting.law import MOST_OUTCOMES, IntegerLaw, Law, ProductLaw
+from discreet.accounting.ratio import as_finite
 from discreet.audit.proportions import at_least, at_most
 from discreet.audit.verdict import Verdict
 from discreet.errors import InvalidParameter
-from discreet.exact import Exact as Number
-from discreet.exact import precision, proportion, whole
-from discreet.law import MOST_OUTCOMES, IntegerLaw, Law, ProductLaw
-from discreet.ratio import as_finite
+from discreet.exact.balls import precision
+from discreet.exact.numbers import Exact as Number
+from discreet.exact.numbers import proportion, whole
 
 Sampler = Callable[..., Any]
 _COUNTED = 64  # outcomes that are looked at one by one: the likeliest
@@ -105,7 +106,7 @@ def fit(
     a grid as whole numbers), or the draws themselves are passed.  Of independent
     coordinates each is tested on its own, not how they depend on each other.
 
-    >>> from discreet.law import DiscreteLaplaceLaw
+    >>> from discreet.accounting.law import DiscreteLaplaceLaw
     >>> from discreet.noise import discrete_laplace
     >>> fit(lambda n: discrete_laplace(3, n), DiscreteLaplaceLaw(center=0, scale=3)).alarm
     False

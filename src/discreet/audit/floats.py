@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from discreet.audit.game import Game, game
 from discreet.audit.promise import Promised
 from discreet.audit.verdict import Verdict
-from discreet.exact import Exact as Number
-from discreet.exact import positive
+from discreet.exact.numbers import Exact as Number
+from discreet.exact.numbers import positive
 
 _MANTISSA = 53
 _NEAR = 40  # candidates on either side of where the inverse of the logarithm points

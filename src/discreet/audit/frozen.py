@@ -1,7 +1,7 @@
 """Bytes that look random and are always the same: the noise of a replay, and synthetic data.
 
 Never for a release: whoever knows the label knows the noise.  The bytes reach
-``discreet.entropy`` only inside :func:`discreet.audit.observing.observed`, within
+``discreet.noise.entropy`` only inside :func:`discreet.audit.observing.observed`, within
 its own context.
 """
 

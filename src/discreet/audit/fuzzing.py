@@ -20,11 +20,11 @@ from discreet.audit.replaying import compare
 from discreet.audit.synthetic import made_up_public, world
 from discreet.audit.verdict import Verdict
 from discreet.errors import Refusal
-from discreet.exact import Exact as Number
-from discreet.exact import whole
+from discreet.exact.numbers import Exact as Number
+from discreet.exact.numbers import whole
 from discreet.price import Priced
-from discreet.release import release
-from discreet.schema import Neighbours, Schema
+from discreet.question.schema import Neighbours, Schema
+from discreet.release.release import release
 
 Progress = Callable[[float], None]
 _FAILED = "the engine fails in one world and not in the other"

@@ -20,18 +20,18 @@ from typing import Any
 
 import numpy as np
 
+from discreet.accounting.conversion import Amount
+from discreet.accounting.drawing import Axis, Chart, Line, svg
 from discreet.audit.crowd import Crowd
 from discreet.audit.events import Judged, Outcomes, judge, outcome_of, search
 from discreet.audit.neighbours import Adjacent, neighbouring
 from discreet.audit.promise import Promise, Promised
 from discreet.audit.rehearsal import Rehearsal
 from discreet.audit.verdict import Verdict, lowered, written
-from discreet.conversion import Amount
-from discreet.curate import Curator
-from discreet.drawing import Axis, Chart, Line, svg
+from discreet.curate.curator import Curator
 from discreet.errors import InvalidParameter
-from discreet.exact import Exact as Number
-from discreet.exact import proportion, whole
+from discreet.exact.numbers import Exact as Number
+from discreet.exact.numbers import proportion, whole
 
 Target = Callable[..., Any]
 Adversary = Callable[..., Any]

@@ -13,13 +13,13 @@ from typing import Any
 import pyarrow as pa
 
 from discreet.audit.synthetic import World, entity_of
-from discreet.engines.duckdb import DuckDBEngine
-from discreet.engines.measure import Statement
-from discreet.engines.result import opened
-from discreet.engines.session import given_name
-from discreet.engines.sources import quoted
-from discreet.plan import Plan
-from discreet.truth import Truth
+from discreet.engine.duckdb.engine import DuckDBEngine
+from discreet.engine.duckdb.measure import Statement
+from discreet.engine.duckdb.result import opened
+from discreet.engine.duckdb.session import given_name
+from discreet.engine.duckdb.sources import quoted
+from discreet.engine.truth import Truth
+from discreet.price.plan import Plan
 
 _PERSON = "person of the audit"
 

@@ -20,7 +20,14 @@ from typing import Any
 import numpy as np
 
 from discreet import mechanisms, noise
-from discreet.aggregates import AGGREGATES
+from discreet.accounting.law import (
+    DiscreteGaussianLaw,
+    DiscreteLaplaceLaw,
+    FiniteLaw,
+    GeometricLaw,
+    Law,
+)
+from discreet.accounting.loss import Loss
 from discreet.audit.exact import exact
 from discreet.audit.fit import fit
 from discreet.audit.floats import grid
@@ -29,9 +36,8 @@ from discreet.audit.game import game
 from discreet.audit.timing import timing
 from discreet.audit.verdict import Finding
 from discreet.audit.zoo.keeper import NamedLaw
-from discreet.law import DiscreteGaussianLaw, DiscreteLaplaceLaw, FiniteLaw, GeometricLaw, Law
-from discreet.loss import Loss
-from discreet.schema import Schema
+from discreet.question.aggregates import AGGREGATES
+from discreet.question.schema import Schema
 
 ALPHA = Fraction(1, 10**6)
 """The chance that one statistical check accuses what is right; there are under a hundred."""

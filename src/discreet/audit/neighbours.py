@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.errors import InvalidParameter, shown
-from discreet.schema import Neighbours, Schema, Table
+from discreet.question.schema import Neighbours, Schema, Table
 
 Adjacent = bool | Callable[[Any, Any], bool] | None
 """None: checked here.  True: the caller vouches.  A function: the caller's own relation."""

@@ -1,6 +1,6 @@
 """Seeing what enters each draw of noise, without touching the code that draws.
 
-Every draw in this library asks ``discreet.entropy`` for bytes, and that source
+Every draw in this library asks ``discreet.noise.entropy`` for bytes, and that source
 can be replaced for the current context.  The replacement used here hands out
 frozen bytes and, while it is being asked, looks up the calls that led to it: the
 noise function with its parameters, the mechanism with its input, the airlock
@@ -25,17 +25,17 @@ import numpy as np
 
 from discreet import noise
 from discreet.audit.frozen import frozen_bytes
-from discreet.entropy import substituted
-from discreet.mechanisms.ranks import Cells
+from discreet.engine.truth import SparseCounts
+from discreet.mechanisms.quantiles.ranks import Cells
+from discreet.noise.entropy import substituted
 from discreet.price import Priced, SelectionNoise
 from discreet.price.noises import GaussianNoise
-from discreet.truth import SparseCounts
 
 Vector = dict[Any, int]
 """Integers by (group, entry); what is not there is 0."""
 
 _NOISE = frozenset(noise.__all__)
-_AIRLOCK = {("discreet.release", "_selected"), ("discreet.price.noises", "noised")}
+_AIRLOCK = {("discreet.release.release", "_selected"), ("discreet.price.noises", "noised")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def _event(frame: FrameType) -> Event:
     module, name = frame.f_globals.get("__name__", ""), frame.f_code.co_name
     if module == "discreet.price.noises":
         return _noised(frame)
-    if module == "discreet.release":
+    if module == "discreet.release.release":
         return _selected(frame)
     if module.startswith("discreet.mechanisms."):
         return _mechanism(frame)
@@ -179,7 +179,7 @@ def _above(frame: FrameType, name: str) -> Any:
     """A local of the airlock's own frame."""
     above: FrameType | None = frame
     while above is not None:
-        inside = above.f_globals.get("__name__") == "discreet.release"
+        inside = above.f_globals.get("__name__") == "discreet.release.release"
         if inside and above.f_code.co_name == "release":
             return above.f_locals.get(name)
         above = above.f_back

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol, runtime_checkable
 
+from discreet.accounting.budget import Budget
+from discreet.accounting.loss import Loss, failure_mass
 from discreet.audit.verdict import written
-from discreet.budget import Budget
 from discreet.errors import InvalidParameter
-from discreet.exact import Exact as Number
-from discreet.exact import float_up, nonnegative
-from discreet.loss import Loss, failure_mass
+from discreet.exact.numbers import Exact as Number
+from discreet.exact.numbers import float_up, nonnegative
 
 _DELTAS = (
     *(Fraction(10**k, 10**6) for k in range(5)),

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from flint import arb
 
-from discreet.exact import ball, precision
+from discreet.exact.balls import ball, precision
 
 _BITS = 40  # of a bound
 _DIGITS = 20  # and of its own size: closer is not worth the time

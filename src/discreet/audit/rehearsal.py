@@ -17,19 +17,19 @@ from typing import Any
 
 import numpy as np
 
-from discreet.answer import Answer
-from discreet.blocks import Space, reach
-from discreet.budget import Budget, saturated
-from discreet.curate import offered, replay_key
-from discreet.engines.duckdb import DuckDBEngine
+from discreet.accounting.budget import Budget, saturated
+from discreet.accounting.loss import NOTHING, Loss
+from discreet.curate.curator import offered, replay_key
+from discreet.engine.duckdb.engine import DuckDBEngine
+from discreet.engine.truth import Truth
 from discreet.errors import BudgetRefusal
-from discreet.loss import NOTHING, Loss
 from discreet.price import Priced, price
 from discreet.price.within import cheapest
-from discreet.release import release
-from discreet.schema import Schema
-from discreet.sql import statement
-from discreet.truth import Truth
+from discreet.question.blocks import Space, reach
+from discreet.question.schema import Schema
+from discreet.question.sql import statement
+from discreet.release.answer import Answer
+from discreet.release.release import release
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,17 +19,17 @@ from typing import Any
 
 import numpy as np
 
+from discreet.accounting.budget import Budget
 from discreet.audit.events import outcome_of
 from discreet.audit.frozen import frozen_bytes
 from discreet.audit.neighbours import Adjacent, neighbouring
 from discreet.audit.observing import Event, numbers_of, observed
 from discreet.audit.verdict import Verdict, written
-from discreet.budget import Budget
-from discreet.curate import Curator
+from discreet.curate.curator import Curator
 from discreet.errors import InvalidParameter, shown
-from discreet.exact import Exact as Number
-from discreet.exact import positive
-from discreet.schema import Schema
+from discreet.exact.numbers import Exact as Number
+from discreet.exact.numbers import positive
+from discreet.question.schema import Schema
 
 NORMS = ("l1", "l2", "linf")
 _PLENTY = Budget(epsilon=1000, delta="0.5")

@@ -16,6 +16,7 @@ from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from discreet.accounting.loss import Loss
 from discreet.audit.exact import Exact
 from discreet.audit.fit import Fit
 from discreet.audit.game import Game
@@ -23,7 +24,6 @@ from discreet.audit.installation import ALPHA, GAMES, LAWS, PURPOSE, Done
 from discreet.audit.timing import Timing
 from discreet.audit.verdict import Finding, Verdict
 from discreet.audit.zoo import FALSE_ALARMS, Examined, Walk
-from discreet.loss import Loss
 
 FORMAT = 1
 """The version of the JSON's shape; what is recorded under it never changes its meaning."""

@@ -16,8 +16,8 @@ from typing import Any
 import pyarrow as pa
 
 from discreet.audit.frozen import Dice
-from discreet.domain import Kind
-from discreet.schema import Column, Schema, Table
+from discreet.question.domain import Kind
+from discreet.question.schema import Column, Schema, Table
 
 ARROW = {
     Kind.BOOLEAN: pa.bool_(),

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from discreet.audit.verdict import Verdict
-from discreet.entropy import random_bits
 from discreet.errors import InvalidParameter
-from discreet.exact import Exact as Number
-from discreet.exact import proportion, whole
+from discreet.exact.numbers import Exact as Number
+from discreet.exact.numbers import proportion, whole
+from discreet.noise.entropy import random_bits
 
 _WARM = 5
 

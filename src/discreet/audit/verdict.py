@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, Protocol
 
-from discreet.conversion import Amount
-from discreet.exact import decimal_up
+from discreet.accounting.conversion import Amount
+from discreet.exact.numbers import decimal_up
 
 
 class Verdict(StrEnum):

@@ -14,7 +14,7 @@ from discreet.cli.options import Json, writing
 from discreet.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from discreet.composition import Comparison
+    from discreet.accounting.composition import Comparison
 
 Svg = Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Draw it, too.")]
 
@@ -34,7 +34,9 @@ def epsilon(
     svg: Svg = None,
 ) -> None:
     """Say what EPSILON promises to a person, in numbers and words."""
-    meaning = import_module("discreet.meaning").Meaning(epsilon=amount, delta=delta, group=group)
+    meaning = import_module("discreet.accounting.meaning").Meaning(
+        epsilon=amount, delta=delta, group=group
+    )
     if svg is not None:
         _save(svg, meaning.svg())
     if as_json:
@@ -60,9 +62,9 @@ def compose(
     svg: Svg = None,
 ) -> None:
     """Say what many equal releases cost together, by every theorem."""
-    import_module("discreet.exact").whole(count, name="count", least=1)
+    import_module("discreet.exact.numbers").whole(count, name="count", least=1)
     release = _release(mechanism, epsilon, each_delta)
-    compare = import_module("discreet.composition").compare
+    compare = import_module("discreet.accounting.composition").compare
     compared = compare(release, counts=count, delta=delta)
     best = compared.best(count)
     if isinstance(best.epsilon, float):
@@ -91,7 +93,10 @@ def compose(
 
 
 def _release(kind: Kind, epsilon: str, delta: str) -> Any:
-    profile, exact = import_module("discreet.profile"), import_module("discreet.exact")
+    profile, exact = (
+        import_module("discreet.accounting.profile"),
+        import_module("discreet.exact.numbers"),
+    )
     amount = exact.positive(epsilon, name="epsilon")
     if kind is Kind.ANY:
         return profile.AnyProfile(amount, delta)
@@ -115,7 +120,7 @@ def _epsilon(amount: Any) -> str:
     return (
         "∞"
         if isinstance(amount, float)
-        else str(import_module("discreet.exact").decimal_up(amount))
+        else str(import_module("discreet.exact.numbers").decimal_up(amount))
     )
 
 
@@ -138,7 +143,7 @@ def _as_json(
 
 
 def _picture(compared: Comparison, epsilon: str) -> str:
-    drawing = import_module("discreet.drawing")
+    drawing = import_module("discreet.accounting.drawing")
     series = {
         method: [(float(count), float(amount)) for count, amount in points]
         for method, points in compared.series().items()

@@ -12,7 +12,7 @@ from discreet.cli.analysts import budget_json
 from discreet.cli.options import HERE, Home, Json, planning
 
 if TYPE_CHECKING:
-    from discreet.curate import Curator
+    from discreet.curate.curator import Curator
     from discreet.ledger import Entry
 
 MOST_BLOCKS = 20

@@ -13,8 +13,8 @@ from discreet.cli.options import HERE, Delta, Home, Json, planning
 from discreet.errors import InvalidParameter, shown
 
 if TYPE_CHECKING:
-    from discreet.budget import Budget
-    from discreet.curate import Curator
+    from discreet.accounting.budget import Budget
+    from discreet.curate.curator import Curator
     from discreet.ledger import Analyst
 
 app = typer.Typer(no_args_is_help=True, help="Say who may ask, and how much.")
@@ -46,7 +46,7 @@ def add(  # noqa: PLR0913, PLR0917 (each is an option)
     with planning(session) as curator:
         curator.account.add_analyst(name, role=role, limit=limit, expires=until)
         if key:
-            access = import_module("discreet.access")
+            access = import_module("discreet.ledger.keys")
             secret = access.new_key(curator.account, name, expires=until)
         found = _one(curator.account.analysts(), name)
         allowed = _limit(curator, found)
@@ -119,7 +119,7 @@ def allowance(epsilon: str | None, rho: str | None, delta: str | None) -> Budget
     """The budget that the options name, if they name one."""
     if epsilon is None and rho is None and delta is None:
         return None
-    budget = import_module("discreet.budget").Budget
+    budget = import_module("discreet.accounting.budget").Budget
     made: Budget = budget(epsilon=epsilon, rho=rho, delta=delta or 0)
     return made
 

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 from discreet.cli import screen
 
 if TYPE_CHECKING:
-    from discreet.answer import Answer
-    from discreet.explanation import Explanation
-    from discreet.loss import Loss
+    from discreet.accounting.loss import Loss
+    from discreet.release.answer import Answer
+    from discreet.release.explanation import Explanation
 
 MOST_ROWS = 40
 
 
 def show(answer: Answer, *, confidence: str = "0.95", brief: bool = False) -> None:
     """The table of values and margins, what it cost, and what margins do not tell."""
-    cell = import_module("discreet.display").cell
+    cell = import_module("discreet.release.display").cell
     margins, counted = answer.margins(confidence), _counted(answer)
     rows = [
         [
@@ -61,14 +61,14 @@ def percent(confidence: str) -> str:
     >>> percent("0.95"), percent("0.999"), percent("2/3")
     ('95 %', '99.9 %', '200/3 %')
     """
-    share = 100 * import_module("discreet.exact").fraction(confidence, name="confidence")
-    decimal = import_module("discreet.exact").decimal_up(share)
+    share = 100 * import_module("discreet.exact.numbers").fraction(confidence, name="confidence")
+    decimal = import_module("discreet.exact.numbers").decimal_up(share)
     return f"{decimal if Fraction(decimal) == share else share} %"
 
 
 def amounts(loss: Loss) -> dict[str, str]:
     """A loss for JSON: decimals that round up, and "inf"."""
-    decimal = import_module("discreet.exact").decimal_up
+    decimal = import_module("discreet.exact.numbers").decimal_up
     parts = {"epsilon": loss.epsilon, "rho": loss.rho, "delta": loss.delta}
     return {
         name: "inf" if isinstance(amount, float) else decimal(amount)
@@ -106,7 +106,7 @@ def as_csv(answer: Answer, *, confidence: str = "0.95") -> str:
 
 def predicted(plan: Explanation, *, confidence: str, rows: int) -> dict[str, str]:
     """The margin of each aggregate, in words, before it is asked."""
-    number = import_module("discreet.display").number
+    number = import_module("discreet.release.display").number
     known, assumed = plan.margins(confidence), plan.margins(confidence, rows=rows)
     counted = _counted(plan)
     words = {}

@@ -27,9 +27,9 @@ from discreet.cli.options import (
 from discreet.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from discreet.answer import Answer
-    from discreet.curate import Quote
-    from discreet.explanation import Explanation
+    from discreet.curate.curator import Quote
+    from discreet.release.answer import Answer
+    from discreet.release.explanation import Explanation
 
 ASSUMED_ROWS = 1000
 """The size of group for which means and the like are predicted."""
@@ -61,7 +61,9 @@ def ask(  # noqa: PLR0913, PLR0917 (each is an option)
     offer = Offer(epsilon, rho, delta, within, confidence)
     with opened(session) as curator:
         answer = curator.ask(question, analyst=analyst, **offer.arguments())
-    if isinstance(answer, import_module("discreet.explanation").Explanation):  # EXPLAIN SELECT
+    if isinstance(
+        answer, import_module("discreet.release.explanation").Explanation
+    ):  # EXPLAIN SELECT
         _explained(answer, confidence, as_json)
         return
     answer = cast("Answer", answer)

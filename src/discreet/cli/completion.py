@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from discreet.functions import FUNCTIONS
-from discreet.sql.aggregates import NAMES as AGGREGATES
+from discreet.question.functions import FUNCTIONS
+from discreet.question.sql.aggregates import NAMES as AGGREGATES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from discreet.schema import Schema
+    from discreet.question.schema import Schema
 
 KEYWORDS = (
     *("SELECT", "FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "AS", "DISTINCT"),

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 from rich.rule import Rule
 from rich.text import Text
 
-from discreet import session
-from discreet.answer import Answer
-from discreet.budget import Budget
+from discreet.accounting.budget import Budget
 from discreet.cli import answers, clinic, screen
 from discreet.cli.accounts import show_balance
+from discreet.curate import session
 from discreet.errors import Refusal
+from discreet.release.answer import Answer
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from discreet.curate import Curator
+    from discreet.curate.curator import Curator
 
 BY_CITY = "SELECT city, COUNT(*) AS patients FROM patients GROUP BY city"
 SMOKERS = "SELECT COUNT(*) AS smokers FROM patients WHERE smoker"
@@ -242,7 +242,7 @@ def _columns(table: pa.Table) -> tuple[list[int], list[bool]]:
 
 
 def _cell(answer: Answer) -> str:
-    from discreet.display import cell
+    from discreet.release.display import cell
 
     name = answer.columns[0]
     return cell(answer.value(), answer.margins()[name][0])

@@ -14,8 +14,8 @@ from discreet.cli import screen
 from discreet.cli.options import HERE, Home, Json
 
 if TYPE_CHECKING:
+    from discreet.curate.session import Session
     from discreet.ledger import Ledger, Verification
-    from discreet.session import Session
 
 app = typer.Typer(no_args_is_help=True, help="Check the account, seal it, copy it, bring it back.")
 
@@ -24,7 +24,7 @@ File = Annotated[Path, typer.Argument(metavar="FILE", show_default=False)]
 
 @contextmanager
 def _ledger(home: Path, checkpoint: Path | None = None) -> Iterator[Ledger]:
-    session: Session = import_module("discreet.session").read(home)
+    session: Session = import_module("discreet.curate.session").read(home)
     with session.ledger(checkpoint) as ledger:
         yield ledger
 
@@ -53,7 +53,7 @@ def verify(
 ) -> None:
     """Check every record, from the first to the last."""
     if export is None:
-        home = import_module("discreet.session").read(session)
+        home = import_module("discreet.curate.session").read(session)
         checked: Verification = home.examine(checkpoint, public_key=public_key)
     else:
         verified = import_module("discreet.ledger").verify_export
@@ -156,7 +156,7 @@ def restore(
     session: Home = HERE,
 ) -> None:
     """Begin again from a backup; what is unknown counts as spent."""
-    found: Session = import_module("discreet.session").read(session)
+    found: Session = import_module("discreet.curate.session").read(session)
     ledgers = import_module("discreet.ledger")
     place = found.ledger_file or found.address
     with ledgers.Ledger.restore(place, file, reason=reason, checkpoint=checkpoint) as ledger:

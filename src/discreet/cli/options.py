@@ -13,7 +13,7 @@ import typer
 from discreet.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from discreet.curate import Curator
+    from discreet.curate.curator import Curator
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Home = Annotated[
@@ -77,7 +77,7 @@ class Offer:
 @contextmanager
 def opened(home: Path, **engine: Any) -> Iterator[Curator]:
     """The curator of the session in ``home``, let go of at the end."""
-    from discreet.session import open as open_session
+    from discreet.curate.session import open as open_session
 
     with open_session(home, **engine) as curator:
         yield curator

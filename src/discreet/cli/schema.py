@@ -12,7 +12,7 @@ from discreet.cli import screen
 from discreet.cli.options import Json
 
 if TYPE_CHECKING:
-    from discreet.schema import Column, Schema, Table
+    from discreet.question.schema import Column, Schema, Table
 
 app = typer.Typer(no_args_is_help=True, help="Draft a schema, and check one.")
 
@@ -25,7 +25,7 @@ _Place = Annotated[
 @app.command()
 def suggest(file: _File, as_json: Json = False) -> None:
     """Draft a discreet.toml from the types in a file, never its values."""
-    from discreet.suggest import suggest as draft
+    from discreet.question.suggest import suggest as draft
 
     text = draft(file)
     if as_json:
@@ -37,8 +37,8 @@ def suggest(file: _File, as_json: Json = False) -> None:
 @app.command()
 def check(file: _Place = Path("discreet.toml"), as_json: Json = False) -> None:
     """Say whether a discreet.toml holds together, and what it protects."""
-    from discreet.schema import SchemaFile
-    from discreet.session import FILE, parsed
+    from discreet.curate.session import FILE, parsed
+    from discreet.question.schema import SchemaFile
 
     file = file / FILE if file.is_dir() else file
     read = SchemaFile.read(file)

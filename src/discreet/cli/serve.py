@@ -31,7 +31,7 @@ def serve(
     ] = None,
 ) -> None:
     """Serve sessions over HTTP, with a page to ask on."""
-    from discreet import session
+    from discreet.curate import session
     from discreet.server import application, listen
     from discreet.server.listen import check_line
 

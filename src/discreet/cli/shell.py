@@ -17,13 +17,13 @@ from discreet.cli.asking import quoted
 from discreet.cli.options import CURATOR, Offer
 from discreet.cli.schema import described
 from discreet.errors import InvalidParameter, Refusal
-from discreet.exact import positive, proportion
+from discreet.exact.numbers import positive, proportion
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
 
-    from discreet.curate import Curator, Quote
-    from discreet.schema import Schema
+    from discreet.curate.curator import Curator, Quote
+    from discreet.question.schema import Schema
 
 HISTORY = ".discreet_history"
 COMMANDS = {

@@ -15,7 +15,7 @@ from discreet.cli.options import HERE, Home, Json, opened, writing
 from discreet.errors import InvalidParameter, SchemaRefusal
 
 if TYPE_CHECKING:
-    from discreet.session import Session
+    from discreet.curate.session import Session
 
 TEMPLATE = """\
 # Everything in this file is public: it says who is protected, and how well.
@@ -48,7 +48,7 @@ def init(
     directory: Where = HERE, source: From = None, sample: Sample = False, as_json: Json = False
 ) -> None:
     """Start a session: draft discreet.toml, then open its account."""
-    session = import_module("discreet.session")
+    session = import_module("discreet.curate.session")
     if source is not None and sample:
         raise InvalidParameter(
             "P4",
@@ -69,7 +69,7 @@ def init(
 
 
 def _sample(directory: Path) -> None:
-    clinic, session = import_module("discreet.cli.clinic"), import_module("discreet.session")
+    clinic, session = import_module("discreet.cli.clinic"), import_module("discreet.curate.session")
     session.write(directory, clinic.SETTINGS)
     try:
         clinic.write_tables(directory, clinic.made_up())
@@ -79,7 +79,7 @@ def _sample(directory: Path) -> None:
 
 def _draft(source: Path, directory: Path) -> str:
     """The draft from a file's types; a file inside the session is named from there."""
-    text: str = import_module("discreet.suggest").suggest(source)
+    text: str = import_module("discreet.question.suggest").suggest(source)
     whole, home = source.resolve(), directory.resolve()
     place = str(whole.relative_to(home)) if whole.is_relative_to(home) else str(whole)
     before, after = (
@@ -103,8 +103,8 @@ def _drafted(file: Path, directory: Path, as_json: bool) -> None:
 
 def _opened(directory: Path, as_json: bool, question: str | None) -> None:
     """Open the account, and show the curator's first key this once."""
-    session: Session = import_module("discreet.session").init(directory)
-    access = import_module("discreet.access")
+    session: Session = import_module("discreet.curate.session").init(directory)
+    access = import_module("discreet.ledger.keys")
     with session.curator(opened=False) as curator:
         secret: str = access.new_key(curator.account, "curator")
     ledger = session.ledger_file

@@ -10,17 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from discreet.blocks import Area, Space
-from discreet.budget import Budget
+from discreet.accounting.budget import Budget
+from discreet.accounting.loss import Loss
 from discreet.errors import DataRefusal, LedgerRefusal, Refusal
-from discreet.ledger import caps, refusals
+from discreet.ledger import admission as caps
+from discreet.ledger import refusals
 from discreet.ledger.asking import Entry, Receipt, Request, State, Stored
 from discreet.ledger.balance import Balance
+from discreet.ledger.books import Standing, at, encoded, layout, selection
 from discreet.ledger.chain import Record, subject
 from discreet.ledger.enrolment import Enrolment
-from discreet.ledger.fold import Standing, at, encoded, layout, selection
 from discreet.ledger.journal import Journal, Writer
-from discreet.loss import Loss
+from discreet.question.blocks import Area, Space
 
 _TOLD = ("charge", "refusal")
 _MOST_TYPED = 20_000

@@ -8,8 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from discreet.blocks import Area
-from discreet.loss import Loss
+from discreet.accounting.loss import Loss
+from discreet.question.blocks import Area
 
 
 @dataclass(frozen=True, slots=True)

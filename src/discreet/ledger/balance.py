@@ -9,11 +9,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.blocks import Area, Space
-from discreet.budget import SATURATED, Budget, Remaining
-from discreet.conversion import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS
-from discreet.ledger.fold import Balances, Blocks, encoded, selection
-from discreet.loss import Loss
+from discreet.accounting.budget import SATURATED, Budget, Remaining
+from discreet.accounting.conversion import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS
+from discreet.accounting.loss import Loss
+from discreet.ledger.books import Balances, Blocks, encoded, selection
+from discreet.question.blocks import Area, Space
 
 _ALL_SPENT = Loss(
     Fraction(SATURATED, EPSILON_UNITS),

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from discreet.record import canonical
+from discreet.release.record import canonical
 
 FORMAT: Final = 1
 """The version of what records mean; recorded meanings never change."""

@@ -25,12 +25,12 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from discreet.entropy import random_bytes
 from discreet.errors import LedgerRefusal
 from discreet.ledger import refusals
 from discreet.ledger.chain import Record
 from discreet.ledger.store import settle
-from discreet.record import canonical
+from discreet.noise.entropy import random_bytes
+from discreet.release.record import canonical
 
 SigningKey = Ed25519PrivateKey | Path | str | bytes
 """A key, the file that holds it, or its PEM."""

@@ -14,7 +14,6 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-from discreet.entropy import random_bytes
 from discreet.errors import InvalidParameter, LedgerRefusal
 from discreet.ledger import checkpoint as checkpoints
 from discreet.ledger import refusals
@@ -23,7 +22,8 @@ from discreet.ledger.checkpoint import Checkpoint
 from discreet.ledger.journal import Clock, Journal
 from discreet.ledger.store import Store, file_of, settle
 from discreet.ledger.verify import Verification, verified
-from discreet.record import canonical
+from discreet.noise.entropy import random_bytes
+from discreet.release.record import canonical
 
 
 def export(store: Store, file: Path, *, answers: bool) -> int:

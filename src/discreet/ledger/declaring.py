@@ -6,15 +6,15 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.blocks import Space
-from discreet.budget import Budget
+from discreet.accounting.budget import Budget
 from discreet.errors import LedgerRefusal
-from discreet.ledger.fold import Books, Standing
+from discreet.ledger.books import Books, Standing
 from discreet.ledger.journal import Writer
 from discreet.ledger.people import Policy
-from discreet.ownership import unit_of
-from discreet.record import canonical, to_json
-from discreet.schema import Schema
+from discreet.question.blocks import Space
+from discreet.question.ownership import unit_of
+from discreet.question.schema import Schema
+from discreet.release.record import canonical, to_json
 
 
 @dataclass(frozen=True, slots=True)

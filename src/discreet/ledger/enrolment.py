@@ -7,10 +7,10 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from discreet.budget import Budget
+from discreet.accounting.budget import Budget
 from discreet.errors import InvalidParameter, shown
-from discreet.ledger import caps
-from discreet.ledger.fold import Standing
+from discreet.ledger import admission as caps
+from discreet.ledger.books import Standing
 from discreet.ledger.journal import Journal
 from discreet.ledger.people import AUDITOR, CURATOR, Analyst, Key, aware
 

@@ -13,13 +13,13 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-from discreet.entropy import random_bytes
 from discreet.errors import LedgerRefusal
 from discreet.ledger import refusals, snapshot
+from discreet.ledger.books import Books
 from discreet.ledger.chain import FORMAT, Record, after, stamp
-from discreet.ledger.fold import Books
 from discreet.ledger.news import Wanted
 from discreet.ledger.store import Store
+from discreet.noise.entropy import random_bytes
 
 Clock = Callable[[], datetime]
 

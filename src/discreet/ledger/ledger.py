@@ -6,7 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from discreet.budget import Budget
+from discreet.accounting.budget import Budget
 from discreet.ledger import checkpoint as checkpoints
 from discreet.ledger import copying, refusals
 from discreet.ledger.account import Account
@@ -17,8 +17,8 @@ from discreet.ledger.journal import Clock, Journal, utc_now
 from discreet.ledger.people import Policy
 from discreet.ledger.store import Store, file_of
 from discreet.ledger.verify import Verification, verified
-from discreet.schema import Schema
-from discreet.schema.tables import check_name
+from discreet.question.schema import Schema
+from discreet.question.schema.tables import check_name
 
 
 class Ledger:

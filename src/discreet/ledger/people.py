@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from typing import Any
 
-from discreet.budget import Budget
-from discreet.record import from_json, to_json
+from discreet.accounting.budget import Budget
+from discreet.release.record import from_json, to_json
 
 CURATOR = "curator"
 """The analyst who always exists: the curator's own questions, under the dataset's cap alone."""

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from discreet.ledger.books import Balances, Books, Standing, budget_of, layout, packed, unpacked
 from discreet.ledger.chain import Record
-from discreet.ledger.fold import Balances, Books, Standing, budget_of, layout, packed, unpacked
 from discreet.ledger.people import Analyst, Key, Policy
-from discreet.record import canonical, to_json
+from discreet.release.record import canonical, to_json
 
 LEAST_PERIOD = 2048
 """Records between two snapshots, at least; more where balances are many, so that the cost of

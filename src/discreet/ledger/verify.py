@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from discreet.ledger import caps, snapshot
+from discreet.ledger import admission as caps
+from discreet.ledger import snapshot
+from discreet.ledger.books import Books, Standing, saturated_units, selection
 from discreet.ledger.chain import FORMAT, Record
 from discreet.ledger.checkpoint import Checkpoint
-from discreet.ledger.fold import Books, Standing, saturated_units, selection
 
 _MOST_PROBLEMS = 20
 

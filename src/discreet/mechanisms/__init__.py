@@ -17,20 +17,20 @@ from discreet.mechanisms.distance import (
     distance_to_maximum,
     distance_to_sorted,
 )
-from discreet.mechanisms.exponential import ExponentialMechanism, PermuteAndFlip
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.grid import Grid
 from discreet.mechanisms.keys import KeyRelease
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.metric import HammingCube, MetricNoise, MetricSpace
 from discreet.mechanisms.moments import Moments
-from discreet.mechanisms.noisy_max import ReportNoisyMax
 from discreet.mechanisms.propose_test_release import ProposeTestRelease, median_distance
-from discreet.mechanisms.quantiles import Quantile, Quantiles
+from discreet.mechanisms.quantiles.quantiles import Quantile, Quantiles
 from discreet.mechanisms.randomized_response import RandomizedResponse, TwoCoinResponse
+from discreet.mechanisms.selection.exponential import ExponentialMechanism, PermuteAndFlip
+from discreet.mechanisms.selection.noisy_max import ReportNoisyMax
+from discreet.mechanisms.selection.top_k import TopK
 from discreet.mechanisms.smooth_sensitivity import SmoothMedian
-from discreet.mechanisms.sparse_vector import AboveThreshold, NumericSparse, Sparse
-from discreet.mechanisms.top_k import TopK
+from discreet.mechanisms.sparse.vector import AboveThreshold, NumericSparse, Sparse
 
 __all__ = [
     "AboveThreshold",

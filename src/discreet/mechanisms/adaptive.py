@@ -9,10 +9,10 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
+from discreet.accounting.law import DiscreteLaplaceLaw
+from discreet.accounting.loss import Loss
 from discreet.errors import Halted, InvalidParameter
-from discreet.exact import Exact, nonnegative, positive, proportion, whole
-from discreet.law import DiscreteLaplaceLaw
-from discreet.loss import Loss
+from discreet.exact.numbers import Exact, nonnegative, positive, proportion, whole
 from discreet.mechanisms.grid import Grid, perturbed, steps_of
 from discreet.mechanisms.laplace import (
     fractional_without_grid,

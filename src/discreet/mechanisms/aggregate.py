@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
-from discreet.exact import Exact, fraction, positive, proportion, whole
-from discreet.loss import Loss
+from discreet.exact.numbers import Exact, fraction, positive, proportion, whole
 from discreet.mechanisms.grid import Grid
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.surface import settle, written

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from discreet.accounting.law import DiscreteLaplaceLaw, ProductLaw
+from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
-from discreet.exact import Exact, positive, whole
-from discreet.law import DiscreteLaplaceLaw, ProductLaw
-from discreet.loss import Loss
+from discreet.exact.numbers import Exact, positive, whole
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.surface import Mechanism, settle, written
 

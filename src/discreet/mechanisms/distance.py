@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet.exact import Exact, fraction, nonnegative, whole
-from discreet.law import DiscreteLaplaceLaw, ProductLaw
-from discreet.loss import Loss
+from discreet.accounting.law import DiscreteLaplaceLaw, ProductLaw
+from discreet.accounting.loss import Loss
+from discreet.exact.numbers import Exact, fraction, nonnegative, whole
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.surface import settle, written
 

@@ -9,10 +9,11 @@ from typing import Any
 
 from flint import arb
 
+from discreet.accounting.law import DiscreteGaussianLaw, ProductLaw
+from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
-from discreet.exact import Exact, ball, enclose, log_up, nonnegative, positive, proportion, whole
-from discreet.law import DiscreteGaussianLaw, ProductLaw
-from discreet.loss import Loss
+from discreet.exact.balls import ball, enclose, log_up
+from discreet.exact.numbers import Exact, nonnegative, positive, proportion, whole
 from discreet.mechanisms.grid import Grid, perturbed, steps_of
 from discreet.mechanisms.ladder import least
 from discreet.mechanisms.laplace import fractional_without_grid, refuse_unstated, too_much_noise

@@ -26,7 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidParameter
-from discreet.exact import Exact, fraction, positive, sqrt_up
+from discreet.exact.balls import sqrt_up
+from discreet.exact.numbers import Exact, fraction, positive
 from discreet.mechanisms.surface import alike, sequence, settle
 
 Integers = NDArray[np.int64]

@@ -11,18 +11,10 @@ from typing import overload
 
 from flint import arb
 
-from discreet.exact import (
-    Exact,
-    ball,
-    down,
-    enclose,
-    floor_scaled,
-    positive,
-    proportion,
-    whole,
-)
-from discreet.law import FiniteLaw
-from discreet.loss import Loss
+from discreet.accounting.law import FiniteLaw
+from discreet.accounting.loss import Loss
+from discreet.exact.balls import ball, enclose, floor_scaled
+from discreet.exact.numbers import Exact, down, positive, proportion, whole
 from discreet.mechanisms.surface import settle, written
 from discreet.noise import bernoulli
 

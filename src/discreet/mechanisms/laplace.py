@@ -9,19 +9,11 @@ from typing import Any
 
 from flint import arb
 
+from discreet.accounting.law import DiscreteLaplaceLaw, ProductLaw
+from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
-from discreet.exact import (
-    Exact,
-    ball,
-    floor_scaled,
-    log_up,
-    nonnegative,
-    positive,
-    proportion,
-    whole,
-)
-from discreet.law import DiscreteLaplaceLaw, ProductLaw
-from discreet.loss import Loss
+from discreet.exact.balls import ball, floor_scaled, log_up
+from discreet.exact.numbers import Exact, nonnegative, positive, proportion, whole
 from discreet.mechanisms.grid import Grid, entries_of, perturbed, steps_of
 from discreet.mechanisms.ladder import least
 from discreet.mechanisms.surface import settle, written

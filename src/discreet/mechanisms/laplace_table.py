@@ -7,8 +7,8 @@ from fractions import Fraction
 
 from flint import arb, ctx
 
-from discreet.exact import ball
-from discreet.law import DiscreteLaplaceLaw
+from discreet.accounting.law import DiscreteLaplaceLaw
+from discreet.exact.balls import ball
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,11 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
+from discreet.accounting.law import FiniteLaw, ProductLaw
+from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
-from discreet.exact import Exact, ball, enclose, nonnegative, positive, proportion, whole
-from discreet.law import FiniteLaw, ProductLaw
-from discreet.loss import Loss
+from discreet.exact.balls import ball, enclose
+from discreet.exact.numbers import Exact, nonnegative, positive, proportion, whole
 from discreet.mechanisms.surface import alike, sequence, settle, written
 from discreet.noise.draws import filled
 from discreet.noise.table import Table

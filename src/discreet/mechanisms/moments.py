@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.accounting.law import DiscreteLaplaceLaw, ProductLaw
+from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
-from discreet.exact import Exact, positive, proportion, whole
-from discreet.law import DiscreteLaplaceLaw, ProductLaw
-from discreet.loss import Loss
+from discreet.exact.numbers import Exact, positive, proportion, whole
 from discreet.mechanisms.grid import Grid
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.surface import settle, written

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import InvalidParameter
-from discreet.exact import Exact, fraction, positive
+from discreet.exact.numbers import Exact, fraction, positive
 from discreet.mechanisms.surface import alike
 
 Doubles = NDArray[np.float64]

@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 from flint import arb
 
+from discreet.accounting.law import DiscreteLaplaceLaw, Law
+from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
-from discreet.exact import Exact, enclose, float_up, positive, proportion, whole
-from discreet.law import DiscreteLaplaceLaw, Law
-from discreet.loss import Loss
+from discreet.exact.balls import enclose
+from discreet.exact.numbers import Exact, float_up, positive, proportion, whole
 from discreet.mechanisms.grid import Grid, perturbed, steps_of
 from discreet.mechanisms.laplace import l1_steps, margin_steps
-from discreet.mechanisms.ranks import Domain
-from discreet.mechanisms.scores import drawable
+from discreet.mechanisms.quantiles.ranks import Domain
+from discreet.mechanisms.selection.scores import drawable
 from discreet.mechanisms.smooth_sensitivity import median_reach
 from discreet.mechanisms.surface import written
 from discreet.noise import discrete_laplace

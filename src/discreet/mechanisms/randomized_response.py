@@ -14,10 +14,11 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
+from discreet.accounting.law import FiniteLaw
+from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
-from discreet.exact import Exact, ball, enclose, log_up, positive, proportion, whole
-from discreet.law import FiniteLaw
-from discreet.loss import Loss
+from discreet.exact.balls import ball, enclose, log_up
+from discreet.exact.numbers import Exact, positive, proportion, whole
 from discreet.mechanisms.surface import alike, sequence, settle, written
 from discreet.noise import bernoulli, uniform_below
 from discreet.noise.draws import filled

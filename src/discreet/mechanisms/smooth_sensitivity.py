@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from discreet.exact import Exact, log_up, positive, proportion
-from discreet.law import DiscreteLaplaceLaw
-from discreet.loss import Loss
+from discreet.accounting.law import DiscreteLaplaceLaw
+from discreet.accounting.loss import Loss
+from discreet.exact.balls import log_up
+from discreet.exact.numbers import Exact, positive, proportion
 from discreet.mechanisms.grid import Grid, Integers
 from discreet.mechanisms.laplace import margin_steps
-from discreet.mechanisms.ranks import Domain
-from discreet.mechanisms.scores import drawable
+from discreet.mechanisms.quantiles.ranks import Domain
+from discreet.mechanisms.selection.scores import drawable
 from discreet.mechanisms.surface import written
 from discreet.noise import discrete_laplace
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any, Protocol
 
-from discreet.loss import Loss
+from discreet.accounting.loss import Loss
 
 
 class Mechanism(Protocol):

@@ -1,6 +1,6 @@
 """Exact draws, vectorised: integers whose law is the stated one, to the last digit.
 
-Uniform digits come from :mod:`discreet.entropy`.  A decision is taken when a
+Uniform digits come from :mod:`discreet.noise.entropy`.  A decision is taken when a
 certified enclosure makes it certain; otherwise more digits are drawn and the
 enclosure is narrowed.  No float decides an outcome.
 """

@@ -14,11 +14,12 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from discreet.entropy import random_bits, words
 from discreet.errors import InvalidParameter
-from discreet.exact import Exact, ball, nonnegative, precision, proportion
+from discreet.exact.balls import ball, precision
+from discreet.exact.numbers import Exact, nonnegative, proportion
 from discreet.noise.doubles import RELATIVE, Doubles, exp_negative, nearest
 from discreet.noise.draws import CHUNK, Integers, checked, filled
+from discreet.noise.entropy import random_bits, words
 from discreet.noise.table import Table
 
 _BITS = 64

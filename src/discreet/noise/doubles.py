@@ -18,7 +18,7 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from discreet.exact import ball, precision
+from discreet.exact.balls import ball, precision
 
 Doubles = NDArray[np.float64]
 

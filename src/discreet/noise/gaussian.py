@@ -21,11 +21,12 @@ import numpy as np
 from flint import arb, ctx
 from numpy.typing import NDArray
 
-from discreet.entropy import random_bits, words
 from discreet.errors import InvalidParameter, shown
-from discreet.exact import Exact, ball, positive
+from discreet.exact.balls import ball
+from discreet.exact.numbers import Exact, positive
 from discreet.noise.bernoulli import compared, settled
 from discreet.noise.draws import Integers, checked, filled
+from discreet.noise.entropy import random_bits, words
 from discreet.noise.table import Table
 
 GREATEST_SIGMA_SQUARED = 2**112

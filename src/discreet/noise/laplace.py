@@ -23,10 +23,11 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from discreet.entropy import words
 from discreet.errors import InvalidParameter, shown
-from discreet.exact import Exact, ball, positive
+from discreet.exact.balls import ball
+from discreet.exact.numbers import Exact, positive
 from discreet.noise.draws import Integers, checked, filled
+from discreet.noise.entropy import words
 from discreet.noise.table import Table
 
 GREATEST_SCALE = 2**56

@@ -18,11 +18,12 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from discreet.entropy import random_bits
 from discreet.errors import InvalidParameter
-from discreet.exact import Exact, ball, fraction, nonnegative, precision
+from discreet.exact.balls import ball, precision
+from discreet.exact.numbers import Exact, fraction, nonnegative
 from discreet.noise.bernoulli import coins
 from discreet.noise.doubles import RELATIVE, Doubles, exp_negative, nearest
+from discreet.noise.entropy import random_bits
 from discreet.noise.uniform import uniform_below
 
 _BLOCK = 1024

@@ -31,9 +31,9 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from discreet.entropy import random_bits, words
-from discreet.exact import floor_scaled, precision
+from discreet.exact.balls import floor_scaled, precision
 from discreet.noise.draws import SMALL, Integers
+from discreet.noise.entropy import random_bits, words
 
 Kind = TypeVar("Kind", bound=np.generic)
 

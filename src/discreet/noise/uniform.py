@@ -7,10 +7,10 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.entropy import random_bits, words
 from discreet.errors import InvalidParameter
-from discreet.exact import whole
+from discreet.exact.numbers import whole
 from discreet.noise.draws import Integers, checked, filled
+from discreet.noise.entropy import random_bits, words
 
 _BITS = 64
 

@@ -12,8 +12,9 @@ from fractions import Fraction
 
 from flint import arb
 
-from discreet.exact import enclose, up
-from discreet.law import DiscreteGaussianLaw, DiscreteLaplaceLaw
+from discreet.accounting.law import DiscreteGaussianLaw, DiscreteLaplaceLaw
+from discreet.exact.balls import enclose
+from discreet.exact.numbers import up
 from discreet.price.noises import GaussianNoise, LaplaceNoise, Noise
 
 _FINEST = Fraction(1, 2**1024)

@@ -23,11 +23,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.exact import enclose
+from discreet.exact.balls import enclose
 from discreet.mechanisms import Quantiles, TopK
-from discreet.plan import ValueCounts
 from discreet.price.keys import noise_law
 from discreet.price.noises import LaplaceNoise, Noise, SelectionNoise
+from discreet.price.plan import ValueCounts
 from discreet.price.priced import Priced
 from discreet.price.recipes import Choice, Counts, Linear, Quantile, Ratio, Recipe, ratio_values
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from discreet.exact import down
-from discreet.loss import Loss
+from discreet.accounting.loss import Loss
+from discreet.exact.numbers import down
 from discreet.noise import discrete_gaussian, discrete_laplace
 from discreet.noise.gaussian import GREATEST_SIGMA_SQUARED
 from discreet.noise.laplace import GREATEST_SCALE

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 
-from discreet.conversion import largest_rho
+from discreet.accounting.conversion import largest_rho
+from discreet.accounting.loss import NOTHING, Loss, failure_mass
 from discreet.errors import InvalidParameter, QuestionRefusal
-from discreet.exact import sqrt_down
-from discreet.loss import NOTHING, Loss, failure_mass
-from discreet.ownership import columns, row_bound
-from discreet.plan import (
+from discreet.exact.balls import sqrt_down
+from discreet.price.keys import Threshold, threshold
+from discreet.price.noises import LaplaceNoise, Noise, SelectionNoise, cheapest_of_rho
+from discreet.price.plan import (
     Contribution,
     GroupTotal,
     Histogram,
@@ -22,13 +23,12 @@ from discreet.plan import (
     Units,
     ValueCounts,
 )
-from discreet.price.keys import Threshold, threshold
-from discreet.price.noises import LaplaceNoise, Noise, SelectionNoise, cheapest_of_rho
 from discreet.price.recipes import WEIGHT_BITS, Choice, Menu, Quantile, Recipe, menu
 from discreet.price.sensitivity import Reach, Sensitivity, sensitivity
 from discreet.price.split import concentrated_shares, pure_shares
-from discreet.question import Limits, Question, Spend
-from discreet.schema import Neighbours, Schema, Table
+from discreet.question.ownership import columns, row_bound
+from discreet.question.question import Limits, Question, Spend
+from discreet.question.schema import Neighbours, Schema, Table
 
 Multiplicity = Callable[[Table, tuple[str, ...]], int | None]
 """How many rows of a public table share one value of some columns; read from that table."""

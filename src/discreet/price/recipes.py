@@ -17,11 +17,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.domain import Domain, Kind, Value
 from discreet.errors import QuestionRefusal
-from discreet.expressions import Call, Case, Expression, Literal
-from discreet.functions import domain_of
-from discreet.plan import (
+from discreet.price.plan import (
     DistinctValues,
     GroupTotal,
     Histogram,
@@ -31,7 +28,10 @@ from discreet.plan import (
     Units,
     ValueCounts,
 )
-from discreet.question import Aggregate
+from discreet.question.domain import Domain, Kind, Value
+from discreet.question.expressions import Call, Case, Expression, Literal
+from discreet.question.functions import domain_of
+from discreet.question.question import Aggregate
 
 Floats = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from discreet.plan import (
+from discreet.price.plan import (
     Contribution,
     DistinctValues,
     GroupTotal,
@@ -17,7 +17,7 @@ from discreet.plan import (
     Units,
     ValueCounts,
 )
-from discreet.schema import Neighbours
+from discreet.question.schema import Neighbours
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from discreet.exact import down
+from discreet.exact.numbers import down
 
 _PART = Fraction(1, 2**16)
 

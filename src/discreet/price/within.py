@@ -6,11 +6,11 @@ from dataclasses import replace
 from fractions import Fraction
 
 from discreet.errors import InvalidParameter, QuestionRefusal
-from discreet.exact import Exact
+from discreet.exact.numbers import Exact
 from discreet.price.margins import aggregate_margin
 from discreet.price.priced import Multiplicity, Priced, price
-from discreet.question import Question, Spend
-from discreet.schema import Schema
+from discreet.question.question import Question, Spend
+from discreet.question.schema import Schema
 
 _LEAST, _GREATEST = Fraction(1, 2**30), Fraction(2**20)
 

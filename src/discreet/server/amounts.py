@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from discreet.budget import Budget, Remaining
+from discreet.accounting.budget import Budget, Remaining
+from discreet.accounting.loss import NOTHING, Loss
 from discreet.ledger import Balance
-from discreet.loss import NOTHING, Loss
-from discreet.words import amount, loss_json
+from discreet.release.notes import amount, loss_json
 
 MOST_BLOCKS = 200
 """Blocks of a balance that are sent; the fullest first."""

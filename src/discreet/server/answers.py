@@ -7,16 +7,16 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
-from discreet.answer import Answer
-from discreet.curate import Quote
-from discreet.display import cell, number
-from discreet.exact import Exact
-from discreet.explanation import ASSUMED_ROWS, Explanation
-from discreet.expressions import ColumnRef
+from discreet.curate.curator import Quote
+from discreet.exact.numbers import Exact
 from discreet.price import LaplaceNoise, Priced, SelectionNoise
+from discreet.question.expressions import ColumnRef
+from discreet.release.answer import Answer
+from discreet.release.display import cell, number
+from discreet.release.explanation import ASSUMED_ROWS, Explanation
+from discreet.release.notes import counted, notes, owner
 from discreet.server.amounts import FREE, price
 from discreet.server.declared import plain
-from discreet.words import counted, notes, owner
 
 ARROW = "application/vnd.apache.arrow.stream"
 CSV = "text/csv"

@@ -14,14 +14,14 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 import discreet
+from discreet.curate.session import Session
 from discreet.errors import AccessRefusal, QuestionRefusal, Refusal
 from discreet.server.envelope import Envelope
-from discreet.server.house import House
 from discreet.server.log import Log
 from discreet.server.refusals import Unreadable, failed, refused, rewriting_of
 from discreet.server.routes import ROUTERS
 from discreet.server.settings import MOST_BODY
-from discreet.session import Session
+from discreet.server.state import House
 
 _ABOUT = f"""
 Ask about people without learning about a person: every answer has noise, a margin and a price.

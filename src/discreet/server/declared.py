@@ -7,12 +7,12 @@ from datetime import date
 from fractions import Fraction
 from typing import Any
 
-from discreet.aggregates import AGGREGATES
-from discreet.domain import Kind, Value
 from discreet.errors import Refusal
-from discreet.functions import FUNCTIONS
-from discreet.schema import Column, Neighbours, Schema, Table
-from discreet.sql import parse
+from discreet.question.aggregates import AGGREGATES
+from discreet.question.domain import Kind, Value
+from discreet.question.functions import FUNCTIONS
+from discreet.question.schema import Column, Neighbours, Schema, Table
+from discreet.question.sql import parse
 
 MOST_VALUES = 1000
 _KEYWORDS = (

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 
 from starlette.concurrency import run_in_threadpool
 
-from discreet import record
-from discreet.answer import Answer
-from discreet.curate import Curator, Paid
+from discreet.curate.curator import Curator, Paid
 from discreet.errors import Refusal
+from discreet.release import record
+from discreet.release.answer import Answer
 from discreet.server.limits import Busy
 from discreet.server.log import Log
 from discreet.server.pool import Gone, Pool

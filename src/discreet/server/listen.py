@@ -12,13 +12,13 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from discreet.access import is_loopback
 from discreet.errors import AccessRefusal, InvalidParameter
+from discreet.ledger.keys import is_loopback
 from discreet.server.envelope import HEADERS
-from discreet.server.house import GRACE_S
 from discreet.server.refusals import Unreadable
 from discreet.server.sending import dumped
 from discreet.server.settings import HEADER_TIME_S
+from discreet.server.state import GRACE_S
 
 INSECURE = "--insecure-i-know-keys-can-be-read"
 _MOST_HEADER = 32 * 1024

@@ -8,9 +8,9 @@ from typing import Any, NoReturn
 from starlette.responses import Response
 
 from discreet.errors import AccessRefusal, Refusal
-from discreet.schema import Schema
+from discreet.question.schema import Schema
+from discreet.question.sql import statement
 from discreet.server.limits import Busy
-from discreet.sql import statement
 
 _STATUS = {
     "A10": 401,

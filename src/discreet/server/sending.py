@@ -76,7 +76,7 @@ def _weight(parameters: str) -> float:
 
 def number_of(name: str, what: str) -> int:
     """The number in an address."""
-    from discreet.access import nothing_here
+    from discreet.ledger.keys import nothing_here
 
     if not (name.isascii() and name.isdigit() and len(name) <= 18):
         raise nothing_here(what, name[:40])

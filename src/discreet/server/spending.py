@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from discreet.blocks import Space
 from discreet.ledger import Balance, Ledger
-from discreet.ledger.fold import Books
+from discreet.ledger.books import Books
+from discreet.question.blocks import Space
 from discreet.server.amounts import price
 
 _BATCH = 2000

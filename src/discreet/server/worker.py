@@ -17,10 +17,11 @@ import resource
 import sys
 from typing import IO
 
-from discreet import record, session
-from discreet.curate import compute
-from discreet.engines.duckdb import DuckDBEngine
+from discreet.curate import session
+from discreet.curate.curator import compute
+from discreet.engine.duckdb.engine import DuckDBEngine
 from discreet.errors import DataRefusal
+from discreet.release import record
 
 READY = b"ready"
 _HEADROOM = 2 * 1024**3

@@ -9,10 +9,10 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
+from discreet.accounting.law import DiscreteLaplaceLaw, FiniteLaw, Law, ProductLaw
+from discreet.accounting.loss import Loss
 from discreet.audit.zoo.animal import Animal, Check
-from discreet.exact import ball, enclose, sqrt_down
-from discreet.law import DiscreteLaplaceLaw, FiniteLaw, Law, ProductLaw
-from discreet.loss import Loss
+from discreet.exact.balls import ball, enclose, sqrt_down
 from discreet.mechanisms import Gaussian
 from discreet.noise import discrete_laplace
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from discreet.law import Law
-from discreet.loss import Loss
+from discreet.accounting.law import Law
+from discreet.accounting.loss import Loss
 
 
 class Check(StrEnum):

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+from discreet.accounting.loss import Loss
 from discreet.audit.zoo.animal import CHANGED, Animal, Check
-from discreet.loss import Loss
 from discreet.mechanisms import Laplace
 
 EPSILON = Fraction(1, 2)

@@ -7,10 +7,10 @@ from fractions import Fraction
 
 from flint import arb
 
+from discreet.accounting.law import DiscreteLaplaceLaw, FiniteLaw, Law, ProductLaw
+from discreet.accounting.loss import Loss
 from discreet.audit.zoo.animal import Animal, Check
-from discreet.exact import ball, enclose, floor_scaled
-from discreet.law import DiscreteLaplaceLaw, FiniteLaw, Law, ProductLaw
-from discreet.loss import Loss
+from discreet.exact.balls import ball, enclose, floor_scaled
 
 EPSILON = Fraction(1)
 DELTA = Fraction(1, 750)

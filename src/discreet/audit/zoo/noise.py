@@ -11,11 +11,10 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
+from discreet.accounting.law import DiscreteGaussianLaw, DiscreteLaplaceLaw, FiniteLaw
+from discreet.accounting.loss import Loss
 from discreet.audit.zoo.animal import ADDED, CHANGED, Animal, Check
-from discreet.entropy import words
-from discreet.exact import ball, log_up, sqrt_down
-from discreet.law import DiscreteGaussianLaw, DiscreteLaplaceLaw, FiniteLaw
-from discreet.loss import Loss
+from discreet.exact.balls import ball, log_up, sqrt_down
 from discreet.mechanisms import (
     Gaussian,
     HammingCube,
@@ -26,6 +25,7 @@ from discreet.mechanisms import (
     median_distance,
 )
 from discreet.noise import discrete_gaussian, discrete_laplace
+from discreet.noise.entropy import words
 
 TOP = 40
 """Counts are shown within 0 ... TOP."""

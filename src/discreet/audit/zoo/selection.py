@@ -11,12 +11,12 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
+from discreet.accounting.law import FiniteLaw
+from discreet.accounting.loss import Loss
 from discreet.audit.zoo.animal import CHANGED, Animal, Check
-from discreet.exact import ball
-from discreet.law import FiniteLaw
-from discreet.loss import Loss
+from discreet.exact.balls import ball
 from discreet.mechanisms import ExponentialMechanism, PermuteAndFlip, ReportNoisyMax, TopK
-from discreet.mechanisms.noisy_max import ranking_masses
+from discreet.mechanisms.selection.noisy_max import ranking_masses
 from discreet.noise import discrete_laplace
 
 EPSILON = Fraction(2)

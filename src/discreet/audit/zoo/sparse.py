@@ -14,12 +14,12 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
+from discreet.accounting.law import DiscreteLaplaceLaw, FiniteLaw
+from discreet.accounting.loss import Loss
 from discreet.audit.zoo.animal import CHANGED, Animal, Check
-from discreet.law import DiscreteLaplaceLaw, FiniteLaw
-from discreet.loss import Loss
 from discreet.mechanisms import Sparse
-from discreet.mechanisms.sparse_law import transcript_law
-from discreet.mechanisms.sparse_plan import Plan
+from discreet.mechanisms.sparse.law import transcript_law
+from discreet.mechanisms.sparse.plan import Plan
 from discreet.noise import discrete_laplace
 
 EPSILON = Fraction(2)

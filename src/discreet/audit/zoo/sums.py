@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from discreet.accounting.loss import Loss
 from discreet.audit.zoo.animal import CHANGED, Animal, Check
-from discreet.loss import Loss
 from discreet.mechanisms import Gaussian, Grid, Laplace
 
 EPSILON = Fraction(1, 2)

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from discreet.accounting.law import DiscreteLaplaceLaw, FiniteLaw, ProductLaw
+from discreet.accounting.loss import Loss
 from discreet.audit.zoo.animal import CHANGED, Animal, Check
-from discreet.law import DiscreteLaplaceLaw, FiniteLaw, ProductLaw
-from discreet.loss import Loss
 from discreet.mechanisms import KeyRelease, Laplace
 
 EPSILON = Fraction(1, 2)

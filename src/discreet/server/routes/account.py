@@ -8,12 +8,12 @@ from fastapi import APIRouter, Query
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from discreet.access import ANALYST
 from discreet.ledger import Entry, State
+from discreet.ledger.keys import ANALYST
 from discreet.server import models
 from discreet.server.amounts import balance as balance_json
 from discreet.server.amounts import price
-from discreet.server.door import Anyone, Seat
+from discreet.server.auth import Anyone, Seat
 from discreet.server.sending import ERRORS, number_of, sent
 
 router = APIRouter(prefix="/v1/datasets/{dataset}", tags=["account"], responses=ERRORS)

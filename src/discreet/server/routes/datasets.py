@@ -6,12 +6,12 @@ from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from discreet import record
+from discreet.release import record
 from discreet.server import models
 from discreet.server.amounts import budget
 from discreet.server.answers import RECORD
+from discreet.server.auth import Anyone, Behind, Known
 from discreet.server.declared import schema_json
-from discreet.server.door import Anyone, Behind, Known
 from discreet.server.sending import ERRORS, dumped, sent, wanted
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"], responses=ERRORS)

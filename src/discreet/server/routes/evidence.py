@@ -11,7 +11,7 @@ from starlette.responses import Response
 from discreet.ledger import Checkpoint
 from discreet.server import models
 from discreet.server.amounts import budget
-from discreet.server.door import Behind, Curating, Reader, Seat
+from discreet.server.auth import Behind, Curating, Reader, Seat
 from discreet.server.refusals import Unreadable
 from discreet.server.sending import ERRORS, sent
 from discreet.server.spending import spending as spent_over_time

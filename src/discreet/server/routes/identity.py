@@ -6,9 +6,9 @@ from fastapi import APIRouter
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from discreet import access
+from discreet.ledger import keys as access
 from discreet.server import models
-from discreet.server.door import Behind, Key, Known
+from discreet.server.auth import Behind, Key, Known
 from discreet.server.sending import ERRORS, sent
 
 router = APIRouter(prefix="/v1/me", tags=["identity"], responses=ERRORS)

@@ -8,8 +8,8 @@ from fastapi import APIRouter
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import PlainTextResponse, Response
 
-from discreet.access import AUDITOR, CURATOR
-from discreet.server.door import Behind, Known
+from discreet.ledger.keys import AUDITOR, CURATOR
+from discreet.server.auth import Behind, Known
 from discreet.server.refusals import not_ready
 from discreet.server.sending import ERRORS
 

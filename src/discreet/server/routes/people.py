@@ -8,13 +8,13 @@ from fastapi import APIRouter
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from discreet import access
-from discreet.access import CURATOR
-from discreet.budget import Budget
+from discreet.accounting.budget import Budget
 from discreet.ledger import Account, Analyst, Key
+from discreet.ledger import keys as access
+from discreet.ledger.keys import CURATOR
 from discreet.server import models
 from discreet.server.amounts import budget, price
-from discreet.server.door import Behind, Curating, Known, Reader, Seat
+from discreet.server.auth import Behind, Curating, Known, Reader, Seat
 from discreet.server.routes.identity import key_sent
 from discreet.server.sending import ERRORS, sent
 

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Depends, Query
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse, Response
 
-from discreet.meaning import Meaning
-from discreet.server.door import visiting
+from discreet.accounting.meaning import Meaning
+from discreet.server.auth import visiting
 from discreet.server.refusals import unknown_route
 from discreet.server.sending import ERRORS, sent
 

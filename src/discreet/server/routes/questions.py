@@ -8,9 +8,9 @@ from fastapi import APIRouter, Header, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from discreet import record
-from discreet.answer import Answer
-from discreet.exact import proportion
+from discreet.exact.numbers import proportion
+from discreet.release import record
+from discreet.release.answer import Answer
 from discreet.server import models
 from discreet.server.answers import (
     ARROW,
@@ -21,10 +21,10 @@ from discreet.server.answers import (
     answer_json,
     explanation_json,
 )
-from discreet.server.door import Anyone, Asker, Seat
+from discreet.server.auth import Anyone, Asker, Seat
+from discreet.server.cache import Wanted
 from discreet.server.jobs import Status
 from discreet.server.sending import ERRORS, dumped, number_of, sent, wanted
-from discreet.server.written import Wanted
 
 router = APIRouter(prefix="/v1/datasets/{dataset}", tags=["questions"], responses=ERRORS)
 

@@ -1,0 +1,1 @@
+"""The curator: the order of events, from a question to its answer, here or over HTTP."""

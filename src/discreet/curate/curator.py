@@ -1,0 +1,485 @@
+"""The curator: answers questions about private tables, and keeps the account.
+
+The order of events is the whole of it: price from public knowledge, charge
+durably, read the data, add noise, store, show.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Hashable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from types import TracebackType
+from typing import Any
+
+from discreet.accounting.budget import Budget
+from discreet.accounting.loss import Loss, failure_mass
+from discreet.engine.duckdb.engine import DuckDBEngine, failed
+from discreet.errors import BudgetRefusal, DataRefusal, InvalidParameter, Refusal
+from discreet.exact.numbers import Exact, positive, proportion
+from discreet.ledger import Account, Balance, Entry, Ledger, Policy, Receipt, Request, Stored
+from discreet.price import Priced, price
+from discreet.price.within import cheapest
+from discreet.question.blocks import Area, Space, reach
+from discreet.question.builder import Asked, Rows, table
+from discreet.question.question import Question, Spend
+from discreet.question.schema import Schema
+from discreet.question.sql import question_text, statement
+from discreet.release.answer import Answer
+from discreet.release.explanation import Explanation
+from discreet.release.record import answer_to_bytes, numbers_from_bytes, to_json
+from discreet.release.release import release
+
+Within = Exact | Mapping[str, Exact]
+Asking = str | Question | Asked
+"""A question in SQL, built in Python, or already parsed."""
+
+CURATOR = "curator"
+"""Who asks when nobody is named."""
+
+REMEMBERED = 256
+"""How many questions are kept parsed and priced; a page prices the same text again and again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A question with its price, and what the account needs to know of it; public knowledge."""
+
+    priced: Priced
+    key: str
+    area: Area
+
+
+@dataclass(frozen=True, slots=True)
+class Paid:
+    """A question that has been charged and may now be computed."""
+
+    priced: Priced
+    receipt: Receipt
+    data_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """What a question would cost, and whether the account would pay; nothing is charged."""
+
+    explanation: Explanation
+    outcome: str  # "admitted"; "stored" or "resumed", which are free; or a refusal's code
+    refusal: Refusal | None = None
+
+    @property
+    def loss(self) -> Loss:
+        """The price."""
+        return self.explanation.loss
+
+    @property
+    def free(self) -> bool:
+        """Whether it has been paid for already."""
+        return self.outcome in ("stored", "resumed")
+
+    def margins(self, confidence: Exact = "0.95") -> dict[str, float | None]:
+        """The predicted margin of each aggregate."""
+        return self.explanation.margins(confidence)
+
+    def __str__(self) -> str:
+        if self.refusal is not None:
+            return str(self.refusal)
+        return f"free: paid for before ({self.loss})" if self.free else str(self.loss)
+
+
+class Curator:
+    """Stands between the analysts and the tables."""
+
+    def __init__(
+        self,
+        tables: Mapping[str, Any],
+        *,
+        schema: Schema,
+        budget: Budget,
+        ledger: Ledger | None = None,
+        dataset: str = "data",
+        policy: Policy | None = None,
+        owns_ledger: bool = False,
+        **engine: Any,
+    ) -> None:
+        self.engine = DuckDBEngine(tables, schema, **engine)
+        self.schema = self.engine.schema
+        self.space = Space.of(self.schema)
+        self._owns_ledger = owns_ledger or ledger is None
+        self.ledger = Ledger.open("sqlite://") if ledger is None else ledger
+        self.account: Account = self.ledger.account(
+            dataset, schema=self.schema, budget=budget, policy=policy or Policy()
+        )
+        # Both are functions of public knowledge: the version of the public tables is part of it.
+        self._read = lru_cache(REMEMBERED)(self._reading)
+        self._plan = lru_cache(REMEMBERED)(self._planning)
+
+    # --- asking ------------------------------------------------------------------------------
+
+    def ask(
+        self,
+        question: Asking,
+        *,
+        analyst: str = CURATOR,
+        epsilon: Exact | None = None,
+        rho: Exact | None = None,
+        delta: Exact | None = None,
+        within: Within | None = None,
+        confidence: Exact = "0.95",
+    ) -> Answer | Explanation:
+        """Answer, or refuse before touching the data."""
+        asked, explain = self._parsed(question, analyst)
+        spend = offered(asked, epsilon, rho, delta, within, confidence)
+        if explain:
+            return self._explained(self._priced(asked, spend))
+        paid = self._paid(asked, spend, analyst)
+        if isinstance(paid, Answer):
+            return paid
+        answer = None
+        with suppress(DataRefusal):  # left behind here: what is raised has no history
+            answer = compute(self.engine, paid.priced, paid.data_version)
+        return self.burn(paid) if answer is None else self.publish(paid, answer)
+
+    def pay(
+        self,
+        question: Asking,
+        *,
+        analyst: str = CURATOR,
+        epsilon: Exact | None = None,
+        rho: Exact | None = None,
+        delta: Exact | None = None,
+        within: Within | None = None,
+        confidence: Exact = "0.95",
+    ) -> Paid | Answer:
+        """The first half of :meth:`ask`: charge, or refuse; a stored answer is free.
+
+        What was paid for is computed by :func:`compute`, perhaps in another
+        process, and shown by :meth:`publish`.
+        """
+        asked, explain = self._parsed(question, analyst)
+        if explain:
+            raise InvalidParameter(
+                "P4",
+                "EXPLAIN is not charged.",
+                why="it says nothing about anybody in the data.",
+                fix="call explain(...), or leave out EXPLAIN.",
+            )
+        return self._paid(asked, offered(asked, epsilon, rho, delta, within, confidence), analyst)
+
+    def publish(self, paid: Paid, answer: bytes) -> Answer:
+        """Store an answer, then show what is stored; the first one stored is the only one shown."""
+        stored = self.account.publish(paid.receipt, answer)
+        return Answer(paid.priced, *numbers_from_bytes(stored), id=paid.receipt.id)
+
+    def burn(self, paid: Paid) -> Answer:
+        """Close a charge whose question could not be computed: it stays spent.
+
+        Another process may have finished the same question meanwhile; then its
+        answer is the answer.
+        """
+        self.account.burn(paid.receipt)
+        with suppress(LookupError):
+            stored = self.account.answer(paid.receipt.id)
+            return self._stored(paid.priced, stored)
+        raise failed()
+
+    def _paid(self, question: Question, spend: Spend, analyst: str) -> Paid | Answer:
+        try:
+            planned = self._planned(question, spend)  # public knowledge only
+            request = self._request(planned, spend, analyst)
+            receipt = self.account.charge(request)  # durable from here on
+        except Refusal as refusal:
+            told = self._told(refusal, question, spend, analyst)
+            self.account.refused(analyst, _text(question), told)
+            raise told from None
+        if isinstance(receipt, Stored):
+            return self._stored(planned.priced, receipt)
+        return Paid(planned.priced, receipt, request.data_version)
+
+    def _stored(self, priced: Priced, stored: Stored) -> Answer:
+        """A stored answer, read through this question's own outputs: post-processing is free."""
+        return Answer(priced, *numbers_from_bytes(stored.answer), id=stored.id, replayed=True)
+
+    def _request(self, planned: Planned, spend: Spend, analyst: str) -> Request:
+        return Request(
+            analyst=analyst,
+            question=_text(planned.priced.question),
+            spend=_spoken(spend),
+            key=planned.key,
+            data_version=data_version(self.engine),
+            loss=planned.priced.loss,
+            area=planned.area,
+        )
+
+    def area(self, question: Question) -> Area:
+        """The blocks whose people a question can touch; all, if it seems to touch none.
+
+        A question about nobody is worth nothing: that it would be free is worth even less.
+        """
+        touched = reach(question, self.schema, self.space)
+        return touched if touched.count else Area.everything(self.space)
+
+    def _told(self, refusal: Refusal, question: Question, spend: Spend, analyst: str) -> Refusal:
+        """A refused accuracy is told with the accuracy that what is left would buy."""
+        if not isinstance(refusal, BudgetRefusal) or not spend.within:
+            return refusal
+        left = self.account.balance(analyst).left(self.area(question))
+        words = self._possible(question, spend, left)
+        fix = f"{refusal.fix} {words}" if words else refusal.fix
+        return BudgetRefusal(refusal.code, refusal.what, why=refusal.why, fix=fix)
+
+    def _possible(
+        self, question: Question, spend: Spend, left: tuple[Fraction | None, Fraction | None]
+    ) -> str:
+        epsilon, rho = left
+        offers = []
+        for name, offer in (
+            (f"epsilon = {_about(epsilon)}", Spend(epsilon=epsilon, delta=spend.delta)),
+            (f"rho = {_about(rho)}", Spend(rho=rho, delta=spend.delta)),
+        ):
+            if offer.epsilon or offer.rho:
+                with suppress(Refusal):
+                    explained = self._explained(self._priced(question, offer))
+                    offers.append((name, explained.margins(spend.confidence)))
+        if not offers:
+            return ""
+        name, margins = min(
+            offers, key=lambda offer: max((m for m in offer[1].values() if m), default=0.0)
+        )
+        told = ", ".join(f"'{column}' within ±{m:,.6g}" for column, m in margins.items() if m)
+        return f"With all that is left ({name}) you would get {told}."
+
+    # --- without asking ----------------------------------------------------------------------
+
+    def explain(
+        self,
+        question: Asking,
+        *,
+        epsilon: Exact | None = None,
+        rho: Exact | None = None,
+        delta: Exact | None = None,
+        within: Within | None = None,
+        confidence: Exact = "0.95",
+    ) -> Explanation:
+        """What the question would cost and how good its answer would be; free."""
+        asked, _ = self._parsed(question)
+        spend = offered(asked, epsilon, rho, delta, within, confidence)
+        return self._explained(self._priced(asked, spend))
+
+    def price(
+        self,
+        question: Asking,
+        *,
+        analyst: str = CURATOR,
+        epsilon: Exact | None = None,
+        rho: Exact | None = None,
+        delta: Exact | None = None,
+        within: Within | None = None,
+        confidence: Exact = "0.95",
+    ) -> Quote:
+        """What the question would cost this analyst now, and whether the account would pay."""
+        asked, _ = self._parsed(question)
+        spend = offered(asked, epsilon, rho, delta, within, confidence)
+        planned = self._planned(asked, spend)
+        explanation = self._explained(planned.priced)
+        try:
+            outcome = self.account.preview(self._request(planned, spend, analyst))
+        except Refusal as refusal:
+            return Quote(explanation, refusal.code, self._told(refusal, asked, spend, analyst))
+        return Quote(explanation, outcome)
+
+    def table(self, name: str, *, alias: str | None = None) -> Rows:
+        """The rows of a table, to build a question in Python; nothing is read before asking."""
+        return table(name, self.schema, alias=alias, multiplicity=self.engine.multiplicity)
+
+    # --- the account -------------------------------------------------------------------------
+
+    @property
+    def budget(self) -> Budget:
+        """What may be lost in all, by anyone in any one block."""
+        return self.account.budget
+
+    @property
+    def spent(self) -> Loss:
+        """What has been charged so far, in the block that was asked about most."""
+        return self.balance().spent
+
+    def balance(self, analyst: str | None = None) -> Balance:
+        """What is left, of the dataset or of one analyst's allocation; ``str`` says it in words."""
+        return self.account.balance(analyst)
+
+    def transcript(self, analyst: str | None = None) -> tuple[Entry, ...]:
+        """Every charge, release and refusal, in order; of one analyst, if named."""
+        return self.account.transcript(analyst)
+
+    def prepare(self, **options: Any) -> None:
+        """Bound and index the private tables once, so that later questions run faster."""
+        self.engine.prepare(**options)
+
+    def close(self) -> None:
+        """Let go of the sources, and of a ledger that was made for this curator alone."""
+        self.engine.close()
+        if self._owns_ledger:
+            self.ledger.close()
+
+    def __enter__(self) -> Curator:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # --- parts -------------------------------------------------------------------------------
+
+    def _parsed(self, question: Asking, analyst: str | None = None) -> tuple[Question, bool]:
+        if isinstance(question, Asked):
+            return question.question(), False
+        if isinstance(question, Question):
+            return question, False
+        if not isinstance(question, str):
+            raise InvalidParameter(
+                "P4",
+                f"an object of type {type(question).__name__} is not a question.",
+                why="only what is known to be asked can be bounded for each person in the data.",
+                fix="ask in SQL, or build it to its end: curator.table('visits').agg(n=count()).",
+            )
+        try:
+            return self._read(question, self.engine.public_version())
+        except Refusal as refusal:
+            if analyst is not None:
+                self.account.refused(analyst, question, refusal)
+            raise
+
+    def _reading(self, text: str, _version: Hashable) -> tuple[Question, bool]:
+        parsed = statement(text, self.schema, multiplicity=self.engine.multiplicity)
+        return parsed.question, parsed.explain
+
+    def _planned(self, question: Question, spend: Spend) -> Planned:
+        return self._plan(question, spend, self.engine.public_version())
+
+    def _planning(self, question: Question, spend: Spend, _version: Hashable) -> Planned:
+        priced = self._priced(question, spend)
+        self.engine.check(priced.plan)  # what cannot be run is not paid for
+        return Planned(priced, replay_key(priced), self.area(question))
+
+    def _priced(self, question: Question, spend: Spend) -> Priced:
+        find = cheapest if spend.within else price
+        return find(question, spend, schema=self.schema, multiplicity=self.engine.multiplicity)
+
+    def _explained(self, priced: Priced) -> Explanation:
+        return Explanation(priced, self.engine.sql(priced.plan))
+
+
+# --- what is computed --------------------------------------------------------------------------
+
+
+def compute(engine: DuckDBEngine, priced: Priced, version: str) -> bytes:
+    """The answer to a paid question, on the data it was paid for, ready to be stored.
+
+    Whatever fails may fail because of one person's row, so nothing is said of why.
+    """
+    with suppress(Exception):
+        truth = engine.run(priced.plan)  # exact integers
+        answer = release(priced, truth)  # the only noise
+        if data_version(engine) == version:
+            return answer_to_bytes(answer)
+    raise failed()
+
+
+def data_version(engine: DuckDBEngine) -> str:
+    """A name for what the sources hold now; one that cannot be read has a name too.
+
+    Whether to charge must not depend on whether the data is there.
+    """
+    try:
+        digests = {name: version.digest() for name, version in engine.version().items()}
+    except DataRefusal:
+        return "unreadable"
+    return hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()
+
+
+def replay_key(priced: Priced) -> str:
+    """What makes two questions the same: everything measured, and the noise on each of it.
+
+    Names, order, HAVING and arithmetic on the answer are left out: they are free.
+    """
+    same = (priced.plan, priced.recipes, priced.noises, priced.threshold, priced.neighbours)
+    text = json.dumps(to_json(same), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _text(question: Question) -> str:
+    return question.text or question_text(question)
+
+
+def _about(amount: Fraction | None) -> str:
+    return "0" if amount is None else f"{float(amount):.4g}"
+
+
+def _spoken(spend: Spend) -> dict[str, Any]:
+    """What was offered, for the record."""
+    told: dict[str, Any] = {
+        name: str(amount)
+        for name in ("epsilon", "rho", "delta")
+        if (amount := getattr(spend, name)) is not None
+    }
+    if spend.within:
+        told["within"] = {name: str(margin) for name, margin in spend.within}
+        told["confidence"] = str(spend.confidence)
+    return told
+
+
+def offered(
+    question: Question,
+    epsilon: Exact | None,
+    rho: Exact | None,
+    delta: Exact | None,
+    within: Within | None,
+    confidence: Exact,
+) -> Spend:
+    """The spend of a call, or else the one written in the statement."""
+    failing = None if delta is None else failure_mass(delta)
+    given = [name for name, x in _named(epsilon, rho, within) if x is not None]
+    if len(given) > 1:
+        raise InvalidParameter(
+            "P4",
+            f"both {given[0]} and {given[1]} are given.",
+            why="each of them alone decides what the people in the data lose.",
+            fix=f"leave out {given[0]} or {given[1]}.",
+        )
+    if not given and question.spend is not None:
+        return question.spend if failing is None else replace(question.spend, delta=failing)
+    targets: tuple[tuple[str, Fraction], ...] = ()
+    if isinstance(within, Mapping):
+        targets = tuple((name, positive(m, name="within")) for name, m in within.items())
+    elif within is not None:
+        targets = (("", positive(within, name="within")),)
+    return Spend(
+        epsilon=None if epsilon is None else positive(epsilon, name="epsilon"),
+        rho=None if rho is None else positive(rho, name="rho"),
+        delta=failing,
+        within=targets,
+        confidence=proportion(confidence, name="confidence"),
+    )
+
+
+def _named(
+    epsilon: Exact | None, rho: Exact | None, within: Within | None
+) -> tuple[tuple[str, object], ...]:
+    return (("epsilon", epsilon), ("rho", rho), ("within", within))
+
+
+def curator(tables: Mapping[str, Any], *, schema: Schema, budget: Budget, **engine: Any) -> Curator:
+    """A curator for a notebook: tables by name, each a path or an Arrow, pandas or Polars table.
+
+    The account lives as long as the object.
+    """
+    return Curator(tables, schema=schema, budget=budget, **engine)

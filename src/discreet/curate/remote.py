@@ -1,0 +1,466 @@
+"""A curator behind a server, with the methods of one in this process.
+
+    clinic = discreet.connect("https://clinic.example", key="discreet_...")
+    clinic.ask("SELECT COUNT(*) AS n FROM visits", epsilon="0.1")
+
+Answers and explanations are the same objects: values, margins at any confidence
+and certificates are computed here, from what the server released.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from fractions import Fraction
+from types import TracebackType
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import httpx
+
+from discreet import errors
+from discreet.accounting.budget import Budget
+from discreet.accounting.loss import INFINITY, Loss
+from discreet.curate.curator import Asking, Quote, Within
+from discreet.errors import CODES, AccessRefusal, Place, Refusal
+from discreet.exact.numbers import Exact
+from discreet.ledger import Entry, State
+from discreet.ledger.keys import is_loopback, key_id
+from discreet.noise.entropy import random_bytes
+from discreet.question.builder import Asked, Rows, table
+from discreet.question.schema import Schema
+from discreet.question.sql import question_text
+from discreet.release import record
+from discreet.release.answer import Answer
+from discreet.release.explanation import Explanation
+
+RECORD = "application/vnd.discreet+json"
+_TRIES = 4
+_PAUSE_S = 0.5
+_LONGEST_PAUSE_S = 10.0
+_WAIT_S = 20.0
+_MISREAD = (
+    *(Refusal, ArithmeticError, AttributeError),
+    *(LookupError, RecursionError, TypeError, ValueError),
+)
+"""What reading something else than expected may raise."""
+T = TypeVar("T")
+_FAMILIES = {
+    kind.family: kind
+    for kind in (
+        *(errors.InvalidParameter, errors.Halted, errors.SchemaRefusal, errors.QuestionRefusal),
+        *(errors.BudgetRefusal, errors.AccessRefusal, errors.LedgerRefusal, errors.DataRefusal),
+    )
+}
+
+
+def connect(
+    url: str,
+    *,
+    key: str,
+    dataset: str | None = None,
+    timeout_s: float = 60.0,
+    insecure: bool = False,
+    **options: Any,
+) -> Remote:
+    """The curator behind ``url``; ``dataset`` may be left out if the key opens one only.
+
+    A key is not sent to another machine without TLS, unless ``insecure``.
+    ``options`` go to the HTTP client (``verify=`` for a certificate of your own).
+    """
+    where = _address(url)
+    if where.scheme != "https" and not insecure and not is_loopback(where.host):
+        raise AccessRefusal(
+            "A19",
+            "the address leads to another machine, and there is no TLS.",
+            why="whoever reads a key on the way can spend what the people in the data may lose.",
+            fix="connect to https://..., or say insecure=True.",
+        )
+    key = key.strip()  # a key that was pasted may end its line
+    key_id(key)  # refused if it cannot be a key
+    client = httpx.Client(
+        base_url=where,
+        headers={"Authorization": f"Bearer {key}"},
+        timeout=timeout_s,
+        **options,
+    )
+    try:
+        return Remote(_Line(client), dataset)
+    except BaseException:
+        client.close()
+        raise
+
+
+def _address(url: str) -> httpx.URL:
+    try:
+        return httpx.URL(url.rstrip("/"))
+    except (httpx.InvalidURL, ValueError):
+        raise _unreachable() from None
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteBalance:
+    """What is left, as the server says it."""
+
+    spent: Loss
+    """What was lost in the block that lost most."""
+    text: str
+    shape: Mapping[str, Any]
+    """All of it, as it was sent."""
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Remote:
+    """The curator of one dataset, on a server."""
+
+    def __init__(self, line: _Line, dataset: str | None) -> None:
+        self._line = line
+        self.dataset = dataset or line.only_dataset()
+        self._path = f"/v1/datasets/{quote(self.dataset, safe='')}"
+        self.schema: Schema
+        self.budget: Budget
+        self.analyst: str
+        self.schema, self.budget, self.analyst = line.get(self._path, _declared, accept=RECORD)
+
+    # --- asking ------------------------------------------------------------------------------
+
+    def ask(
+        self,
+        question: Asking,
+        *,
+        epsilon: Exact | None = None,
+        rho: Exact | None = None,
+        delta: Exact | None = None,
+        within: Within | None = None,
+        confidence: Exact = "0.95",
+    ) -> Answer | Explanation:
+        """Answer, or refuse before the data is touched; a lost connection is tried again, free."""
+        text = _text(question)
+        if text.upper().split(None, 1)[:1] == ["EXPLAIN"]:
+            return self.explain(
+                text, epsilon=epsilon, rho=rho, delta=delta, within=within, confidence=confidence
+            )
+        body = _body(text, epsilon, rho, delta, within, confidence)
+        headers = {"Idempotency-Key": random_bytes(16).hex()}
+        path = f"{self._path}/ask"
+        while True:
+            found = self._line.post(path, _asked, {**body, "wait_s": _WAIT_S}, headers=headers)
+            if isinstance(found, Answer):
+                return found
+            self._wait(found)
+
+    def _wait(self, number: str) -> None:
+        """Until the job has ended; then the same request is answered at once, and free."""
+        path = f"{self._path}/jobs/{quote(number, safe='')}?wait_s={_WAIT_S:g}"
+        while self._line.get(path, _under_way):
+            pass
+
+    def explain(
+        self,
+        question: Asking,
+        *,
+        epsilon: Exact | None = None,
+        rho: Exact | None = None,
+        delta: Exact | None = None,
+        within: Within | None = None,
+        confidence: Exact = "0.95",
+    ) -> Explanation:
+        """What the question would cost and how good its answer would be; free."""
+        return self.price(
+            question, epsilon=epsilon, rho=rho, delta=delta, within=within, confidence=confidence
+        ).explanation
+
+    def price(
+        self,
+        question: Asking,
+        *,
+        epsilon: Exact | None = None,
+        rho: Exact | None = None,
+        delta: Exact | None = None,
+        within: Within | None = None,
+        confidence: Exact = "0.95",
+    ) -> Quote:
+        """What the question would cost now, and whether the account would pay."""
+        body = _body(_text(question), epsilon, rho, delta, within, confidence)
+        return self._line.post(f"{self._path}/explain", _quote, body)
+
+    def table(self, name: str, *, alias: str | None = None) -> Rows:
+        """The rows of a table, to build a question in Python; nothing is read before asking."""
+        return table(name, self.schema, alias=alias)
+
+    def answer(self, number: int) -> Answer:
+        """An answer that was paid for; free."""
+        return self._line.get(f"{self._path}/answers/{number}", _answer, accept=RECORD)
+
+    # --- the account ---------------------------------------------------------------------------
+
+    def balance(self, analyst: str | None = None) -> RemoteBalance:
+        """What is left, of the dataset or of an analyst's allocation; ``str`` says it in words."""
+        named = "" if analyst is None else f"?analyst={quote(analyst, safe='')}"
+        return self._line.get(f"{self._path}/balance{named}", _balance)
+
+    @property
+    def spent(self) -> Loss:
+        """What has been charged so far."""
+        return self.balance().spent
+
+    def transcript(self, analyst: str | None = None) -> tuple[Entry, ...]:
+        """Every charge and refusal that the key may see, in order."""
+        named = "" if analyst is None else f"&analyst={quote(analyst, safe='')}"
+        found: list[Entry] = []
+        before = ""
+        while True:
+            path = f"{self._path}/transcript?limit=1000{named}{before}"
+            entries, earlier = self._line.get(path, _page)
+            found += entries
+            if earlier is None:
+                return tuple(reversed(found))
+            before = f"&before={earlier}"
+
+    # --- the end -------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._line.close()
+
+    def __enter__(self) -> Remote:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class _Line:
+    """Requests to one server: refusals raised, what can be tried again tried again."""
+
+    def __init__(self, client: httpx.Client) -> None:
+        self._client = client
+
+    def only_dataset(self) -> str:
+        names = self.get("/v1/me", _names)
+        if len(names) == 1:
+            return names[0]
+        raise errors.InvalidParameter(
+            "P4",
+            f"the key opens {len(names)} datasets, and none is named.",
+            why="a question must go to the people it is about.",
+            fix=f"connect(url, key=..., dataset={names[0]!r}).",
+        )
+
+    def get(
+        self, path: str, read: Callable[[httpx.Response], T], *, accept: str = "application/json"
+    ) -> T:
+        return _understood(read, self._sent("GET", path, None, {"Accept": accept}))
+
+    def post(
+        self,
+        path: str,
+        read: Callable[[httpx.Response], T],
+        body: Mapping[str, Any],
+        *,
+        headers: Mapping[str, str] | None = None,
+    ) -> T:
+        return _understood(
+            read, self._sent("POST", path, body, {"Accept": RECORD, **(headers or {})})
+        )
+
+    def _sent(
+        self, method: str, path: str, body: Mapping[str, Any] | None, headers: dict[str, str]
+    ) -> httpx.Response:
+        for attempt in range(_TRIES):
+            last = attempt == _TRIES - 1
+            try:
+                response = self._client.request(method, path, json=body, headers=headers)
+            except httpx.RequestError:
+                if last:
+                    raise _unreachable() from None
+                time.sleep(_PAUSE_S * 2**attempt)
+                continue
+            if response.status_code == 429 and not last:
+                time.sleep(_pause_s(response.headers.get("Retry-After", "")))
+                continue
+            if response.is_success:
+                return response
+            raise _refused(response, body)
+        raise _unreachable()
+
+    def close(self) -> None:
+        self._client.close()
+
+
+# --- what is sent ------------------------------------------------------------------------------
+
+
+def _text(question: Asking) -> str:
+    if isinstance(question, str):
+        return question
+    parsed = question.question() if isinstance(question, Asked) else question
+    return parsed.text or question_text(parsed)
+
+
+def _body(
+    text: str,
+    epsilon: Exact | None,
+    rho: Exact | None,
+    delta: Exact | None,
+    within: Within | None,
+    confidence: Exact,
+) -> dict[str, Any]:
+    margins = (
+        {name: _exact(margin) for name, margin in within.items()}
+        if isinstance(within, Mapping)
+        else _exact(within)
+    )
+    return {
+        "question": text,
+        "epsilon": _exact(epsilon),
+        "rho": _exact(rho),
+        "delta": _exact(delta),
+        "within": margins,
+        "confidence": _exact(confidence),
+    }
+
+
+def _exact(value: Exact | None) -> str | int | None:
+    """A number as text, so that nothing is rounded on the way."""
+    return value if value is None or isinstance(value, int) else str(value)
+
+
+# --- what comes back -----------------------------------------------------------------------------
+
+
+def _understood(read: Callable[[httpx.Response], T], response: httpx.Response) -> T:
+    """What a response says; a proxy's page, or a server of another kind, says nothing."""
+    try:
+        return read(response)
+    except _MISREAD:
+        raise _strange() from None
+
+
+def _pause_s(retry_after: str) -> float:
+    """How long to wait before the next try; a date, or nonsense, is a second."""
+    return min(_LONGEST_PAUSE_S, float(retry_after)) if retry_after.isdecimal() else 1.0
+
+
+def _names(response: httpx.Response) -> list[str]:
+    names = [str(one["name"]) for one in response.json()["datasets"]]
+    if not names:
+        raise ValueError("a key that opens nothing is refused")
+    return names
+
+
+def _declared(response: httpx.Response) -> tuple[Schema, Budget, str]:
+    found = response.json()
+    schema, budget = _recorded(found["schema"], Schema), _recorded(found["budget"], Budget)
+    return schema, budget, str(found["analyst"])
+
+
+def _recorded(shape: Any, kind: type[T]) -> T:
+    value = record.from_json(shape)
+    if not isinstance(value, kind):
+        raise TypeError(f"a {kind.__name__} is expected")
+    return value
+
+
+def _asked(response: httpx.Response) -> Answer | str:
+    """The answer, or the number of the job that finds it."""
+    return str(response.json()["id"]) if response.status_code == 202 else _answer(response)
+
+
+def _answer(response: httpx.Response) -> Answer:
+    return replace(
+        record.answer_from_bytes(response.content),
+        id=int(response.headers["Discreet-Answer"]),
+        replayed=response.headers["Discreet-Replayed"] == "true",
+    )
+
+
+def _under_way(response: httpx.Response) -> bool:
+    return response.json()["state"] in ("queued", "running")
+
+
+def _quote(response: httpx.Response) -> Quote:
+    found = response.json()
+    refusal = None if found["refusal"] is None else _refusal(found["refusal"], "")
+    return Quote(_recorded(found["explanation"], Explanation), str(found["outcome"]), refusal)
+
+
+def _balance(response: httpx.Response) -> RemoteBalance:
+    shape = response.json()
+    whose = shape["analyst"] or shape["dataset"]
+    return RemoteBalance(_loss(whose["spent"]), str(shape["text"]), shape)
+
+
+def _page(response: httpx.Response) -> tuple[list[Entry], str | None]:
+    """Lines of the transcript, and where the next ones begin."""
+    found = response.json()
+    return [_entry(shape) for shape in found["entries"]], found["next"]
+
+
+def _refused(response: httpx.Response, body: Mapping[str, Any] | None) -> Refusal:
+    try:
+        return _refusal(response.json(), str((body or {}).get("question", "")))
+    except _MISREAD:
+        return _strange()
+
+
+def _refusal(shape: Mapping[str, Any], question: str) -> Refusal:
+    """The refusal that the server sent, as the curator would have raised it."""
+    code = shape["code"] if shape["code"] in CODES else "A18"
+    place = shape.get("place")
+    kind = _FAMILIES[code[0]]
+    return kind(
+        code,
+        str(shape["what"]),
+        why=str(shape["why"]),
+        fix=str(shape["fix"]),
+        place=None if not place else Place(question, *place),
+    )
+
+
+def _unreachable() -> AccessRefusal:
+    return AccessRefusal(
+        "A17",
+        "the server cannot be reached.",
+        why="a question that was charged is not charged again: ask it again.",
+        fix="check the address, the network and the server's log.",
+    )
+
+
+def _strange() -> AccessRefusal:
+    return AccessRefusal(
+        "A17",
+        "what came back is not what this version of discreet says.",
+        why="a question that was charged is not charged again: ask it again.",
+        fix="check the address, what stands between (a proxy?), and the server's version.",
+    )
+
+
+def _entry(shape: Mapping[str, Any]) -> Entry:
+    return Entry(
+        int(shape["id"]),
+        datetime.fromisoformat(shape["at"]),
+        shape["analyst"],
+        shape["question"],
+        shape["spend"],
+        None if shape["price"] is None else _loss(shape["price"]),
+        State(shape["state"]),
+        shape["code"] or "",
+    )
+
+
+def _loss(shape: Mapping[str, Any]) -> Loss:
+    return Loss(_amount(shape["epsilon"]), _amount(shape["rho"]), Fraction(shape["delta"]))
+
+
+def _amount(text: str | None) -> Any:
+    return INFINITY if text is None else Fraction(text)

@@ -1,0 +1,1 @@
+"""The data: run an exact plan, return integers that nobody may see."""

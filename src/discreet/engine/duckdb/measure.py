@@ -1,0 +1,447 @@
+"""A plan as one statement: each unit's share bounded, then integers per group and nothing else.
+
+Bernstein sums are linear in power sums, so the engine sums powers of u, which
+several measurements share, and :mod:`discreet.engine.duckdb.result` makes the entries
+of them, exactly.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from sqlglot import exp
+
+from discreet.engine.duckdb.declared import ROW_NUMBER, Field, chosen, chosen_values
+from discreet.engine.duckdb.grid import (
+    clip,
+    hugeint,
+    scaled_steps,
+    step_type,
+    to_steps,
+    too_wide,
+    whole,
+)
+from discreet.engine.duckdb.query import (
+    aliased,
+    all_of,
+    any_of,
+    everything,
+    named,
+    nested,
+    ordered,
+    present,
+    select,
+    table_named,
+    with_definitions,
+)
+from discreet.engine.duckdb.render import Catalogue, Rendered, Renderer
+from discreet.engine.duckdb.result import (
+    CELL,
+    LIMB,
+    PART,
+    GroupColumn,
+    Part,
+    Powers,
+    Reading,
+    Single,
+    Sums,
+    Total,
+)
+from discreet.price.plan import (
+    Contribution,
+    DistinctValues,
+    GroupTotal,
+    Histogram,
+    Measurement,
+    Moments,
+    Plan,
+    Scaled,
+    Units,
+    ValueCounts,
+)
+from discreet.question.domain import Domain, Kind, Value
+from discreet.question.expressions import Expression
+from discreet.question.functions import domain_of, nodes
+from discreet.question.functions.nodes import Node
+from discreet.question.ownership import Multiplicity, row_bound
+from discreet.question.question import Key
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement for the engine, and how to read its result."""
+
+    query: exp.Query
+    plan: Plan
+    groups: tuple[GroupColumn, ...]
+    readings: tuple[Reading, ...]
+
+    def sql(self, *, pretty: bool = False) -> str:
+        """The statement as text."""
+        return self.query.sql("duckdb", pretty=pretty)
+
+
+def compiled(plan: Plan, catalogue: Catalogue, multiplicity: Multiplicity) -> Statement:
+    """The statement that measures ``plan``."""
+    renderer = Renderer(catalogue, multiplicity)
+    source = renderer.relation(plan.source)
+    rows = _Rows(source)
+    groups = tuple(rows.key(place, key) for place, key in enumerate(plan.keys))
+    most = row_bound(plan.source, multiplicity)
+    single = most == 1 or plan.contribution.rows == 1
+    parts = _Parts(rows, groups, single=single)
+    readings = tuple(parts.measure(measurement) for measurement in plan.measurements)
+    name = renderer.define(rows.query())
+    step = _bounding(plan.contribution, most, rows, groups)
+    if step is not None:
+        bounded = everything(table_named(name))
+        bounded.set("qualify", exp.Qualify(this=step))
+        name = renderer.define(bounded)
+    if parts.several:
+        last, query, _ = renderer.definitions[-1]
+        renderer.definitions[-1] = (last, query, True)
+    query = with_definitions(parts.query(name, in_order=not plan.public_keys), renderer.definitions)
+    return Statement(query, plan, groups, readings)
+
+
+def _bounding(
+    contribution: Contribution, most: int | None, rows: _Rows, groups: tuple[GroupColumn, ...]
+) -> Node | None:
+    """Which rows of each unit are kept, unless the relation has few enough of them anyway.
+
+    The plan's word that it is enforced is not relied on: ``most`` is derived
+    anew from the relation and the public tables as they are now.
+    """
+    unit, content = rows.source.unit, rows.content
+    if contribution.rows is not None:
+        if most is not None and most <= contribution.rows:
+            return None
+        return chosen(unit, content, most=contribution.rows)
+    in_group, keys = contribution.rows_per_group or 1, tuple(g.identifier for g in groups)
+    limit = min(in_group, contribution.groups or 1) if keys else in_group
+    if most is not None and most <= limit:
+        return None
+    within = chosen((*unit, *keys), content, most=in_group)
+    if not keys:
+        return within
+    few = chosen_values(unit, (*unit, *keys), most=contribution.groups or 1)
+    return all_of([few, within])
+
+
+# --- the rows that are measured ----------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Rows:
+    """The rows of the source with what is measured of them, each expression once."""
+
+    source: Rendered
+    columns: dict[object, tuple[str, Node]] = field(default_factory=dict)
+    conditions: list[Node] = field(default_factory=list)
+
+    @property
+    def content(self) -> tuple[str, ...]:
+        """Everything that can tell two rows apart here, whose they are included."""
+        return (*self.source.unit, *(name for name, _ in self.columns.values()))
+
+    def slot(self, node: Node) -> str:
+        """The column that holds ``node``."""
+        name = f"_v{len(self.columns)}"
+        return self.columns.setdefault(node, (name, node))[0]
+
+    def query(self) -> exp.Select:
+        """SELECT of the unit and every slot."""
+        picked = [aliased(node, name) for name, node in self.columns.values()]
+        unit = map(named, self.source.unit)
+        return select([*unit, *picked], table_named(self.source.name), where=self.conditions)
+
+    def domain(self, expression: Expression) -> Domain:
+        """What the expression can be."""
+        return domain_of(expression, self.source.columns)
+
+    def key(self, place: int, key: Key) -> GroupColumn:
+        """A column for a key; rows of groups that are not listed are left out here, unbounded."""
+        node, plain = self.source.held(key.expression)
+        if key.values is not None:
+            self._only_listed(key, key.values)
+        identifier = f"_k{place}"
+        self.columns[key, place] = (identifier, node)
+        return GroupColumn(identifier, None if plain is None else plain.codes)
+
+    def _only_listed(self, key: Key, values: Sequence[Value | None]) -> None:
+        domain, value = self.domain(key.expression), self.source.value(key.expression)
+        known = None if domain.values is None else set(domain.values)
+        listed = {v for v in values if v is not None}
+        checks: list[Node] = []
+        if known is None or not known <= listed:
+            constants = [_constant(v, domain.kind) for v in values if v is not None]
+            checks.append(
+                exp.In(this=nodes.paren(value), expressions=constants)
+                if constants
+                else exp.Boolean(this=False)
+            )
+            if None in values and domain.nullable:
+                checks.append(exp.Is(this=nodes.paren(value.copy()), expression=exp.Null()))
+        elif None not in values and domain.nullable:
+            checks.append(present(value))
+        if checks:
+            self.conditions.append(exp.Paren(this=any_of(checks)))
+
+    def condition(self, condition: Expression | None) -> list[str]:
+        """The slot of a condition, if there is one."""
+        return [] if condition is None else [self.slot(self.source.value(condition))]
+
+    def scaled(self, scaled: Scaled) -> tuple[str, bool]:
+        """The slot of u, and whether it may be NULL."""
+        domain = self.domain(scaled.expression)
+        _, plain = self.source.held(scaled.expression)
+        kept = None if plain is None else _kept_steps(plain, scaled)
+        if kept is None:
+            value = self.source.value(scaled.expression)
+            kept = scaled_steps(value, domain.kind, scaled)
+        return self.slot(kept), domain.nullable
+
+
+def _constant(value: Value, kind: Kind) -> Node:
+    node = nodes.literal(value)
+    return nodes.cast(node, kind) if kind is Kind.DECIMAL else node
+
+
+def _kept_steps(plain: Field, scaled: Scaled) -> Node | None:
+    """The steps kept beside a prepared column, if they are the steps that are asked for."""
+    kept = plain.steps
+    if kept is None or (kept.grid, kept.low, kept.span) != (scaled.grid, scaled.low, scaled.span):
+        return None
+    return step_type(named(kept.identifier), kept.span)
+
+
+# --- the parts of the result -------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Parts:
+    """The aggregates of all measurements: one row per group, and further rows for histograms."""
+
+    rows: _Rows
+    groups: tuple[GroupColumn, ...]
+    single: bool  # every unit has one row at most
+    _columns: dict[str, Node] = field(default_factory=dict)
+    _named: dict[Node, str] = field(default_factory=dict)
+    _others: list[tuple[Node | None, Node, dict[str, Node]]] = field(default_factory=list)
+
+    @property
+    def several(self) -> bool:
+        """Whether the rows are read more than once."""
+        return bool(self._others)
+
+    def measure(self, measurement: Measurement) -> Reading:
+        """Where the measurement will be found."""
+        match measurement:
+            case Moments():
+                return self._moments(measurement)
+            case Units(condition=condition):
+                return Single(self._count(self._units(), self.rows.condition(condition)))
+            case DistinctValues(expression=expression, condition=condition):
+                slot = self.rows.slot(self.rows.source.held(expression)[0])
+                different = exp.Distinct(expressions=[named(slot)])
+                return Single(self._count(different, self.rows.condition(condition)))
+            case Histogram(variable=variable, condition=condition):
+                cell, _ = self.rows.scaled(variable)
+                return self._cells(named(cell), self.rows.condition(condition))
+            case ValueCounts():
+                return self._values(measurement)
+            case GroupTotal():
+                return self._group_total(measurement)
+
+    def _units(self) -> Node:
+        if self.single:
+            return exp.Star()
+        unit = self.rows.source.unit
+        if len(unit) == 1 or ROW_NUMBER in unit:
+            return exp.Distinct(expressions=[named(unit[0])])
+        return exp.Distinct(expressions=[nodes.call("ROW", *map(named, unit))])
+
+    def _moments(self, moments: Moments) -> Sums:
+        condition = self.rows.condition(moments.condition)
+        slots = [self.rows.scaled(variable) for variable in moments.variables]
+        if moments.weight >= 2**126:
+            raise too_wide()
+        checks: list[Node] = [*map(named, condition)]
+        rows = self._count(exp.Star(), condition)
+        nullable = [slot for slot, may_be_null in slots if may_be_null]
+        if len(slots) == 1 and not condition and nullable:
+            # Aggregates pass over NULL by themselves, faster than a FILTER does.
+            known = self._counted(named(nullable[0]), [])
+        else:
+            checks += [present(named(slot)) for slot in nullable]
+            known = self._counted(exp.Star(), checks)
+        powers = []
+        for degrees in itertools.product(*(range(d + 1) for d in moments.degrees)):
+            if any(degrees):
+                node, most = _product(slots, degrees, moments)
+                powers.append((degrees, self._total(node, most, checks)))
+        return Sums(rows, known, tuple(powers))
+
+    # --- aggregates of the first part --------------------------------------------------------
+
+    def _count(self, counted: Node, condition: list[str]) -> Total:
+        return self._counted(counted, [named(slot) for slot in condition])
+
+    def _counted(self, counted: Node, checks: list[Node]) -> Total:
+        return Total(((self._column(_filtered(_count_of(counted), checks)), 0),))
+
+    def _total(self, node: Node, most: int, checks: list[Node]) -> Total:
+        """The sum of a number in 0 ... most; 128 bits hold 2**64 numbers of 62 bits."""
+        if most < 2**LIMB:
+            return Total(((self._column(_sum_of(node, checks)), 0),))
+        high = nodes.infix(exp.BitwiseRightShift, node, hugeint(whole(LIMB)))
+        low = nodes.infix(exp.BitwiseAnd, node.copy(), hugeint(whole(2**LIMB - 1)))
+        upper, lower = (self._column(_sum_of(limb, checks)) for limb in (high, low))
+        return Total(((upper, LIMB), (lower, 0)))
+
+    def _column(self, node: Node) -> str:
+        name = self._named.setdefault(node, f"_n{len(self._columns)}")
+        self._columns.setdefault(name, node)
+        return name
+
+    # --- further parts -----------------------------------------------------------------------
+
+    def _cells(self, cell: Node, condition: list[str]) -> Part:
+        checks = [*map(named, condition), present(cell.copy())]
+        self._others.append((cell, all_of(checks), {"_n0": _count_of(exp.Star())}))
+        return Part(len(self._others))
+
+    def _values(self, counts: ValueCounts) -> Part:
+        node, plain = self.rows.source.held(counts.expression)
+        condition = self.rows.condition(counts.condition)
+        codes = None if plain is None else plain.codes
+        if codes is not None and codes == counts.values:
+            slot = self.rows.slot(node)
+            return self._cells(
+                nodes.cast(nodes.call("ENUM_CODE", named(slot)), Kind.INTEGER), condition
+            )
+        domain = self.rows.domain(counts.expression)
+        value = self.rows.source.value(counts.expression)
+        place = exp.Case(
+            this=value,
+            ifs=[
+                exp.If(this=_constant(v, domain.kind), true=nodes.integer(i))
+                for i, v in enumerate(counts.values)
+            ],
+        )
+        return self._cells(named(self.rows.slot(place)), condition)
+
+    def _group_total(self, total: GroupTotal) -> Part:
+        """Two levels: what each unit adds up to in the group, clipped, then the sum over units."""
+        kind = self.rows.domain(total.expression).kind
+        value = self.rows.source.value(total.expression)
+        steps = named(self.rows.slot(to_steps(value, kind, total.grid)))
+        condition = self.rows.condition(total.condition)
+        checks = [*map(named, condition), present(steps.copy())]
+        high = total.low + total.span
+        if max(abs(total.low), abs(high)) >= 2**LIMB:
+            raise too_wide()
+        own = nodes.call("SUM", steps)
+        low_end, high_end = hugeint(whole(total.low)), hugeint(whole(high))
+        inside = clip(own, low_end, high_end)
+        above = nodes.cast(nodes.infix(exp.Sub, inside, low_end.copy()), Kind.INTEGER)
+        columns = {"_n0": _count_of(exp.Star()), "_n1": nodes.call("SUM", named("_own"))}
+        self._others.append((None, all_of(checks), {**columns, "_own": above}))
+        number = len(self._others)
+        return Part(number, Total((("_n0", 0),)), Total((("_n1", 0),)))
+
+    # --- the statement -----------------------------------------------------------------------
+
+    def query(self, name: str, *, in_order: bool) -> exp.Query:
+        """The parts one after the other, over the rows called ``name``."""
+        widths = [len(columns) - ("_own" in columns) for _, _, columns in self._others]
+        width = max(1, len(self._columns), *widths, 1)
+        query: exp.Query = self._first(name, width)
+        for number, other in enumerate(self._others, 1):
+            part = self._other(name, number, other, width)
+            query = exp.Union(this=query, expression=part, distinct=False)
+        if in_order or self._others:
+            keys = [PART, *(g.identifier for g in self.groups), CELL]
+            query.set("order", ordered(map(named, keys)))
+        return query
+
+    def _keys(self) -> list[Node]:
+        return [
+            named(g.identifier)
+            if g.codes is None
+            else aliased(
+                nodes.cast(nodes.call("ENUM_CODE", named(g.identifier)), Kind.INTEGER),
+                g.identifier,
+            )
+            for g in self.groups
+        ]
+
+    def _shape(
+        self, number: int, cell: Node | None, columns: dict[str, Node], width: int
+    ) -> list[Node]:
+        numbers = [
+            aliased(columns.get(f"_n{i}", nodes.typed_null(Kind.INTEGER)), f"_n{i}")
+            for i in range(width)
+        ]
+        place = nodes.typed_null(Kind.INTEGER) if cell is None else nodes.cast(cell, Kind.INTEGER)
+        return [aliased(nodes.integer(number), PART), *self._keys(), aliased(place, CELL), *numbers]
+
+    def _first(self, name: str, width: int) -> exp.Select:
+        columns = self._columns or {"_n0": _count_of(exp.Star())}
+        return select(
+            self._shape(0, None, columns, width), table_named(name), group=self._group_by()
+        )
+
+    def _group_by(self) -> list[Node]:
+        return [named(g.identifier) for g in self.groups]
+
+    def _other(
+        self, name: str, number: int, other: tuple[Node | None, Node, dict[str, Node]], width: int
+    ) -> exp.Select:
+        cell, check, columns = other
+        keys, source = self._group_by(), table_named(name)
+        own = columns.get("_own")
+        if own is None:
+            group = keys if cell is None else [*keys, cell]
+            return select(
+                self._shape(number, cell, columns, width), source, where=[check], group=group
+            )
+        unit = [named(u) for u in self.rows.source.unit]
+        inner = select([*keys, aliased(own, "_own")], source, where=[check], group=[*keys, *unit])
+        shape = self._shape(number, None, columns, width)
+        return select(shape, nested(inner, "own"), group=self._group_by())
+
+
+def _filtered(aggregate: Node, checks: list[Node]) -> Node:
+    if not checks:
+        return aggregate
+    where = exp.Where(this=all_of([check.copy() for check in checks]))
+    return exp.Filter(this=aggregate, expression=where)
+
+
+def _sum_of(node: Node, checks: list[Node]) -> Node:
+    return _filtered(nodes.call("SUM", node), checks)
+
+
+def _count_of(counted: Node) -> Node:
+    return exp.Count(this=counted, big_int=True)
+
+
+def _product(slots: list[tuple[str, bool]], degrees: Powers, moments: Moments) -> tuple[Node, int]:
+    """u1**d1 * u2**d2 * ..., in a type that holds its greatest value, and that value."""
+    spans = [variable.span for variable in moments.variables]
+    most = prod(span**d for span, d in zip(spans, degrees, strict=True))
+    factors = [slot for (slot, _), d in zip(slots, degrees, strict=True) for _ in range(d)]
+
+    def factor(slot: str) -> Node:
+        if len(factors) == 1:
+            return named(slot)
+        return nodes.cast(named(slot), Kind.INTEGER) if most < 2**LIMB else hugeint(named(slot))
+
+    node = factor(factors[0])
+    for slot in factors[1:]:
+        node = nodes.infix(exp.Mul, node, factor(slot))
+    return node, most

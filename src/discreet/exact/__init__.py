@@ -1,0 +1,1 @@
+"""Exact numbers: fractions in, certified bounds and deliberate rounding out."""

@@ -1,0 +1,206 @@
+"""Whether a charge is admitted: who asks, and every cap at once, in whole units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from discreet.accounting.budget import Budget, saturated
+from discreet.accounting.loss import Loss
+from discreet.errors import AccessRefusal, BudgetRefusal, InvalidParameter, shown
+from discreet.ledger.asking import Request
+from discreet.ledger.balance import Balance
+from discreet.ledger.books import (
+    Balances,
+    Blocks,
+    Encoded,
+    Standing,
+    at,
+    encoded,
+    nothing,
+    selection,
+)
+from discreet.ledger.people import AUDITOR
+from discreet.question.blocks import Space
+
+_BEYOND = "beyond it, what is promised to the people in the data would no longer hold."
+
+
+def check(request: Request) -> None:
+    """Refuse what is not a charge: a loss of nothing, or one that is no loss at all."""
+    loss = request.loss
+    if isinstance(loss, Loss):
+        epsilon, rho, delta = loss.to_units()
+        amounts = [part for part in (epsilon, rho, delta) if part is not None]
+        bounded = epsilon is not None or rho is not None
+        if bounded and min(amounts) >= 0 and (any(amounts) or len(amounts) < 3):
+            return
+    raise InvalidParameter(
+        "P2",
+        "a charge must be a positive loss.",
+        why="a charge of nothing would be a free look at the people in the data, and a negative "
+        "one would pay for the next.",
+        fix="charge what the question costs: request.loss = priced.loss.",
+    )
+
+
+def content(request: Request) -> dict[str, Any]:
+    """What a charge records; its loss in whole units, rounded up."""
+    return {
+        "question": request.question,
+        "spend": _plain(request.spend),
+        "key": request.key,
+        "data_version": request.data_version,
+        "loss": list(request.loss.to_units()),
+        "area": encoded(request.area.edges, request.area.space.size),
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A spend as JSON: exact numbers as texts."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def let_in(standing: Standing, name: str, now: datetime) -> None:
+    """Refuse strangers, and those whose time is over."""
+    analyst = standing.analysts.get(name)
+    if analyst is None:
+        raise unknown_analyst(name)
+    if analyst.disabled:
+        raise AccessRefusal(
+            "A2",
+            f"analyst {name!r} may no longer ask.",
+            why="who may ask about the people in the data is the curator's decision.",
+            fix="ask the curator.",
+        )
+    if analyst.role == AUDITOR:
+        raise AccessRefusal(
+            "A12",
+            f"{name!r} is an auditor, and auditors do not ask.",
+            why="who checks what the people in the data have lost should not add to it.",
+            fix="ask as an analyst: the curator can add one.",
+        )
+    for whose, expires in (
+        (f"the access of analyst {name!r}", analyst.expires),
+        ("this dataset", standing.policy.expires),
+    ):
+        if expires is not None and now >= expires:
+            raise AccessRefusal(
+                "A3",
+                f"{whose} expired on {expires.astimezone(UTC):%Y-%m-%d %H:%M} UTC.",
+                why="people in the data were promised that questions end then.",
+                fix="ask the curator for more time.",
+            )
+
+
+def unknown_analyst(name: str) -> AccessRefusal:
+    """Nobody by that name may ask."""
+    return AccessRefusal(
+        "A1",
+        f"there is no analyst {shown(name)}.",
+        why="what each asker costs the people in the data is counted, so each has a name.",
+        fix="ask under your own name, or have the curator add it: `discreet analyst add NAME`.",
+    )
+
+
+def admit(standing: Standing, space: Space, dataset: str, request: Request, area: Encoded) -> None:
+    """Check every cap: of the question, of the analyst, and of every block that is touched."""
+    charge = saturated(request.loss)
+    limit = standing.limit(request.analyst)
+    share = standing.spent_by(request.analyst)
+    blocks = selection(area, standing.size)
+    refused = overdrawn(standing, request.analyst, charge, blocks)
+    if refused is None:
+        return
+    cap, place = refused
+    if cap == "question":
+        raise BudgetRefusal(
+            "B3",
+            f"this question costs {request.loss.rounded()}, more than any one question may.",
+            why=_BEYOND,
+            fix=f"offer less: a question may cost {standing.policy.question}.",
+        )
+    number = int(np.arange(standing.size)[blocks][place])
+    where = "" if space.size == 1 else f" for the block {space.name(number)!r}"
+    if cap == "analyst" and limit is not None:
+        balance = Balance(dataset, request.analyst, limit, space, share)
+        raise BudgetRefusal(
+            "B2",
+            f"the allocation of {request.analyst!r} does not cover this question, which costs "
+            f"{request.loss.rounded()}{where}.",
+            why=_BEYOND,
+            fix=f"offer less, or ask the curator for more. {balance.remaining(number)}",
+        )
+    balance = Balance(dataset, None, standing.budget, space, standing.spent)
+    raise BudgetRefusal(
+        "B1",
+        f"the budget does not cover this question, which costs {request.loss.rounded()}{where}.",
+        why=_BEYOND,
+        fix=f"offer less. {balance.remaining(number)}",
+    )
+
+
+def overdrawn(
+    standing: Standing,
+    analyst: str,
+    charge: tuple[int, int, int],
+    blocks: Blocks,
+) -> tuple[str, int] | None:
+    """The first cap that a charge would break, and at which block most; None if it fits."""
+    limit = standing.limit(analyst)
+    caps: tuple[tuple[str, Budget | None, Balances], ...] = (
+        ("question", standing.policy.question, nothing(1)),
+        ("analyst", limit, at(standing.spent_by(analyst), blocks)),
+        ("dataset", standing.budget, at(standing.spent, blocks)),
+    )
+    for name, budget, spent in caps:
+        if budget is None:
+            continue
+        admitted = budget.admits_units(spent, charge)
+        if not admitted.all():
+            spent_most = spent[1 if budget.epsilon is None else 0]
+            return name, int(np.argmax(np.where(admitted, -1, spent_most)))
+    return None
+
+
+def numbered(space: Space, blocks: Sequence[int | str]) -> list[int]:
+    """Blocks by number or name."""
+    if isinstance(blocks, str) or not blocks:
+        raise _no_block(space, blocks)
+    names = {}
+    if any(isinstance(block, str) for block in blocks):
+        names = {space.name(number): number for number in range(space.size)}
+    found = []
+    for block in blocks:
+        number = names.get(block) if isinstance(block, str) else block
+        if type(number) is not int or not 0 <= number < space.size:
+            raise _no_block(space, block)
+        found.append(number)
+    return found
+
+
+def _no_block(space: Space, block: object) -> InvalidParameter:
+    first = ", ".join(repr(space.name(number)) for number in range(min(3, space.size)))
+    return InvalidParameter(
+        "P4",
+        f"{shown(block)} names no block.",
+        why="a budget is renewed for people who are named, never for all by default.",
+        fix=f"give a list of blocks, such as [{first}].",
+    )
+
+
+def no_reason() -> InvalidParameter:
+    """A renewal must say why."""
+    return InvalidParameter(
+        "P4",
+        "a renewal needs a reason.",
+        why="people who were promised one budget lose up to another one, and may ask why.",
+        fix="renew(blocks, reason='new consent of 2025').",
+    )

@@ -1,0 +1,334 @@
+"""The log is the account: what all records together say.
+
+Balances are sums over the log, kept in memory and brought up to date by reading the records that
+are new.  Amounts are whole units in 64 bits; what would not fit stays at ``SATURATED``, which no
+budget ever admits.  What an analyst has cost is counted for each block too: a limit bounds what
+one analyst costs any one person.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import json
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.accounting.budget import SATURATED, Budget
+from discreet.ledger.chain import Record
+from discreet.ledger.people import CURATOR, Analyst, Key, Policy
+from discreet.release.record import canonical, from_json
+
+Units = tuple[int, int, int]
+Balances = NDArray[np.int64]
+"""Row i holds coordinate i (epsilon, rho, delta) of every block's balance, in whole units."""
+Ranges = Sequence[Sequence[int]]
+Encoded = Ranges | str
+Blocks = slice | NDArray[np.int64]
+
+_MOST_RANGES = 32
+"""More ranges than this take more room than a bit for every block."""
+
+
+def nothing(size: int) -> Balances:
+    """The balances of ``size`` blocks before any charge."""
+    return np.zeros((3, size), dtype=np.int64)
+
+
+def packed(data: bytes) -> str:
+    """Bytes as a record holds them; compressed, because neighbouring blocks are often alike."""
+    return base64.b64encode(zlib.compress(data, 1)).decode()
+
+
+def unpacked(text: str) -> bytes:
+    """The bytes that were packed."""
+    try:
+        return zlib.decompress(base64.b64decode(text, validate=True))
+    except zlib.error:
+        raise ValueError("not packed bytes") from None
+
+
+def encoded(edges: NDArray[np.int64], size: int) -> Encoded:
+    """Some blocks as a record names them: ranges, or a bit for every block where they are many.
+
+    ``edges`` are where each range begins and ends, one after the other.
+
+    >>> encoded(np.array([2, 5, 7, 8]), 10)
+    [[2, 5], [7, 8]]
+    """
+    if edges.size <= 2 * _MOST_RANGES:
+        found: list[list[int]] = edges.reshape(-1, 2).tolist()
+        return found
+    marks = np.zeros(size + 1, dtype=np.int8)
+    marks[edges[::2]] = 1
+    marks[edges[1::2]] = -1
+    bits = np.packbits(np.cumsum(marks[:-1], dtype=np.int8).astype(bool))
+    return packed(bits.tobytes())
+
+
+def selection(area: Encoded, size: int) -> Blocks:
+    """The blocks that a record names, as an index into balances."""
+    if isinstance(area, str):
+        return _marked(area, size)
+    if not area:
+        return slice(0, 0)
+    edges = [edge for pair in area for edge in pair]
+    if edges[0] < 0 or edges[-1] > size or any(a >= b for a, b in pairwise(edges)):
+        raise ValueError("not ranges of blocks: each ends before the next begins")
+    if len(area) == 1:
+        return slice(*edges)
+    return np.concatenate([np.arange(first, last) for first, last in area])
+
+
+@functools.lru_cache(maxsize=4)  # a charge is checked, then counted
+def _marked(area: str, size: int) -> NDArray[np.int64]:
+    bits = np.frombuffer(unpacked(area), dtype=np.uint8)
+    marked = np.unpackbits(bits)
+    if bits.size != (size + 7) // 8 or marked[size:].any():
+        raise ValueError("not a bit for every block")
+    found = np.flatnonzero(marked[:size])
+    found.setflags(write=False)
+    return found
+
+
+def add(balances: Balances, blocks: Blocks, units: Units) -> None:
+    """Charge some blocks, in place."""
+    for balance, more in zip(balances, units, strict=True):
+        if more:
+            balance[blocks] = np.minimum(balance[blocks] + more, SATURATED)
+
+
+def at(balances: Balances, blocks: Blocks) -> Balances:
+    """The balances of some blocks."""
+    # Taking is several times faster than indexing, where the numbers are scattered.
+    return balances[:, blocks] if isinstance(blocks, slice) else balances.take(blocks, axis=1)
+
+
+def relaid(balances: Balances, origins: Sequence[Any]) -> Balances:
+    """Balances over other blocks: each starts at the largest of its origins.
+
+    An origin is the number of an earlier block, or ranges of them.
+    """
+    found = nothing(len(origins))
+    known: dict[str, Balances] = {}  # many blocks share their ranges
+    for place, origin in enumerate(origins):
+        if isinstance(origin, int):
+            found[:, place] = balances[:, origin]
+            continue
+        name = str(origin)
+        if name not in known:
+            known[name] = at(balances, selection(origin, balances.shape[1])).max(axis=1)
+        found[:, place] = known[name]
+    return found
+
+
+def layout(space: dict[str, Any]) -> str:
+    """A short name for a space: the same for the same blocks in the same order."""
+    return hashlib.sha256(canonical(space).encode()).hexdigest()
+
+
+@dataclass(slots=True)
+class Standing:
+    """How one dataset stands."""
+
+    budget: Budget
+    policy: Policy
+    version: str = ""
+    """The digest of the schema as it was last declared."""
+    people: dict[str, Any] = field(default_factory=dict)
+    """For each private table, who one person is; that never changes."""
+    space: dict[str, Any] = field(default_factory=dict)
+    layout: str = ""
+    """The digest of ``space``: what is compared at every charge, where blocks may be many."""
+    spent: Balances = field(default_factory=lambda: nothing(0))
+    analysts: dict[str, Analyst] = field(default_factory=dict)
+    keys: dict[str, Key] = field(default_factory=dict)
+    shares: dict[str, Balances] = field(default_factory=dict)
+    """What each analyst has cost each block."""
+
+    @property
+    def size(self) -> int:
+        """How many blocks there are."""
+        return int(self.spent.shape[1])
+
+    def share(self, analyst: str) -> Balances:
+        """What an analyst has cost each block; made when it is first needed."""
+        if analyst not in self.shares:
+            self.shares[analyst] = nothing(self.size)
+        return self.shares[analyst]
+
+    def spent_by(self, analyst: str) -> Balances:
+        """What an analyst has cost each block, to be read only."""
+        found = self.shares.get(analyst)
+        return nothing(self.size) if found is None else found
+
+    def limit(self, analyst: str) -> Budget | None:
+        """What an analyst may cost any one person; the curator has the dataset's cap alone."""
+        if analyst == CURATOR:
+            return None
+        return self.analysts[analyst].limit or self.policy.analyst
+
+    def lay(self, space: dict[str, Any], size: int, origins: Sequence[Any] | None) -> None:
+        """Declare the blocks; nobody's past is forgotten."""
+        if origins is None:
+            self.spent, self.shares = nothing(size), {}
+        else:
+            self.spent = relaid(self.spent, origins)
+            self.shares = {name: relaid(share, origins) for name, share in self.shares.items()}
+        self.space, self.layout = space, layout(space)
+
+
+@dataclass(slots=True)
+class Books:
+    """Everything the log says, as of its last record."""
+
+    last: Record | None = None
+    identity: str = ""
+    """A random name, given once: two ledgers are never taken for each other."""
+    datasets: dict[str, Standing] = field(default_factory=dict)
+    restores: list[tuple[int, int]] = field(default_factory=list)
+    """Numbers (last kept, last lost) of the records that restorations gave up."""
+    snapshot: int = 0
+    """The number of the last record that holds all balances."""
+
+    def apply(self, record: Record, content: dict[str, Any] | None = None) -> None:
+        """Take the next record into account."""
+        effect = EFFECTS.get(record.kind)
+        if effect is None:
+            raise ValueError("a kind of record that this version does not know")
+        effect(self, record, record.content if content is None else content)
+        self.last = record
+
+    @property
+    def lost(self) -> bool:
+        """Whether there was a time of which nothing is known."""
+        return bool(self.restores)
+
+
+# --- what each kind of record does ---------------------------------------------------------------
+
+Effect = Callable[[Books, Record, dict[str, Any]], None]
+EFFECTS: dict[str, Effect] = {}
+
+
+def effect(kind: str) -> Callable[[Effect], Effect]:
+    """Say that a function is what records of ``kind`` do."""
+
+    def register(function: Effect) -> Effect:
+        EFFECTS[kind] = function
+        return function
+
+    return register
+
+
+@effect("ledger")
+def _begin(books: Books, _record: Record, content: dict[str, Any]) -> None:
+    books.identity = content["identity"]
+
+
+@effect("dataset")
+def _dataset(books: Books, record: Record, content: dict[str, Any]) -> None:
+    standing = Standing(
+        budget_of(canonical(content["budget"])), Policy.from_json(content["policy"])
+    )
+    standing.analysts[CURATOR] = Analyst(CURATOR, role=CURATOR)
+    books.datasets[record.dataset] = standing
+
+
+@effect("schema")
+def _schema(books: Books, record: Record, content: dict[str, Any]) -> None:
+    standing = books.datasets[record.dataset]
+    standing.version = content["version"]
+    standing.people |= content["people"]
+    if content["space"] is not None:
+        first = not standing.space
+        standing.lay(content["space"], content["size"], None if first else content["origins"])
+        if first and books.lost:
+            # It may have been declared, and charged, in the time of which nothing is known.
+            standing.spent[:] = SATURATED
+
+
+@effect("budget")
+def _budget(books: Books, record: Record, content: dict[str, Any]) -> None:
+    books.datasets[record.dataset].budget = budget_of(canonical(content["budget"]))
+
+
+@effect("policy")
+def _policy(books: Books, record: Record, content: dict[str, Any]) -> None:
+    books.datasets[record.dataset].policy = Policy.from_json(content["policy"])
+
+
+@effect("analyst")
+def _analyst(books: Books, record: Record, content: dict[str, Any]) -> None:
+    analyst = Analyst.from_json(content)
+    books.datasets[record.dataset].analysts[analyst.name] = analyst
+
+
+@effect("key")
+def _key(books: Books, record: Record, content: dict[str, Any]) -> None:
+    key = replace(Key.from_json(content), at=record.time)
+    books.datasets[record.dataset].keys[key.key_id] = key
+
+
+@effect("revoke")
+def _revoke(books: Books, record: Record, content: dict[str, Any]) -> None:
+    keys = books.datasets[record.dataset].keys
+    keys[content["key_id"]] = replace(keys[content["key_id"]], revoked=True)
+
+
+@effect("charge")
+def _charge(books: Books, record: Record, content: dict[str, Any]) -> None:
+    standing = books.datasets[record.dataset]
+    blocks = selection(content["area"], standing.size)
+    units = saturated_units(content["loss"])
+    add(standing.spent, blocks, units)
+    add(standing.share(record.analyst), blocks, units)
+
+
+@effect("renew")
+def _renew(books: Books, record: Record, content: dict[str, Any]) -> None:
+    standing = books.datasets[record.dataset]
+    blocks = selection(content["area"], standing.size)
+    for balances in (standing.spent, *standing.shares.values()):
+        balances[:, blocks] = 0
+
+
+@effect("restore")
+def _restore(books: Books, _record: Record, content: dict[str, Any]) -> None:
+    # Up to every cap could have been charged in the time that was lost: all of it counts as spent.
+    for standing in books.datasets.values():
+        standing.spent[:] = SATURATED
+    books.restores.append((content["kept"], content["lost"]))
+
+
+@effect("balances")
+def _balances(books: Books, record: Record, _content: dict[str, Any]) -> None:
+    books.snapshot = record.sequence
+
+
+@effect("release")
+@effect("burn")
+@effect("refusal")
+@effect("checkpoint")
+def _said(_books: Books, _record: Record, _content: dict[str, Any]) -> None:
+    """Changes no balance."""
+
+
+def saturated_units(loss: Sequence[int | None]) -> Units:
+    """Recorded units, with infinite and huge amounts as ``SATURATED``."""
+    epsilon, rho, delta = (SATURATED if part is None else min(part, SATURATED) for part in loss)
+    return epsilon, rho, delta
+
+
+@functools.lru_cache(maxsize=64)
+def budget_of(text: str) -> Budget:
+    """A recorded budget; made once, because its ceilings take milliseconds to certify."""
+    found: Budget = from_json(json.loads(text))
+    return found

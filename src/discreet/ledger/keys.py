@@ -1,0 +1,205 @@
+"""Who may come in: keys, what they open, and what each role may do.
+
+A key is shown once, when it is made.  The ledger keeps its SHA-256, which is
+enough: a secret of 256 random bits cannot be found by trying, so nothing is won
+by a slow hash.  A key opens one dataset, or several whose curator put the same
+key into each; what it opens is decided anew at every request, so that a revoked
+key is dead at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from discreet.errors import AccessRefusal, InvalidParameter
+from discreet.ledger import Account
+from discreet.noise.entropy import random_bytes
+
+SECRET_BYTES = 32
+_ID_BYTES = 8
+_KEY = re.compile(r"discreet_([0-9a-f]{16})_[0-9a-f]{64}")
+_NOBODY = bytes(32).hex()
+"""Compared with where there is no such key, so that both cases take as long."""
+
+CURATOR, ANALYST, AUDITOR = "curator", "analyst", "auditor"
+ROLES = (CURATOR, ANALYST, AUDITOR)
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What a key opens in one dataset."""
+
+    dataset: str
+    analyst: str
+    role: str
+
+    def requires(self, *roles: str) -> None:
+        """Refuse unless the grant has one of ``roles``."""
+        if self.role not in roles:
+            raise AccessRefusal(
+                "A12",
+                f"this needs the role {' or '.join(roles)}; this key has the role {self.role}.",
+                why="what people in the data were promised depends on who may do what.",
+                fix=f"use a key of the role {' or '.join(roles)}.",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The holder of a valid key."""
+
+    key_id: str
+    expires: datetime | None
+    grants: Mapping[str, Grant]
+
+    def grant(self, dataset: str) -> Grant:
+        """What the key opens there; that it does not, and that nothing is there, sound the same."""
+        found = self.grants.get(dataset)
+        if found is None:
+            raise nothing_here("dataset", dataset)
+        return found
+
+
+def nothing_here(what: str, name: str) -> AccessRefusal:
+    """The one thing that is said of what does not exist and of what is not the caller's."""
+    return AccessRefusal(
+        "A13",
+        f"there is no {what} {name!r} that this key opens.",
+        why="whether it exists for somebody else is theirs to tell.",
+        fix="see what this key opens: GET /v1/me, and the transcript of the dataset.",
+    )
+
+
+def new_key(account: Account, analyst: str, *, expires: datetime | None = None) -> str:
+    """A key for ``analyst``: shown now, never again; the ledger keeps its hash."""
+    key = _drawn()
+    grant_key(account, analyst, key, expires=expires)
+    return key
+
+
+def grant_key(account: Account, analyst: str, key: str, *, expires: datetime | None = None) -> None:
+    """Let an existing key open another dataset, as ``analyst`` there."""
+    if analyst not in {known.name for known in account.analysts()}:
+        raise nothing_here("analyst", analyst)
+    account.add_key(analyst, key_id=key_id(key), digest=digest(key), expires=_future(expires))
+
+
+def rotate(accounts: Mapping[str, Account], key: str, *, expires: datetime | None = None) -> str:
+    """A new key that opens what ``key`` opens, no longer than it; ``key`` opens nothing any more.
+
+    The new key is in every ledger before the old one leaves the first, so that
+    a crash between the two locks nobody out.
+    """
+    caller = identify(accounts, key)
+    new = _drawn()
+    for dataset, grant in caller.grants.items():
+        old = accounts[dataset].key(caller.key_id)
+        ends = (_future(expires), None if old is None else old.expires)
+        least = min((end for end in ends if end is not None), default=None)
+        grant_key(accounts[dataset], grant.analyst, new, expires=least)
+    for dataset in caller.grants:
+        accounts[dataset].revoke_key(caller.key_id)
+    return new
+
+
+def identify(accounts: Mapping[str, Account], key: str | None) -> Caller:
+    """The holder of ``key`` and what it opens, or a refusal.
+
+    A key that was never issued and one that was revoked get the same refusal;
+    that it has expired is told to the holder of the whole key only.
+    """
+    if key is None or not _KEY.fullmatch(key):
+        raise _unknown()
+    name, shown = key_id(key), digest(key)
+    grants: dict[str, Grant] = {}
+    expires: list[datetime] = []
+    expired = False
+    now = datetime.now(UTC)
+    for dataset, account in accounts.items():
+        kept = account.key(name)
+        same = hmac.compare_digest(shown, _NOBODY if kept is None else kept.digest)
+        if kept is None or not same or kept.revoked:
+            continue
+        analyst = account.analyst(kept.analyst)
+        if analyst.disabled:
+            continue
+        if any(end is not None and end <= now for end in (kept.expires, analyst.expires)):
+            expired = True
+            continue
+        grants[dataset] = Grant(dataset, analyst.name, analyst.role)
+        if kept.expires is not None:
+            expires.append(kept.expires)
+    if not grants:
+        raise _expired() if expired else _unknown()
+    return Caller(name, min(expires, default=None), grants)
+
+
+def key_id(key: str) -> str:
+    """The public part of a key, by which it is listed and revoked."""
+    found = public_part(key)
+    if found is None:
+        raise _unknown()
+    return found
+
+
+def public_part(key: str | None) -> str | None:
+    """The public part of what may be a key; None if it cannot be one."""
+    found = _KEY.fullmatch(key or "")
+    return None if found is None else found.group(1)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach ``host``."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False  # a name may mean any machine
+
+
+def digest(key: str) -> str:
+    """What the ledger keeps of a key."""
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+def _drawn() -> str:
+    return f"discreet_{random_bytes(_ID_BYTES).hex()}_{random_bytes(SECRET_BYTES).hex()}"
+
+
+def _future(expires: datetime | None) -> datetime | None:
+    if expires is None:
+        return None
+    aware = expires if expires.tzinfo is not None else expires.replace(tzinfo=UTC)
+    if aware <= datetime.now(UTC):
+        raise InvalidParameter(
+            "P2",
+            "a key cannot expire in the past.",
+            why="it would open nothing, and whoever is given it would not know why.",
+            fix="give a later time, or none for a key that lasts until it is revoked.",
+        )
+    return aware
+
+
+def _unknown() -> AccessRefusal:
+    return AccessRefusal(
+        "A10",
+        "no key was sent, or none that opens anything here.",
+        why="what has been lost about the people in the data is counted for each who asks.",
+        fix='send the header "Authorization: Bearer KEY" with the key the curator gave you.',
+    )
+
+
+def _expired() -> AccessRefusal:
+    return AccessRefusal(
+        "A11",
+        "this key has expired.",
+        why="an old key may be in other hands by now.",
+        fix="ask the curator for a new one.",
+    )

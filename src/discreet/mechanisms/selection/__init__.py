@@ -1,0 +1,1 @@
+"""Choosing: the exponential mechanism, permute-and-flip, noisy max, the k best."""

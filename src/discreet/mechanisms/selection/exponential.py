@@ -1,0 +1,384 @@
+"""Choosing one candidate by score: the exponential mechanism, and permute-and-flip."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from flint import arb
+
+from discreet.accounting.law import FiniteLaw
+from discreet.accounting.loss import Loss
+from discreet.errors import InvalidParameter
+from discreet.exact.balls import ball, enclose, log_up, sqrt_down
+from discreet.exact.numbers import Exact, float_up, positive, proportion, whole
+from discreet.mechanisms.grid import Grid
+from discreet.mechanisms.ladder import least
+from discreet.mechanisms.selection.scores import Scores, ballot, in_units, rate_per_step
+from discreet.mechanisms.surface import written
+from discreet.noise import exponential_choice, permute_and_flip
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class ExponentialMechanism:
+    """Choose a candidate with probability that grows exponentially with its score.
+
+    Definition:
+        P(M(x) = r) is proportional to exp(rate * u(x, r)), with rate =
+        epsilon / (2 sensitivity), or epsilon / sensitivity if ``monotonic``.
+        Real scores are put on the ``grid`` first, and the sensitivity is
+        rounded up to whole steps of it.
+
+    Guarantee:
+        If every score changes by at most ``sensitivity`` between neighbours, M
+        is epsilon-differentially private.  ``monotonic`` promises more: adding
+        a unit lowers no score (or raises none), under add/remove neighbours;
+        counts are monotonic then, and are not when a unit is changed.  Either
+        way the range of the privacy loss is at most epsilon, so that M is
+        (epsilon**2 / 8)-zCDP.  Given ``rho`` instead, epsilon is sqrt(8 rho).
+
+    Accuracy:
+        Except with probability beta, the chosen score is within
+        ln((k - m)(1 - beta) / (m beta)) / rate of the best, for k candidates
+        of which m are best; attained when the others are all that much worse.
+        It is less than DR Theorem 3.11's (ln(k / m) + ln(1 / beta)) / rate.
+
+    Reference:
+        DR Definition 3.4, Theorems 3.10 and 3.11, Corollary 3.12; McSherry and
+        Talwar (2007); bounded range: Dong, Durfee and Rogers (2020), Cesar and
+        Rogers (2021).  Proofs in docs/proofs/selection.md, Lemmas 1 to 3.
+
+    Example:
+        >>> choice = ExponentialMechanism(sensitivity=3, epsilon="1/2")
+        >>> choice
+        ExponentialMechanism(sensitivity=3, epsilon='1/2')
+        >>> choice.release({"flu": 2041, "cold": 977, "gout": 12})
+        'flu'
+        >>> choice.loss.epsilon, choice.loss.rho
+        (Fraction(1, 2), Fraction(1, 32))
+        >>> round(choice.margin("0.05", candidates=40), 3)
+        79.296
+        >>> ExponentialMechanism.within(80, "0.95", candidates=40, sensitivity=3)
+        ExponentialMechanism(sensitivity=3, epsilon='495601/1000000')
+        >>> round(float(choice.law([14, 2, 5]).mass(2)), 6)
+        0.256687
+    """
+
+    sensitivity: Fraction
+    epsilon: Fraction
+    monotonic: bool
+    grid: Grid | None
+    rate: Fraction = field(compare=False)
+    """The exponent of one step of score."""
+
+    def __init__(
+        self,
+        *,
+        sensitivity: Exact,
+        epsilon: Exact | None = None,
+        rho: Exact | None = None,
+        monotonic: bool = False,
+        grid: Grid | None = None,
+    ) -> None:
+        price = bounded_range_price(epsilon, rho)
+        _settle(self, sensitivity=sensitivity, price=price, monotonic=monotonic, grid=grid)
+
+    def __repr__(self) -> str:
+        return _written(self)
+
+    @classmethod
+    def within(
+        cls,
+        margin: Exact,
+        confidence: Exact,
+        *,
+        candidates: int,
+        sensitivity: Exact,
+        monotonic: bool = False,
+        grid: Grid | None = None,
+    ) -> ExponentialMechanism:
+        """The cheapest whose choice is within ``margin`` of the best, so often."""
+        price = _cheapest(
+            margin,
+            confidence,
+            candidates=candidates,
+            per_epsilon=rate_per_step(sensitivity, Fraction(1), monotonic=monotonic, grid=grid),
+            grid=grid,
+            distance=lambda beta: _logit_distance(beta, candidates, 1),
+        )
+        return cls(sensitivity=sensitivity, epsilon=price, monotonic=monotonic, grid=grid)
+
+    @property
+    def loss(self) -> Loss:
+        """What one choice costs one unit: epsilon, and epsilon**2 / 8 in zCDP."""
+        return Loss.exponential(self.epsilon)
+
+    def release(self, scores: Scores) -> Any:
+        """The chosen candidate: its place in a list or array, its name in a mapping."""
+        votes = ballot(scores, self.grid)
+        return votes.named(exponential_choice(votes.steps, self.rate))
+
+    def margin(self, beta: Exact, *, candidates: int, optimal: int = 1) -> float:
+        """How much worse than the best the choice is at most, except with probability ``beta``."""
+        count, best = _counted(candidates, optimal)
+        steps = _logit_distance(proportion(beta, name="beta"), count, best) / self.rate
+        return float_up(in_units(steps, self.grid))
+
+    def theorem_margin(self, beta: Exact, *, candidates: int, optimal: int = 1) -> float:
+        """The same by DR Theorem 3.11: (ln(k / m) + ln(1 / beta)) / rate; never the smaller."""
+        count, best = _counted(candidates, optimal)
+        steps = log_up(Fraction(count, best) / proportion(beta, name="beta")) / self.rate
+        return float_up(in_units(steps, self.grid))
+
+    def law(self, scores: Scores) -> FiniteLaw:
+        """The exact law of ``release(scores)``."""
+        votes = ballot(scores, self.grid)
+        best, steps = int(votes.steps.max()), votes.steps.tolist()
+        return FiniteLaw.proportional(
+            votes.outcomes, lambda: [ball(self.rate * (one - best)).exp() for one in steps]
+        )
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class PermuteAndFlip:
+    """Visit candidates in random order; take one with probability exp(rate (score - best)).
+
+    Definition:
+        The candidates are shuffled; each in turn is taken with probability
+        exp(rate * (u(x, r) - max u(x, .))), and the first one taken is the
+        answer.  The rate, the grid and ``monotonic`` are those of
+        :class:`ExponentialMechanism`.
+
+    Guarantee:
+        epsilon-differentially private, under the same conditions.  The range of
+        its privacy loss is *not* bounded by epsilon, so its zCDP loss is that of
+        any epsilon-private mechanism and not epsilon**2 / 8.
+
+    Accuracy:
+        Never worse than the exponential mechanism, in expectation and in every
+        tail, and up to twice as good.  With p = exp(-rate * m), the chance that
+        the choice is more than m below the best of k is at most
+        1 - (1 - (1 - p)**k) / (k p), attained; ``margin`` solves it for m.
+
+    Reference:
+        McKenna and Sheldon (2020); the same as report noisy max with one-sided
+        exponential noise (Ding, Kifer, Sayed, Steinke, Wang, Xiao and Zhang
+        2021), which is DR Theorem 3.13.  Proofs in docs/proofs/selection.md,
+        Lemmas 4 and 5.
+
+    Example:
+        >>> choice = PermuteAndFlip(sensitivity=3, epsilon="1/2")
+        >>> choice.release([12, 977, 2041])
+        2
+        >>> choice.loss.epsilon
+        Fraction(1, 2)
+        >>> round(choice.margin("0.05", candidates=40), 3)
+        71.194
+        >>> round(float(choice.law([14, 2, 5]).mass(2)), 6)
+        0.207221
+    """
+
+    sensitivity: Fraction
+    epsilon: Fraction
+    monotonic: bool
+    grid: Grid | None
+    rate: Fraction = field(compare=False)
+    """The exponent of one step of score."""
+
+    def __init__(
+        self,
+        *,
+        sensitivity: Exact,
+        epsilon: Exact,
+        monotonic: bool = False,
+        grid: Grid | None = None,
+    ) -> None:
+        price = positive(epsilon, name="epsilon")
+        _settle(self, sensitivity=sensitivity, price=price, monotonic=monotonic, grid=grid)
+
+    def __repr__(self) -> str:
+        return _written(self)
+
+    @classmethod
+    def within(
+        cls,
+        margin: Exact,
+        confidence: Exact,
+        *,
+        candidates: int,
+        sensitivity: Exact,
+        monotonic: bool = False,
+        grid: Grid | None = None,
+    ) -> PermuteAndFlip:
+        """The cheapest whose choice is within ``margin`` of the best, so often."""
+        price = _cheapest(
+            margin,
+            confidence,
+            candidates=candidates,
+            per_epsilon=rate_per_step(sensitivity, Fraction(1), monotonic=monotonic, grid=grid),
+            grid=grid,
+            distance=lambda beta: _flip_distance(beta, candidates),
+        )
+        return cls(sensitivity=sensitivity, epsilon=price, monotonic=monotonic, grid=grid)
+
+    @property
+    def loss(self) -> Loss:
+        """What one choice costs one unit."""
+        return Loss.pure(self.epsilon)
+
+    def release(self, scores: Scores) -> Any:
+        """The chosen candidate: its place in a list or array, its name in a mapping."""
+        votes = ballot(scores, self.grid)
+        return votes.named(permute_and_flip(votes.steps, self.rate))
+
+    def margin(self, beta: Exact, *, candidates: int) -> float:
+        """How much worse than the best the choice is at most, except with probability ``beta``."""
+        count, _ = _counted(candidates, 1)
+        steps = _flip_distance(proportion(beta, name="beta"), count) / self.rate
+        return float_up(in_units(steps, self.grid))
+
+    def law(self, scores: Scores) -> FiniteLaw:
+        """The exact law of ``release(scores)``; cubic in the number of candidates."""
+        votes = ballot(scores, self.grid)
+        best, steps = int(votes.steps.max()), votes.steps.tolist()
+        return FiniteLaw(
+            votes.outcomes,
+            lambda: flip_masses([ball(self.rate * (one - best)).exp() for one in steps]),
+        )
+
+
+Selection = ExponentialMechanism | PermuteAndFlip
+
+
+def flip_masses(heads: list[arb]) -> list[arb]:
+    """The law of permute-and-flip from each candidate's probability of heads.
+
+    Candidate i is the answer if its coin shows heads and it comes first among
+    all heads: heads[i] * E[1 / (1 + number of other heads)].
+    """
+    masses = []
+    for i, own in enumerate(heads):
+        counts = [arb(1)]  # counts[h] = P(h of the others show heads)
+        for other in heads[:i] + heads[i + 1 :]:
+            tails = [(1 - other) * mass for mass in counts] + [arb(0)]
+            for h, mass in enumerate(counts):
+                tails[h + 1] += other * mass
+            counts = tails
+        masses.append(own * sum((mass / (h + 1) for h, mass in enumerate(counts)), arb(0)))
+    return masses
+
+
+def bounded_range_price(epsilon: Exact | None, rho: Exact | None) -> Fraction:
+    """The epsilon of a mechanism of bounded range: as given, or sqrt(8 rho) rounded down."""
+    if (epsilon is None) == (rho is None):
+        raise InvalidParameter(
+            "P4",
+            "state either epsilon or rho.",
+            why="together they would be two different promises, and neither is none.",
+            fix="pass epsilon='0.5' or rho='1/32', not both.",
+        )
+    if epsilon is not None:
+        return positive(epsilon, name="epsilon")
+    return sqrt_down(8 * positive(rho if rho is not None else 0, name="rho"))
+
+
+def _settle(
+    mechanism: Selection, *, sensitivity: Exact, price: Fraction, monotonic: bool, grid: Grid | None
+) -> None:
+    values = {
+        "sensitivity": positive(sensitivity, name="sensitivity"),
+        "epsilon": price,
+        "monotonic": bool(monotonic),
+        "grid": grid,
+        "rate": rate_per_step(sensitivity, price, monotonic=monotonic, grid=grid),
+    }
+    for name, value in values.items():
+        object.__setattr__(mechanism, name, value)
+
+
+def _written(mechanism: Selection) -> str:
+    return written(
+        mechanism,
+        sensitivity=mechanism.sensitivity,
+        epsilon=mechanism.epsilon,
+        monotonic=mechanism.monotonic or None,
+        grid=mechanism.grid,
+    )
+
+
+def _counted(candidates: int, optimal: int) -> tuple[int, int]:
+    count = whole(candidates, name="candidates", least=1)
+    best = whole(optimal, name="optimal", least=1)
+    if best > count:
+        raise InvalidParameter(
+            "P4",
+            f"{best} of {count} candidates cannot be best.",
+            why="the best are some of the candidates.",
+            fix="pass optimal of at most candidates.",
+        )
+    return count, best
+
+
+def _logit_distance(beta: Fraction, candidates: int, optimal: int) -> Fraction:
+    """The least y with (k - m) e**-y / (m + (k - m) e**-y) <= beta, rounded up."""
+    odds = Fraction(candidates - optimal, optimal) * (1 - beta) / beta
+    return Fraction(0) if odds <= 1 else log_up(odds)
+
+
+def _flip_distance(beta: Fraction, candidates: int) -> Fraction:
+    """A y with 1 - (1 - (1 - p)**k) / (k p) <= beta for p = e**-y, least to within 2**-24."""
+    if candidates == 1:
+        return Fraction(0)
+
+    def holds(y: Fraction) -> bool:
+        def good() -> arb:  # (1 - (1 - p)**k) / (k p), the chance of a best one
+            p = ball(-y).exp()
+            missed = (candidates * (-p).log1p()).exp()
+            return (1 - missed) / (candidates * p)
+
+        return y > 0 and enclose(good, bits=96)[0] >= 1 - beta
+
+    high = _logit_distance(beta, candidates, 1)  # never worse than the exponential mechanism
+    low = Fraction(0)
+    while high - low > Fraction(1, 2**24):
+        middle = Fraction(math.floor((low + high) * 2**25), 2**26)
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def _cheapest(
+    margin: Exact,
+    confidence: Exact,
+    *,
+    candidates: int,
+    per_epsilon: Fraction,
+    grid: Grid | None,
+    distance: Callable[[Fraction], Fraction],
+) -> Fraction:
+    """The least epsilon, on the ladder, at which ``margin`` is kept."""
+    whole(candidates, name="candidates", least=2)
+    beta = 1 - proportion(confidence, name="confidence")
+    target = positive(margin, name="margin")
+    steps = target if grid is None else target / grid.step - 1
+    needed = distance(beta)
+    if steps <= 0:
+        raise InvalidParameter(
+            "P4",
+            f"a margin of {target} is within the rounding of the grid.",
+            why="putting scores on the grid alone can cost as much.",
+            fix="choose a finer grid or a larger margin.",
+        )
+    if needed == 0:
+        raise InvalidParameter(
+            "P4",
+            "a choice at random already meets this confidence.",
+            why="no epsilon is too small for it.",
+            fix="ask for a higher confidence.",
+        )
+    return least(
+        lambda price: needed / (per_epsilon * price) <= steps,
+        near=float(needed / (per_epsilon * steps)),
+    )

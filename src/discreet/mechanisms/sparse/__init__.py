@@ -1,0 +1,1 @@
+"""Sparse vector: many questions, paid only for those above a threshold."""

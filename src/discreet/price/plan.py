@@ -1,0 +1,137 @@
+"""What the engine must compute: integers, per group, with each unit's share bounded.
+
+A plan is the contract between pricing (which derives sensitivities from it), the
+engine (which runs it exactly) and the release (which adds noise to what comes
+back).  Every measurement is a vector of integers per group; a row adds a vector
+of non-negative integers to it whose entries add up to exactly ``weight``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
+
+from discreet.question.domain import Value
+from discreet.question.expressions import Expression
+from discreet.question.question import Key
+from discreet.question.relation import Relation
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """A number put on a public grid: u = round(x / grid) - low, clipped to 0 ... span."""
+
+    expression: Expression
+    grid: Fraction  # a power of two
+    low: int  # in steps of the grid
+    span: int  # high - low, in steps; at least 1
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Bernstein sums of some variables (none: a plain count of rows).
+
+    With u in 0 ... N, a row adds C(d, j) u**j (N - u)**(d - j) to entry j; for
+    several variables the entries are the products, in row-major order.  A row
+    in which any variable is NULL adds ``weight`` to one further, last entry
+    (present only if ``counts_null``), and nothing otherwise.  DESIGN: one
+    person has weight one.
+    """
+
+    variables: tuple[Scaled, ...] = ()
+    degrees: tuple[int, ...] = ()
+    counts_null: bool = False
+    condition: Expression | None = None  # rows where it is not true add nothing
+
+    @property
+    def weight(self) -> int:
+        """What the entries added by one row add up to."""
+        return prod(v.span**d for v, d in zip(self.variables, self.degrees, strict=True))
+
+    @property
+    def entries(self) -> int:
+        """How many integers there are for each group."""
+        return prod(d + 1 for d in self.degrees) + self.counts_null
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """How many different units have a row in the group (where ``condition`` holds)."""
+
+    condition: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """How many rows fall on each step u = 0 ... span of one variable's grid, NULLs left out."""
+
+    variable: Scaled
+    condition: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ValueCounts:
+    """How many rows have each of the listed values; other values and NULL are left out."""
+
+    expression: Expression
+    values: tuple[Value, ...]
+    condition: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctValues:
+    """How many different values other than NULL the group has."""
+
+    expression: Expression
+    condition: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTotal:
+    """The sum over units of each unit's own total in the group, clipped to low ... low + span.
+
+    ``total`` is a whole number of steps of ``grid`` per row; a unit's total is
+    summed exactly, then clipped (BigQuery's contribution_bounds_per_group).
+    Each unit adds a vector (span - u, u), as in ``Moments`` of degree one.
+    """
+
+    expression: Expression
+    grid: Fraction
+    low: int
+    span: int
+    condition: Expression | None = None
+
+
+Measurement = Moments | Units | Histogram | ValueCounts | DistinctValues | GroupTotal
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """What is kept of each unit before measuring; which rows, its own rows decide.
+
+    Either ``rows``: at most that many rows in all; or ``groups``: rows of at most
+    that many groups, and at most ``rows_per_group`` in each.  ``enforced`` says
+    that the relation itself already guarantees it, so that no further step is
+    needed.
+    """
+
+    rows: int | None = None
+    groups: int | None = None
+    rows_per_group: int | None = None
+    enforced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Measure ``measurements`` of ``source`` for each group of ``keys``."""
+
+    source: Relation
+    keys: tuple[Key, ...]
+    contribution: Contribution
+    measurements: tuple[Measurement, ...]
+
+    @property
+    def public_keys(self) -> bool:
+        """Whether the groups are known without looking at data."""
+        return all(key.values is not None for key in self.keys)

@@ -1,0 +1,105 @@
+"""Aggregates by name, each the one of SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from discreet.exact.numbers import Exact, fraction
+from discreet.question.builder.formula import Formula, function, number, of
+
+
+def count(value: Formula | str | None = None) -> Formula:
+    """Rows; or rows in which ``value`` is not NULL."""
+    if value is not None:
+        return function("count", of(value))
+    return Formula(exp.Anonymous(this="COUNT", expressions=[exp.Star()]))
+
+
+def count_if(condition: Formula) -> Formula:
+    """Rows in which ``condition`` is true."""
+    return count().filter(condition)
+
+
+def count_distinct(value: Formula | str, *others: Formula | str) -> Formula:
+    """Different values other than NULL; of all the unit's columns, different units."""
+    trees = [of(v).tree.copy() for v in (value, *others)]
+    distinct = exp.Distinct(expressions=trees)
+    return Formula(exp.Anonymous(this="COUNT", expressions=[distinct]))
+
+
+def total(value: Formula | str) -> Formula:
+    """The sum."""
+    return function("sum", of(value))
+
+
+def mean(value: Formula | str) -> Formula:
+    """The average."""
+    return function("avg", of(value))
+
+
+def variance(value: Formula | str, *, population: bool = False) -> Formula:
+    """The variance of a sample, or of the whole population."""
+    return function("var_pop" if population else "var_samp", of(value))
+
+
+def stddev(value: Formula | str, *, population: bool = False) -> Formula:
+    """The standard deviation of a sample, or of the whole population."""
+    return function("stddev_pop" if population else "stddev_samp", of(value))
+
+
+def median(value: Formula | str) -> Formula:
+    """The value in the middle."""
+    return function("median", of(value))
+
+
+def quantile(value: Formula | str, *fractions: Exact) -> Formula:
+    """The value below which each given part of the rows lies."""
+    parts = [str(fraction(part)) for part in fractions]
+    return function("quantile_cont", of(value), *parts)
+
+
+def minimum(value: Formula | str) -> Formula:
+    """A private low quantile near the least value."""
+    return function("min", of(value))
+
+
+def maximum(value: Formula | str) -> Formula:
+    """A private high quantile near the greatest value."""
+    return function("max", of(value))
+
+
+def covariance(y: Formula | str, x: Formula | str, *, population: bool = False) -> Formula:
+    """The covariance of a sample, or of the whole population."""
+    return function("covar_pop" if population else "covar_samp", of(y), of(x))
+
+
+def correlation(y: Formula | str, x: Formula | str) -> Formula:
+    """The correlation."""
+    return function("corr", of(y), of(x))
+
+
+def slope(y: Formula | str, x: Formula | str) -> Formula:
+    """The slope of the regression of ``y`` on ``x``."""
+    return function("regr_slope", of(y), of(x))
+
+
+def intercept(y: Formula | str, x: Formula | str) -> Formula:
+    """Where the regression of ``y`` on ``x`` meets x = 0."""
+    return function("regr_intercept", of(y), of(x))
+
+
+def mode(value: Formula | str) -> Formula:
+    """A most frequent value."""
+    return function("mode", of(value))
+
+
+def top_k(value: Formula | str, k: int) -> Formula:
+    """The ``k`` most frequent values, the most frequent first."""
+    return function("top_k", of(value), k)
+
+
+def histogram(value: Formula | str, edges: Sequence[Exact]) -> Formula:
+    """Rows in each bin from one edge up to, not including, the next."""
+    return function("histogram", of(value), *(number(edge) for edge in edges))

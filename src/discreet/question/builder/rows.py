@@ -1,0 +1,215 @@
+"""Rows, groups and questions: each step gives a new one, and nothing is read before asking."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from discreet.question.builder.formula import Descending, Formula, col, of, tree_of
+from discreet.question.ownership import Multiplicity, declared
+from discreet.question.question import Question
+from discreet.question.schema import Schema
+from discreet.question.sql import parse
+from discreet.question.sql.dialect import PrivacyClause, text_of
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What every step of one question shares."""
+
+    schema: Schema
+    multiplicity: Multiplicity = declared
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of a table, filtered, joined or computed; nothing is read before a question is asked."""
+
+    context: Context
+    item: exp.Expr  # the first thing in FROM
+    alias: str
+    joins: tuple[exp.Join, ...] = ()
+    conditions: tuple[exp.Expr, ...] = ()
+
+    def __getitem__(self, name: str) -> Formula:
+        return col(name, of=self.alias)
+
+    def where(self, *conditions: Formula) -> Rows:
+        """The rows where all ``conditions`` are true."""
+        return replace(self, conditions=(*self.conditions, *(c.tree.copy() for c in conditions)))
+
+    def select(self, *names: str, **computed: Formula) -> Rows:
+        """New columns, computed row by row."""
+        return self._nested(self._select(_items(names, computed)))
+
+    def join(
+        self, other: Rows, *, on: str | list[str] | Mapping[str, str], how: str = "inner"
+    ) -> Rows:
+        """Joined to a public table, or to rows of the same unit, on equal columns."""
+        if other.joins or other.conditions:
+            other = other._nested(other._select([exp.Star()]))
+        pairs = (
+            dict(on)
+            if isinstance(on, Mapping)
+            else {n: n for n in ([on] if isinstance(on, str) else on)}
+        )
+        left = None if self.joins else self.alias
+        equal: list[exp.Expr] = [
+            exp.EQ(this=col(a, of=left).tree, expression=other[b].tree) for a, b in pairs.items()
+        ]
+        side = None if how == "inner" else how.upper()
+        join = exp.Join(this=other.item.copy(), side=side, on=exp.and_(*equal))
+        return replace(self, joins=(*self.joins, join))
+
+    def union_all(self, other: Rows) -> Rows:
+        """The rows of both; columns correspond one by one."""
+        trees = [rows._select([exp.Star()]) for rows in (self, other)]
+        return self._nested(exp.Union(this=trees[0], expression=trees[1], distinct=False))
+
+    def per_unit(self, *keys: str, **aggregates: Formula) -> Rows:
+        """One row for each combination of ``keys``, which include the unit's columns."""
+        tree = self._select(_items(keys, aggregates))
+        tree.set("group", exp.Group(expressions=[col(key).tree for key in keys]))
+        return self._nested(tree)
+
+    def named(self, alias: str) -> Rows:
+        """The same rows, called ``alias``; only before they are joined or filtered."""
+        if self.joins or self.conditions:
+            return self._nested(self._select([exp.Star()]), alias)
+        item = self.item.copy()
+        item.set("alias", _alias(alias))
+        return replace(self, item=item, alias=alias)
+
+    def group_by(self, *keys: str | Formula, **computed: Formula) -> Grouped:
+        """Groups of rows, by columns or by named formulas."""
+        named = {k: col(k) for k in keys if isinstance(k, str)}
+        unnamed = [k for k in keys if isinstance(k, Formula)]
+        return Grouped(self, {**named, **computed}, tuple(unnamed))
+
+    def agg(self, **aggregates: Formula) -> Asked:
+        """The question about all rows together."""
+        return Grouped(self, {}).agg(**aggregates)
+
+    def _select(self, items: list[exp.Expr]) -> exp.Select:
+        tree = exp.Select(expressions=items, from_=exp.From(this=self.item.copy()))
+        if self.joins:
+            tree.set("joins", [join.copy() for join in self.joins])
+        if self.conditions:
+            tree.set("where", exp.Where(this=exp.and_(*self.conditions)))
+        return tree
+
+    def _nested(self, query: exp.Expr, alias: str | None = None) -> Rows:
+        name = alias or self.alias
+        return Rows(self.context, exp.Subquery(this=query, alias=_alias(name)), name)
+
+
+def _alias(name: str) -> exp.TableAlias:
+    return exp.TableAlias(this=exp.Identifier(this=name, quoted=True))
+
+
+def _items(names: tuple[str, ...], computed: Mapping[str, Formula]) -> list[exp.Expr]:
+    plain: list[exp.Expr] = [col(name).tree for name in names]
+    return [*plain, *(_output(f.tree, name) for name, f in computed.items())]
+
+
+def _output(tree: exp.Expr, name: str) -> exp.Alias:
+    return exp.Alias(this=tree.copy(), alias=exp.Identifier(this=name, quoted=True))
+
+
+def table(
+    name: str, schema: Schema, *, alias: str | None = None, multiplicity: Multiplicity = declared
+) -> Rows:
+    """The rows of a table of ``schema``."""
+    called = alias or name
+    tree = exp.Table(this=exp.Identifier(this=name, quoted=True), alias=_alias(called))
+    return Rows(Context(schema, multiplicity), tree, called)
+
+
+# --- questions -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """Rows in groups, waiting for what is to be aggregated."""
+
+    rows: Rows
+    keys: Mapping[str, Formula]
+    unnamed: tuple[Formula, ...] = ()
+
+    def agg(self, **aggregates: Formula) -> Asked:
+        """The question: ``aggregates`` of each group, by name."""
+        items: list[exp.Expr] = [_output(f.tree, name) for name, f in self.keys.items()]
+        items += [f.tree.copy() for f in self.unnamed]
+        items += [_output(f.tree, name) for name, f in aggregates.items()]
+        tree = self.rows._select(items)
+        keys = [f.tree.copy() for f in (*self.keys.values(), *self.unnamed)]
+        if keys:
+            tree.set("group", exp.Group(expressions=keys))
+        return Asked(self.rows.context, tree)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question, ready to be priced; what follows is computed from its answer for free."""
+
+    context: Context
+    tree: exp.Select
+    options: Mapping[str, int] = field(default_factory=dict)
+
+    def having(self, *conditions: Formula) -> Asked:
+        """Only the groups whose released values fulfil ``conditions``."""
+        tree = self.tree.copy()
+        present = tree.args.get("having")
+        parts = [*([present.this] if present else []), *(c.tree for c in conditions)]
+        tree.set("having", exp.Having(this=exp.and_(*parts)))
+        return replace(self, tree=tree)
+
+    def order_by(self, *formulas: str | Formula | Descending) -> Asked:
+        """Sorted by released values."""
+        tree = self.tree.copy()
+        orders = []
+        for formula in formulas:
+            descending = isinstance(formula, Descending)
+            plain = formula.formula if isinstance(formula, Descending) else formula
+            orders.append(exp.Ordered(this=of(plain).tree.copy(), desc=descending or None))
+        tree.set("order", exp.Order(expressions=orders))
+        return replace(self, tree=tree)
+
+    def limit(self, rows: int) -> Asked:
+        """Only the first ``rows`` groups of the answer."""
+        tree = self.tree.copy()
+        tree.set("limit", exp.Limit(expression=tree_of(rows)))
+        return replace(self, tree=tree)
+
+    def contributing(
+        self,
+        *,
+        max_rows: int | None = None,
+        max_groups: int | None = None,
+        max_rows_per_group: int | None = None,
+    ) -> Asked:
+        """What one unit may contribute: rows in all, or groups and rows in each."""
+        given = {
+            "max_rows": max_rows,
+            "max_groups_contributed": max_groups,
+            "max_rows_per_group": max_rows_per_group,
+        }
+        return replace(self, options={k: v for k, v in given.items() if v is not None})
+
+    @property
+    def sql(self) -> str:
+        """The question in SQL."""
+        tree = self.tree.copy()
+        if self.options:
+            pairs = [
+                exp.EQ(this=exp.column(k), expression=tree_of(v)) for k, v in self.options.items()
+            ]
+            tree.set("hint", PrivacyClause(expressions=pairs))
+        return text_of(tree)
+
+    def question(self) -> Question:
+        """The question, or a refusal that underlines the place in its SQL."""
+        context = self.context
+        return parse(self.sql, context.schema, multiplicity=context.multiplicity)

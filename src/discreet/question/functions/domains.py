@@ -1,0 +1,363 @@
+"""What an expression can be, given what its columns can be; and what a condition teaches."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from enum import Enum
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from discreet.errors import QuestionRefusal
+from discreet.question.domain import (
+    NULL,
+    Domain,
+    Kind,
+    Value,
+    domain_of_values,
+    kind_of,
+    number_of,
+    value_at,
+)
+from discreet.question.expressions import Call, Case, ColumnRef, Expression, Literal
+from discreet.question.functions.declaration import (
+    FUNCTIONS,
+    Function,
+    as_kind,
+    sharpened,
+    single,
+    too_deep,
+    union,
+    wrong_kinds,
+)
+
+Columns = Mapping[str, Domain]
+_DEEPEST = 60
+_CASE = "CASE WHEN condition THEN a ... ELSE b END"
+
+
+def function_named(name: str) -> Function:
+    """A function of the allow-list, refused if there is none of that name."""
+    try:
+        return FUNCTIONS[name]
+    except KeyError:
+        raise QuestionRefusal(
+            "Q9",
+            f"there is no function {name!r}.",
+            why="only functions known to be defined on every row are let through: one that fails "
+            "on a person's row tells that they are there.",
+            fix=f"use one of {', '.join(sorted(FUNCTIONS))}.",
+        ) from None
+
+
+def column_named(name: str, columns: Mapping[str, Any]) -> Any:
+    """What is known of a column, refused if there is none of that name."""
+    try:
+        return columns[name]
+    except KeyError:
+        raise QuestionRefusal(
+            "Q7",
+            f"there is no column {name!r} here.",
+            why="what is not declared is not read.",
+            fix=f"use one of {', '.join(sorted(columns))}.",
+        ) from None
+
+
+def domain_of_literal(value: Value | None) -> Domain:
+    """The domain of a constant: itself."""
+    if value is None:
+        return NULL
+    kind = kind_of(value)
+    if kind is Kind.INTEGER and not -(2**63) <= value < 2**63:  # type: ignore[operator]
+        kind, value = Kind.DECIMAL, Fraction(value)  # type: ignore[arg-type]
+    if isinstance(value, Fraction):
+        nearest = number_of(value)
+        if nearest is None:
+            raise QuestionRefusal(
+                "Q31",
+                "a number is too large to be computed with.",
+                why="what the engine cannot hold it could fail on.",
+                fix="use a number below 1e308 in size.",
+            )
+        value = nearest
+    return domain_of_values(kind, (value,), nullable=False)
+
+
+@lru_cache(maxsize=4096)
+def result_of(name: str, domains: tuple[Domain, ...]) -> Domain:
+    """What a function gives on arguments in ``domains``; a pure function, asked for repeatedly."""
+    function = function_named(name)
+    # ``beyond`` takes no part in comparisons, so it must not be remembered either.
+    return replace(sharpened(function, domains, function.domain(domains)), beyond=None)
+
+
+def domain_of(expression: Expression, columns: Columns, *, depth: int = 0) -> Domain:
+    """What the value of ``expression`` can be, on any row at all.
+
+    >>> age = Domain(Kind.INTEGER, Fraction(0), Fraction(120))
+    >>> decade = Call("floor", (Call("divide", (ColumnRef("age"), Literal(10))),))
+    >>> found = domain_of(decade, {"age": age})
+    >>> found.kind.value, int(found.low), int(found.high), found.nullable
+    ('integer', 0, 12, True)
+    """
+    if depth > _DEEPEST:
+        too_deep()
+    match expression:
+        case ColumnRef(name=name):
+            found: Domain = column_named(name, columns)
+            return found
+        case Literal(value=value):
+            return domain_of_literal(value)
+        case Call(function=name, arguments=arguments):
+            if name == "if" and len(arguments) == 3:  # the condition teaches both branches
+                condition, a, b = arguments
+                case = Case(((condition, a),), b)
+                return domain_of(case, columns, depth=depth)
+            domains = tuple(domain_of(a, columns, depth=depth + 1) for a in arguments)
+            return result_on(name, domains)
+        case Case():
+            return _domain_of_case(expression, columns, depth)
+
+
+def result_on(name: str, domains: tuple[Domain, ...]) -> Domain:
+    """What a function gives, here and on rows that a condition shuts out."""
+    here = result_of(name, domains)
+    if all(d.beyond is None for d in domains):
+        return here
+    wider = result_of(name, tuple(d.anywhere for d in domains))
+    # Computed as a whole number here, it is one there too, or NULL.
+    same = wider.kind is here.kind
+    return replace(here, beyond=wider if same else Domain(here.kind))
+
+
+def _domain_of_case(case: Case, columns: Columns, depth: int) -> Domain:
+    """The union of the branches; each is reached only where the conditions say so."""
+    results, known = [], columns
+    for condition, value in case.branches:
+        check = domain_of(condition, known, depth=depth + 1)
+        if check.kind is not Kind.BOOLEAN:
+            wrong_kinds(_CASE, (check,))
+        inside = narrowed(known, condition, Outcome.TRUE)
+        results.append(domain_of(value, inside, depth=depth + 1))
+        known = narrowed(known, condition, Outcome.NOT_TRUE)
+    results.append(domain_of(case.otherwise, known, depth=depth + 1))
+    here = union(results, _CASE)
+    if all(domain.beyond is None for domain in columns.values()):
+        return here  # its own conditions choose the value on every row
+    everywhere = {name: domain.anywhere for name, domain in columns.items()}
+    wider = _domain_of_case(case, everywhere, depth)
+    return replace(here, beyond=wider if wider.kind is here.kind else Domain(here.kind))
+
+
+# --- what a condition teaches --------------------------------------------------------------
+
+
+class Outcome(Enum):
+    """What is known of a condition's value."""
+
+    TRUE = "true"
+    FALSE = "false"
+    NOT_TRUE = "false or NULL"
+
+
+_FLIPPED = {
+    "equal": "equal",
+    "not_equal": "not_equal",
+    "less": "greater",
+    "less_equal": "greater_equal",
+    "greater": "less",
+    "greater_equal": "less_equal",
+}
+_OPPOSITE = {
+    "equal": "not_equal",
+    "not_equal": "equal",
+    "less": "greater_equal",
+    "less_equal": "greater",
+    "greater": "less_equal",
+    "greater_equal": "less",
+}
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+}
+
+
+def narrowed(columns: Columns, condition: Expression, outcome: Outcome = Outcome.TRUE) -> Columns:
+    """What the columns can be on the rows where ``condition`` came out so.
+
+    Only what is certain is learnt: a comparison of a column with a constant, a
+    list of constants, a test for NULL, and AND, OR, NOT of these.
+
+    >>> age = Domain(Kind.INTEGER)
+    >>> adult = Call("greater_equal", (ColumnRef("age"), Literal(18)))
+    >>> narrowed({"age": age}, adult)["age"].low
+    Fraction(18, 1)
+    """
+    learnt = _learnt(columns, condition, outcome)
+    return {
+        name: domain if domain is columns[name] else replace(domain, beyond=columns[name].anywhere)
+        for name, domain in learnt.items()
+    }
+
+
+def _learnt(columns: Columns, condition: Expression, outcome: Outcome) -> Columns:
+    true = outcome is Outcome.TRUE
+    match condition:
+        case ColumnRef(name=name) if name in columns:
+            return _boolean(columns, name, outcome)
+        case Call(function="and" | "or" as name, arguments=parts):
+            every = (name == "and") is true
+            return _every(columns, parts, outcome) if every else _any(columns, parts, outcome)
+        case Call(function="not", arguments=(part,)):
+            if outcome is Outcome.NOT_TRUE:  # then the part is true or NULL
+                return columns
+            return _learnt(columns, part, Outcome.FALSE if true else Outcome.TRUE)
+        case Call(function="is_true", arguments=(part,)):
+            return _learnt(columns, part, Outcome.TRUE if true else Outcome.NOT_TRUE)
+        case Call(function="is_null", arguments=(ColumnRef(name=name),)) if not true:
+            return {**columns, name: column_named(name, columns).without_null()}
+        case Call(function="in", arguments=(ColumnRef(name=name), *options)):
+            return _listed(columns, name, tuple(options), outcome)
+        case Call(function=name, arguments=(ColumnRef() as column, other)) if name in _COMPARE:
+            return _compared(columns, column.name, name, other, outcome)
+        case Call(function=name, arguments=(other, ColumnRef() as column)) if name in _COMPARE:
+            return _compared(columns, column.name, _FLIPPED[name], other, outcome)
+        case _:
+            return columns
+
+
+def _every(columns: Columns, parts: tuple[Expression, ...], outcome: Outcome) -> Columns:
+    for part in parts:
+        columns = _learnt(columns, part, outcome)
+    return columns
+
+
+def _any(columns: Columns, parts: tuple[Expression, ...], outcome: Outcome) -> Columns:
+    """At least one part came out so: what all of them agree on."""
+    ways = [_learnt(columns, part, outcome) for part in parts]
+    changed = [n for n in columns if all(way[n] is not columns[n] for way in ways)]
+    return {**columns, **{n: union([way[n] for way in ways], "OR") for n in changed}}
+
+
+def _boolean(columns: Columns, name: str, outcome: Outcome) -> Columns:
+    domain = columns[name]
+    value = outcome is Outcome.TRUE
+    if domain.kind is not Kind.BOOLEAN or value not in (domain.values or ()):
+        return columns
+    nullable = domain.nullable and outcome is Outcome.NOT_TRUE
+    return {**columns, name: replace(domain, values=(value,), nullable=nullable)}
+
+
+def _constant(expression: Expression) -> Value | None:
+    """The value of an expression without columns, if it has one."""
+    match expression:
+        case ColumnRef():
+            return None
+        case Literal(value=value):
+            return None if value is None else single(domain_of_literal(value))
+        case Call(arguments=arguments) if all(_constant(a) is not None for a in arguments):
+            return single(domain_of(expression, {}))
+        case _:
+            return None
+
+
+def _listed(
+    columns: Columns, name: str, options: tuple[Expression, ...], outcome: Outcome
+) -> Columns:
+    domain: Domain = column_named(name, columns)
+    values = [_constant(option) for option in options]
+    nulls = [v for v in values if v is None]
+    kinds = {kind_of(v) for v in values if v is not None}
+    if kinds != {domain.kind}:
+        return columns
+    if outcome is Outcome.TRUE:
+        kept = [v for v in values if v is not None and domain.contains(v)]
+    elif domain.values is not None:
+        kept = [v for v in domain.values if v not in values]
+    else:
+        return columns
+    if not kept:  # no row is left: anything is true of it
+        return columns
+    nullable = domain.nullable and outcome is Outcome.NOT_TRUE
+    if nulls and outcome is Outcome.FALSE:
+        return columns
+    return {**columns, name: domain_of_values(domain.kind, kept, nullable=nullable)}
+
+
+def _compared(
+    columns: Columns, name: str, comparison: str, other: Expression, outcome: Outcome
+) -> Columns:
+    domain: Domain = column_named(name, columns)
+    value = _constant(other)
+    if value is None:
+        return columns
+    holds = comparison if outcome is Outcome.TRUE else _OPPOSITE[comparison]
+    nullable = domain.nullable and outcome is Outcome.NOT_TRUE
+    known = replace(domain, nullable=nullable)
+    if kind_of(value) in (Kind.TEXT, Kind.BOOLEAN):
+        known = _among(known, holds, value, lambda v: v)
+        if holds == "equal" and domain.values is None and kind_of(value) is domain.kind:
+            known = domain_of_values(domain.kind, (value,), nullable=nullable)
+    else:
+        end = _end(domain, value)
+        if end is not None:
+            known = _bounded(_among(known, holds, end, number_of), holds, end)
+    return {**columns, name: known}
+
+
+def _among(domain: Domain, holds: str, end: Any, place: Callable[[Value], Any]) -> Domain:
+    """Only the listed values that compare so."""
+    if domain.values is None:
+        return domain
+    kept = [v for v in domain.values if _COMPARE[holds](place(v), end)]
+    return domain_of_values(domain.kind, kept, nullable=domain.nullable) if kept else domain
+
+
+_EXACT = 2**53
+_DAY = 86_400_000_000
+
+
+def _end(domain: Domain, value: Value) -> Fraction | None:
+    """Where the constant lies on the column's line; None if the comparison is not exact there."""
+    number, kinds = number_of(value), (domain.kind, kind_of(value))
+    if number is None:
+        return None
+    if kinds == (Kind.INTEGER, Kind.DECIMAL):
+        # The engine compares doubles; whole numbers below 2**53 are exact there.
+        return number if abs(number) < _EXACT else None
+    if kinds == (Kind.DECIMAL, Kind.INTEGER):
+        return as_kind(domain_of_literal(value), Kind.DECIMAL).low
+    if kinds == (Kind.TIMESTAMP, Kind.DATE):
+        return number * _DAY
+    if kinds == (Kind.DATE, Kind.TIMESTAMP):
+        return number / _DAY
+    return number if kinds[0] is kinds[1] else None
+
+
+def _bounded(domain: Domain, holds: str, end: Fraction) -> Domain:
+    low, high = domain.low, domain.high
+    whole = domain.kind is not Kind.DECIMAL
+    if holds in ("equal", "greater", "greater_equal"):
+        least = end
+        if whole:
+            least = Fraction(math.floor(end) + 1 if holds == "greater" else math.ceil(end))
+        low = least if low is None else max(low, least)
+    if holds in ("equal", "less", "less_equal"):
+        most = end
+        if whole:
+            most = Fraction(math.ceil(end) - 1 if holds == "less" else math.floor(end))
+        high = most if high is None else min(high, most)
+    if low is not None and high is not None and low > high:
+        return domain  # no row is left: anything is true of it
+    if domain.values is None and holds == "equal" and low is not None:
+        return domain_of_values(
+            domain.kind, (value_at(domain.kind, low),), nullable=domain.nullable
+        )
+    return replace(domain, low=low, high=high)

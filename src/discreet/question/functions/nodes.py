@@ -1,0 +1,176 @@
+"""Pieces of engine SQL, as sqlglot nodes: typed literals, casts, guards.
+
+Nothing here is text from an analyst: a name is quoted, a constant is typed, and
+every piece is total.  Written for DuckDB; each node is chosen so that sqlglot
+prints it as it is, without a translation that could change its meaning.
+"""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from fractions import Fraction
+
+from sqlglot import exp
+
+from discreet.question.domain import (
+    TEXT_LIMIT,
+    Kind,
+    Value,
+    calendar,
+    value_at,
+)
+
+Node = exp.Expr
+
+TYPES = {
+    Kind.BOOLEAN: "BOOLEAN",
+    Kind.INTEGER: "BIGINT",
+    Kind.DECIMAL: "DOUBLE",
+    Kind.TEXT: "VARCHAR",
+    Kind.DATE: "DATE",
+    Kind.TIMESTAMP: "TIMESTAMP",
+}
+"""What each kind is in the engine."""
+
+# Parsing a type's name takes longer than all the rest: done once, then copied.
+_TYPE_NODES = {
+    name: exp.DataType.build(name, dialect="duckdb") for name in (*TYPES.values(), "INT", "HUGEINT")
+}
+
+
+def call(name: str, *arguments: Node) -> Node:
+    """A function of the engine, printed as it is."""
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def paren(node: Node) -> Node:
+    """The node, in parentheses unless it cannot be torn apart."""
+    plain = (exp.Column, exp.Anonymous, exp.Paren, exp.Cast, exp.Case, exp.Literal, exp.Boolean)
+    return node if isinstance(node, plain) else exp.Paren(this=node)
+
+
+def infix(operator: type[exp.Binary], left: Node, right: Node) -> Node:
+    """An operator between two nodes, in parentheses of its own."""
+    return exp.Paren(this=operator(this=paren(left), expression=paren(right)))
+
+
+def cast(node: Node, kind: Kind) -> Node:
+    """A cast that the domain has shown cannot fail."""
+    return exp.Cast(this=node, to=_TYPE_NODES[TYPES[kind]].copy())
+
+
+def try_cast(node: Node, kind: Kind) -> Node:
+    """A cast that gives NULL where it fails."""
+    return exp.TryCast(this=node, to=_TYPE_NODES[TYPES[kind]].copy())
+
+
+def cast_short(node: Node) -> Node:
+    """A cast to 32 bits, for the few places where the engine takes nothing wider."""
+    return exp.Cast(this=node, to=_TYPE_NODES["INT"].copy())
+
+
+def wide(node: Node) -> Node:
+    """A whole number in 128 bits, where no sum or product of two of 64 bits can overflow."""
+    return exp.Cast(this=node, to=_TYPE_NODES["HUGEINT"].copy())
+
+
+def case(*branches: tuple[Node, Node], otherwise: Node | None = None) -> Node:
+    """CASE WHEN ... THEN ... [ELSE ...] END."""
+    return exp.Case(
+        ifs=[exp.If(this=condition, true=value) for condition, value in branches],
+        default=otherwise,
+    )
+
+
+def integer(number: int) -> Node:
+    """A 64-bit constant: DuckDB would read a bare one as 32 bits and overflow."""
+    return cast(exp.Literal.number(str(number)) if number >= 0 else _negative(number), Kind.INTEGER)
+
+
+def _negative(number: int) -> Node:
+    return exp.Literal.string(str(number))  # -2**63 has no positive twin to negate
+
+
+def text(value: str) -> Node:
+    """A text constant; the zero character, which ends a statement, is spelled CHR(0)."""
+    pieces = [exp.Literal.string(piece) for piece in value.split("\0")]
+    node: Node = pieces[0]
+    for piece in pieces[1:]:
+        node = infix(exp.DPipe, infix(exp.DPipe, node, call("CHR", exp.Literal.number("0"))), piece)
+    return node
+
+
+def literal(value: Value | None) -> Node:
+    """A typed constant.
+
+    >>> literal(Fraction(1, 10)).sql("duckdb"), literal(date(2024, 2, 29)).sql("duckdb")
+    ("CAST('0.1' AS DOUBLE)", "CAST('2024-02-29' AS DATE)")
+    """
+    match value:
+        case None:
+            return exp.Null()
+        case bool():
+            return exp.Boolean(this=value)
+        case int():
+            return integer(value)
+        case str():
+            return text(value)
+        case datetime():
+            return cast(exp.Literal.string(value.isoformat(sep=" ")), Kind.TIMESTAMP)
+        case date():
+            return cast(exp.Literal.string(value.isoformat()), Kind.DATE)
+        case _:
+            return cast(exp.Literal.string(repr(float(value))), Kind.DECIMAL)
+
+
+def typed_null(kind: Kind) -> Node:
+    """NULL of a kind."""
+    return cast(exp.Null(), kind)
+
+
+def present(node: Node) -> Node:
+    """Whether the value is not NULL."""
+    return exp.Not(this=exp.Is(this=paren(node), expression=exp.Null()))
+
+
+def finite(node: Node) -> Node:
+    """The double, or NULL if it is infinite or not a number."""
+    return case((call("ISFINITE", node), node.copy()))
+
+
+def nonzero(node: Node) -> Node:
+    """The number, or NULL if it is zero."""
+    return case((exp.NEQ(this=paren(node), expression=exp.Literal.number("0")), node.copy()))
+
+
+def in_calendar(node: Node, kind: Kind) -> Node:
+    """The date or timestamp, or NULL outside the years 1 to 9999 (infinity is outside)."""
+    low, high = calendar(kind)
+    return case((between(node, low, high, kind), node.copy()))
+
+
+def between(node: Node, low: Fraction, high: Fraction, kind: Kind) -> Node:
+    """Whether low <= node <= high, both bounds given as numbers of the kind."""
+    return exp.And(
+        this=exp.GTE(this=paren(node), expression=literal(value_at(kind, low))),
+        expression=exp.LTE(this=paren(node.copy()), expression=literal(value_at(kind, high))),
+    )
+
+
+def clipped(node: Node, low: Value, high: Value) -> Node:
+    """The value moved into low ... high; NULL stays NULL (it is not less than anything)."""
+    return case(
+        (exp.LT(this=paren(node), expression=literal(low)), literal(low)),
+        (exp.GT(this=paren(node.copy()), expression=literal(high)), literal(high)),
+        otherwise=node.copy(),
+    )
+
+
+def trimmed(node: Node) -> Node:
+    """The text without spaces at its ends; left to itself, the engine takes other blanks too."""
+    return call("TRIM", node, exp.Literal.string(" "))
+
+
+def shortened(node: Node) -> Node:
+    """The first ``TEXT_LIMIT`` characters of a text."""
+    return call("LEFT", node, exp.Literal.number(str(TEXT_LIMIT)))

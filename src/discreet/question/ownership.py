@@ -1,0 +1,343 @@
+"""What a relation is: its columns and their domains, whose its rows are, how many one unit has.
+
+Each case cites its lemma in ``docs/proofs/ownership.md``.  A relation that has no
+typing here is refused: then nothing is known of who can change what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from discreet.errors import QuestionRefusal
+from discreet.question.domain import Domain, Kind, double
+from discreet.question.expressions import ColumnRef
+from discreet.question.functions import Outcome, domain_of, narrowed
+from discreet.question.functions.declaration import common_kind, union
+from discreet.question.relation import (
+    Filter,
+    JoinKind,
+    PerUnit,
+    Project,
+    PublicJoin,
+    PublicSource,
+    Relation,
+    Source,
+    Union,
+    UnitAggregate,
+    UnitJoin,
+)
+from discreet.question.schema import Table
+
+Columns = Mapping[str, Domain]
+
+Multiplicity = Callable[[Table, tuple[str, ...]], int | None]
+"""How many rows of a public table can share these columns' values, as read; None if unknown."""
+
+
+def declared(table: Table, key: tuple[str, ...]) -> int | None:
+    """What the schema alone says: one row, if ``key`` covers a key declared unique."""
+    return 1 if any(set(unique) <= set(key) for unique in table.unique) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Whom the rows belong to: two relations about the same entity share their people."""
+
+    entity: str
+    kinds: tuple[Kind, ...]  # of the columns that identify one; empty if every row is one
+
+
+def unit(relation: Relation) -> Unit:
+    """Whom each row of ``relation`` belongs to; refused if its parts are about different people."""
+    match relation:
+        case Source(table=table):  # Lemma 1: a row belongs to the unit it names.
+            return unit_of(table)
+        case Filter(source=source) | Project(source=source) | PerUnit(source=source):
+            return unit(source)  # Lemmas 2, 3 and 6.
+        case PublicJoin(left=left):  # Lemma 4: a public row has no owner to add.
+            return unit(left)
+        case UnitJoin(left=left, right=right):  # Lemma 5.
+            return _shared(unit(left), unit(right), by_row=False)
+        case Union(left=left, right=right):  # Lemma 7.
+            return _shared(unit(left), unit(right), by_row=True)
+
+
+def unit_of(table: Table) -> Unit:
+    """Whom the rows of a private table belong to."""
+    if table.unit is None:
+        raise QuestionRefusal(
+            "Q26",
+            f"table {table.name!r} is public and cannot be counted by itself.",
+            why="it holds nobody's data, so there is nobody to protect and nothing to pay for.",
+            fix="join it to a private table, or read it directly.",
+        )
+    if table.by_row:
+        return Unit(f"rows of {table.name}", ())
+    kinds = tuple(c.kind for name in table.unit for c in table.columns if c.name == name)
+    return Unit(table.entity or ", ".join(table.unit), kinds)
+
+
+def _shared(left: Unit, right: Unit, *, by_row: bool) -> Unit:
+    if left == right and (by_row or left.kinds):
+        return left
+    raise QuestionRefusal(
+        "Q18",
+        f"the two sides are not about the same people: {left.entity!r} and {right.entity!r}.",
+        why="a row made of two people's rows would show each of them through the other.",
+        fix="join tables that have the same unit on that unit; if these two do, give both the "
+        "same entity in the schema.",
+    )
+
+
+def unit_columns(relation: Relation) -> tuple[str | None, ...]:
+    """Under which names the unit's columns are visible, in the unit's order; None if not."""
+    match relation:
+        case Source(table=table, columns=named):
+            if table.by_row or table.unit is None:
+                return ()
+            names = {column: name for name, column in reversed(named)}
+            return tuple(names.get(column) for column in table.unit)
+        case Filter(source=source):
+            return unit_columns(source)
+        case Project(source=source, columns=named) | PerUnit(source=source, keys=named):
+            kept = {e.name: name for name, e in reversed(named) if isinstance(e, ColumnRef)}
+            return tuple(None if c is None else kept.get(c) for c in unit_columns(source))
+        case PublicJoin(left=left) | UnitJoin(left=left):
+            return unit_columns(left)
+        case Union(left=left, right=right):
+            pairs = zip(unit_columns(left), unit_columns(right), strict=True)
+            return tuple(a if a == b else None for a, b in pairs)
+
+
+# --- how many rows -------------------------------------------------------------------------
+
+
+def row_bound(relation: Relation, multiplicity: Multiplicity = declared) -> int | None:
+    """How many rows one unit can have at most; None if nothing bounds it."""
+    match relation:
+        case Source(table=table):  # Lemma 1: enforced where the table is read.
+            return 1 if table.by_row else table.max_rows_per_unit
+        case Filter(source=source) | Project(source=source):  # Lemmas 2 and 3.
+            return row_bound(source, multiplicity)
+        case PublicJoin(left=left, right=right, on=on):  # Lemma 4.
+            names = dict(right.columns)
+            most = multiplicity(right.table, tuple(names[column] for _, column in on))
+            return _product(row_bound(left, multiplicity), None if most is None else max(most, 1))
+        case UnitJoin(left=left, right=right):  # Lemma 5.
+            return _product(row_bound(left, multiplicity), row_bound(right, multiplicity))
+        case PerUnit(source=source, keys=keys):  # Lemma 6: a unit's own columns are one key.
+            own = unit_columns(source)
+            constant = all(isinstance(e, ColumnRef) and e.name in own for _, e in keys)
+            return 1 if constant else row_bound(source, multiplicity)
+        case Union(left=left, right=right):  # Lemma 7.
+            bounds = row_bound(left, multiplicity), row_bound(right, multiplicity)
+            return None if None in bounds else sum(b for b in bounds if b is not None)
+
+
+def _product(left: int | None, right: int | None) -> int | None:
+    return None if left is None or right is None else left * right
+
+
+# --- columns -------------------------------------------------------------------------------
+
+
+def columns(relation: Relation | PublicSource, multiplicity: Multiplicity = declared) -> Columns:
+    """The columns of ``relation`` and what each can be (Lemma 8), or a refusal."""
+    match relation:
+        case Source(table=table, columns=named) | PublicSource(table=table, columns=named):
+            return _distinct((name, _declared(table, column)) for name, column in named)
+        case Filter(source=source, predicate=predicate):
+            known = columns(source, multiplicity)
+            _condition(domain_of(predicate, known))
+            return narrowed(known, predicate, Outcome.TRUE)
+        case Project(source=source, columns=computed):
+            known = columns(source, multiplicity)
+            return _distinct((name, domain_of(e, known)) for name, e in computed)
+        case PublicJoin():
+            return _public_join(relation, multiplicity)
+        case UnitJoin():
+            return _unit_join(relation, multiplicity)
+        case PerUnit():
+            return _per_unit(relation, multiplicity)
+        case Union(left=left, right=right):
+            unit(relation)
+            return _union(columns(left, multiplicity), columns(right, multiplicity))
+
+
+def _declared(table: Table, name: str) -> Domain:
+    column = table.column(name)
+    if column is None:
+        raise QuestionRefusal(
+            "Q7",
+            f"table {table.name!r} has no column {name!r}.",
+            why="what is not declared is not read.",
+            fix=f"use one of {', '.join(c.name for c in table.columns)}.",
+        )
+    return column.domain
+
+
+def _distinct(named: Iterable[tuple[str, Domain]]) -> Columns:
+    found: dict[str, Domain] = {}
+    for name, domain in named:
+        if name in found:
+            raise QuestionRefusal(
+                "Q8",
+                f"two columns are called {name!r}.",
+                why="what is counted must be one thing.",
+                fix="rename one of them with AS.",
+            )
+        found[name] = domain
+    return found
+
+
+def _condition(domain: Domain) -> None:
+    if domain.kind is not Kind.BOOLEAN:
+        raise QuestionRefusal(
+            "Q10",
+            f"a condition must be true or false, not {domain.kind.value}.",
+            why="a row is kept because of a condition that is defined for every row.",
+            fix="compare it with something, as in x > 0.",
+        )
+
+
+def _joined(left: Columns, right: Columns, kind: JoinKind) -> Columns:
+    if kind is JoinKind.LEFT:
+        right = {name: domain.with_null() for name, domain in right.items()}
+    return _distinct((*left.items(), *right.items()))
+
+
+def _public_join(join: PublicJoin, multiplicity: Multiplicity) -> Columns:
+    left, right = columns(join.left, multiplicity), columns(join.right, multiplicity)
+    if not join.right.table.public:
+        raise QuestionRefusal(
+            "Q18",
+            f"table {join.right.table.name!r} is private.",
+            why="a row made of two people's rows would show each of them through the other.",
+            fix="join it on the unit of both tables.",
+        )
+    for expression, name in join.on:
+        common_kind((domain_of(expression, left), right[name]), "a = b in a join")
+    return _joined(left, right, join.kind)
+
+
+def _unit_join(join: UnitJoin, multiplicity: Multiplicity) -> Columns:
+    unit(join)
+    left, right = columns(join.left, multiplicity), columns(join.right, multiplicity)
+    for a, b in join.on:
+        common_kind((left[a], right[b]), "a = b in a join")
+    return _joined(left, right, join.kind)
+
+
+def _union(left: Columns, right: Columns) -> Columns:
+    if list(left) != list(right):
+        raise QuestionRefusal(
+            "Q21",
+            "the two sides of UNION ALL have different columns.",
+            why="what is counted must be one thing.",
+            fix=f"select the same names in the same order: {', '.join(left)}.",
+        )
+    return {name: _either(left[name], right[name]) for name in left}
+
+
+def _either(left: Domain, right: Domain) -> Domain:
+    here = union([left, right], "UNION ALL")
+    if left.beyond is None and right.beyond is None:
+        return here
+    return replace(here, beyond=union([left.anywhere, right.anywhere], "UNION ALL"))
+
+
+# --- one unit's own rows -------------------------------------------------------------------
+
+
+def _per_unit(relation: PerUnit, multiplicity: Multiplicity) -> Columns:
+    known = columns(relation.source, multiplicity)
+    most = row_bound(relation.source, multiplicity)
+    return _distinct(
+        [
+            *((name, domain_of(e, known)) for name, e in relation.keys),
+            *((name, aggregated(a, known, most)) for name, a in relation.aggregates),
+        ]
+    )
+
+
+def aggregated(aggregate: UnitAggregate, known: Columns, most: int | None) -> Domain:
+    """What one unit's aggregate of at most ``most`` rows can be; a unit has at least one row."""
+    rows = None if most is None else Fraction(most)
+    if aggregate.argument is None:
+        return Domain(Kind.INTEGER, Fraction(1), rows, nullable=False)
+    argument = domain_of(aggregate.argument, known)
+    match aggregate.function:
+        case "COUNT" | "COUNT_DISTINCT":
+            least = Fraction(0 if argument.nullable else 1)
+            return Domain(Kind.INTEGER, least, rows, nullable=False)
+        case "MIN" | "MAX":
+            return argument
+        case "SUM" | "AVG" if argument.kind.is_number or argument.is_null:
+            return _total(aggregate, argument, rows)
+    raise QuestionRefusal(
+        "Q33",
+        f"{aggregate.function} of {argument.kind.value} is not one person's number.",
+        why="what one person adds must be known for every person.",
+        fix="use COUNT, COUNT(DISTINCT x), SUM, MIN, MAX or AVG of a number.",
+    )
+
+
+def _total(aggregate: UnitAggregate, argument: Domain, rows: Fraction | None) -> Domain:
+    if argument.low is None or argument.high is None or rows is None:
+        raise QuestionRefusal(
+            "Q1",
+            f"the argument of {aggregate.function} has no public bounds.",
+            why="one person could add any amount, and no amount of noise would hide them.",
+            fix="declare bounds for the column, or clip it: GREATEST(LEAST(x, 100), 0)."
+            if rows is not None
+            else "declare max_rows_per_unit for the table.",
+        )
+    if aggregate.function == "AVG":
+        low, high = double(argument.low), double(argument.high)
+        return Domain(Kind.DECIMAL, low, high, argument.nullable)
+    low, high = min(argument.low, rows * argument.low), max(argument.high, rows * argument.high)
+    if argument.kind is Kind.INTEGER and max(-low, high) <= 2**62:
+        return Domain(Kind.INTEGER, low, high, argument.nullable)
+    return Domain(Kind.DECIMAL, double(low), double(high), argument.nullable)
+
+
+def unit_grid(domain: Domain) -> Fraction:
+    """The step on which one unit's decimals are added up: exact, so order cannot matter.
+
+    A 2**-40th part of the largest size, rounded down to a power of two.
+
+    >>> unit_grid(Domain(Kind.DECIMAL, Fraction(-3), Fraction(5000)))
+    Fraction(1, 268435456)
+    """
+    if domain.kind is Kind.INTEGER:
+        return Fraction(1)
+    if domain.low is None or domain.high is None:
+        raise ValueError("a sum needs bounds")
+    most = max(abs(domain.low), abs(domain.high)) or Fraction(1)
+    exponent = most.numerator.bit_length() - most.denominator.bit_length()
+    return Fraction(2) ** (exponent - 40)
+
+
+def checked(relation: Relation, multiplicity: Multiplicity = declared) -> Relation:
+    """``relation`` itself, refused unless all of it has a typing."""
+    unit(relation)
+    columns(relation, multiplicity)
+    return relation
+
+
+__all__ = [
+    "Columns",
+    "Multiplicity",
+    "Unit",
+    "aggregated",
+    "checked",
+    "columns",
+    "declared",
+    "row_bound",
+    "unit",
+    "unit_columns",
+    "unit_grid",
+    "unit_of",
+]

@@ -1,0 +1,109 @@
+"""Relations: rows that know whom they belong to.
+
+Every node keeps the unit of its source, so that each row of a private relation
+belongs to exactly one unit, and a row exists (or has its values) because of its
+unit's own rows and public tables only.  What has no such proof cannot be
+written down: there is no node for a join of two people's rows, for LIMIT,
+DISTINCT or sampling.  Lemmas: ``docs/proofs/ownership.md``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from discreet.question.expressions import Expression
+from discreet.question.schema import Table
+
+
+class JoinKind(StrEnum):
+    """Which rows of the left side survive without a partner."""
+
+    INNER = "inner"
+    LEFT = "left"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A private table, at most ``max_rows_per_unit`` rows of each unit; columns renamed uniquely.
+
+    ``columns`` maps the name used in the relation to the table's column.
+    """
+
+    table: Table
+    columns: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PublicSource:
+    """A public table; owned by nobody.  Stands only to the right of a PublicJoin."""
+
+    table: Table
+    columns: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """The rows where ``predicate`` is true."""
+
+    source: Relation
+    predicate: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """New columns computed row by row; the unit is carried along unseen."""
+
+    source: Relation
+    columns: tuple[tuple[str, Expression], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PublicJoin:
+    """``left`` joined to a public table on equal columns; each row stays with ``left``'s unit."""
+
+    left: Relation
+    right: PublicSource
+    on: tuple[tuple[Expression, str], ...]  # (expression on left, column name of right)
+    kind: JoinKind = JoinKind.INNER
+
+
+@dataclass(frozen=True, slots=True)
+class UnitJoin:
+    """Rows of ``left`` paired with rows of ``right`` that belong to the same unit.
+
+    ``on`` may ask for further equal columns, as (name in left, name in right).
+    """
+
+    left: Relation
+    right: Relation
+    on: tuple[tuple[str, str], ...] = ()
+    kind: JoinKind = JoinKind.INNER
+
+
+@dataclass(frozen=True, slots=True)
+class PerUnit:
+    """One row for each unit (and each combination of ``keys``): aggregates of its own rows."""
+
+    source: Relation
+    keys: tuple[tuple[str, Expression], ...]
+    aggregates: tuple[tuple[str, UnitAggregate], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnitAggregate:
+    """COUNT, COUNT_DISTINCT, SUM, MIN, MAX or AVG of one unit's rows; exact and bounded."""
+
+    function: str
+    argument: Expression | None = None  # None: COUNT(*)
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """The rows of both (UNION ALL); both name the same columns and carry the same unit."""
+
+    left: Relation
+    right: Relation
+
+
+Relation = Source | Filter | Project | PublicJoin | UnitJoin | PerUnit | Union

@@ -1,0 +1,327 @@
+"""From the TOML of ``discreet.toml`` to tables, refusing what is not understood."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from discreet.errors import InvalidParameter, SchemaRefusal, shown
+from discreet.exact.numbers import fraction
+from discreet.question.domain import Kind, Value
+from discreet.question.schema.lines import Document
+from discreet.question.schema.tables import Column, Neighbours, Table
+
+SECTIONS = ("tables", "neighbours", "budget", "policy", "ledger", "engine", "server")
+"""What may stand at the top of the file; all but the first two are for the curator."""
+
+_TABLE = (
+    "source",
+    "unit",
+    "entity",
+    "public",
+    "max_rows_per_unit",
+    "max_groups_per_unit",
+    "blocks",
+    "unique",
+    "columns",
+)
+_COLUMN = ("type", "bounds", "values", "values_from", "nullable", "grid")
+_OTHER_NAMES = {
+    "int": "integer",
+    "bigint": "integer",
+    "float": "decimal",
+    "double": "decimal",
+    "number": "decimal",
+    "string": "text",
+    "str": "text",
+    "varchar": "text",
+    "bool": "boolean",
+    "datetime": "timestamp",
+}
+
+
+def tables_of(document: Document) -> tuple[dict[str, Table], Neighbours]:
+    """The tables a document declares, and its neighbours."""
+    known(document.data, SECTIONS, "the schema", document, ())
+    with document.at("neighbours"):
+        neighbours = _neighbours(document.data.get("neighbours", Neighbours.ADD_REMOVE.value))
+    declared = document.data.get("tables", {})
+    with document.at("tables"):
+        section(declared, "tables")
+        if not declared:
+            raise SchemaRefusal(
+                "S2",
+                "no table is declared.",
+                why="what is not declared is not read.",
+                fix="add a section [tables.NAME] with its source, its unit and its columns.",
+            )
+    return {name: _table(name, document) for name in declared}, neighbours
+
+
+def section(value: object, name: str) -> None:
+    """Refuse what is not a table in TOML's sense."""
+    if not isinstance(value, Mapping):
+        raise SchemaRefusal(
+            "S2",
+            f"{name} is not a section.",
+            why="a declaration that is not understood could protect nobody.",
+            fix=f"write a section [{name}].",
+        )
+
+
+def known(
+    data: Mapping[str, Any],
+    names: Sequence[str],
+    what: str,
+    document: Document,
+    path: tuple[str, ...],
+) -> None:
+    """Refuse keys that mean nothing here: a misspelt bound would be no bound."""
+    for key in data:
+        with document.at(*path, key):
+            if key not in names:
+                raise SchemaRefusal(
+                    "S2",
+                    f"{what} has no {key!r}.",
+                    why="a declaration that is not understood could protect nobody.",
+                    fix=f"use one of {', '.join(names)}.",
+                )
+
+
+def _neighbours(value: object) -> Neighbours:
+    names = {n.value: n for n in Neighbours}
+    if isinstance(value, str) and value in names:
+        return names[value]
+    raise SchemaRefusal(
+        "S2",
+        f"neighbours cannot be {shown(value)}.",
+        why="it says what a person is protected against.",
+        fix=f"use one of {', '.join(map(repr, names))}.",
+    )
+
+
+def _table(name: str, document: Document) -> Table:
+    path = ("tables", name)
+    data = document.data["tables"][name]
+    with document.at(*path):
+        section(data, f"tables.{name}")
+        known(data, _TABLE, f"table {name!r}", document, path)
+        unit = _unit(data, name, document)
+        columns = data.get("columns", {})
+        section(columns, f"tables.{name}.columns")
+        if unit is not None and not columns:
+            raise SchemaRefusal(
+                "S2",
+                f"table {name!r} declares no columns.",
+                why="what is not declared is not read, and the columns of a private table are "
+                "never taken from the data.",
+                fix=f"add a section [tables.{name}.columns]; `discreet schema suggest FILE` "
+                "drafts it.",
+            )
+        declared = tuple(_column(name, column, document) for column in columns)
+        parts: dict[str, Callable[[], Any]] = {
+            "columns": lambda: declared,
+            "unit": lambda: unit,
+            "source": lambda: _text(data, "source"),
+            "entity": lambda: _text(data, "entity"),
+            "max_rows_per_unit": lambda: data["max_rows_per_unit"],
+            "max_groups_per_unit": lambda: data["max_groups_per_unit"],
+            "blocks": lambda: _names(data["blocks"], "blocks"),
+            "unique": lambda: _keys(data["unique"]),
+        }
+        table = Table(name, ())
+        for key, part in parts.items():  # one by one, so that a refusal names the line of each
+            if key in data:
+                with document.at(*path, key):
+                    table = replace(table, **{key: part()})
+        return table
+
+
+def _text(data: Mapping[str, Any], key: str) -> str | None:
+    value = data.get(key)
+    if value is None or (isinstance(value, str) and value):
+        return value
+    raise SchemaRefusal(
+        "S2",
+        f"{key} must be a text, not {shown(value)}.",
+        why="a declaration that is not understood could protect nobody.",
+        fix=f'write {key} = "...".',
+    )
+
+
+def _names(value: object, key: str) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return (value,)
+    if isinstance(value, list) and all(isinstance(name, str) for name in value):
+        return tuple(value)
+    raise SchemaRefusal(
+        "S2",
+        f"{key} must name columns, not {shown(value)}.",
+        why="a declaration that is not understood could protect nobody.",
+        fix=f'write {key} = ["column", ...].',
+    )
+
+
+def _keys(value: object) -> tuple[tuple[str, ...], ...]:
+    """One key of several columns is a list in the list: unique = ["id", ["year", "code"]]."""
+    if isinstance(value, list):
+        return tuple(_names(key, "unique") for key in value)
+    return (_names(value, "unique"),)
+
+
+def _unit(data: Mapping[str, Any], name: str, document: Document) -> tuple[str, ...] | None:
+    public = data.get("public", False)
+    with document.at("tables", name, "public"):
+        if not isinstance(public, bool) or (public and "unit" in data):
+            raise SchemaRefusal(
+                "S5",
+                f"table {name!r} has public = {shown(public)}"
+                + (" and a unit." if "unit" in data else "."),
+                why="either its rows are people's, and protected, or they are nobody's.",
+                fix="keep the unit for a private table, or public = true for a public one.",
+            )
+    if public:
+        return None
+    if "unit" not in data:
+        raise SchemaRefusal(
+            "S5",
+            f"table {name!r} says neither whose its rows are nor that it is public.",
+            why="nobody can be protected without saying who they are.",
+            fix='add unit = "person_id" (the column that identifies a person), unit = "row" if '
+            "every row is another person, or public = true.",
+        )
+    with document.at("tables", name, "unit"):
+        return _names(data["unit"], "unit")
+
+
+# --- columns -------------------------------------------------------------------------------
+
+
+def _column(table: str, name: str, document: Document) -> Column:
+    path = ("tables", table, "columns", name)
+    data = document.data["tables"][table]["columns"][name]
+    with document.at(*path):
+        if isinstance(data, str):  # the type alone
+            data = {"type": data}
+        section(data, ".".join(path))
+        known(data, _COLUMN, f"column {name!r}", document, path)
+        kind = _kind(data.get("type"), name)
+        low, high = _bounds(data, kind, name)
+        return Column(
+            name,
+            kind,
+            low,
+            high,
+            values=_values(data, kind, name),
+            values_from=_values_from(data, name),
+            nullable=_flag(data.get("nullable", True), name),
+            grid=None if "grid" not in data else _exact(data["grid"], name),
+        )
+
+
+def _kind(value: object, column: str) -> Kind:
+    if isinstance(value, str) and value in tuple(Kind):
+        return Kind(value)
+    meant = _OTHER_NAMES.get(str(value).lower())
+    raise SchemaRefusal(
+        "S2",
+        f"column {column!r} has no type."
+        if value is None
+        else f"column {column!r} has type {shown(value)}.",
+        why="what is read of a person's row must be known beforehand, whatever the row holds.",
+        fix=f'write type = "{meant}".'
+        if meant
+        else f"write type = one of {', '.join(repr(k.value) for k in Kind)}.",
+    )
+
+
+def _flag(value: object, column: str) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise SchemaRefusal(
+        "S2",
+        f"column {column!r} has nullable = {shown(value)}.",
+        why="a declaration that is not understood could protect nobody.",
+        fix="write nullable = true or nullable = false.",
+    )
+
+
+def _exact(value: object, column: str) -> Fraction:
+    try:
+        return fraction(value, name=column)  # type: ignore[arg-type]
+    except InvalidParameter:
+        raise SchemaRefusal(
+            "S3",
+            f"column {column!r} declares {shown(value)}, which is not a number.",
+            why="sums are computed from exact numbers.",
+            fix='write a number, or a fraction in quotes such as "1/64".',
+        ) from None
+
+
+def _bounds(data: Mapping[str, Any], kind: Kind, column: str) -> tuple[Value | None, Value | None]:
+    if "bounds" not in data:
+        return None, None
+    bounds = data["bounds"]
+    if not isinstance(bounds, list) or len(bounds) != 2:
+        raise SchemaRefusal(
+            "S3",
+            f"column {column!r} has bounds {shown(bounds)}.",
+            why="a value is moved between two bounds.",
+            fix="write bounds = [low, high].",
+        )
+    low, high = (_value(bound, kind, column) for bound in bounds)
+    return low, high
+
+
+def _values(data: Mapping[str, Any], kind: Kind, column: str) -> tuple[Value, ...] | None:
+    if "values" not in data:
+        return None
+    values = data["values"]
+    if not isinstance(values, list):
+        raise SchemaRefusal(
+            "S4",
+            f"column {column!r} has values {shown(values)}.",
+            why="the list says which groups exist.",
+            fix="write values = [...].",
+        )
+    return tuple(_value(value, kind, column) for value in values)
+
+
+def _value(value: Any, kind: Kind, column: str) -> Value:
+    """A constant of TOML as one of ``kind``, where that is what it says; else as it is."""
+    if kind is Kind.DECIMAL and not isinstance(value, bool | str | date):
+        return _exact(value, column)
+    if isinstance(value, Decimal):
+        return _exact(value, column)
+    if kind is Kind.TIMESTAMP and isinstance(value, date) and not isinstance(value, datetime):
+        return datetime(value.year, value.month, value.day)
+    if isinstance(value, str) and kind in (Kind.DATE, Kind.TIMESTAMP):
+        return _day(value, kind)
+    found: Value = value
+    return found
+
+
+def _day(value: str, kind: Kind) -> Value:
+    try:
+        return date.fromisoformat(value) if kind is Kind.DATE else datetime.fromisoformat(value)
+    except ValueError:
+        return value  # refused as a text by the column
+
+
+def _values_from(data: Mapping[str, Any], column: str) -> tuple[str, str] | None:
+    if "values_from" not in data:
+        return None
+    value = data["values_from"]
+    parts = value.rsplit(".", 1) if isinstance(value, str) else []
+    if len(parts) != 2 or not all(parts):
+        raise SchemaRefusal(
+            "S6",
+            f"column {column!r} takes its values from {shown(value)}.",
+            why="the list says which groups exist.",
+            fix='name a column of a public table: values_from = "cities.name".',
+        )
+    return parts[0], parts[1]

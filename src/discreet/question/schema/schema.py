@@ -1,0 +1,225 @@
+"""A schema: all tables of one dataset, checked against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import SchemaRefusal, shown
+from discreet.question.domain import Kind, Value, number_of
+from discreet.question.schema import blocks
+from discreet.question.schema.declarations import SECTIONS, tables_of
+from discreet.question.schema.lines import Document
+from discreet.question.schema.tables import Column, Neighbours, Table
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """All tables of one dataset, by name."""
+
+    tables: Mapping[str, Table]
+    neighbours: Neighbours = Neighbours.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        for name, table in self.tables.items():
+            if name != table.name:
+                raise SchemaRefusal(
+                    "S2",
+                    f"table {table.name!r} is listed under the name {name!r}.",
+                    why="what is counted must be one thing.",
+                    fix="list each table under its own name.",
+                )
+            for column in table.columns:
+                self._check_source_of_values(table, column)
+        self._check_entities()
+        blocks.check_all(self.tables, self.neighbours)
+
+    def _check_source_of_values(self, table: Table, column: Column) -> None:
+        if column.values_from is None:
+            return
+        other_name, other_column = column.values_from
+        other = self.tables.get(other_name)
+        found = None if other is None else other.column(other_column)
+        if other is None or not other.public or (found is None and other.columns):
+            raise SchemaRefusal(
+                "S6",
+                f"column {column.name!r} of {table.name!r} takes its values from "
+                f"'{other_name}.{other_column}', which is not a column of a public table.",
+                why="a list taken from people's rows would say who is there.",
+                fix="declare that table with public = true, or list the values here.",
+            )
+        if found is not None and found.kind is not column.kind:
+            raise SchemaRefusal(
+                "S6",
+                f"column {column.name!r} of {table.name!r} is {column.kind.value}, and "
+                f"'{other_name}.{other_column}' is {found.kind.value}.",
+                why="values of another kind would match nothing.",
+                fix=f"declare both as {found.kind.value}.",
+            )
+
+    def _check_entities(self) -> None:
+        """The same people must be identified by the same kinds of columns everywhere."""
+        seen: dict[str, tuple[str, tuple[Kind, ...]]] = {}
+        for table in self.tables.values():
+            if table.unit is None or table.by_row:
+                continue
+            kinds = tuple(c.kind for n in table.unit for c in table.columns if c.name == n)
+            entity = table.entity or ", ".join(table.unit)
+            first, others = seen.setdefault(entity, (table.name, kinds))
+            if kinds != others:
+                raise SchemaRefusal(
+                    "S5",
+                    f"tables {first!r} and {table.name!r} identify {entity!r} by columns of "
+                    "different kinds.",
+                    why="one person would be two, and protected as neither.",
+                    fix="declare the unit's columns with the same types in both, or give the "
+                    "tables different entities.",
+                )
+
+    @classmethod
+    def from_toml(cls, file: str | Path) -> Schema:
+        """The schema declared in a TOML file."""
+        return SchemaFile.read(file).schema
+
+    @classmethod
+    def from_text(cls, text: str, *, name: str = "the schema") -> Schema:
+        """The schema declared in a TOML text.
+
+        >>> schema = Schema.from_text('''
+        ... [tables.visits]
+        ... unit = "patient"
+        ... [tables.visits.columns]
+        ... patient = "integer"
+        ... cost = { type = "decimal", bounds = [0, 5000] }
+        ... ''')
+        >>> schema.tables["visits"].column("cost").high
+        Fraction(5000, 1)
+        """
+        return SchemaFile.parse(text, name=name).schema
+
+    @classmethod
+    def from_dict(cls, declarations: Mapping[str, Any]) -> Schema:
+        """The schema declared in a dict of the same shape as the TOML file."""
+        return _schema(Document(declarations))
+
+    def resolved(
+        self,
+        *,
+        columns: Callable[[Table], tuple[Column, ...]],
+        values: Callable[[Table, Column], tuple[Value, ...]],
+    ) -> Schema:
+        """The schema with what public tables hold: their columns, and lists of allowed values.
+
+        ``columns`` says which columns a public table declared without any has;
+        ``values`` lists what a column of a public table holds.  Neither is ever
+        called with a private table.
+        """
+        complete = {
+            name: replace(table, columns=columns(table))
+            if table.public and not table.columns
+            else table
+            for name, table in self.tables.items()
+        }
+        known = Schema(complete, self.neighbours)  # checks values_from once more
+        filled = {
+            name: replace(
+                table, columns=tuple(known._filled(table, c, values) for c in table.columns)
+            )
+            for name, table in complete.items()
+        }
+        return Schema(filled, self.neighbours)
+
+    def _filled(
+        self, table: Table, column: Column, values: Callable[[Table, Column], tuple[Value, ...]]
+    ) -> Column:
+        if column.values_from is None:
+            return column
+        name, other = column.values_from
+        source = self.tables[name].column(other)
+        if source is None:
+            raise SchemaRefusal(
+                "S6",
+                f"column {column.name!r} of {table.name!r} takes its values from "
+                f"'{name}.{other}', which does not exist.",
+                why="the list says which groups exist.",
+                fix=f"name one of {', '.join(c.name for c in self.tables[name].columns)}.",
+            )
+        listed = sorted(set(values(self.tables[name], source)), key=_order)
+        if not listed:
+            raise SchemaRefusal(
+                "S6",
+                f"'{name}.{other}' holds no value for column {column.name!r} of {table.name!r}.",
+                why="the list says which groups exist.",
+                fix="fill the public table, or list the values in the schema.",
+            )
+        return replace(column, values=tuple(listed), values_from=None)
+
+
+def _order(value: Value) -> Any:
+    number = number_of(value)
+    return value if number is None else number
+
+
+def _schema(document: Document) -> Schema:
+    tables, neighbours = tables_of(document)
+    for name, table in tables.items():
+        with document.at("tables", name, "blocks"):
+            blocks.check_columns(table)
+            blocks.check_table(table, tables, neighbours)
+        for column in table.columns:  # said on the line of the column
+            if column.values_from is not None:
+                with document.at("tables", name, "columns", column.name):
+                    Schema(tables, neighbours)._check_source_of_values(table, column)
+    with document.at("tables"):
+        return Schema(tables, neighbours)
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaFile:
+    """One ``discreet.toml``: the schema, and the sections that are for the curator."""
+
+    schema: Schema
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    document: Document = field(default_factory=lambda: Document({}))
+
+    @property
+    def budget(self) -> Mapping[str, Any]:
+        """The section [budget]: exact decimals, as written."""
+        return self.settings.get("budget", {})
+
+    @classmethod
+    def read(cls, file: str | Path) -> SchemaFile:
+        """Read a file."""
+        path = Path(file)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            raise SchemaRefusal(
+                "S1",
+                f"{path} cannot be read as a text file.",
+                why="without a schema nobody has said who is to be protected.",
+                fix="give the path of a TOML file, in UTF-8.",
+            ) from None
+        return cls.parse(text, name=path.name)
+
+    @classmethod
+    def parse(cls, text: str, *, name: str = "the schema") -> SchemaFile:
+        """Read a text; refusals name its lines."""
+        document = Document.parse(text, name=name)
+        schema = _schema(document)
+        settings = {}
+        for key in SECTIONS[2:]:
+            if key in document.data:
+                value = document.data[key]
+                with document.at(key):
+                    if not isinstance(value, Mapping):
+                        raise SchemaRefusal(
+                            "S2",
+                            f"{key} is {shown(value)}, not a section.",
+                            why="a declaration that is not understood could protect nobody.",
+                            fix=f"write a section [{key}].",
+                        )
+                settings[key] = value
+        return cls(schema, settings, document)

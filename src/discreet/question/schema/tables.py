@@ -1,0 +1,374 @@
+"""Columns and tables as declared, each checked when it is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from functools import lru_cache
+
+from discreet.errors import SchemaRefusal, shown
+from discreet.question.domain import (
+    Domain,
+    Kind,
+    Value,
+    boolean,
+    domain_of_values,
+    double,
+    kind_of,
+    number_of,
+    value_at,
+)
+
+ROW = ("row",)
+"""The unit of a table in which every row is a person of its own."""
+
+
+class Neighbours(StrEnum):
+    """Which databases must be hard to tell apart."""
+
+    ADD_REMOVE = "add/remove"
+    CHANGE_ONE = "change-one"
+
+
+_READ = "what is read of a person's row must be known beforehand, whatever the row holds."
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table, as declared.
+
+    ``values_from`` names a column of a public table that lists the allowed
+    values.  ``grid`` is the step on which a decimal is summed, a power of two;
+    by default a 2**-20th part of its range, at most.
+    """
+
+    name: str
+    kind: Kind
+    low: Value | None = None
+    high: Value | None = None
+    values: tuple[Value, ...] | None = None
+    values_from: tuple[str, str] | None = None
+    nullable: bool = True
+    grid: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "column")
+        if self.values is not None:
+            object.__setattr__(self, "values", tuple(self.values))
+            self._check_values(self.values)
+        if self.low is not None or self.high is not None:
+            self._check_bounds()
+        if self.grid is not None:
+            self._check_grid(self.grid)
+
+    def _check_values(self, values: tuple[Value, ...]) -> None:
+        wrong = [v for v in values if not _of_kind(v, self.kind)]
+        if wrong:
+            raise SchemaRefusal(
+                "S4",
+                f"column {self.name!r} is {self.kind.value}, and {shown(wrong[0])} is not.",
+                why=_READ,
+                fix=f"list values of kind {self.kind.value}, or change the type.",
+            )
+        if not values or len(set(map(_identity, values))) < len(values):
+            raise SchemaRefusal(
+                "S4",
+                f"column {self.name!r} lists "
+                + ("no values." if not values else "a value more than once."),
+                why="the list says which groups exist, each once.",
+                fix="list each allowed value once.",
+            )
+        if self.low is not None or self.high is not None or self.values_from is not None:
+            _contradiction(self.name)
+
+    def _check_bounds(self) -> None:
+        if self.kind in (Kind.TEXT, Kind.BOOLEAN):
+            raise SchemaRefusal(
+                "S3",
+                f"column {self.name!r} is {self.kind.value}, which has no bounds.",
+                why=_READ,
+                fix="list its values instead: values = [...].",
+            )
+        low, high = self.low, self.high
+        if low is None or high is None:
+            raise SchemaRefusal(
+                "S3",
+                f"column {self.name!r} has one bound only.",
+                why="without the other, one person could still add any amount.",
+                fix="declare both: bounds = [low, high].",
+            )
+        if self.values_from is not None:
+            _contradiction(self.name)
+        wrong = [v for v in (low, high) if not _of_kind(v, self.kind)]
+        if wrong:
+            raise SchemaRefusal(
+                "S3",
+                f"column {self.name!r} is {self.kind.value}, and its bound {shown(wrong[0])} "
+                "is not.",
+                why=_READ,
+                fix=f"give bounds of kind {self.kind.value}.",
+            )
+        least, most = number_of(low), number_of(high)
+        if least is None or most is None or least >= most:
+            raise SchemaRefusal(
+                "S3",
+                f"column {self.name!r} has bounds {shown(low)} and {shown(high)}, "
+                "with nothing between.",
+                why="values are moved into the bounds, so that all would become the same.",
+                fix="give the smaller bound first and a larger one second.",
+            )
+
+    def _check_grid(self, grid: Fraction) -> None:
+        over, under = grid.numerator, grid.denominator
+        if self.kind is Kind.DECIMAL and over > 0 and over & (over - 1) == under & (under - 1) == 0:
+            return
+        raise SchemaRefusal(
+            "S3",
+            f"column {self.name!r} cannot be summed in steps of {grid}.",
+            why="on a grid of powers of two, sums are exact in every engine and every order.",
+            fix="give a decimal column a grid such as 1/64 (0.015625), or leave it out.",
+        )
+
+    @property
+    def domain(self) -> Domain:
+        """What is known of a value read through this declaration.
+
+        >>> Column("age", Kind.INTEGER, 0, 120).domain.high
+        Fraction(120, 1)
+        """
+        return _domain(self)
+
+    @property
+    def ends(self) -> tuple[Value, Value] | None:
+        """The least and the greatest value, as constants of the column's kind, if declared."""
+        low, high = self.domain.low, self.domain.high
+        if low is None or high is None:
+            return None
+        return value_at(self.kind, low), value_at(self.kind, high)
+
+    @property
+    def instead_of_null(self) -> Value:
+        """What is read where a column declared never NULL holds NULL (or nonsense)."""
+        if self.kind is Kind.BOOLEAN:
+            return False
+        if self.values:
+            return self.values[0]
+        ends = self.ends
+        if ends is None:
+            raise ValueError(f"column {self.name!r} has no public value to put in NULL's place")
+        return ends[0]
+
+
+@lru_cache(maxsize=1024)
+def _domain(column: Column) -> Domain:
+    if column.kind is Kind.BOOLEAN:
+        return boolean(nullable=column.nullable)
+    if column.values is not None:
+        return domain_of_values(column.kind, column.values, nullable=column.nullable)
+    low = None if column.low is None else number_of(column.low)
+    high = None if column.high is None else number_of(column.high)
+    # Without bounds or values there is nothing public to put in NULL's place.
+    return Domain(column.kind, low, high, nullable=column.nullable or low is None)
+
+
+def _contradiction(name: str) -> None:
+    raise SchemaRefusal(
+        "S4",
+        f"column {name!r} has more than one of bounds, values and values_from.",
+        why="what is read of a person's row must be one thing.",
+        fix="keep one of them.",
+    )
+
+
+def _of_kind(value: object, kind: Kind) -> bool:
+    """Whether a constant is one of the kind's, in the engine too."""
+    if not isinstance(value, Value):
+        return False
+    own = kind_of(value)
+    if kind is Kind.DECIMAL and own is Kind.INTEGER:
+        return double(Fraction(value)) is not None  # type: ignore[arg-type]
+    if own is not kind:
+        return False
+    if kind is Kind.INTEGER:
+        return -(2**63) <= value < 2**63  # type: ignore[operator]
+    if kind is Kind.DECIMAL:
+        return number_of(value) is not None
+    if kind is Kind.TIMESTAMP:
+        return value.tzinfo is None  # type: ignore[union-attr]
+    return kind is not Kind.TEXT or _is_text(value)
+
+
+def _is_text(value: object) -> bool:
+    """A half of a surrogate pair is a Python string, but not a text anywhere else."""
+    try:
+        str(value).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _identity(value: Value) -> object:
+    """What the engine would compare: numbers as numbers, texts as texts."""
+    number = number_of(value)
+    return value if number is None else number
+
+
+def check_name(name: object, what: str) -> None:
+    """Refuse a name that could not be written in a question."""
+    if (
+        isinstance(name, str)
+        and name.isprintable()
+        and 0 < len(name) <= 128
+        and name.strip() == name
+    ):
+        return
+    raise SchemaRefusal(
+        "S2",
+        f"{shown(name)} cannot be the name of a {what}.",
+        why="questions must be able to name it.",
+        fix="use a printable name of at most 128 characters without spaces around it.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table: private with a unit, or public (``unit`` is None).
+
+    Two private tables are about the same people if their ``entity`` is the
+    same; by default that is the names of the unit's columns.  ``unique`` lists
+    keys of a public table, each a set of columns that no two rows share; the
+    engine checks them when it opens the table.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    unit: tuple[str, ...] | None = None
+    max_rows_per_unit: int | None = None
+    max_groups_per_unit: int | None = None
+    blocks: tuple[str, ...] = ()
+    source: str | None = None
+    entity: str | None = None
+    unique: tuple[tuple[str, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "table")
+        self._check_columns()
+        self._check_limits()
+        if self.unit is None:
+            self._check_public()
+        else:
+            self._check_private(self.unit)
+
+    @property
+    def public(self) -> bool:
+        """Whether nobody in particular is in it."""
+        return self.unit is None
+
+    @property
+    def by_row(self) -> bool:
+        """Whether every row is a unit of its own."""
+        return self.unit == ROW
+
+    def column(self, name: str) -> Column | None:
+        """The column of that name, if declared."""
+        return next((c for c in self.columns if c.name == name), None)
+
+    def _check_columns(self) -> None:
+        seen: set[str] = set()
+        for column in self.columns:
+            if column.name.lower() in seen:
+                raise SchemaRefusal(
+                    "S2",
+                    f"table {self.name!r} declares column {column.name!r} twice.",
+                    why="SQL does not tell capital from small letters, and what is read of a "
+                    "person's row must be one thing.",
+                    fix="keep one of them.",
+                )
+            seen.add(column.name.lower())
+
+    def _check_limits(self) -> None:
+        for name in ("max_rows_per_unit", "max_groups_per_unit"):
+            limit = getattr(self, name)
+            if limit is not None and (type(limit) is not int or not 1 <= limit <= 2**31):
+                raise SchemaRefusal(
+                    "S7",
+                    f"table {self.name!r} has {name} = {shown(limit)}.",
+                    why="it bounds how much of one person is counted.",
+                    fix=f"give a whole number of at least 1, such as {name} = 20.",
+                )
+
+    def _check_public(self) -> None:
+        private = [
+            name
+            for name in ("max_rows_per_unit", "max_groups_per_unit", "entity")
+            if getattr(self, name) is not None
+        ] + (["blocks"] if self.blocks else [])
+        if private:
+            raise SchemaRefusal(
+                "S5",
+                f"table {self.name!r} is public and declares {private[0]}.",
+                why="that speaks of people, and a public table is about nobody.",
+                fix=f"remove {private[0]}, or declare the unit whose rows these are.",
+            )
+        for key in self.unique:
+            self._check_named("unique", key)
+
+    def _check_private(self, unit: tuple[str, ...]) -> None:
+        if self.unique:
+            raise SchemaRefusal(
+                "S5",
+                f"table {self.name!r} is private and declares unique keys.",
+                why="they would be checked against people's rows, and the outcome would show.",
+                fix="remove unique; max_rows_per_unit = 1 says that a unit has one row.",
+            )
+        self._check_named("blocks", self.blocks)
+        if self.by_row:
+            if self.column("row") is not None:
+                raise SchemaRefusal(
+                    "S5",
+                    f"table {self.name!r} has unit 'row' and a column of that name.",
+                    why="it must be clear whose each row is.",
+                    fix="give the column another name in a view of the data.",
+                )
+            if self.max_rows_per_unit not in (None, 1):
+                raise SchemaRefusal(
+                    "S7",
+                    f"table {self.name!r} has every row for a unit and max_rows_per_unit = "
+                    f"{self.max_rows_per_unit}.",
+                    why="a row has one row.",
+                    fix="remove max_rows_per_unit, or name the column that identifies a person.",
+                )
+            return
+        self._check_named("unit", unit)
+        for column in self.columns:
+            if column.name in unit and column.kind is Kind.DECIMAL:
+                raise SchemaRefusal(
+                    "S5",
+                    f"the unit of table {self.name!r} holds the decimal {column.name!r}.",
+                    why="decimals that print alike may differ, and one person would be two.",
+                    fix="identify people by an integer, a text, a date or a timestamp.",
+                )
+
+    def _check_named(self, what: str, names: tuple[str, ...]) -> None:
+        declared = [column.name for column in self.columns]
+        if what == "unique" and not declared:
+            return  # a public table whose columns are still to be read from it
+        for name in names:
+            if name not in declared:
+                raise SchemaRefusal(
+                    "S6",
+                    f"{what} of table {self.name!r} names {shown(name)}, which is not a declared "
+                    "column.",
+                    why="what is not declared is not read.",
+                    fix=f"declare it under [tables.{self.name}.columns], or use one of "
+                    f"{', '.join(declared) or '(none declared)'}.",
+                )
+        if (what == "unit" and not names) or len(set(names)) < len(names):
+            raise SchemaRefusal(
+                "S5" if what == "unit" else "S6",
+                f"{what} of table {self.name!r} "
+                + ("names a column twice." if names else "names no column."),
+                why="it must be clear whose each row is.",
+                fix=f"name each column of {what} once.",
+            )

@@ -1,0 +1,415 @@
+"""Aggregates as analysts write them, in one spelling.
+
+``MEDIAN(x)``, ``PERCENTILE_CONT(x, 0.5)`` and ``PERCENTILE_CONT(0.5) WITHIN
+GROUP (ORDER BY x)`` are one aggregate; so are ``COUNTIF(p)`` and ``COUNT(*)
+FILTER (WHERE p)``.  The normal form is the name the aggregate has in a
+question, its arguments, its constants, and its bounds by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sqlglot import exp
+
+from discreet.errors import QuestionRefusal
+from discreet.question.aggregates import AGGREGATES, MOST_BINS
+from discreet.question.domain import Value
+from discreet.question.question import Aggregate
+from discreet.question.sql.constants import is_constant, read_constant, write_constant
+from discreet.question.sql.normal import with_unread
+from discreet.question.sql.reader import Reader, placed
+from discreet.question.sql.scalars import Leaf, call, conjunction, conjuncts, read, write
+
+NAMES: dict[str, str] = {
+    "COUNT": "COUNT",
+    "COUNTIF": "COUNT",
+    "COUNT_IF": "COUNT",
+    "APPROX_COUNT_DISTINCT": "COUNT_DISTINCT",
+    "SUM": "SUM",
+    "AVG": "AVG",
+    "MEAN": "AVG",
+    "VAR": "VAR_SAMP",
+    "VARIANCE": "VAR_SAMP",
+    "VAR_SAMP": "VAR_SAMP",
+    "VAR_POP": "VAR_POP",
+    "STDDEV": "STDDEV_SAMP",
+    "STDEV": "STDDEV_SAMP",
+    "STDDEV_SAMP": "STDDEV_SAMP",
+    "STDDEV_POP": "STDDEV_POP",
+    "MEDIAN": "QUANTILE",
+    "PERCENTILE_CONT": "QUANTILE",
+    "QUANTILE_CONT": "QUANTILE",
+    "APPROX_QUANTILE": "QUANTILE",
+    "APPROX_QUANTILES": "QUANTILE",
+    "MIN": "MIN",
+    "MAX": "MAX",
+    "COVAR_POP": "COVAR_POP",
+    "COVAR_SAMP": "COVAR_SAMP",
+    "CORR": "CORR",
+    "REGR_SLOPE": "REGR_SLOPE",
+    "REGR_INTERCEPT": "REGR_INTERCEPT",
+    "MODE": "MODE",
+    "APPROX_TOP_COUNT": "TOP_K",
+    "APPROX_TOP_K": "TOP_K",
+    "TOP_K": "TOP_K",
+    "HISTOGRAM": "HISTOGRAM",
+}
+"""What analysts write, and the aggregate they mean."""
+
+UNKNOWN = {
+    "ANY_VALUE", "ARG_MAX", "ARG_MIN", "ARRAY_AGG", "ARRAY_CONCAT_AGG", "BIT_AND", "BIT_OR",
+    "BIT_XOR", "BOOL_AND", "BOOL_OR", "COVARIANCE", "EVERY", "FIRST", "GROUP_CONCAT", "KURTOSIS",
+    "LAST", "LIST", "LISTAGG", "LOGICAL_AND", "LOGICAL_OR", "MAX_BY", "MIN_BY", "PERCENTILE_DISC",
+    "PRODUCT", "QUANTILE_DISC", "REGR_COUNT", "REGR_R2", "SKEWNESS", "STRING_AGG",
+    "APPROX_TOP_SUM", "ANON_AVG", "ANON_COUNT", "ANON_SUM",
+}  # fmt: skip
+"""Aggregates of other systems that have no private form here."""
+
+Inner = Callable[[exp.Expr], exp.Expr]
+"""Brings what stands inside an aggregate into normal form."""
+
+Unit = tuple[str | None, ...]
+"""The names of the columns that say whose a row is."""
+
+_RATIO = re.compile(r"\d{1,6}(/[1-9]\d{0,5})?")
+
+PER_ROW, PER_GROUP = "contribution_bounds_per_row", "contribution_bounds_per_group"
+
+
+def aggregate_name(node: exp.Expr) -> str | None:
+    """The name of the aggregate that ``node`` is, as written; None if it is none."""
+    while isinstance(node, exp.Filter | exp.WithinGroup | exp.Bracket):
+        node = node.this
+    if isinstance(node, exp.Anonymous) and not isinstance(node.this, exp.Identifier):
+        name = node.name.upper()
+        if name in NAMES or name in UNKNOWN:
+            return name
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """An aggregate call taken apart."""
+
+    node: exp.Anonymous
+    name: str
+    arguments: list[exp.Expr]  # as written, without those given by name
+    named: dict[str, exp.Expr]
+    ordered: exp.Expr | None  # of WITHIN GROUP (ORDER BY ...)
+    filters: list[exp.Expr]
+    offset: exp.Expr | None  # of APPROX_QUANTILES(...)[OFFSET(i)]
+
+
+def normal_aggregate(
+    node: exp.Expr,
+    inner: Inner,
+    unit: Unit,
+    reader: Reader,
+) -> exp.Expr:
+    """The one spelling of an aggregate; ``inner`` normalises what it is an aggregate of."""
+    if aggregate_name(node) in UNKNOWN:
+        raise _unknown(node, reader)
+    parts = _taken_apart(node, reader)
+    tree = _SPELLINGS.get(parts.name, _plain)(parts, inner, unit, reader)
+    condition = [inner(f) for f in parts.filters]
+    if parts.name in {"COUNTIF", "COUNT_IF"}:
+        condition.insert(0, inner(parts.arguments[0]))
+    for name in (PER_ROW, PER_GROUP):
+        if name in parts.named:
+            tree.append("expressions", _bounds(name, parts.named[name], inner, reader))
+    with_unread(with_unread(placed(tree, parts.node), node), parts.node)
+    if not condition:
+        return tree
+    joined = conjunction([part for tree in condition for part in conjuncts(tree)])
+    return exp.Filter(this=tree, expression=exp.Where(this=joined))
+
+
+def _taken_apart(node: exp.Expr, reader: Reader) -> Parts:
+    ordered = offset = None
+    filters: list[exp.Expr] = []
+    while not isinstance(node, exp.Anonymous):
+        match node:
+            case exp.Filter():
+                filters.insert(0, node.expression.this)
+            case exp.WithinGroup():
+                orders = node.expression.expressions
+                if ordered is not None or len(orders) != 1 or orders[0].args.get("desc"):
+                    raise _misused(node, "WITHIN GROUP (ORDER BY x), ascending", reader)
+                ordered = orders[0].this
+            case _:
+                if offset is not None or len(node.expressions) != 1:
+                    raise _misused(node, "one [OFFSET(i)]", reader)
+                offset = node.expressions[0]
+        node = node.this
+    name = node.name.upper()
+    arguments = [a for a in node.expressions if not isinstance(a, exp.Kwarg)]
+    named: dict[str, exp.Expr] = {}
+    for argument in node.expressions:
+        if isinstance(argument, exp.Kwarg):
+            key = argument.this.name.lower()
+            if key not in (PER_ROW, PER_GROUP) or key in named:
+                raise _misused(
+                    argument, f"{PER_ROW} => (low, high) or {PER_GROUP} => (low, high)", reader
+                )
+            named[key] = argument.expression
+    parts = Parts(node, name, arguments, named, ordered, filters, offset)
+    if ordered is not None and name not in {"PERCENTILE_CONT", "QUANTILE_CONT", "MODE", "MEDIAN"}:
+        raise _misused(node, f"{name} without WITHIN GROUP", reader)
+    if offset is not None and name != "APPROX_QUANTILES":
+        raise _misused(node, f"{name} without [...]", reader)
+    return parts
+
+
+Spelling = Callable[[Parts, Inner, Unit, Reader], exp.Anonymous]
+
+
+def _plain(parts: Parts, inner: Inner, unit: Unit, reader: Reader) -> exp.Anonymous:
+    del unit
+    function = NAMES[parts.name]
+    if len(parts.arguments) not in AGGREGATES[function].arguments:
+        raise _misused(parts.node, AGGREGATES[function].usage, reader)
+    return call(function, *map(inner, parts.arguments))
+
+
+def _count(
+    parts: Parts,
+    inner: Inner,
+    unit: Unit,
+    reader: Reader,
+) -> exp.Anonymous:
+    match parts.arguments:
+        case [exp.Star()]:
+            return call("COUNT", exp.Star())
+        case [exp.Distinct(expressions=[exp.Tuple() as pair])]:
+            return _count_distinct(parts, [inner(e) for e in pair.expressions], unit, reader)
+        case [exp.Distinct() as distinct]:
+            return _count_distinct(parts, [inner(e) for e in distinct.expressions], unit, reader)
+        case [argument]:
+            return call("COUNT", inner(argument))
+        case _:
+            raise _misused(parts.node, AGGREGATES["COUNT"].usage, reader)
+
+
+def _count_distinct(
+    parts: Parts, values: list[exp.Expr], unit: Unit, reader: Reader
+) -> exp.Anonymous:
+    names = [v.name if isinstance(v, exp.Column) else None for v in values]
+    if unit and None not in unit and set(names) == set(unit) and len(names) == len(unit):
+        return call("COUNT_UNITS")
+    if len(values) != 1:
+        raise _misused(parts.node, AGGREGATES["COUNT_DISTINCT"].usage, reader)
+    return call("COUNT_DISTINCT", values[0])
+
+
+def _count_if(parts: Parts, inner: Inner, unit: Unit, reader: Reader) -> exp.Anonymous:
+    del inner, unit
+    if len(parts.arguments) != 1 or isinstance(parts.arguments[0], exp.Star | exp.Distinct):
+        raise _misused(parts.node, "COUNTIF(condition)", reader)
+    return call("COUNT", exp.Star())
+
+
+def _quantile(parts: Parts, inner: Inner, unit: Unit, reader: Reader) -> exp.Anonymous:
+    del unit
+    arguments = list(parts.arguments)
+    if parts.ordered is not None:
+        arguments.insert(0, parts.ordered)
+    if parts.name == "MEDIAN":
+        arguments.append(exp.Literal.string("1/2"))
+    several = parts.name == "QUANTILE_CONT"
+    if len(arguments) < 2 or (len(arguments) > 2 and not several):
+        raise _misused(parts.node, AGGREGATES["QUANTILE"].usage, reader)
+    if parts.name == "APPROX_QUANTILES":
+        fractions = _quantiles(parts, _constant(arguments[1], inner), inner, reader)
+    else:
+        fractions = [_part(parts, _constant(a, inner), reader) for a in arguments[1:]]
+    return call("QUANTILE", inner(arguments[0]), *map(_fraction, fractions))
+
+
+def _constant(node: exp.Expr, inner: Inner) -> Value | None:
+    tree = inner(node)
+    return read_constant(tree) if is_constant(tree) else None
+
+
+def _part(parts: Parts, value: Value | None, reader: Reader) -> Fraction:
+    """A part of the rows: 0.25, or '1/3' where there is no finite decimal."""
+    if isinstance(value, str) and _RATIO.fullmatch(value):
+        return Fraction(value)
+    if isinstance(value, bool) or not isinstance(value, int | Fraction):
+        raise _misused(parts.node, AGGREGATES["QUANTILE"].usage, reader)
+    return Fraction(value)
+
+
+def _quantiles(parts: Parts, count: Value | None, inner: Inner, reader: Reader) -> list[Fraction]:
+    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST_BINS:
+        usage = f"APPROX_QUANTILES(x, n), n from 1 to {MOST_BINS}"
+        raise _misused(parts.node, usage, reader)
+    if parts.offset is None:
+        return [Fraction(i, count) for i in range(count + 1)]
+    place = parts.offset
+    if isinstance(place, exp.Anonymous) and place.name.upper() in {"OFFSET", "SAFE_OFFSET"}:
+        place = place.expressions[0] if len(place.expressions) == 1 else place
+    index = _constant(place, inner)
+    if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index <= count:
+        raise _misused(parts.node, f"[OFFSET(i)], i from 0 to {count}", reader)
+    return [Fraction(index, count)]
+
+
+def _fraction(number: Fraction) -> exp.Expr:
+    """A part of the rows: exact, also where it has no finite decimal."""
+    return exp.Literal(this=str(number), is_string=True)
+
+
+def _mode(parts: Parts, inner: Inner, unit: Unit, reader: Reader) -> exp.Anonymous:
+    del unit
+    arguments = parts.arguments if parts.ordered is None else [*parts.arguments, parts.ordered]
+    if len(arguments) != 1:
+        raise _misused(parts.node, AGGREGATES["MODE"].usage, reader)
+    return call("MODE", inner(arguments[0]))
+
+
+def _with_constants(parts: Parts, inner: Inner, unit: Unit, reader: Reader) -> exp.Anonymous:
+    del unit
+    function = NAMES[parts.name]
+    trees = [inner(a) for a in parts.arguments]
+    if len(trees) < 2 or not all(map(is_constant, trees[1:])):
+        raise _misused(parts.node, AGGREGATES[function].usage, reader)
+    return call(function, *trees)
+
+
+def _distinct_approximately(
+    parts: Parts,
+    inner: Inner,
+    unit: Unit,
+    reader: Reader,
+) -> exp.Anonymous:
+    return _count_distinct(parts, [inner(a) for a in parts.arguments], unit, reader)
+
+
+_SPELLINGS: dict[str, Spelling] = {
+    "COUNT": _count,
+    "COUNTIF": _count_if,
+    "COUNT_IF": _count_if,
+    "APPROX_COUNT_DISTINCT": _distinct_approximately,
+    "MEDIAN": _quantile,
+    "PERCENTILE_CONT": _quantile,
+    "QUANTILE_CONT": _quantile,
+    "APPROX_QUANTILE": _quantile,
+    "APPROX_QUANTILES": _quantile,
+    "MODE": _mode,
+    "APPROX_TOP_COUNT": _with_constants,
+    "APPROX_TOP_K": _with_constants,
+    "TOP_K": _with_constants,
+    "HISTOGRAM": _with_constants,
+}
+
+
+def _bounds(name: str, node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
+    ends = node.expressions if isinstance(node, exp.Tuple) else []
+    trees = [inner(end) for end in ends]
+    values = [read_constant(t) if is_constant(t) else None for t in trees]
+    numbers = [v for v in values if isinstance(v, int | Fraction) and not isinstance(v, bool)]
+    if len(values) != 2 or len(numbers) != 2:
+        raise _misused(node, f"{name} => (low, high)", reader)
+    pair = exp.Tuple(expressions=[write_constant(Fraction(v)) for v in numbers])
+    return exp.Kwarg(this=exp.var(name), expression=pair)
+
+
+def _misused(node: exp.Expr, usage: str, reader: Reader) -> QuestionRefusal:
+    return reader.refusal(
+        "Q33",
+        node,
+        f"this is written {usage}.",
+        why="what one person adds to the answer must be bounded before it can be hidden.",
+        fix=f"write {usage}.",
+    )
+
+
+def _unknown(node: exp.Expr, reader: Reader) -> QuestionRefusal:
+    return reader.refusal(
+        "Q32",
+        node,
+        f"{aggregate_name(node)} is not an aggregate of the allow-list.",
+        why="it would show one person's value, or one person could change it without bound.",
+        fix=f"use one of {', '.join(sorted(set(NAMES)))}.",
+    )
+
+
+# --- meaning and back ----------------------------------------------------------------------
+
+_WITH_PARAMETERS = {"QUANTILE", "TOP_K", "HISTOGRAM"}
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    """Whether a tree in normal form is an aggregate."""
+    while isinstance(node, exp.Filter):
+        node = node.this
+    return isinstance(node, exp.Anonymous) and node.this in AGGREGATES
+
+
+def subjects(node: exp.Expr) -> list[exp.Expr]:
+    """What an aggregate in normal form is computed from, row by row."""
+    found = []
+    if isinstance(node, exp.Filter):
+        found.append(node.expression.this)
+        node = node.this
+    pieces = (exp.Kwarg, exp.Star)
+    return [*found, *(t for t in node.expressions if not isinstance(t, pieces))]
+
+
+def read_aggregate(node: exp.Expr, name: str, leaf: Leaf) -> Aggregate:
+    """The meaning of an aggregate in normal form."""
+    condition = None
+    if isinstance(node, exp.Filter):
+        condition = read(node.expression.this, leaf)
+        node = node.this
+    function = node.this
+    trees = [t for t in node.expressions if not isinstance(t, exp.Kwarg | exp.Star)]
+    bounds = {
+        t.this.name: (
+            Fraction(t.expression.expressions[0].this),
+            Fraction(t.expression.expressions[1].this),
+        )
+        for t in node.expressions
+        if isinstance(t, exp.Kwarg)
+    }
+    parameters: list[Value] = []
+    if function in _WITH_PARAMETERS:
+        constants, trees = trees[1:], trees[:1]
+        for constant in constants:
+            value = read_constant(constant)
+            parameters.append(Fraction(value) if function == "QUANTILE" else value)  # type: ignore[arg-type]
+    return Aggregate(
+        name=name,
+        function=function,
+        arguments=tuple(read(tree, leaf) for tree in trees),
+        parameters=tuple(parameters),
+        condition=condition,
+        bounds_per_row=bounds.get(PER_ROW),
+        bounds_per_group=bounds.get(PER_GROUP),
+    )
+
+
+def write_aggregate(aggregate: Aggregate, leaf: Callable[[str], exp.Expr]) -> exp.Expr:
+    """The normal form of an aggregate."""
+    trees = [write(argument, leaf) for argument in aggregate.arguments]
+    if aggregate.function == "COUNT" and not trees:
+        trees = [exp.Star()]
+    for parameter in aggregate.parameters:
+        is_fraction = aggregate.function == "QUANTILE"
+        trees.append(_fraction(parameter) if is_fraction else write_constant(parameter))  # type: ignore[arg-type]
+    for name, bounds in (
+        (PER_ROW, aggregate.bounds_per_row),
+        (PER_GROUP, aggregate.bounds_per_group),
+    ):
+        if bounds is not None:
+            pair = exp.Tuple(expressions=[write_constant(bound) for bound in bounds])
+            trees.append(exp.Kwarg(this=exp.var(name), expression=pair))
+    tree: exp.Expr = call(aggregate.function, *trees)
+    if aggregate.condition is not None:
+        where = exp.Where(this=write(aggregate.condition, leaf))
+        tree = exp.Filter(this=tree, expression=where)
+    return tree

@@ -1,0 +1,141 @@
+"""The question being read: its text, its schema, and how to say no with a place.
+
+A refusal underlines what it speaks of.  sqlglot records places of names and
+constants only; the place of anything larger is what its parts span, and the
+place of a call goes on to its closing parenthesis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
+
+from discreet.errors import Place, QuestionRefusal
+from discreet.question.domain import Domain
+from discreet.question.ownership import Multiplicity, columns, declared
+from discreet.question.relation import PublicSource, Relation
+from discreet.question.schema import Schema
+from discreet.question.sql.dialect import text_of
+from discreet.question.sql.rewriting import Change, well_known
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """What every stage of reading needs: the text for places, the schema for names."""
+
+    text: str
+    schema: Schema
+    tokens: list[Token] = field(default_factory=list)
+    multiplicity: Multiplicity = declared
+    accepts: Callable[[str], bool] | None = None  # None while a rewriting is being tried
+    _known: dict[int, tuple[object, Mapping[str, Domain]]] = field(default_factory=dict)
+
+    def columns(self, relation: Relation | PublicSource) -> Mapping[str, Domain]:
+        """What each column of ``relation`` can be."""
+        found = self._known.get(id(relation))
+        if found is None:  # kept with the relation itself, so that no other can take its id
+            found = relation, columns(relation, self.multiplicity)
+            self._known[id(relation)] = found
+        return found[1]
+
+    def refusal(
+        self, code: str, node: exp.Expr | None, what: str, *, why: str, fix: str
+    ) -> QuestionRefusal:
+        """The word no, underlining ``node``; with a rewriting where ``node`` has a known one."""
+        for words, change in well_known(node, self._is_key):
+            question = self.instead(node, change, "")
+            if question:
+                fix = words + question
+                break
+        return QuestionRefusal(code, what, why=why, fix=fix, place=self.place(node))
+
+    def instead(self, node: exp.Expr | None, change: Change | None, otherwise: str) -> str:
+        """A whole question that would be accepted, made by ``change``; else ``otherwise``.
+
+        ``node`` stands in the analyst's own tree; its twin in a copy is changed.
+        """
+        if self.accepts is None or node is None or change is None:
+            return otherwise
+        root = node.root()
+        position = next(i for i, part in enumerate(root.walk()) if part is node)
+        copy = root.copy()
+        change(next(part for i, part in enumerate(copy.walk()) if i == position))
+        text = text_of(copy)
+        return f"ask {text}" if self.accepts(text) else otherwise
+
+    def _is_key(self, table: str, columns: set[str]) -> bool:
+        """Whether ``table`` is public, and no two of its rows agree on ``columns``."""
+        found = self.schema.tables.get(table)
+        return found is not None and any(set(key) <= columns for key in found.unique)
+
+    @contextmanager
+    def at(self, node: exp.Expr | None) -> Iterator[None]:
+        """Give ``node``'s place to a refusal that comes from below, where places are not known."""
+        try:
+            yield
+        except QuestionRefusal as refusal:
+            if refusal.place is None:
+                refusal.place = self.place(node)
+            raise
+
+    def place(self, node: exp.Expr | None) -> Place | None:
+        """Where ``node`` stands in the text, if anything of it has a place."""
+        while node is not None:
+            span = self._span(node)
+            if span is not None:
+                return Place(self.text, *span)
+            node = node.parent
+        return None
+
+    def words(self, node: exp.Expr) -> str:
+        """The analyst's own words for ``node``, on one line."""
+        place = self.place(node)
+        return " ".join(self.text[place.start : place.stop].split()) if place else ""
+
+    def _span(self, node: exp.Expr) -> tuple[int, int] | None:
+        starts: list[int] = []
+        stops: list[int] = []
+        for part in node.walk():
+            start, end = part.meta.get("start"), part.meta.get("end")
+            if start is None or end is None:
+                continue
+            starts.append(start)
+            stops.append(end + 1)
+            if isinstance(part, exp.Anonymous):
+                stops.append(self._closing(start, end + 1))
+        return (min(starts), max(stops)) if starts else None
+
+    def _closing(self, start: int, stop: int) -> int:
+        """Past the parenthesis that closes the call whose name stands at ``start``."""
+        depth = 0
+        for token in self.tokens:
+            if token.start <= start:
+                continue
+            depth += (token.token_type is TokenType.L_PAREN) - (
+                token.token_type is TokenType.R_PAREN
+            )
+            if depth <= 0:
+                return token.end + 1 if token.token_type is TokenType.R_PAREN else stop
+        return stop
+
+
+def written(node: exp.Expr, within: exp.Expr) -> exp.Expr | None:
+    """The analyst's own node that became ``node`` in normal form."""
+    start = node.meta.get("start")
+    for part in within.walk():
+        same = part.this if isinstance(part, exp.Column) else part
+        if start is not None and same.meta.get("start") == start and type(part) is type(node):
+            return part
+    return None
+
+
+def placed(new: exp.Expr, old: exp.Expr) -> exp.Expr:
+    """``new`` stands where ``old`` stood."""
+    start, end = old.meta.get("start"), old.meta.get("end")
+    if start is not None:
+        new.meta["start"], new.meta["end"] = start, end
+    return new

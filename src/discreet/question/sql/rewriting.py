@@ -1,0 +1,365 @@
+"""Rewritings: a whole question to type instead of the one refused.
+
+Each function changes a copy of the question's tree.  The result is printed only
+if it is itself accepted, so a fix is never a second refusal.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Callable, Mapping
+from datetime import date
+
+from sqlglot import exp
+
+from discreet.question.sql.semijoins import IsKey, alone, joined
+
+Change = Callable[[exp.Expr], None]
+
+
+def without(*arguments: str) -> Change:
+    """Leave clauses out."""
+
+    def change(node: exp.Expr) -> None:
+        for argument in arguments:
+            node.set(argument, None)
+
+    return change
+
+
+def everything(node: exp.Expr) -> None:
+    """A SELECT of nothing selects every column."""
+    node.set("expressions", [exp.Star()])
+
+
+def counted(node: exp.Expr) -> None:
+    """Rows shown one by one, or DISTINCT rows, become groups with a count."""
+    select = node if isinstance(node, exp.Select) else node.parent_select
+    if not isinstance(select, exp.Select) or select.args.get("group") is not None:
+        return
+    columns = [e.unalias().copy() for e in select.expressions]
+    select.set("distinct", None)
+    select.set("group", exp.Group(expressions=columns))
+    select.append("expressions", exp.alias_(_count(), "n"))
+
+
+def only_counted(node: exp.Expr) -> None:
+    """Rows shown one by one become their number: a person is not a group."""
+    select = node if isinstance(node, exp.Select) else node.parent_select
+    if isinstance(select, exp.Select):
+        for part in ("distinct", "order", "limit", "offset"):
+            select.set(part, None)
+        select.set("expressions", [exp.alias_(_count(), "n")])
+
+
+def _count() -> exp.Anonymous:
+    return exp.Anonymous(this="COUNT", expressions=[exp.Star()])
+
+
+def grouped(node: exp.Expr) -> None:
+    """A column that is neither grouped nor aggregated is grouped."""
+    select = node.parent_select
+    if isinstance(select, exp.Select):
+        group = select.args.get("group") or exp.Group(expressions=[])
+        group.append("expressions", node.copy())
+        select.set("group", group)
+
+
+def by_unit(unit: tuple[str, ...]) -> Change:
+    """A sub-query that mixes people groups by the unit as well."""
+
+    def change(node: exp.Expr) -> None:
+        if not isinstance(node, exp.Select):
+            return
+        group = node.args.get("group") or exp.Group(expressions=[])
+        shown = {e.alias_or_name for e in node.expressions}
+        own = [exp.column(name, quoted=not name.isidentifier()) for name in unit]
+        group.set("expressions", [*own, *group.expressions])
+        node.set("group", group)
+        added = [c.copy() for c in own if c.name not in shown]
+        node.set("expressions", [*added, *node.expressions])
+
+    return change
+
+
+def averaged(node: exp.Expr) -> None:
+    """One group per person becomes an average over people."""
+    if not isinstance(node, exp.Select):
+        return
+    inner = node.copy()
+    outer = []
+    for number, item in enumerate(inner.expressions, start=1):
+        if any(isinstance(part, exp.Anonymous) for part in item.walk()):
+            name = item.alias or f"value_{number}"
+            item.replace(exp.alias_(item.unalias().copy(), name))
+            outer.append(exp.Anonymous(this="AVG", expressions=[exp.column(name)]))
+    clauses = ("hint", "order", "limit", "with_")
+    kept = {clause: inner.args.get(clause) for clause in clauses}
+    for clause in clauses:
+        inner.set(clause, None)
+    for clause in list(node.args):
+        node.set(clause, None)
+    source = exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier("each")))
+    node.set("expressions", outer)
+    node.set("from_", exp.From(this=source))
+    node.set("hint", kept["hint"])
+    node.set("with_", kept["with_"])
+
+
+def clipped(node: exp.Expr) -> None:
+    """An argument without bounds is put between 0 and 1000."""
+    call = node
+    while isinstance(call, exp.Filter | exp.WithinGroup | exp.Bracket):
+        if isinstance(call, exp.WithinGroup):
+            ordered = call.expression.expressions[0]
+            ordered.set("this", _between(ordered.this))
+            return
+        call = call.this
+    for value in _values(call):
+        value.replace(_between(value.copy()))
+
+
+def _values(node: exp.Expr) -> list[exp.Expr]:
+    """What an aggregate is of; its constants and options aside."""
+    call = node.this if isinstance(node, exp.Filter) else node
+    return [e for e in call.expressions if not isinstance(e, exp.Kwarg | exp.Literal)]
+
+
+def _between(value: exp.Expr) -> exp.Anonymous:
+    least = exp.Anonymous(this="LEAST", expressions=[value, exp.Literal.number(1000)])
+    return exp.Anonymous(this="GREATEST", expressions=[least, exp.Literal.number(0)])
+
+
+def all_rows(node: exp.Expr) -> None:
+    """UNION becomes UNION ALL."""
+    node.set("distinct", False)
+
+
+def on(conditions: list[exp.Expr]) -> Change:
+    """A join gets further conditions."""
+
+    def change(node: exp.Expr) -> None:
+        present = node.args.get("on")
+        node.set("on", exp.and_(*([present] if present is not None else []), *conditions))
+
+    return change
+
+
+def turned(node: exp.Expr) -> None:
+    """``a RIGHT JOIN b`` becomes ``b LEFT JOIN a``."""
+    select = node.parent
+    if isinstance(select, exp.Select) and len(select.args.get("joins") or []) == 1:
+        start = select.args["from_"]
+        left, right = start.this, node.this
+        start.set("this", right)
+        node.set("this", left)
+        node.set("side", "LEFT")
+
+
+def qualified(alias: str) -> Change:
+    """A column says which table it is of."""
+
+    def change(node: exp.Expr) -> None:
+        node.set("table", exp.to_identifier(alias))
+
+    return change
+
+
+_COMPARED = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In)
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?")
+
+
+def dated(node: exp.Expr) -> None:
+    """Texts that are compared and look like days or moments are said to be such."""
+    compared = [part for part in node.walk() if isinstance(part, _COMPARED)]
+    for text in [child for part in compared for child in part.iter_expressions()]:
+        if isinstance(text, exp.Literal) and text.is_string:
+            for kind, form in (("DATE", _DAY), ("TIMESTAMP", _MOMENT)):
+                if form.fullmatch(text.name):
+                    text.replace(exp.cast(text.copy(), kind))
+
+
+def in_days(node: exp.Expr) -> None:
+    """``day + 7`` becomes ``day + INTERVAL '7' DAY``; ``a - b`` the days from b to a."""
+    for part in [part for part in node.walk() if isinstance(part, exp.Add | exp.Sub)]:
+        number = part.expression
+        if isinstance(number, exp.Literal) and not number.is_string:
+            text = exp.Literal.string(number.name)
+            number.replace(exp.Interval(this=text, unit=exp.Var(this="DAY")))
+        elif isinstance(part, exp.Sub):
+            days = [exp.Literal.string("day"), number.copy(), part.this.copy()]
+            part.replace(exp.Anonymous(this="DATE_DIFF", expressions=days))
+
+
+def dated_in_days(node: exp.Expr) -> None:
+    """Both of these."""
+    dated(node)
+    in_days(node)
+
+
+def as_number(node: exp.Expr) -> None:
+    """Whether something is true is counted as 0 or 1."""
+    for value in _values(node):
+        value.replace(exp.cast(value.copy(), "INTEGER"))
+
+
+def since_1970(node: exp.Expr) -> None:
+    """A day is counted from another, so that it is a number."""
+    for value in _values(node):
+        start = exp.cast(exp.Literal.string("1970-01-01"), "DATE")
+        days = [exp.Literal.string("day"), start, value.copy()]
+        value.replace(exp.Anonymous(this="DATE_DIFF", expressions=days))
+
+
+def each(changes: Mapping[exp.Expr, Change]) -> Change:
+    """Several calls, each with its own change, all at once."""
+
+    def change(node: exp.Expr) -> None:
+        for call in [part for part in node.find_all(exp.Anonymous) if part in changes]:
+            changes[call](call)
+
+    return change
+
+
+def lowered(node: exp.Expr) -> None:
+    """``x ILIKE 'North%'`` becomes ``LOWER(x) LIKE 'north%'``."""
+    pattern = node.expression
+    if isinstance(pattern, exp.Literal):
+        small = exp.Anonymous(this="LOWER", expressions=[node.this.copy()])
+        text = exp.Literal.string(pattern.name.lower())
+        node.replace(exp.Like(this=small, expression=text, negate=node.args.get("negate")))
+
+
+def from_where(node: exp.Expr) -> None:
+    """``a, b WHERE a.x = b.x`` becomes ``a JOIN b ON a.x = b.x``."""
+    select = node.parent
+    where = select.args.get("where") if isinstance(select, exp.Select) else None
+    if not isinstance(select, exp.Select) or where is None or len(select.args["joins"]) != 1:
+        return
+    parts = (
+        [part.copy() for part in where.this.flatten()]
+        if where.this.key == "and"
+        else [where.this.copy()]
+    )
+    equal = [
+        part
+        for part in parts
+        if isinstance(part, exp.EQ)
+        and isinstance(part.this, exp.Column)
+        and isinstance(part.expression, exp.Column)
+    ]
+    rest = [part for part in parts if part not in equal]
+    if equal:
+        node.set("kind", None)
+        node.set("on", exp.and_(*equal))
+        select.set("where", exp.Where(this=exp.and_(*rest)) if rest else None)
+
+
+# --- what is refused wherever it stands ----------------------------------------------------
+
+
+def well_known(node: exp.Expr | None, is_key: IsKey) -> tuple[tuple[str, Change], ...]:
+    """What may be typed instead of ``node``: words to say first, and the change; best first."""
+    match node:
+        case exp.Null(parent=exp.In()):
+            return (("NULL equals nothing, so leave it out (x IS NULL finds it): ", without_nulls),)
+        case exp.Interval():
+            days = "months and years differ in length; with 30 and 365 days: "
+            return (("" if _moved(node) else days, in_fixed_days),)
+        case exp.Exists() | exp.Subquery(parent=exp.In()):
+            return (("", joined(is_key)),)
+        case exp.Subquery():
+            first = "ask two questions, and put the first one's answer in its place; first "
+            return (("", joined(is_key)), (first, alone))
+    while isinstance(node, exp.Filter | exp.WithinGroup):
+        node = node.this
+    if isinstance(node, exp.Anonymous):
+        name = node.name.upper()
+        if name in ("LEFT", "RIGHT"):
+            return (("", cut),)
+        if name in _CONTINUOUS:
+            return (("for a quantile that nobody need have, ", continuous),)
+    return ()
+
+
+def without_nulls(node: exp.Expr) -> None:
+    """NULL in a list finds nothing; outside it (NOT IN) a row without a value is none either."""
+    for part in list(node.root().find_all(exp.In)):
+        kept = [e for e in part.expressions if not isinstance(e, exp.Null)]
+        if kept:
+            part.set("expressions", kept)
+        elif part.expressions:
+            part.replace(exp.Is(this=part.this.copy(), expression=exp.Null()))
+
+
+_CONTINUOUS = {"PERCENTILE_DISC": "PERCENTILE_CONT", "QUANTILE_DISC": "QUANTILE_CONT"}
+
+
+def continuous(node: exp.Expr) -> None:
+    """A quantile here is a number between the bounds, whether or not somebody has it."""
+    for call in node.root().find_all(exp.Anonymous):
+        call.set("this", _CONTINUOUS.get(call.name.upper(), call.this))
+
+
+def cut(node: exp.Expr) -> None:
+    """``LEFT(x, 3)`` becomes ``SUBSTR(x, 1, 3)``, ``RIGHT(x, 3) = 'ing'`` ENDS_WITH(x, 'ing')."""
+    for call in list(node.root().find_all(exp.Anonymous)):
+        name, arguments = call.name.upper(), call.expressions
+        if name == "LEFT" and len(arguments) == 2:
+            start = exp.Literal.number(1)
+            parts = [arguments[0].copy(), start, arguments[1].copy()]
+            call.replace(exp.Anonymous(this="SUBSTR", expressions=parts))
+        if name == "RIGHT" and len(arguments) == 2 and isinstance(call.parent, exp.EQ):
+            end = call.parent.expression
+            if isinstance(end, exp.Literal) and str(len(end.name)) == arguments[1].name:
+                parts = [arguments[0].copy(), end.copy()]
+                call.parent.replace(exp.Anonymous(this="ENDS_WITH", expressions=parts))
+
+
+# --- intervals of months -------------------------------------------------------------------
+
+_MONTHS = {"MONTH": 1, "MONTHS": 1, "QUARTER": 3, "QUARTERS": 3, "YEAR": 12, "YEARS": 12}
+
+
+def in_fixed_days(node: exp.Expr) -> None:
+    """Months before or after a day that is written down are counted; others have 30 days."""
+    for interval in list(node.root().find_all(exp.Interval)):
+        moved = _moved(interval)
+        if moved is not None and interval.parent is not None:
+            interval.parent.replace(exp.cast(exp.Literal.string(moved.isoformat()), "DATE"))
+            continue
+        months = _months(interval)
+        if months is not None:
+            days = months // 12 * 365 + months % 12 * 30
+            interval.set("this", exp.Literal.string(str(days)))
+            interval.set("unit", exp.Var(this="DAY"))
+
+
+def _months(interval: exp.Interval) -> int | None:
+    unit = interval.args.get("unit")
+    each = _MONTHS.get(unit.name.upper() if unit else "")
+    number = interval.this.name if isinstance(interval.this, exp.Literal) else ""
+    return None if each is None or not re.fullmatch(r"\d{1,4}", number) else each * int(number)
+
+
+def _moved(interval: exp.Interval) -> date | None:
+    """The day that so many months before or after a day written down is; the month's last."""
+    months, parent = _months(interval), interval.parent
+    match parent:
+        case exp.Add() | exp.Sub():
+            start, back = parent.this, isinstance(parent, exp.Sub)
+        case exp.Anonymous() if parent.name.upper() in ("DATE_ADD", "DATE_SUB"):
+            start, back = parent.expressions[0], parent.name.upper() == "DATE_SUB"
+        case _:
+            return None
+    if months is None or not isinstance(start, exp.Cast) or not _DAY.fullmatch(start.this.name):
+        return None
+    try:
+        day = date.fromisoformat(start.this.name)
+        year, month = divmod(day.year * 12 + day.month - 1 + (-months if back else months), 12)
+        last = calendar.monthrange(year, month + 1)[1]
+        return date(year, month + 1, min(day.day, last))
+    except ValueError:
+        return None

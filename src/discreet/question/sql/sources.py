@@ -1,0 +1,240 @@
+"""FROM and WHERE: which rows, and whose they are.
+
+Each piece is read twice over: as a relation, and as a tree in normal form in
+which whatever was not understood is still where it stood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from discreet.errors import QuestionRefusal
+from discreet.question.domain import Domain, Kind
+from discreet.question.expressions import Expression
+from discreet.question.functions import domain_of
+from discreet.question.relation import Filter, PublicSource, Relation, Source
+from discreet.question.schema import ROW, Table
+from discreet.question.sql.names import Item, Scope, checked_name, guess, listed, match
+from discreet.question.sql.normal import normal, unread
+from discreet.question.sql.reader import Reader, placed
+from discreet.question.sql.scalars import conjunction, conjuncts, read
+from discreet.question.sql.trees import table_tree
+
+MOST_TABLES = 32
+"""How many tables a question may read, a table read twice counted twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Common:
+    """A common table expression: its query, what it can see, and whether anybody read it."""
+
+    query: exp.Expr
+    visible: Mapping[str, Common]
+    used: list[bool] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What FROM (and WHERE) says: a relation, the names it gives, the clauses in normal form.
+
+    ``unit`` names the columns that say whose a row is; ``extra`` are conditions
+    of inner joins that are conditions on rows as well.
+    """
+
+    relation: Relation
+    scope: Scope
+    unit: tuple[str | None, ...]
+    clauses: Mapping[str, object]  # from_, joins, where
+    extra: tuple[exp.Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Where a query stands: how sub-queries are read, the WITH names in sight, the tables read."""
+
+    reader: Reader
+    subquery: Callable[[exp.Expr, str, Frame, exp.Expr], Item]
+    commons: Mapping[str, Common] = field(default_factory=dict)
+    tables: list[str] = field(default_factory=list)
+
+    def within(self, query: exp.Expr) -> Frame:
+        """The frame inside ``query``: its WITH adds names."""
+        clause = query.args.get("with_")
+        if clause is None:
+            return self
+        commons = dict(self.commons)
+        for part in clause.walk(prune=lambda n: isinstance(n, exp.Query)):
+            if not isinstance(part, exp.Query) and unread(part):
+                raise self.reader.refusal(
+                    "Q30",
+                    part,
+                    "a part of WITH was not understood.",
+                    why="an answer to another question than the one asked would be wrong.",
+                    fix="write WITH name AS (SELECT ...).",
+                )
+        for cte in clause.expressions:
+            name = checked_name(cte.args["alias"].this, self.reader)
+            if name in self.reader.schema.tables or name in commons:
+                raise self.reader.refusal(
+                    "Q8",
+                    cte.args["alias"],
+                    f"'{name}' names two things.",
+                    why="it must be certain whose rows are read.",
+                    fix="give the common table expression another name.",
+                )
+            commons[name] = Common(cte.this, dict(commons))
+        return replace(self, commons=commons)
+
+    def all_used(self, query: exp.Expr) -> None:
+        """Refuse a WITH that nobody reads: it would be forgotten without a word."""
+        clause = query.args.get("with_")
+        for cte in clause.expressions if clause is not None else ():
+            if not self.commons[cte.alias].used:
+                raise self.reader.refusal(
+                    "Q29",
+                    cte.args["alias"],
+                    f"'{cte.alias}' is never read.",
+                    why="a part of the question that has no effect was perhaps meant to have one.",
+                    fix="leave it out, or read it in FROM.",
+                )
+
+
+# --- expressions with domains --------------------------------------------------------------
+
+
+def no_leaf(node: exp.Expr) -> Expression | None:
+    """Every part of the tree is read as it is."""
+    del node
+    return None
+
+
+def typed(
+    tree: exp.Expr, known: Mapping[str, Domain], reader: Reader, *, kind: Kind | None = None
+) -> Expression:
+    """The meaning of ``tree``, refused at the innermost place where the kinds do not fit."""
+    expression = read(tree, no_leaf)
+    try:
+        domain = domain_of(expression, known)
+    except QuestionRefusal:
+        for part in reversed(list(tree.walk())):
+            if isinstance(part, exp.Condition) and not isinstance(part, exp.Star):
+                with reader.at(part):
+                    _try(part, known)
+        raise
+    if kind is not None and domain.kind is not kind:
+        raise reader.refusal(
+            "Q10",
+            tree,
+            f"a condition must be true or false, and this is {domain.kind.value}.",
+            why="whether a row counts must be decided for every row.",
+            fix="compare it with something: x > 0, x = 'a', x IS NOT NULL.",
+        )
+    return expression
+
+
+def _try(part: exp.Expr, known: Mapping[str, Domain]) -> None:
+    try:
+        expression = read(part, no_leaf)
+    except (KeyError, AttributeError, ValueError):
+        return  # a piece of an expression that is no expression by itself
+    domain_of(expression, known)
+
+
+# --- FROM ----------------------------------------------------------------------------------
+
+
+def filtered(rows: Rows, select: exp.Select, reader: Reader) -> Rows:
+    """``rows`` where WHERE is true."""
+    where = select.args.get("where")
+    conditions = list(rows.extra)
+    if where is not None:
+        conditions += conjuncts(normal(where.this, rows.scope, reader))
+    if not conditions:
+        return rows
+    tree = conjunction(conditions)
+    predicate = typed(tree, reader.columns(rows.relation), reader, kind=Kind.BOOLEAN)
+    kept = {} if where is None else where.args
+    clauses = {**rows.clauses, "where": exp.Where(**{**kept, "this": tree})}
+    return replace(rows, relation=Filter(rows.relation, predicate), clauses=clauses, extra=())
+
+
+def no_private_table(reader: Reader, node: exp.Expr) -> QuestionRefusal:
+    """Refuse a question nobody is in."""
+    return reader.refusal(
+        "Q26",
+        node,
+        "the question reads no private table.",
+        why="nobody is in what it reads, so nothing is to be protected, or paid.",
+        fix="name a private table in FROM; public tables can be read as they are.",
+    )
+
+
+def read_item(node: exp.Expr, frame: Frame) -> Item:
+    """One thing in FROM."""
+    reader = frame.reader
+    alias = node.args.get("alias")
+    if isinstance(node, exp.Table):
+        if not isinstance(node.this, exp.Identifier):
+            raise reader.refusal(
+                "Q6",
+                node,
+                "a table function is no table.",
+                why="only the tables the curator declared can be read, not files.",
+                fix=f"read one of {listed(reader.schema.tables)}.",
+            )
+        return _named(node, frame)
+    if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
+        name = checked_name(alias.this, reader) if alias else f"subquery_{len(frame.tables) + 1}"
+        return frame.subquery(node.this, name, frame, node)
+    raise reader.refusal(
+        "Q11",
+        node,
+        "FROM takes a table or a sub-query.",
+        why="only the tables the curator declared can be read.",
+        fix="write FROM visits, or FROM (SELECT ... FROM visits) AS v.",
+    )
+
+
+def _named(node: exp.Table, frame: Frame) -> Item:
+    reader = frame.reader
+    name = node.name
+    alias_node = node.args.get("alias")
+    common = match(name, frame.commons, node, reader)
+    if common is not None:
+        found = frame.commons[common]
+        found.used.append(True)
+        alias = checked_name(alias_node.this, reader) if alias_node else common
+        return frame.subquery(found.query, alias, replace(frame, commons=found.visible), node)
+    key = match(name, reader.schema.tables, node, reader)
+    if key is None:
+        raise reader.refusal(
+            "Q6",
+            node,
+            f"there is no table '{name}'.",
+            why="only the tables the curator declared can be read.",
+            fix=f"{guess(name, reader.schema.tables)}the tables are "
+            f"{listed(reader.schema.tables)}.",
+        )
+    alias = checked_name(alias_node.this, reader) if alias_node else key
+    return _table(reader.schema.tables[key], alias, node, frame)
+
+
+def _table(table: Table, alias: str, node: exp.Table, frame: Frame) -> Item:
+    frame.tables.append(table.name)
+    if len(frame.tables) > MOST_TABLES:
+        raise QuestionRefusal(
+            "Q3",
+            f"the question reads more than {MOST_TABLES} tables.",
+            why="a question must be understood wholly before it can be priced.",
+            fix="ask for less at once.",
+        )
+    pairs = tuple((f"{alias}.{c.name}", c.name) for c in table.columns)
+    tree = exp.Table(**{**node.args, **table_tree(table.name, alias).args})
+    names = {own: name for name, own in pairs}
+    if table.public:
+        return Item(alias, PublicSource(table, pairs), names, None, placed(tree, node.this))
+    unit = () if table.unit == ROW else tuple(names.get(u) for u in table.unit or ())
+    return Item(alias, Source(table, pairs), names, unit, placed(tree, node.this))

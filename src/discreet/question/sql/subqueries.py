@@ -1,0 +1,374 @@
+"""Sub-queries in FROM: rows computed row by row, or one person's own rows aggregated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from discreet.errors import QuestionRefusal
+from discreet.question.domain import Domain, Kind
+from discreet.question.expressions import ColumnRef, Expression
+from discreet.question.functions import domain_of
+from discreet.question.relation import Filter, PerUnit, Project, Relation, Union, UnitAggregate
+from discreet.question.sql.aggregates import (
+    aggregate_name,
+    is_aggregate,
+    normal_aggregate,
+    read_aggregate,
+)
+from discreet.question.sql.allow import SET
+from discreet.question.sql.joins import read_rows
+from discreet.question.sql.names import Item, Scope, checked_name, meant
+from discreet.question.sql.normal import Names, normal
+from discreet.question.sql.reader import Reader, written
+from discreet.question.sql.released import has_aggregates
+from discreet.question.sql.rewriting import all_rows, by_unit, everything, grouped, without
+from discreet.question.sql.scalars import Leaf, column, read
+from discreet.question.sql.sources import Frame, Rows, no_leaf, typed
+from discreet.question.sql.trees import alias_tree, output_tree
+
+
+def read_query(query: exp.Expr, alias: str, frame: Frame, node: exp.Expr) -> Item:
+    """A sub-query in FROM, under ``alias``."""
+    relation, tree, unit = _query(query, alias, frame)
+    names = {name.split(".", 1)[1]: name for name in _column_names(relation)}
+    kept = {k: v for k, v in node.args.items() if k not in ("this", "alias")}
+    subquery = exp.Subquery(this=tree, alias=alias_tree(alias), **kept)
+    return Item(alias, relation, names, unit, subquery)
+
+
+def _column_names(relation: Relation) -> tuple[str, ...]:
+    while isinstance(relation, Union):
+        relation = relation.left
+    return tuple(name for name, _ in relation.columns) if isinstance(relation, Project) else ()
+
+
+Read = tuple[Relation, exp.Expr, tuple[str | None, ...]]
+
+
+def _query(query: exp.Expr, alias: str, frame: Frame) -> Read:
+    while isinstance(query, exp.Subquery) and isinstance(query.this, exp.Query):
+        if query.args.get("alias") is not None:
+            break
+        query = query.this
+    inside = frame.within(query)
+    if isinstance(query, exp.Union):
+        found = _union(query, alias, inside)
+    elif isinstance(query, exp.Select):
+        found = _select(query, alias, inside)
+    else:
+        raise frame.reader.refusal(
+            "Q11",
+            query,
+            "a sub-query is a SELECT, or SELECTs joined by UNION ALL.",
+            why="only the tables the curator declared can be read.",
+            fix="write (SELECT ... FROM visits) AS v.",
+        )
+    inside.all_used(query)
+    return found
+
+
+def _union(query: exp.Union, alias: str, frame: Frame) -> Read:
+    reader = frame.reader
+    if query.args.get("distinct"):
+        fix = reader.instead(query, all_rows, SET.fix)
+        raise reader.refusal(SET.code, query, SET.what, why=SET.why, fix=fix)
+    left, left_tree, left_unit = _query(query.this, alias, frame)
+    right, right_tree, right_unit = _query(query.expression, alias, frame)
+    names, others = _column_names(left), _column_names(right)
+    if len(names) != len(others):
+        raise reader.refusal(
+            "Q21",
+            query,
+            f"the two sides have {len(names)} and {len(others)} columns.",
+            why="the columns of a UNION ALL correspond one by one.",
+            fix="select the same number of columns on both sides.",
+        )
+    renamed = dict(zip(others, names, strict=True))
+    right = _renamed(right, renamed)
+    right_unit = tuple(None if u is None else renamed[u] for u in right_unit)
+    with reader.at(query):
+        relation = Union(left, right)
+        reader.columns(relation)
+    unit = left_unit if left_unit == right_unit else tuple(None for _ in left_unit)
+    kept = {k: v for k, v in query.args.items() if k != "with_"}
+    right_tree = renamed_tree(right_tree, renamed)
+    kept.update(this=left_tree, expression=right_tree)
+    return relation, exp.Union(**kept), unit
+
+
+def _renamed(relation: Relation, names: Mapping[str, str]) -> Relation:
+    """The same rows, with the columns of a sub-query called otherwise."""
+    match relation:
+        case Union(left=left, right=right):
+            return Union(_renamed(left, names), _renamed(right, names))
+        case Project(source=source, columns=pairs):
+            return Project(source, tuple((names[n], e) for n, e in pairs))
+        case _:
+            return relation
+
+
+def renamed_tree(tree: exp.Expr, names: Mapping[str, str]) -> exp.Expr:
+    """A query in normal form, with its columns called otherwise."""
+    if isinstance(tree, exp.Union):
+        this, other = (renamed_tree(t, names) for t in (tree.this, tree.expression))
+        return exp.Union(**{**tree.args, "this": this, "expression": other})
+    items = [output_tree(item.this, names[item.alias]) for item in tree.expressions]
+    return exp.Select(**{**tree.args, "expressions": items})
+
+
+def _select(select: exp.Select, alias: str, frame: Frame) -> Read:
+    reader = frame.reader
+    _plain_select(select, reader)
+    rows = read_rows(select, frame)
+    if has_aggregates(select):
+        return _per_unit(select, rows, alias, reader)
+    if select.args.get("having") is not None:
+        raise reader.refusal(
+            "Q25",
+            select.args["having"],
+            "HAVING needs GROUP BY.",
+            why="conditions on rows belong in WHERE, conditions on aggregates in HAVING.",
+            fix="use WHERE, or GROUP BY the unit.",
+        )
+    known = reader.columns(rows.relation)
+    outputs: list[tuple[str, Expression]] = []
+    trees: list[exp.Expr] = []
+    for name, tree in _outputs(select, rows.scope, rows.scope, reader):
+        outputs.append((f"{alias}.{name}", typed(tree, known, reader)))
+        trees.append(output_tree(tree, f"{alias}.{name}"))
+    unit = tuple(_passed_on(outputs, u) for u in rows.unit)
+    relation = Project(rows.relation, tuple(outputs))
+    return relation, _rebuilt(select, expressions=trees, **rows.clauses), unit
+
+
+def _rebuilt(select: exp.Select, **clauses: object) -> exp.Select:
+    """The query in normal form; a clause that nobody read is still there."""
+    kept = {k: v for k, v in select.args.items() if k not in ("with_", "joins", "where")}
+    return exp.Select(**{**kept, **clauses})
+
+
+def _passed_on(outputs: list[tuple[str, Expression]], unit: str | None) -> str | None:
+    """Under which name a column of the unit is seen from outside."""
+    return next((n for n, e in outputs if unit is not None and e == ColumnRef(unit)), None)
+
+
+def _plain_select(select: exp.Select, reader: Reader) -> None:
+    if select.args.get("hint") is not None:
+        raise reader.refusal(
+            "Q28",
+            select.args["hint"],
+            "the privacy clause belongs to the outermost SELECT.",
+            why="the whole question is one release with one price.",
+            fix="move WITH DIFFERENTIAL_PRIVACY OPTIONS(...) to the first SELECT.",
+        )
+    if not select.expressions:
+        raise reader.refusal(
+            "Q35",
+            select,
+            "the sub-query selects no column.",
+            why="nothing for a person in the data: there would be nothing to read from it.",
+            fix=reader.instead(select, everything, "write SELECT * FROM ..."),
+        )
+    for clause in ("limit", "order"):
+        if select.args.get(clause) is not None:
+            raise reader.refusal(
+                "Q16",
+                select.args[clause],
+                f"{'LIMIT' if clause == 'limit' else 'ORDER BY'} cannot stand in a sub-query.",
+                why="which rows are left would depend on other people's rows.",
+                fix=reader.instead(
+                    select,
+                    without("order", "limit"),
+                    "put ORDER BY and LIMIT at the end of the whole question.",
+                ),
+            )
+
+
+def _outputs(
+    select: exp.Select, scope: Scope, names: Names, reader: Reader
+) -> list[tuple[str, exp.Expr]]:
+    """The columns of a sub-query by name, in normal form; * is every column there is."""
+    found: list[tuple[str, exp.Expr]] = []
+    for position, item in enumerate(select.expressions, start=1):
+        stars = _star(item, scope)
+        if stars is not None:
+            found += stars
+            continue
+        value = item.this if isinstance(item, exp.Alias) else item
+        if isinstance(item, exp.Alias):
+            name = checked_name(item.args["alias"], reader)
+        else:
+            inner = value
+            while isinstance(inner, exp.Paren):
+                inner = inner.this
+            name = inner.name if isinstance(inner, exp.Column) else f"column_{position}"
+        found.append((name, normal(value, names, reader)))
+    seen = [name.casefold() for name, _ in found]
+    for position, name in enumerate(seen):
+        if name in seen[:position]:
+            raise reader.refusal(
+                "Q8",
+                select,
+                f"two columns are called '{found[position][0]}'.",
+                why="the two may have different bounds.",
+                fix="rename one: x AS y.",
+            )
+    return found
+
+
+def _star(item: exp.Expr, scope: Scope) -> list[tuple[str, exp.Expr]] | None:
+    if isinstance(item, exp.Star):
+        items = scope.items
+    elif isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
+        items = (scope._item(item),)
+    else:
+        return None
+    return [
+        (name, column(scope.same.get(own, own))) for i in items for name, own in i.columns.items()
+    ]
+
+
+# --- per-unit aggregation ------------------------------------------------------------------
+
+UNIT_FUNCTIONS = {"COUNT", "COUNT_DISTINCT", "SUM", "MIN", "MAX", "AVG"}
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """Names in a sub-query with GROUP BY: the keys, and aggregates of one unit's rows."""
+
+    scope: Scope
+    unit: tuple[str | None, ...]
+
+    def column(self, node: exp.Column) -> exp.Expr:
+        """As without GROUP BY; whether it is grouped is seen later."""
+        return self.scope.column(node)
+
+    def aggregate(self, node: exp.Expr) -> exp.Expr | None:
+        """An aggregate of one unit's rows."""
+        if aggregate_name(node) is None:
+            return None
+        reader = self.scope.reader
+        return normal_aggregate(
+            node, lambda inner: normal(inner, self.scope, reader), self.unit, reader
+        )
+
+
+def _per_unit(select: exp.Select, rows: Rows, alias: str, reader: Reader) -> Read:
+    group = select.args.get("group")
+    key_nodes = group.expressions if group is not None else []
+    trees = [normal(meant(n, select, rows.scope), rows.scope, reader) for n in key_nodes]
+    _by_unit(select, rows, trees, reader)
+    known = reader.columns(rows.relation)
+    keys = {tree: f"group_{i}" for i, tree in enumerate(trees, start=1)}
+    key_pairs = tuple((name, typed(tree, known, reader)) for tree, name in keys.items())
+    measures: dict[exp.Expr, tuple[str, UnitAggregate]] = {}
+    leaf = _leaf(select, keys, measures, known, reader)
+    grouped = Grouped(rows.scope, rows.unit)
+    outputs = _outputs(select, rows.scope, grouped, reader)
+    expressions = tuple((f"{alias}.{n}", read(tree, leaf)) for n, tree in outputs)
+    having = select.args.get("having")
+    having_tree = None if having is None else normal(having.this, grouped, reader)
+    condition = None if having_tree is None else read(having_tree, leaf)
+    relation: Relation = PerUnit(rows.relation, key_pairs, tuple(measures.values()))
+    with reader.at(select):
+        inside = reader.columns(relation)
+    if condition is not None and having is not None:
+        with reader.at(having):
+            if domain_of(condition, inside).kind is not Kind.BOOLEAN:
+                typed(having_tree, {}, reader, kind=Kind.BOOLEAN)  # type: ignore[arg-type]
+        relation = Filter(relation, condition)
+    for (_, expression), item in zip(expressions, outputs, strict=True):
+        with reader.at(item[1]):
+            domain_of(expression, inside)
+    own = {keys[column(u)]: None for u in rows.unit if u is not None and column(u) in keys}
+    unit = tuple(next((n for n, e in expressions if e == ColumnRef(name)), None) for name in own)
+    clauses = dict(rows.clauses)
+    clauses["group"] = exp.Group(**{**(group.args if group else {}), "expressions": list(keys)})
+    if having is not None:
+        clauses["having"] = exp.Having(**{**having.args, "this": having_tree})
+    items = [output_tree(tree, f"{alias}.{n}") for n, tree in outputs]
+    return Project(relation, expressions), _rebuilt(select, expressions=items, **clauses), unit
+
+
+def _by_unit(select: exp.Select, rows: Rows, trees: list[exp.Expr], reader: Reader) -> None:
+    """Refuse unless each group is one person's own."""
+    if rows.unit and all(u is not None and column(u) in trees for u in rows.unit):
+        return
+    missing = tuple(u.partition(".")[2] for u in rows.unit if u and column(u) not in trees)
+    raise reader.refusal(
+        "Q22",
+        select.args.get("group") or select,
+        "a sub-query with aggregates must GROUP BY the unit.",
+        why="it would put several people into one row, and that row would belong to nobody.",
+        fix=reader.instead(
+            select,
+            by_unit(missing) if missing else None,
+            "ask for these aggregates in the outermost SELECT, or GROUP BY the unit.",
+        ),
+    )
+
+
+def _leaf(
+    select: exp.Select,
+    keys: Mapping[exp.Expr, str],
+    measures: dict[exp.Expr, tuple[str, UnitAggregate]],
+    known: Mapping[str, Domain],
+    reader: Reader,
+) -> Leaf:
+    def leaf(node: exp.Expr) -> Expression | None:
+        if node in keys:
+            return ColumnRef(keys[node])
+        if is_aggregate(node):
+            if node not in measures:
+                name = f"measure_{len(measures) + 1}"
+                measures[node] = name, _unit_aggregate(node, known, reader)
+            return ColumnRef(measures[node][0])
+        if isinstance(node, exp.Column):
+            raise not_grouped(node, select, reader)
+        return None
+
+    return leaf
+
+
+def not_grouped(node: exp.Column, select: exp.Select, reader: Reader) -> QuestionRefusal:
+    """Refuse a column that has many values in one group."""
+    name = node.name.partition(".")[2] or node.name
+    return reader.refusal(
+        "Q24",
+        node,
+        f"column '{name}' is neither grouped nor aggregated.",
+        why="one row of the answer would have to show one person's value.",
+        fix=reader.instead(
+            written(node, select),
+            grouped,
+            f"add {name} to GROUP BY, or aggregate it: AVG({name}), COUNT(DISTINCT {name}).",
+        ),
+    )
+
+
+def _unit_aggregate(node: exp.Expr, known: Mapping[str, Domain], reader: Reader) -> UnitAggregate:
+    aggregate = read_aggregate(node, "", no_leaf)
+    if (
+        aggregate.function not in UNIT_FUNCTIONS
+        or aggregate.bounds_per_row is not None
+        or aggregate.bounds_per_group is not None
+        or aggregate.condition is not None
+    ):
+        raise reader.refusal(
+            "Q32",
+            node,
+            "of one person's own rows, COUNT, COUNT(DISTINCT x), SUM, AVG, MIN and MAX are "
+            "computed, without FILTER or bounds by name.",
+            why="what comes out of a sub-query must have bounds that are known beforehand.",
+            fix="use one of these; SUM(x) FILTER (WHERE c) is SUM(CASE WHEN c THEN x END), and "
+            "COUNT(*) FILTER (WHERE c) is COUNT(CASE WHEN c THEN 1 END).",
+        )
+    argument = aggregate.arguments[0] if aggregate.arguments else None
+    if argument is not None:
+        with reader.at(node):
+            domain_of(argument, known)
+    return UnitAggregate(aggregate.function, argument)

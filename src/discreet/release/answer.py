@@ -1,0 +1,250 @@
+"""What the analyst gets: values with margins, the price, a certificate, and words."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.accounting.loss import Loss
+from discreet.engine.truth import Group
+from discreet.exact.numbers import Exact, proportion
+from discreet.price import Choice, Priced, Quantile, Ratio, SelectionNoise
+from discreet.price.margins import OUTCOMES, MarginKind, aggregate_margin, laid_out, margin_kind
+from discreet.price.recipes import ratio_values
+from discreet.question.expressions import ColumnRef, references
+from discreet.release.display import MOST_ROWS, as_html, as_text, cell
+from discreet.release.notes import counted, described, notes
+from discreet.release.reading import Entries, Released, Row, Selected, aggregate_values, result_rows
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+_TAIL = 20
+"""How many outcomes must lie beyond a margin; for rarer misses it is extended."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """A released table.
+
+    Everything in it is already paid for: looking at it in any way is free.
+    """
+
+    priced: Priced
+    groups: tuple[Group, ...]
+    released: tuple[Released, ...]
+    id: int | None = None  # under which the ledger keeps it
+    replayed: bool = False  # answered before, and free this time
+    rows: tuple[Row, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        values = aggregate_values(self.priced, self.released, len(self.groups))
+        rows = result_rows(self.priced, self.groups, values)
+        object.__setattr__(self, "rows", tuple(rows))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns, in order."""
+        return tuple(output.name for output in self.priced.question.outputs)
+
+    @property
+    def loss(self) -> Loss:
+        """What this answer cost one unit."""
+        return self.priced.loss
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the margins do not tell, in words."""
+        return notes(self.priced)
+
+    def column(self, name: str) -> list[Any]:
+        """The values of one column, in the order of the rows."""
+        place = self.columns.index(name)
+        return [row.values[place] for row in self.rows]
+
+    def value(self) -> Any:
+        """The single value of an answer with one row and one column."""
+        if len(self.rows) != 1 or len(self.columns) != 1:
+            raise LookupError("the answer has more than one value; use column(name)")
+        return self.rows[0].values[0]
+
+    def margins(
+        self, confidence: Exact = "0.95", *, certified: bool = False
+    ) -> dict[str, list[float | None]]:
+        """For each column, how far each value may be off; None where nothing can be said.
+
+        At the given confidence, one value at a time: noise alone; clipping and
+        bounding are told in ``notes``.  A quantile may be off by so many ranks, a
+        chosen value have so many rows fewer than the best, each count of a
+        histogram be off by so much.  None for keys, and for arithmetic on
+        quantiles and choices.  How each margin is known, ``margin_kinds`` says;
+        ``certified``: only margins that hold whatever the data are.
+        """
+        return self._margins(confidence, self.rows, certified=certified)
+
+    @property
+    def margin_kinds(self) -> dict[str, MarginKind | None]:
+        """How the margins of each column are known; None where there are none."""
+        return {name: self._kind(place) for place, name in enumerate(self.columns)}
+
+    def _margins(
+        self, confidence: Exact, rows: tuple[Row, ...], *, certified: bool = False
+    ) -> dict[str, list[float | None]]:
+        beta = 1 - proportion(confidence, name="confidence")
+        kinds = [self._kind(place, certified=certified) for place in range(len(self.columns))]
+        return {
+            name: [self._cell_margin(place, row, beta, kinds[place]) for row in rows]
+            for place, name in enumerate(self.columns)
+        }
+
+    def _kind(self, place: int, *, certified: bool = False) -> MarginKind | None:
+        aggregate = self._aggregate(place)
+        if aggregate is not None:
+            return margin_kind(self.priced.recipes[aggregate], certified=certified)
+        used = references(self.priced.question.outputs[place].expression)
+        recipes = [
+            recipe
+            for recipe, aggregate in zip(
+                self.priced.recipes, self.priced.question.aggregates, strict=True
+            )
+            if aggregate.name in used
+        ]
+        chosen = any(isinstance(recipe, Quantile | Choice) for recipe in recipes)
+        return "simulated" if recipes and not chosen and not certified else None
+
+    def _aggregate(self, place: int) -> int | None:
+        """Which aggregate a column shows as it is; None for keys and arithmetic."""
+        expression = self.priced.question.outputs[place].expression
+        names = [aggregate.name for aggregate in self.priced.question.aggregates]
+        if isinstance(expression, ColumnRef) and expression.name in names:
+            return names.index(expression.name)
+        return None
+
+    def _cell_margin(
+        self, place: int, row: Row, beta: Fraction, kind: MarginKind | None
+    ) -> float | None:
+        released = row.values[place]
+        if released is None or kind is None:
+            return None
+        aggregate = self._aggregate(place)
+        if kind == "simulated":
+            if not isinstance(released, int | float) or isinstance(released, bool):
+                return None
+            recipe = None if aggregate is None else self.priced.recipes[aggregate]
+            if not isinstance(recipe, Ratio):
+                return _spread(self._simulated_output(place, row), float(released), beta)
+            entries = self._simulated_entries(recipe.measurement, row.group)
+            return _spread(ratio_values(recipe, entries), float(released), beta)
+        if aggregate is None:
+            return None
+        return aggregate_margin(self.priced, aggregate, beta, certified=kind == "certified")
+
+    def _simulated_entries(self, measurement: int, group: int, first: int = 0) -> Entries:
+        """A parametric bootstrap: the released entries, with noise of the same law laid out."""
+        noise, part = self.priced.noises[measurement], self.released[measurement]
+        if isinstance(part, Selected) or isinstance(noise, SelectionNoise):
+            raise TypeError("a choice has no entries")
+        entries = part[group].astype(np.float64)
+        simulated: Entries = entries + laid_out(noise, entries.size, first)
+        return simulated
+
+    def _simulated_output(self, place: int, row: Row) -> Entries:
+        """An expression over aggregates, computed from simulated entries."""
+        again: list[Released] = []
+        first = 0  # each measurement has noise of its own
+        for measurement, part in enumerate(self.released):
+            if isinstance(part, Selected):
+                again.append(part.only([row.group] * OUTCOMES))
+            else:
+                again.append(self._simulated_entries(measurement, row.group, first))
+                first += part.shape[1]
+        values = aggregate_values(self.priced, again, OUTCOMES)
+        groups = (self.groups[row.group],) * OUTCOMES
+        simulated = result_rows(_without_ending(self.priced), groups, values)
+        cells = [one.values[place] for one in simulated]
+        return np.array([np.nan if cell is None else float(cell) for cell in cells])
+
+    # --- as a table -----------------------------------------------------------------------
+
+    def to_arrow(self) -> pyarrow.Table:
+        """The values as an Arrow table."""
+        import pyarrow as pa
+
+        return pa.table({name: _plain(self.column(name)) for name in self.columns})
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The values as a pandas data frame."""
+        import pandas as pd
+
+        return pd.DataFrame({name: self.column(name) for name in self.columns})
+
+    def to_polars(self) -> polars.DataFrame:
+        """The values as a Polars data frame."""
+        import polars as pl
+
+        return pl.DataFrame({n: _plain(self.column(n)) for n in self.columns}, strict=False)
+
+    @property
+    def certificate(self) -> dict[str, Any]:
+        """What was promised, to whom, and how: plain JSON."""
+        return described(self.priced)
+
+    def __str__(self) -> str:
+        return as_text(self.columns, self._shown(), self._footer())
+
+    def _repr_html_(self) -> str:
+        return as_html(self.columns, self._shown(), self._footer())
+
+    def _shown(self) -> list[list[str]]:
+        """The cells of the rows that are shown; further rows are only counted."""
+        margins = self._margins("0.95", self.rows[:MOST_ROWS])
+        shown = [
+            [
+                cell(row.values[place], margins[name][i], counted=self._counted(place))
+                for place, name in enumerate(self.columns)
+            ]
+            for i, row in enumerate(self.rows[:MOST_ROWS])
+        ]
+        return shown + [[""] * len(self.columns)] * (len(self.rows) - len(shown))
+
+    def _counted(self, place: int) -> str:
+        aggregate = self._aggregate(place)
+        return "" if aggregate is None else counted(self.priced.recipes[aggregate])
+
+    def _footer(self) -> list[str]:
+        cost = f"answered before, free now; it cost {self.loss}" if self.replayed else ""
+        return [f"± at 95 % confidence; {cost or f'cost {self.loss}'}", *self.notes]
+
+
+def _spread(simulated: Entries, released: float, beta: Fraction) -> float | None:
+    """The distance that a share of 1 - beta of the simulations keeps; None if half fail.
+
+    Beyond what the simulations can tell, it grows with the logarithm of 1 / beta,
+    as the margin of Laplace noise does and that of Gaussian noise never does.
+    """
+    errors = np.abs(simulated[np.isfinite(simulated)] - released)
+    if errors.size < OUTCOMES // 2:
+        return None
+    rarest = _TAIL / OUTCOMES
+    share = max(float(beta), rarest)
+    extended = max(1.0, math.log(1 / float(beta)) / math.log(1 / rarest))
+    return float(np.quantile(errors, 1 - share)) * extended
+
+
+def _without_ending(priced: Priced) -> Priced:
+    question = replace(priced.question, having=None, order=(), limit=None)
+    return replace(priced, question=question)
+
+
+def _plain(values: list[Any]) -> list[Any]:
+    """Values that Arrow can hold: whole numbers beyond 64 bits, and fractions, as doubles."""
+    wide = any(isinstance(v, int) and abs(v) >= 2**63 for v in values)
+    return [
+        float(v) if isinstance(v, Fraction | (int if wide else Fraction)) else v for v in values
+    ]

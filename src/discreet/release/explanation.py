@@ -1,0 +1,131 @@
+"""EXPLAIN: what a question would cost and how good it would be, without asking it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from discreet.accounting.loss import Loss
+from discreet.exact.numbers import Exact, proportion, whole
+from discreet.price import LaplaceNoise, Priced, Ratio, Recipe, SelectionNoise
+from discreet.price.margins import MarginKind, aggregate_margin, margin_kind, ratio_margin
+from discreet.release.display import as_text, number
+from discreet.release.notes import counted, described, notes, owner
+
+_LINES, _WIDTH = 40, 100
+"""How much of the engine's statement is printed."""
+
+ASSUMED_ROWS = 1000
+"""The size of group for which EXPLAIN predicts means, variances and the like."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A priced question before it is asked; the same whatever the data are."""
+
+    priced: Priced
+    engine_sql: str
+
+    @property
+    def loss(self) -> Loss:
+        """What it would cost one unit."""
+        return self.priced.loss
+
+    def margins(
+        self, confidence: Exact = "0.95", *, rows: int | None = None, certified: bool = False
+    ) -> dict[str, float | None]:
+        """The predicted margin of each aggregate; None where it depends on the group's size.
+
+        Given ``rows``, those are predicted as well, for a group of so many rows
+        with values spread evenly between their bounds.  ``certified``: only margins
+        that hold whatever the data are.
+        """
+        beta = 1 - proportion(confidence, name="confidence")
+        return {
+            aggregate.name: self._margin(place, beta, rows, certified=certified)
+            for place, aggregate in enumerate(self.priced.question.aggregates)
+        }
+
+    @property
+    def margin_kinds(self) -> dict[str, MarginKind | None]:
+        """How the margin of each aggregate is known."""
+        return {
+            aggregate.name: margin_kind(recipe)
+            for aggregate, recipe in zip(
+                self.priced.question.aggregates, self.priced.recipes, strict=True
+            )
+        }
+
+    def _margin(
+        self, place: int, beta: Fraction, rows: int | None, *, certified: bool
+    ) -> float | None:
+        recipe = self.priced.recipes[place]
+        noise = self.priced.noises[recipe.measurement]
+        if not isinstance(recipe, Ratio) or isinstance(noise, SelectionNoise):
+            return aggregate_margin(self.priced, place, beta, certified=certified)
+        if rows is None or certified:
+            return None
+        return ratio_margin(recipe, noise, beta, rows=whole(rows, name="rows", least=1))
+
+    @property
+    def certificate(self) -> dict[str, Any]:
+        """The certificate the answer would carry."""
+        return described(self.priced)
+
+    def __str__(self) -> str:
+        known, assumed = self.margins(), self.margins(rows=ASSUMED_ROWS)
+        rows = []
+        for aggregate, recipe in zip(
+            self.priced.question.aggregates, self.priced.recipes, strict=True
+        ):
+            noise = self.priced.noises[recipe.measurement]
+            sensitivity = self.priced.sensitivities[recipe.measurement]
+            rows.append(
+                [
+                    aggregate.name,
+                    aggregate.function,
+                    _named(noise),
+                    f"{sensitivity.l1:,}",
+                    _predicted(recipe, known[aggregate.name], assumed[aggregate.name]),
+                ]
+            )
+        groups = [
+            f"{key.name} ({'private: thresholded' if key.values is None else len(key.values)})"
+            for key in self.priced.question.keys
+        ]
+        footer = [
+            f"one unit: {owner(self.priced)}; all its rows are hidden together "
+            f"({self.priced.neighbours})",
+            f"groups: {', '.join(groups) or 'none'}",
+            f"cost: {self.loss}",
+            *notes(self.priced),
+            "",
+            *shortened(self.engine_sql),
+        ]
+        return as_text(["column", "aggregate", "noise", "sensitivity", "margin"], rows, footer)
+
+
+def _predicted(recipe: Recipe, margin: float | None, assumed: float | None) -> str:
+    kind = margin_kind(recipe)
+    if margin is not None:
+        unit = f" {counted(recipe)}" if counted(recipe) else ""
+        return f"± {number(margin, up=True)}{unit} ({kind})"
+    if assumed is not None:
+        return f"± {number(assumed, up=True)} for {ASSUMED_ROWS:,} rows ({kind})"
+    return "with the answer"
+
+
+def shortened(sql: str) -> list[str]:
+    """The first lines of a statement, each cut to the width of a screen."""
+    lines = sql.splitlines()
+    shown = [line if len(line) <= _WIDTH else f"{line[: _WIDTH - 2]} …" for line in lines[:_LINES]]
+    if shown != lines:
+        shown.append(f"… {len(lines):,} lines in all: .engine_sql")
+    return shown
+
+
+def _named(noise: object) -> str:
+    if isinstance(noise, SelectionNoise):
+        return "exponential"
+    return "Laplace" if isinstance(noise, LaplaceNoise) else "Gaussian"

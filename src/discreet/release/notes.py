@@ -1,0 +1,228 @@
+"""A priced question in words and in plain JSON: plan, promises, caveats."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from importlib.metadata import version
+from typing import Any
+
+from discreet.accounting.loss import INFINITY, Amount, Loss
+from discreet.exact.numbers import decimal_up
+from discreet.price import (
+    Choice,
+    GaussianNoise,
+    LaplaceNoise,
+    Noise,
+    Priced,
+    Quantile,
+    Ratio,
+    Recipe,
+    SelectionNoise,
+)
+from discreet.price.margins import aggregate_margin, margin_kind
+from discreet.price.plan import GroupTotal, Histogram, Measurement, Moments, Scaled, ValueCounts
+from discreet.question.ownership import unit
+from discreet.question.schema import Neighbours
+
+VERSION = version("discreet")
+"""Of this library; read from the disk once."""
+
+
+def notes(priced: Priced) -> tuple[str, ...]:
+    """What noise margins do not tell: clipping, bounding, hidden groups, stand-ins."""
+    said = [_bounding(priced)]
+    said += [
+        f"{name}: {what} {_number(low)} ... {_number(high)}."
+        for name, what, (low, high) in _clips(priced)
+    ]
+    if priced.threshold is not None:
+        said.append(
+            f"groups whose noisy number of people is below {priced.threshold.least} are absent; "
+            f"a group with one person appears with probability at most "
+            f"{decimal_up(priced.threshold.delta, 3)}."
+        )
+    for aggregate in priced.question.aggregates:
+        if aggregate.function in ("MIN", "MAX"):
+            said.append(
+                f"{aggregate.name}: an extreme value belongs to one person, so this is a private "
+                f"quantile near the {'lower' if aggregate.function == 'MIN' else 'upper'} end."
+            )
+    return (*said, *_how_known(priced))
+
+
+_CONFIDENCE = Fraction(95, 100)
+
+
+def _how_known(priced: Priced) -> list[str]:
+    """How margins that are not simply those of the noise are known."""
+    said = []
+    of = dict(zip((a.name for a in priced.question.aggregates), priced.recipes, strict=True))
+    quantiles = [name for name, recipe in of.items() if isinstance(recipe, Quantile)]
+    if quantiles:
+        certain = ", ".join(
+            f"{name} ± {math.ceil(_margin(priced, place, certified=True) or 0):,}"
+            for place, name in enumerate(of)
+            if name in quantiles
+        )
+        said.append(
+            "margins of quantiles count ranks (rows), not values, and are typical: for values "
+            f"that lie evenly around the answer. Whatever the data are: {certain} (95 %)."
+        )
+    if any(isinstance(recipe, Choice) for recipe in of.values()):
+        said.append(
+            "a most frequent value is chosen with noise: its margin, certified, says how many rows "
+            "fewer than the true one it may have."
+        )
+    ratios = [name for name, recipe in of.items() if isinstance(recipe, Ratio)]
+    if ratios:
+        said.append(f"margins of {', '.join(ratios)} are simulated, not certified.")
+    return said
+
+
+def _margin(priced: Priced, place: int, *, certified: bool) -> float | None:
+    return aggregate_margin(priced, place, 1 - _CONFIDENCE, certified=certified)
+
+
+def counted(recipe: Recipe) -> str:
+    """What a margin counts where it is not in the unit of the value."""
+    match recipe:
+        case Quantile():
+            return "ranks"
+        case Choice():
+            return "rows"
+    return ""
+
+
+def _bounding(priced: Priced) -> str:
+    bound = priced.plan.contribution
+    if bound.rows is not None:
+        rows = "1 row" if bound.rows == 1 else f"{bound.rows} rows"
+        return f"at most {rows} of each person {'is' if bound.rows == 1 else 'are'} counted."
+    return (
+        f"each person is counted in at most {bound.groups} groups, "
+        f"with at most {bound.rows_per_group} rows in each."
+    )
+
+
+def owner(priced: Priced) -> str:
+    """Who one unit is, as the schema names it."""
+    return unit(priced.plan.source).entity
+
+
+def _clips(priced: Priced) -> list[tuple[str, str, tuple[Fraction, Fraction]]]:
+    found: list[tuple[str, str, tuple[Fraction, Fraction]]] = []
+    for aggregate, recipe in zip(priced.question.aggregates, priced.recipes, strict=True):
+        measurement = priced.plan.measurements[recipe.measurement]
+        if isinstance(measurement, GroupTotal):
+            low, high = measurement.low, measurement.low + measurement.span
+            what = "each person's total in a group is clipped to"
+            found.append((aggregate.name, what, (low * measurement.grid, high * measurement.grid)))
+        if aggregate.function == "COUNT":
+            continue
+        variables: tuple[Scaled, ...] = ()
+        if isinstance(measurement, Moments):
+            variables = measurement.variables
+        elif isinstance(measurement, Histogram):
+            variables = (measurement.variable,)
+        for v in variables:
+            ends = (v.low * v.grid, (v.low + v.span) * v.grid)
+            found.append((aggregate.name, "values are clipped to", ends))
+    return found
+
+
+def _number(x: Fraction) -> str:
+    return f"{x.numerator:,}" if x.denominator == 1 else f"{float(x):,.6g}"
+
+
+def amount(value: Amount) -> str | None:
+    """An amount as an exact fraction; None is infinite."""
+    return None if value == INFINITY else str(value)
+
+
+def loss_json(loss: Loss) -> dict[str, str | None]:
+    """A loss as exact fractions."""
+    return {
+        "epsilon": amount(loss.epsilon),
+        "rho": amount(loss.rho),
+        "delta": amount(loss.delta),
+    }
+
+
+def described(priced: Priced) -> dict[str, Any]:
+    """The certificate of a priced question, as plain JSON; nothing in it depends on data."""
+    change = priced.neighbours is Neighbours.CHANGE_ONE
+    return {
+        "discreet": VERSION,
+        "question": priced.question.text,
+        "unit": owner(priced),
+        "neighbours": str(priced.neighbours),
+        "promise": "all rows of one unit " + ("changed" if change else "added or removed"),
+        "contribution": {
+            "rows": priced.plan.contribution.rows,
+            "groups": priced.plan.contribution.groups,
+            "rows_per_group": priced.plan.contribution.rows_per_group,
+        },
+        "groups": "public" if priced.plan.public_keys else "thresholded",
+        "threshold": None
+        if priced.threshold is None
+        else {"least": priced.threshold.least, "delta": str(priced.threshold.delta)},
+        "measurements": [
+            {
+                "measured": _measured(measurement),
+                "sensitivity": {"l1": s.l1, "l2_squared": s.l2_squared},
+                **_mechanism(noise),
+            }
+            for measurement, s, noise in zip(
+                priced.plan.measurements, priced.sensitivities, priced.noises, strict=True
+            )
+        ],
+        "margins": {
+            aggregate.name: {
+                "kind": margin_kind(recipe),
+                "counts": counted(recipe) or None,
+                "at_95_percent": _margin(priced, place, certified=False),
+                "certified_at_95_percent": _margin(priced, place, certified=True),
+            }
+            for place, (aggregate, recipe) in enumerate(
+                zip(priced.question.aggregates, priced.recipes, strict=True)
+            )
+        },
+        "loss": loss_json(priced.loss.rounded()),  # as an account charges it
+    }
+
+
+def _measured(measurement: Measurement) -> dict[str, Any]:
+    shape: dict[str, Any] = {"kind": type(measurement).__name__}
+    if isinstance(measurement, Moments):
+        shape["degrees"] = list(measurement.degrees)
+        shape["variables"] = [_variable(v) for v in measurement.variables]
+    elif isinstance(measurement, Histogram):
+        shape["variables"] = [_variable(measurement.variable)]
+    elif isinstance(measurement, GroupTotal):
+        whole = Scaled(measurement.expression, measurement.grid, measurement.low, measurement.span)
+        shape["variables"] = [_variable(whole)]
+    elif isinstance(measurement, ValueCounts):
+        shape["values"] = len(measurement.values)
+    return shape
+
+
+def _variable(variable: Scaled) -> dict[str, str]:
+    return {
+        "grid": str(variable.grid),
+        "low": str(variable.low * variable.grid),
+        "high": str((variable.low + variable.span) * variable.grid),
+    }
+
+
+def _mechanism(noise: Noise | SelectionNoise) -> dict[str, Any]:
+    match noise:
+        case LaplaceNoise(scale=scale):
+            return {"mechanism": "discrete Laplace", "scale": str(scale)}
+        case GaussianNoise(sigma_squared=sigma_squared):
+            return {"mechanism": "discrete Gaussian", "sigma_squared": str(sigma_squared)}
+        case SelectionNoise(epsilon=epsilon, choices=choices):
+            return {"mechanism": "exponential", "epsilon": str(epsilon), "choices": choices}
+
+
+__all__ = ["amount", "counted", "described", "loss_json", "notes", "owner"]

@@ -1,0 +1,304 @@
+"""Values as text that lasts: answers, explanations, schemas and budgets, exactly, and back.
+
+The text is canonical JSON: keys sorted, no spaces, numbers exact.  Plain texts, whole numbers,
+booleans and null stand for themselves, a JSON list for a tuple, and everything else is an object
+with one key that names what it is::
+
+    {"fraction": "3/4"}   {"date": "2024-02-29"}   {"Literal": {"value": 7}}
+
+The set of names is closed.  What has another name, or other fields, is refused and never guessed:
+a stored answer was paid for once, and must mean the same for ever.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from datetime import date, datetime
+from enum import Enum
+from fractions import Fraction
+from typing import Any, TypeVar
+
+import numpy as np
+
+from discreet.accounting.budget import Budget
+from discreet.accounting.loss import Loss
+from discreet.engine.truth import Group
+from discreet.errors import LedgerRefusal, Refusal
+from discreet.price import (
+    Choice,
+    Counts,
+    GaussianNoise,
+    LaplaceNoise,
+    Linear,
+    Priced,
+    Quantile,
+    Ratio,
+    Reach,
+    SelectionNoise,
+    Sensitivity,
+    Threshold,
+)
+from discreet.price.plan import (
+    Contribution,
+    DistinctValues,
+    GroupTotal,
+    Histogram,
+    Moments,
+    Plan,
+    Scaled,
+    Units,
+    ValueCounts,
+)
+from discreet.question.domain import Kind
+from discreet.question.expressions import Call, Case, ColumnRef, Literal
+from discreet.question.question import Aggregate, Key, Limits, Order, Output, Question, Spend
+from discreet.question.relation import (
+    Filter,
+    JoinKind,
+    PerUnit,
+    Project,
+    PublicJoin,
+    PublicSource,
+    Source,
+    Union,
+    UnitAggregate,
+    UnitJoin,
+)
+from discreet.question.schema import Column, Neighbours, Schema, Table
+from discreet.release.answer import Answer
+from discreet.release.explanation import Explanation
+from discreet.release.reading import Released, Selected
+
+_T = TypeVar("_T")
+JSON = None | bool | int | str | list[Any] | dict[str, Any]
+
+_CLASSES: dict[str, type[Any]] = {
+    kind.__name__: kind
+    for kind in (
+        *(Answer, Explanation, Priced, Plan, Question, Schema, Table, Column, Loss),
+        *(ColumnRef, Literal, Call, Case),
+        *(Source, PublicSource, Filter, Project, PublicJoin, UnitJoin, PerUnit, UnitAggregate),
+        *(Union, Key, Aggregate, Output, Order, Limits, Spend, Contribution),
+        *(Scaled, Moments, Units, Histogram, ValueCounts, DistinctValues, GroupTotal),
+        *(Linear, Ratio, Quantile, Choice, Counts, Sensitivity, Reach, Threshold),
+        *(LaplaceNoise, GaussianNoise, SelectionNoise, Selected),
+    )
+}
+_ENUMS: dict[str, type[Enum]] = {kind.__name__: kind for kind in (Kind, Neighbours, JoinKind)}
+_ARRAYS = {"int64": np.int64, "object": object}
+_INFINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+
+
+# --- writing -----------------------------------------------------------------------------------
+
+
+def to_json(value: object) -> JSON:
+    """``value`` in terms of JSON; every class of a priced question and of its answer is known.
+
+    >>> to_json((Fraction(3, 4), date(2024, 2, 29), Literal(7)))
+    [{'fraction': '3/4'}, {'date': '2024-02-29'}, {'Literal': {'value': 7}}]
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or (isinstance(value, bool | int | str) and not isinstance(value, Enum)):
+        return value
+    if isinstance(value, tuple):
+        return [to_json(part) for part in value]
+    name, content = _tagged(value)
+    return {name: content}
+
+
+def _tagged(value: object) -> tuple[str, JSON | float]:
+    """The one key of an object, and what stands under it."""
+    name = type(value).__name__
+    match value:
+        case Fraction():
+            return "fraction", f"{value.numerator}/{value.denominator}"
+        case float():
+            return "float", value if math.isfinite(value) else str(value)
+        case datetime():  # before dates: it is one
+            return "timestamp", value.isoformat()
+        case date():
+            return "date", value.isoformat()
+        case list():
+            return "list", [to_json(part) for part in value]
+        case np.ndarray():
+            return "array", _array_json(value)
+        case Mapping():
+            return "map", [[to_json(k), to_json(v)] for k, v in value.items()]
+        case Budget():
+            return name, _budget_json(value)
+        case Enum():
+            return name, value.value
+    return name, _fields_json(name, value)
+
+
+def _fields_json(name: str, value: Any) -> dict[str, JSON]:
+    if _CLASSES.get(name) is not type(value):
+        raise TypeError(f"a {name} has no recorded form")
+    return {field: to_json(getattr(value, field)) for field in _recorded(type(value))}
+
+
+def _recorded(kind: type[Any]) -> list[str]:
+    """The fields that are recorded; an answer's place in a ledger is not part of the answer."""
+    left_out = ("id", "replayed") if kind is Answer else ()
+    return [f.name for f in fields(kind) if f.init and f.name not in left_out]
+
+
+def _array_json(array: np.ndarray[Any, Any]) -> dict[str, Any]:
+    kind = "object" if array.dtype == object else "int64"
+    if kind == "int64" and array.dtype.kind not in "iu":
+        raise TypeError("released entries are whole numbers")
+    return {"kind": kind, "shape": list(array.shape), "entries": [int(x) for x in array.ravel()]}
+
+
+def _budget_json(budget: Budget) -> dict[str, JSON]:
+    """What it was made from; the rest is computed again."""
+    shape = {"delta": to_json(budget.delta), "failures": to_json(budget.failures)}
+    if budget.epsilon is not None:
+        return {"epsilon": to_json(budget.epsilon), **shape}
+    return {"rho": to_json(budget.rho), **shape}
+
+
+def canonical(value: JSON) -> str:
+    """The one text of a JSON value: the same value has the same bytes, so it can be hashed.
+
+    >>> canonical({"b": 7, "a": [3, None]})
+    '{"a":[3,null],"b":7}'
+    """
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
+
+
+# --- reading -----------------------------------------------------------------------------------
+
+
+def from_json(value: JSON) -> Any:
+    """What ``to_json`` wrote; anything else is refused.
+
+    >>> from_json({"Literal": {"value": {"fraction": "3/4"}}})
+    Literal(value=Fraction(3, 4))
+    """
+    try:
+        return _read(value)
+    except (
+        *(LookupError, TypeError, ValueError, AttributeError),
+        *(ArithmeticError, RecursionError, Refusal),
+    ):
+        raise _unreadable() from None
+
+
+def _read(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, list):
+        return tuple(_read(part) for part in value)
+    if not isinstance(value, dict) or len(value) != 1:
+        raise ValueError("an object with one key is expected")
+    ((name, content),) = value.items()
+    if name in _PLAIN:
+        return _PLAIN[name](content)
+    if name in _ENUMS:
+        return _ENUMS[name](content)
+    given = {field: _read(part) for field, part in content.items()}
+    if name == "Budget":
+        return Budget(**given)
+    kind = _CLASSES[name]
+    if set(given) != set(_recorded(kind)):
+        raise ValueError("other fields than this version knows")
+    return kind(**given)
+
+
+def _read_array(content: dict[str, Any]) -> np.ndarray[Any, Any]:
+    entries = [int(x) for x in content["entries"]]
+    return np.array(entries, dtype=_ARRAYS[content["kind"]]).reshape(content["shape"])
+
+
+def _read_float(content: float | str) -> float:
+    return _INFINITE[content] if isinstance(content, str) else float(content)
+
+
+_PLAIN: dict[str, Callable[[Any], Any]] = {
+    "fraction": lambda text: Fraction(str(text)),
+    "float": _read_float,
+    "date": date.fromisoformat,
+    "timestamp": datetime.fromisoformat,
+    "list": lambda parts: [_read(part) for part in parts],
+    "map": lambda pairs: {_read(k): _read(v) for k, v in pairs},
+    "array": _read_array,
+}
+
+
+def _unreadable() -> LedgerRefusal:
+    return LedgerRefusal(
+        "L10",
+        "a stored value cannot be read.",
+        why="an answer that is guessed would be one that nobody was promised.",
+        fix="read it with the version of discreet that wrote it, or verify the ledger.",
+    )
+
+
+# --- answers and explanations ------------------------------------------------------------------
+
+
+def answer_to_bytes(answer: Answer) -> bytes:
+    """An answer as it is stored: everything it was computed from, nothing else."""
+    return canonical(to_json(answer)).encode()
+
+
+def answer_from_bytes(data: bytes) -> Answer:
+    """The stored answer; it behaves as the one that was stored did."""
+    return _loaded(data, Answer)
+
+
+def numbers_from_bytes(data: bytes) -> tuple[tuple[Group, ...], tuple[Released, ...]]:
+    """The groups and released numbers of a stored answer, without the question they answered."""
+    content: Any = _content(data)
+    try:
+        stored = content["Answer"]
+        groups, released = stored["groups"], stored["released"]
+    except (LookupError, TypeError):
+        raise _unreadable() from None
+    return from_json(groups), from_json(released)
+
+
+def explanation_to_bytes(explanation: Explanation) -> bytes:
+    """An explanation as it is sent."""
+    return canonical(to_json(explanation)).encode()
+
+
+def explanation_from_bytes(data: bytes) -> Explanation:
+    """The explanation that was sent."""
+    return _loaded(data, Explanation)
+
+
+def _content(data: bytes) -> JSON:
+    try:
+        content: JSON = json.loads(data)
+    except (ValueError, RecursionError):
+        raise _unreadable() from None
+    return content
+
+
+def _loaded(data: bytes, kind: type[_T]) -> _T:
+    value = from_json(_content(data))
+    if not isinstance(value, kind):
+        raise _unreadable()
+    return value
+
+
+__all__ = [
+    "JSON",
+    "answer_from_bytes",
+    "answer_to_bytes",
+    "canonical",
+    "explanation_from_bytes",
+    "explanation_to_bytes",
+    "from_json",
+    "numbers_from_bytes",
+    "to_json",
+]

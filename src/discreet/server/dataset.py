@@ -1,0 +1,200 @@
+"""One dataset behind the door: its curator, its engine processes, its questions under way.
+
+The parent process keeps the account and plans; it never opens a private source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+
+from discreet.curate.curator import Paid, Quote, data_version
+from discreet.curate.session import Session
+from discreet.engine.duckdb.engine import failed
+from discreet.ledger import Account, Entry, State
+from discreet.ledger.keys import AUDITOR, CURATOR, Grant, nothing_here
+from discreet.release.answer import Answer
+from discreet.release.record import answer_from_bytes
+from discreet.server import idempotency as retries
+from discreet.server.cache import Written
+from discreet.server.idempotency import Retries, fingerprint
+from discreet.server.jobs import Job, Jobs, Status
+from discreet.server.limits import Concurrency, Rate
+from discreet.server.log import Log
+from discreet.server.metrics import Metrics
+from discreet.server.models import Ask
+from discreet.server.pool import Pool
+from discreet.server.settings import Settings
+
+RETRIES = "requests.sqlite"
+"""Beside the ledger: the idempotency keys that were used."""
+
+_STATES = {State.ANSWERED: "done", State.BURNT: "failed", State.OPEN: "interrupted"}
+
+
+class Served:
+    """One dataset as it is served."""
+
+    def __init__(self, name: str, session: Session, *, log: Log, metrics: Metrics) -> None:
+        self.name = name
+        self.settings = Settings.of(session.settings.get("server", {}))
+        self.curator = session.curator(opened=False)
+        self.retries = Retries(session.directory / RETRIES)
+        self.rate = Rate(self.settings.rate_per_minute, self.settings.burst)
+        self.concurrency = Concurrency(self.settings.concurrent)
+        self.written = Written()
+        self._metrics = metrics
+        self.pool = Pool(
+            str(session.directory),
+            size=self.settings.workers,
+            memory_bytes=memory_bytes(session.engine.get("memory_limit", "4GB")),
+            started=lambda: metrics.count("discreet_worker_starts_total", dataset=name),
+        )
+        self.jobs = Jobs(self.curator, self.pool, self.settings, log=log, ended=self._ended)
+
+    def _ended(self, state: str) -> None:
+        self._metrics.count("discreet_questions_total", dataset=self.name, outcome=state)
+
+    @property
+    def account(self) -> Account:
+        """The ledger's account of the dataset."""
+        return self.curator.account
+
+    def open(self) -> None:
+        """Start the engine processes."""
+        self.pool.open()
+
+    async def close(self, grace_s: float) -> None:
+        """Finish or leave resumable what is under way, then let go of everything."""
+        await self.jobs.close(grace_s)
+        await self.pool.close()
+        self.retries.close()
+        self.curator.close()
+
+    # --- asking ------------------------------------------------------------------------------
+
+    def quote(self, ask: Ask, grant: Grant) -> Quote:
+        """What a question would cost; free."""
+        return self.curator.price(ask.question, analyst=grant.analyst, **ask.offer())
+
+    async def ask(
+        self, ask: Ask, grant: Grant, *, key_id: str, retry: str | None, wait_s: float
+    ) -> Answer | Status:
+        """The answer, or where its job stands after ``wait_s``."""
+        self.jobs.admit()
+        self.concurrency.enter(key_id)
+        leave: Callable[..., None] = lambda *_: self.concurrency.leave(key_id)  # noqa: E731
+        try:
+            mine = await run_in_threadpool(self._paid, ask, grant, retry)
+            job = self._job(mine, grant)
+        except BaseException:
+            leave()
+            raise
+        if job is None:
+            leave()
+            self._ended("replayed")
+            return mine if isinstance(mine, Answer) else self.standing(mine.receipt.id, grant)
+        job.ended.add_done_callback(leave)
+        answer = await job.wait(wait_s)
+        if answer is None:
+            return self.jobs.status(job.id) or Status(job.id, job.analyst, "interrupted")
+        # Who joined somebody else's job sees it through the outputs of their own question.
+        return mine if isinstance(mine, Answer) else replace(answer, priced=mine.priced)
+
+    def _job(self, mine: Paid | Answer, grant: Grant) -> Job | None:
+        """The job that computes it; None if it is stored and its deadline has passed."""
+        if isinstance(mine, Paid):
+            return self.jobs.start(mine, grant.analyst)
+        return None if mine.id is None else self.jobs.find(mine.id)
+
+    def _paid(self, ask: Ask, grant: Grant, retry: str | None) -> Paid | Answer:
+        """Charge, or find what was charged before."""
+        if retry is not None:
+            found = self._retried(ask, grant, retry)
+            if found is not None:
+                return found
+        mine = self.curator.pay(ask.question, analyst=grant.analyst, **ask.offer())
+        number = mine.id if isinstance(mine, Answer) else mine.receipt.id
+        if number is not None:
+            if retry is not None:
+                self.retries.paid(grant.analyst, retry, number)
+            if isinstance(mine, Answer) or mine.receipt.analyst != grant.analyst:
+                self.retries.show(grant.analyst, number)
+        return mine
+
+    def _retried(self, ask: Ask, grant: Grant, retry: str) -> Answer | None:
+        """The stored answer of an earlier request with the same idempotency key."""
+        request = fingerprint({"question": ask.question, **ask.offer()})
+        version = data_version(self.curator.engine)
+        use = self.retries.first(grant.analyst, retry, request, version)
+        entry = None if use.answer is None else self.account.entry(use.answer)
+        open_still = entry is None or entry.state is State.OPEN
+        retries.check(use if not open_still else replace(use, answer=None), request, version)
+        if entry is None or open_still:
+            return None
+        if entry.state is State.BURNT:
+            raise failed()
+        return replace(self._stored(entry.id), replayed=True)
+
+    # --- what was asked ------------------------------------------------------------------------
+
+    def entry(self, number: int, grant: Grant) -> Entry:
+        """A line of the transcript, if it is the caller's to see."""
+        entry = self.account.entry(number)
+        if entry is None or not self.visible(entry, grant):
+            raise nothing_here("answer", str(number))
+        return entry
+
+    def visible(self, entry: Entry, grant: Grant) -> bool:
+        """Curators and auditors see everything, analysts what is theirs or was shown to them."""
+        return (
+            grant.role in (CURATOR, AUDITOR)
+            or entry.analyst == grant.analyst
+            or self.retries.was_shown(grant.analyst, entry.id)
+        )
+
+    def state(self, entry: Entry) -> State:
+        """What became of a question, as far as its deadline lets it be known."""
+        return State.OPEN if self.jobs.find(entry.id) is not None else entry.state
+
+    def answer(self, number: int, grant: Grant) -> Answer:
+        """A stored answer, if it is the caller's to see."""
+        entry = self.entry(number, grant)
+        state = self.state(entry)
+        if state is State.BURNT:
+            raise failed()
+        if state is not State.ANSWERED:
+            raise nothing_here("answer", str(number))
+        return self._stored(number)
+
+    def _stored(self, number: int) -> Answer:
+        stored = self.account.answer(number)
+        return replace(answer_from_bytes(stored.answer), id=number)
+
+    def standing(self, number: int, grant: Grant) -> Status:
+        """Where a job stands, now or as the ledger tells after a restart."""
+        entry = self.entry(number, grant)
+        found = self.jobs.status(number)
+        if found is not None:
+            return found
+        if entry.state not in _STATES:
+            raise nothing_here("job", str(number))
+        return Status(number, entry.analyst, _STATES[entry.state])
+
+
+def memory_bytes(limit: Any) -> int:
+    """The engine's memory limit in bytes; 0 if it is written in a way only the engine reads.
+
+    >>> memory_bytes("4GB"), memory_bytes("512MiB"), memory_bytes("80%")
+    (4000000000, 536870912, 0)
+    """
+    units = {"GIB": 2**30, "MIB": 2**20, "KIB": 2**10, "GB": 10**9, "MB": 10**6, "KB": 10**3}
+    text = str(limit).strip().upper()
+    for unit, size in units.items():
+        number = text.removesuffix(unit).strip()
+        if text.endswith(unit) and number.replace(".", "", 1).isdigit():
+            return int(float(number) * size)
+    return 0

@@ -1,0 +1,107 @@
+"""The server's own state: every dataset it serves, the log, the counters."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from discreet.curate.session import DATASET, Session
+from discreet.errors import LedgerRefusal, SchemaRefusal
+from discreet.ledger import Account
+from discreet.ledger.keys import Caller, identify
+from discreet.server.dataset import Served
+from discreet.server.limits import Rate, Strangers
+from discreet.server.log import Log
+from discreet.server.metrics import Metrics
+
+GRACE_S = 10.0
+"""How long questions under way are waited for when the server stops."""
+
+
+class House:
+    """Everything behind one door."""
+
+    def __init__(
+        self,
+        sessions: Sequence[Session],
+        *,
+        log: Log | None = None,
+        signing_key: Path | None = None,
+    ) -> None:
+        self.log = log or Log()
+        self.signing_key = signing_key
+        self.metrics = Metrics()
+        self.rate = Rate(per_minute=600, burst=120)
+        self.strangers = Strangers(per_minute=300, burst=300)
+        self.visitors = Rate(
+            per_minute=600, burst=300, said="this address has asked too often without a key."
+        )
+        self.served: Mapping[str, Served] = {
+            name: Served(name, session, log=self.log, metrics=self.metrics)
+            for name, session in named(sessions).items()
+        }
+        self.open = False
+
+    @property
+    def accounts(self) -> dict[str, Account]:
+        """The account of each dataset."""
+        return {name: served.account for name, served in self.served.items()}
+
+    def identify(self, key: str | None) -> Caller:
+        """The holder of ``key``, or a refusal."""
+        return identify(self.accounts, key)
+
+    def start(self) -> None:
+        """Start the engine processes."""
+        for served in self.served.values():
+            served.open()
+        self.open = True
+        self.log.write("started", datasets=len(self.served))
+
+    async def stop(self) -> None:
+        """Take nothing new; finish what is under way, or leave it resumable."""
+        self.open = False
+        self.log.write("stopping")
+        await asyncio.gather(*(served.close(GRACE_S) for served in self.served.values()))
+        self.log.write("stopped")
+
+    def measure(self) -> None:
+        """Bring the gauges up to date."""
+        self.metrics.set("discreet_ready", float(self.ready))
+        for name, served in self.served.items():
+            waiting = served.jobs.waiting
+            self.metrics.set("discreet_questions_waiting", waiting, dataset=name)
+
+    def accounts_open(self) -> bool:
+        """Whether every ledger can be read; one that has stopped cannot."""
+        try:
+            for served in self.served.values():
+                served.account.analysts()
+        except LedgerRefusal:
+            return False
+        return True
+
+    @property
+    def ready(self) -> bool:
+        """Whether every dataset can be asked."""
+        return self.open and all(served.pool.ready for served in self.served.values())
+
+
+def named(sessions: Sequence[Session]) -> dict[str, Session]:
+    """Each session under the name it is served by: its dataset's, or its directory's."""
+    found: dict[str, Session] = {}
+    for session in sessions:
+        plain = session.dataset == DATASET
+        name = session.directory.resolve().name if plain else session.dataset
+        if name in found or not name.isprintable() or "/" in name:
+            raise SchemaRefusal(
+                "S2",
+                f"two sessions would be served as {name!r}."
+                if name in found
+                else f"{name!r} cannot be part of an address.",
+                why="a question must go to the people it is about.",
+                fix='name the dataset in its discreet.toml: [ledger] dataset = "clinic".',
+            )
+        found[name] = session
+    return found
