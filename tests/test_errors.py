@@ -19,8 +19,10 @@ FAMILIES = {
 }
 
 
-def a_refusal(place: Place | None = None) -> InvalidParameter:
-    return InvalidParameter("P2", "rho must be positive.", why="w.", fix="f.", place=place)
+def a_refusal(place: Place | None = None, rewriting: str | None = None) -> InvalidParameter:
+    return InvalidParameter(
+        "P2", "rho must be positive.", why="w.", fix="f.", place=place, rewriting=rewriting
+    )
 
 
 def test_every_code_belongs_to_one_family():
@@ -70,11 +72,12 @@ def test_json_has_one_shape():
         "fix": "f.",
     }
     assert a_refusal(Place("abc", 1, 2)).to_json() == {**plain, "place": [1, 2]}
+    assert a_refusal(rewriting="abd").to_json() == {**plain, "rewriting": "abd"}
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, lambda r: pickle.loads(pickle.dumps(r))])
 def test_a_refusal_survives_the_way_to_another_process(duplicate):
-    original = a_refusal(Place("abc", 1, 2))
+    original = a_refusal(Place("abc", 1, 2), "abd")
     other = duplicate(original)
     assert type(other) is InvalidParameter
     assert (str(other), other.to_json()) == (str(original), original.to_json())

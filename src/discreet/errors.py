@@ -2,7 +2,7 @@
 
 The tree, drawn before it was coded::
 
-    Refusal                      every refusal; code, what, why, fix
+    Refusal                      every refusal; code, what, why, fix, perhaps a rewriting
     ├── InvalidParameter   P     a number or argument outside its domain
     ├── Halted             H     an interactive mechanism that has stopped
     ├── SchemaRefusal      S     what the curator declared does not hold together
@@ -13,9 +13,10 @@ The tree, drawn before it was coded::
     └── DataRefusal        D     the engine could not; charged, and nothing said of why
 
 A refusal has three parts: *what* is wrong, *why* it matters to a person in the
-data, and a *fix* the reader can type.  Its text may quote the question, the
-schema and the budget, never a value, a row count, a group key or an engine's
-own message: an error is an output, and outputs are charged.
+data, and a *fix* the reader can type.  Where a whole question would be accepted
+instead, it is the refusal's *rewriting*, beside being told in the fix.  Its text
+may quote the question, the schema and the budget, never a value, a row count, a
+group key or an engine's own message: an error is an output, and outputs are charged.
 
 Every code has one title here and one heading in ``docs/errors.md``.
 """
@@ -183,7 +184,14 @@ class Refusal(Exception):
     family: ClassVar[str] = ""
 
     def __init__(
-        self, code: str, what: str, *, why: str, fix: str, place: Place | None = None
+        self,
+        code: str,
+        what: str,
+        *,
+        why: str,
+        fix: str,
+        place: Place | None = None,
+        rewriting: str | None = None,
     ) -> None:
         if code not in CODES or not code.startswith(self.family):
             raise KeyError(f"{code!r} is not a code of {type(self).__name__}")
@@ -193,6 +201,7 @@ class Refusal(Exception):
         self.why = why
         self.fix = fix
         self.place = place
+        self.rewriting = rewriting
 
     def __str__(self) -> str:
         lines = [f"{self.code}: {self.what}"]
@@ -201,7 +210,8 @@ class Refusal(Exception):
         return "\n".join([*lines, f"Why: {self.why}", f"Fix: {self.fix}"])
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.code, self.what, self.why, self.fix, self.place)
+        parts = (self.code, self.what, self.why, self.fix, self.place, self.rewriting)
+        return _rebuild, (type(self), *parts)
 
     def to_json(self) -> dict[str, object]:
         """The one shape in which every door shows a refusal."""
@@ -214,13 +224,21 @@ class Refusal(Exception):
         }
         if self.place is not None:
             shape["place"] = [self.place.start, self.place.stop]
+        if self.rewriting is not None:
+            shape["rewriting"] = self.rewriting
         return shape
 
 
 def _rebuild(
-    kind: type[Refusal], code: str, what: str, why: str, fix: str, place: Place | None
+    kind: type[Refusal],
+    code: str,
+    what: str,
+    why: str,
+    fix: str,
+    place: Place | None,
+    rewriting: str | None,
 ) -> Refusal:
-    return kind(code, what, why=why, fix=fix, place=place)
+    return kind(code, what, why=why, fix=fix, place=place, rewriting=rewriting)
 
 
 class InvalidParameter(Refusal, ValueError):

@@ -155,6 +155,15 @@ def test_a_refused_question_is_underlined_and_mended_by_a_click(page, clinic):
     assert page.locator(".paint .wrong").count() == 0
 
 
+def test_a_rewriting_after_other_words_is_a_click_too(page, clinic):
+    sign_in(page, clinic, clinic.analyst("doris"))
+    compose(page, "SELECT SUM(patient_id) AS total FROM patients")
+    price = page.get_by_label("Price", exact=True)
+    expect(price.get_by_role("alert")).to_contain_text("declare bounds in the schema, or ask")
+    page.get_by_role("button", name="Use this instead").click()
+    expect(price).to_contain_text("ε = 0.05")
+
+
 def test_names_are_completed_with_the_keyboard(page, clinic):
     sign_in(page, clinic, clinic.analyst("emil"))
     editor = page.get_by_label("Your question, in SQL")

@@ -153,18 +153,22 @@ def running(datasets: dict[str, Dataset]) -> Iterator[Running]:
     """The server of some datasets, ready."""
     log = io.StringIO()
     app = application([session.read(one.home) for one in datasets.values()], log=Log(log))
+    many = httpx.Limits(max_connections=200)
+    with listening(app) as url, httpx.Client(base_url=url, timeout=60, limits=many) as client:
+        found = Running(url, datasets, app, log, client)
+        _until(lambda: found.house.ready)
+        yield found
+
+
+@contextmanager
+def listening(app: Any) -> Iterator[str]:
+    """The address at which an application answers."""
     server = uvicorn.Server(configuration(app, host="127.0.0.1", port=0))
     thread = threading.Thread(target=lambda: asyncio.run(server.serve()), daemon=True)
     thread.start()
     try:
         _until(lambda: server.started)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        url = f"http://127.0.0.1:{port}"
-        many = httpx.Limits(max_connections=200)
-        with httpx.Client(base_url=url, timeout=60, limits=many) as client:
-            found = Running(url, datasets, app, log, client)
-            _until(lambda: found.house.ready)
-            yield found
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
         server.should_exit = True
         thread.join(60)
@@ -213,6 +217,18 @@ def serving() -> Any:
     def serve(home: Path, settings: str = QUICK, **options: Any) -> Iterator[Running]:
         with running({"clinic": dataset(home / "clinic", server=settings, **options)}) as found:
             yield found
+
+    return serve
+
+
+@pytest.fixture(scope="session")
+def serve_sessions() -> Any:
+    """A server of sessions that are there already, for what needs no engine."""
+
+    @contextmanager
+    def serve(homes: Sequence[Path]) -> Iterator[str]:
+        with listening(application([session.read(home) for home in homes])) as url:
+            yield url
 
     return serve
 

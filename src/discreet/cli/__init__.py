@@ -93,7 +93,7 @@ def _tell(refusal: Refusal, *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(refusal.to_json(), ensure_ascii=False), err=True)
     elif sys.stderr.isatty():
-        screen.console(err=True).print(str(refusal))
+        screen.refusal(refusal, err=True)
     else:
         typer.echo(str(refusal), err=True)
 

@@ -13,6 +13,8 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from discreet.errors import Refusal
+
 WIDTH = 80
 BAR = 24
 FULL, EMPTY = "█", "░"
@@ -30,6 +32,17 @@ def text(words: str, *, style: str | None = None, indent: int = 0) -> None:
     """A paragraph, folded between words."""
     padded = import_module("rich.padding").Padding(words, (0, 0, 0, indent)) if indent else words
     console().print(padded, style=style)
+
+
+def refusal(said: Refusal, *, err: bool = False) -> None:
+    """A refusal, folded between words; a question to type instead is one line, to be copied."""
+    out = console(err=err)
+    if said.rewriting is None:
+        out.print(str(said))
+        return
+    *lines, fix = str(said).rsplit("\nFix: ", 1)
+    out.print("".join(lines))
+    out.print(f"Fix: {fix}", soft_wrap=True)
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[int]) -> None:
@@ -81,4 +94,4 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no place in JSON")
 
 
-__all__ = ["bar", "console", "percent", "print_json", "table", "text"]
+__all__ = ["bar", "console", "percent", "print_json", "refusal", "table", "text"]

@@ -90,7 +90,8 @@ class Shell:
             else:
                 self._ask(text)
         except Refusal as refusal:
-            screen.text(f"{refusal}\n")
+            screen.refusal(refusal)
+            screen.text("")
 
     # --- questions ---------------------------------------------------------------------------
 

@@ -424,6 +424,7 @@ def _refusal(shape: Mapping[str, Any], question: str) -> Refusal:
         why=str(shape["why"]),
         fix=str(shape["fix"]),
         place=None if not place else Place(question, *place),
+        rewriting=None if shape.get("rewriting") is None else str(shape["rewriting"]),
     )
 
 

@@ -15,10 +15,10 @@ from starlette.types import ASGIApp
 
 import discreet
 from discreet.curate.session import Session
-from discreet.errors import AccessRefusal, QuestionRefusal, Refusal
+from discreet.errors import AccessRefusal, Refusal
 from discreet.server.envelope import Envelope
 from discreet.server.log import Log
-from discreet.server.refusals import Unreadable, failed, refused, rewriting_of
+from discreet.server.refusals import Unreadable, failed, refused
 from discreet.server.routes import ROUTERS
 from discreet.server.settings import MOST_BODY
 from discreet.server.state import House
@@ -77,12 +77,7 @@ async def _refused(request: Request, error: Exception) -> Response:
         raise error
     house: House = request.app.state.house
     house.metrics.count("discreet_refusals_total", code=error.code)
-    served = getattr(request.state, "served", None)
-    text = None
-    if served is not None and isinstance(error, QuestionRefusal):
-        curator = served.curator
-        text = rewriting_of(error, curator.schema, curator.engine.multiplicity)
-    return refused(error, rewriting=text)
+    return refused(error)
 
 
 async def _mistaken(request: Request, error: Exception) -> Response:

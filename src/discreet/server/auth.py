@@ -78,7 +78,6 @@ class Seat:
 
 
 async def seated(
-    request: Request,
     dataset: Name,
     house: Annotated[House, Depends(house_of)],
     caller: Annotated[Caller, Depends(identified)],
@@ -86,7 +85,6 @@ async def seated(
     """The caller at the dataset of the address, if the key opens it."""
     grant = caller.grant(dataset)
     served = house.served[dataset]
-    request.state.served = served
     served.rate.take(caller.key_id)
     return Seat(served, grant, caller.key_id)
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from starlette.responses import Response
 
 from discreet.errors import AccessRefusal, Refusal
-from discreet.question.schema import Schema
-from discreet.question.sql import statement
 from discreet.server.limits import Busy
 
 _STATUS = {
@@ -51,11 +49,8 @@ def status_of(refusal: Refusal) -> int:
     return _STATUS.get(refusal.code) or _FAMILY.get(refusal.code[0], 422)
 
 
-def refused(refusal: Refusal, *, rewriting: str | None = None) -> Response:
+def refused(refusal: Refusal) -> Response:
     """The response that says no."""
-    body: dict[str, Any] = refusal.to_json()
-    if rewriting is not None:
-        body["rewriting"] = rewriting
     status = status_of(refusal)
     headers = {"Cache-Control": "no-store"}
     if isinstance(refusal, Busy):
@@ -63,27 +58,11 @@ def refused(refusal: Refusal, *, rewriting: str | None = None) -> Response:
     if status == 401:
         headers["WWW-Authenticate"] = 'Bearer realm="discreet"'
     return Response(
-        json.dumps(body, ensure_ascii=False).encode(),
+        json.dumps(refusal.to_json(), ensure_ascii=False).encode(),
         status,
         headers=headers,
         media_type="application/json",
     )
-
-
-def rewriting_of(refusal: Refusal, schema: Schema, multiplicity: Any) -> str | None:
-    """A whole question that is accepted instead of the refused one, if its fix holds one.
-
-    The parser prints a rewriting as ``ask SELECT ...`` and only if it accepts
-    it; here it is read once more, so that what is offered as one click works.
-    """
-    text = refusal.fix.removeprefix("ask ")
-    if refusal.code[0] != "Q" or text == refusal.fix:
-        return None
-    try:
-        statement(text, schema, multiplicity=multiplicity)
-    except Refusal:
-        return None
-    return text
 
 
 def failed() -> AccessRefusal:
@@ -121,7 +100,6 @@ __all__ = [
     "failed",
     "not_ready",
     "refused",
-    "rewriting_of",
     "status_of",
     "unknown_route",
 ]

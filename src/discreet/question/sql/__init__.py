@@ -93,7 +93,7 @@ def _statement(text: str, reader: Reader) -> Statement:
     except QuestionRefusal as refusal:
         if refusal.code == "Q10":  # the most common of which is about days
             for change in (dated, in_days, dated_in_days):
-                refusal.fix = reader.instead(tree, change, refusal.fix)
+                reader.improve(refusal, tree, change)
         raise
     _written_back(question, normal, reader)
     return Statement(question, explain)

@@ -20,7 +20,7 @@ from discreet.question.relation import (
 from discreet.question.sql.allow import JOIN
 from discreet.question.sql.names import Item, Scope, match
 from discreet.question.sql.normal import normal
-from discreet.question.sql.reader import Reader
+from discreet.question.sql.reader import Fix, Reader
 from discreet.question.sql.rewriting import from_where, on, turned
 from discreet.question.sql.scalars import column, conjunction, conjuncts
 from discreet.question.sql.sources import (
@@ -101,7 +101,7 @@ def _kind(join: exp.Join, reader: Reader) -> JoinKind:
         return JoinKind.LEFT
     if side == "RIGHT":
         what = "RIGHT JOIN is outside the dialect."
-        fix = reader.instead(join, turned, "turn it around: b LEFT JOIN a ON ...")
+        fix: str | Fix = reader.instead(join, turned, "turn it around: b LEFT JOIN a ON ...")
     elif side == "FULL":
         what = "FULL JOIN is outside the dialect."
         fix = "ask two questions, or use LEFT JOIN."

@@ -114,11 +114,11 @@ class Released:
                 if refusal.code == "Q1":
                     call = node.this if isinstance(node, exp.Filter) else node
                     own = written(call, self.select)
-                    fix = self.reader.instead(own, clipped, "")
-                    refusal.fix = f"declare bounds in the schema, or {fix}" if fix else refusal.fix
+                    words = "declare bounds in the schema, or "
+                    self.reader.improve(refusal, own, clipped, words)
                 if refusal.code == "Q33":
                     change = each(self._not_numbers(known))
-                    refusal.fix = self.reader.instead(self.select, change, refusal.fix)
+                    self.reader.improve(refusal, self.select, change)
                 raise
         return aggregate
 
@@ -143,13 +143,14 @@ class Released:
         if has_aggregates(self.select):
             return not_grouped(node, self.select, self.reader)
         name = node.name.partition(".")[2]
+        groups = self.reader.rewrite(self.select, counted) is not None
+        first = counted if groups else only_counted
         return self.reader.refusal(
             "Q12",
             node,
             f"column '{name}' would be shown row by row.",
             why="each row is a person's own.",
-            fix=self.reader.instead(self.select, counted, "")
-            or self.reader.instead(self.select, only_counted, "count the rows: COUNT(*)."),
+            fix=self.reader.instead(self.select, first, "count the rows: COUNT(*)."),
         )
 
 

@@ -24,6 +24,23 @@ from discreet.question.sql.rewriting import Change, well_known
 
 
 @dataclass(frozen=True, slots=True)
+class Fix:
+    """What to do instead, in words; and the whole question in it, if it holds one."""
+
+    text: str
+    rewriting: str | None = None
+
+    @classmethod
+    def asking(cls, question: str, words: str = "") -> Fix:
+        """Type ``question``, after ``words`` that say how it differs.
+
+        >>> Fix.asking("SELECT 7", "declare bounds, or ").text
+        'declare bounds, or ask SELECT 7'
+        """
+        return cls(f"{words}ask {question}", question)
+
+
+@dataclass(frozen=True, slots=True)
 class Reader:
     """What every stage of reading needs: the text for places, the schema for names."""
 
@@ -43,29 +60,46 @@ class Reader:
         return found[1]
 
     def refusal(
-        self, code: str, node: exp.Expr | None, what: str, *, why: str, fix: str
+        self, code: str, node: exp.Expr | None, what: str, *, why: str, fix: str | Fix
     ) -> QuestionRefusal:
         """The word no, underlining ``node``; with a rewriting where ``node`` has a known one."""
+        told = fix if isinstance(fix, Fix) else Fix(fix)
         for words, change in well_known(node, self._is_key):
-            question = self.instead(node, change, "")
-            if question:
-                fix = words + question
+            question = self.rewrite(node, change)
+            if question is not None:
+                told = Fix.asking(question, words)
                 break
-        return QuestionRefusal(code, what, why=why, fix=fix, place=self.place(node))
+        return QuestionRefusal(
+            code, what, why=why, fix=told.text, place=self.place(node), rewriting=told.rewriting
+        )
 
-    def instead(self, node: exp.Expr | None, change: Change | None, otherwise: str) -> str:
-        """A whole question that would be accepted, made by ``change``; else ``otherwise``.
+    def instead(self, node: exp.Expr | None, change: Change | None, otherwise: str) -> Fix:
+        """A whole question that would be accepted, made by ``change``; else ``otherwise``."""
+        question = self.rewrite(node, change)
+        return Fix(otherwise) if question is None else Fix.asking(question)
+
+    def improve(
+        self, refusal: QuestionRefusal, node: exp.Expr | None, change: Change, words: str = ""
+    ) -> None:
+        """Give a refusal that comes from below a whole question to type, if there is one."""
+        question = self.rewrite(node, change)
+        if question is not None:
+            refusal.fix = Fix.asking(question, words).text
+            refusal.rewriting = question
+
+    def rewrite(self, node: exp.Expr | None, change: Change | None) -> str | None:
+        """The whole question with ``change`` made at ``node``, if it would be accepted.
 
         ``node`` stands in the analyst's own tree; its twin in a copy is changed.
         """
         if self.accepts is None or node is None or change is None:
-            return otherwise
+            return None
         root = node.root()
         position = next(i for i, part in enumerate(root.walk()) if part is node)
         copy = root.copy()
         change(next(part for i, part in enumerate(copy.walk()) if i == position))
         text = text_of(copy)
-        return f"ask {text}" if self.accepts(text) else otherwise
+        return text if self.accepts(text) else None
 
     def _is_key(self, table: str, columns: set[str]) -> bool:
         """Whether ``table`` is public, and no two of its rows agree on ``columns``."""
