@@ -58,7 +58,11 @@ class Version:
     token: str = ""  # of a table in memory, which cannot change
 
     def digest(self) -> str:
-        """A short name for the version."""
+        """A short name for the version.
+
+        Ledgers hold it, so the text that is hashed must stay what it is, names of classes and
+        fields and all: another would forget every answer that was paid for.
+        """
         return hashlib.sha256(repr(self).encode()).hexdigest()[:32]
 
 
