@@ -1,4 +1,4 @@
-"""The Laplace mechanism, the public grid and the ladder of prices."""
+"""The Laplace mechanism, the public grid and its prices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from discreet.accounting.law import DiscreteLaplaceLaw
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import enclose
 from discreet.mechanisms import Grid, Laplace
-from discreet.mechanisms.ladder import least
 
 CANARY = 8_675_309
 
@@ -82,19 +81,6 @@ def test_within_on_a_grid_counts_in_the_values_unit():
         sensitivity="0.7", epsilon=found.epsilon * Fraction(99999, 100000), grid=Grid("1/16")
     )
     assert cheaper.margin("0.1") > Fraction(5, 2)
-
-
-@given(st.floats(1e-9, 1e9), st.fractions(Fraction(1, 10**9), 10**9))
-def test_the_ladder_finds_the_least_rung_from_any_start(near, target):
-    found = least(lambda x: x >= target, near=near)
-    assert target <= found <= target * (1 + Fraction(1, 10**5))
-
-
-def test_the_ladder_refuses_what_nothing_meets():
-    with pytest.raises(InvalidParameter, match="P4"):
-        least(lambda _: False, near=2.0)
-    with pytest.raises(InvalidParameter, match="P4"):
-        least(lambda _: True, near=2.0)
 
 
 def test_variance_is_that_of_the_law():

@@ -34,6 +34,7 @@ from discreet.accounting.loss import NOTHING, Amount, Loss, failure_mass
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import enclose
 from discreet.exact.numbers import Exact, decimal_up, fraction, positive, proportion, whole
+from discreet.exact.search import greatest_integer
 
 SATURATED: Final = 2**62 - 1
 """Units from which on an amount counts as infinite where it is kept in 64 bits."""
@@ -304,10 +305,4 @@ def _largest(fails: Callable[[Fraction], bool], start: int) -> Fraction:
     unit = Fraction(start, 2**20)
     while fails(unit):
         unit /= 2**20
-    good, bad = 1, 2
-    while not fails(bad * unit):
-        good, bad = bad, 2 * bad
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        good, bad = (good, middle) if fails(middle * unit) else (middle, bad)
-    return good * unit
+    return greatest_integer(lambda n: not fails(n * unit), holds_at=1) * unit

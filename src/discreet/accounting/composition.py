@@ -37,6 +37,7 @@ from discreet.accounting.profile import (
 from discreet.errors import InvalidParameter, shown
 from discreet.exact.balls import ball, enclose, ends, log_up, precision
 from discreet.exact.numbers import Exact, decimal_up, positive, proportion, up, whole
+from discreet.exact.search import greatest_integer, least_integer
 
 _BITS: Final = 192
 _MOST_COUNT: Final = 10**6  # one ball for every number of dissenting answers
@@ -155,21 +156,21 @@ def per_query(*, count: int, epsilon: Exact, delta: Exact) -> Fraction:
     def fits(units: int) -> bool:
         return enclose(lambda: _advanced(times, units * unit, slack))[1] <= total
 
-    good, bad = math.floor(total / times / unit), math.floor(total / unit) + 1
-    while bad - good > max(1, good >> 40):
-        middle = (good + bad) // 2
-        if fits(middle):
-            good = middle
-        else:
-            bad = middle
-    if good == 0:
+    # Adding the epsilons always fits; a query that spends more than everything never does.
+    most = greatest_integer(
+        fits,
+        holds_at=math.floor(total / times / unit),
+        fails_at=math.floor(total / unit) + 1,
+        bits=40,
+    )
+    if most == 0:
         raise InvalidParameter(
             "P2",
             f"{times} queries are too many for epsilon = {decimal_up(total)}.",
             why="less than one unit would be left for each, and nothing is free.",
             fix="ask fewer queries or raise epsilon.",
         )
-    return good * unit
+    return most * unit
 
 
 # --- the exact answer for k equal (epsilon, delta) ----------------------------------------------
@@ -235,20 +236,19 @@ class OptimalComposition(Profile):
     def _solved(self, left: Fraction) -> Fraction:
         """The target at which the hockey-stick divergence falls to ``left``."""
         sums = _dissents(self.count, self.epsilon, _BITS)
-        low, high = 1, self.count // 2 + 1
-        while low < high:  # the first l >= 1 for which the divergence at its loss is too large
-            middle = (low + high) // 2
-            mine, theirs = sums[middle]
-            at = ball((self.count - 2 * middle) * self.epsilon).exp()
-            if ends(mine - at * theirs)[1] > left:
-                high = middle
-            else:
-                low = middle + 1
+
+        def too_large(dissents: int) -> bool:
+            mine, theirs = sums[dissents]
+            at = ball((self.count - 2 * dissents) * self.epsilon).exp()
+            return ends(mine - at * theirs)[1] > left
+
+        # The first l >= 1 for which the divergence at its loss is too large.
+        first = least_integer(too_large, fails_at=0, holds_at=self.count // 2 + 1)
         # Between the losses of l and l - 1 only the answers up to l - 1 count, and the
         # divergence is linear in e**target.
-        top = (self.count - 2 * (low - 1)) * self.epsilon
+        top = (self.count - 2 * (first - 1)) * self.epsilon
         bottom = max(Fraction(0), top - 2 * self.epsilon)
-        most, least = ends(sums[low - 1][0])[1], ends(sums[low - 1][1])[0]
+        most, least = ends(sums[first - 1][0])[1], ends(sums[first - 1][1])[0]
         if most <= left:
             return bottom
         solved = up(log_up((most - left) / least), Fraction(1, EPSILON_UNITS))

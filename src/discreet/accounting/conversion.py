@@ -18,6 +18,7 @@ from flint import arb
 
 from discreet.exact.balls import ball, enclose, exp_up
 from discreet.exact.numbers import up
+from discreet.exact.search import bracket
 
 INFINITY: Final = math.inf
 """No bound in this coordinate."""
@@ -126,13 +127,12 @@ def pure_epsilon(epsilon: Amount, delta: Fraction) -> Amount:
 
 def _order(rising: Callable[[float], float], most: float) -> Fraction:
     """An alpha > 1 near where ``rising`` crosses zero, by bisection in ln(alpha - 1)."""
-    low, high = math.log(1e-12), math.log(min(most, _MOST_ORDER))
-    for _ in range(64):
-        middle = (low + high) / 2
-        if rising(1 + math.exp(middle)) < 0:
-            low = middle
-        else:
-            high = middle
+    low, high = bracket(
+        lambda x: rising(1 + math.exp(x)) >= 0,
+        fails_at=math.log(1e-12),
+        holds_at=math.log(min(most, _MOST_ORDER)),
+        halvings=64,
+    )
     return max(_LEAST_ORDER, Fraction(1 + math.exp((low + high) / 2)))
 
 
@@ -212,14 +212,14 @@ def largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
         a = float(_epsilon_order(rho, d))
         return a * rho + math.log1p(-1 / a) - (d + math.log(a)) / (a - 1)
 
-    low, high = math.log(1e-30), math.log(1e30)
-    for _ in range(64):
-        middle = (low + high) / 2
-        if reached(math.exp(middle)) <= e:
-            low = middle
-        else:
-            high = middle
-    alpha = _epsilon_order(math.exp(low), d)
+    # Only the order is taken from this search; the rho at that order is certified below.
+    log_rho, _ = bracket(
+        lambda x: reached(math.exp(x)) > e,
+        fails_at=math.log(1e-30),
+        holds_at=math.log(1e30),
+        halvings=64,
+    )
+    alpha = _epsilon_order(math.exp(log_rho), d)
 
     def bound() -> arb:
         a = ball(alpha)

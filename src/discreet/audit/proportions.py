@@ -16,6 +16,7 @@ from functools import lru_cache
 from flint import arb
 
 from discreet.exact.balls import ball, precision
+from discreet.exact.search import double, greatest_integer
 
 _BITS = 40  # of a bound
 _DIGITS = 20  # and of its own size: closer is not worth the time
@@ -34,14 +35,13 @@ def at_least(hits: int, trials: int, alpha: Fraction) -> Fraction:
     # Greatest grid point p with P(Bin(trials, p) >= hits) certainly at most alpha.
     low, high = _bracket(hits, trials, alpha, -1)
     unit = 1 << _BITS
-    while not _excluded(hits, trials, Fraction(low, unit), alpha):
-        low = max(0, low - max(1, high - low))
-    while high - low > max(1, low >> _DIGITS):
-        middle = (low + high) // 2
-        if _excluded(hits, trials, Fraction(middle, unit), alpha):
-            low = middle
-        else:
-            high = middle
+
+    def excluded(point: int) -> bool:
+        return _excluded(hits, trials, Fraction(point, unit), alpha)
+
+    # The step down doubles until the guess is certainly below; at 0 it is.
+    step = double(lambda width: excluded(high - width), max(1, high - low), most=high)
+    low = greatest_integer(excluded, holds_at=max(0, high - step), fails_at=high, bits=_DIGITS)
     return Fraction(low, unit)
 
 

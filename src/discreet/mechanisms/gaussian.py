@@ -14,8 +14,8 @@ from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, enclose, log_up
 from discreet.exact.numbers import Exact, nonnegative, positive, proportion, whole
+from discreet.exact.search import least_decimal, least_integer
 from discreet.mechanisms.grid import Grid, perturbed, steps_of
-from discreet.mechanisms.ladder import least
 from discreet.mechanisms.laplace import fractional_without_grid, refuse_unstated, too_much_noise
 from discreet.mechanisms.surface import settle, written
 from discreet.noise import discrete_gaussian
@@ -133,7 +133,7 @@ class Gaussian:
 
         guess = steps_squared * float(log_up(2 * count / beta)) / (target + 1) ** 2
         return cls(
-            rho=least(near_enough, near=guess),
+            rho=least_decimal(near_enough, near=guess),
             sensitivity_squared=squared,
             grid=grid,
             entries_changed=entries_changed,
@@ -169,7 +169,9 @@ class Gaussian:
             )
 
         guess = float(steps_squared * 2 * log_up(2 / allowed) / wanted**2)
-        return made(least(lambda sigma: made(sigma).delta_at(wanted) <= allowed, near=guess))
+        return made(
+            least_decimal(lambda sigma: made(sigma).delta_at(wanted) <= allowed, near=guess)
+        )
 
     @property
     def sigma_squared(self) -> Fraction:
@@ -209,16 +211,10 @@ class Gaussian:
         allowed = proportion(beta, name="beta")
         count = whole(coordinates, name="coordinates", least=1)
         variance = self.step_sigma_squared
-        # Sub-Gaussian (Canonne, Kamath and Steinke, Proposition 25): `high` is enough.
-        high = math.isqrt(math.ceil(2 * variance * log_up(2 * count / allowed))) + 1
-        low = -1
-        while high - low > 1:  # not reached at low, reached at high
-            middle = (low + high) // 2
-            if _reaches(variance, middle, allowed, count):
-                high = middle
-            else:
-                low = middle
-        return high if self.grid is None else high * self.grid.step
+        # Sub-Gaussian (Canonne, Kamath and Steinke, Proposition 25): `enough` is.
+        enough = math.isqrt(math.ceil(2 * variance * log_up(2 * count / allowed))) + 1
+        steps = least_integer(lambda m: _reaches(variance, m, allowed, count), holds_at=enough)
+        return steps if self.grid is None else steps * self.grid.step
 
     def law(self, value: Any) -> DiscreteGaussianLaw | ProductLaw:
         """The exact law of ``release(value)``, counted in steps of the grid."""

@@ -15,6 +15,7 @@ from discreet.accounting.law import FiniteLaw
 from discreet.accounting.loss import Loss
 from discreet.exact.balls import ball, enclose, floor_scaled
 from discreet.exact.numbers import Exact, down, positive, proportion, whole
+from discreet.exact.search import least_integer
 from discreet.mechanisms.surface import settle, written
 from discreet.noise import bernoulli
 
@@ -93,16 +94,7 @@ class KeyRelease:
     def least_units(self, confidence: Exact) -> int:
         """The fewest units with which a key is shown at least this often."""
         wanted = proportion(confidence, name="confidence")
-        low, high = 0, 1
-        while self.probability(high) < wanted:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self.probability(middle) < wanted:
-                low = middle
-            else:
-                high = middle
-        return high
+        return least_integer(lambda units: self.probability(units) >= wanted, fails_at=0)
 
 
 @lru_cache(maxsize=4096)

@@ -14,8 +14,8 @@ from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, floor_scaled, log_up
 from discreet.exact.numbers import Exact, nonnegative, positive, proportion, whole
+from discreet.exact.search import least_decimal
 from discreet.mechanisms.grid import Grid, entries_of, perturbed, steps_of
-from discreet.mechanisms.ladder import least
 from discreet.mechanisms.surface import settle, written
 from discreet.noise import discrete_laplace
 from discreet.noise.laplace import GREATEST_SCALE
@@ -127,7 +127,7 @@ class Laplace:
         unit = 1 if grid is None else grid.step
         target = math.floor(nonnegative(margin, name="margin") / unit)
         guess = float(steps * log_up(2 * count / beta) / (target + 1))
-        epsilon = least(
+        epsilon = least_decimal(
             lambda price: margin_steps(steps / price, beta, count) <= target, near=guess
         )
         return cls(

@@ -20,6 +20,7 @@ from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, enclose
 from discreet.exact.numbers import Exact, nonnegative, positive, proportion, whole
+from discreet.exact.search import least_integer
 from discreet.mechanisms.surface import alike, sequence, settle, written
 from discreet.noise.draws import filled
 from discreet.noise.table import Table
@@ -168,20 +169,17 @@ class MetricNoise:
 
     def _reach(self, row: tuple[int, ...], beta: Fraction) -> int:
         step = self.rate * self.space.unit
-        low, high = 0, len(row) - 1  # within row[high] for certain
 
-        def beyond(place: int) -> arb:
+        def excess(index: int) -> arb:
             weights = [ball(-step * distance).exp() for distance in row]
-            far = sum((w for w, d in zip(weights, row, strict=True) if d > row[place]), arb(0))
+            far = sum((w for w, d in zip(weights, row, strict=True) if d > row[index]), arb(0))
             return far - ball(beta) * sum(weights, arb(0))
 
-        while low < high:
-            middle = (low + high) // 2
-            if enclose(lambda place=middle: beyond(place), bits=1)[1] <= 0:  # type: ignore[misc]
-                high = middle
-            else:
-                low = middle + 1
-        return row[high]
+        # Within the last distance for certain: nothing is further away.
+        index = least_integer(
+            lambda index: enclose(lambda: excess(index), bits=1)[1] <= 0, holds_at=len(row) - 1
+        )
+        return row[index]
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -260,19 +258,15 @@ class HammingCube:
         allowed = proportion(beta, name="beta")
         length = whole(dimension, name="dimension", least=1)
         rate = self.epsilon / self.sensitivity
-        low, high = -1, length  # exceeded too often at low, never at high
 
         def excess(most: int) -> arb:
             # P(binomial > most) is a regularised incomplete beta function.
             return _flip(rate).beta_lower(most + 1, length - most, True) - ball(allowed)
 
-        while high - low > 1:
-            middle = (low + high) // 2
-            if enclose(lambda most=middle: excess(most), bits=1)[1] <= 0:  # type: ignore[misc]
-                high = middle
-            else:
-                low = middle
-        return high
+        # More than all of them are never flipped.
+        return least_integer(
+            lambda most: enclose(lambda: excess(most), bits=1)[1] <= 0, holds_at=length
+        )
 
 
 def _flip(rate: Fraction) -> arb:

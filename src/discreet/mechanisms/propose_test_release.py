@@ -15,6 +15,7 @@ from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import enclose
 from discreet.exact.numbers import Exact, float_up, positive, proportion, whole
+from discreet.exact.search import least_integer
 from discreet.mechanisms.grid import Grid, perturbed, steps_of
 from discreet.mechanisms.laplace import l1_steps, margin_steps
 from discreet.mechanisms.quantiles.ranks import Domain
@@ -192,11 +193,5 @@ def _least_tail(noise: DiscreteLaplaceLaw, delta: Fraction) -> tuple[int, Fracti
     def beyond(m: int) -> Fraction:
         return enclose(lambda: noise.tail(m + 1))[1]
 
-    high = 1
-    while beyond(high) > delta:
-        high *= 2
-    low = -1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if beyond(middle) <= delta else (middle, high)
-    return high, beyond(high)
+    least = least_integer(lambda m: beyond(m) <= delta)
+    return least, beyond(least)

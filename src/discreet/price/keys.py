@@ -15,6 +15,7 @@ from flint import arb
 from discreet.accounting.law import DiscreteGaussianLaw, DiscreteLaplaceLaw
 from discreet.exact.balls import enclose
 from discreet.exact.numbers import up
+from discreet.exact.search import least_integer
 from discreet.price.noises import GaussianNoise, LaplaceNoise, Noise
 
 _FINEST = Fraction(1, 2**1024)
@@ -44,16 +45,8 @@ def threshold(measurement: int, noise: Noise, groups: int, delta: Fraction) -> T
     groups is seen in none of them with probability (1 - p)**groups, exactly,
     because their noises are independent.
     """
-    low, high = 1, 2
-    while shown(noise, groups, high) > delta:
-        low, high = high, 2 * high
-    while low < high:
-        middle = (low + high) // 2
-        if shown(noise, groups, middle) > delta:
-            low = middle + 1
-        else:
-            high = middle
-    return Threshold(measurement, low, shown(noise, groups, low))
+    least = least_integer(lambda t: shown(noise, groups, t) <= delta, fails_at=0)
+    return Threshold(measurement, least, shown(noise, groups, least))
 
 
 def shown(noise: GaussianNoise | LaplaceNoise, groups: int, least: int) -> Fraction:

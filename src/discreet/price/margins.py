@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.exact.balls import enclose
+from discreet.exact.search import bracket, double, least_integer
 from discreet.mechanisms import Quantiles, TopK
 from discreet.price.keys import noise_law
 from discreet.price.noises import LaplaceNoise, Noise, SelectionNoise
@@ -67,32 +68,18 @@ def entry_margin(noise: Noise, beta: Fraction) -> int:
     """The least integer m with P(|Z| > m) <= beta for one entry's noise Z, certified."""
     law = noise_law(noise)
 
-    def misses(m: int) -> bool:
-        return enclose(lambda: 2 * law.tail(m + 1), bits=32)[1] > beta
+    def suffices(m: int) -> bool:
+        return enclose(lambda: 2 * law.tail(m + 1), bits=32)[1] <= beta
 
-    high = 1
-    while misses(high):
-        high *= 2
-    low = 0
-    while low < high:
-        middle = (low + high) // 2
-        if misses(middle):
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    return least_integer(suffices)
 
 
 def _normal_quantile(beta: float) -> float:
     """t with P(|N(0, 1)| > t) = beta."""
-    low, high = 0.0, 40.0
-    for _ in range(80):
-        middle = (low + high) / 2
-        if math.erfc(middle / math.sqrt(2)) > beta:
-            low = middle
-        else:
-            high = middle
-    return high
+    _, enough = bracket(
+        lambda t: math.erfc(t / math.sqrt(2)) <= beta, fails_at=0.0, holds_at=40.0, halvings=80
+    )
+    return enough
 
 
 def _laplace_margin(scales: Sequence[float], beta: Fraction) -> float:
@@ -117,19 +104,12 @@ def _laplace_sum_margin(scales: tuple[float, ...], beta: float) -> float:
     phi = np.prod(1.0 / (1.0 + np.square(np.outer(relative, s))), axis=0)
     weights = phi / s * (1.0 + s * s) * (math.pi / 2 / _FREQUENCIES) * (2 / math.pi)
 
-    def tail(t: float) -> float:
-        return 1.0 - float(weights @ np.sin(s * t))
+    def suffices(t: float) -> bool:
+        return 1.0 - float(weights @ np.sin(s * t)) <= beta
 
-    low, high = 0.0, 1.0
-    while tail(high) > beta and high < 1e3:
-        high *= 2
-    for _ in range(50):
-        middle = (low + high) / 2
-        if tail(middle) > beta:
-            low = middle
-        else:
-            high = middle
-    return high * top
+    most = double(suffices, 1.0, most=1e3)
+    _, enough = bracket(suffices, fails_at=0.0, holds_at=most, halvings=50)
+    return enough * top
 
 
 def ratio_margin(recipe: Ratio, noise: Noise, beta: Fraction, *, rows: int) -> float | None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from discreet.accounting.loss import Loss
 from discreet.exact.numbers import down
+from discreet.exact.search import bracket
 from discreet.noise import discrete_gaussian, discrete_laplace
 from discreet.noise.gaussian import GREATEST_SIGMA_SQUARED
 from discreet.noise.laplace import GREATEST_SCALE
@@ -126,12 +127,9 @@ def cheapest_of_rho(rho: Fraction, sensitivity: Sensitivity) -> Noise:
 
 def _laplace_epsilon(rho: Fraction) -> Fraction:
     """An epsilon whose Laplace noise loses about ``rho``: solves e - (1 - exp(-e)) = rho."""
-    low, high = 0.0, float(rho) + math.sqrt(2 * float(rho)) + 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        if middle + math.expm1(-middle) > float(rho):
-            high = middle
-        else:
-            low = middle
+    most = float(rho) + math.sqrt(2 * float(rho)) + 1.0
+    below, _ = bracket(
+        lambda e: e + math.expm1(-e) > float(rho), fails_at=0.0, holds_at=most, halvings=60
+    )
     # The law on the integers loses a little more than the continuous one: stay below.
-    return max(down(Fraction(low * 0.999), _STEP), _STEP)
+    return max(down(Fraction(below * 0.999), _STEP), _STEP)

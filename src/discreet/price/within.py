@@ -7,12 +7,14 @@ from fractions import Fraction
 
 from discreet.errors import InvalidParameter, QuestionRefusal
 from discreet.exact.numbers import Exact
+from discreet.exact.search import least_fraction
 from discreet.price.margins import aggregate_margin
 from discreet.price.priced import Multiplicity, Priced, price
 from discreet.question.question import Question, Spend
 from discreet.question.schema import Schema
 
 _LEAST, _GREATEST = Fraction(1, 2**30), Fraction(2**20)
+_TOLERANCE = Fraction(1, 1000)
 
 
 def cheapest(
@@ -40,21 +42,10 @@ def cheapest(
             predicted(offered, place, 1 - spend.confidence) <= target for place, target in targets
         )
 
-    high = Fraction(1)
-    while not meets(high):
-        high *= 2
-        if high > _GREATEST:
-            raise _impossible("no price buys this accuracy")
-    low = high / 2
-    while high > _LEAST and meets(low):
-        low, high = low / 2, low
-    while high - low > high / 1000:
-        middle = (low + high) / 2
-        if meets(middle):
-            high = middle
-        else:
-            low = middle
-    return offer(high)
+    found = least_fraction(meets, least=_LEAST, most=_GREATEST, tolerance=_TOLERANCE)
+    if found is None:
+        raise _impossible("no price buys this accuracy")
+    return offer(found)
 
 
 def predicted(priced: Priced, place: int, beta: Exact) -> float:

@@ -17,6 +17,7 @@ from discreet.accounting.loss import Loss, failure_mass
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, ends, precision
 from discreet.exact.numbers import Exact, nonnegative, positive
+from discreet.exact.search import least_integer
 
 TAIL_BITS: Final = 112
 """What is less likely than 2**-TAIL_BITS is not resolved, but counted on the safe side."""
@@ -60,15 +61,13 @@ class Profile(ABC):
         most = self.loss.epsilon_at(mass)
         if isinstance(most, float):
             return INFINITY
-        good, bad = math.ceil(most * EPSILON_UNITS), -1
         # The relative error of 2**-40 is far below what any reader will see.
-        while good - bad > max(1, good >> 40):
-            middle = (good + bad) // 2
-            if self.delta_at(Fraction(middle, EPSILON_UNITS)) <= mass:
-                good = middle
-            else:
-                bad = middle
-        return Fraction(good, EPSILON_UNITS)
+        units = least_integer(
+            lambda n: self.delta_at(Fraction(n, EPSILON_UNITS)) <= mass,
+            holds_at=math.ceil(most * EPSILON_UNITS),
+            bits=40,
+        )
+        return Fraction(units, EPSILON_UNITS)
 
 
 def _least_upper(function: Callable[[], arb]) -> Fraction:

@@ -23,6 +23,7 @@ from discreet.accounting.profile.closed import TAIL_BITS, GaussianProfile, Profi
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, ends, log_up, precision
 from discreet.exact.numbers import Exact, up
+from discreet.exact.search import least_integer
 
 _BITS: Final = 192
 _STEPS: Final = 48  # grid steps in one typical privacy loss: the error falls with its square
@@ -204,22 +205,21 @@ class _Tables:
         mass = math.floor(delta * 2**_BITS)
         if self.totals[-1] > mass:
             return INFINITY
-        low, high = max(0, -self.start), len(self.totals) - 1
-        while low < high:  # the first place i whose delta is at most the mass asked for
-            middle = (low + high) // 2
-            if self.totals[middle] - self.discounted[middle] <= mass:
-                high = middle
-            else:
-                low = middle + 1
-        total, discounted = self.totals[low], self.discounted[low]
-        place = (low + self.start) * self.step
+        # The first cell, of those at an epsilon of 0 or more, whose delta is at most the mass.
+        index = least_integer(
+            lambda i: self.totals[i] - self.discounted[i] <= mass,
+            fails_at=max(0, -self.start) - 1,
+            holds_at=len(self.totals) - 1,
+        )
+        total, discounted = self.totals[index], self.discounted[index]
+        edge = (index + self.start) * self.step
         if total <= mass or discounted == 0:
-            return max(Fraction(0), place)
-        # Within the cell below this place delta is linear in e**epsilon.
+            return max(Fraction(0), edge)
+        # Within the cell below this edge delta is linear in e**epsilon.
         shift = log_up(Fraction(total - mass, discounted))
-        if low:  # further below, masses are missing from these sums
+        if index:  # further below, masses are missing from these sums
             shift = max(shift, -self.step)
-        return max(Fraction(0), up(place + min(shift, Fraction(0)), Fraction(1, EPSILON_UNITS)))
+        return max(Fraction(0), up(edge + min(shift, Fraction(0)), Fraction(1, EPSILON_UNITS)))
 
 
 @lru_cache(maxsize=16)

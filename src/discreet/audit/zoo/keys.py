@@ -11,6 +11,7 @@ from discreet.accounting.law import DiscreteLaplaceLaw, FiniteLaw, Law, ProductL
 from discreet.accounting.loss import Loss
 from discreet.audit.zoo.animal import Animal, Check
 from discreet.exact.balls import ball, enclose, floor_scaled
+from discreet.exact.search import least_integer
 
 EPSILON = Fraction(1)
 DELTA = Fraction(1, 750)
@@ -22,10 +23,7 @@ def _noise(people: int) -> DiscreteLaplaceLaw:
 
 def least_threshold(delta: Fraction = DELTA) -> int:
     """The least t with P(1 + Z > t) <= delta, from the exact tail."""
-    t = 1
-    while enclose(lambda t=t: _noise(1).tail(t + 1))[1] > delta:  # type: ignore[misc]
-        t += 1
-    return t
+    return least_integer(lambda t: enclose(lambda: _noise(1).tail(t + 1))[1] <= delta, fails_at=0)
 
 
 def shown_above(threshold: int) -> Callable[[int], FiniteLaw]:

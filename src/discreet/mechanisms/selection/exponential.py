@@ -15,11 +15,13 @@ from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, enclose, log_up, sqrt_down
 from discreet.exact.numbers import Exact, float_up, positive, proportion, whole
+from discreet.exact.search import least_decimal, least_integer
 from discreet.mechanisms.grid import Grid
-from discreet.mechanisms.ladder import least
 from discreet.mechanisms.selection.scores import Scores, ballot, in_units, rate_per_step
 from discreet.mechanisms.surface import written
 from discreet.noise import exponential_choice, permute_and_flip
+
+_FINE = 2**26  # points per unit of a distance that is found by search
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -329,7 +331,10 @@ def _logit_distance(beta: Fraction, candidates: int, optimal: int) -> Fraction:
 
 
 def _flip_distance(beta: Fraction, candidates: int) -> Fraction:
-    """A y with 1 - (1 - (1 - p)**k) / (k p) <= beta for p = e**-y, least to within 2**-24."""
+    """A y with 1 - (1 - (1 - p)**k) / (k p) <= beta for p = e**-y: the least on a grid of 2**-26.
+
+    Rounded up, and certified where it is found.
+    """
     if candidates == 1:
         return Fraction(0)
 
@@ -341,12 +346,11 @@ def _flip_distance(beta: Fraction, candidates: int) -> Fraction:
 
         return y > 0 and enclose(good, bits=96)[0] >= 1 - beta
 
-    high = _logit_distance(beta, candidates, 1)  # never worse than the exponential mechanism
-    low = Fraction(0)
-    while high - low > Fraction(1, 2**24):
-        middle = Fraction(math.floor((low + high) * 2**25), 2**26)
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
+    enough = _logit_distance(beta, candidates, 1)  # never worse than the exponential mechanism
+    found = least_integer(
+        lambda n: holds(Fraction(n, _FINE)), fails_at=0, holds_at=math.ceil(enough * _FINE)
+    )
+    return min(enough, Fraction(found, _FINE))
 
 
 def _cheapest(
@@ -378,7 +382,7 @@ def _cheapest(
             why="no epsilon is too small for it.",
             fix="ask for a higher confidence.",
         )
-    return least(
+    return least_decimal(
         lambda price: needed / (per_epsilon * price) <= steps,
         near=float(needed / (per_epsilon * steps)),
     )

@@ -20,6 +20,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.exact.search import least_integer
+
 _BLOCKS_PER_SCALE = 64
 _REACH = 60
 _ROUNDING = 1 + 2.0**-20
@@ -58,14 +60,7 @@ def overtaking(
 def least_distance(failure: Callable[[int], float], beta: Fraction) -> int:
     """The least whole m >= 0 with ``failure(m) <= beta``, for a decreasing ``failure``."""
     allowed = math.nextafter(float(beta), 0.0)
-    high = 1
-    while failure(high) > allowed:
-        high *= 2
-    low = high // 2 if high > 1 else -1  # fails at low, or low is -1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if failure(middle) <= allowed else (middle, high)
-    return high
+    return least_integer(lambda m: failure(m) <= allowed)
 
 
 def _log_cdf(x: Doubles, scale: float) -> Doubles:

@@ -13,8 +13,8 @@ from flint import fmpz
 from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact, fraction, nonnegative, positive, proportion, whole
+from discreet.exact.search import least_decimal
 from discreet.mechanisms.grid import Grid, steps_of
-from discreet.mechanisms.ladder import least
 from discreet.mechanisms.laplace import l1_steps
 from discreet.mechanisms.selection.noisy_race import overtaking
 from discreet.mechanisms.selection.scores import REACH, drawable, too_far
@@ -129,7 +129,7 @@ class Settings:
         if not self.delta:
             return alone  # DR Corollary 3.15
         # Searched as 1 / price, whose six digits are rounded up: never more than was asked for.
-        inverse = least(
+        inverse = least_decimal(
             lambda x: (self.cutoff * cost(1 / x)).epsilon_at(self.delta) <= self.epsilon,
             near=float(1 / alone),
         )
