@@ -67,7 +67,7 @@ def areas(account: Account) -> dict[str, Area]:
 
 def grow(account: Account, journal: Journal, until: int) -> None:
     """Append past charges, many to a commit: only their number matters here."""
-    from discreet.ledger import admission as caps
+    from discreet.ledger import admission
 
     area = Area(account.space, ((100, 101),))
     while (last := journal.books.last) is not None and last.sequence < until:
@@ -77,7 +77,7 @@ def grow(account: Account, journal: Journal, until: int) -> None:
                 asked = request(area)
                 writer.append(
                     "charge",
-                    caps.content(asked),
+                    admission.content(asked),
                     dataset=account.dataset,
                     analyst=asked.analyst,
                     subject=account._subject(asked),

@@ -30,7 +30,7 @@ from discreet.question.sql import Statement, statement
 from discreet.question.sql.aggregates import write_aggregate
 from discreet.question.sql.dialect import text_of
 from discreet.question.sql.scalars import column
-from discreet.question.sql.text import _column, _Surface
+from discreet.question.sql.write import _column, _Surface
 
 FOLDER = Path(__file__).parent / "golden"
 SCHEMA = Schema.from_toml(FOLDER / "clinic.toml")

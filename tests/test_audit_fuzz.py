@@ -17,8 +17,8 @@ from discreet.audit.synthetic import world
 from discreet.engine.duckdb import declared, grid, measure, session
 from discreet.errors import InvalidParameter
 from discreet.price import priced
-from discreet.question.aggregates import AGGREGATES
 from discreet.question.domain import Kind
+from discreet.question.question import AGGREGATES
 from discreet.question.schema import Schema
 
 CLINIC = """

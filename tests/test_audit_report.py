@@ -22,7 +22,7 @@ from discreet.audit.zoo import animals, walk
 from discreet.cli import audit as door
 from discreet.mechanisms import Gaussian, Laplace
 from discreet.noise import discrete_laplace
-from discreet.question.aggregates import AGGREGATES
+from discreet.question.question import AGGREGATES
 
 ALPHA = Fraction(1, 10**9)
 SUBJECTS = installation.subjects()

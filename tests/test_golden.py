@@ -8,10 +8,10 @@ import pytest
 from golden_cases import FOLDER, SCHEMA, Case, all_cases, price_of, verdict_of
 
 from discreet.errors import CODES, Refusal
-from discreet.question.aggregates import AGGREGATES
+from discreet.question.question import AGGREGATES
 from discreet.question.sql import parse, question_text, statement
 from discreet.question.sql.aggregates import NAMES
-from discreet.question.sql.options import NAMES as OPTIONS
+from discreet.question.sql.questions import OPTIONS
 
 CASES = all_cases()
 ACCEPTED = [case for case in CASES if not case.verdict[0].startswith("refused")]

@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 
 from discreet.accounting.budget import Budget
 from discreet.errors import LedgerRefusal
-from discreet.ledger import Ledger, Policy, chain, new_signing_key, snapshot, verify_export
+from discreet.ledger import Ledger, Policy, books, chain, new_signing_key, verify_export
 from discreet.ledger.checkpoint import Checkpoint
 from discreet.release.record import canonical
 
@@ -154,7 +154,7 @@ FORGERIES = {
 
 @pytest.mark.parametrize("forgery", FORGERIES)
 def test_verification_finds_every_forgery(path, forgery, monkeypatch):
-    monkeypatch.setattr(snapshot, "LEAST_PERIOD", 3)  # opening alone must not be what finds it
+    monkeypatch.setattr(books, "SNAPSHOT_PERIOD", 3)  # opening alone must not be what finds it
     fill(path)
     with Ledger.open(path) as ledger:
         assert ledger.verify().ok
@@ -368,7 +368,7 @@ def test_a_restored_ledger_still_knows_the_checkpoints_it_can_keep(path, key, tm
 
 
 def test_snapshots_say_what_the_log_adds_up_to(path, monkeypatch):
-    monkeypatch.setattr(snapshot, "LEAST_PERIOD", 8)
+    monkeypatch.setattr(books, "SNAPSHOT_PERIOD", 8)
     with Ledger.open(path) as ledger:
         account = opened(ledger, policy=Policy(analyst=Budget(epsilon=2)))
         account.add_analyst("ana", limit=Budget(rho="1/8", delta="1e-7"))
@@ -391,7 +391,7 @@ def test_snapshots_say_what_the_log_adds_up_to(path, monkeypatch):
 
 
 def test_a_false_snapshot_is_found(path, monkeypatch, tmp_path):
-    monkeypatch.setattr(snapshot, "LEAST_PERIOD", 8)
+    monkeypatch.setattr(books, "SNAPSHOT_PERIOD", 8)
     fill(path, parts=12)
     with Ledger.open(path) as ledger:
         records = ledger.records()
@@ -399,7 +399,7 @@ def test_a_false_snapshot_is_found(path, monkeypatch, tmp_path):
     for record in records:
         content = record.content
         if record.kind == "balances":
-            packed = snapshot._packed(np.ones((3, 4), dtype=np.int64))
+            packed = books.pack_balances(np.ones((3, 4), dtype=np.int64))
             content["datasets"]["clinic"]["spent"] = packed
             altered += 1
         last = chain.after(
@@ -413,9 +413,9 @@ def test_a_false_snapshot_is_found(path, monkeypatch, tmp_path):
 
 
 def test_opening_reads_only_what_is_new_since_the_snapshot(path, monkeypatch):
-    monkeypatch.setattr(snapshot, "LEAST_PERIOD", 30)
+    monkeypatch.setattr(books, "SNAPSHOT_PERIOD", 30)
     fill(path, parts=12)
-    monkeypatch.setattr(snapshot, "LEAST_PERIOD", 10)
+    monkeypatch.setattr(books, "SNAPSHOT_PERIOD", 10)
     Ledger.open(path).close()  # writes one
     with Ledger.open(path) as ledger:
         assert ledger._journal.books.snapshot == ledger.records()[-1].sequence

@@ -26,8 +26,8 @@ from discreet.question.relation import (
 )
 from discreet.question.sql import parse, statement
 from discreet.question.sql.allow import ALLOWED, MOST_DEPTH
-from discreet.question.sql.constants import read_constant, write_constant
 from discreet.question.sql.dialect import text_of, tokens_of, trees_of
+from discreet.question.sql.scalars import read_constant, write_constant
 
 
 def ask(text: str):

@@ -21,8 +21,7 @@ from sqlalchemy import Engine, event, text
 
 from discreet import Budget, Curator
 from discreet.errors import LedgerRefusal
-from discreet.ledger import Account, Ledger, store
-from discreet.ledger import admission as caps
+from discreet.ledger import Account, Ledger, admission, store
 from discreet.ledger.books import Standing
 from discreet.ledger.store import Store
 
@@ -172,15 +171,15 @@ def forgotten_dataset_cap() -> None:
 
 def forgotten_blocks() -> None:
     """Only the first of the blocks that a question touches is looked at."""
-    original = caps.overdrawn
-    caps.overdrawn = lambda standing, analyst, charge, blocks: original(
+    original = admission.overdrawn
+    admission.overdrawn = lambda standing, analyst, charge, blocks: original(
         standing, analyst, charge, slice(blocks.start, blocks.start + 1)
     )
 
 
 def _overdrawn(changed: Callable[[Standing], Standing]) -> None:
-    original = caps.overdrawn
-    caps.overdrawn = lambda standing, *rest: original(changed(standing), *rest)
+    original = admission.overdrawn
+    admission.overdrawn = lambda standing, *rest: original(changed(standing), *rest)
 
 
 def shown_before_stored() -> None:

@@ -36,7 +36,7 @@ from discreet.audit.game import game
 from discreet.audit.timing import timing
 from discreet.audit.verdict import Finding
 from discreet.audit.zoo.keeper import NamedLaw
-from discreet.question.aggregates import AGGREGATES
+from discreet.question.question import AGGREGATES
 from discreet.question.schema import Schema
 
 ALPHA = Fraction(1, 10**6)

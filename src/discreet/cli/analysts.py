@@ -129,7 +129,7 @@ def last_day(text: str | None) -> datetime | None:
     if text is None:
         return None
     try:
-        ended: datetime = import_module("discreet.ledger.people").last_moment(
+        ended: datetime = import_module("discreet.ledger.analysts").last_moment(
             date.fromisoformat(text)
         )
     except ValueError:

@@ -19,7 +19,7 @@ from discreet.accounting.budget import Budget
 from discreet.curate.curator import Curator
 from discreet.errors import InvalidParameter, SchemaRefusal, shown
 from discreet.ledger import Ledger, Policy, Verification
-from discreet.ledger.people import last_moment
+from discreet.ledger.analysts import last_moment
 from discreet.question.schema import Schema, SchemaFile
 from discreet.question.schema.declarations import known, section
 from discreet.question.schema.lines import Document

@@ -6,13 +6,13 @@ all before it by a digest.  How it is kept, checked and restored: ``docs/ledger.
 """
 
 from discreet.ledger.account import Account
-from discreet.ledger.asking import Entry, Receipt, Request, State, Stored
+from discreet.ledger.analysts import Analyst, Key, Policy
 from discreet.ledger.balance import Balance
 from discreet.ledger.chain import Record
+from discreet.ledger.charges import Entry, Receipt, Request, State, Stored
 from discreet.ledger.checkpoint import Checkpoint, new_signing_key
-from discreet.ledger.copying import verify_export
+from discreet.ledger.copies import verify_export
 from discreet.ledger.ledger import Ledger
-from discreet.ledger.people import Analyst, Key, Policy
 from discreet.ledger.verify import Verification
 
 __all__ = [

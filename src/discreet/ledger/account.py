@@ -1,10 +1,11 @@
-"""One dataset's account: charge, publish, burn; balances and transcript."""
+"""One dataset's account: charge, publish, burn; balances, transcript, and who may ask."""
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -12,17 +13,18 @@ import numpy as np
 
 from discreet.accounting.budget import Budget
 from discreet.accounting.loss import Loss
-from discreet.errors import DataRefusal, LedgerRefusal, Refusal
-from discreet.ledger import admission as caps
-from discreet.ledger import refusals
-from discreet.ledger.asking import Entry, Receipt, Request, State, Stored
+from discreet.errors import DataRefusal, InvalidParameter, LedgerRefusal, Refusal, shown
+from discreet.ledger import admission, refusals
+from discreet.ledger.analysts import AUDITOR, CURATOR, Analyst, Key, aware
 from discreet.ledger.balance import Balance
 from discreet.ledger.books import Standing, at, encoded, layout, selection
 from discreet.ledger.chain import Record, subject
-from discreet.ledger.enrolment import Enrolment
+from discreet.ledger.charges import Entry, Receipt, Request, State, Stored
 from discreet.ledger.journal import Journal, Writer
 from discreet.question.blocks import Area, Space
 
+ROLES = (CURATOR, "analyst", AUDITOR)
+_NAME = re.compile(r"[^\W_][\w.@+-]{0,63}")
 _TOLD = ("charge", "refusal")
 _MOST_TYPED = 20_000
 """As long as a question may be; more of what was refused is not kept."""
@@ -37,11 +39,12 @@ class _Known:
     answer: bytes | None = None
 
 
-class Account(Enrolment):
+class Account:
     """One dataset's account; all caps are checked and the charge inserted in one transaction."""
 
     def __init__(self, journal: Journal, dataset: str, space: Space) -> None:
-        super().__init__(journal, dataset)
+        self.dataset = dataset
+        self._journal = journal
         self.space = space
         self._layout = layout(space.identity())
 
@@ -49,6 +52,10 @@ class Account(Enrolment):
     def budget(self) -> Budget:
         """What may be lost in all, by anyone in any one block; as last recorded."""
         return self.standing().budget
+
+    def standing(self) -> Standing:
+        """How the dataset stands, by the records read so far."""
+        return self._journal.books.datasets[self.dataset]
 
     # --- charge, publish, burn ----------------------------------------------------------------
 
@@ -58,12 +65,12 @@ class Account(Enrolment):
         Nothing was read when this returns: what is refused, and why, depends on
         public knowledge and on the account alone.
         """
-        caps.check(request)
+        admission.check(request)
         with self._journal.writing(*self._subjects(request)) as writer:
             known = self._known(request, writer.newest, writer.now)
             if known is not None:
                 return self._again(known)
-            content = caps.content(request)
+            content = admission.content(request)
             self._admit(request, content)
             writer.snapshot_if_due()
             record = writer.append(
@@ -79,14 +86,14 @@ class Account(Enrolment):
 
     def preview(self, request: Request) -> str:
         """What ``charge`` would do now: "stored", "resumed" or "admitted", or its refusal."""
-        caps.check(request)
+        admission.check(request)
         with self._journal.reading():
             newest = [self._journal.store.last(each) for each in self._subjects(request)]
             found = [record for record in newest if record is not None]
             known = self._known(request, found, self._journal.now())
             if known is not None:
                 return "resumed" if known.answer is None else "stored"
-            self._admit(request, caps.content(request))
+            self._admit(request, admission.content(request))
         return "admitted"
 
     def publish(self, receipt: Receipt, answer: bytes) -> bytes:
@@ -149,7 +156,7 @@ class Account(Enrolment):
         ``newest`` is the last record of each of the question's subjects.
         """
         standing = self.standing()
-        caps.let_in(standing, request.analyst, now)
+        admission.let_in(standing, request.analyst, now)
         self._current(standing)
         # Records of one subject read: charge burn charge burn ... charge [release], because a
         # charge that is open or released is found here, and no other is made.  The last tells all.
@@ -172,7 +179,7 @@ class Account(Enrolment):
         return Receipt(record.sequence, record.analyst, loss, content["data_version"], resumed=True)
 
     def _admit(self, request: Request, content: dict[str, Any]) -> None:
-        caps.admit(self.standing(), self.space, self.dataset, request, content["area"])
+        admission.admit(self.standing(), self.space, self.dataset, request, content["area"])
 
     def _subject(self, request: Request) -> str:
         shared, own = self._subjects(request)
@@ -260,9 +267,9 @@ class Account(Enrolment):
         Their people were promised the old budget; from here on they lose up to
         another one.  There is no renewal of everything at once by default.
         """
-        numbers = caps.numbered(self.space, blocks)
+        numbers = admission.numbered(self.space, blocks)
         if not reason.strip():
-            raise caps.no_reason()
+            raise admission.no_reason()
         mask = np.zeros(self.space.size, dtype=bool)
         mask[numbers] = True
         area = encoded(Area.of(self.space, mask).edges, self.space.size)
@@ -272,6 +279,98 @@ class Account(Enrolment):
             before = at(standing.spent, selection(area, standing.size)).max(axis=1)
             content = {"area": area, "reason": reason, "spent": [int(part) for part in before]}
             writer.append("renew", content, dataset=self.dataset)
+
+    # --- analysts -----------------------------------------------------------------------------
+
+    def add_analyst(
+        self,
+        name: str,
+        *,
+        role: str = "analyst",
+        limit: Budget | None = None,
+        expires: datetime | None = None,
+    ) -> Analyst:
+        """Let somebody ask; ``limit`` is what they may cost any one person."""
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise _wrong(
+                f"{shown(name)} cannot be the name of an analyst", "use letters and digits"
+            )
+        if role not in ROLES:
+            raise _wrong(f"{shown(role)} is not a role", f"use one of {', '.join(ROLES)}")
+        analyst = Analyst(name, role, limit, aware(expires))
+        with self._journal.writing() as writer:
+            if name in self.standing().analysts:
+                raise _wrong(f"analyst {name!r} is there already", "choose another name")
+            writer.append("analyst", analyst.to_json(), dataset=self.dataset, analyst=name)
+        return analyst
+
+    def limit_analyst(self, name: str, limit: Budget | None) -> Analyst:
+        """Change what an analyst may cost any one person; what was spent stays spent."""
+        return self._changed(name, limit=limit)
+
+    def disable_analyst(self, name: str) -> Analyst:
+        """Let an analyst ask no more; what they paid for stays recorded."""
+        return self._changed(name, disabled=True)
+
+    def _changed(self, name: str, **change: Any) -> Analyst:
+        if name == CURATOR:
+            raise _wrong(
+                "the curator has neither a limit nor an end", "limit the dataset: budget=..."
+            )
+        with self._journal.writing() as writer:
+            analyst = replace(self._analyst(name), **change)
+            writer.append("analyst", analyst.to_json(), dataset=self.dataset, analyst=name)
+        return analyst
+
+    def analyst(self, name: str) -> Analyst:
+        """One analyst, or a refusal."""
+        with self._journal.reading():
+            return self._analyst(name)
+
+    def _analyst(self, name: str) -> Analyst:
+        found = self.standing().analysts.get(name)
+        if found is None:
+            raise admission.unknown_analyst(name)
+        return found
+
+    def analysts(self) -> tuple[Analyst, ...]:
+        """Everybody who may or might ask, in the order in which they came."""
+        with self._journal.reading():
+            return tuple(self.standing().analysts.values())
+
+    # --- keys ---------------------------------------------------------------------------------
+
+    def add_key(
+        self, analyst: str, *, key_id: str, digest: str, expires: datetime | None = None
+    ) -> Key:
+        """Record the digest of an analyst's key."""
+        key = Key(key_id, analyst, digest, aware(expires))
+        with self._journal.writing() as writer:
+            self._analyst(analyst)
+            if key_id in self.standing().keys:
+                raise _wrong(f"key {key_id!r} is there already", "draw another key")
+            record = writer.append("key", key.to_json(), dataset=self.dataset, analyst=analyst)
+        return replace(key, at=record.time)
+
+    def revoke_key(self, key_id: str) -> None:
+        """Make a key open nothing any more."""
+        with self._journal.writing() as writer:
+            key = self.standing().keys.get(key_id)
+            if key is None:
+                raise _wrong(f"there is no key {shown(key_id)}", "list them: account.keys()")
+            if not key.revoked:
+                content = {"key_id": key_id}
+                writer.append("revoke", content, dataset=self.dataset, analyst=key.analyst)
+
+    def key(self, key_id: str) -> Key | None:
+        """One key, by its public part."""
+        with self._journal.reading():
+            return self.standing().keys.get(key_id)
+
+    def keys(self) -> tuple[Key, ...]:
+        """All keys, revoked ones too."""
+        with self._journal.reading():
+            return tuple(self.standing().keys.values())
 
 
 def _written(text: str) -> str:
@@ -292,3 +391,12 @@ def _entry(record: Record, outcome: Record | None) -> Entry:
         record.sequence, record.time, record.analyst, content["question"], content["spend"], loss,
         state,
     )  # fmt: skip
+
+
+def _wrong(what: str, fix: str) -> InvalidParameter:
+    return InvalidParameter(
+        "P4",
+        f"{what}.",
+        why="what each asker costs the people in the data is counted under one name.",
+        fix=f"{fix}.",
+    )

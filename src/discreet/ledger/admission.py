@@ -11,7 +11,7 @@ import numpy as np
 from discreet.accounting.budget import Budget, saturated
 from discreet.accounting.loss import Loss
 from discreet.errors import AccessRefusal, BudgetRefusal, InvalidParameter, shown
-from discreet.ledger.asking import Request
+from discreet.ledger.analysts import AUDITOR
 from discreet.ledger.balance import Balance
 from discreet.ledger.books import (
     Balances,
@@ -23,7 +23,7 @@ from discreet.ledger.books import (
     nothing,
     selection,
 )
-from discreet.ledger.people import AUDITOR
+from discreet.ledger.charges import Request
 from discreet.question.blocks import Space
 
 _BEYOND = "beyond it, what is promised to the people in the data would no longer hold."

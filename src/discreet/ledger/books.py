@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.accounting.budget import SATURATED, Budget
+from discreet.ledger.analysts import CURATOR, Analyst, Key, Policy
 from discreet.ledger.chain import Record
-from discreet.ledger.people import CURATOR, Analyst, Key, Policy
-from discreet.release.record import canonical, from_json
+from discreet.release.record import canonical, from_json, to_json
 
 Units = tuple[int, int, int]
 Balances = NDArray[np.int64]
@@ -35,6 +35,10 @@ Blocks = slice | NDArray[np.int64]
 
 _MOST_RANGES = 32
 """More ranges than this take more room than a bit for every block."""
+
+SNAPSHOT_PERIOD = 2048
+"""Records between two snapshots, at least; more where balances are many, so that the cost of
+writing them stays a small part of every charge."""
 
 
 def nothing(size: int) -> Balances:
@@ -53,6 +57,16 @@ def unpacked(text: str) -> bytes:
         return zlib.decompress(base64.b64decode(text, validate=True))
     except zlib.error:
         raise ValueError("not packed bytes") from None
+
+
+def pack_balances(balances: Balances) -> str:
+    """Balances as a record holds them: eight bytes, least first, for each amount."""
+    return packed(balances.astype("<i8").tobytes())
+
+
+def unpack_balances(text: str) -> Balances:
+    """The balances that were packed."""
+    return np.frombuffer(unpacked(text), dtype="<i8").astype(np.int64).reshape(3, -1)
 
 
 def encoded(edges: NDArray[np.int64], size: int) -> Encoded:
@@ -184,6 +198,38 @@ class Standing:
             self.shares = {name: relaid(share, origins) for name, share in self.shares.items()}
         self.space, self.layout = space, layout(space)
 
+    def to_json(self) -> dict[str, Any]:
+        """The standing as a snapshot records it."""
+        return {
+            "budget": to_json(self.budget),
+            "policy": self.policy.to_json(),
+            "version": self.version,
+            "people": self.people,
+            "space": self.space,
+            "analysts": [analyst.to_json() for analyst in self.analysts.values()],
+            "keys": [key.to_json() for key in self.keys.values()],
+            "spent": pack_balances(self.spent),
+            "shares": {name: pack_balances(share) for name, share in self.shares.items()},
+        }
+
+    @classmethod
+    def from_json(cls, found: dict[str, Any]) -> Standing:
+        """The standing that a snapshot recorded."""
+        analysts = [Analyst.from_json(a) for a in found["analysts"]]
+        keys = [Key.from_json(k) for k in found["keys"]]
+        return cls(
+            budget=budget_of(canonical(found["budget"])),
+            policy=Policy.from_json(found["policy"]),
+            version=found["version"],
+            people=found["people"],
+            space=found["space"],
+            layout=layout(found["space"]),
+            spent=unpack_balances(found["spent"]),
+            analysts={analyst.name: analyst for analyst in analysts},
+            keys={key.key_id: key for key in keys},
+            shares={name: unpack_balances(share) for name, share in found["shares"].items()},
+        )
+
 
 @dataclass(slots=True)
 class Books:
@@ -210,6 +256,36 @@ class Books:
     def lost(self) -> bool:
         """Whether there was a time of which nothing is known."""
         return bool(self.restores)
+
+    # A snapshot holds all balances in one record, so that opening need not read the whole log.  It
+    # is part of the chain and claims nothing new: ``verify`` adds up all records and compares.
+
+    def snapshot_is_due(self) -> bool:
+        """Whether enough was recorded since the last snapshot."""
+        cells = sum(3 * s.size * (1 + len(s.shares)) for s in self.datasets.values())
+        period = max(SNAPSHOT_PERIOD, cells // 32)
+        return self.last is not None and self.last.sequence - self.snapshot >= period
+
+    def to_snapshot(self) -> dict[str, Any]:
+        """What a snapshot records."""
+        return {
+            "identity": self.identity,
+            "restores": [list(pair) for pair in self.restores],
+            "datasets": {name: standing.to_json() for name, standing in self.datasets.items()},
+        }
+
+    @classmethod
+    def from_snapshot(cls, record: Record) -> Books:
+        """The books as a snapshot recorded them."""
+        content = record.content
+        datasets = content["datasets"].items()
+        return cls(
+            last=record,
+            identity=content["identity"],
+            datasets={name: Standing.from_json(found) for name, found in datasets},
+            restores=[(kept, lost) for kept, lost in content["restores"]],
+            snapshot=record.sequence,
+        )
 
 
 # --- what each kind of record does ---------------------------------------------------------------

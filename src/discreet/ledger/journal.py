@@ -14,11 +14,10 @@ from functools import partial
 from typing import Any
 
 from discreet.errors import LedgerRefusal
-from discreet.ledger import refusals, snapshot
+from discreet.ledger import refusals
 from discreet.ledger.books import Books
 from discreet.ledger.chain import FORMAT, Record, after, stamp
-from discreet.ledger.news import Wanted
-from discreet.ledger.store import Store
+from discreet.ledger.store import Store, Wanted
 from discreet.noise.entropy import random_bytes
 
 Clock = Callable[[], datetime]
@@ -66,9 +65,9 @@ class Journal:
         if newest is not None:
             if newest.kind != SNAPSHOTS or not newest.intact:
                 raise refusals.corrupt("a record of all balances was altered.")
-            self.books = _understood(partial(snapshot.from_record, newest))
+            self.books = _understood(partial(Books.from_snapshot, newest))
         self.catch_up()
-        if snapshot.due(self.books):  # the next opening need not read as much
+        if self.books.snapshot_is_due():  # the next opening need not read as much
             with self.writing() as writer:
                 writer.snapshot()
 
@@ -189,11 +188,11 @@ class Writer:
 
     def snapshot(self) -> None:
         """Add all balances, as they were before this transaction."""
-        self.append(SNAPSHOTS, snapshot.to_content(self._books), subject=SNAPSHOTS)
+        self.append(SNAPSHOTS, self._books.to_snapshot(), subject=SNAPSHOTS)
 
     def snapshot_if_due(self) -> None:
         """Add all balances if enough was recorded since the last time; first in a transaction."""
-        if snapshot.due(self._books):
+        if self._books.snapshot_is_due():
             self.snapshot()
 
 

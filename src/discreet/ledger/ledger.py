@@ -8,13 +8,13 @@ from typing import Self
 
 from discreet.accounting.budget import Budget
 from discreet.ledger import checkpoint as checkpoints
-from discreet.ledger import copying, refusals
+from discreet.ledger import copies, refusals
 from discreet.ledger.account import Account
+from discreet.ledger.analysts import Policy
 from discreet.ledger.chain import Record
 from discreet.ledger.checkpoint import Checkpoint, SigningKey
-from discreet.ledger.declaring import Declared
+from discreet.ledger.declaration import Declared
 from discreet.ledger.journal import Clock, Journal, utc_now
-from discreet.ledger.people import Policy
 from discreet.ledger.store import Store, file_of
 from discreet.ledger.verify import Verification, verified
 from discreet.question.schema import Schema
@@ -62,10 +62,10 @@ class Ledger:
         missing = path is not None and create and not path.exists()
         if create and _known(None if path is None else _beside(path), checkpoint):
             if missing:
-                raise copying.behind("the ledger is gone; its checkpoints are still there.")
+                raise copies.behind("the ledger is gone; its checkpoints are still there.")
             create = False  # on a server neither
         if path is not None and missing:
-            copying.begin(path, clock=clock)
+            copies.begin(path, clock=clock)
         store = Store(address, create=create and path is None)
         try:
             return cls(Journal(store, clock=clock, begin=create and path is None), shown=checkpoint)
@@ -151,7 +151,7 @@ class Ledger:
         if any(kept < newest.sequence <= lost for kept, lost in self._journal.books.restores):
             return  # a restoration has owned up to the loss, and counted it as spent
         if not newest.names(self._journal.store.record(newest.sequence)):
-            raise copying.behind("the ledger lacks records that its newest checkpoint knows of.")
+            raise copies.behind("the ledger lacks records that its newest checkpoint knows of.")
 
     def verify(self, *, public_key: str | None = None) -> Verification:
         """Check everything from the first record to the last; says what is wrong, changes nothing.
@@ -187,11 +187,11 @@ class Ledger:
 
         Without the answers, unless asked for: their digests are in the records.
         """
-        return copying.export(self._journal.store, Path(file), answers=answers)
+        return copies.export(self._journal.store, Path(file), answers=answers)
 
     def backup(self, file: Path) -> int:
         """Copy the ledger into a new SQLite file while it is in use; how many records it has."""
-        return copying.backup(self._journal.store, Path(file))
+        return copies.back_up(self._journal.store, Path(file))
 
     @classmethod
     def restore(
@@ -206,14 +206,14 @@ class Ledger:
         """Begin again from a backup after a disk was lost.
 
         Nobody knows what was charged after the backup, except that it was within
-        the caps.  So all of every budget counts as spent, in every block there
+        the admission.  So all of every budget counts as spent, in every block there
         was.  ``checkpoint`` are the newest known; the ledger then owns up to
         lacking what they name.  Blocks go on only by ``account.renew``, one by one
         and for a reason.
         """
         path = file_of(address)
         beside = None if path is None or not _beside(path).exists() else _beside(path)
-        copying.restore(
+        copies.restore(
             address, Path(backup), reason=reason, shown=checkpoint or beside, clock=clock
         )
         return cls.open(address, checkpoint=checkpoint, clock=clock)

@@ -1,5 +1,7 @@
 """Where records are kept: SQLite or PostgreSQL, one writer at a time, durable when told so.
 
+Two tables, the same in both: records are append-only, answers belong to some of them.
+
 A commit that fails may or may not have reached the disk, and asking again can be answered from a
 cache that was never written.  So there is no second try: the store stops until it is opened anew.
 """
@@ -11,23 +13,34 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
 from sqlalchemy import (
+    BigInteger,
+    Column,
     Compiled,
     Connection,
     Engine,
+    ForeignKey,
+    Index,
     Insert,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
     bindparam,
     create_engine,
     func,
     insert,
     inspect,
+    literal,
     make_url,
     select,
+    union_all,
 )
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool, StaticPool
@@ -35,8 +48,107 @@ from sqlalchemy.pool import NullPool, StaticPool
 from discreet.errors import LedgerRefusal
 from discreet.ledger import refusals
 from discreet.ledger.chain import Record
-from discreet.ledger.news import LAST, NEWS, SINCE, News, Wanted, record_of
-from discreet.ledger.tables import answers, metadata, records
+
+# --- the two tables ----------------------------------------------------------------------------
+
+
+metadata = MetaData()
+
+_NUMBER = BigInteger().with_variant(Integer, "sqlite")
+
+records = Table(
+    "records",
+    metadata,
+    Column("sequence", _NUMBER, primary_key=True, autoincrement=False),
+    Column("kind", Text, nullable=False),
+    Column("at", Text, nullable=False),
+    Column("dataset", Text, nullable=False),
+    Column("analyst", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("previous", Text, nullable=False),
+    Column("digest", Text, nullable=False),
+    # The state of a question is its subject's last record: one step in this index.
+    Index("records_by_subject", "subject", "sequence"),
+)
+"""Append-only; each row holds the digest of the one before."""
+
+answers = Table(
+    "answers",
+    metadata,
+    Column(
+        "record", _NUMBER, ForeignKey("records.sequence"), primary_key=True, autoincrement=False
+    ),
+    Column("body", LargeBinary, nullable=False),
+)
+"""What was published; the digest of each is in its record, and so in the chain."""
+
+
+# --- what a transaction reads as it begins -----------------------------------------------------
+#
+# In one statement: each is a journey where the store is a server.
+
+
+def _newest(name: str) -> Any:
+    about = select(*records.c).where(records.c.subject == bindparam(name))
+    return about.order_by(records.c.sequence.desc()).limit(1)
+
+
+LAST = _newest("one")
+"""The newest record of a subject."""
+SINCE = (
+    select(*records.c)
+    .where(records.c.sequence >= bindparam("first"))
+    .order_by(records.c.sequence)
+    .limit(bindparam("most"))
+)
+"""The records from some number on, in order."""
+NEWS = union_all(
+    *(
+        select(*part.subquery().c, literal(new))
+        for part, new in ((_newest("one"), False), (_newest("other"), False), (SINCE, True))
+    )
+)
+"""What is ``Wanted``; the last column tells what is new from what is newest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a transaction reads as it begins: by default, nothing."""
+
+    one: str = "-"
+    """A subject, whose newest record is wanted."""
+    other: str = "-"
+    """Another one."""
+    first: int = 2**62
+    """The number from which on records are wanted."""
+    most: int = 1
+    """As many of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What a transaction found as it began."""
+
+    newest: list[Record]
+    """The newest record of each subject."""
+    since: list[Record]
+    """Those from some number on, in order."""
+
+    @classmethod
+    def of(cls, rows: Sequence[Any]) -> News:
+        """What the rows say that were read."""
+        since = [record_of(row[:-1]) for row in rows if row[-1]]
+        since.sort(key=lambda record: record.sequence)
+        return cls([record_of(row[:-1]) for row in rows if not row[-1]], since)
+
+
+def record_of(row: Sequence[Any]) -> Record:
+    """The record of a row; refused if somebody stored other types."""
+    if not all(isinstance(part, str) for part in row[1:]):
+        raise refusals.corrupt(f"record {row[0]} was altered.")
+    return Record(*row)
+
 
 _LOCK = 0x6469736372656574  # "discreet": the PostgreSQL advisory lock of the writer
 # READ COMMITTED: what is read after waiting for the lock is what its holder wrote.

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.ledger import admission as caps
-from discreet.ledger import snapshot
+from discreet.ledger import admission
 from discreet.ledger.books import Books, Standing, saturated_units, selection
 from discreet.ledger.chain import FORMAT, Record
 from discreet.ledger.checkpoint import Checkpoint
@@ -165,7 +164,7 @@ def _check_charge(audit: _Audit, record: Record, content: dict[str, Any]) -> Non
     blocks = selection(content["area"], standing.size)
     if record.analyst not in standing.analysts:
         audit.problems.append(f"record {record.sequence} charges nobody known.")
-    elif caps.overdrawn(standing, record.analyst, units, blocks) is not None:
+    elif admission.overdrawn(standing, record.analyst, units, blocks) is not None:
         audit.problems.append(f"record {record.sequence} charges more than a cap allowed.")
     if record.subject in audit.open:
         audit.problems.append(f"record {record.sequence} charges again for what was open.")
@@ -181,7 +180,7 @@ def _check_outcome(audit: _Audit, record: Record, content: dict[str, Any]) -> No
 
 
 def _check_snapshot(audit: _Audit, record: Record, _content: dict[str, Any]) -> None:
-    found = snapshot.from_record(record)
+    found = Books.from_snapshot(record)
     if not _same_books(found, audit.books):
         audit.problems.append(f"record {record.sequence} states balances that do not add up.")
 

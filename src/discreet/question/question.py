@@ -1,16 +1,22 @@
 """A question: which numbers are wanted, of which rows, for which groups.
 
 The parser and the Python builder both end here; pricing begins here.  Nothing
-in a question depends on data.
+in a question depends on data: what an aggregate needs, and which groups are
+public, is decided from the domains of its columns.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
+from math import prod
 
-from discreet.question.domain import Value
-from discreet.question.expressions import Expression
+from discreet.errors import QuestionRefusal
+from discreet.question.domain import LISTED_MOST, Domain, Kind, Value
+from discreet.question.expressions import ColumnRef, Expression
+from discreet.question.functions import domain_of
 from discreet.question.relation import Relation
 
 
@@ -94,3 +100,256 @@ class Question:
     limits: Limits = Limits()
     spend: Spend | None = None  # given inside the statement (OPTIONS), if any
     text: str = ""
+
+
+# --- aggregates --------------------------------------------------------------------------------
+#
+# What each takes, what it needs to be public, what comes out.  The parser and the builder both
+# check an aggregate here, so that they refuse the same things in the same words; pricing reads
+# the same table.
+
+
+MOST_FRACTIONS = 1_001
+"""How many quantiles one aggregate may ask for."""
+
+MOST_BINS = 1_000
+"""How many bins a histogram, and how many values a TOP_K, may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """One aggregate of the allow-list.
+
+    ``numbers`` says that its arguments are numbers with public bounds;
+    ``result`` is the kind of what is released (None: the argument's own) and
+    ``many`` whether it is a list of values.
+    """
+
+    usage: str
+    meaning: str
+    arguments: tuple[int, ...] = (1,)
+    numbers: bool = False
+    result: Kind | None = Kind.DECIMAL
+    many: bool = False
+    per_row: bool = False
+    per_group: bool = False
+
+
+AGGREGATES: dict[str, Declared] = {
+    "COUNT": Declared(
+        "COUNT(*) or COUNT(x)",
+        "rows, or rows in which x is not NULL",
+        arguments=(0, 1),
+        result=Kind.INTEGER,
+        per_group=True,
+    ),
+    "COUNT_UNITS": Declared(
+        "COUNT(DISTINCT unit)",
+        "people (units) with a row in the group",
+        arguments=(0,),
+        result=Kind.INTEGER,
+    ),
+    "COUNT_DISTINCT": Declared(
+        "COUNT(DISTINCT x)", "different values of x other than NULL", result=Kind.INTEGER
+    ),
+    "SUM": Declared(
+        "SUM(x)", "sum of x, each clipped to its bounds", numbers=True, result=None, per_row=True,
+        per_group=True,
+    ),
+    "AVG": Declared("AVG(x)", "mean of x", numbers=True, per_row=True, per_group=True),
+    "VAR_POP": Declared("VAR_POP(x)", "variance, divided by n", numbers=True, per_row=True),
+    "VAR_SAMP": Declared("VARIANCE(x)", "variance, divided by n - 1", numbers=True, per_row=True),
+    "STDDEV_POP": Declared("STDDEV_POP(x)", "root of VAR_POP", numbers=True, per_row=True),
+    "STDDEV_SAMP": Declared("STDDEV(x)", "root of VARIANCE", numbers=True, per_row=True),
+    "QUANTILE": Declared(
+        "PERCENTILE_CONT(x, 0.5), MEDIAN(x) or APPROX_QUANTILES(x, 4)",
+        "value below which the given part of the rows lies",
+        numbers=True,
+        result=None,
+        per_row=True,
+    ),
+    "MIN": Declared(
+        "MIN(x)", "a private low quantile near the least value", numbers=True, result=None,
+        per_row=True,
+    ),
+    "MAX": Declared(
+        "MAX(x)", "a private high quantile near the greatest value", numbers=True, result=None,
+        per_row=True,
+    ),
+    "COVAR_POP": Declared("COVAR_POP(y, x)", "covariance, divided by n", (2,), numbers=True),
+    "COVAR_SAMP": Declared("COVAR_SAMP(y, x)", "covariance, by n - 1", (2,), numbers=True),
+    "CORR": Declared("CORR(y, x)", "correlation", (2,), numbers=True),
+    "REGR_SLOPE": Declared("REGR_SLOPE(y, x)", "slope of y on x", (2,), numbers=True),
+    "REGR_INTERCEPT": Declared("REGR_INTERCEPT(y, x)", "y where x is 0", (2,), numbers=True),
+    "MODE": Declared("MODE(x)", "a most frequent value of x", result=None),
+    "TOP_K": Declared(
+        "APPROX_TOP_COUNT(x, 5)", "the k most frequent values of x, with counts", result=None,
+        many=True,
+    ),
+    "HISTOGRAM": Declared(
+        "HISTOGRAM(x, 0, 18, 65, 120)", "rows in each bin [edge, next edge)", result=Kind.INTEGER,
+        many=True,
+    ),
+}  # fmt: skip
+"""Every aggregate a question may ask for, by the name it has in a :class:`Question`."""
+
+
+def check_aggregate(aggregate: Aggregate, columns: Mapping[str, Domain]) -> Domain:
+    """Refuse ``aggregate`` unless it can be measured on ``columns``; else what it releases."""
+    declared = AGGREGATES[aggregate.function]
+    domains = tuple(domain_of(argument, columns) for argument in aggregate.arguments)
+    if len(domains) not in declared.arguments:
+        _arguments(aggregate, f"{len(domains)} arguments")
+    if aggregate.condition is not None:
+        condition = domain_of(aggregate.condition, columns)
+        if condition.kind is not Kind.BOOLEAN:
+            _arguments(aggregate, f"a condition that is {condition.kind.value}")
+    _check_bounds(aggregate, declared)
+    if declared.numbers and aggregate.bounds_per_group is None:
+        for position, domain in enumerate(domains):
+            _number(aggregate, position, domain)
+    if aggregate.function in {"MODE", "TOP_K"} and domains[0].values is None:
+        _unlisted(aggregate)
+    _check_parameters(aggregate, domains)
+    kind = declared.result or (domains[0].kind if domains else Kind.DECIMAL)
+    return Domain(kind, nullable=aggregate.function not in {"COUNT", "COUNT_UNITS"})
+
+
+def _number(aggregate: Aggregate, position: int, domain: Domain) -> None:
+    if domain.is_null or not domain.kind.is_number:
+        _arguments(aggregate, domain.kind.value)
+    if not domain.bounded and aggregate.bounds_per_row is None:
+        _unbounded(aggregate, position)
+
+
+def _unbounded(aggregate: Aggregate, position: int) -> None:
+    argument = aggregate.arguments[position]
+    usage = AGGREGATES[aggregate.function].usage.split("(", maxsplit=1)[0]
+    if isinstance(argument, ColumnRef):
+        name = argument.name.rpartition(".")[2]
+        what = f"column '{name}' has no public bounds."
+        fix = (
+            f"declare bounds for '{name}' in the schema, or ask "
+            f"{usage}(GREATEST(LEAST({name}, 1000), 0)), or add WHERE {name} BETWEEN 0 AND 1000."
+        )
+    else:
+        what = f"the argument of {usage} has no public bounds."
+        fix = f"put bounds around it: {usage}(GREATEST(LEAST(..., 1000), 0))."
+    raise QuestionRefusal(
+        "Q1",
+        what,
+        why="one person could add any amount, and no amount of noise would hide them.",
+        fix=fix,
+    )
+
+
+def _unlisted(aggregate: Aggregate) -> None:
+    raise QuestionRefusal(
+        "Q40",
+        f"{AGGREGATES[aggregate.function].usage} needs a public list of values to choose from.",
+        why="to name a value that only one person has would name that person.",
+        fix="declare the column's values in the schema, or list them: WHERE x IN ('a', 'b'); "
+        "or GROUP BY the column with a COUNT(*).",
+    )
+
+
+def _check_bounds(aggregate: Aggregate, declared: Declared) -> None:
+    for name, bounds, taken in (
+        ("contribution_bounds_per_row", aggregate.bounds_per_row, declared.per_row),
+        ("contribution_bounds_per_group", aggregate.bounds_per_group, declared.per_group),
+    ):
+        if bounds is None:
+            continue
+        if not taken:
+            _arguments(aggregate, name)
+        if bounds[0] >= bounds[1]:
+            _arguments(aggregate, f"{name} whose low end is not below its high end")
+    if aggregate.bounds_per_row is not None and aggregate.bounds_per_group is not None:
+        _arguments(aggregate, "bounds per row and per group at once")
+
+
+def _check_parameters(aggregate: Aggregate, domains: tuple[Domain, ...]) -> None:
+    parameters = aggregate.parameters
+    match aggregate.function:
+        case "QUANTILE":
+            if not 1 <= len(parameters) <= MOST_FRACTIONS:
+                _arguments(aggregate, f"{len(parameters)} fractions")
+            if not all(_is_number(p) and 0 <= p <= 1 for p in parameters):  # type: ignore[operator]
+                _arguments(aggregate, "a fraction outside 0 to 1")
+        case "TOP_K":
+            if len(parameters) != 1 or not _is_whole(parameters[0]):
+                _arguments(aggregate, "a length that is not a whole number")
+        case "HISTOGRAM":
+            _check_edges(aggregate, domains[0])
+        case _ if parameters:
+            _arguments(aggregate, "constants it does not take")
+
+
+def _check_edges(aggregate: Aggregate, domain: Domain) -> None:
+    edges = aggregate.parameters
+    if not domain.kind.is_number:
+        _arguments(aggregate, domain.kind.value)
+    if not all(map(_is_number, edges)) or not 2 <= len(edges) <= MOST_BINS + 1:
+        _arguments(aggregate, "edges that are not a list of numbers")
+    if any(low >= high for low, high in pairwise(edges)):  # type: ignore[operator]
+        _arguments(aggregate, "edges that do not ascend")
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, int | Fraction) and not isinstance(value, bool)
+
+
+def _is_whole(value: Value) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_BINS
+
+
+def _arguments(aggregate: Aggregate, given: str) -> None:
+    usage = AGGREGATES[aggregate.function].usage
+    raise QuestionRefusal(
+        "Q33",
+        f"{usage} was given {given}.",
+        why="what one person adds to the answer must be bounded before it can be hidden.",
+        fix=f"write it as {usage}.",
+    )
+
+
+# --- groups ------------------------------------------------------------------------------------
+#
+# A key whose domain lists its values has public groups: all of them are in the answer, also the
+# empty ones, so that *which groups appear* tells nothing.  Any other key has private groups, and
+# a group appears only if enough people are in it (a threshold, paid for with delta).
+#
+# Listed are: declared values, and whole numbers and dates within bounds, if there are at most
+# ``MOST_VALUES`` of them, both also through expressions; booleans; parts and truncations of
+# bounded dates; CASE over constants.  A key that may be NULL has a NULL group, last.
+
+
+MOST_VALUES = LISTED_MOST
+"""A bounded key with more values than this, none of them declared, has private groups."""
+
+MOST_GROUPS = 1_000_000
+"""How many combinations of public keys one answer may list."""
+
+
+def public_values(
+    expression: Expression, columns: Mapping[str, Domain]
+) -> tuple[Value | None, ...] | None:
+    """Every group of the key, in output order; None if the groups are private."""
+    domain = domain_of(expression, columns)
+    values = domain.listed(MOST_VALUES)
+    if values is None:
+        return None
+    return (*values, None) if domain.nullable or domain.is_null else values
+
+
+def check_groups(keys: Sequence[Key]) -> None:
+    """Refuse more public groups than an answer can list."""
+    count = prod(len(key.values) for key in keys if key.values is not None)
+    if count > MOST_GROUPS:
+        raise QuestionRefusal(
+            "Q27",
+            f"the keys have {count} combinations, more than {MOST_GROUPS}.",
+            why="every public group is answered, also the empty ones; so many answers would be "
+            "noise for the most part.",
+            fix="group by fewer keys, or narrow them: WHERE city IN ('a', 'b').",
+        )

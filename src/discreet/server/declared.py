@@ -8,9 +8,9 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.errors import Refusal
-from discreet.question.aggregates import AGGREGATES
 from discreet.question.domain import Kind, Value
 from discreet.question.functions import FUNCTIONS
+from discreet.question.question import AGGREGATES
 from discreet.question.schema import Column, Neighbours, Schema, Table
 from discreet.question.sql import parse
 

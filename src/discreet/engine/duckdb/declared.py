@@ -30,7 +30,7 @@ from discreet.question.domain import Domain, Kind
 from discreet.question.functions import nodes, read, typed
 from discreet.question.functions.nodes import Node
 from discreet.question.schema import Column, Table
-from discreet.question.schema.blocks import has_null_cell, in_unit
+from discreet.question.schema.tables import has_null_cell, in_unit
 
 _INTEGERS = {
     "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT",

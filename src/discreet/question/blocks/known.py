@@ -30,7 +30,7 @@ from discreet.question.functions.declaration import (
     constant,
     union,
 )
-from discreet.question.functions.domains import result_of
+from discreet.question.functions.interpret import result_of
 
 Objects = npt.NDArray[np.object_]
 Mask = npt.NDArray[np.bool_]

@@ -16,10 +16,9 @@ from functools import reduce
 
 import numpy as np
 
-from discreet.question.blocks.area import Area
 from discreet.question.blocks.known import Columns, Known, Mask, known
 from discreet.question.blocks.outcomes import outcomes
-from discreet.question.blocks.space import Part, Space
+from discreet.question.blocks.space import Area, Part, Space
 from discreet.question.domain import Domain
 from discreet.question.expressions import Call, ColumnRef, Expression
 from discreet.question.functions.declaration import plain, union

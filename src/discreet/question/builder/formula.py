@@ -11,8 +11,8 @@ from sqlglot import exp
 
 from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact, fraction
-from discreet.question.sql.constants import write_constant
 from discreet.question.sql.dialect import text_of
+from discreet.question.sql.scalars import write_constant
 
 Constant = bool | int | float | Fraction | Decimal | str | date | None
 """A Python value that can stand in a question; a float means its shortest decimal."""

@@ -16,10 +16,17 @@ from discreet.question.functions import casts as _casts  # noqa: F401
 from discreet.question.functions import logic as _logic  # noqa: F401
 from discreet.question.functions import text as _text  # noqa: F401
 from discreet.question.functions.declaration import FUNCTIONS, Function
-from discreet.question.functions.domains import Outcome, domain_of, domain_of_literal, narrowed
-from discreet.question.functions.evaluation import evaluate
+from discreet.question.functions.interpret import (
+    Outcome,
+    domain_of,
+    domain_of_literal,
+    evaluate,
+    narrowed,
+    read,
+    render,
+    typed,
+)
 from discreet.question.functions.nodes import literal as render_literal
-from discreet.question.functions.render import read, render, typed
 
 __all__ = [
     "FUNCTIONS",

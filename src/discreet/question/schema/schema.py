@@ -9,10 +9,16 @@ from typing import Any
 
 from discreet.errors import SchemaRefusal, shown
 from discreet.question.domain import Kind, Value, number_of
-from discreet.question.schema import blocks
 from discreet.question.schema.declarations import SECTIONS, tables_of
 from discreet.question.schema.lines import Document
-from discreet.question.schema.tables import Column, Neighbours, Table
+from discreet.question.schema.tables import (
+    Column,
+    Neighbours,
+    Table,
+    check_all_blocks,
+    check_block_columns,
+    check_blocks,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +40,7 @@ class Schema:
             for column in table.columns:
                 self._check_source_of_values(table, column)
         self._check_entities()
-        blocks.check_all(self.tables, self.neighbours)
+        check_all_blocks(self.tables, self.neighbours)
 
     def _check_source_of_values(self, table: Table, column: Column) -> None:
         if column.values_from is None:
@@ -166,8 +172,8 @@ def _schema(document: Document) -> Schema:
     tables, neighbours = tables_of(document)
     for name, table in tables.items():
         with document.at("tables", name, "blocks"):
-            blocks.check_columns(table)
-            blocks.check_table(table, tables, neighbours)
+            check_block_columns(table)
+            check_blocks(table, tables, neighbours)
         for column in table.columns:  # said on the line of the column
             if column.values_from is not None:
                 with document.at("tables", name, "columns", column.name):

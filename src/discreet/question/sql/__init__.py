@@ -27,8 +27,7 @@ from discreet.question.sql.reader import Reader
 from discreet.question.sql.rewriting import dated, dated_in_days, in_days
 from discreet.question.sql.sources import Frame
 from discreet.question.sql.subqueries import read_query
-from discreet.question.sql.text import question_text
-from discreet.question.sql.write import write_question
+from discreet.question.sql.write import question_text, write_question
 
 MOST_CHARACTERS = 20_000
 """How long a question may be."""

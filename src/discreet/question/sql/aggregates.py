@@ -16,13 +16,21 @@ from fractions import Fraction
 from sqlglot import exp
 
 from discreet.errors import QuestionRefusal
-from discreet.question.aggregates import AGGREGATES, MOST_BINS
 from discreet.question.domain import Value
-from discreet.question.question import Aggregate
-from discreet.question.sql.constants import is_constant, read_constant, write_constant
+from discreet.question.question import AGGREGATES, MOST_BINS, Aggregate
 from discreet.question.sql.normal import with_unread
 from discreet.question.sql.reader import Reader, placed
-from discreet.question.sql.scalars import Leaf, call, conjunction, conjuncts, read, write
+from discreet.question.sql.scalars import (
+    Leaf,
+    call,
+    conjunction,
+    conjuncts,
+    is_constant,
+    read,
+    read_constant,
+    write,
+    write_constant,
+)
 
 NAMES: dict[str, str] = {
     "COUNT": "COUNT",

@@ -15,10 +15,20 @@ from sqlglot import exp
 from discreet.errors import QuestionRefusal
 from discreet.question.functions import FUNCTIONS
 from discreet.question.sql.allow import DISTINCT, SUBQUERY
-from discreet.question.sql.constants import is_constant, normal_constant, write_constant
 from discreet.question.sql.reader import Reader, placed
 from discreet.question.sql.rewriting import only_counted
-from discreet.question.sql.scalars import BINARY, CAST_TYPES, CASTS, CHAINS, UNARY, call, chained
+from discreet.question.sql.scalars import (
+    BINARY,
+    CAST_TYPES,
+    CASTS,
+    CHAINS,
+    UNARY,
+    call,
+    chained,
+    is_constant,
+    normal_constant,
+    write_constant,
+)
 
 SYNONYMS: dict[str, str] = {
     "ceiling": "ceil",

@@ -5,16 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 from sqlglot import exp
 
 from discreet.errors import QuestionRefusal
-from discreet.question import groups
-from discreet.question.aggregates import AGGREGATES, check
 from discreet.question.domain import Domain, Kind
 from discreet.question.expressions import Call, Case, ColumnRef, Expression
 from discreet.question.functions import domain_of
-from discreet.question.question import Aggregate, Key, Order, Output, Question
+from discreet.question.question import (
+    AGGREGATES,
+    Aggregate,
+    Key,
+    Limits,
+    Order,
+    Output,
+    Question,
+    Spend,
+    check_aggregate,
+    check_groups,
+    public_values,
+)
 from discreet.question.sql.aggregates import (
     aggregate_name,
     is_aggregate,
@@ -22,10 +33,9 @@ from discreet.question.sql.aggregates import (
     read_aggregate,
     subjects,
 )
-from discreet.question.sql.joins import read_rows
+from discreet.question.sql.dialect import PrivacyClause
 from discreet.question.sql.names import Scope, checked_name, match, meant
 from discreet.question.sql.normal import normal
-from discreet.question.sql.options import read_options
 from discreet.question.sql.reader import Reader, written
 from discreet.question.sql.released import folded, has_aggregates
 from discreet.question.sql.rewriting import (
@@ -38,10 +48,17 @@ from discreet.question.sql.rewriting import (
     only_counted,
     since_1970,
 )
-from discreet.question.sql.scalars import column, read
-from discreet.question.sql.sources import Frame, Rows, no_leaf, typed
+from discreet.question.sql.scalars import (
+    column,
+    is_constant,
+    normal_constant,
+    output_tree,
+    read,
+    read_constant,
+)
+from discreet.question.sql.sources import Frame, Rows, no_leaf, read_rows, typed
 from discreet.question.sql.subqueries import not_grouped
-from discreet.question.sql.trees import output_tree
+from discreet.question.sql.write import options_tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +126,7 @@ class Released:
         with self.reader.at(node):
             aggregate = read_aggregate(node, name, no_leaf)
             try:
-                check(aggregate, known)
+                check_aggregate(aggregate, known)
             except QuestionRefusal as refusal:
                 if refusal.code == "Q1":
                     call = node.this if isinstance(node, exp.Filter) else node
@@ -134,7 +151,7 @@ class Released:
                     continue
                 kinds = {domain_of(read(part, no_leaf), known).kind for part in subjects(tree)}
                 try:
-                    check(read_aggregate(tree, "", no_leaf), known)
+                    check_aggregate(read_aggregate(tree, "", no_leaf), known)
                 except QuestionRefusal:
                     found[call] = as_number if Kind.BOOLEAN in kinds else since_1970
         return found
@@ -256,9 +273,9 @@ def _keys(released: Released, reader: Reader) -> tuple[Key, ...]:
     keys = []
     for tree, name in released.keys.items():
         expression = read(tree, no_leaf)
-        keys.append(Key(name, expression, groups.public_values(expression, known)))
+        keys.append(Key(name, expression, public_values(expression, known)))
     with reader.at(next(iter(released.keys), None)):
-        groups.check(keys)
+        check_groups(keys)
     return tuple(keys)
 
 
@@ -378,7 +395,7 @@ def _check_released(
     known: dict[str, Domain] = {k.name: domain_of(k.expression, source) for k in question.keys}
     lists: set[str] = set()
     for aggregate in question.aggregates:
-        known[aggregate.name] = check(aggregate, source)
+        known[aggregate.name] = check_aggregate(aggregate, source)
         if AGGREGATES[aggregate.function].many or len(aggregate.parameters) > 1:
             lists.add(aggregate.name)
     for output, (_, tree) in zip(question.outputs, outputs, strict=True):
@@ -423,3 +440,110 @@ def _no_list(
             parts = ()
     for part in parts:
         _no_list(part, lists, node, reader)
+
+
+# --- the privacy clause ------------------------------------------------------------------------
+#
+# ``WITH DIFFERENTIAL_PRIVACY OPTIONS(name = value, ...)``.
+
+
+LIMIT_OPTIONS = {
+    "max_rows": "max_rows",
+    "max_rows_contributed": "max_rows",
+    "max_groups_contributed": "max_groups",
+    "max_rows_per_group": "max_rows_per_group",
+}
+"""Options that are whole numbers of at least 1, and the limit each one is."""
+
+AMOUNT_OPTIONS = ("epsilon", "rho", "delta", "within", "confidence")
+"""Options that are positive numbers; delta and confidence are also below 1."""
+
+OPTIONS = (*AMOUNT_OPTIONS, *LIMIT_OPTIONS, "privacy_unit_column")
+
+
+def read_options(
+    clause: exp.Expr | None, rows: Rows, reader: Reader
+) -> tuple[Limits, Spend | None, exp.Expr | None]:
+    """What one unit may contribute, what the analyst offers, and the clause in normal form."""
+    if clause is None:
+        return Limits(), None, None
+    values: dict[str, Fraction] = {}
+    for option in clause.expressions:
+        name = option.this.name.lower() if _is_option(option) else ""
+        if name not in OPTIONS or name in values:
+            raise _misread(reader, option, f"is not one of {', '.join(OPTIONS)}, each given once")
+        if name == "privacy_unit_column":
+            _check_unit(option.expression, rows, reader)
+        else:
+            values[name] = _number(name, option, reader)
+    limits, spend = _limits(values, clause, reader), _spend(values, clause, reader)
+    tree = options_tree(limits, spend)
+    kept = {k: v for k, v in clause.args.items() if k != "expressions"}
+    if tree is not None and any(kept.values()):
+        tree = PrivacyClause(expressions=tree.expressions, **kept)
+    return limits, spend, tree
+
+
+def _is_option(option: exp.Expr) -> bool:
+    return isinstance(option, exp.EQ) and isinstance(option.this, exp.Column)
+
+
+def _number(name: str, option: exp.Expr, reader: Reader) -> Fraction:
+    tree = normal_constant(option.expression, reader)
+    value = read_constant(tree) if tree is not None and is_constant(tree) else None
+    if isinstance(value, bool) or not isinstance(value, int | Fraction) or value <= 0:
+        raise _misread(reader, option, "is not a positive number")
+    if name in LIMIT_OPTIONS and (not isinstance(value, int) or value > 10**9):
+        raise _misread(reader, option, "is not a whole number from 1 to 1000000000")
+    if name in ("delta", "confidence") and value >= 1:
+        raise _misread(reader, option, "is not below 1")
+    return Fraction(value)
+
+
+def _limits(values: dict[str, Fraction], clause: exp.Expr, reader: Reader) -> Limits:
+    found: dict[str, int] = {}
+    for name, limit in LIMIT_OPTIONS.items():
+        if name in values:
+            if limit in found:
+                raise _misread(reader, clause, f"gives {limit} twice")
+            found[limit] = int(values[name])
+    if "max_rows" in found and len(found) > 1:
+        raise _misread(reader, clause, "bounds rows in all and groups at once: choose one way")
+    return Limits(**found)
+
+
+def _spend(values: dict[str, Fraction], clause: exp.Expr, reader: Reader) -> Spend | None:
+    offered = Spend(values.get("epsilon"), values.get("rho"), values.get("delta"))
+    if sum(name in values for name in ("epsilon", "rho", "within")) > 1:
+        raise _misread(reader, clause, "gives more than one of epsilon, rho and within")
+    if "confidence" in values and "within" not in values:
+        raise _misread(reader, clause, "gives a confidence without within")
+    if "within" in values:
+        confidence = values.get("confidence", Spend().confidence)
+        return replace(offered, within=(("", values["within"]),), confidence=confidence)
+    return offered if offered != Spend() else None
+
+
+def _check_unit(node: exp.Expr, rows: Rows, reader: Reader) -> None:
+    """The curator says who one person is; the analyst may only repeat it."""
+    if isinstance(node, exp.Column) and rows.scope.column(node).name in rows.unit:
+        return
+    names = ", ".join(name.partition(".")[2] for name in rows.unit if name) or "every row"
+    raise reader.refusal(
+        "Q28",
+        node,
+        f"the privacy unit is {names}.",
+        why="who one person is was promised to the people in the data by the curator.",
+        fix="leave privacy_unit_column out.",
+    )
+
+
+def _misread(reader: Reader, node: exp.Expr, what: str) -> QuestionRefusal:
+    return reader.refusal(
+        "Q28",
+        node,
+        f"this option {what}.",
+        why="an option that is not understood cannot be honoured.",
+        fix="write OPTIONS(epsilon = 0.5, delta = 1e-9, max_groups_contributed = 3), or leave "
+        "it out and offer the price when asking.",
+    )

@@ -19,15 +19,13 @@ from discreet.question.sql.aggregates import (
     read_aggregate,
 )
 from discreet.question.sql.allow import SET
-from discreet.question.sql.joins import read_rows
 from discreet.question.sql.names import Item, Scope, checked_name, meant
 from discreet.question.sql.normal import Names, normal
 from discreet.question.sql.reader import Reader, written
 from discreet.question.sql.released import has_aggregates
 from discreet.question.sql.rewriting import all_rows, by_unit, everything, grouped, without
-from discreet.question.sql.scalars import Leaf, column, read
-from discreet.question.sql.sources import Frame, Rows, no_leaf, typed
-from discreet.question.sql.trees import alias_tree, output_tree
+from discreet.question.sql.scalars import Leaf, alias_tree, column, output_tree, read
+from discreet.question.sql.sources import Frame, Rows, no_leaf, read_rows, typed
 
 
 def read_query(query: exp.Expr, alias: str, frame: Frame, node: exp.Expr) -> Item:

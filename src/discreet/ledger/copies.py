@@ -161,7 +161,7 @@ def begin(path: Path, *, clock: Clock) -> None:
 # --- backup and restore ----------------------------------------------------------------------
 
 
-def backup(store: Store, file: Path) -> int:
+def back_up(store: Store, file: Path) -> int:
     """Copy everything into a new SQLite file; how many records it has."""
     if file.exists():
         raise refusals.exists(file)

@@ -8,9 +8,9 @@ from typing import Any
 
 from discreet.accounting.budget import Budget
 from discreet.errors import LedgerRefusal
+from discreet.ledger.analysts import Policy
 from discreet.ledger.books import Books, Standing
 from discreet.ledger.journal import Writer
-from discreet.ledger.people import Policy
 from discreet.question.blocks import Space
 from discreet.question.ownership import unit_of
 from discreet.question.schema import Schema
