@@ -8,7 +8,7 @@ WORKERS := $(shell echo $$((1 + $$(nproc))))
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint types imports tests optimised soak bench docs clean
+.PHONY: demo test lint types imports tests optimised soak bench docs map clean
 
 demo: .venv/core
 	$(BIN)/discreet demo
@@ -47,6 +47,10 @@ soak: .venv/components
 
 bench: .venv/bench
 	$(BIN)/python -m bench
+
+# Every module with its first sentence, into docs/architecture.md; a test says when it is old.
+map: .venv/core
+	$(BIN)/python docs/make_map.py
 
 docs: .venv/docs
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html

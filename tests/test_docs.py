@@ -1,8 +1,9 @@
-"""Documents that cannot drift: every lemma cited exists, every code has its heading."""
+"""Documents that cannot drift: every lemma, code, name and file that they speak of exists."""
 
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ import discreet
 from discreet.errors import CODES
 
 SOURCE = Path(discreet.__file__).parent
-DOCS = Path(__file__).parent.parent / "docs"
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "tests").glob("*.md"), *DOCS.rglob("*.md")]
 
 CITED = re.compile(
     r"Lemmas? (?!\d+\.\d)(\d+(?:\([a-z]\))?(?:(?:, | and |, and |–|-| to )\d+(?:\([a-z]\))?)*)"
@@ -97,3 +100,56 @@ def test_every_code_says_what_to_do():
     for code, body in zip(parts[::3], parts[2::3], strict=True):
         assert "Example" in body, code
         assert "Fix" in body, code
+
+
+# --- names of ours -----------------------------------------------------------------------------
+
+NAME = re.compile(r"\bdiscreet(?:\.[A-Za-z_]\w*)+")
+FILES_OF_SESSIONS = {"discreet.toml", "discreet.key"}
+PAST = {"CHANGELOG.md"}  # tells what had another name
+
+
+def is_there(name: str) -> bool:
+    """Whether a dotted name means something: a module, or something in one."""
+    found, path = discreet, "discreet"
+    for part in name.split(".")[1:]:
+        path += f".{part}"
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            try:
+                found = import_module(path)
+            except ImportError:
+                return False
+    return True
+
+
+def test_names_are_told_apart():
+    assert is_there("discreet.accounting.loss.Loss.pure")
+    assert is_there("discreet.connect")
+    assert not is_there("discreet.loss")
+
+
+def test_every_name_of_ours_that_is_written_exists():
+    """A module that moves takes the documents, docstrings and strings that name it along."""
+    lost = []
+    for path in sorted([*PAGES, *SOURCE.rglob("*.py")]):
+        if path.name not in PAST:
+            named = set(NAME.findall(path.read_text(encoding="utf-8"))) - FILES_OF_SESSIONS
+            lost += [f"{path.relative_to(ROOT)}: {name}" for name in named if not is_there(name)]
+    assert lost == []
+
+
+def test_every_test_that_is_named_exists():
+    for path in PAGES:
+        for name in re.findall(r"\btests/[\w/]+\.(?:py|c)\b", path.read_text(encoding="utf-8")):
+            assert (ROOT / name).exists(), f"{path.name} names {name}"
+
+
+def test_glossary_is_short_and_says_each_word_once():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    words = text.split("## Words\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", words, re.MULTILINE)[2:]
+    entries = [word for word, _meaning in rows]
+    assert {"unit", "loss", "margin", "refusal"} <= set(entries)
+    assert len(entries) == len(set(entries)) <= 30

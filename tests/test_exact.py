@@ -17,8 +17,8 @@ from flint import arb, ctx
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from discreet import exact
 from discreet.errors import InvalidParameter
+from discreet.exact import balls, numbers
 
 fractions = st.fractions(max_denominator=10**12)
 positives = st.fractions(min_value=Fraction(1, 10**9), max_value=10**9)
@@ -42,8 +42,8 @@ positives = st.fractions(min_value=Fraction(1, 10**9), max_value=10**9)
     ],
 )  # fmt: skip
 def test_the_number_that_was_meant(value, expected):
-    assert exact.fraction(value) == expected
-    assert type(exact.fraction(value)) is Fraction
+    assert numbers.fraction(value) == expected
+    assert type(numbers.fraction(value)) is Fraction
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_the_number_that_was_meant(value, expected):
 )  # fmt: skip
 def test_what_is_no_number_is_refused(value):
     with pytest.raises(InvalidParameter) as refusal:
-        exact.fraction(value, name="epsilon")
+        numbers.fraction(value, name="epsilon")
     assert refusal.value.code == "P1"
     assert "epsilon" in refusal.value.what
     assert len(str(refusal.value)) < 500
@@ -65,7 +65,7 @@ def test_what_is_no_number_is_refused(value):
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_float_is_its_shortest_decimal(x):
-    number = exact.fraction(x)
+    number = numbers.fraction(x)
     assert float(number) == x
     assert number == Fraction(Decimal(repr(x)))
 
@@ -73,29 +73,29 @@ def test_a_float_is_its_shortest_decimal(x):
 @pytest.mark.parametrize(
     ("check", "good", "bad"),
     [
-        (exact.positive, ["1e-300", 3], [0, -1, "-1e-300", -(10**5000)]),
-        (exact.nonnegative, [0, "1e-300"], [-1, "-1e-300"]),
-        (exact.proportion, ["0.5", "1e-300", "0.999"], [0, 1, -1, "1.0001"]),
+        (numbers.positive, ["1e-300", 3], [0, -1, "-1e-300", -(10**5000)]),
+        (numbers.nonnegative, [0, "1e-300"], [-1, "-1e-300"]),
+        (numbers.proportion, ["0.5", "1e-300", "0.999"], [0, 1, -1, "1.0001"]),
     ],
 )
 def test_domains(check, good, bad):
     for value in good:
-        assert check(value, name="beta") == exact.fraction(value)
+        assert check(value, name="beta") == numbers.fraction(value)
     for value in bad:
         with pytest.raises(InvalidParameter, match="P2: beta must"):
             check(value, name="beta")
 
 
 def test_a_closed_proportion_admits_its_ends():
-    assert exact.proportion(0, name="p", closed=True) == 0
-    assert exact.proportion(1, name="p", closed=True) == 1
+    assert numbers.proportion(0, name="p", closed=True) == 0
+    assert numbers.proportion(1, name="p", closed=True) == 1
     for value in (-1, "1.1"):
         with pytest.raises(InvalidParameter, match="from 0 to 1"):
-            exact.proportion(value, name="p", closed=True)
+            numbers.proportion(value, name="p", closed=True)
 
 
 def test_a_secret_is_not_quoted():
-    for check, value in [(exact.fraction, "31337x"), (exact.nonnegative, -31337)]:
+    for check, value in [(numbers.fraction, "31337x"), (numbers.nonnegative, -31337)]:
         with pytest.raises(InvalidParameter) as open_text:
             check(value, name="x")
         assert "31337" in str(open_text.value)
@@ -105,11 +105,11 @@ def test_a_secret_is_not_quoted():
 
 
 def test_whole_numbers():
-    assert exact.whole(np.int64(7), name="k") == 7
-    assert type(exact.whole(np.int64(7), name="k")) is int
+    assert numbers.whole(np.int64(7), name="k") == 7
+    assert type(numbers.whole(np.int64(7), name="k")) is int
     for value in (2, 2.0, "3", True, None, -(10**5000)):
         with pytest.raises(InvalidParameter, match="P2: k must be a whole number of at least 3"):
-            exact.whole(value, name="k", least=3)
+            numbers.whole(value, name="k", least=3)
 
 
 # --- certified bounds ------------------------------------------------------------------------
@@ -117,60 +117,60 @@ def test_whole_numbers():
 
 @given(st.fractions(min_value=-50, max_value=50))
 def test_exp_is_enclosed(x):
-    low, high = exact.exp_bounds(x, bits=80)
+    low, high = balls.exp_bounds(x, bits=80)
     with decimal.localcontext() as context:
         context.prec = 60
         true = Fraction((Decimal(x.numerator) / Decimal(x.denominator)).exp())
     slack = true / 10**50
     assert low - slack <= true <= high + slack
     assert (high - low) * 2**80 <= high
-    assert exact.exp_down(x, bits=80) == low
-    assert exact.exp_up(x, bits=80) == high
+    assert balls.exp_down(x, bits=80) == low
+    assert balls.exp_up(x, bits=80) == high
 
 
 @given(positives)
 @example(Fraction(1))
 @example(1 + Fraction(1, 10**30))
 def test_log_is_enclosed(x):
-    low, high = exact.log_bounds(x)
-    assert exact.exp_down(low) <= x <= exact.exp_up(high)
+    low, high = balls.log_bounds(x)
+    assert balls.exp_down(low) <= x <= balls.exp_up(high)
     assert (high - low) * 2**64 <= max(abs(low), abs(high))
-    assert (exact.log_down(x), exact.log_up(x)) == (low, high)
+    assert (balls.log_down(x), balls.log_up(x)) == (low, high)
 
 
 @given(st.fractions(min_value=0, max_value=10**12))
 @example(Fraction(0))
 @example(Fraction(49, 81))
 def test_sqrt_is_enclosed(x):
-    low, high = exact.sqrt_bounds(x)
+    low, high = balls.sqrt_bounds(x)
     assert low**2 <= x <= high**2
     assert low >= 0
     assert (high - low) * 2**64 <= high
-    assert (exact.sqrt_down(x), exact.sqrt_up(x)) == (low, high)
+    assert (balls.sqrt_down(x), balls.sqrt_up(x)) == (low, high)
 
 
 @given(fractions)
 def test_sqrt_of_a_rational_square_is_itself(x):
-    assert exact.sqrt_bounds(x**2) == (abs(x), abs(x))
+    assert balls.sqrt_bounds(x**2) == (abs(x), abs(x))
 
 
 def test_exponents_that_nobody_could_write_out():
-    assert exact.exp_bounds(Fraction(-(10**30))) == (0, Fraction(1, 2 ** (2**20)))
+    assert balls.exp_bounds(Fraction(-(10**30))) == (0, Fraction(1, 2 ** (2**20)))
     for x in (2**20 + 1, 10**5000):
         with pytest.raises(InvalidParameter, match="P2: the exponent"):
-            exact.exp_up(Fraction(x))
-    low, high = exact.exp_bounds(Fraction(-(2**20)))
+            balls.exp_up(Fraction(x))
+    low, high = balls.exp_bounds(Fraction(-(2**20)))
     assert 0 < low < high < Fraction(1, 2 ** (2**20))
     with pytest.raises(ArithmeticError, match="too large or too small"):
-        exact.enclose(lambda: exact.ball(Fraction(10**12)).exp())
+        balls.enclose(lambda: balls.ball(Fraction(10**12)).exp())
 
 
 @pytest.mark.parametrize("bad", [0, -2])
 def test_log_and_sqrt_outside_their_domain(bad):
     with pytest.raises(InvalidParameter):
-        exact.log_bounds(Fraction(bad))
+        balls.log_bounds(Fraction(bad))
     with pytest.raises(InvalidParameter):
-        exact.sqrt_bounds(Fraction(bad) - 1)
+        balls.sqrt_bounds(Fraction(bad) - 1)
 
 
 def test_an_enclosure_narrows_until_it_is_good_enough():
@@ -178,35 +178,35 @@ def test_an_enclosure_narrows_until_it_is_good_enough():
 
     def cancelling():
         asked.append(ctx.prec)
-        return exact.ball(Fraction(1, 10**40)).exp() - 1
+        return balls.ball(Fraction(1, 10**40)).exp() - 1
 
-    low, high = exact.enclose(cancelling, bits=64)
+    low, high = balls.enclose(cancelling, bits=64)
     assert len(asked) > 1
     assert low <= Fraction(1, 10**40) + Fraction(1, 2 * 10**80) <= high
     assert high - low < Fraction(1, 10**59)
 
 
 def test_zero_is_exact_or_given_up(monkeypatch):
-    assert exact.enclose(lambda: arb(0)) == (0, 0)
-    monkeypatch.setattr(exact, "_MOST_BITS", 1 << 12)  # the same, without the wait
+    assert balls.enclose(lambda: arb(0)) == (0, 0)
+    monkeypatch.setattr(balls, "_MOST_BITS", 1 << 12)  # the same, without the wait
     with pytest.raises(ArithmeticError, match="does not narrow"):
-        exact.enclose(lambda: exact.ball(2).sqrt() ** 2 - 2)
+        balls.enclose(lambda: balls.ball(2).sqrt() ** 2 - 2)
     with pytest.raises(ArithmeticError, match="lies on the grid"):
-        exact.floor_scaled(lambda: exact.ball(2).sqrt() ** 2 / 4, 64)
+        balls.floor_scaled(lambda: balls.ball(2).sqrt() ** 2 / 4, 64)
     with pytest.raises(ArithmeticError):
-        exact.enclose(lambda: arb(1) / arb(0))
+        balls.enclose(lambda: arb(1) / arb(0))
 
 
 def test_giving_up_takes_seconds_and_not_minutes():
     with pytest.raises(ArithmeticError):
-        exact.enclose(lambda: exact.ball(2).sqrt() ** 2 - 2)
+        balls.enclose(lambda: balls.ball(2).sqrt() ** 2 - 2)
 
 
 @given(st.fractions(min_value=Fraction(1, 100), max_value=40), st.integers(10, 200))
 def test_floor_scaled(x, bits):
     if x != 0:
-        found = exact.floor_scaled(lambda: exact.ball(-x).exp(), bits)
-        low, high = exact.exp_bounds(-x, bits=bits + 40)
+        found = balls.floor_scaled(lambda: balls.ball(-x).exp(), bits)
+        low, high = balls.exp_bounds(-x, bits=bits + 40)
         assert math.floor(low * 2**bits) <= found <= math.floor(high * 2**bits)
         assert found <= high * 2**bits
         assert found + 1 > low * 2**bits
@@ -214,9 +214,9 @@ def test_floor_scaled(x, bits):
 
 def test_the_precision_is_restored_and_not_shared():
     before = ctx.prec
-    with suppress(ZeroDivisionError), exact.precision(300):
+    with suppress(ZeroDivisionError), balls.precision(300):
         assert ctx.prec == 300
-        with exact.precision(100):
+        with balls.precision(100):
             assert ctx.prec == 100
         assert ctx.prec == 300
         1 / 0  # noqa: B018
@@ -229,9 +229,9 @@ def test_threads_take_turns_at_the_precision():
 
     def work(bits: int) -> None:
         for _ in range(200):
-            with exact.precision(bits):
+            with balls.precision(bits):
                 for _ in range(5):
-                    exact.ball(Fraction(1, 3)).exp()
+                    balls.ball(Fraction(1, 3)).exp()
                     if ctx.prec != bits:
                         disturbed.append(bits)
 
@@ -249,7 +249,7 @@ def test_a_child_forked_while_another_thread_computes_is_not_locked_out():
     inside, leave = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with exact.precision(77):
+        with balls.precision(77):
             inside.set()
             leave.wait(10)
 
@@ -260,11 +260,11 @@ def test_a_child_forked_while_another_thread_computes_is_not_locked_out():
     child = os.fork()  # waits until the other thread has left
     if child == 0:
         signal.alarm(20)  # a child that is locked out dies instead of waiting for ever
-        with exact.precision(99):
-            os._exit(0 if exact.exp_up(Fraction(1)) > 2 else 1)
+        with balls.precision(99):
+            os._exit(0 if balls.exp_up(Fraction(1)) > 2 else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     thread.join()
-    with exact.precision(70):
+    with balls.precision(70):
         pass
 
 
@@ -273,7 +273,7 @@ def test_a_child_forked_while_another_thread_computes_is_not_locked_out():
 
 @given(fractions, positives)
 def test_up_and_down_are_the_nearest_multiples_on_their_side(x, unit):
-    above, below = exact.up(x, unit), exact.down(x, unit)
+    above, below = numbers.up(x, unit), numbers.down(x, unit)
     assert (above / unit).denominator == (below / unit).denominator == 1
     assert x <= above < x + unit
     assert x - unit < below <= x
@@ -281,7 +281,7 @@ def test_up_and_down_are_the_nearest_multiples_on_their_side(x, unit):
 
 @pytest.mark.parametrize("unit", [0, Fraction(-1, 4)])
 def test_a_unit_is_positive(unit):
-    for rounded in (exact.up, exact.down):
+    for rounded in (numbers.up, numbers.down):
         with pytest.raises(InvalidParameter, match="P2: unit"):
             rounded(Fraction(7, 10), unit)
 
@@ -292,11 +292,11 @@ def test_a_unit_is_positive(unit):
 @example(Fraction(10) ** 400)
 @example(-(Fraction(10) ** 400))
 def test_floats_round_to_their_side_and_no_further(x):
-    above, below = exact.float_up(x), exact.float_down(x)
+    above, below = numbers.float_up(x), numbers.float_down(x)
     assert below <= x <= above
     assert math.nextafter(above, -math.inf) < x
     assert math.nextafter(below, math.inf) > x
-    assert math.copysign(1, exact.float_down(Fraction(0))) == 1
+    assert math.copysign(1, numbers.float_down(Fraction(0))) == 1
 
 
 @given(st.fractions(), st.integers(1, 40))
@@ -306,7 +306,7 @@ def test_floats_round_to_their_side_and_no_further(x):
 @example(Fraction(1, 10**300), 5)
 @example(Fraction(-1, 3), 4)
 def test_a_printed_loss_is_never_less_than_the_loss(x, digits):
-    text = exact.decimal_up(x, digits)
+    text = numbers.decimal_up(x, digits)
     printed = Fraction(text)
     assert x <= printed
     if x:
@@ -328,12 +328,12 @@ def test_a_printed_loss_is_never_less_than_the_loss(x, digits):
     ],
 )  # fmt: skip
 def test_printed_losses(x, digits, text):
-    assert exact.decimal_up(x, digits) == text
+    assert numbers.decimal_up(x, digits) == text
 
 
 def test_a_printed_loss_does_not_depend_on_the_decimal_context():
-    expected = exact.decimal_up(Fraction(1234567, 10**6), 6)
+    expected = numbers.decimal_up(Fraction(1234567, 10**6), 6)
     for rounding in (decimal.ROUND_FLOOR, decimal.ROUND_HALF_EVEN):
         with decimal.localcontext() as context:
             context.prec, context.rounding, context.Emax = 2, rounding, 3
-            assert exact.decimal_up(Fraction(1234567, 10**6), 6) == expected == "1.23457"
+            assert numbers.decimal_up(Fraction(1234567, 10**6), 6) == expected == "1.23457"
