@@ -1,0 +1,204 @@
+"""Asking somebody for noisy numbers: what is counted, with which noise, and by whom.
+
+The rest of this room plans and reconstructs; it never sees a row.  It hands a
+list of :data:`Query` to a :class:`Measurer` and works on the :class:`Measurement`
+that come back, which are noisy already.  In the curator the measurer charges,
+runs and stores each stage; :class:`Records` is one over rows in memory.
+
+Three kinds of question, each with whole-numbered answers and a sensitivity that
+is plain from its form (docs/proofs/publication.md, Lemmas 2 to 4): the cells of a
+table, whole-numbered combinations of such cells, and the distance of a table
+from a public one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.accounting.loss import Loss
+from discreet.errors import InvalidParameter
+from discreet.publication.domain import Column, check_columns
+from discreet.publication.spend import Noise, Spend, total_loss
+
+Integers = NDArray[np.int64]
+Doubles = NDArray[np.float64]
+
+MOST_CELLS = 10**7
+"""A table of more cells is refused."""
+
+GRID = 2**10
+"""A public reference table is rounded to this many steps a row."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """A table over some columns, each coarsened by a public map from levels to bins."""
+
+    columns: tuple[int, ...]
+    maps: tuple[Integers, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many bins there are along each column."""
+        return tuple(int(one.max()) + 1 for one in self.maps)
+
+    @property
+    def cells(self) -> int:
+        """How many cells the table has."""
+        return int(np.prod([float(one) for one in self.shape]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """The number of rows in every cell of a view: one row moves one cell by one."""
+
+    view: View
+    noise: Noise
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Combinations:
+    """Whole-numbered combinations of the cells of a view: one answer for each row of ``matrix``."""
+
+    view: View
+    matrix: Integers
+    noise: Noise
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Distance:
+    """How far a view's counts are from a public table: the sum of |GRID · count − reference|.
+
+    ``reference`` is in steps, 1/GRID of a row.  One row moves the sum by at most
+    GRID, however many cells there are.
+    """
+
+    view: View
+    reference: Integers
+    noise: Noise
+
+
+Query = Cells | Combinations | Distance
+"""What can be asked of the rows."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measurement:
+    """A query and its noisy answer, in the shape of what was asked."""
+
+    query: Query
+    values: Integers
+
+
+class Measurer(Protocol):
+    """Whoever holds the rows: draws one stage's noise, once."""
+
+    def measure(self, queries: Sequence[Query]) -> list[Measurement]:
+        """A noisy answer to every query, in order."""
+
+
+def ask_cells(columns: Sequence[int], maps: Sequence[Integers], spend: Spend) -> Cells:
+    """Every cell of a table, with the noise that the spend buys."""
+    view = make_view(columns, maps)
+    return Cells(view, spend.noise())
+
+
+def ask_combinations(view: View, matrix: Integers, spend: Spend) -> Combinations:
+    """Combinations of cells, with noise for the worst column of the matrix."""
+    l1 = int(np.abs(matrix).sum(axis=0).max())
+    # Squares are added in Python integers: they are the sensitivity, so they may not wrap.
+    l2 = int((matrix.astype(object) ** 2).sum(axis=0).max())
+    return Combinations(view, matrix, spend.noise_of(l1=l1, l2_squared=l2))
+
+
+def ask_distance(view: View, expected: Doubles, spend: Spend) -> Distance:
+    """The distance from ``expected`` rows in each cell, rounded to the grid."""
+    reference = np.rint(np.asarray(expected, dtype=np.float64) * GRID).astype(np.int64)
+    return Distance(view, reference.reshape(view.shape), spend.noise(sensitivity=GRID))
+
+
+def make_view(columns: Sequence[int], maps: Sequence[Integers]) -> View:
+    """A view, refused if it has too many cells."""
+    view = View(tuple(columns), tuple(np.asarray(one, dtype=np.int64) for one in maps))
+    if view.cells > MOST_CELLS:
+        raise InvalidParameter(
+            "P2",
+            f"a table of {view.cells} cells was asked for; at most {MOST_CELLS} are counted.",
+            why="every cell gets noise, whether or not anybody is in it.",
+            fix="use fewer columns together, or coarser ones.",
+        )
+    return view
+
+
+def loss_of(queries: Sequence[Query]) -> Loss:
+    """What measuring these costs one unit."""
+    return total_loss([query.noise for query in queries])
+
+
+class Records:
+    """Rows in memory, coded, as a measurer: exact counts plus exact noise.
+
+    ``queries`` remembers what was asked, so that a test can add up its loss.
+    Codes outside a column's levels count as the last level: a value that is not
+    declared must not fail, and must not be left out of some tables only.
+
+    >>> people = Records([Column("sex", 2), Column("grade", 3)], np.array([[0, 2], [1, 1]]))
+    >>> asked = ask_cells([1], [np.arange(3)], Spend.concentrated("1/8"))
+    >>> people.measure([asked])[0].values.shape
+    (3,)
+    >>> float(loss_of(people.queries).rho)
+    0.125
+    """
+
+    def __init__(self, columns: Sequence[Column], codes: NDArray[np.integer]) -> None:
+        self.columns = check_columns(columns)
+        if codes.ndim != 2 or codes.shape[1] != len(self.columns):
+            raise InvalidParameter(
+                "P6",
+                "the rows do not have one code for every column.",
+                why="each column is counted by its own codes.",
+                fix="pass an array of one row per row and one column per column.",
+            )
+        self.queries: list[Query] = []
+        self._codes = [
+            _within(codes[:, place], column.size) for place, column in enumerate(self.columns)
+        ]
+
+    def measure(self, queries: Sequence[Query]) -> list[Measurement]:
+        """A noisy answer to every query, in order."""
+        binned: dict[tuple[int, bytes], Integers] = {}
+        answers = []
+        for query in queries:
+            counts = self._count(query.view, binned)
+            match query:
+                case Cells():
+                    exact = counts
+                case Combinations(matrix=matrix):
+                    exact = matrix @ counts.reshape(-1)
+                case Distance(reference=reference):
+                    exact = np.abs(counts * GRID - reference).sum().reshape(1)
+            answers.append(Measurement(query, query.noise.release(exact)))
+        self.queries.extend(queries)
+        return answers
+
+    def _count(self, view: View, binned: dict[tuple[int, bytes], Integers]) -> Integers:
+        """The exact table; never shown."""
+        index: Integers | None = None
+        for column, mapped, size in zip(view.columns, view.maps, view.shape, strict=True):
+            key = (column, mapped.tobytes())
+            if key not in binned:
+                binned[key] = mapped[self._codes[column]]
+            index = binned[key] if index is None else index * size + binned[key]
+        if index is None:
+            return np.array(len(self._codes[0]), dtype=np.int64)
+        return np.bincount(index, minlength=view.cells).reshape(view.shape).astype(np.int64)
+
+
+def _within(codes: NDArray[np.integer], size: int) -> Integers:
+    wide = codes.astype(np.int64)
+    return np.where((wide < 0) | (wide >= size), size - 1, wide)

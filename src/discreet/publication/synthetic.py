@@ -1,0 +1,303 @@
+"""A synthetic table: measured in three stages, fitted once, sampled evenly.
+
+1. Every column's histogram, a third of the spend.
+2. How far each pair is from independence: one number each, all of sensitivity one.
+3. The pair tables worth measuring, at the resolution and price that the plan finds.
+
+Then the law of maximum entropy that explains them, and rows that follow it.  What
+is measured later depends only on what was released earlier.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from discreet.mechanisms.postprocess import simplex
+from discreet.publication.bins import Binning, add_up, make_binning
+from discreet.publication.denoise import LEAST_LEVELS, denoise, looks_ordered
+from discreet.publication.domain import Column, check_columns
+from discreet.publication.fit import Fitted, Target, fit
+from discreet.publication.measure import (
+    GRID,
+    Doubles,
+    Integers,
+    Measurement,
+    Measurer,
+    ask_cells,
+    ask_distance,
+    make_view,
+)
+from discreet.publication.plan import Choice, Pair, finest_bins, plan_pairs
+from discreet.publication.sample import refine, sample_bins
+from discreet.publication.spend import Spend, deviation
+from discreet.publication.tree import JunctionTree, Limits, eliminate
+
+_MOST_BINS = 64
+_LEAST_BINS = 4
+_USUAL_TABLES = 54.0  # pair tables that share the spend of the third stage, about
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a spend is divided and how large the model may grow; the same for every table."""
+
+    histograms: float | None = None
+    distances: float | None = None
+    limits: Limits = field(default_factory=Limits)
+    looks: int = 80
+
+    def shares(self, gaussian: bool) -> tuple[float, float, float]:
+        """The three stages' shares of the spend."""
+        first = self.histograms or (0.33 if gaussian else 0.4)
+        second = self.distances or (0.02 if gaussian else 0.1)
+        return first, second, 1 - first - second
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Histograms:
+    """The first stage, cleaned: a non-negative histogram per column and the number of rows."""
+
+    values: list[Doubles]
+    deviations: list[float]
+    rows: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Synthesis:
+    """What came of it: rows of codes, the law they follow, and every number it was made from."""
+
+    columns: tuple[Column, ...]
+    rows: Integers
+    fitted: Fitted | None
+    chosen: dict[Pair, Choice]
+    measurements: list[Measurement]
+    histograms: Histograms
+
+
+def synthesize(
+    measurer: Measurer,
+    columns: Sequence[Column],
+    spend: Spend,
+    *,
+    settings: Settings | None = None,
+    seed: int | None = None,
+) -> Synthesis:
+    """Measure, fit and sample a table like the one the measurer holds.
+
+    ``seed`` fixes the sampling, which is public post-processing; never the noise.
+    """
+    listed = check_columns(columns)
+    wanted = settings or Settings()
+    generator = np.random.default_rng(seed)
+    pairs = list(itertools.combinations(range(len(listed)), 2))
+    shares = wanted.shares(spend.gaussian)
+    first, second, third = (
+        spend.divide(shares)
+        if pairs
+        else (spend, spend, spend)  # one column: all for its histogram
+    )
+    released = measure_histograms(measurer, listed, first)
+    ordered = find_orders(listed, released)
+    histograms = clean_histograms(ordered, released)
+    if not pairs:
+        rows = refine(
+            np.zeros((_whole_rows(histograms), 1), dtype=np.int64),
+            [np.zeros(listed[0].size, dtype=np.int64)],
+            histograms.values,
+            generator,
+        )
+        return Synthesis(listed, rows, None, {}, released, histograms)
+    binnings = make_binnings(ordered, histograms, spend)
+    distances = measure_distances(measurer, binnings, pairs, histograms.rows, second)
+    levels = [sorted(binning.levels) for binning in binnings]
+    chosen = plan_pairs(
+        excess_over_chance(distances, binnings, pairs, histograms.rows),
+        levels,
+        rows=histograms.rows,
+        amount=float(third.amount),
+        gaussian=spend.gaussian,
+        limits=wanted.limits,
+        interest=[column.interest for column in listed],
+    )
+    tables = measure_pairs(measurer, binnings, chosen, third)
+    fitted, maps = fit_law(binnings, chosen, tables, histograms, wanted)
+    bins = sample_bins(fitted, _whole_rows(histograms), generator)
+    rows = refine(bins, maps, histograms.values, generator)
+    return Synthesis(listed, rows, fitted, chosen, [*released, *distances, *tables], histograms)
+
+
+def measure_histograms(
+    measurer: Measurer, columns: Sequence[Column], spend: Spend
+) -> list[Measurement]:
+    """Every column by itself; a column's share grows with its levels.
+
+    Total noise is least when shares go like levels ** (2/3) for Gaussian noise
+    and like levels ** (1/2) for Laplace noise.
+    """
+    power = 2 / 3 if spend.gaussian else 1 / 2
+    parts = spend.divide([column.interest ** (2 / 3) * column.size**power for column in columns])
+    return measurer.measure(
+        [
+            ask_cells([place], [np.arange(column.size)], part)
+            for place, (column, part) in enumerate(zip(columns, parts, strict=True))
+        ]
+    )
+
+
+def find_orders(columns: Sequence[Column], released: Sequence[Measurement]) -> tuple[Column, ...]:
+    """The columns, also ordered where the released histogram shows that their list is in order."""
+    return tuple(
+        replace(column, ordered=True)
+        if not column.ordered
+        and looks_ordered(one.values[: column.size - column.null].astype(np.float64))
+        else column
+        for column, one in zip(columns, released, strict=True)
+    )
+
+
+def clean_histograms(columns: Sequence[Column], released: Sequence[Measurement]) -> Histograms:
+    """Smoothed where ordered, brought to one common total, none negative."""
+    noises = [deviation(one.query.noise) for one in released]
+    totals = np.array([float(one.values.sum()) for one in released])
+    spreads = np.array([one.values.size * s**2 for one, s in zip(released, noises, strict=True)])
+    rows = max(float(np.average(totals, weights=1 / spreads)), 1.0)
+    values = []
+    for column, one, noise in zip(columns, released, noises, strict=True):
+        counts = one.values.astype(np.float64)
+        if column.ordered:
+            end = column.size - 1 if column.null else column.size
+            if end >= LEAST_LEVELS:
+                counts[:end] = denoise(counts[:end], deviation=noise)
+        values.append(simplex(counts, total=rows))
+    return Histograms(values, noises, rows)
+
+
+def make_binnings(columns: Sequence[Column], histograms: Histograms, spend: Spend) -> list[Binning]:
+    """Nested bins for every column; more of them the more rows stand out from the noise."""
+    sharp = spend.sharpness if spend.gaussian else spend.sharpness / math.sqrt(_USUAL_TABLES)
+    most = int(np.clip(math.sqrt(histograms.rows * sharp / 16), _LEAST_BINS, _MOST_BINS))
+    return [
+        make_binning(column, values, most=most)
+        for column, values in zip(columns, histograms.values, strict=True)
+    ]
+
+
+def measure_distances(
+    measurer: Measurer,
+    binnings: Sequence[Binning],
+    pairs: Sequence[Pair],
+    rows: float,
+    spend: Spend,
+) -> list[Measurement]:
+    """How far each pair is from independence, one number each."""
+    parts = spend.divide(np.ones(len(pairs)))
+    return measurer.measure(
+        [
+            ask_distance(
+                make_view(pair, [binnings[column].base for column in pair]),
+                _independent(binnings, pair, rows),
+                part,
+            )
+            for pair, part in zip(pairs, parts, strict=True)
+        ]
+    )
+
+
+def excess_over_chance(
+    distances: Sequence[Measurement],
+    binnings: Sequence[Binning],
+    pairs: Sequence[Pair],
+    rows: float,
+) -> dict[Pair, float]:
+    """The part of each distance that independent columns would not show by chance."""
+    strengths = {}
+    for pair, one in zip(pairs, distances, strict=True):
+        noisy = float(one.values[0]) / GRID
+        a, b = (binnings[column].shares for column in pair)
+        spread = _independent(binnings, pair, rows) * np.outer(1 - a, 1 - b)
+        chance = float(np.sqrt(2 / math.pi * np.maximum(spread, 0)).sum())
+        strengths[pair] = math.sqrt(max(noisy * abs(noisy) - chance**2, 0.0))
+    return strengths
+
+
+def measure_pairs(
+    measurer: Measurer, binnings: Sequence[Binning], chosen: Mapping[Pair, Choice], spend: Spend
+) -> list[Measurement]:
+    """The planned tables, at once; nothing is asked when no pair is worth its noise."""
+    if not chosen:
+        return []
+    parts = spend.divide([choice.weight for choice in chosen.values()])
+    return measurer.measure(
+        [
+            ask_cells(
+                pair,
+                [
+                    binnings[column].map_levels(count)
+                    for column, count in zip(pair, choice.bins, strict=True)
+                ],
+                part,
+            )
+            for (pair, choice), part in zip(chosen.items(), parts, strict=True)
+        ]
+    )
+
+
+def fit_law(
+    binnings: Sequence[Binning],
+    chosen: Mapping[Pair, Choice],
+    tables: Sequence[Measurement],
+    histograms: Histograms,
+    settings: Settings,
+) -> tuple[Fitted, list[Integers]]:
+    """The fitted law over each column's finest bins in use, and the maps from levels to them."""
+    finest = finest_bins(chosen, [sorted(binning.levels) for binning in binnings])
+    maps = [binning.map_levels(count) for binning, count in zip(binnings, finest, strict=True)]
+    shares = [
+        add_up(values, mapped, count) / histograms.rows
+        for mapped, values, count in zip(maps, histograms.values, finest, strict=True)
+    ]
+    neighbours: list[set[int]] = [set() for _ in binnings]
+    for a, b in chosen:
+        neighbours[a].add(b)
+        neighbours[b].add(a)
+    tree = JunctionTree(finest, eliminate(neighbours, finest))
+    targets = [
+        Target(
+            (place,),
+            (np.arange(count),),
+            shares[place] * histograms.rows,
+            noise * math.sqrt(maps[place].size / count),
+        )
+        for place, (count, noise) in enumerate(zip(finest, histograms.deviations, strict=True))
+    ]
+    for (pair, choice), table in zip(chosen.items(), tables, strict=True):
+        coarse = tuple(
+            _between(binnings[column], finest[column], count)
+            for column, count in zip(pair, choice.bins, strict=True)
+        )
+        targets.append(
+            Target(pair, coarse, table.values.astype(np.float64), deviation(table.query.noise))
+        )
+    fitted = fit(tree, shares, targets, rows=histograms.rows, looks=settings.looks)
+    return fitted, maps
+
+
+def _between(binning: Binning, fine: int, coarse: int) -> Integers:
+    """The map from one grouping of a column to a coarser one; they are nested."""
+    mapped = np.zeros(fine, dtype=np.int64)
+    mapped[binning.levels[fine]] = binning.levels[coarse]
+    return mapped
+
+
+def _independent(binnings: Sequence[Binning], pair: Pair, rows: float) -> Doubles:
+    a, b = (binnings[column].shares for column in pair)
+    return rows * np.outer(a, b)
+
+
+def _whole_rows(histograms: Histograms) -> int:
+    return max(round(histograms.rows), 1)
