@@ -9,22 +9,23 @@ from importlib import import_module
 import bench
 
 
-def discovered() -> dict[str, object]:
-    """The modules beside this one that define ``main``."""
+def discovered() -> list[str]:
+    """The modules beside this one; one that is not named is not imported."""
     names = sorted(found.name for found in pkgutil.iter_modules(bench.__path__))
-    modules = {name: import_module(f"bench.{name}") for name in names if not name.startswith("_")}
-    return {name: module.main for name, module in modules.items() if hasattr(module, "main")}
+    return [name for name in names if not name.startswith("_")]
 
 
 def main(arguments: list[str]) -> None:
-    benchmarks = discovered()
-    unknown = [name for name in arguments if name not in benchmarks]
+    names = discovered()
+    unknown = [name for name in arguments if name not in names]
     if unknown:
-        sys.exit(f"no benchmark {', '.join(unknown)}; there are {', '.join(benchmarks)}")
+        sys.exit(f"no benchmark {', '.join(unknown)}; there are {', '.join(names)}")
     sys.argv = sys.argv[:1]  # a benchmark with options of its own is run as python -m bench.<name>
-    for name in arguments or benchmarks:
-        print(f"\n== {name} ==\n", flush=True)
-        benchmarks[name]()
+    for name in arguments or names:
+        run = getattr(import_module(f"bench.{name}"), "main", None)
+        if run is not None:
+            print(f"\n== {name} ==\n", flush=True)
+            run()
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from bench.timing import best
 from discreet.price import price
-from discreet.question.question import Spend
+from discreet.question.offer import Offer
 from discreet.question.schema import Schema
 from discreet.question.sql import parse
 
@@ -40,7 +40,7 @@ def main() -> None:
 
 def _priced(text: str) -> None:
     question = parse(text, SCHEMA)
-    price(question, Spend(epsilon=Fraction(1, 2)), schema=SCHEMA, multiplicity=lambda *_: None)
+    price(question, Offer(epsilon=Fraction(1, 2)), schema=SCHEMA, multiplicity=lambda *_: None)
 
 
 if __name__ == "__main__":

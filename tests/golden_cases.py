@@ -155,10 +155,10 @@ def _rows(question: Question) -> str:
 def price_of(question: Question) -> str:
     """The price of a question at epsilon 1/2 and delta 1e-9, in one line."""
     from discreet.price import price
+    from discreet.question.offer import Offer
     from discreet.question.ownership import declared
-    from discreet.question.question import Spend
 
-    spend = Spend(epsilon=Fraction(1, 2), delta=Fraction(1, 10**9))
+    spend = Offer(epsilon=Fraction(1, 2), delta=Fraction(1, 10**9))
     try:
         priced = price(question, spend, schema=SCHEMA, multiplicity=declared)
     except Refusal as refusal:

@@ -33,7 +33,7 @@ from discreet.question.blocks.known import Known, known
 from discreet.question.domain import Domain, Kind
 from discreet.question.expressions import Call, ColumnRef, Literal
 from discreet.question.functions import evaluate
-from discreet.question.question import Spend
+from discreet.question.offer import Offer
 from discreet.question.relation import Filter, Union
 from discreet.question.schema import Schema
 from discreet.question.sql import parse
@@ -542,7 +542,7 @@ def engine(regions: list[str], rows: list[tuple[int, str | None]], **options: An
 
 def counts(of: DuckDBEngine, column: str = "region") -> dict[Any, int]:
     asked = parse(f"SELECT {column} AS k, COUNT(*) FROM visits GROUP BY k", of.schema)
-    spend = Spend(epsilon=Fraction(3), delta=Fraction(1, 100))
+    spend = Offer(epsilon=Fraction(3), delta=Fraction(1, 100))
     plan = price(asked, spend, schema=of.schema, multiplicity=of.multiplicity).plan
     found: dict[Any, int] = {}
     for (group, _), number in measured(of, plan)[0].items():

@@ -13,6 +13,7 @@ import discreet
 from discreet.errors import BudgetRefusal, DataRefusal, InvalidParameter, QuestionRefusal, Refusal
 from discreet.question.blocks import Area
 from discreet.question.builder import col, count, mean
+from discreet.question.offer import Offer
 from discreet.release.answer import Answer
 from discreet.release.display import cell
 from discreet.release.explanation import Explanation
@@ -220,9 +221,7 @@ def test_prepared_and_unprepared_agree_exactly():
     curator = clinic()
     question = "SELECT city, SUM(cost) AS s, COUNT(*) AS n FROM visits GROUP BY city"
     parsed, _ = curator._parsed(question)
-    priced = curator._priced(
-        parsed, discreet.curate.curator.offered(parsed, "1/2", None, None, None, "0.95")
-    )
+    priced = curator._priced(parsed, Offer.of(epsilon="1/2"))
     before = curator.engine.run(priced.plan).open_for_release()
     curator.prepare()
     after = curator.engine.run(priced.plan).open_for_release()

@@ -40,7 +40,8 @@ from discreet.price.split import concentrated_shares, pure_shares
 from discreet.price.within import cheapest
 from discreet.question.domain import Kind
 from discreet.question.expressions import Call, ColumnRef, Literal
-from discreet.question.question import Aggregate, Key, Limits, Output, Question, Spend
+from discreet.question.offer import Offer
+from discreet.question.question import Aggregate, Key, Limits, Output, Question
 from discreet.question.relation import Source
 from discreet.question.schema import Column, Neighbours, Schema, Table
 
@@ -71,7 +72,7 @@ def question(*aggregates: Aggregate, keys: tuple[Key, ...] = (CITY,), **more: ob
 
 def priced(asked: Question, schema: Schema = SCHEMA, **spend: object):
     spend = {name: Fraction(value) for name, value in spend.items()}
-    return price(asked, Spend(**spend), schema=schema, multiplicity=lambda *_: None)
+    return price(asked, Offer(**spend), schema=schema, multiplicity=lambda *_: None)
 
 
 COUNT = Aggregate("n", "COUNT")
@@ -271,7 +272,7 @@ def test_shares_never_add_up_to_more_than_was_offered(sizes):
 
 def test_within_buys_just_enough():
     asked = question(COUNT)
-    spend = Spend(within=(("", Fraction(40)),), confidence=Fraction(9, 10))
+    spend = Offer(within=(("", Fraction(40)),), confidence=Fraction(9, 10))
     offer = cheapest(asked, spend, schema=SCHEMA, multiplicity=lambda *_: None)
     (recipe,) = offer.recipes
     assert isinstance(recipe, Linear)
@@ -283,8 +284,8 @@ def test_within_buys_just_enough():
 @pytest.mark.parametrize(
     ("asked", "spend"),
     [
-        (question(AVG), Spend(within=(("", Fraction(40)),))),
-        (question(COUNT), Spend(within=(("typo", Fraction(40)),))),
+        (question(AVG), Offer(within=(("", Fraction(40)),))),
+        (question(COUNT), Offer(within=(("typo", Fraction(40)),))),
     ],
 )
 def test_within_refuses_what_cannot_be_promised(asked, spend):
@@ -439,7 +440,7 @@ def test_steps_are_coarser_where_noise_would_not_fit():
 
 @pytest.mark.parametrize("margin", ["1e-300", "1e12", "1e300", "1e999"])
 def test_any_accuracy_is_priced_or_refused_quickly(margin):
-    spend = Spend(within=(("", Fraction(margin)),))
+    spend = Offer(within=(("", Fraction(margin)),))
     offer = cheapest(question(COUNT), spend, schema=SCHEMA, multiplicity=lambda *_: None)
     (recipe,) = offer.recipes
     assert linear_margin(recipe, offer.noises[0], Fraction(1, 20)) <= Fraction(margin)

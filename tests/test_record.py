@@ -20,7 +20,7 @@ from discreet.errors import LedgerRefusal
 from discreet.price import price
 from discreet.question.domain import Kind
 from discreet.question.expressions import Call, ColumnRef, Literal
-from discreet.question.question import Spend
+from discreet.question.offer import Offer
 from discreet.question.schema import Schema
 from discreet.question.sql import parse
 from discreet.release.explanation import Explanation
@@ -81,7 +81,7 @@ def engine():
 def priced(text, offer, engine):
     offer = offer if "rho" in offer else {"epsilon": Fraction(5, 3), **offer}
     question = parse(text, SCHEMA)
-    return price(question, Spend(**offer), schema=SCHEMA, multiplicity=engine.multiplicity)
+    return price(question, Offer(**offer), schema=SCHEMA, multiplicity=engine.multiplicity)
 
 
 @pytest.mark.parametrize("name", QUESTIONS)

@@ -15,7 +15,7 @@ from discreet.audit.proportions import at_least, at_most
 from discreet.engine.duckdb import DuckDBEngine
 from discreet.price import Priced, price
 from discreet.price.keys import shown
-from discreet.question.question import Spend
+from discreet.question.offer import Offer
 from discreet.question.schema import Schema
 from discreet.question.sql import parse
 from discreet.release.release import release
@@ -31,7 +31,7 @@ columns.name = "text"
 """)
 
 
-def offer(engine: DuckDBEngine, spend: Spend) -> Priced:
+def offer(engine: DuckDBEngine, spend: Offer) -> Priced:
     question = parse("SELECT name, COUNT(*) AS n FROM people GROUP BY name", engine.schema)
     return price(question, spend, schema=engine.schema, multiplicity=engine.multiplicity)
 
@@ -39,12 +39,12 @@ def offer(engine: DuckDBEngine, spend: Spend) -> Priced:
 @pytest.mark.parametrize(
     "spend",
     [
-        Spend(epsilon=Fraction(2), delta=Fraction(1, 50)),
-        Spend(rho=Fraction(1), delta=Fraction(1, 50)),
+        Offer(epsilon=Fraction(2), delta=Fraction(1, 50)),
+        Offer(rho=Fraction(1), delta=Fraction(1, 50)),
     ],
     ids=["Laplace", "Gaussian"],
 )
-def test_n3_people_alone_are_shown_as_often_as_delta_says(spend: Spend) -> None:
+def test_n3_people_alone_are_shown_as_often_as_delta_says(spend: Offer) -> None:
     people = pa.table({"who": range(N), "name": [f"name {i}" for i in range(N)]})
     with DuckDBEngine({"people": people}, SCHEMA) as engine:
         priced = offer(engine, spend)

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import discreet
-from discreet.curate.curator import offered
 from discreet.question.domain import Kind
+from discreet.question.offer import Offer
 
 
 def curator(values, low, high, kind: Kind = Kind.DECIMAL, **engine) -> discreet.Curator:
@@ -35,7 +35,7 @@ def curator(values, low, high, kind: Kind = Kind.DECIMAL, **engine) -> discreet.
 def exact_entries(clinic: discreet.Curator, sql: str = "SELECT SUM(x) AS s FROM t"):
     """The integers before noise, and the sensitivity claimed for them."""
     question, _ = clinic._parsed(sql)
-    priced = clinic._priced(question, offered(question, "1/2", None, None, None, "0.95"))
+    priced = clinic._priced(question, Offer.of(epsilon="1/2"))
     opened = clinic.engine.run(priced.plan).open_for_release()
     return opened.measured[0].astype(object)[0], priced.sensitivities[0].l1
 

@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 
 from discreet.errors import QuestionRefusal
 from discreet.price import Priced, price
-from discreet.question.question import Spend
+from discreet.question.offer import Offer
 from discreet.question.schema import Schema
 from discreet.question.sql import parse
 
 QUICK, QUICK_CASES = 26, 500
 SHARDS, LONG, LONG_CASES = 6, 100, 2_000  # of the long run: so many worlds and cases in each
 QUESTIONS = 6
-SPEND = Spend(epsilon=Fraction(3, 4), delta=Fraction(1, 10**6))
+SPEND = Offer(epsilon=Fraction(3, 4), delta=Fraction(1, 10**6))
 
 CONDITIONS = [
     "v.x > 1",

@@ -130,15 +130,15 @@ def test_a_pasted_key_may_end_its_line(server):
 
 
 @pytest.fixture
-def strange(server, monkeypatch):
+def strange(monkeypatch):
     """Makes a client that has connected, and from then on is sent one response."""
     monkeypatch.setattr(client, "_PAUSE_S", 0.0)
-    declared = server.call("GET", "/v1/datasets/clinic", headers={"Accept": client.RECORD}).content
+    opened = b'{"datasets": [{"name": "clinic", "analyst": "ana"}]}'
 
     def connected(content=b"", status=200, headers=None):
         def respond(request):
-            if request.url.path == "/v1/datasets/clinic":
-                return httpx.Response(200, content=declared)
+            if request.url.path == "/v1/me":
+                return httpx.Response(200, content=opened)
             return httpx.Response(status, content=content, headers=headers)
 
         line = httpx.MockTransport(respond)
@@ -153,6 +153,8 @@ CALLS = {
     "answer": lambda remote: remote.answer(3),
     "balance": lambda remote: remote.balance(),
     "transcript": lambda remote: remote.transcript(),
+    "schema": lambda remote: remote.schema,
+    "budget": lambda remote: remote.budget,
 }
 BODIES = [
     *(b"", b"<html>sign in</html>", b"null", b"[]", b"3", b"{}", b"\xff", b"[" * 100_000),

@@ -13,9 +13,10 @@ import pytest
 from scipy.stats import binom
 
 import discreet
-from discreet.curate.curator import Curator, offered
+from discreet.curate.curator import Curator
 from discreet.price import Choice, Counts
 from discreet.question.domain import Kind
+from discreet.question.offer import Offer
 from discreet.release.answer import Answer
 from discreet.release.release import release
 
@@ -97,7 +98,7 @@ def clinic() -> Curator:
 def _released(clinic: Curator, question: str) -> tuple[list[Answer], object, object]:
     """Many answers to one question, its price and its truth."""
     parsed, _ = clinic._parsed(question)
-    priced = clinic._priced(parsed, offered(parsed, "1/2", None, None, None, "0.95"))
+    priced = clinic._priced(parsed, Offer.of(epsilon="1/2"))
     truth = clinic.engine.run(priced.plan)
     return [release(priced, truth) for _ in range(RUNS)], priced, truth
 

@@ -19,13 +19,14 @@ import numpy as np
 
 from discreet.accounting.budget import Budget, saturated
 from discreet.accounting.loss import NOTHING, Loss
-from discreet.curate.curator import offered, replay_key
+from discreet.curate.curator import replay_key
 from discreet.engine.duckdb.engine import DuckDBEngine
 from discreet.engine.truth import Truth
 from discreet.errors import BudgetRefusal
 from discreet.price import Priced, price
 from discreet.price.within import cheapest
 from discreet.question.blocks import Space, reach
+from discreet.question.offer import Offer
 from discreet.question.schema import Schema
 from discreet.question.sql import statement
 from discreet.release.answer import Answer
@@ -87,14 +88,7 @@ class Stage:
 def priced_by(engine: DuckDBEngine, question: str, spend: Mapping[str, Any]) -> Priced:
     """The price of a question, as the curator finds it; reads no private data."""
     asked = statement(question, engine.schema, multiplicity=engine.multiplicity).question
-    wanted = offered(
-        asked,
-        spend.get("epsilon"),
-        spend.get("rho"),
-        spend.get("delta"),
-        spend.get("within"),
-        spend.get("confidence", "0.95"),
-    )
+    wanted = Offer.of(**spend).beside(asked.spend)
     find = cheapest if wanted.within else price
     return find(asked, wanted, schema=engine.schema, multiplicity=engine.multiplicity)
 

@@ -17,7 +17,6 @@ from discreet.cli.options import (
     Epsilon,
     Home,
     Json,
-    Offer,
     Question,
     Rho,
     Within,
@@ -25,9 +24,10 @@ from discreet.cli.options import (
     planning,
 )
 from discreet.errors import InvalidParameter
+from discreet.question.offer import Offer
 
 if TYPE_CHECKING:
-    from discreet.curate.curator import Quote
+    from discreet.curate.quote import Quote
     from discreet.release.answer import Answer
     from discreet.release.explanation import Explanation
 
@@ -57,10 +57,9 @@ def ask(  # noqa: PLR0913, PLR0917 (each is an option)
             why="one answer is printed once.",
             fix="leave out one of them.",
         )
-    answers.percent(confidence)
-    offer = Offer(epsilon, rho, delta, within, confidence)
+    offer = _offer(epsilon, rho, delta, within, confidence)
     with opened(session) as curator:
-        answer = curator.ask(question, analyst=analyst, **offer.arguments())
+        answer = curator.ask(question, analyst=analyst, **offer.amounts())
     if isinstance(
         answer, import_module("discreet.release.explanation").Explanation
     ):  # EXPLAIN SELECT
@@ -86,9 +85,9 @@ def explain(
     session: Home = HERE,
 ) -> None:
     """Say how a question would be answered, and how well; free."""
-    offer = Offer(epsilon, rho, delta, within, confidence)
+    offer = _offer(epsilon, rho, delta, within, confidence)
     with planning(session) as curator:
-        plan = curator.explain(question, **offer.arguments())
+        plan = curator.explain(question, **offer.amounts())
     _explained(plan, confidence, as_json)
 
 
@@ -104,9 +103,9 @@ def price(  # noqa: PLR0913, PLR0917 (each is an option)
     session: Home = HERE,
 ) -> None:
     """Say what a question costs and whether it would be paid; free."""
-    offer = Offer(epsilon, rho, delta, within, confidence)
+    offer = _offer(epsilon, rho, delta, within, confidence)
     with planning(session) as curator:
-        quote = curator.price(question, analyst=analyst, **offer.arguments())
+        quote = curator.price(question, analyst=analyst, **offer.amounts())
     if as_json:
         screen.print_json(_quote(quote, confidence))
     else:
@@ -114,6 +113,12 @@ def price(  # noqa: PLR0913, PLR0917 (each is an option)
             screen.text(line)
     if quote.refusal is not None:
         raise typer.Exit(2)
+
+
+def _offer(
+    epsilon: str | None, rho: str | None, delta: str | None, within: str | None, confidence: str
+) -> Offer:
+    return Offer.of(epsilon=epsilon, rho=rho, delta=delta, within=within, confidence=confidence)
 
 
 def quoted(quote: Quote, confidence: str) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -47,31 +46,6 @@ Within = Annotated[
 Confidence = Annotated[str, typer.Option(metavar="SHARE", help="How surely the margins hold.")]
 HERE = Path()
 CURATOR = "curator"
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """What an analyst offers for one answer; exactly one of the three, unless SQL says it."""
-
-    epsilon: str | None = None
-    rho: str | None = None
-    delta: str | None = None
-    within: str | None = None
-    confidence: str = "0.95"
-
-    def arguments(self) -> dict[str, Any]:
-        """As the curator takes them."""
-        return {
-            name: value
-            for name in ("epsilon", "rho", "delta", "within", "confidence")
-            if (value := getattr(self, name)) is not None
-        }
-
-    def __str__(self) -> str:
-        if self.within is not None:
-            return f"within {self.within} at {self.confidence} confidence"
-        paid = {"epsilon": self.epsilon, "rho": self.rho, "delta": self.delta}
-        return ", ".join(f"{name} = {value}" for name, value in paid.items() if value is not None)
 
 
 @contextmanager

@@ -5,24 +5,25 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import typer
 
 from discreet.cli import answers, screen
 from discreet.cli.accounts import show_balance, show_transcript
 from discreet.cli.asking import quoted
-from discreet.cli.options import CURATOR, Offer
+from discreet.cli.options import CURATOR
 from discreet.cli.schema import described
 from discreet.errors import InvalidParameter, Refusal
-from discreet.exact.numbers import positive, proportion
+from discreet.question.offer import Offer
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
 
-    from discreet.curate.curator import Curator, Quote
+    from discreet.curate.curator import Curator
+    from discreet.curate.quote import Quote
     from discreet.question.schema import Schema
 
 HISTORY = ".discreet_history"
@@ -97,17 +98,17 @@ class Shell:
 
     def _ask(self, sql: str) -> None:
         if re.match(r"explain\b", sql, re.IGNORECASE):
-            typer.echo(f"{self.curator.explain(sql, **self.offer.arguments())}\n")
+            typer.echo(f"{self.curator.explain(sql, **self.offer.amounts())}\n")
             return
         offer, quote = self._quote(sql)
-        for line in quoted(quote, offer.confidence):
+        for line in quoted(quote, str(offer.confidence)):
             screen.text(line)
         if quote.refusal is not None:
             screen.text("")
         elif quote.free or self.sure or self.lines.confirms("spend it? [y/N] "):
             screen.text("")
-            answer = self.curator.ask(sql, analyst=self.analyst, **offer.arguments())
-            answers.show(answer, confidence=offer.confidence)  # type: ignore[arg-type]
+            answer = self.curator.ask(sql, analyst=self.analyst, **offer.amounts())
+            answers.show(answer, confidence=str(offer.confidence))  # type: ignore[arg-type]
             screen.text("")
         else:
             screen.text("not asked; nothing was spent.\n")
@@ -116,12 +117,11 @@ class Shell:
         """The price of what the statement itself offers, or else of the current offer."""
         written = Offer(confidence=self.offer.confidence)
         try:
-            return written, self.curator.price(sql, analyst=self.analyst, **written.arguments())
+            return written, self.curator.price(sql, analyst=self.analyst, **written.amounts())
         except Refusal as refusal:
             if refusal.code != "Q43":
                 raise
-        offered = self.offer.arguments()
-        return self.offer, self.curator.price(sql, analyst=self.analyst, **offered)
+        return self.offer, self.curator.price(sql, analyst=self.analyst, **self.offer.amounts())
 
     # --- commands ----------------------------------------------------------------------------
 
@@ -162,13 +162,11 @@ class Shell:
             screen.text(line)
 
     def _set(self, name: str, argument: str) -> None:
-        if argument and name in ("delta", "confidence"):
-            proportion(argument, name=name)
-            self.offer = replace(self.offer, **{name: argument})
-        elif argument:
-            positive(argument, name=name)
-            empty = {"epsilon": None, "rho": None, "within": None}
-            self.offer = replace(self.offer, **(empty | {name: argument}))  # type: ignore[arg-type]
+        amounts: dict[str, Any] = {**self.offer.amounts()}
+        if name not in ("delta", "confidence"):  # these three stand for each other
+            amounts |= {"epsilon": None, "rho": None, "within": None}
+        if argument:
+            self.offer = Offer.of(**(amounts | {name: argument}))
         screen.text(f"each question offers {self.offer}.\n")
 
 
@@ -258,7 +256,7 @@ def _prompting(schema: Schema, history: Path) -> PromptSession[str]:
 
 def shell(curator: Curator, *, home: Path, analyst: str, epsilon: str, yes: bool) -> None:
     """Talk until the input ends."""
-    positive(epsilon, name="epsilon")
+    offer = Offer.of(epsilon=epsilon)
     person = sys.stdin.isatty()
     lines: Lines = Terminal(curator.schema, home / HISTORY) if person else Pipe()
     if person:
@@ -266,7 +264,7 @@ def shell(curator: Curator, *, home: Path, analyst: str, epsilon: str, yes: bool
             f"Asking as {analyst}. Each question offers epsilon = {epsilon}; its price and margin "
             "are shown before it is paid. SQL ends with a semicolon; \\help lists the commands.\n"
         )
-    Shell(curator, analyst, Offer(epsilon=epsilon), lines, sure=yes).run()
+    Shell(curator, analyst, offer, lines, sure=yes).run()
 
 
 __all__ = ["COMMANDS", "Shell", "complete", "shell"]

@@ -10,23 +10,24 @@ import hashlib
 import json
 from collections.abc import Hashable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from types import TracebackType
-from typing import Any
+from typing import Any, Unpack
 
 from discreet.accounting.budget import Budget
-from discreet.accounting.loss import Loss, failure_mass
+from discreet.accounting.loss import Loss
+from discreet.curate.quote import Quote
 from discreet.engine.duckdb.engine import DuckDBEngine, failed
 from discreet.errors import BudgetRefusal, DataRefusal, InvalidParameter, Refusal
-from discreet.exact.numbers import Exact, positive, proportion
 from discreet.ledger import Account, Balance, Entry, Ledger, Policy, Receipt, Request, Stored
 from discreet.price import Priced, price
 from discreet.price.within import cheapest
 from discreet.question.blocks import Area, Space, reach
 from discreet.question.builder import Asked, Rows, table
-from discreet.question.question import Question, Spend
+from discreet.question.offer import Amounts, Offer
+from discreet.question.question import Question
 from discreet.question.schema import Schema
 from discreet.question.sql import question_text, statement
 from discreet.release.answer import Answer
@@ -34,7 +35,6 @@ from discreet.release.explanation import Explanation
 from discreet.release.record import answer_to_bytes, numbers_from_bytes, to_json
 from discreet.release.release import release
 
-Within = Exact | Mapping[str, Exact]
 Asking = str | Question | Asked
 """A question in SQL, built in Python, or already parsed."""
 
@@ -61,34 +61,6 @@ class Paid:
     priced: Priced
     receipt: Receipt
     data_version: str
-
-
-@dataclass(frozen=True, slots=True)
-class Quote:
-    """What a question would cost, and whether the account would pay; nothing is charged."""
-
-    explanation: Explanation
-    outcome: str  # "admitted"; "stored" or "resumed", which are free; or a refusal's code
-    refusal: Refusal | None = None
-
-    @property
-    def loss(self) -> Loss:
-        """The price."""
-        return self.explanation.loss
-
-    @property
-    def free(self) -> bool:
-        """Whether it has been paid for already."""
-        return self.outcome in ("stored", "resumed")
-
-    def margins(self, confidence: Exact = "0.95") -> dict[str, float | None]:
-        """The predicted margin of each aggregate."""
-        return self.explanation.margins(confidence)
-
-    def __str__(self) -> str:
-        if self.refusal is not None:
-            return str(self.refusal)
-        return f"free: paid for before ({self.loss})" if self.free else str(self.loss)
 
 
 class Curator:
@@ -125,15 +97,15 @@ class Curator:
         question: Asking,
         *,
         analyst: str = CURATOR,
-        epsilon: Exact | None = None,
-        rho: Exact | None = None,
-        delta: Exact | None = None,
-        within: Within | None = None,
-        confidence: Exact = "0.95",
+        **offer: Unpack[Amounts],
     ) -> Answer | Explanation:
-        """Answer, or refuse before touching the data."""
+        """Answer, or refuse before touching the data.
+
+        ``offer`` is one of ``epsilon``, ``rho`` (what to pay) and ``within`` (how far off the
+        answer may be, at ``confidence``); and ``delta``, a failure mass that may be paid, too.
+        """
         asked, explain = self._parsed(question, analyst)
-        spend = offered(asked, epsilon, rho, delta, within, confidence)
+        spend = Offer.of(**offer).beside(asked.spend)
         if explain:
             return self._explained(self._priced(asked, spend))
         paid = self._paid(asked, spend, analyst)
@@ -149,11 +121,7 @@ class Curator:
         question: Asking,
         *,
         analyst: str = CURATOR,
-        epsilon: Exact | None = None,
-        rho: Exact | None = None,
-        delta: Exact | None = None,
-        within: Within | None = None,
-        confidence: Exact = "0.95",
+        **offer: Unpack[Amounts],
     ) -> Paid | Answer:
         """The first half of :meth:`ask`: charge, or refuse; a stored answer is free.
 
@@ -168,7 +136,7 @@ class Curator:
                 why="it says nothing about anybody in the data.",
                 fix="call explain(...), or leave out EXPLAIN.",
             )
-        return self._paid(asked, offered(asked, epsilon, rho, delta, within, confidence), analyst)
+        return self._paid(asked, Offer.of(**offer).beside(asked.spend), analyst)
 
     def publish(self, paid: Paid, answer: bytes) -> Answer:
         """Store an answer, then show what is stored; the first one stored is the only one shown."""
@@ -187,7 +155,7 @@ class Curator:
             return self._stored(paid.priced, stored)
         raise failed()
 
-    def _paid(self, question: Question, spend: Spend, analyst: str) -> Paid | Answer:
+    def _paid(self, question: Question, spend: Offer, analyst: str) -> Paid | Answer:
         try:
             planned = self._planned(question, spend)  # public knowledge only
             request = self._request(planned, spend, analyst)
@@ -204,11 +172,11 @@ class Curator:
         """A stored answer, read through this question's own outputs: post-processing is free."""
         return Answer(priced, *numbers_from_bytes(stored.answer), id=stored.id, replayed=True)
 
-    def _request(self, planned: Planned, spend: Spend, analyst: str) -> Request:
+    def _request(self, planned: Planned, spend: Offer, analyst: str) -> Request:
         return Request(
             analyst=analyst,
             question=_text(planned.priced.question),
-            spend=_spoken(spend),
+            spend=spend.to_json(),
             key=planned.key,
             data_version=data_version(self.engine),
             loss=planned.priced.loss,
@@ -223,7 +191,7 @@ class Curator:
         touched = reach(question, self.schema, self.space)
         return touched if touched.count else Area.everything(self.space)
 
-    def _told(self, refusal: Refusal, question: Question, spend: Spend, analyst: str) -> Refusal:
+    def _told(self, refusal: Refusal, question: Question, spend: Offer, analyst: str) -> Refusal:
         """A refused accuracy is told with the accuracy that what is left would buy."""
         if not isinstance(refusal, BudgetRefusal) or not spend.within:
             return refusal
@@ -233,13 +201,13 @@ class Curator:
         return BudgetRefusal(refusal.code, refusal.what, why=refusal.why, fix=fix)
 
     def _possible(
-        self, question: Question, spend: Spend, left: tuple[Fraction | None, Fraction | None]
+        self, question: Question, spend: Offer, left: tuple[Fraction | None, Fraction | None]
     ) -> str:
         epsilon, rho = left
         offers = []
         for name, offer in (
-            (f"epsilon = {_about(epsilon)}", Spend(epsilon=epsilon, delta=spend.delta)),
-            (f"rho = {_about(rho)}", Spend(rho=rho, delta=spend.delta)),
+            (f"epsilon = {_about(epsilon)}", Offer(epsilon=epsilon, delta=spend.delta)),
+            (f"rho = {_about(rho)}", Offer(rho=rho, delta=spend.delta)),
         ):
             if offer.epsilon or offer.rho:
                 with suppress(Refusal):
@@ -258,16 +226,11 @@ class Curator:
     def explain(
         self,
         question: Asking,
-        *,
-        epsilon: Exact | None = None,
-        rho: Exact | None = None,
-        delta: Exact | None = None,
-        within: Within | None = None,
-        confidence: Exact = "0.95",
+        **offer: Unpack[Amounts],
     ) -> Explanation:
         """What the question would cost and how good its answer would be; free."""
         asked, _ = self._parsed(question)
-        spend = offered(asked, epsilon, rho, delta, within, confidence)
+        spend = Offer.of(**offer).beside(asked.spend)
         return self._explained(self._priced(asked, spend))
 
     def price(
@@ -275,15 +238,11 @@ class Curator:
         question: Asking,
         *,
         analyst: str = CURATOR,
-        epsilon: Exact | None = None,
-        rho: Exact | None = None,
-        delta: Exact | None = None,
-        within: Within | None = None,
-        confidence: Exact = "0.95",
+        **offer: Unpack[Amounts],
     ) -> Quote:
         """What the question would cost this analyst now, and whether the account would pay."""
         asked, _ = self._parsed(question)
-        spend = offered(asked, epsilon, rho, delta, within, confidence)
+        spend = Offer.of(**offer).beside(asked.spend)
         planned = self._planned(asked, spend)
         explanation = self._explained(planned.priced)
         try:
@@ -362,15 +321,15 @@ class Curator:
         parsed = statement(text, self.schema, multiplicity=self.engine.multiplicity)
         return parsed.question, parsed.explain
 
-    def _planned(self, question: Question, spend: Spend) -> Planned:
+    def _planned(self, question: Question, spend: Offer) -> Planned:
         return self._plan(question, spend, self.engine.public_version())
 
-    def _planning(self, question: Question, spend: Spend, _version: Hashable) -> Planned:
+    def _planning(self, question: Question, spend: Offer, _version: Hashable) -> Planned:
         priced = self._priced(question, spend)
         self.engine.check(priced.plan)  # what cannot be run is not paid for
         return Planned(priced, replay_key(priced), self.area(question))
 
-    def _priced(self, question: Question, spend: Spend) -> Priced:
+    def _priced(self, question: Question, spend: Offer) -> Priced:
         find = cheapest if spend.within else price
         return find(question, spend, schema=self.schema, multiplicity=self.engine.multiplicity)
 
@@ -422,59 +381,6 @@ def _text(question: Question) -> str:
 
 def _about(amount: Fraction | None) -> str:
     return "0" if amount is None else f"{float(amount):.4g}"
-
-
-def _spoken(spend: Spend) -> dict[str, Any]:
-    """What was offered, for the record."""
-    told: dict[str, Any] = {
-        name: str(amount)
-        for name in ("epsilon", "rho", "delta")
-        if (amount := getattr(spend, name)) is not None
-    }
-    if spend.within:
-        told["within"] = {name: str(margin) for name, margin in spend.within}
-        told["confidence"] = str(spend.confidence)
-    return told
-
-
-def offered(
-    question: Question,
-    epsilon: Exact | None,
-    rho: Exact | None,
-    delta: Exact | None,
-    within: Within | None,
-    confidence: Exact,
-) -> Spend:
-    """The spend of a call, or else the one written in the statement."""
-    failing = None if delta is None else failure_mass(delta)
-    given = [name for name, x in _named(epsilon, rho, within) if x is not None]
-    if len(given) > 1:
-        raise InvalidParameter(
-            "P4",
-            f"both {given[0]} and {given[1]} are given.",
-            why="each of them alone decides what the people in the data lose.",
-            fix=f"leave out {given[0]} or {given[1]}.",
-        )
-    if not given and question.spend is not None:
-        return question.spend if failing is None else replace(question.spend, delta=failing)
-    targets: tuple[tuple[str, Fraction], ...] = ()
-    if isinstance(within, Mapping):
-        targets = tuple((name, positive(m, name="within")) for name, m in within.items())
-    elif within is not None:
-        targets = (("", positive(within, name="within")),)
-    return Spend(
-        epsilon=None if epsilon is None else positive(epsilon, name="epsilon"),
-        rho=None if rho is None else positive(rho, name="rho"),
-        delta=failing,
-        within=targets,
-        confidence=proportion(confidence, name="confidence"),
-    )
-
-
-def _named(
-    epsilon: Exact | None, rho: Exact | None, within: Within | None
-) -> tuple[tuple[str, object], ...]:
-    return (("epsilon", epsilon), ("rho", rho), ("within", within))
 
 
 def curator(tables: Mapping[str, Any], *, schema: Schema, budget: Budget, **engine: Any) -> Curator:

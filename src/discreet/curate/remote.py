@@ -14,27 +14,30 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
+from functools import cached_property
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 from urllib.parse import quote
 
 import httpx
 
 from discreet import errors
-from discreet.accounting.budget import Budget
-from discreet.accounting.loss import INFINITY, Loss
-from discreet.curate.curator import Asking, Quote, Within
 from discreet.errors import CODES, AccessRefusal, Place, Refusal
-from discreet.exact.numbers import Exact
-from discreet.ledger import Entry, State
 from discreet.ledger.keys import is_loopback, key_id
-from discreet.noise.entropy import random_bytes
-from discreet.question.builder import Asked, Rows, table
-from discreet.question.schema import Schema
-from discreet.question.sql import question_text
-from discreet.release import record
-from discreet.release.answer import Answer
-from discreet.release.explanation import Explanation
+from discreet.question.offer import Amounts, Offer
+
+# What an answer, a price or the schema is made of is imported when the first of them arrives:
+# whoever connects needs neither an engine nor a parser.
+if TYPE_CHECKING:
+    from discreet.accounting.budget import Budget
+    from discreet.accounting.loss import Loss
+    from discreet.curate.curator import Asking
+    from discreet.curate.quote import Quote
+    from discreet.ledger import Entry
+    from discreet.question.builder import Rows
+    from discreet.question.schema import Schema
+    from discreet.release.answer import Answer
+    from discreet.release.explanation import Explanation
 
 RECORD = "application/vnd.discreet+json"
 _TRIES = 4
@@ -119,37 +122,47 @@ class Remote:
 
     def __init__(self, line: _Line, dataset: str | None) -> None:
         self._line = line
-        self.dataset = dataset or line.only_dataset()
+        opened = line.get("/v1/me", _grants)
+        self.dataset = dataset or _only(opened)
         self._path = f"/v1/datasets/{quote(self.dataset, safe='')}"
-        self.schema: Schema
-        self.budget: Budget
-        self.analyst: str
-        self.schema, self.budget, self.analyst = line.get(self._path, _declared, accept=RECORD)
+        if self.dataset not in opened:
+            line.get(self._path, _declared, accept=RECORD)  # refused, in the server's own words
+            raise _strange()
+        self.analyst = opened[self.dataset]
+
+    @cached_property
+    def _declaration(self) -> tuple[Schema, Budget]:
+        return self._line.get(self._path, _declared, accept=RECORD)
+
+    @property
+    def schema(self) -> Schema:
+        """What is public of the tables; fetched when it is first looked at."""
+        return self._declaration[0]
+
+    @property
+    def budget(self) -> Budget:
+        """What may be lost in all, by anyone in any one block."""
+        return self._declaration[1]
 
     # --- asking ------------------------------------------------------------------------------
 
     def ask(
         self,
         question: Asking,
-        *,
-        epsilon: Exact | None = None,
-        rho: Exact | None = None,
-        delta: Exact | None = None,
-        within: Within | None = None,
-        confidence: Exact = "0.95",
+        **offer: Unpack[Amounts],
     ) -> Answer | Explanation:
         """Answer, or refuse before the data is touched; a lost connection is tried again, free."""
         text = _text(question)
         if text.upper().split(None, 1)[:1] == ["EXPLAIN"]:
-            return self.explain(
-                text, epsilon=epsilon, rho=rho, delta=delta, within=within, confidence=confidence
-            )
-        body = _body(text, epsilon, rho, delta, within, confidence)
+            return self.explain(text, **offer)
+        body = {"question": text, **Offer.of(**offer).to_json()}
+        from discreet.noise.entropy import random_bytes
+
         headers = {"Idempotency-Key": random_bytes(16).hex()}
         path = f"{self._path}/ask"
         while True:
             found = self._line.post(path, _asked, {**body, "wait_s": _WAIT_S}, headers=headers)
-            if isinstance(found, Answer):
+            if not isinstance(found, str):
                 return found
             self._wait(found)
 
@@ -162,34 +175,24 @@ class Remote:
     def explain(
         self,
         question: Asking,
-        *,
-        epsilon: Exact | None = None,
-        rho: Exact | None = None,
-        delta: Exact | None = None,
-        within: Within | None = None,
-        confidence: Exact = "0.95",
+        **offer: Unpack[Amounts],
     ) -> Explanation:
         """What the question would cost and how good its answer would be; free."""
-        return self.price(
-            question, epsilon=epsilon, rho=rho, delta=delta, within=within, confidence=confidence
-        ).explanation
+        return self.price(question, **offer).explanation
 
     def price(
         self,
         question: Asking,
-        *,
-        epsilon: Exact | None = None,
-        rho: Exact | None = None,
-        delta: Exact | None = None,
-        within: Within | None = None,
-        confidence: Exact = "0.95",
+        **offer: Unpack[Amounts],
     ) -> Quote:
         """What the question would cost now, and whether the account would pay."""
-        body = _body(_text(question), epsilon, rho, delta, within, confidence)
+        body = {"question": _text(question), **Offer.of(**offer).to_json()}
         return self._line.post(f"{self._path}/explain", _quote, body)
 
     def table(self, name: str, *, alias: str | None = None) -> Rows:
         """The rows of a table, to build a question in Python; nothing is read before asking."""
+        from discreet.question.builder import table
+
         return table(name, self.schema, alias=alias)
 
     def answer(self, number: int) -> Answer:
@@ -245,17 +248,6 @@ class _Line:
     def __init__(self, client: httpx.Client) -> None:
         self._client = client
 
-    def only_dataset(self) -> str:
-        names = self.get("/v1/me", _names)
-        if len(names) == 1:
-            return names[0]
-        raise errors.InvalidParameter(
-            "P4",
-            f"the key opens {len(names)} datasets, and none is named.",
-            why="a question must go to the people it is about.",
-            fix=f"connect(url, key=..., dataset={names[0]!r}).",
-        )
-
     def get(
         self, path: str, read: Callable[[httpx.Response], T], *, accept: str = "application/json"
     ) -> T:
@@ -303,36 +295,11 @@ class _Line:
 def _text(question: Asking) -> str:
     if isinstance(question, str):
         return question
+    from discreet.question.builder import Asked
+    from discreet.question.sql import question_text
+
     parsed = question.question() if isinstance(question, Asked) else question
     return parsed.text or question_text(parsed)
-
-
-def _body(
-    text: str,
-    epsilon: Exact | None,
-    rho: Exact | None,
-    delta: Exact | None,
-    within: Within | None,
-    confidence: Exact,
-) -> dict[str, Any]:
-    margins = (
-        {name: _exact(margin) for name, margin in within.items()}
-        if isinstance(within, Mapping)
-        else _exact(within)
-    )
-    return {
-        "question": text,
-        "epsilon": _exact(epsilon),
-        "rho": _exact(rho),
-        "delta": _exact(delta),
-        "within": margins,
-        "confidence": _exact(confidence),
-    }
-
-
-def _exact(value: Exact | None) -> str | int | None:
-    """A number as text, so that nothing is rounded on the way."""
-    return value if value is None or isinstance(value, int) else str(value)
 
 
 # --- what comes back -----------------------------------------------------------------------------
@@ -351,20 +318,36 @@ def _pause_s(retry_after: str) -> float:
     return min(_LONGEST_PAUSE_S, float(retry_after)) if retry_after.isdecimal() else 1.0
 
 
-def _names(response: httpx.Response) -> list[str]:
-    names = [str(one["name"]) for one in response.json()["datasets"]]
-    if not names:
+def _grants(response: httpx.Response) -> dict[str, str]:
+    """The datasets that the key opens, and as whom."""
+    opened = {str(one["name"]): str(one["analyst"]) for one in response.json()["datasets"]}
+    if not opened:
         raise ValueError("a key that opens nothing is refused")
-    return names
+    return opened
 
 
-def _declared(response: httpx.Response) -> tuple[Schema, Budget, str]:
+def _only(opened: Mapping[str, str]) -> str:
+    if len(opened) == 1:
+        return next(iter(opened))
+    raise errors.InvalidParameter(
+        "P4",
+        f"the key opens {len(opened)} datasets, and none is named.",
+        why="a question must go to the people it is about.",
+        fix=f"connect(url, key=..., dataset={next(iter(opened))!r}).",
+    )
+
+
+def _declared(response: httpx.Response) -> tuple[Schema, Budget]:
+    from discreet.accounting.budget import Budget
+    from discreet.question.schema import Schema
+
     found = response.json()
-    schema, budget = _recorded(found["schema"], Schema), _recorded(found["budget"], Budget)
-    return schema, budget, str(found["analyst"])
+    return _recorded(found["schema"], Schema), _recorded(found["budget"], Budget)
 
 
 def _recorded(shape: Any, kind: type[T]) -> T:
+    from discreet.release import record
+
     value = record.from_json(shape)
     if not isinstance(value, kind):
         raise TypeError(f"a {kind.__name__} is expected")
@@ -377,6 +360,8 @@ def _asked(response: httpx.Response) -> Answer | str:
 
 
 def _answer(response: httpx.Response) -> Answer:
+    from discreet.release import record
+
     return replace(
         record.answer_from_bytes(response.content),
         id=int(response.headers["Discreet-Answer"]),
@@ -389,6 +374,9 @@ def _under_way(response: httpx.Response) -> bool:
 
 
 def _quote(response: httpx.Response) -> Quote:
+    from discreet.curate.quote import Quote
+    from discreet.release.explanation import Explanation
+
     found = response.json()
     refusal = None if found["refusal"] is None else _refusal(found["refusal"], "")
     return Quote(_recorded(found["explanation"], Explanation), str(found["outcome"]), refusal)
@@ -447,6 +435,8 @@ def _strange() -> AccessRefusal:
 
 
 def _entry(shape: Mapping[str, Any]) -> Entry:
+    from discreet.ledger.charges import Entry, State
+
     return Entry(
         int(shape["id"]),
         datetime.fromisoformat(shape["at"]),
@@ -460,8 +450,9 @@ def _entry(shape: Mapping[str, Any]) -> Entry:
 
 
 def _loss(shape: Mapping[str, Any]) -> Loss:
-    return Loss(_amount(shape["epsilon"]), _amount(shape["rho"]), Fraction(shape["delta"]))
+    from discreet.accounting.loss import INFINITY, Loss
 
-
-def _amount(text: str | None) -> Any:
-    return INFINITY if text is None else Fraction(text)
+    epsilon, rho = (
+        INFINITY if shape[name] is None else Fraction(shape[name]) for name in ("epsilon", "rho")
+    )
+    return Loss(epsilon, rho, Fraction(shape["delta"]))

@@ -3,17 +3,52 @@
 A charge is on the disk before data is read, an answer is stored before it is shown, and what was
 charged stays charged.  The log is the account: every balance is a sum over records, each bound to
 all before it by a digest.  How it is kept, checked and restored: ``docs/ledger.md``.
+
+What is named here is imported when first used: a client reads keys and transcripts, and has no
+database.
 """
 
-from discreet.ledger.account import Account
-from discreet.ledger.analysts import Analyst, Key, Policy
-from discreet.ledger.balance import Balance
-from discreet.ledger.chain import Record
-from discreet.ledger.charges import Entry, Receipt, Request, State, Stored
-from discreet.ledger.checkpoint import Checkpoint, new_signing_key
-from discreet.ledger.copies import verify_export
-from discreet.ledger.ledger import Ledger
-from discreet.ledger.verify import Verification
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from discreet.ledger.account import Account
+    from discreet.ledger.analysts import Analyst, Key, Policy
+    from discreet.ledger.balance import Balance
+    from discreet.ledger.chain import Record
+    from discreet.ledger.charges import Entry, Receipt, Request, State, Stored
+    from discreet.ledger.checkpoint import Checkpoint, new_signing_key
+    from discreet.ledger.copies import verify_export
+    from discreet.ledger.ledger import Ledger
+    from discreet.ledger.verify import Verification
+
+_HOME = {
+    "Account": "account",
+    "Analyst": "analysts",
+    "Balance": "balance",
+    "Checkpoint": "checkpoint",
+    "Entry": "charges",
+    "Key": "analysts",
+    "Ledger": "ledger",
+    "Policy": "analysts",
+    "Receipt": "charges",
+    "Record": "chain",
+    "Request": "charges",
+    "State": "charges",
+    "Stored": "charges",
+    "Verification": "verify",
+    "new_signing_key": "checkpoint",
+    "verify_export": "copies",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"discreet.ledger.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'discreet.ledger' has no attribute {name!r}")
+
 
 __all__ = [
     "Account",

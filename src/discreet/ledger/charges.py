@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from discreet.accounting.loss import Loss
-from discreet.question.blocks import Area
+if TYPE_CHECKING:
+    from discreet.accounting.loss import Loss
+    from discreet.question.blocks import Area
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from discreet.errors import AccessRefusal, InvalidParameter
-from discreet.ledger import Account
-from discreet.noise.entropy import random_bytes
+
+if TYPE_CHECKING:  # the client reads keys, and has no ledger
+    from discreet.ledger import Account
 
 SECRET_BYTES = 32
 _ID_BYTES = 8
@@ -170,6 +172,8 @@ def digest(key: str) -> str:
 
 
 def _drawn() -> str:
+    from discreet.noise.entropy import random_bytes
+
     return f"discreet_{random_bytes(_ID_BYTES).hex()}_{random_bytes(SECRET_BYTES).hex()}"
 
 

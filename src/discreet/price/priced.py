@@ -26,8 +26,9 @@ from discreet.price.plan import (
 from discreet.price.recipes import WEIGHT_BITS, Choice, Menu, Quantile, Recipe, menu
 from discreet.price.sensitivity import Reach, Sensitivity, sensitivity
 from discreet.price.split import concentrated_shares, pure_shares
+from discreet.question.offer import Offer
 from discreet.question.ownership import columns, row_bound
-from discreet.question.question import Limits, Question, Spend
+from discreet.question.question import Limits, Question
 from discreet.question.schema import Neighbours, Schema, Table
 
 Multiplicity = Callable[[Table, tuple[str, ...]], int | None]
@@ -59,7 +60,7 @@ class Way:
 
 
 def price(
-    question: Question, spend: Spend, *, schema: Schema, multiplicity: Multiplicity
+    question: Question, spend: Offer, *, schema: Schema, multiplicity: Multiplicity
 ) -> Priced:
     """The best noise that ``spend`` buys for ``question``, and its exact loss."""
     reach_of = contribution(question, multiplicity)
@@ -145,7 +146,7 @@ LEAST_DELTA = Fraction(1, 2**1000)
 """A smaller delta buys nothing: no threshold that a group could reach."""
 
 
-def _ways(spend: Spend, *, private: bool) -> Iterator[Way]:
+def _ways(spend: Offer, *, private: bool) -> Iterator[Way]:
     delta = failure_mass(spend.delta or Fraction(0))
     for name, amount in (("epsilon", spend.epsilon), ("rho", spend.rho)):
         if amount is not None and not LEAST_SPEND <= amount <= GREATEST_SPEND:

@@ -10,7 +10,8 @@ from discreet.exact.numbers import Exact
 from discreet.exact.search import least_fraction
 from discreet.price.margins import aggregate_margin
 from discreet.price.priced import Multiplicity, Priced, price
-from discreet.question.question import Question, Spend
+from discreet.question.offer import Offer
+from discreet.question.question import Question
 from discreet.question.schema import Schema
 
 _LEAST, _GREATEST = Fraction(1, 2**30), Fraction(2**20)
@@ -18,7 +19,7 @@ _TOLERANCE = Fraction(1, 1000)
 
 
 def cheapest(
-    question: Question, spend: Spend, *, schema: Schema, multiplicity: Multiplicity
+    question: Question, spend: Offer, *, schema: Schema, multiplicity: Multiplicity
 ) -> Priced:
     """The offer of least loss whose predicted margins meet ``spend.within``.
 
@@ -62,7 +63,7 @@ def predicted(priced: Priced, place: int, beta: Exact) -> float:
     return margin
 
 
-def _targets(question: Question, spend: Spend, sample: Priced) -> list[tuple[int, Fraction]]:
+def _targets(question: Question, spend: Offer, sample: Priced) -> list[tuple[int, Fraction]]:
     named = dict(spend.within)
     everywhere = named.pop("", None)
     names = [aggregate.name for aggregate in question.aggregates]

@@ -17,6 +17,7 @@ from discreet.errors import QuestionRefusal
 from discreet.question.domain import LISTED_MOST, Domain, Kind, Value
 from discreet.question.expressions import ColumnRef, Expression
 from discreet.question.functions import domain_of
+from discreet.question.offer import Offer
 from discreet.question.relation import Relation
 
 
@@ -76,17 +77,6 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Spend:
-    """What the analyst offers: a loss, or the accuracy wanted."""
-
-    epsilon: Fraction | None = None
-    rho: Fraction | None = None
-    delta: Fraction | None = None
-    within: tuple[tuple[str, Fraction], ...] = ()  # (aggregate name, or "" for all; margin)
-    confidence: Fraction = Fraction(95, 100)
-
-
-@dataclass(frozen=True, slots=True)
 class Question:
     """What is asked; ``text`` is the analyst's own, for underlining refusals."""
 
@@ -98,7 +88,7 @@ class Question:
     order: tuple[Order, ...] = ()
     limit: int | None = None
     limits: Limits = Limits()
-    spend: Spend | None = None  # given inside the statement (OPTIONS), if any
+    spend: Offer | None = None  # given inside the statement (OPTIONS), if any
     text: str = ""
 
 

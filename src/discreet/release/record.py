@@ -54,7 +54,8 @@ from discreet.price.plan import (
 )
 from discreet.question.domain import Kind
 from discreet.question.expressions import Call, Case, ColumnRef, Literal
-from discreet.question.question import Aggregate, Key, Limits, Order, Output, Question, Spend
+from discreet.question.offer import Offer
+from discreet.question.question import Aggregate, Key, Limits, Order, Output, Question
 from discreet.question.relation import (
     Filter,
     JoinKind,
@@ -75,13 +76,16 @@ from discreet.release.reading import Released, Selected
 _T = TypeVar("_T")
 JSON = None | bool | int | str | list[Any] | dict[str, Any]
 
+_RECORDED_AS: dict[type[Any], str] = {Offer: "Spend"}
+"""Classes that have another name now: what was recorded once is read, and hashed, for ever."""
+
 _CLASSES: dict[str, type[Any]] = {
-    kind.__name__: kind
+    _RECORDED_AS.get(kind, kind.__name__): kind
     for kind in (
         *(Answer, Explanation, Priced, Plan, Question, Schema, Table, Column, Loss),
         *(ColumnRef, Literal, Call, Case),
         *(Source, PublicSource, Filter, Project, PublicJoin, UnitJoin, PerUnit, UnitAggregate),
-        *(Union, Key, Aggregate, Output, Order, Limits, Spend, Contribution),
+        *(Union, Key, Aggregate, Output, Order, Limits, Offer, Contribution),
         *(Scaled, Moments, Units, Histogram, ValueCounts, DistinctValues, GroupTotal),
         *(Linear, Ratio, Quantile, Choice, Counts, Sensitivity, Reach, Threshold),
         *(LaplaceNoise, GaussianNoise, SelectionNoise, Selected),
@@ -113,7 +117,7 @@ def to_json(value: object) -> JSON:
 
 def _tagged(value: object) -> tuple[str, JSON | float]:
     """The one key of an object, and what stands under it."""
-    name = type(value).__name__
+    name = _RECORDED_AS.get(type(value), type(value).__name__)
     match value:
         case Fraction():
             return "fraction", f"{value.numerator}/{value.denominator}"

@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
-from discreet.curate.curator import Quote
+from discreet.curate.quote import Quote
 from discreet.exact.numbers import Exact
 from discreet.price import LaplaceNoise, Priced, SelectionNoise
 from discreet.question.expressions import ColumnRef

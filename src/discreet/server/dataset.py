@@ -11,7 +11,8 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from discreet.curate.curator import Paid, Quote, data_version
+from discreet.curate.curator import Paid, data_version
+from discreet.curate.quote import Quote
 from discreet.curate.session import Session
 from discreet.engine.duckdb.engine import failed
 from discreet.ledger import Account, Entry, State
@@ -78,7 +79,7 @@ class Served:
 
     def quote(self, ask: Ask, grant: Grant) -> Quote:
         """What a question would cost; free."""
-        return self.curator.price(ask.question, analyst=grant.analyst, **ask.offer())
+        return self.curator.price(ask.question, analyst=grant.analyst, **ask.offer().amounts())
 
     async def ask(
         self, ask: Ask, grant: Grant, *, key_id: str, retry: str | None, wait_s: float
@@ -116,7 +117,7 @@ class Served:
             found = self._retried(ask, grant, retry)
             if found is not None:
                 return found
-        mine = self.curator.pay(ask.question, analyst=grant.analyst, **ask.offer())
+        mine = self.curator.pay(ask.question, analyst=grant.analyst, **ask.offer().amounts())
         number = mine.id if isinstance(mine, Answer) else mine.receipt.id
         if number is not None:
             if retry is not None:
@@ -127,7 +128,7 @@ class Served:
 
     def _retried(self, ask: Ask, grant: Grant, retry: str) -> Answer | None:
         """The stored answer of an earlier request with the same idempotency key."""
-        request = fingerprint({"question": ask.question, **ask.offer()})
+        request = fingerprint({"question": ask.question, **ask.offer().to_json()})
         version = data_version(self.curator.engine)
         use = self.retries.first(grant.analyst, retry, request, version)
         entry = None if use.answer is None else self.account.entry(use.answer)

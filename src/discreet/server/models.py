@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
 
+from discreet.question.offer import Offer
+
 Number = Annotated[StrictStr, Field(max_length=100)] | StrictInt | StrictFloat
 Text = Annotated[str, Field(max_length=20_000)]
 Name = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][\w.@+-]*$")]
@@ -216,15 +218,15 @@ class Ask(Sent):
     within: Number | dict[Annotated[str, Field(max_length=128)], Number] | None = None
     confidence: Number = "0.95"
 
-    def offer(self) -> dict[str, Any]:
-        """The spend, as the curator takes it."""
-        return {
-            "epsilon": self.epsilon,
-            "rho": self.rho,
-            "delta": self.delta,
-            "within": self.within,
-            "confidence": self.confidence,
-        }
+    def offer(self) -> Offer:
+        """What is offered, or a refusal."""
+        return Offer.of(
+            epsilon=self.epsilon,
+            rho=self.rho,
+            delta=self.delta,
+            within=self.within,
+            confidence=self.confidence,
+        )
 
 
 class AskNow(Ask):

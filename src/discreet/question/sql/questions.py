@@ -13,6 +13,7 @@ from discreet.errors import QuestionRefusal
 from discreet.question.domain import Domain, Kind
 from discreet.question.expressions import Call, Case, ColumnRef, Expression
 from discreet.question.functions import domain_of
+from discreet.question.offer import CONFIDENCE, Offer
 from discreet.question.question import (
     AGGREGATES,
     Aggregate,
@@ -21,7 +22,6 @@ from discreet.question.question import (
     Order,
     Output,
     Question,
-    Spend,
     check_aggregate,
     check_groups,
     public_values,
@@ -463,7 +463,7 @@ OPTIONS = (*AMOUNT_OPTIONS, *LIMIT_OPTIONS, "privacy_unit_column")
 
 def read_options(
     clause: exp.Expr | None, rows: Rows, reader: Reader
-) -> tuple[Limits, Spend | None, exp.Expr | None]:
+) -> tuple[Limits, Offer | None, exp.Expr | None]:
     """What one unit may contribute, what the analyst offers, and the clause in normal form."""
     if clause is None:
         return Limits(), None, None
@@ -512,16 +512,19 @@ def _limits(values: dict[str, Fraction], clause: exp.Expr, reader: Reader) -> Li
     return Limits(**found)
 
 
-def _spend(values: dict[str, Fraction], clause: exp.Expr, reader: Reader) -> Spend | None:
-    offered = Spend(values.get("epsilon"), values.get("rho"), values.get("delta"))
+def _spend(values: dict[str, Fraction], clause: exp.Expr, reader: Reader) -> Offer | None:
     if sum(name in values for name in ("epsilon", "rho", "within")) > 1:
         raise _misread(reader, clause, "gives more than one of epsilon, rho and within")
     if "confidence" in values and "within" not in values:
         raise _misread(reader, clause, "gives a confidence without within")
-    if "within" in values:
-        confidence = values.get("confidence", Spend().confidence)
-        return replace(offered, within=(("", values["within"]),), confidence=confidence)
-    return offered if offered != Spend() else None
+    offered = Offer.of(
+        epsilon=values.get("epsilon"),
+        rho=values.get("rho"),
+        delta=values.get("delta"),
+        within=values.get("within"),
+        confidence=values.get("confidence", CONFIDENCE),
+    )
+    return offered if offered != Offer() else None
 
 
 def _check_unit(node: exp.Expr, rows: Rows, reader: Reader) -> None:

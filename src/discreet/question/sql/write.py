@@ -12,8 +12,9 @@ from dataclasses import replace
 from sqlglot import exp
 
 from discreet.question.expressions import Expression
+from discreet.question.offer import Offer
 from discreet.question.ownership import unit_columns
-from discreet.question.question import Limits, Question, Spend
+from discreet.question.question import Limits, Question
 from discreet.question.relation import (
     Filter,
     JoinKind,
@@ -80,9 +81,9 @@ def _ordered(tree: exp.Expr, descending: bool) -> exp.Ordered:
     return exp.Ordered(this=tree, desc=True) if descending else exp.Ordered(this=tree)
 
 
-def options_tree(limits: Limits, spend: Spend | None) -> PrivacyClause | None:
+def options_tree(limits: Limits, spend: Offer | None) -> PrivacyClause | None:
     """The privacy clause in normal form; None if it says nothing."""
-    offered = spend or Spend()
+    offered = spend or Offer()
     within = [margin for name, margin in offered.within if not name]
     options = {
         "epsilon": offered.epsilon,
