@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli import answers, screen
-from discreet.cli.analysts import budget_json
+from discreet.cli import screen
 from discreet.cli.options import HERE, Home, Json, planning
 
 if TYPE_CHECKING:
@@ -63,19 +62,21 @@ def _bar_row(name: str, share: float) -> tuple[str, str, str]:
 
 
 def _balance_json(curator: Curator, analyst: str | None) -> dict[str, Any]:
+    from discreet.release.amounts import amount_json, budget_json, loss_json
+
     found = curator.balance(analyst)
     epsilon, rho = found.left()
     return {
         "budget": budget_json(found.budget),
-        "spent": answers.amounts(found.spent),
-        "left": {"epsilon": epsilon, "rho": rho},
+        "spent": loss_json(found.spent),
+        "left": {"epsilon": amount_json(epsilon), "rho": amount_json(rho)},
         "words": str(found.remaining()),
         "blocks": [
-            {"name": name, "spent": answers.amounts(spent), "share": share}
+            {"name": name, "spent": loss_json(spent), "share": share}
             for name, spent, share in found.blocks()
         ],
         "analysts": [
-            {"name": one.name, "spent": answers.amounts(curator.balance(one.name).spent)}
+            {"name": one.name, "spent": loss_json(curator.balance(one.name).spent)}
             for one in curator.account.analysts()
             if analyst in (None, one.name)
         ],
@@ -107,13 +108,15 @@ def show_transcript(entries: Sequence[Entry]) -> None:
 
 
 def _entry(entry: Entry) -> dict[str, Any]:
+    from discreet.release.amounts import loss_json
+
     return {
         "id": entry.id,
         "at": entry.at,
         "analyst": entry.analyst,
         "question": entry.question,
         "spend": dict(entry.spend),
-        "loss": None if entry.loss is None else answers.amounts(entry.loss),
+        "price": None if entry.loss is None else loss_json(entry.loss),
         "state": entry.state,
         "code": entry.code,
     }

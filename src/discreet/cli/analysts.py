@@ -150,6 +150,8 @@ def show_key(name: str, secret: str) -> None:
 
 def as_dict(analyst: Analyst) -> dict[str, Any]:
     """An analyst for JSON."""
+    from discreet.release.amounts import budget_json
+
     return {
         "name": analyst.name,
         "role": str(analyst.role),
@@ -157,11 +159,6 @@ def as_dict(analyst: Analyst) -> dict[str, Any]:
         "expires": analyst.expires,
         "disabled": analyst.disabled,
     }
-
-
-def budget_json(budget: Budget) -> dict[str, Any]:
-    """A budget for JSON: exact, as decimals or ratios."""
-    return {"epsilon": budget.epsilon, "rho": budget.rho, "delta": budget.delta}
 
 
 def _one(analysts: tuple[Analyst, ...], name: str) -> Analyst:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from discreet.cli import answers, screen
+from discreet.cli import screen
 from discreet.cli.options import (
     CURATOR,
     HERE,
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from discreet.curate.quote import Quote
     from discreet.release.answer import Answer
     from discreet.release.explanation import Explanation
-
-ASSUMED_ROWS = 1000
-"""The size of group for which means and the like are predicted."""
 
 Csv = Annotated[bool, typer.Option("--csv", help="Print CSV, for spreadsheets.")]
 
@@ -67,11 +64,11 @@ def ask(  # noqa: PLR0913, PLR0917 (each is an option)
         return
     answer = cast("Answer", answer)
     if as_json:
-        screen.print_json(answers.as_json(answer, confidence=confidence))
+        screen.print_json(answer.to_json(confidence))
     elif as_csv:
-        typer.echo(answers.as_csv(answer, confidence=confidence), nl=False)
+        typer.echo(answer.to_csv(confidence), nl=False)
     else:
-        answers.show(answer, confidence=confidence)
+        screen.answer(answer, confidence=confidence)
 
 
 def explain(
@@ -107,7 +104,7 @@ def price(  # noqa: PLR0913, PLR0917 (each is an option)
     with planning(session) as curator:
         quote = curator.price(question, analyst=analyst, **offer.amounts())
     if as_json:
-        screen.print_json(_quote(quote, confidence))
+        screen.print_json(quote.to_json(confidence))
     else:
         for line in quoted(quote, confidence):
             screen.text(line)
@@ -123,9 +120,10 @@ def _offer(
 
 def quoted(quote: Quote, confidence: str) -> list[str]:
     """A price in words: what it costs, how good the answer would be, who would pay."""
-    margins = answers.predicted(quote.explanation, confidence=confidence, rows=ASSUMED_ROWS)
+    margins = import_module("discreet.release.render").margin_words(quote.explanation, confidence)
     expected = "; ".join(f"{name} {words}" for name, words in margins.items())
-    lines = [f"price:  {quote.loss}", f"margin: {expected} ({answers.percent(confidence)})"]
+    share = import_module("discreet.release.display").percent(confidence)
+    lines = [f"price:  {quote.loss}", f"margin: {expected} ({share})"]
     if quote.free:
         lines[0] = f"price:  free, for it was paid before ({quote.loss})"
     if quote.refusal is not None:
@@ -133,30 +131,11 @@ def quoted(quote: Quote, confidence: str) -> list[str]:
     return lines
 
 
-def _quote(quote: Quote, confidence: str) -> dict[str, Any]:
-    return {
-        "loss": answers.amounts(quote.loss),
-        "free": quote.free,
-        "outcome": quote.outcome,
-        "margins": quote.margins(confidence),
-        "confidence": confidence,
-        "refusal": None if quote.refusal is None else quote.refusal.to_json(),
-    }
-
-
 def _explained(plan: Explanation, confidence: str, as_json: bool) -> None:
-    if not as_json:
+    if as_json:
+        screen.print_json(plan.to_json(confidence))
+    else:
         typer.echo(str(plan))
-        return
-    screen.print_json(
-        {
-            "loss": answers.amounts(plan.loss),
-            "margins": plan.margins(confidence),
-            "confidence": confidence,
-            "certificate": plan.certificate,
-            "engine_sql": plan.engine_sql,
-        }
-    )
 
 
 __all__ = ["ask", "explain", "price"]

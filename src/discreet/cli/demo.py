@@ -11,7 +11,7 @@ from rich.rule import Rule
 from rich.text import Text
 
 from discreet.accounting.budget import Budget
-from discreet.cli import answers, clinic, screen
+from discreet.cli import clinic, screen
 from discreet.cli.accounts import show_balance
 from discreet.curate import session
 from discreet.errors import Refusal
@@ -173,7 +173,7 @@ class Demo:
         except Refusal as refusal:
             screen.text(str(refusal))
             return None
-        answers.show(answer, brief=True)
+        screen.answer(answer, brief=True)
         return answer
 
     def _answer(self, sql: str, *, analyst: str, **offer: Any) -> Answer:

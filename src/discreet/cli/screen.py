@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from discreet.errors import Refusal
+    from discreet.release.answer import Answer
 
 WIDTH = 80
+MOST_ROWS = 40
 BAR = 24
 FULL, EMPTY = "█", "░"
 
@@ -80,6 +83,31 @@ def _up(amount: float) -> int:
     return math.ceil(round(amount, 9))  # 0.07 * 100 is a little more than 7
 
 
+def answer(said: Answer, *, confidence: str = "0.95", brief: bool = False) -> None:
+    """The table of values and margins, what it cost, and what margins do not tell."""
+    cells = import_module("discreet.release.render").table_cells(said, confidence, MOST_ROWS)
+    numeric = [column for column, name in enumerate(said.columns) if _numbers(said.column(name))]
+    table(said.columns, cells, right=numeric)
+    more = len(said.rows) - len(cells)
+    if more:
+        text(f"… and {more:,} more rows: --csv or --json shows them all.")
+    text("")
+    decimal_up = import_module("discreet.exact.numbers").decimal_up
+    cost = f"ε = {decimal_up(said.loss.epsilon)}" if brief else str(said.loss)
+    paid = "paid for before: free" if said.replayed else f"cost {cost}"
+    share = import_module("discreet.release.display").percent(confidence)
+    text(f"± at {share} confidence; {paid}")
+    for note in () if brief else said.notes:
+        text(note)
+
+
+def _numbers(values: list[Any]) -> bool:
+    return all(
+        value is None or (isinstance(value, int | float | Fraction) and not isinstance(value, bool))
+        for value in values
+    )
+
+
 def print_json(value: Any) -> None:
     """One JSON value and nothing else."""
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False, default=_plain))
@@ -94,4 +122,4 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no place in JSON")
 
 
-__all__ = ["bar", "console", "percent", "print_json", "refusal", "table", "text"]
+__all__ = ["answer", "bar", "console", "percent", "print_json", "refusal", "table", "text"]

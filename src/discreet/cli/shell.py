@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import typer
 
-from discreet.cli import answers, screen
+from discreet.cli import screen
 from discreet.cli.accounts import show_balance, show_transcript
 from discreet.cli.asking import quoted
 from discreet.cli.options import CURATOR
@@ -108,7 +108,7 @@ class Shell:
         elif quote.free or self.sure or self.lines.confirms("spend it? [y/N] "):
             screen.text("")
             answer = self.curator.ask(sql, analyst=self.analyst, **offer.amounts())
-            answers.show(answer, confidence=str(offer.confidence))  # type: ignore[arg-type]
+            screen.answer(answer, confidence=str(offer.confidence))  # type: ignore[arg-type]
             screen.text("")
         else:
             screen.text("not asked; nothing was spent.\n")

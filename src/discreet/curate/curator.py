@@ -32,6 +32,7 @@ from discreet.question.schema import Schema
 from discreet.question.sql import question_text, statement
 from discreet.release.answer import Answer
 from discreet.release.explanation import Explanation
+from discreet.release.notes import VALUE, MarginUnit
 from discreet.release.record import answer_to_bytes, numbers_from_bytes, to_json
 from discreet.release.release import release
 
@@ -205,6 +206,7 @@ class Curator:
     ) -> str:
         epsilon, rho = left
         offers = []
+        units: dict[str, MarginUnit] = {}
         for name, offer in (
             (f"epsilon = {_about(epsilon)}", Offer(epsilon=epsilon, delta=spend.delta)),
             (f"rho = {_about(rho)}", Offer(rho=rho, delta=spend.delta)),
@@ -213,12 +215,17 @@ class Curator:
                 with suppress(Refusal):
                     explained = self._explained(self._priced(question, offer))
                     offers.append((name, explained.margins(spend.confidence)))
+                    units = explained.margin_units
         if not offers:
             return ""
         name, margins = min(
             offers, key=lambda offer: max((m for m in offer[1].values() if m), default=0.0)
         )
-        told = ", ".join(f"'{column}' within ±{m:,.6g}" for column, m in margins.items() if m)
+        told = ", ".join(
+            f"'{column}' within ±{m:,.6g}{'' if units[column] == VALUE else f' {units[column]}'}"
+            for column, m in margins.items()
+            if m
+        )
         return f"With all that is left ({name}) you would get {told}."
 
     # --- without asking ----------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from discreet.accounting.loss import Loss
 from discreet.errors import Refusal
@@ -31,6 +32,16 @@ class Quote:
     def margins(self, confidence: Exact = "0.95") -> dict[str, float | None]:
         """The predicted margin of each aggregate."""
         return self.explanation.margins(confidence)
+
+    def to_json(self, confidence: Exact = "0.95") -> dict[str, Any]:
+        """The explanation, and whether the account would pay; the same at every door."""
+        return {
+            **self.explanation.to_json(confidence),
+            "affordable": self.refusal is None,
+            "free": self.free,
+            "outcome": self.outcome,
+            "refusal": None if self.refusal is None else self.refusal.to_json(),
+        }
 
     def __str__(self) -> str:
         if self.refusal is not None:

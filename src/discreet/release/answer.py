@@ -16,9 +16,10 @@ from discreet.price import Choice, Priced, Quantile, Ratio, SelectionNoise
 from discreet.price.margins import OUTCOMES, MarginKind, aggregate_margin, laid_out, margin_kind
 from discreet.price.recipes import ratio_values
 from discreet.question.expressions import ColumnRef, references
-from discreet.release.display import MOST_ROWS, as_html, as_text, cell
-from discreet.release.notes import counted, described, notes
+from discreet.release.display import MOST_ROWS, as_html, as_text
+from discreet.release.notes import VALUE, MarginUnit, describe, margin_unit, notes
 from discreet.release.reading import Entries, Released, Row, Selected, aggregate_values, result_rows
+from discreet.release.render import answer_arrow, answer_csv, answer_json, table_cells
 
 if TYPE_CHECKING:
     import pandas
@@ -75,7 +76,7 @@ class Answer:
         return self.rows[0].values[0]
 
     def margins(
-        self, confidence: Exact = "0.95", *, certified: bool = False
+        self, confidence: Exact = "0.95", *, certified: bool = False, most: int | None = None
     ) -> dict[str, list[float | None]]:
         """For each column, how far each value may be off; None where nothing can be said.
 
@@ -83,10 +84,23 @@ class Answer:
         bounding are told in ``notes``.  A quantile may be off by so many ranks, a
         chosen value have so many rows fewer than the best, each count of a
         histogram be off by so much.  None for keys, and for arithmetic on
-        quantiles and choices.  How each margin is known, ``margin_kinds`` says;
-        ``certified``: only margins that hold whatever the data are.
+        quantiles and choices.  How each margin is known, ``margin_kinds`` says, and what it
+        counts, ``margin_units``; ``certified``: only margins that hold whatever the data are;
+        ``most``: of the first rows only.
         """
-        return self._margins(confidence, self.rows, certified=certified)
+        rows = self.rows if most is None else self.rows[:most]
+        return self._margins(confidence, rows, certified=certified)
+
+    @property
+    def margin_units(self) -> dict[str, MarginUnit | None]:
+        """What the margins of each column count: the value's own unit, ranks or rows."""
+        return {name: self._unit(place) for place, name in enumerate(self.columns)}
+
+    def _unit(self, place: int) -> MarginUnit | None:
+        if self._kind(place) is None:
+            return None
+        aggregate = self._aggregate(place)
+        return VALUE if aggregate is None else margin_unit(self.priced.recipes[aggregate])
 
     @property
     def margin_kinds(self) -> dict[str, MarginKind | None]:
@@ -172,10 +186,20 @@ class Answer:
 
     # --- as a table -----------------------------------------------------------------------
 
-    def to_arrow(self) -> pyarrow.Table:
-        """The values as an Arrow table."""
+    def to_json(self, confidence: Exact = "0.95") -> dict[str, Any]:
+        """All it says, for programs; the same at every door."""
+        return answer_json(self, confidence)
+
+    def to_csv(self, confidence: Exact = "0.95") -> str:
+        """The values as CSV, each column followed by its margins."""
+        return answer_csv(self, confidence)
+
+    def to_arrow(self, confidence: Exact | None = None) -> pyarrow.Table:
+        """The values as an Arrow table; given a confidence, with the margins beside them."""
         import pyarrow as pa
 
+        if confidence is not None:
+            return answer_arrow(self, confidence)
         return pa.table({name: _plain(self.column(name)) for name in self.columns})
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -193,7 +217,7 @@ class Answer:
     @property
     def certificate(self) -> dict[str, Any]:
         """What was promised, to whom, and how: plain JSON."""
-        return described(self.priced)
+        return describe(self.priced)
 
     def __str__(self) -> str:
         return as_text(self.columns, self._shown(), self._footer())
@@ -203,19 +227,8 @@ class Answer:
 
     def _shown(self) -> list[list[str]]:
         """The cells of the rows that are shown; further rows are only counted."""
-        margins = self._margins("0.95", self.rows[:MOST_ROWS])
-        shown = [
-            [
-                cell(row.values[place], margins[name][i], counted=self._counted(place))
-                for place, name in enumerate(self.columns)
-            ]
-            for i, row in enumerate(self.rows[:MOST_ROWS])
-        ]
+        shown = table_cells(self, "0.95", MOST_ROWS)
         return shown + [[""] * len(self.columns)] * (len(self.rows) - len(shown))
-
-    def _counted(self, place: int) -> str:
-        aggregate = self._aggregate(place)
-        return "" if aggregate is None else counted(self.priced.recipes[aggregate])
 
     def _footer(self) -> list[str]:
         cost = f"answered before, free now; it cost {self.loss}" if self.replayed else ""

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from html import escape
 from typing import Any
+
+from discreet.exact.numbers import Exact, decimal_up, fraction
 
 MOST_ROWS = 40
 
 
-def cell(value: Any, margin: float | None, *, counted: str = "") -> str:
+def cell(value: Any, margin: float | None, *, unit: str = "value") -> str:
     """One value, with its margin to the same number of decimals.
 
-    A margin that is ``counted`` in something else than the value says in what.
+    A margin in another ``unit`` than the value's says in which.
 
     >>> cell(1204, 35.2), cell(61.2537, 0.8124), cell("Oslo", None), cell(None, None)
     ('1,204 ± 36', '61.25 ± 0.82', 'Oslo', '–')
-    >>> cell(4100, 17.2, counted="ranks"), cell("Oslo", 17.2, counted="rows")
+    >>> cell(4100, 17.2, unit="ranks"), cell("Oslo", 17.2, unit="rows")
     ('4,100 (± 18 ranks)', 'Oslo (± 18 rows)')
 
     A number without a margin is a key, and a year is written 2024.
@@ -25,9 +28,10 @@ def cell(value: Any, margin: float | None, *, counted: str = "") -> str:
     >>> cell(2024, None)
     '2024'
     """
-    if margin is not None and (counted or isinstance(value, list)):
+    if margin is not None and (unit != "value" or isinstance(value, list)):
         each = "each " if isinstance(value, list) else ""
-        return f"{_alone(value)} ({each}± {number(margin, up=True)} {counted}".rstrip() + ")"
+        said = number(margin, up=True) + ("" if unit == "value" else f" {unit}")
+        return f"{_alone(value)} ({each}± {said})"
     if margin is None and isinstance(value, int):
         return str(value)
     if margin is None or isinstance(value, bool) or not isinstance(value, int | float):
@@ -76,6 +80,17 @@ def _digits(margin: float) -> int:
     [0, 1, 2, 3]
     """
     return 0 if margin >= 10 else 1 - min(0, math.floor(math.log10(margin)))
+
+
+def percent(confidence: Exact) -> str:
+    """A confidence in per cent, exactly.
+
+    >>> percent("0.95"), percent("0.999"), percent("2/3")
+    ('95 %', '99.9 %', '200/3 %')
+    """
+    share = 100 * fraction(confidence, name="confidence")
+    decimal = decimal_up(share)
+    return f"{decimal if Fraction(decimal) == share else share} %"
 
 
 def as_text(columns: Sequence[str], rows: list[list[str]], footer: list[str]) -> str:

@@ -8,16 +8,22 @@ from typing import Any
 
 from discreet.accounting.loss import Loss
 from discreet.exact.numbers import Exact, proportion, whole
-from discreet.price import LaplaceNoise, Priced, Ratio, Recipe, SelectionNoise
+from discreet.price import Priced, Ratio, Recipe, SelectionNoise
 from discreet.price.margins import MarginKind, aggregate_margin, margin_kind, ratio_margin
 from discreet.release.display import as_text, number
-from discreet.release.notes import counted, described, notes, owner
+from discreet.release.notes import (
+    VALUE,
+    MarginUnit,
+    describe,
+    margin_unit,
+    name_noise,
+    notes,
+    owner,
+)
+from discreet.release.render import ASSUMED_ROWS, explanation_json
 
 _LINES, _WIDTH = 40, 100
 """How much of the engine's statement is printed."""
-
-ASSUMED_ROWS = 1000
-"""The size of group for which EXPLAIN predicts means, variances and the like."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,20 @@ class Explanation:
             )
         }
 
+    @property
+    def margin_units(self) -> dict[str, MarginUnit]:
+        """What the margin of each aggregate counts: the value's own unit, ranks or rows."""
+        return {
+            aggregate.name: margin_unit(recipe)
+            for aggregate, recipe in zip(
+                self.priced.question.aggregates, self.priced.recipes, strict=True
+            )
+        }
+
+    def to_json(self, confidence: Exact = "0.95") -> dict[str, Any]:
+        """All it says, for programs; the same at every door."""
+        return explanation_json(self, confidence)
+
     def _margin(
         self, place: int, beta: Fraction, rows: int | None, *, certified: bool
     ) -> float | None:
@@ -71,7 +91,7 @@ class Explanation:
     @property
     def certificate(self) -> dict[str, Any]:
         """The certificate the answer would carry."""
-        return described(self.priced)
+        return describe(self.priced)
 
     def __str__(self) -> str:
         known, assumed = self.margins(), self.margins(rows=ASSUMED_ROWS)
@@ -85,7 +105,7 @@ class Explanation:
                 [
                     aggregate.name,
                     aggregate.function,
-                    _named(noise),
+                    name_noise(noise),
                     f"{sensitivity.l1:,}",
                     _predicted(recipe, known[aggregate.name], assumed[aggregate.name]),
                 ]
@@ -109,7 +129,7 @@ class Explanation:
 def _predicted(recipe: Recipe, margin: float | None, assumed: float | None) -> str:
     kind = margin_kind(recipe)
     if margin is not None:
-        unit = f" {counted(recipe)}" if counted(recipe) else ""
+        unit = "" if margin_unit(recipe) == VALUE else f" {margin_unit(recipe)}"
         return f"± {number(margin, up=True)}{unit} ({kind})"
     if assumed is not None:
         return f"± {number(assumed, up=True)} for {ASSUMED_ROWS:,} rows ({kind})"
@@ -123,9 +143,3 @@ def shortened(sql: str) -> list[str]:
     if shown != lines:
         shown.append(f"… {len(lines):,} lines in all: .engine_sql")
     return shown
-
-
-def _named(noise: object) -> str:
-    if isinstance(noise, SelectionNoise):
-        return "exponential"
-    return "Laplace" if isinstance(noise, LaplaceNoise) else "Gaussian"

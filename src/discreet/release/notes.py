@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Literal
 
-from discreet.accounting.loss import INFINITY, Amount, Loss
 from discreet.exact.numbers import decimal_up
 from discreet.price import (
     Choice,
@@ -24,6 +23,7 @@ from discreet.price.margins import aggregate_margin, margin_kind
 from discreet.price.plan import GroupTotal, Histogram, Measurement, Moments, Scaled, ValueCounts
 from discreet.question.ownership import unit
 from discreet.question.schema import Neighbours
+from discreet.release.amounts import exact_loss_json
 
 VERSION = version("discreet")
 """Of this library; read from the disk once."""
@@ -61,7 +61,7 @@ def _how_known(priced: Priced) -> list[str]:
     quantiles = [name for name, recipe in of.items() if isinstance(recipe, Quantile)]
     if quantiles:
         certain = ", ".join(
-            f"{name} ± {math.ceil(_margin(priced, place, certified=True) or 0):,}"
+            f"{name} ± {math.ceil(_margin(priced, place, certified=True) or 0):,} ranks"
             for place, name in enumerate(of)
             if name in quantiles
         )
@@ -84,14 +84,19 @@ def _margin(priced: Priced, place: int, *, certified: bool) -> float | None:
     return aggregate_margin(priced, place, 1 - _CONFIDENCE, certified=certified)
 
 
-def counted(recipe: Recipe) -> str:
-    """What a margin counts where it is not in the unit of the value."""
+MarginUnit = Literal["value", "ranks", "rows"]
+VALUE: MarginUnit = "value"
+"""The unit of most margins: that of the value itself."""
+
+
+def margin_unit(recipe: Recipe) -> MarginUnit:
+    """What a margin counts."""
     match recipe:
         case Quantile():
             return "ranks"
         case Choice():
             return "rows"
-    return ""
+    return VALUE
 
 
 def _bounding(priced: Priced) -> str:
@@ -135,21 +140,7 @@ def _number(x: Fraction) -> str:
     return f"{x.numerator:,}" if x.denominator == 1 else f"{float(x):,.6g}"
 
 
-def amount(value: Amount) -> str | None:
-    """An amount as an exact fraction; None is infinite."""
-    return None if value == INFINITY else str(value)
-
-
-def loss_json(loss: Loss) -> dict[str, str | None]:
-    """A loss as exact fractions."""
-    return {
-        "epsilon": amount(loss.epsilon),
-        "rho": amount(loss.rho),
-        "delta": amount(loss.delta),
-    }
-
-
-def described(priced: Priced) -> dict[str, Any]:
+def describe(priced: Priced) -> dict[str, Any]:
     """The certificate of a priced question, as plain JSON; nothing in it depends on data."""
     change = priced.neighbours is Neighbours.CHANGE_ONE
     return {
@@ -180,7 +171,7 @@ def described(priced: Priced) -> dict[str, Any]:
         "margins": {
             aggregate.name: {
                 "kind": margin_kind(recipe),
-                "counts": counted(recipe) or None,
+                "counts": None if (unit := margin_unit(recipe)) == VALUE else unit,
                 "at_95_percent": _margin(priced, place, certified=False),
                 "certified_at_95_percent": _margin(priced, place, certified=True),
             }
@@ -188,7 +179,7 @@ def described(priced: Priced) -> dict[str, Any]:
                 zip(priced.question.aggregates, priced.recipes, strict=True)
             )
         },
-        "loss": loss_json(priced.loss.rounded()),  # as an account charges it
+        "loss": exact_loss_json(priced.loss.rounded()),  # as an account charges it
     }
 
 
@@ -225,4 +216,11 @@ def _mechanism(noise: Noise | SelectionNoise) -> dict[str, Any]:
             return {"mechanism": "exponential", "epsilon": str(epsilon), "choices": choices}
 
 
-__all__ = ["amount", "counted", "described", "loss_json", "notes", "owner"]
+def name_noise(noise: Noise | SelectionNoise) -> str:
+    """The mechanism in one word."""
+    if isinstance(noise, SelectionNoise):
+        return "exponential"
+    return "Laplace" if isinstance(noise, LaplaceNoise) else "Gaussian"
+
+
+__all__ = ["VALUE", "MarginUnit", "describe", "margin_unit", "name_noise", "notes", "owner"]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date
-from fractions import Fraction
 from typing import Any
 
 from discreet.errors import Refusal
@@ -13,6 +11,7 @@ from discreet.question.functions import FUNCTIONS
 from discreet.question.question import AGGREGATES
 from discreet.question.schema import Column, Neighbours, Schema, Table
 from discreet.question.sql import parse
+from discreet.release.render import plain
 
 MOST_VALUES = 1000
 _KEYWORDS = (
@@ -115,17 +114,6 @@ def _column_text(column: Column, own: bool) -> str:
     if own:
         words += ", tells people apart"
     return words + (", may be missing" if column.domain.nullable else "")
-
-
-def plain(value: Any) -> Any:
-    """A value that JSON has: dates as texts, fractions as numbers."""
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, Fraction):
-        return int(value) if value.denominator == 1 else float(value)
-    if isinstance(value, list | tuple):
-        return [plain(part) for part in value]
-    return value
 
 
 def plain_text(value: Value | None) -> str:

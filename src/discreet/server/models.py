@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
 
 from discreet.question.offer import Offer
+from discreet.release.notes import MarginUnit
 
 Number = Annotated[StrictStr, Field(max_length=100)] | StrictInt | StrictFloat
 Text = Annotated[str, Field(max_length=20_000)]
@@ -235,13 +236,20 @@ class AskNow(Ask):
     wait_s: Annotated[float, Field(ge=0, le=60)] = 30.0
 
 
-class ExplainedColumn(Given):
-    """A column of the answer to come."""
+class AnswerColumn(Given):
+    """A column of an answer."""
 
     name: str
     role: Literal["key", "value"]
-    kind: str | None
     aggregate: str | None
+    kind: str | None
+    margin_kind: str | None = Field(description="how its margins are known")
+    margin_unit: MarginUnit | None = Field(description="what its margins count")
+
+
+class ExplainedColumn(AnswerColumn):
+    """A column of the answer to come."""
+
     mechanism: str | None
     margin: float | None
     margin_text: str | None
@@ -260,8 +268,7 @@ class Explanation(Given):
 
     question: str
     price: Price
-    affordable: bool
-    free: bool
+    confidence: str
     columns: list[ExplainedColumn]
     groups: list[Groups]
     unit: str
@@ -270,15 +277,10 @@ class Explanation(Given):
     certificate: dict[str, Any]
     engine_sql: str
     text: str
-
-
-class AnswerColumn(Given):
-    """A column of an answer."""
-
-    name: str
-    role: Literal["key", "value"]
-    kind: str | None
-    aggregate: str | None
+    affordable: bool
+    free: bool
+    outcome: str
+    refusal: Refusal | None
 
 
 class Chart(Given):
@@ -308,6 +310,7 @@ class Answer(Given):
     cells: list[list[str]]
     chart: Chart
     notes: list[str]
+    certificate: dict[str, Any]
     text: str
 
 

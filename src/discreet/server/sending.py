@@ -12,6 +12,11 @@ from starlette.responses import Response
 from discreet.server import models
 from discreet.server.refusals import Unreadable
 
+ARROW = "application/vnd.apache.arrow.stream"
+CSV = "text/csv"
+RECORD = "application/vnd.discreet+json"
+"""The exact form, which the Python client reads."""
+
 ERRORS: dict[int | str, dict[str, Any]] = {
     "4XX": {"model": models.Refusal, "description": "a refusal"},
     "5XX": {"model": models.Refusal, "description": "a refusal"},

@@ -8,7 +8,7 @@ from typing import Any
 from discreet.ledger import Balance, Ledger
 from discreet.ledger.books import Books
 from discreet.question.blocks import Space
-from discreet.server.amounts import price
+from discreet.release.amounts import loss_json
 
 _BATCH = 2000
 _DIGITS = {"hour": 13, "day": 10}
@@ -45,4 +45,4 @@ def _spent(books: Books, dataset: str) -> dict[str, Any]:
     standing = books.datasets[dataset]
     space = Space.from_identity(standing.space)
     balance = Balance(dataset, None, standing.budget, space, standing.spent)
-    return {"spent": price(balance.spent), "share": balance.share(balance.fullest())}
+    return {"spent": loss_json(balance.spent), "share": balance.share(balance.fullest())}

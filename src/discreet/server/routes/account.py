@@ -10,10 +10,10 @@ from starlette.responses import Response
 
 from discreet.ledger import Entry, State
 from discreet.ledger.keys import ANALYST
+from discreet.release.amounts import loss_json
 from discreet.server import models
-from discreet.server.amounts import balance as balance_json
-from discreet.server.amounts import price
 from discreet.server.auth import Anyone, Seat
+from discreet.server.balances import balance_json
 from discreet.server.sending import ERRORS, number_of, sent
 
 router = APIRouter(prefix="/v1/datasets/{dataset}", tags=["account"], responses=ERRORS)
@@ -73,7 +73,7 @@ def _entry(entry: Entry, seat: Seat) -> dict[str, Any]:
         "analyst": entry.analyst,
         "question": entry.question,
         "spend": dict(entry.spend),
-        "price": None if entry.loss is None else price(entry.loss),
+        "price": None if entry.loss is None else loss_json(entry.loss),
         "state": state.value,
         "code": entry.code or None,
         "answer": str(entry.id) if answered else None,

@@ -7,12 +7,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from discreet.release import record
+from discreet.release.amounts import budget_json
 from discreet.server import models
-from discreet.server.amounts import budget
-from discreet.server.answers import RECORD
 from discreet.server.auth import Anyone, Behind, Known
 from discreet.server.declared import schema_json
-from discreet.server.sending import ERRORS, dumped, sent, wanted
+from discreet.server.sending import ERRORS, RECORD, dumped, sent, wanted
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"], responses=ERRORS)
 
@@ -28,7 +27,7 @@ async def datasets(caller: Known, house: Behind) -> Response:
                 "name": name,
                 "analyst": grant.analyst,
                 "role": grant.role,
-                "budget": budget(served.curator.budget),
+                "budget": budget_json(served.curator.budget),
                 "tables": list(served.curator.schema.tables),
                 "deadline_s": served.settings.deadline_s,
             }

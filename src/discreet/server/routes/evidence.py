@@ -9,8 +9,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from discreet.ledger import Checkpoint
+from discreet.release.amounts import budget_json
 from discreet.server import models
-from discreet.server.amounts import budget
 from discreet.server.auth import Behind, Curating, Reader, Seat
 from discreet.server.refusals import Unreadable
 from discreet.server.sending import ERRORS, sent
@@ -96,4 +96,4 @@ async def spending(seat: Reader, by: Literal["hour", "day"] = "day") -> Response
     """What was spent in all by the end of each hour or day."""
     ledger, account = seat.served.curator.ledger, seat.served.account
     points = await run_in_threadpool(spent_over_time, ledger, account.dataset, by)
-    return sent({"points": points, "budget": budget(account.budget)})
+    return sent({"points": points, "budget": budget_json(account.budget)})

@@ -12,8 +12,8 @@ from discreet.accounting.budget import Budget
 from discreet.ledger import Account, Analyst, Key
 from discreet.ledger import keys as access
 from discreet.ledger.keys import CURATOR
+from discreet.release.amounts import budget_json, loss_json
 from discreet.server import models
-from discreet.server.amounts import budget, price
 from discreet.server.auth import Behind, Curating, Known, Reader, Seat
 from discreet.server.routes.identity import key_sent
 from discreet.server.sending import ERRORS, sent
@@ -38,10 +38,10 @@ def _analyst(account: Account, analyst: Analyst, keys: tuple[Key, ...]) -> dict[
     return {
         "name": analyst.name,
         "role": analyst.role,
-        "limit": None if limit is None else budget(limit),
+        "limit": None if limit is None else budget_json(limit),
         "expires": None if analyst.expires is None else analyst.expires.isoformat(),
         "disabled": analyst.disabled,
-        "spent": price(balance.spent),
+        "spent": loss_json(balance.spent),
         "share": None if limit is None else balance.share(balance.fullest()),
         "keys": [
             {

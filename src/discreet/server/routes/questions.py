@@ -11,20 +11,12 @@ from starlette.responses import Response
 from discreet.exact.numbers import proportion
 from discreet.release import record
 from discreet.release.answer import Answer
+from discreet.release.render import answer_json, arrow_stream
 from discreet.server import models
-from discreet.server.answers import (
-    ARROW,
-    CSV,
-    RECORD,
-    answer_arrow,
-    answer_csv,
-    answer_json,
-    explanation_json,
-)
 from discreet.server.auth import Anyone, Asker, Seat
 from discreet.server.cache import Wanted
 from discreet.server.jobs import Status
-from discreet.server.sending import ERRORS, dumped, number_of, sent, wanted
+from discreet.server.sending import ARROW, CSV, ERRORS, RECORD, dumped, number_of, sent, wanted
 
 router = APIRouter(prefix="/v1/datasets/{dataset}", tags=["questions"], responses=ERRORS)
 
@@ -61,7 +53,7 @@ async def explain(request: Request, ask: models.Ask, seat: Asker) -> Response:
 def _explained(ask: models.Ask, seat: Seat, exact: bool) -> Response:
     quote = seat.served.quote(ask, seat.grant)
     if not exact:
-        return sent(explanation_json(quote, ask.confidence))
+        return sent(quote.to_json(ask.confidence))
     body = {
         "explanation": record.to_json(quote.explanation),
         "outcome": quote.outcome,
@@ -160,12 +152,12 @@ def _text(answer: Answer, seat: Seat, form: str, confidence: str) -> bytes:
     if form == RECORD:
         return record.answer_to_bytes(answer)
     if form == CSV:
-        return answer_csv(answer, confidence)
+        return answer.to_csv(confidence).encode()
     if form == ARROW:
-        return answer_arrow(answer, confidence)
+        return arrow_stream(answer.to_arrow(confidence))
     entry = seat.served.account.entry(answer.id or 0)
     at = None if entry is None else entry.at.isoformat()
-    return dumped(answer_json(answer, dataset=seat.served.name, at=at, confidence=confidence))
+    return dumped(answer_json(answer, confidence, dataset=seat.served.name, at=at))
 
 
 def _told(answer: Answer, form: str) -> dict[str, str]:

@@ -29,19 +29,20 @@ function numbers(answer) {
 
 function series(answer, y) {
   const [x, split, at] = [place(answer, answer.chart.x), answer.chart.series ? place(answer, answer.chart.series) : -1, place(answer, y)];
+  const unit = answer.columns[at].margin_unit;
   const points = answer.rows.map((row, i) => ({
-    x: text(row[x]), series: split < 0 ? null : text(row[split]), y: row[at], margin: answer.margins[i][at],
+    x: text(row[x]), series: split < 0 ? null : text(row[split]), y: row[at], margin: answer.margins[i][at], unit,
   })).filter((p) => typeof p.y === "number");
-  return { title: `${y} by ${[answer.chart.x, answer.chart.series].filter(Boolean).join(" and ")}`, points };
+  return { title: `${y} by ${[answer.chart.x, answer.chart.series].filter(Boolean).join(" and ")}`, points, unit };
 }
 
 function histograms(answer) {
   const at = place(answer, answer.chart.y[0]);
   const edges = answer.chart.edges ?? [];
   const points = (answer.rows[0]?.[at] ?? []).map((count, i) => ({
-    x: `${edges[i] ?? i}–${edges[i + 1] ?? ""}`, series: null, y: count, margin: answer.margins[0][at],
+    x: `${edges[i] ?? i}–${edges[i + 1] ?? ""}`, series: null, y: count, margin: answer.margins[0][at], unit: "value",
   }));
-  return [{ title: answer.chart.y[0], points }];
+  return [{ title: answer.chart.y[0], points, unit: "value" }];
 }
 
 const text = (value) => (value === null ? "(none)" : String(value));
@@ -50,8 +51,8 @@ function draw(panel, kind) {
   const names = [...new Set(panel.points.map((p) => p.x))].slice(0, SHOWN);
   const parts = [...new Set(panel.points.map((p) => p.series))];
   const points = panel.points.filter((p) => names.includes(p.x));
-  const low = Math.min(0, ...points.map((p) => p.y - (p.margin ?? 0)));
-  const high = Math.max(1e-9, ...points.map((p) => p.y + (p.margin ?? 0)));
+  const low = Math.min(0, ...points.map((p) => p.y - reach(p)));
+  const high = Math.max(1e-9, ...points.map((p) => p.y + reach(p)));
   const ticks = nice(low, high);
   const [first, last] = [ticks[0], ticks[ticks.length - 1]];
   const down = (y) => TOP + PLOT * (1 - (y - first) / (last - first));
@@ -68,7 +69,8 @@ function draw(panel, kind) {
   const picture = svg("svg", { viewBox: `0 0 ${WIDE} ${tall}`, role: "img",
     "aria-label": `${panel.title}; the table beside it has every value` },
     axis(ticks, down), marks, points.map((p) => error(p, across, down)), labels(names, step, slanted));
-  return h("figure", {}, h("figcaption", {}, `${panel.title}, with 95 % margins`,
+  const margins = panel.unit === "value" ? "with 95 % margins" : `95 % margins in ${panel.unit}: see the table`;
+  return h("figure", {}, h("figcaption", {}, `${panel.title}, ${margins}`,
     parts.length > 1 ? h("span", { class: "legend" }, parts.map((p, i) =>
       h("span", {}, h("i", { class: `swatch s${i % 6}` }), p))) : null), picture,
     panel.points.length > points.length ? h("small", {}, `The first ${SHOWN} of the groups.`) : null);
@@ -85,10 +87,14 @@ function path(points, parts, across, down) {
     .filter((p) => p.series === part).map((p) => `${across(p)},${down(p.y)}`).join(" ") }));
 }
 
+/** How far a bar of error reaches; a margin in ranks or rows is no length on this axis. */
+const reach = (p) => (p.unit === "value" ? p.margin ?? 0 : 0);
+
 function error(p, across, down) {
   const x = across(p);
-  const title = svg("title", {}, `${p.x}${p.series ? `, ${p.series}` : ""}: ${p.y.toLocaleString("en")}${p.margin ? ` ± ${p.margin.toLocaleString("en")}` : ""}`);
-  if (!p.margin) return svg("g", {}, title);
+  const unit = p.unit === "value" ? "" : ` ${p.unit}`;
+  const title = svg("title", {}, `${p.x}${p.series ? `, ${p.series}` : ""}: ${p.y.toLocaleString("en")}${p.margin ? ` ± ${p.margin.toLocaleString("en")}${unit}` : ""}`);
+  if (!reach(p)) return svg("g", {}, title);
   const [high, low] = [down(p.y + p.margin), down(p.y - p.margin)];
   return svg("g", { class: "error" }, title,
     svg("path", { d: `M${x} ${high}V${low}M${x - 4} ${high}H${x + 4}M${x - 4} ${low}H${x + 4}` }));
@@ -129,8 +135,8 @@ export function short(value) {
 /** A cumulative curve over time, for the curator. */
 export function curve(points, title) {
   if (points.length < 2) return h("p", { class: "quiet" }, "Not enough days to draw yet.");
-  const drawn = points.map((p) => ({ x: p.at.slice(0, 16).replace("T", " "), series: null, y: 100 * p.share, margin: null }));
-  const figure = draw({ title, points: drawn }, "line");
+  const drawn = points.map((p) => ({ x: p.at.slice(0, 16).replace("T", " "), series: null, y: 100 * p.share, margin: null, unit: "value" }));
+  const figure = draw({ title, points: drawn, unit: "value" }, "line");
   figure.querySelector("figcaption").textContent = title;
   return figure;
 }

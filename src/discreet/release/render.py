@@ -1,0 +1,280 @@
+"""An answer and an explanation as JSON, CSV, Arrow and cells of a table: one of each, everywhere.
+
+A margin is in the unit of its value, or it says in what it is: a quantile is off by so many
+ranks, a most frequent value by so many rows.  JSON has a ``margin_unit`` for each column; in CSV
+and Arrow the unit is part of the name of the column of margins (``middle_margin_ranks``), so that
+a number of ranks never stands beside money as if it were some.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterator
+from datetime import date
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from discreet.exact.numbers import Exact
+from discreet.price import Priced
+from discreet.question.expressions import ColumnRef
+from discreet.release.amounts import FREE, loss_json
+from discreet.release.chart import suggest_chart
+from discreet.release.display import cell, number
+from discreet.release.notes import VALUE, MarginUnit, name_noise, notes, owner
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from discreet.release.answer import Answer
+    from discreet.release.explanation import Explanation
+
+ASSUMED_ROWS = 1000
+"""The size of group for which EXPLAIN predicts means, variances and the like."""
+
+LINE_END = "\n"
+_KINDS = (("boolean", bool), ("integer", int), ("decimal", float), ("text", str), ("list", list))
+
+
+# --- values ------------------------------------------------------------------------------------
+
+
+def plain(value: Any) -> Any:
+    """A value that JSON has: dates as texts, fractions as numbers.
+
+    >>> plain([date(2024, 2, 29), Fraction(7, 2), Fraction(7), "Oslo"])
+    ['2024-02-29', 3.5, 7, 'Oslo']
+    """
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Fraction):
+        return int(value) if value.denominator == 1 else float(value)
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    return value
+
+
+def _finite(margin: float | None) -> float | None:
+    """A margin that JSON has; one without end says nothing."""
+    return margin if margin is not None and math.isfinite(margin) else None
+
+
+def table_cells(answer: Answer, confidence: Exact, most: int | None = None) -> list[list[str]]:
+    """Each value with its margin, and the margin's unit where it is another than the value's."""
+    shown = answer.rows if most is None else answer.rows[:most]
+    margins, units = answer.margins(confidence, most=most), answer.margin_units
+    return [
+        [
+            cell(row.values[column], margins[name][i], unit=units[name] or VALUE)
+            for column, name in enumerate(answer.columns)
+        ]
+        for i, row in enumerate(shown)
+    ]
+
+
+# --- JSON --------------------------------------------------------------------------------------
+
+
+def answer_json(
+    answer: Answer, confidence: Exact, *, dataset: str | None = None, at: str | None = None
+) -> dict[str, Any]:
+    """Everything an answer says; ``margins`` has the shape of ``rows``."""
+    margins = answer.margins(confidence)
+    columns = _columns(answer)
+    return {
+        "id": None if answer.id is None else str(answer.id),
+        "dataset": dataset,
+        "question": answer.priced.question.text,
+        "at": at,
+        "replayed": answer.replayed,
+        "price": loss_json(answer.loss),
+        "paid": FREE if answer.replayed else loss_json(answer.loss),
+        "confidence": str(confidence),
+        "columns": columns,
+        "rows": [[plain(value) for value in row.values] for row in answer.rows],
+        "margins": [
+            [_finite(margins[name][i]) for name in answer.columns] for i in range(len(answer.rows))
+        ],
+        "cells": table_cells(answer, confidence),
+        "chart": suggest_chart(answer, columns),
+        "notes": list(answer.notes),
+        "certificate": answer.certificate,
+        "text": str(answer),
+    }
+
+
+def _columns(answer: Answer) -> list[dict[str, Any]]:
+    kinds, units = answer.margin_kinds, answer.margin_units
+    return [
+        {
+            "name": name,
+            **_origin(answer.priced, column),
+            "kind": _kind(answer.column(name)),
+            "margin_kind": kinds[name],
+            "margin_unit": units[name],
+        }
+        for column, name in enumerate(answer.columns)
+    ]
+
+
+def _origin(priced: Priced, column: int) -> dict[str, Any]:
+    """Whether an output is a key or a value, and of which aggregate."""
+    expression = priced.question.outputs[column].expression
+    name = expression.name if isinstance(expression, ColumnRef) else None
+    aggregate = next((a for a in priced.question.aggregates if a.name == name), None)
+    key = any(k.name == name for k in priced.question.keys)
+    return {
+        "role": "key" if key else "value",
+        "aggregate": None if aggregate is None else aggregate.function,
+    }
+
+
+def _kind(values: list[Any]) -> str | None:
+    first = next((v for v in values if v is not None), None)
+    if first is None:
+        return None
+    for name, kind in _KINDS:
+        if isinstance(first, kind):
+            return name
+    return "timestamp" if hasattr(first, "hour") else "date"
+
+
+def explanation_json(explanation: Explanation, confidence: Exact) -> dict[str, Any]:
+    """A question's price and margins before it is asked."""
+    priced = explanation.priced
+    return {
+        "question": priced.question.text,
+        "price": loss_json(explanation.loss),
+        "confidence": str(confidence),
+        "columns": list(_predictions(explanation, confidence)),
+        "groups": [
+            {
+                "name": key.name,
+                "public": key.values is not None,
+                "count": None if key.values is None else len(key.values),
+            }
+            for key in priced.question.keys
+        ],
+        "unit": owner(priced),
+        "neighbours": str(priced.neighbours),
+        "notes": list(notes(priced)),
+        "certificate": explanation.certificate,
+        "engine_sql": explanation.engine_sql,
+        "text": str(explanation),
+    }
+
+
+def _predictions(explanation: Explanation, confidence: Exact) -> Iterator[dict[str, Any]]:
+    """Each output; with noise and margin, if it is an aggregate by itself."""
+    priced = explanation.priced
+    known, words = explanation.margins(confidence), margin_words(explanation, confidence)
+    kinds, units = explanation.margin_kinds, explanation.margin_units
+    noises = {
+        aggregate.name: priced.noises[recipe.measurement]
+        for aggregate, recipe in zip(priced.question.aggregates, priced.recipes, strict=True)
+    }
+    for column, output in enumerate(priced.question.outputs):
+        source = output.expression.name if isinstance(output.expression, ColumnRef) else ""
+        measured = source in noises
+        yield {
+            "name": output.name,
+            **_origin(priced, column),
+            "kind": None,
+            "mechanism": name_noise(noises[source]) if measured else None,
+            "margin": _finite(known[source]) if measured else None,
+            "margin_kind": kinds[source] if measured else None,
+            "margin_unit": units[source] if measured else None,
+            "margin_text": words[source] if measured else None,
+        }
+
+
+def margin_words(explanation: Explanation, confidence: Exact) -> dict[str, str]:
+    """The margin of each aggregate before it is asked, in words and with its unit."""
+    known = explanation.margins(confidence)
+    assumed = explanation.margins(confidence, rows=ASSUMED_ROWS)
+    words = {}
+    for name, margin in known.items():
+        guess = assumed[name]
+        if margin is not None:
+            words[name] = f"± {_with_unit(margin, explanation.margin_units[name])}"
+        elif guess is not None:
+            words[name] = f"± {number(guess, up=True)} in a group of {ASSUMED_ROWS:,} rows"
+        else:
+            words[name] = "known with the answer"
+    return words
+
+
+def _with_unit(margin: float, unit: MarginUnit) -> str:
+    text = number(margin, up=True)
+    return text if unit == VALUE else f"{text} {unit}"
+
+
+# --- columns of values and of margins ----------------------------------------------------------
+
+
+def _with_margins(
+    answer: Answer, confidence: Exact
+) -> Iterator[tuple[str, list[Any], dict[str, str] | None]]:
+    """Each column, followed by its margins if it has any; of these, what they are."""
+    margins = answer.margins(confidence)
+    for name in answer.columns:
+        yield name, answer.column(name), None
+        unit, kind = answer.margin_units[name], answer.margin_kinds[name]
+        if unit is None or all(margin is None for margin in margins[name]):
+            continue
+        title = f"{name}_margin" if unit == VALUE else f"{name}_margin_{unit}"
+        while title in answer.columns:
+            title += "_"
+        about = {"margin_of": name, "unit": unit, "kind": str(kind), "confidence": str(confidence)}
+        yield title, margins[name], about
+
+
+def answer_csv(answer: Answer, confidence: Exact) -> str:
+    """One line for each row; beside each column that has margins, a column of them."""
+    columns = [(name, values) for name, values, _ in _with_margins(answer, confidence)]
+    out = io.StringIO()
+    lines = csv.writer(out, lineterminator=LINE_END)
+    lines.writerow([name for name, _ in columns])
+    for row in zip(*(values for _, values in columns), strict=True):
+        lines.writerow([plain(value) for value in row])
+    return out.getvalue()
+
+
+def answer_arrow(answer: Answer, confidence: Exact) -> pyarrow.Table:
+    """The columns of :func:`answer_csv`, typed; what a margin is, is metadata of its field."""
+    import pyarrow as pa
+
+    values = answer.to_arrow()
+    fields, arrays = [], []
+    for name, listed, about in _with_margins(answer, confidence):
+        if about is None:
+            fields.append(values.schema.field(name))
+            arrays.append(values.column(name))
+        else:
+            fields.append(pa.field(name, pa.float64(), metadata=about))
+            arrays.append(pa.chunked_array([pa.array(listed, pa.float64())]))
+    return pa.table(arrays, schema=pa.schema(fields))
+
+
+def arrow_stream(table: pyarrow.Table) -> bytes:
+    """An Arrow table as it is sent."""
+    import pyarrow as pa
+
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return sink.getvalue()
+
+
+__all__ = [
+    "ASSUMED_ROWS",
+    "answer_arrow",
+    "answer_csv",
+    "answer_json",
+    "arrow_stream",
+    "explanation_json",
+    "margin_words",
+    "plain",
+    "table_cells",
+]

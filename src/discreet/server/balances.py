@@ -1,0 +1,63 @@
+"""Balances as JSON: what is spent and left, of a dataset, an analyst, a block."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from discreet.accounting.budget import Budget, Remaining
+from discreet.accounting.loss import Loss
+from discreet.ledger import Balance
+from discreet.release.amounts import budget_json, loss_json
+
+MOST_BLOCKS = 200
+"""Blocks of a balance that are sent; the fullest first."""
+
+
+def remaining_json(left: Remaining) -> dict[str, Any]:
+    """What is left."""
+    return {
+        "epsilon": None if left.epsilon is None else str(left.epsilon),
+        "rho": str(left.rho),
+        "delta": str(left.delta),
+        "counts": left.counts,
+        "within": left.within,
+        "confidence": str(left.confidence),
+        "text": str(left),
+    }
+
+
+def gauge_json(name: str, promise: Budget, spent: Loss, share: float) -> dict[str, Any]:
+    """One account, for a picture and in words."""
+    return {
+        "name": name,
+        "budget": budget_json(promise),
+        "spent": loss_json(spent),
+        "remaining": remaining_json(promise.remaining(spent)),
+        "share": share,
+    }
+
+
+def balance_json(
+    name: str, whole: Balance, own: Balance | None, *, limited: bool
+) -> dict[str, Any]:
+    """What is left of a dataset and of an analyst's allocation."""
+    blocks = whole.blocks(MOST_BLOCKS) if whole.space.size > 1 else ()
+    return {
+        "dataset": gauge_json(name, whole.budget, whole.spent, whole.share(whole.fullest())),
+        "analyst": None if own is None else _own(own, limited=limited),
+        "blocks": [gauge_json(block, whole.budget, spent, share) for block, spent, share in blocks],
+        "text": str(whole if own is None else own),
+    }
+
+
+def _own(own: Balance, *, limited: bool) -> dict[str, Any]:
+    name = own.analyst or ""
+    if limited:
+        return gauge_json(name, own.budget, own.spent, own.share(own.fullest()))
+    return {
+        "name": name,
+        "budget": None,
+        "spent": loss_json(own.spent),
+        "remaining": None,
+        "share": own.share(own.fullest()),
+    }
