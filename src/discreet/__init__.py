@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from discreet import accounting, audit, mechanisms, noise
+    from discreet import accounting, audit, local, mechanisms, noise
     from discreet.accounting.budget import Budget
     from discreet.accounting.loss import Loss
     from discreet.accounting.meaning import Meaning
@@ -41,7 +41,7 @@ _HOME = {
     "curator": "curate.curator",
     "open": "curate.session",
 }
-_MODULES = ("accounting", "audit", "mechanisms", "noise")
+_MODULES = ("accounting", "audit", "local", "mechanisms", "noise")
 
 
 def __getattr__(name: str) -> Any:
@@ -74,6 +74,7 @@ __all__ = [
     "audit",
     "connect",
     "curator",
+    "local",
     "mechanisms",
     "noise",
     "open",

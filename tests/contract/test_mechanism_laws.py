@@ -10,7 +10,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from contract import numeric_cases
+from contract import local_cases, numeric_cases
 from contract.law_case import LawCase
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -24,7 +24,7 @@ except ImportError:
 else:
     SELECTION = list(selection_cases.CASES)
 
-CASES = [*numeric_cases.CASES, *SELECTION]
+CASES = [*numeric_cases.CASES, *local_cases.CASES, *SELECTION]
 ORDERS = (Fraction(3, 2), Fraction(6))
 
 # A certified upper end lies above an attained bound by its own width, which is far below this.

@@ -1,0 +1,99 @@
+"""Margins that hold: exact intervals from sums of coins, and Bernstein's bound for the rest.
+
+Given the answers, the number of reports that support an answer is the sum of two
+independent binomials, c coins of probability p and n - c of probability q < p, and
+it grows with c in every quantile.  Inverting its tails gives an interval for c
+whose coverage is at least 1 - beta for every n and every truth.  Tails are summed
+in doubles (a relative error below 1e-9), where accuracy may be a float.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.exact.balls import log_up
+from discreet.exact.numbers import Exact, float_up, proportion
+
+Doubles = NDArray[np.float64]
+_REACH = 12.0  # standard deviations beyond which a binomial has less than 2**-100
+
+
+def interval(
+    hits: int, *, respondents: int, inside: Fraction, outside: Fraction, beta: Exact
+) -> tuple[int, int]:
+    """The numbers c for which neither tail of the reports is rarer than beta / 2.
+
+    >>> interval(60, respondents=100, inside=Fraction(3, 4), outside=Fraction(1, 4), beta="0.05")
+    (53, 88)
+    """
+    share = float(proportion(beta, name="beta")) / 2
+    p, q, n = float(inside), float(outside), respondents
+
+    def not_too_many(c: int) -> bool:
+        return _tail(hits, c, n, p, q) > share
+
+    def too_few(c: int) -> bool:
+        return 1 - _tail(hits + 1, c, n, p, q) <= share
+
+    guess = (hits - n * q) / (p - q)
+    spread = 2.2 * math.sqrt(n * max(p * (1 - p), q * (1 - q))) / (p - q) + 3
+    # Both turn once from false to true as c grows.
+    low = _first(not_too_many, n, guess - spread, spread / 4)
+    high = _first(too_few, n, guess + spread, spread / 4) - 1
+    return min(low, n), max(min(high, n), 0)
+
+
+def _first(holds: object, n: int, guess: float, step: float) -> int:
+    """The least c in 0 ... n for which ``holds(c)``, or n + 1; looked for around a guess."""
+    test = holds if callable(holds) else bool
+    low, high = (min(max(int(end), 0), n) for end in (guess - step, guess + step))
+    while low > 0 and test(low):
+        low = max(0, low - int(step) - 1)
+        step *= 2
+    while high < n and not test(high):
+        high = min(n, high + int(step) + 1)
+        step *= 2
+    return low + bisect_left(range(low, high + 1), True, key=test)
+
+
+def _tail(hits: int, c: int, n: int, p: float, q: float) -> float:
+    """P(B(c, p) + B(n - c, q) >= hits)."""
+    first, masses = _binomial(c, p)
+    second, others = _binomial(n - c, q)
+    above = np.append(np.cumsum(others[::-1])[::-1], 0.0)
+    wanted = np.clip(hits - (first + np.arange(masses.size)) - second, 0, others.size)
+    return float(masses @ above[wanted])
+
+
+def _binomial(n: int, p: float) -> tuple[int, Doubles]:
+    """Where the masses of a binomial begin, and the masses."""
+    if n == 0 or p in (0.0, 1.0):
+        return int(n * p), np.ones(1)
+    reach = _REACH * math.sqrt(n * p * (1 - p)) + 40
+    low, high = max(0, int(n * p - reach)), min(n, int(n * p + reach))
+    k = np.arange(low, high, dtype=np.float64)
+    logs = np.concatenate([[0.0], np.cumsum(np.log((n - k) / (k + 1) * (p / (1 - p))))])
+    masses = np.exp(logs - logs.max())
+    return low, masses / masses.sum()
+
+
+def bernstein(*, variance: float, largest: float, beta: Exact) -> float:
+    """How far a sum of independent, centred numbers strays, except with probability beta.
+
+    ``variance`` bounds the variance of the sum, ``largest`` the size of each
+    summand: P(|S| > t) <= 2 exp(-t**2 / (2 (variance + largest t / 3))).
+
+    >>> round(bernstein(variance=900, largest=3, beta="0.05"), 3)
+    85.258
+    """
+    logarithm = float_up(log_up(2 / proportion(beta, name="beta")))
+    linear = largest * logarithm / 3
+    return linear + math.sqrt(linear**2 + 2 * variance * logarithm)
+
+
+__all__ = ["bernstein", "interval"]
