@@ -66,7 +66,7 @@ def fit(
     looks: int = 80,
 ) -> Fitted:
     """Minimise the dual; ``prior`` is c, the weight of the one-way product."""
-    minimize = _scipy_minimize()
+    minimize = import_minimize()
     terms = _prepare(tree, targets)
     base = log_product(
         tree, {column: np.maximum(mass, _LEAST_SHARE) for column, mass in enumerate(shares)}
@@ -149,7 +149,8 @@ def _expect(tree: JunctionTree, beliefs: Sequence[Doubles], term: _Term) -> Doub
     return table
 
 
-def _scipy_minimize() -> Any:
+def import_minimize() -> Any:
+    """scipy's minimiser, or a refusal that says how to install it."""
     try:
         from scipy.optimize import minimize
     except ImportError:

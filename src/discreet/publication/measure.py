@@ -5,17 +5,17 @@ list of :data:`Query` to a :class:`Measurer` and works on the :class:`Measuremen
 that come back, which are noisy already.  In the curator the measurer charges,
 runs and stores each stage; :class:`Records` is one over rows in memory.
 
-Three kinds of question, each with whole-numbered answers and a sensitivity that
-is plain from its form (docs/proofs/publication.md, Lemmas 2 to 4): the cells of a
-table, whole-numbered combinations of such cells, and the distance of a table
-from a public one.
+Four kinds of question, each with whole-numbered answers and a sensitivity that is
+plain from its form (docs/proofs/publication.md, Lemmas 2 to 4 and 16): the cells of
+a table, whole-numbered combinations of such cells, the distance of a table from a
+public one, and order statistics of the errors of public answers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,11 +63,15 @@ class Cells:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Combinations:
-    """Whole-numbered combinations of the cells of a view: one answer for each row of ``matrix``."""
+    """Whole-numbered combinations of the cells of a view: one answer for each row of ``matrix``.
+
+    Before them, if ``diagonal`` is given, each cell times its own weight.
+    """
 
     view: View
     matrix: Integers
     noise: Noise
+    diagonal: Integers | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,7 +87,39 @@ class Distance:
     noise: Noise
 
 
-Query = Cells | Combinations | Distance
+@dataclass(frozen=True, slots=True, eq=False)
+class Battery:
+    """Public questions about one view: how many rows have, in every column, a level of a set.
+
+    ``sets[i][q]`` says which bins of the view's i-th column question q takes.
+    """
+
+    view: View
+    sets: tuple[NDArray[np.bool_], ...]
+
+    def answer(self, counts: Integers) -> Integers:
+        """The answers from a table of counts."""
+        found = self.sets[0].astype(np.int64) @ counts.reshape(counts.shape[0], -1)
+        for taken, size in zip(self.sets[1:], self.view.shape[1:], strict=True):
+            found = (found.reshape(len(found), size, -1) * taken[:, :, None]).sum(axis=1)
+        return found.reshape(-1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Errors:
+    """Order statistics of |count − reference| over public questions.
+
+    Each error moves by at most one with one row, and so does every order
+    statistic of them, however many questions there are.
+    """
+
+    batteries: tuple[Battery, ...]
+    references: tuple[Integers, ...]
+    ranks: tuple[int, ...]
+    noise: Noise
+
+
+Query = Cells | Combinations | Distance | Errors
 """What can be asked of the rows."""
 
 
@@ -108,18 +144,51 @@ def ask_cells(columns: Sequence[int], maps: Sequence[Integers], spend: Spend) ->
     return Cells(view, spend.noise())
 
 
-def ask_combinations(view: View, matrix: Integers, spend: Spend) -> Combinations:
+def ask_combinations(
+    view: View, matrix: Integers, spend: Spend, *, diagonal: Integers | None = None
+) -> Combinations:
     """Combinations of cells, with noise for the worst column of the matrix."""
-    l1 = int(np.abs(matrix).sum(axis=0).max())
-    # Squares are added in Python integers: they are the sensitivity, so they may not wrap.
-    l2 = int((matrix.astype(object) ** 2).sum(axis=0).max())
-    return Combinations(view, matrix, spend.noise_of(l1=l1, l2_squared=l2))
+    l1, l2_squared = column_norms(matrix, diagonal)
+    return Combinations(view, matrix, spend.noise_of(l1=l1, l2_squared=l2_squared), diagonal)
+
+
+def column_norms(matrix: Integers, diagonal: Integers | None = None) -> tuple[int, int]:
+    """The largest sum of absolute weights of a column, and of squared weights.
+
+    >>> column_norms(np.array([[3, -4], [0, 5]]), np.array([2, 1]))
+    (10, 42)
+    """
+    if np.abs(matrix).max(initial=0) < 2**20 and len(matrix) < 2**20:
+        wide: Any = matrix  # sums of squares stay below 2**60
+    else:
+        wide = matrix.astype(object)  # they are the sensitivity, so they may not wrap
+    l1, squares = np.abs(wide).sum(axis=0), (wide * wide).sum(axis=0)
+    if diagonal is not None:
+        own = diagonal.astype(object)
+        l1, squares = l1 + np.abs(own), squares + own * own
+    return int(max(l1.tolist())), int(max(squares.tolist()))
 
 
 def ask_distance(view: View, expected: Doubles, spend: Spend) -> Distance:
     """The distance from ``expected`` rows in each cell, rounded to the grid."""
     reference = np.rint(np.asarray(expected, dtype=np.float64) * GRID).astype(np.int64)
     return Distance(view, reference.reshape(view.shape), spend.noise(sensitivity=GRID))
+
+
+def ask_errors(
+    batteries: Sequence[Battery],
+    references: Sequence[Integers],
+    ranks: Sequence[int],
+    spend: Spend,
+) -> Errors:
+    """The errors of given ranks, from 0, among all questions, each with its own noise."""
+    count = len(ranks)
+    return Errors(
+        tuple(batteries),
+        tuple(references),
+        tuple(ranks),
+        spend.noise_of(l1=count, l2_squared=count),
+    )
 
 
 def make_view(columns: Sequence[int], maps: Sequence[Integers]) -> View:
@@ -174,17 +243,29 @@ class Records:
         binned: dict[tuple[int, bytes], Integers] = {}
         answers = []
         for query in queries:
-            counts = self._count(query.view, binned)
-            match query:
-                case Cells():
-                    exact = counts
-                case Combinations(matrix=matrix):
-                    exact = matrix @ counts.reshape(-1)
-                case Distance(reference=reference):
-                    exact = np.abs(counts * GRID - reference).sum().reshape(1)
+            exact = self._answer(query, binned)
             answers.append(Measurement(query, query.noise.release(exact)))
         self.queries.extend(queries)
         return answers
+
+    def _answer(self, query: Query, binned: dict[tuple[int, bytes], Integers]) -> Integers:
+        """The exact answer; never shown."""
+        match query:
+            case Cells(view=view):
+                return self._count(view, binned)
+            case Combinations(view=view, matrix=matrix, diagonal=diagonal):
+                cells = self._count(view, binned).reshape(-1)
+                lines = matrix @ cells
+                return lines if diagonal is None else np.concatenate([diagonal * cells, lines])
+            case Distance(view=view, reference=reference):
+                return np.abs(self._count(view, binned) * GRID - reference).sum().reshape(1)
+            case Errors(batteries=batteries, references=references, ranks=ranks):
+                errors = [
+                    np.abs(battery.answer(self._count(battery.view, binned)) - reference)
+                    for battery, reference in zip(batteries, references, strict=True)
+                ]
+                every: Integers = np.sort(np.concatenate(errors))
+                return every[list(ranks)]
 
     def _count(self, view: View, binned: dict[tuple[int, bytes], Integers]) -> Integers:
         """The exact table; never shown."""

@@ -153,5 +153,16 @@ def deviation(noise: Noise) -> float:
     return math.sqrt(noise.variance)
 
 
+def tail_bound(variance: float, beta: Exact, *, gaussian: bool) -> float:
+    """A weighted sum of independent draws is within this, except with probability ``beta``.
+
+    Certified from its variance alone, whatever the weights: sub-Gaussian for
+    Gaussian noise, Bernstein's bound for Laplace noise (Lemma 9).
+    """
+    tail = math.log(2 / float(proportion(beta, name="beta")))
+    reach = math.sqrt(2 * variance * tail)
+    return reach if gaussian else reach + math.sqrt(variance / 2) * tail
+
+
 def _nothing() -> Any:
     return Loss(Fraction(0), Fraction(0))

@@ -65,6 +65,8 @@ class Histograms:
     values: list[Doubles]
     deviations: list[float]
     rows: float
+    rows_variance: float
+    """Of the estimate of the number of rows, before it was kept positive."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,7 +176,7 @@ def clean_histograms(columns: Sequence[Column], released: Sequence[Measurement])
             if end >= LEAST_LEVELS:
                 counts[:end] = denoise(counts[:end], deviation=noise)
         values.append(simplex(counts, total=rows))
-    return Histograms(values, noises, rows)
+    return Histograms(values, noises, rows, 1 / float((1 / spreads).sum()))
 
 
 def make_binnings(columns: Sequence[Column], histograms: Histograms, spend: Spend) -> list[Binning]:
