@@ -5,11 +5,32 @@ noisy numbers, and works only on those: synthetic tables, workloads of linear
 questions, hierarchies, counters over time.
 """
 
+from discreet.publication.counter import Counter, CounterRun
 from discreet.publication.domain import Column
+from discreet.publication.gram import Gram, Prefixes, Questions, Ranges
+from discreet.publication.hierarchy import Hierarchy, make_consistent, release_hierarchy
+from discreet.publication.marginals import (
+    Marginal,
+    MarginalPlan,
+    combine_tables,
+    plan_marginals,
+    release_marginals,
+)
+from discreet.publication.margins import (
+    Certificate,
+    Margin,
+    Promise,
+    Typical,
+    buy_certificate,
+    buy_typical,
+    list_margins,
+)
 from discreet.publication.measure import (
+    Battery,
     Cells,
     Combinations,
     Distance,
+    Errors,
     Measurement,
     Measurer,
     Query,
@@ -18,22 +39,63 @@ from discreet.publication.measure import (
     loss_of,
 )
 from discreet.publication.spend import Kind, Spend
+from discreet.publication.strategy import (
+    Strategy,
+    ask_strategy,
+    choose_kind,
+    estimate_cells,
+    expected_rmse,
+    plan_strategy,
+)
 from discreet.publication.synthetic import Settings, Synthesis, synthesize
+from discreet.publication.weights import MWEM, PrivateMultiplicativeWeights, WeightsRun
 
 __all__ = [
+    "MWEM",
+    "Battery",
     "Cells",
+    "Certificate",
     "Column",
     "Combinations",
+    "Counter",
+    "CounterRun",
     "Distance",
+    "Errors",
+    "Gram",
+    "Hierarchy",
     "Kind",
+    "Margin",
+    "Marginal",
+    "MarginalPlan",
     "Measurement",
     "Measurer",
+    "Prefixes",
+    "PrivateMultiplicativeWeights",
+    "Promise",
     "Query",
+    "Questions",
+    "Ranges",
     "Records",
     "Settings",
     "Spend",
+    "Strategy",
     "Synthesis",
+    "Typical",
     "View",
+    "WeightsRun",
+    "ask_strategy",
+    "buy_certificate",
+    "buy_typical",
+    "choose_kind",
+    "combine_tables",
+    "estimate_cells",
+    "expected_rmse",
+    "list_margins",
     "loss_of",
+    "make_consistent",
+    "plan_marginals",
+    "plan_strategy",
+    "release_hierarchy",
+    "release_marginals",
     "synthesize",
 ]

@@ -258,7 +258,8 @@ class Records:
                 lines = matrix @ cells
                 return lines if diagonal is None else np.concatenate([diagonal * cells, lines])
             case Distance(view=view, reference=reference):
-                return np.abs(self._count(view, binned) * GRID - reference).sum().reshape(1)
+                apart = np.abs(self._count(view, binned) * GRID - reference)
+                return np.array([int(apart.sum())], dtype=np.int64)
             case Errors(batteries=batteries, references=references, ranks=ranks):
                 errors = [
                     np.abs(battery.answer(self._count(battery.view, binned)) - reference)

@@ -149,8 +149,14 @@ def total_loss(noises: Sequence[Noise]) -> Loss:
 
 
 def deviation(noise: Noise) -> float:
-    """The standard deviation of one entry (an upper bound for Gaussian noise below 1)."""
-    return math.sqrt(noise.variance)
+    """An upper bound on the standard deviation of one entry, tight from a scale of 1 up.
+
+    sigma for Gaussian and sqrt(2) times the scale for Laplace noise: the amounts
+    that tails are bounded with.
+    """
+    if isinstance(noise, Gaussian):
+        return math.sqrt(noise.variance)
+    return math.sqrt(2) * float(noise.scale)
 
 
 def tail_bound(variance: float, beta: Exact, *, gaussian: bool) -> float:
