@@ -1,0 +1,59 @@
+"""What an earlier version stored is read for ever, and the same question has the same key.
+
+``recorded/answers.json`` was written by the last version in which noise was added by ``price``:
+golden questions with the key of their replay and the recorded form of their noise, and whole
+stored answers with what was read off them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from golden_cases import SCHEMA
+
+from discreet.curate.curator import replay_key
+from discreet.price import price
+from discreet.price.within import cheapest
+from discreet.question.ownership import declared
+from discreet.question.question import Spend
+from discreet.question.sql import parse
+from discreet.release.record import answer_from_bytes, answer_to_bytes, canonical, to_json
+
+RECORDED = json.loads((Path(__file__).parent / "recorded" / "answers.json").read_text())
+QUESTIONS, ANSWERS = RECORDED["questions"], RECORDED["answers"]
+
+
+def spend_of(offered):
+    amounts = {name: Fraction(amount) for name, amount in offered.items()}
+    within = amounts.pop("within", None)
+    return Spend(**amounts, within=() if within is None else (("", within),))
+
+
+def test_every_kind_of_noise_is_there():
+    kinds = [next(iter(noise)) for case in QUESTIONS for noise in case["noises"]]
+    assert len(QUESTIONS) >= 30
+    assert all(kinds.count(f"{kind}Noise") > 9 for kind in ("Laplace", "Gaussian", "Selection"))
+
+
+@pytest.mark.parametrize("case", QUESTIONS, ids=lambda case: case["question"][:60])
+def test_the_same_question_has_the_same_key_and_recorded_noise(case):
+    spend = spend_of(case["spend"])
+    find = cheapest if spend.within else price
+    priced = find(parse(case["question"], SCHEMA), spend, schema=SCHEMA, multiplicity=declared)
+    assert to_json(priced)["Priced"]["noises"] == case["noises"]
+    assert replay_key(priced) == case["key"]
+
+
+@pytest.mark.parametrize("case", ANSWERS, ids=lambda case: case["name"])
+def test_a_stored_answer_is_read_as_it_was(case):
+    data = canonical(case["stored"]).encode()
+    assert hashlib.sha256(data).hexdigest() == case["sha256"]
+    answer = answer_from_bytes(data)
+    assert {name: answer.column(name) for name in answer.columns} == case["values"]
+    assert answer.margins("0.9") == case["margins"]
+    assert replay_key(answer.priced) == case["key"]
+    assert answer_to_bytes(answer) == data
