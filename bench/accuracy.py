@@ -11,6 +11,7 @@ from bench.selection import TOP, median_calls
 from discreet.curate.curator import Curator, offered
 from discreet.noise import discrete_laplace
 from discreet.question.domain import Kind
+from discreet.release.answer import Answer
 from discreet.release.release import release
 
 RUNS = 600
@@ -38,7 +39,9 @@ def ours(clinic: Curator, aggregate: str) -> np.ndarray:
     question, _ = clinic._parsed(f"SELECT {aggregate} AS y FROM people")
     priced = clinic._priced(question, offered(question, str(EPSILON), None, None, None, "0.95"))
     truth = clinic.engine.run(priced.plan)
-    return np.array([release(priced, truth).value() for _ in range(RUNS)], dtype=float)
+    return np.array(
+        [Answer(priced, *release(priced, truth)).value() for _ in range(RUNS)], dtype=float
+    )
 
 
 def opendp_mean(values: np.ndarray) -> np.ndarray:

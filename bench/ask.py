@@ -32,8 +32,8 @@ STAGES: tuple[tuple[str, object, str], ...] = (
     ("what it reaches", curate, "reach"),
     ("name it", curate, "replay_key"),
     ("noise", curate, "release"),
-    ("write it down", curate, "answer_to_bytes"),
-    ("read it back", curate, "answer_from_bytes"),
+    ("write it down", curate, "released_to_bytes"),
+    ("read it back", curate, "released_from_bytes"),
     ("which data", curate, "data_version"),
 )
 

@@ -24,7 +24,7 @@ from bench.timing import best
 from bench.timing import seconds as timed
 from discreet.engine.duckdb import DuckDBEngine
 from discreet.price.plan import Contribution, Moments, Plan
-from discreet.price.recipes import GRID_BITS, scaled
+from discreet.price.recipes import GRID_BITS, put_on_grid
 from discreet.question.expressions import ColumnRef
 from discreet.question.question import Key
 from discreet.question.relation import Source
@@ -85,7 +85,7 @@ def question(schema: Schema) -> Plan:
     source = Source(table, (("v.grp", "grp"), ("v.val", "val")))
     column = table.column("val")
     values = table.column("grp").domain.values
-    variable = scaled(ColumnRef("v.val"), column.domain, GRID_BITS)
+    variable = put_on_grid(ColumnRef("v.val"), column.domain, GRID_BITS)
     return Plan(
         source,
         (Key("grp", ColumnRef("v.grp"), (*values, None)),),

@@ -163,8 +163,8 @@ def price_of(question: Question) -> str:
         priced = price(question, spend, schema=SCHEMA, multiplicity=declared)
     except Refusal as refusal:
         return f"price: refused {refusal.code}"
-    noises = ", ".join(type(noise).__name__.removesuffix("Noise") for noise in priced.noises)
-    return f"price: {priced.loss}; {noises}"
+    mechanisms = ", ".join(type(mechanism).__name__ for mechanism in priced.mechanisms)
+    return f"price: {priced.loss}; {mechanisms}"
 
 
 def rewrite(*, prices: bool) -> None:

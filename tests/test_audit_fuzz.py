@@ -129,33 +129,33 @@ def counted_rows(patch):
 
 
 def one_change_for_two(patch):
-    original = priced.sensitivity
+    original = priced.compute_sensitivity
     patch.setattr(
         priced,
-        "sensitivity",
+        "compute_sensitivity",
         lambda m, reach, _: original(m, reach, priced.Neighbours.ADD_REMOVE),
     )
 
 
 def l2_for_l1(patch):
-    original = priced.sensitivity
+    original = priced.compute_sensitivity
 
     def wrong(*arguments):
         whole = original(*arguments)
         return replace(whole, l1=max(1, int(whole.l2_squared**0.5) // 2))
 
-    patch.setattr(priced, "sensitivity", wrong)
+    patch.setattr(priced, "compute_sensitivity", wrong)
 
 
 def short_in_euclidean_length(patch):
     """Seen only by a question that is paid for in rho."""
-    original = priced.sensitivity
+    original = priced.compute_sensitivity
 
     def wrong(*arguments):
         whole = original(*arguments)
         return replace(whole, l2_squared=whole.l2_squared / 4)
 
-    patch.setattr(priced, "sensitivity", wrong)
+    patch.setattr(priced, "compute_sensitivity", wrong)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import json
 import random
 import threading
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -26,8 +27,10 @@ from discreet.mechanisms import (
 )
 from discreet.noise import bernoulli, discrete_gaussian, discrete_laplace
 from discreet.noise.entropy import random_bytes
-from discreet.price import noises
+from discreet.price.calibration import buy_laplace
+from discreet.price.sensitivity import Sensitivity
 from discreet.question.schema import Schema
+from discreet.release import release as airlock
 
 HERE, THERE = [3, 5, 8], [3, 5, 8, 13]
 
@@ -291,13 +294,13 @@ def test_a_price_that_is_too_low_is_found(question, monkeypatch):
     """Half the sensitivity: the person with two rows moves twice as far as stated."""
     from discreet.price import priced
 
-    original = priced.sensitivity
+    original = priced.compute_sensitivity
 
     def halved(*arguments):
         whole = original(*arguments)
         return replace(whole, l1=whole.l1 // 2, l2_squared=whole.l2_squared // 4)
 
-    monkeypatch.setattr(priced, "sensitivity", halved)
+    monkeypatch.setattr(priced, "compute_sensitivity", halved)
     found = audit.replay(SCHEMA, tables({1, 2}), tables({1}), question, epsilon=1)
     assert found.alarm
     assert "is stated" in found.sentence
@@ -305,27 +308,24 @@ def test_a_price_that_is_too_low_is_found(question, monkeypatch):
         assert value not in json.dumps(found.to_json())
 
 
-def test_noise_that_depends_on_the_data_is_found(monkeypatch):
-    original = noises.discrete_laplace
-    entered = []
+def test_noise_that_depends_on_the_data_is_found():
+    """In the airlock itself: the same truth, released with noise that the data decide."""
 
     def peeking(rows):
-        noise = noises.LaplaceNoise.buy(noises.Fraction(1, 2 + len(rows)), _limit())
-        entered.append(original)
-        return noises.noised(noise, np.array([[len(rows)]]))
+        bought = buy_laplace(Fraction(1, 2 + len(rows)), Sensitivity(3, 9))
+        return airlock._add_noise(bought, np.array([[len(rows)]]))
+
+    def steady(rows):
+        bought = buy_laplace(Fraction(1, 2), Sensitivity(3, 9))
+        return airlock._add_noise(bought, np.array([[len(rows)]]))
 
     assert audit.replay(peeking, HERE, THERE).alarm
-
-
-def _limit():
-    from discreet.price.sensitivity import Sensitivity
-
-    return Sensitivity(3, 9)
+    assert audit.replay(steady, HERE, THERE).verdict is Verdict.CONSISTENT
 
 
 def test_the_mechanisms_module_is_as_it_was():
     """Nothing is patched: what was imported before is what is called."""
-    before = mechanisms.laplace.discrete_laplace, noises.noised
+    before = mechanisms.laplace.discrete_laplace, airlock._add_noise
     with observed():
         right(HERE)
-    assert (mechanisms.laplace.discrete_laplace, noises.noised) == before
+    assert (mechanisms.laplace.discrete_laplace, airlock._add_noise) == before

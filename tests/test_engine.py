@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import logging
 import pickle
-import re
 import threading
 from fractions import Fraction
 from pathlib import Path
@@ -112,15 +111,6 @@ def test_a_truth_shows_nothing(engine, caplog):
     ):
         with pytest.raises(TypeError):
             attempt()
-
-
-def test_only_release_opens_a_truth():
-    callers = {
-        path.relative_to(SRC).as_posix()
-        for path in SRC.rglob("*.py")
-        if re.search(r"\.open_for_release\(", path.read_text())
-    }
-    assert callers == {"release/release.py"}
 
 
 # --- failures ------------------------------------------------------------------------------

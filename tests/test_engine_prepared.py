@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from discreet.engine.duckdb import DuckDBEngine, prepared
 from discreet.errors import DataRefusal, QuestionRefusal
 from discreet.price.plan import Histogram, Moments, Scaled, Units
-from discreet.price.recipes import GRID_BITS, scaled
+from discreet.price.recipes import GRID_BITS, put_on_grid
 from discreet.question.expressions import Call, ColumnRef, Literal
 
 MEASURED = (
@@ -52,7 +52,9 @@ def test_prepared_or_not_the_integers_are_the_same(world: World, data: st.DataOb
 def test_a_prepared_question_reads_codes_and_steps():
     with DuckDBEngine({"visits": cases.frame()}, cases.schema()) as engine:
         cost = engine.schema.tables["visits"].column("cost").domain
-        plan = cases.plan(engine, Moments((scaled(ColumnRef("v.cost"), cost, GRID_BITS),), (1,)))
+        plan = cases.plan(
+            engine, Moments((put_on_grid(ColumnRef("v.cost"), cost, GRID_BITS),), (1,))
+        )
         unprepared = engine.sql(plan)
         engine.prepare()
         statement = engine.sql(plan)

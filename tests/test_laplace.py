@@ -14,9 +14,10 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from discreet.accounting.law import DiscreteLaplaceLaw
+from discreet.audit import observed
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import enclose
-from discreet.mechanisms import Grid, Laplace
+from discreet.mechanisms import Gaussian, Grid, Laplace
 
 CANARY = 8_675_309
 
@@ -241,6 +242,27 @@ def test_arrays_saturate_and_never_wrap(end):
     assert abs(Laplace(sensitivity=3, epsilon="1/9").release(2**80) - 2**80) < 2**20
 
 
+@pytest.mark.parametrize(
+    "mechanism",
+    [Laplace(sensitivity=3, epsilon="1/7"), Gaussian(sensitivity=3, rho="1/50")],
+    ids=["Laplace", "Gaussian"],
+)
+def test_arrays_of_pythons_integers_hold_any_size(mechanism):
+    """The same draws on the same numbers, far beyond 64 bits too: neither cut nor rounded."""
+    values = np.array([[5, -(2**62)], [2**62 - 1, 0]])
+    far = 2**90
+    with observed():
+        plain = mechanism.release(values)
+    with observed():
+        exact = mechanism.release(values.astype(object) + far)
+    assert exact.dtype == object
+    assert exact.shape == values.shape
+    assert (exact - far).tolist() == plain.tolist()
+    assert plain.tolist() != values.tolist()
+    mixed = np.array([np.int64(7), 2**70], dtype=object)  # numpy's integers among them
+    assert {type(one) for one in mechanism.release(mixed).tolist()} == {int}
+
+
 def test_saturation_on_the_grid_is_still_on_the_grid():
     mechanism = Laplace(sensitivity=3, epsilon="1/9", grid=Grid("1/4"))
     assert mechanism.release(2.0**60) <= 2.0**61
@@ -277,7 +299,8 @@ def test_too_much_noise_is_refused_when_the_mechanism_is_made():
         True,
         [CANARY, CANARY + 0.25],
         np.array([CANARY + 0.5]),
-        np.array([CANARY], dtype=object),
+        np.array([CANARY, CANARY + 0.5], dtype=object),
+        np.array([True, CANARY], dtype=object),
         np.array([True]),
     ],
 )

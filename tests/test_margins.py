@@ -14,13 +14,10 @@ import pytest
 import discreet
 from discreet.errors import QuestionRefusal
 from discreet.exact.balls import enclose
-from discreet.mechanisms import Quantiles
+from discreet.mechanisms import Gaussian, Laplace, Quantiles
 from discreet.mechanisms.quantiles.ranks import gathered
 from discreet.noise.entropy import recorded
-from discreet.price.keys import noise_law
-from discreet.price.margins import OUTCOMES, laid_out, quantile_mechanism
-from discreet.price.noises import GaussianNoise, LaplaceNoise
-from discreet.price.sensitivity import Sensitivity
+from discreet.price.margins import OUTCOMES, lay_out_noise
 from discreet.release.display import number
 from discreet.release.explanation import shortened
 from discreet.release.record import (
@@ -146,23 +143,23 @@ def test_a_margin_is_the_same_whenever_and_wherever_it_is_looked_at(clinic):
 @pytest.mark.parametrize(
     "noise",
     [
-        LaplaceNoise(Fraction(7, 2), Sensitivity(1, 1)),
-        LaplaceNoise(Fraction(9000), Sensitivity(1, 1)),
-        GaussianNoise(Fraction(40), Sensitivity(1, 1)),
+        Laplace(sensitivity=7, epsilon=2),
+        Laplace(sensitivity=9, epsilon="1/1000"),
+        Gaussian(sensitivity_squared=5, rho="1/16"),
     ],
     ids=["narrow", "wide", "gaussian"],
 )
 def test_noise_that_is_laid_out_has_the_law_of_noise_that_is_drawn(noise):
     """Each entry has the right quantiles, and no entry tells of another: also many of them."""
-    found = laid_out(noise, 40, first=3)
-    law = noise_law(noise)
+    found = lay_out_noise(noise, 40, first=3)
+    law = noise.noise_law
     for larger in (250, 50, 5, 0):  # so many of the outcomes are larger
         value, chance = int(np.sort(found[:, 0])[-1 - larger]), (larger + 0.5) / OUTCOMES
         with_it, beyond = (float(enclose(lambda m=m: law.tail(m))[1]) for m in (value, value + 1))
         assert 0.98 * beyond <= chance <= 1.02 * with_it
     related = np.corrcoef(found.T) - np.eye(40)
     assert np.abs(related).max() < 5 / math.sqrt(OUTCOMES)
-    assert np.array_equal(found[:, 2], laid_out(noise, 1, first=5)[:, 0])
+    assert np.array_equal(found[:, 2], lay_out_noise(noise, 1, first=5)[:, 0])
 
 
 def test_explain_prints_a_screenful_of_the_statement():
@@ -246,5 +243,5 @@ def test_the_certified_margin_of_one_quantile_is_that_of_its_own_choice(q):
 
 def test_the_mechanism_of_a_question_has_the_price_of_its_ranks(clinic):
     plan = clinic.explain("SELECT MEDIAN(cost) AS x FROM visits", epsilon="3/4").priced
-    (((_, scale),),) = quantile_mechanism(plan.recipes[0], plan.noises[0]).errors
+    (((_, scale),),) = plan.mechanisms[0].quantiles(plan.recipes[0]).errors
     assert scale == pytest.approx(2 * 0.5 * 3 / 0.75)  # three rows of one person

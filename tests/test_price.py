@@ -13,31 +13,15 @@ from discreet.accounting.law import DiscreteLaplaceLaw
 from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter, QuestionRefusal
 from discreet.exact.balls import enclose
+from discreet.mechanisms import Gaussian, Laplace
 from discreet.mechanisms import Quantile as OneQuantile
-from discreet.price import (
-    Choice,
-    Counts,
-    GaussianNoise,
-    LaplaceNoise,
-    Linear,
-    Reach,
-    SelectionNoise,
-    price,
-    sensitivity,
-)
-from discreet.price.keys import shown, threshold
-from discreet.price.margins import (
-    choice_mechanism,
-    entry_margin,
-    linear_margin,
-    quantile_mechanism,
-    rank_margin,
-    ratio_margin,
-)
+from discreet.price import Choice, Counts, Linear, Reach, Selection, compute_sensitivity, price
+from discreet.price.keys import compute_exposure, find_threshold
+from discreet.price.margins import entry_margin, linear_margin, rank_margin, ratio_margin
 from discreet.price.plan import Contribution, GroupTotal, Histogram, Moments, Scaled, Units
-from discreet.price.recipes import Ratio, grid_step, power_coefficients, ratio_values
+from discreet.price.recipes import Ratio, choose_grid, compute_ratios, power_coefficients
 from discreet.price.split import concentrated_shares, pure_shares
-from discreet.price.within import cheapest
+from discreet.price.within import find_cheapest
 from discreet.question.domain import Kind
 from discreet.question.expressions import Call, ColumnRef, Literal
 from discreet.question.offer import Offer
@@ -148,7 +132,9 @@ def test_ratios_of_exact_entries_are_the_textbook_values():
         "REGR_INTERCEPT": intercept,
     }
     for function, value in expected.items():
-        assert ratio_values(Ratio(0, function, moments), entries) == pytest.approx(value, rel=1e-9)
+        assert compute_ratios(Ratio(0, function, moments), entries) == pytest.approx(
+            value, rel=1e-9
+        )
 
 
 @pytest.mark.parametrize(
@@ -160,11 +146,11 @@ def test_ratios_of_exact_entries_are_the_textbook_values():
 )
 def test_sensitivity_of_moments(contribution, l1, l2_squared):
     reach = Reach.of(contribution, grouped=True)
-    found = sensitivity(
+    found = compute_sensitivity(
         Moments((Scaled(COST, Fraction(1), 0, 7),), (1,)), reach, Neighbours.ADD_REMOVE
     )
     assert (found.l1, found.l2_squared) == (l1, l2_squared)
-    twice = sensitivity(
+    twice = compute_sensitivity(
         Moments((Scaled(COST, Fraction(1), 0, 7),), (1,)), reach, Neighbours.CHANGE_ONE
     )
     assert (twice.l1, twice.l2_squared) == (2 * l1, 4 * l2_squared)
@@ -182,24 +168,24 @@ def test_sensitivity_bounds_every_arrangement_of_one_unit(rows, contribution, mo
     if contribution.rows is None:
         counts = [min(c, 2) for c in counts][:3]
     reach = Reach.of(contribution, grouped=True, most=most)
-    found = sensitivity(Moments(), reach, Neighbours.ADD_REMOVE)
+    found = compute_sensitivity(Moments(), reach, Neighbours.ADD_REMOVE)
     assert sum(counts) <= found.l1
     assert sum(c * c for c in counts) <= found.l2_squared
-    units = sensitivity(Units(), reach, Neighbours.ADD_REMOVE)
+    units = compute_sensitivity(Units(), reach, Neighbours.ADD_REMOVE)
     assert sum(c > 0 for c in counts) <= units.l1
-    total = sensitivity(GroupTotal(COST, Fraction(1), 0, 9), reach, Neighbours.ADD_REMOVE)
+    total = compute_sensitivity(GroupTotal(COST, Fraction(1), 0, 9), reach, Neighbours.ADD_REMOVE)
     assert 9 * sum(c > 0 for c in counts) <= total.l1
 
 
 def test_threshold_delta_is_the_exact_tail_with_its_end_included():
-    noise = LaplaceNoise(Fraction(3), sensitivity(Units(), Reach(2, 2, 2), Neighbours.ADD_REMOVE))
+    noise = Laplace(sensitivity=2, epsilon="2/3")  # of scale 3
     delta = Fraction(1, 10**6)
-    cut = threshold(0, noise, groups=2, delta=delta)
+    cut = find_threshold(0, noise, groups=2, delta=delta)
     law = DiscreteLaplaceLaw(0, Fraction(3))
     p_low, p_high = enclose(lambda: law.tail(cut.least - 1))
     assert 1 - (1 - p_low) ** 2 <= cut.delta <= delta
     assert cut.delta <= (1 - (1 - p_high) ** 2) * (1 + Fraction(1, 2**50))
-    assert shown(noise, 2, cut.least - 1) > delta  # no smaller threshold would do
+    assert compute_exposure(noise, 2, cut.least - 1) > delta  # no smaller threshold would do
 
 
 def test_private_groups_need_a_delta_and_pay_it():
@@ -259,8 +245,8 @@ def test_gaussian_is_chosen_where_it_is_better():
         question(COUNT, limits=Limits(max_groups=50, max_rows_per_group=1)),
         source=Source(replace(VISITS, max_rows_per_unit=50), SOURCE.columns),
     )
-    assert isinstance(priced(wide, epsilon="1/2", delta="1e-6").noises[0], GaussianNoise)
-    assert isinstance(priced(question(COUNT), epsilon="1/2", delta="1e-9").noises[0], LaplaceNoise)
+    assert isinstance(priced(wide, epsilon="1/2", delta="1e-6").mechanisms[0], Gaussian)
+    assert isinstance(priced(question(COUNT), epsilon="1/2", delta="1e-9").mechanisms[0], Laplace)
 
 
 @given(st.lists(st.floats(0.01, 1e6), min_size=1, max_size=8))
@@ -273,11 +259,12 @@ def test_shares_never_add_up_to_more_than_was_offered(sizes):
 def test_within_buys_just_enough():
     asked = question(COUNT)
     spend = Offer(within=(("", Fraction(40)),), confidence=Fraction(9, 10))
-    offer = cheapest(asked, spend, schema=SCHEMA, multiplicity=lambda *_: None)
+    offer = find_cheapest(asked, spend, schema=SCHEMA, multiplicity=lambda *_: None)
     (recipe,) = offer.recipes
     assert isinstance(recipe, Linear)
-    assert linear_margin(recipe, offer.noises[0], Fraction(1, 10)) <= 40
-    dearer = replace(offer.noises[0], scale=offer.noises[0].scale * Fraction(106, 100))
+    assert linear_margin(recipe, offer.mechanisms[0], Fraction(1, 10)) <= 40
+    bought = offer.mechanisms[0]
+    dearer = Laplace(sensitivity=bought.sensitivity, epsilon=bought.epsilon / Fraction(106, 100))
     assert linear_margin(recipe, dearer, Fraction(1, 10)) > 40 - 1
 
 
@@ -290,7 +277,7 @@ def test_within_buys_just_enough():
 )
 def test_within_refuses_what_cannot_be_promised(asked, spend):
     with pytest.raises(QuestionRefusal, match="Q44"):
-        cheapest(asked, spend, schema=SCHEMA, multiplicity=lambda *_: None)
+        find_cheapest(asked, spend, schema=SCHEMA, multiplicity=lambda *_: None)
 
 
 def test_refusals_before_any_data():
@@ -309,11 +296,11 @@ def test_refusals_before_any_data():
     ("low", "high", "step"), [(0, 5000, "1/128"), (0, 120, "1/8192"), (-3, 10**9, 1024)]
 )
 def test_grid_is_the_least_power_of_two(low, high, step):
-    assert grid_step(Fraction(low), Fraction(high), 20) == Fraction(step)
+    assert choose_grid(Fraction(low), Fraction(high), 20) == Fraction(step)
 
 
 def test_entry_margin_is_least():
-    noise = LaplaceNoise(Fraction(12), sensitivity(Units(), Reach(3, 3, 3), Neighbours.ADD_REMOVE))
+    noise = Laplace(sensitivity=3, epsilon="1/4")  # of scale 12
     assert entry_margin(noise, Fraction(1, 20)) == 36
 
 
@@ -341,8 +328,8 @@ def test_nothing_is_chosen_from_counts_that_are_published():
     usual = Aggregate("usual", "MODE", (bins.expression,))
     for asked in ((ages, usual), (usual, ages)):
         offer = priced(question(*asked), epsilon="1/4")
-        kinds = {type(r): type(offer.noises[r.measurement]) for r in offer.recipes}
-        assert kinds == {Counts: LaplaceNoise, Choice: SelectionNoise}
+        kinds = {type(r): type(offer.mechanisms[r.measurement]) for r in offer.recipes}
+        assert kinds == {Counts: Laplace, Choice: Selection}
 
 
 MODE = Aggregate("top", "MODE", (ColumnRef("v.city"),))
@@ -354,8 +341,8 @@ MEDIAN = Aggregate("mid", "QUANTILE", (COST,), (Fraction(1, 2),))
 def test_the_law_of_a_choice_loses_no_more_than_is_charged(spend, neighbours):
     """A changed unit takes rows from one value and adds them to another, in the same group."""
     offer = priced(question(MODE, keys=()), replace(SCHEMA, neighbours=neighbours), **spend)
-    (noise,), (recipe,) = offer.noises, offer.recipes
-    mechanism = choice_mechanism(recipe, noise)
+    (noise,), (recipe,) = offer.mechanisms, offer.recipes
+    mechanism = noise.top_k(recipe)
     before = [40, 37, 37]
     after = [37, 40, 37] if neighbours is Neighbours.CHANGE_ONE else [40, 40, 37]
     low = [enclose(lambda i=i: mechanism.law(before).masses()[i])[0] for i in range(3)]
@@ -375,8 +362,8 @@ def test_a_changed_unit_squares_the_range_of_both_of_its_steps(neighbours):
         replace(SCHEMA, neighbours=neighbours),
         rho="1/50",
     )
-    (noise,), (recipe,) = offer.noises, offer.recipes
-    per_rank = quantile_mechanism(recipe, noise).epsilon
+    (noise,), (recipe,) = offer.mechanisms, offer.recipes
+    per_rank = noise.quantiles(recipe).epsilon
     factor = 2 if neighbours is Neighbours.CHANGE_ONE else 1
     # The table allows three rows of one unit: two in one group and one in another.
     assert offer.loss.rho >= (2**2 + 1**2) * (factor * per_rank) ** 2 / 8
@@ -393,8 +380,8 @@ def test_groups_hold_no_more_rows_than_the_relation_allows():
 
 def test_margin_of_a_quantile_is_that_of_its_mechanism():
     offer = priced(question(MEDIAN, keys=()), epsilon="1/4")
-    (noise,), (recipe,) = offer.noises, offer.recipes
-    assert isinstance(noise, SelectionNoise)
+    (noise,), (recipe,) = offer.mechanisms, offer.recipes
+    assert isinstance(noise, Selection)
     # Three rows of one person at 1/4 are three ranks at 1/12 each.
     span = recipe.variable.span
     one = OneQuantile("1/2", lower=0, upper=span, epsilon=Fraction(1, 12))
@@ -434,21 +421,24 @@ def test_steps_are_coarser_where_noise_would_not_fit():
     offer = priced(question(VAR), epsilon="1e-5")
     (coarse,) = offer.plan.measurements
     assert coarse.weight < fine.weight
-    assert all(noise.drawable for noise in offer.noises)
+    assert all(Laplace.drawable(noise.scale) for noise in offer.mechanisms)
     assert offer.loss.epsilon == Fraction(1, 10**5)
 
 
 @pytest.mark.parametrize("margin", ["1e-300", "1e12", "1e300", "1e999"])
 def test_any_accuracy_is_priced_or_refused_quickly(margin):
     spend = Offer(within=(("", Fraction(margin)),))
-    offer = cheapest(question(COUNT), spend, schema=SCHEMA, multiplicity=lambda *_: None)
+    offer = find_cheapest(question(COUNT), spend, schema=SCHEMA, multiplicity=lambda *_: None)
     (recipe,) = offer.recipes
-    assert linear_margin(recipe, offer.noises[0], Fraction(1, 20)) <= Fraction(margin)
+    assert linear_margin(recipe, offer.mechanisms[0], Fraction(1, 20)) <= Fraction(margin)
 
 
 def test_a_limit_above_the_schema_costs_nothing_more():
     plain = priced(question(COUNT), epsilon="1/4")
-    assert priced(question(COUNT, limits=Limits(max_rows=50)), epsilon="1/4").noises == plain.noises
+    assert (
+        priced(question(COUNT, limits=Limits(max_rows=50)), epsilon="1/4").mechanisms
+        == plain.mechanisms
+    )
     grouped = priced(question(COUNT, limits=Limits(max_groups=1)), epsilon="1/4")
     assert grouped.sensitivities == plain.sensitivities
     assert priced(question(COUNT, limits=Limits(max_groups=50)), epsilon="1/4").reach.groups == 3
@@ -471,19 +461,19 @@ def test_bounds_of_a_group_clip_totals_and_counts_and_only_those():
 
 def test_steps_are_never_finer_than_a_double():
     end = Fraction(10) ** 40
-    step = grid_step(end, end, 20)
+    step = choose_grid(end, end, 20)
     assert 2**50 <= end / step <= 2**54
 
 
 def test_predicted_margin_of_a_mean_is_near_the_simulated():
     offer = priced(question(AVG, keys=()), epsilon="1/2")
-    (recipe,), (noise,) = offer.recipes, offer.noises
+    (recipe,), (noise,) = offer.recipes, offer.mechanisms
     rng = np.random.default_rng(3)
     weight, rows = recipe.moments.weight, 3000
     entries = np.array([rows * weight / 2] * 2) + rng.laplace(
         scale=float(noise.scale), size=(200_000, 2)
     )
-    errors = np.abs(ratio_values(recipe, entries) - 2500)
+    errors = np.abs(compute_ratios(recipe, entries) - 2500)
     predicted = ratio_margin(recipe, noise, Fraction(1, 20), rows=rows)
     assert predicted == pytest.approx(float(np.quantile(errors, 0.95)), rel=0.03)
     assert predicted == ratio_margin(recipe, noise, Fraction(1, 20), rows=rows)

@@ -23,6 +23,7 @@ from discreet.question.expressions import Call, ColumnRef, Literal
 from discreet.question.offer import Offer
 from discreet.question.schema import Schema
 from discreet.question.sql import parse
+from discreet.release.answer import Answer
 from discreet.release.explanation import Explanation
 from discreet.release.record import (
     answer_from_bytes,
@@ -31,7 +32,8 @@ from discreet.release.record import (
     explanation_from_bytes,
     explanation_to_bytes,
     from_json,
-    numbers_from_bytes,
+    released_from_bytes,
+    released_to_bytes,
     to_json,
 )
 from discreet.release.release import release
@@ -87,7 +89,7 @@ def priced(text, offer, engine):
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_a_reloaded_answer_is_the_same_answer(engine, name):
     asked = priced(*QUESTIONS[name], engine)
-    answer = release(asked, engine.run(asked.plan))
+    answer = Answer(asked, *release(asked, engine.run(asked.plan)))
     data = answer_to_bytes(answer)
     again = answer_from_bytes(data)
     assert again.priced == answer.priced
@@ -117,9 +119,19 @@ def test_a_reloaded_explanation_is_the_same_explanation(engine, name):
     assert str(again) == str(explanation)
 
 
+def test_what_is_released_is_stored_as_the_answer_it_will_be(engine):
+    asked = priced(*QUESTIONS["lists"], engine)
+    released = release(asked, engine.run(asked.plan))
+    data = released_to_bytes(asked, released)
+    assert data == answer_to_bytes(Answer(asked, *released))
+    again = released_from_bytes(data)
+    assert again.groups == released.groups
+    assert answer_from_bytes(data).rows == Answer(asked, *again).rows
+
+
 def test_integers_beyond_64_bits_survive(engine):
     asked = priced(*QUESTIONS["moments"], engine)
-    answer = release(asked, engine.run(asked.plan))
+    answer = Answer(asked, *release(asked, engine.run(asked.plan)))
     wide = tuple(part.astype(object) * 2**70 for part in answer.released)
     again = answer_from_bytes(answer_to_bytes(type(answer)(answer.priced, answer.groups, wide)))
     for mine, theirs in zip(again.released, wide, strict=True):
@@ -179,7 +191,7 @@ def test_nothing_is_guessed():
             answer_from_bytes(data)
         assert refusal.value.code == "L10"
         with pytest.raises(LedgerRefusal):
-            numbers_from_bytes(data)
+            released_from_bytes(data)
     for strange in (object(), np.array([0.5]), {1, 2}):
         with pytest.raises(TypeError):
             to_json(strange)

@@ -17,9 +17,9 @@ from golden_cases import SCHEMA
 
 from discreet.curate.curator import replay_key
 from discreet.price import price
-from discreet.price.within import cheapest
+from discreet.price.within import find_cheapest
+from discreet.question.offer import Offer
 from discreet.question.ownership import declared
-from discreet.question.question import Spend
 from discreet.question.sql import parse
 from discreet.release.record import answer_from_bytes, answer_to_bytes, canonical, to_json
 
@@ -30,7 +30,7 @@ QUESTIONS, ANSWERS = RECORDED["questions"], RECORDED["answers"]
 def spend_of(offered):
     amounts = {name: Fraction(amount) for name, amount in offered.items()}
     within = amounts.pop("within", None)
-    return Spend(**amounts, within=() if within is None else (("", within),))
+    return Offer(**amounts, within=() if within is None else (("", within),))
 
 
 def test_every_kind_of_noise_is_there():
@@ -42,7 +42,7 @@ def test_every_kind_of_noise_is_there():
 @pytest.mark.parametrize("case", QUESTIONS, ids=lambda case: case["question"][:60])
 def test_the_same_question_has_the_same_key_and_recorded_noise(case):
     spend = spend_of(case["spend"])
-    find = cheapest if spend.within else price
+    find = find_cheapest if spend.within else price
     priced = find(parse(case["question"], SCHEMA), spend, schema=SCHEMA, multiplicity=declared)
     assert to_json(priced)["Priced"]["noises"] == case["noises"]
     assert replay_key(priced) == case["key"]

@@ -14,7 +14,7 @@ import pytest
 from discreet.audit.proportions import at_least, at_most
 from discreet.engine.duckdb import DuckDBEngine
 from discreet.price import Priced, price
-from discreet.price.keys import shown
+from discreet.price.keys import compute_exposure
 from discreet.question.offer import Offer
 from discreet.question.schema import Schema
 from discreet.question.sql import parse
@@ -55,4 +55,4 @@ def test_n3_people_alone_are_shown_as_often_as_delta_says(spend: Offer) -> None:
     assert least <= cut.delta <= spend.delta  # no more often
     assert cut.delta <= most  # and it is the very tail, not a bound far above it
     # The twin that counts the mass above the threshold only is refuted.
-    assert shown(priced.noises[cut.measurement], 1, cut.least + 1) < least
+    assert compute_exposure(priced.mechanisms[cut.measurement], 1, cut.least + 1) < least

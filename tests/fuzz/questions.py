@@ -26,7 +26,7 @@ from discreet.price.plan import (
     Units,
     ValueCounts,
 )
-from discreet.price.recipes import scaled
+from discreet.price.recipes import put_on_grid
 from discreet.question.domain import Domain, Kind, Value
 from discreet.question.expressions import Call, Case, ColumnRef, Expression, Literal
 from discreet.question.functions import domain_of
@@ -247,7 +247,7 @@ def variables(draw: Any, known: Columns) -> Scaled:
     expression = draw(values(known, kind, 1))
     domain = domain_of(expression, known)
     if domain.bounded and draw(st.booleans()) and domain.kind.is_number:
-        return scaled(expression, domain, draw(st.integers(2, 8)))
+        return put_on_grid(expression, domain, draw(st.integers(2, 8)))
     grid = Fraction(2) ** draw(st.integers(-3, 2))
     return Scaled(expression, grid, draw(st.integers(-5, 5)), draw(st.integers(1, 12)))
 

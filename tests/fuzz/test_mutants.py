@@ -154,8 +154,8 @@ def per_row_as_total(patch: Patch) -> None:
 
 
 def _sensitivity(patch: Patch, wrong: Callable[[Sensitivity], Sensitivity]) -> None:
-    original = price.sensitivity
-    patch.setattr(price, "sensitivity", lambda *arguments: wrong(original(*arguments)))
+    original = price.compute_sensitivity
+    patch.setattr(price, "compute_sensitivity", lambda *arguments: wrong(original(*arguments)))
 
 
 def l2_for_l1(patch: Patch) -> None:
@@ -165,9 +165,9 @@ def l2_for_l1(patch: Patch) -> None:
 
 def one_change_for_two(patch: Patch) -> None:
     """A change of one unit is priced as an addition."""
-    original = price.sensitivity
+    original = price.compute_sensitivity
     patch.setattr(
-        price, "sensitivity", lambda m, reach, _: original(m, reach, Neighbours.ADD_REMOVE)
+        price, "compute_sensitivity", lambda m, reach, _: original(m, reach, Neighbours.ADD_REMOVE)
     )
 
 

@@ -40,7 +40,7 @@ SETTINGS: dict[str, Any] = {
 def priced(plan: Plan, neighbours: Neighbours) -> list[Sensitivity]:
     """What the price says of each measurement of a plan."""
     reach = price.Reach.of(plan.contribution, grouped=bool(plan.keys))
-    return [price.sensitivity(m, reach, neighbours) for m in plan.measurements]
+    return [price.compute_sensitivity(m, reach, neighbours) for m in plan.measurements]
 
 
 def compare(plan: Plan, one: list[Vector], other: list[Vector], neighbours: Neighbours) -> None:

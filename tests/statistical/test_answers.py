@@ -100,7 +100,7 @@ def _released(clinic: Curator, question: str) -> tuple[list[Answer], object, obj
     parsed, _ = clinic._parsed(question)
     priced = clinic._priced(parsed, Offer.of(epsilon="1/2"))
     truth = clinic.engine.run(priced.plan)
-    return [release(priced, truth) for _ in range(RUNS)], priced, truth
+    return [Answer(priced, *release(priced, truth)) for _ in range(RUNS)], priced, truth
 
 
 def _check(errors: np.ndarray, margin: float, *, beta: float = float(1 - CONFIDENCE)) -> None:

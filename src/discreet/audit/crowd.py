@@ -29,8 +29,7 @@ from discreet.audit.events import outcome_of
 from discreet.audit.observing import observed
 from discreet.audit.rehearsal import Prepared, Rehearsal, Stage
 from discreet.errors import BudgetRefusal, Refusal
-from discreet.price import Priced
-from discreet.price.noises import GaussianNoise, LaplaceNoise, noised
+from discreet.price import Priced, Selection
 from discreet.release.answer import Answer
 from discreet.release.release import release
 
@@ -153,11 +152,13 @@ class Crowd:
         entries = self._entries(prepared)
         plain = question.having is None and not question.order and question.limit is None
         if entries is None or not plain:
-            return [_numbers(release(priced, prepared.truth)) for _ in range(times)]
-        noises = [n for n in priced.noises if isinstance(n, LaplaceNoise | GaussianNoise)]
+            return [
+                _numbers(Answer(priced, *release(priced, prepared.truth))) for _ in range(times)
+            ]
+        additive = [m for m in priced.mechanisms if not isinstance(m, Selection)]
         parts = tuple(
-            noised(noise, np.concatenate([part] * times))
-            for noise, part in zip(noises, entries, strict=True)
+            mechanism.release(np.concatenate([part] * times).astype(object))  # as the airlock does
+            for mechanism, part in zip(additive, entries, strict=True)
         )
         groups = self._groups[prepared.key]
         rows = _read(priced, groups * times, parts)
@@ -173,13 +174,13 @@ class Crowd:
             found = None
             if prepared.priced.plan.public_keys:
                 with observed("crowd") as seen:
-                    answer = release(prepared.priced, prepared.truth)
+                    released = release(prepared.priced, prepared.truth)
                 parts = [event.entries for event in seen.events]
-                if len(parts) == len(prepared.priced.noises) and all(
+                if len(parts) == len(prepared.priced.mechanisms) and all(
                     part is not None for part in parts
                 ):
                     found = tuple(parts)
-                self._groups[prepared.key] = answer.groups
+                self._groups[prepared.key] = released.groups
             self._seen[prepared.key] = found
         return self._seen[prepared.key]
 

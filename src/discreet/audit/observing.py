@@ -26,16 +26,16 @@ import numpy as np
 from discreet import noise
 from discreet.audit.frozen import frozen_bytes
 from discreet.engine.truth import SparseCounts
+from discreet.mechanisms import Gaussian
 from discreet.mechanisms.quantiles.ranks import Cells
 from discreet.noise.entropy import substituted
-from discreet.price import Priced, SelectionNoise
-from discreet.price.noises import GaussianNoise
+from discreet.price import Additive, Priced, Selection
 
 Vector = dict[Any, int]
 """Integers by (group, entry); what is not there is 0."""
 
 _NOISE = frozenset(noise.__all__)
-_AIRLOCK = {("discreet.release.release", "_selected"), ("discreet.price.noises", "noised")}
+_AIRLOCK = {("discreet.release.release", "_add_noise"), ("discreet.release.release", "_choose")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +125,8 @@ def _owner(frame: FrameType | None) -> FrameType | None:
 
 def _event(frame: FrameType) -> Event:
     module, name = frame.f_globals.get("__name__", ""), frame.f_code.co_name
-    if module == "discreet.price.noises":
-        return _noised(frame)
-    if module == "discreet.release.release":
-        return _selected(frame)
+    if (module, name) in _AIRLOCK:
+        return _see_noise(frame) if name == "_add_noise" else _see_choice(frame)
     if module.startswith("discreet.mechanisms."):
         return _mechanism(frame)
     known = frame.f_locals
@@ -136,29 +134,29 @@ def _event(frame: FrameType) -> Event:
     return Event(name, tuple((a, _text(known[a])) for a in arguments if a in known))
 
 
-def _noised(frame: FrameType) -> Event:
-    bought, entries = frame.f_locals["noise"], frame.f_locals["entries"]
+def _see_noise(frame: FrameType) -> Event:
+    mechanism: Additive = frame.f_locals["mechanism"]
+    entries = frame.f_locals["measured"]
     groups = _above(frame, "groups") or tuple((g,) for g in range(len(entries)))
     vector = {
-        (group, place): int(value)
+        (group, index): int(value)
         for group, row in zip(groups, entries, strict=True)
-        for place, value in enumerate(row)
+        for index, value in enumerate(row)
         if value
     }
-    limit = bought.sensitivity
-    if isinstance(bought, GaussianNoise):
-        allowed = ("l2", Fraction(limit.l2_squared))
-        parameters = (("sigma_squared", str(bought.sigma_squared)),)
+    if isinstance(mechanism, Gaussian):
+        allowed = ("l2", mechanism.sensitivity_squared)
+        parameters = (("sigma_squared", str(mechanism.sigma_squared)),)
     else:
-        allowed = ("l1", Fraction(limit.l1))
-        parameters = (("scale", str(bought.scale)),)
-    return Event(type(bought).__name__, parameters, vector, allowed, entries)
+        allowed = ("l1", mechanism.sensitivity)
+        parameters = (("scale", str(mechanism.scale)),)
+    return Event(type(mechanism).__name__, parameters, vector, allowed, entries)
 
 
-def _selected(frame: FrameType) -> Event:
+def _see_choice(frame: FrameType) -> Event:
     """A choice for every group: its scores move as its counts do, one for each row."""
     known = frame.f_locals
-    bought: SelectionNoise = known["noise"]
+    selection: Selection = known["selection"]
     priced: Priced = known["priced"]
     groups, measured = _above(frame, "groups") or (), known["measured"]
     vector: Vector = {}
@@ -170,9 +168,9 @@ def _selected(frame: FrameType) -> Event:
     else:
         for group, row in zip(groups, measured, strict=True):
             vector |= {(group, place): int(n) for place, n in enumerate(row) if n}
-    limit = priced.sensitivities[known["place"]]
-    parameters = (("epsilon", str(bought.epsilon)), ("choices", str(bought.choices)))
-    return Event("SelectionNoise", parameters, vector, ("l1", Fraction(limit.l1)))
+    limit = priced.sensitivities[known["index"]]
+    parameters = (("epsilon", str(selection.epsilon)), ("choices", str(selection.choices)))
+    return Event("Selection", parameters, vector, ("l1", Fraction(limit.l1)))
 
 
 def _above(frame: FrameType, name: str) -> Any:

@@ -24,7 +24,7 @@ from discreet.engine.duckdb.engine import DuckDBEngine
 from discreet.engine.truth import Truth
 from discreet.errors import BudgetRefusal
 from discreet.price import Priced, price
-from discreet.price.within import cheapest
+from discreet.price.within import find_cheapest
 from discreet.question.blocks import Space, reach
 from discreet.question.offer import Offer
 from discreet.question.schema import Schema
@@ -59,7 +59,8 @@ class Stage:
         if stored is not None:  # the same question again: the same answer, free
             return replace(stored, priced=asked.priced, replayed=True)
         self.charge(asked)
-        answer = self._answers[asked.key] = release(asked.priced, asked.truth)
+        released = release(asked.priced, asked.truth)
+        answer = self._answers[asked.key] = Answer(asked.priced, *released)
         return answer
 
     def charge(self, asked: Prepared) -> None:
@@ -89,7 +90,7 @@ def priced_by(engine: DuckDBEngine, question: str, spend: Mapping[str, Any]) -> 
     """The price of a question, as the curator finds it; reads no private data."""
     asked = statement(question, engine.schema, multiplicity=engine.multiplicity).question
     wanted = Offer.of(**spend).beside(asked.spend)
-    find = cheapest if wanted.within else price
+    find = find_cheapest if wanted.within else price
     return find(asked, wanted, schema=engine.schema, multiplicity=engine.multiplicity)
 
 

@@ -23,7 +23,7 @@ from discreet.engine.duckdb.engine import DuckDBEngine, failed
 from discreet.errors import BudgetRefusal, DataRefusal, InvalidParameter, Refusal
 from discreet.ledger import Account, Balance, Entry, Ledger, Policy, Receipt, Request, Stored
 from discreet.price import Priced, price
-from discreet.price.within import cheapest
+from discreet.price.within import find_cheapest
 from discreet.question.blocks import Area, Space, reach
 from discreet.question.builder import Asked, Rows, table
 from discreet.question.offer import Amounts, Offer
@@ -33,7 +33,12 @@ from discreet.question.sql import question_text, statement
 from discreet.release.answer import Answer
 from discreet.release.explanation import Explanation
 from discreet.release.notes import VALUE, MarginUnit
-from discreet.release.record import answer_to_bytes, numbers_from_bytes, to_json
+from discreet.release.record import (
+    noises_json,
+    released_from_bytes,
+    released_to_bytes,
+    to_json,
+)
 from discreet.release.release import release
 
 Asking = str | Question | Asked
@@ -142,7 +147,7 @@ class Curator:
     def publish(self, paid: Paid, answer: bytes) -> Answer:
         """Store an answer, then show what is stored; the first one stored is the only one shown."""
         stored = self.account.publish(paid.receipt, answer)
-        return Answer(paid.priced, *numbers_from_bytes(stored), id=paid.receipt.id)
+        return Answer(paid.priced, *released_from_bytes(stored), id=paid.receipt.id)
 
     def burn(self, paid: Paid) -> Answer:
         """Close a charge whose question could not be computed: it stays spent.
@@ -171,7 +176,7 @@ class Curator:
 
     def _stored(self, priced: Priced, stored: Stored) -> Answer:
         """A stored answer, read through this question's own outputs: post-processing is free."""
-        return Answer(priced, *numbers_from_bytes(stored.answer), id=stored.id, replayed=True)
+        return Answer(priced, *released_from_bytes(stored.answer), id=stored.id, replayed=True)
 
     def _request(self, planned: Planned, spend: Offer, analyst: str) -> Request:
         return Request(
@@ -337,7 +342,7 @@ class Curator:
         return Planned(priced, replay_key(priced), self.area(question))
 
     def _priced(self, question: Question, spend: Offer) -> Priced:
-        find = cheapest if spend.within else price
+        find = find_cheapest if spend.within else price
         return find(question, spend, schema=self.schema, multiplicity=self.engine.multiplicity)
 
     def _explained(self, priced: Priced) -> Explanation:
@@ -354,9 +359,9 @@ def compute(engine: DuckDBEngine, priced: Priced, version: str) -> bytes:
     """
     with suppress(Exception):
         truth = engine.run(priced.plan)  # exact integers
-        answer = release(priced, truth)  # the only noise
+        released = release(priced, truth)  # the only noise
         if data_version(engine) == version:
-            return answer_to_bytes(answer)
+            return released_to_bytes(priced, released)
     raise failed()
 
 
@@ -377,8 +382,9 @@ def replay_key(priced: Priced) -> str:
 
     Names, order, HAVING and arithmetic on the answer are left out: they are free.
     """
-    same = (priced.plan, priced.recipes, priced.noises, priced.threshold, priced.neighbours)
-    text = json.dumps(to_json(same), sort_keys=True, separators=(",", ":"))
+    measured, after = (priced.plan, priced.recipes), (priced.threshold, priced.neighbours)
+    same = [*map(to_json, measured), noises_json(priced), *map(to_json, after)]
+    text = json.dumps(same, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 

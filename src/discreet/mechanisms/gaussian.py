@@ -88,7 +88,7 @@ class Gaussian:
         squared = _squared(sensitivity, sensitivity_squared)
         steps_squared = l2_steps_squared(squared, grid=grid, entries_changed=entries_changed)
         sigma_squared = steps_squared / (2 * price)
-        if sigma_squared > GREATEST_SIGMA_SQUARED:
+        if not self.drawable(sigma_squared):
             raise too_much_noise("rho")
         settle(self, sensitivity_squared=squared, rho=price, grid=grid)
         settle(self, entries_changed=entries_changed, loss=Loss.concentrated(price))
@@ -173,6 +173,11 @@ class Gaussian:
             least_decimal(lambda sigma: made(sigma).delta_at(wanted) <= allowed, near=guess)
         )
 
+    @staticmethod
+    def drawable(sigma_squared: Fraction) -> bool:
+        """Whether draws of this parameter, in squared steps, fit 64-bit integers."""
+        return sigma_squared <= GREATEST_SIGMA_SQUARED
+
     @property
     def sigma_squared(self) -> Fraction:
         """The parameter of the noise, in the squared unit of the value."""
@@ -215,6 +220,11 @@ class Gaussian:
         enough = math.isqrt(math.ceil(2 * variance * log_up(2 * count / allowed))) + 1
         steps = least_integer(lambda m: _reaches(variance, m, allowed, count), holds_at=enough)
         return steps if self.grid is None else steps * self.grid.step
+
+    @property
+    def noise_law(self) -> DiscreteGaussianLaw:
+        """The exact law of the noise in one entry, counted in steps of the grid."""
+        return DiscreteGaussianLaw(center=0, sigma_squared=self.step_sigma_squared)
 
     def law(self, value: Any) -> DiscreteGaussianLaw | ProductLaw:
         """The exact law of ``release(value)``, counted in steps of the grid."""

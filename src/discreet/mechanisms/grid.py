@@ -135,13 +135,16 @@ class Grid:
 def perturbed(value: Any, grid: Grid | None, draw: Callable[[int | None], Any]) -> Any:
     """``value`` plus an independent draw in every entry, of the same kind as it came in.
 
-    Python integers grow as they must; arrays, and everything on a grid, saturate
-    at the ends of 64-bit integers.  Saturating is post-processing of a sum that
-    never wraps: neither an overflow nor an error can tell neighbours apart.
+    Python integers grow as they must, in arrays of dtype object as well; arrays of
+    64-bit integers, and everything on a grid, saturate at the ends of those.
+    Saturating is post-processing of a sum that never wraps: neither an overflow
+    nor an error can tell neighbours apart.
     """
     if isinstance(value, np.ndarray):
         steps = _array_steps(value, grid)
-        noisy = saturating_sum(steps.reshape(-1), draw(steps.size)).reshape(steps.shape)
+        flat, noise = steps.reshape(-1), draw(steps.size)
+        total = flat + noise.astype(object) if flat.dtype == object else saturating_sum(flat, noise)
+        noisy = total.reshape(steps.shape)
         return noisy if grid is None else grid.lift(noisy, like=noisy)
     if sequence(value):
         whole = [_scalar_steps(one, grid) for one in value]
@@ -252,9 +255,11 @@ def _scalar_steps(value: Any, grid: Grid | None) -> int:
     return steps
 
 
-def _array_steps(values: NDArray[Any], grid: Grid | None) -> Integers:
+def _array_steps(values: NDArray[Any], grid: Grid | None) -> NDArray[Any]:
     kind = values.dtype.kind
     if grid is None:
+        if kind == "O":
+            return _wholes(values)
         if kind not in "iu":
             raise _not_whole()
         return _signed(values)
@@ -270,6 +275,16 @@ def _array_steps(values: NDArray[Any], grid: Grid | None) -> Integers:
         if not np.all((nearest >= float(LEAST)) & (nearest < -float(LEAST))):
             raise _off_grid(grid)
     return nearest.astype(np.int64)
+
+
+def _wholes(values: NDArray[Any]) -> NDArray[Any]:
+    """An array of Python's integers, which have any size; numpy's are turned into them."""
+    listed = values.reshape(-1).tolist()
+    if set(map(type, listed)) <= {int}:
+        return values
+    exact = np.empty(len(listed), dtype=object)
+    exact[:] = [_scalar_steps(one, None) for one in listed]
+    return exact.reshape(values.shape)
 
 
 def _signed(values: NDArray[Any]) -> Integers:

@@ -88,7 +88,7 @@ class Laplace:
         price = positive(epsilon, name="epsilon")
         steps = l1_steps(bound, grid=grid, entries_changed=entries_changed)
         scale = steps / price
-        if scale > GREATEST_SCALE:
+        if not self.drawable(scale):
             raise too_much_noise("epsilon")
         settle(self, sensitivity=bound, epsilon=price, grid=grid, entries_changed=entries_changed)
         loss = Loss.laplace(sensitivity=Fraction(steps), scale=scale)
@@ -134,6 +134,11 @@ class Laplace:
             sensitivity=sensitivity, epsilon=epsilon, grid=grid, entries_changed=entries_changed
         )
 
+    @staticmethod
+    def drawable(scale: Fraction) -> bool:
+        """Whether draws of this scale, in steps, fit 64-bit integers; if not, none is made."""
+        return scale <= GREATEST_SCALE
+
     @property
     def scale(self) -> Fraction:
         """The scale of the noise, in the unit of the value."""
@@ -149,8 +154,9 @@ class Laplace:
     def release(self, value: Any) -> Any:
         """``value`` with noise: a number, a list or tuple, or an array; the same kind comes back.
 
-        Without a grid, whole numbers; arrays of them saturate at 64 bits.  On a
-        grid, any finite numbers: floats stay floats, others become fractions.
+        Without a grid, whole numbers: arrays of 64-bit ones saturate, arrays of
+        Python's (dtype object) hold any size.  On a grid, any finite numbers:
+        floats stay floats, others become fractions.
         """
         if type(value) is int and self.grid is None:
             return value + discrete_laplace(self.step_scale)
@@ -165,6 +171,11 @@ class Laplace:
             whole(coordinates, name="coordinates", least=1),
         )
         return steps if self.grid is None else steps * self.grid.step
+
+    @property
+    def noise_law(self) -> DiscreteLaplaceLaw:
+        """The exact law of the noise in one entry, counted in steps of the grid."""
+        return DiscreteLaplaceLaw(center=0, scale=self.step_scale)
 
     def law(self, value: Any) -> DiscreteLaplaceLaw | ProductLaw:
         """The exact law of ``release(value)``, counted in steps of the grid."""

@@ -3,27 +3,26 @@
 ``price`` is a pure function of the question, the schema and the spend.
 """
 
+from discreet.price.calibration import Additive, Bought, Selection
 from discreet.price.keys import Threshold
-from discreet.price.noises import GaussianNoise, LaplaceNoise, Noise, SelectionNoise
 from discreet.price.priced import Priced, price
 from discreet.price.recipes import Choice, Counts, Linear, Quantile, Ratio, Recipe
-from discreet.price.sensitivity import Reach, Sensitivity, sensitivity
+from discreet.price.sensitivity import Reach, Sensitivity, compute_sensitivity
 
 __all__ = [
+    "Additive",
+    "Bought",
     "Choice",
     "Counts",
-    "GaussianNoise",
-    "LaplaceNoise",
     "Linear",
-    "Noise",
     "Priced",
     "Quantile",
     "Ratio",
     "Reach",
     "Recipe",
-    "SelectionNoise",
+    "Selection",
     "Sensitivity",
     "Threshold",
+    "compute_sensitivity",
     "price",
-    "sensitivity",
 ]

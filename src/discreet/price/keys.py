@@ -12,11 +12,10 @@ from fractions import Fraction
 
 from flint import arb
 
-from discreet.accounting.law import DiscreteGaussianLaw, DiscreteLaplaceLaw
 from discreet.exact.balls import enclose
 from discreet.exact.numbers import up
 from discreet.exact.search import least_integer
-from discreet.price.noises import GaussianNoise, LaplaceNoise, Noise
+from discreet.price.calibration import Additive
 
 _FINEST = Fraction(1, 2**1024)
 
@@ -30,14 +29,9 @@ class Threshold:
     delta: Fraction
 
 
-def noise_law(noise: Noise) -> DiscreteLaplaceLaw | DiscreteGaussianLaw:
-    """The exact law of one entry's noise."""
-    if isinstance(noise, LaplaceNoise):
-        return DiscreteLaplaceLaw(0, noise.scale)
-    return DiscreteGaussianLaw(0, noise.sigma_squared)
-
-
-def threshold(measurement: int, noise: Noise, groups: int, delta: Fraction) -> Threshold:
+def find_threshold(
+    measurement: int, mechanism: Additive, groups: int, delta: Fraction
+) -> Threshold:
     """The least threshold that hides a unit's own groups except with probability ``delta``.
 
     A group held by one unit has a noisy count of 1 + Z and is shown when
@@ -45,13 +39,13 @@ def threshold(measurement: int, noise: Noise, groups: int, delta: Fraction) -> T
     groups is seen in none of them with probability (1 - p)**groups, exactly,
     because their noises are independent.
     """
-    least = least_integer(lambda t: shown(noise, groups, t) <= delta, fails_at=0)
-    return Threshold(measurement, least, shown(noise, groups, least))
+    least = least_integer(lambda t: compute_exposure(mechanism, groups, t) <= delta, fails_at=0)
+    return Threshold(measurement, least, compute_exposure(mechanism, groups, least))
 
 
-def shown(noise: GaussianNoise | LaplaceNoise, groups: int, least: int) -> Fraction:
+def compute_exposure(mechanism: Additive, groups: int, least: int) -> Fraction:
     """The probability, rounded up, that a unit alone in ``groups`` groups is seen in any."""
-    law = noise_law(noise)
+    law = mechanism.noise_law
 
     def probability() -> arb:
         return -(((-law.tail(least - 1)).log1p() * groups).expm1())

@@ -23,14 +23,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.exact.balls import enclose
-from discreet.exact.search import bracket, double, least_integer
-from discreet.mechanisms import Quantiles, TopK
-from discreet.price.keys import noise_law
-from discreet.price.noises import LaplaceNoise, Noise, SelectionNoise
+from discreet.exact.search import bracket, double
+from discreet.mechanisms import Laplace
+from discreet.price.calibration import Additive, Selection
 from discreet.price.plan import ValueCounts
 from discreet.price.priced import Priced
-from discreet.price.recipes import Choice, Counts, Linear, Quantile, Ratio, Recipe, ratio_values
+from discreet.price.recipes import Choice, Counts, Linear, Quantile, Ratio, Recipe, compute_ratios
 
 MarginKind = Literal["exact", "certified", "simulated", "typical"]
 """How a margin is known: from the law of the noise; for any data; from the released numbers
@@ -43,35 +41,30 @@ _FREQUENCIES = 1 << 13
 _LEAST_BETA = Fraction(1, 10**5)
 
 
-def number_margin(recipe: Linear, noise: Noise, beta: Fraction) -> float:
+def number_margin(recipe: Linear, mechanism: Additive, beta: Fraction) -> float:
     """The margin of a number as it is published: its noise, and its rounding to the grid."""
     rounds = any((c / recipe.grid).denominator != 1 for c in recipe.coefficients)
-    return linear_margin(recipe, noise, beta) + (float(recipe.grid) / 2 if rounds else 0.0)
+    return linear_margin(recipe, mechanism, beta) + (float(recipe.grid) / 2 if rounds else 0.0)
 
 
-def linear_margin(recipe: Linear, noise: Noise, beta: Fraction) -> float:
+def linear_margin(recipe: Linear, mechanism: Additive, beta: Fraction) -> float:
     """The least m with P(|noise of the number| > m) <= beta, before rounding to its grid."""
     weights = [abs(float(c)) for c in recipe.coefficients if c]
     if len(weights) == 1:
-        return weights[0] * entry_margin(noise, beta)
-    if isinstance(noise, LaplaceNoise) and beta < _LEAST_BETA:
+        return weights[0] * entry_margin(mechanism, beta)
+    if isinstance(mechanism, Laplace) and beta < _LEAST_BETA:
         # Beyond the inversion's digits: a union bound, never too small.
-        return sum(weights) * entry_margin(noise, beta / len(weights))
-    if isinstance(noise, LaplaceNoise):
-        return _laplace_margin([w * float(noise.scale) for w in weights], beta)
-    deviation = math.sqrt(noise.variance * sum(w * w for w in weights))
+        return sum(weights) * entry_margin(mechanism, beta / len(weights))
+    if isinstance(mechanism, Laplace):
+        return _laplace_margin([w * float(mechanism.scale) for w in weights], beta)
+    deviation = math.sqrt(mechanism.variance * sum(w * w for w in weights))
     return deviation * _normal_quantile(float(beta))
 
 
 @lru_cache(maxsize=4096)
-def entry_margin(noise: Noise, beta: Fraction) -> int:
+def entry_margin(mechanism: Additive, beta: Fraction) -> int:
     """The least integer m with P(|Z| > m) <= beta for one entry's noise Z, certified."""
-    law = noise_law(noise)
-
-    def suffices(m: int) -> bool:
-        return enclose(lambda: 2 * law.tail(m + 1), bits=32)[1] <= beta
-
-    return least_integer(suffices)
+    return int(mechanism.margin(beta))
 
 
 def _normal_quantile(beta: float) -> float:
@@ -112,25 +105,25 @@ def _laplace_sum_margin(scales: tuple[float, ...], beta: float) -> float:
     return enough * top
 
 
-def ratio_margin(recipe: Ratio, noise: Noise, beta: Fraction, *, rows: int) -> float | None:
+def ratio_margin(recipe: Ratio, mechanism: Additive, beta: Fraction, *, rows: int) -> float | None:
     """How far off a ratio would be in a group of ``rows`` rows spread evenly between the bounds.
 
-    A prediction, and the same whenever it is made: the noise is not drawn but
-    :func:`laid_out`.  Rows spread evenly add the same to every Bernstein entry.
-    None where half of the outcomes are undefined.
+    A prediction, and the same whenever it is made: the noise is laid out
+    (:func:`lay_out_noise`) and not drawn.  Rows spread evenly add the same to every
+    Bernstein entry.  None where half of the outcomes are undefined.
     """
     moments = recipe.moments
     entries = math.prod(d + 1 for d in moments.degrees)
     expected = np.full(entries, float(Fraction(rows * moments.weight, entries)))
-    exact = float(ratio_values(recipe, expected))
-    errors = np.abs(ratio_values(recipe, expected + laid_out(noise, entries)) - exact)
+    exact = float(compute_ratios(recipe, expected))
+    errors = np.abs(compute_ratios(recipe, expected + lay_out_noise(mechanism, entries)) - exact)
     errors = errors[np.isfinite(errors)]
     if errors.size < OUTCOMES // 2:
         return None
     return float(np.quantile(errors, float(1 - beta)))
 
 
-def laid_out(noise: Noise, entries: int, first: int = 0) -> NDArray[np.float64]:
+def lay_out_noise(mechanism: Additive, entries: int, first: int = 0) -> NDArray[np.float64]:
     """``OUTCOMES`` noises of ``entries`` entries, laid out over their law and never drawn.
 
     A Latin hypercube: each entry takes every quantile of its law once, in an
@@ -138,21 +131,21 @@ def laid_out(noise: Noise, entries: int, first: int = 0) -> NDArray[np.float64]:
     number (``first`` and on), the same for everybody, always.  A margin is thus
     a function of public numbers; nothing here can serve as noise of a release.
     """
-    quantiles = _quantiles(noise)
+    quantiles = _quantiles(mechanism)
     columns = [quantiles[_order(entry)] for entry in range(first, first + entries)]
     return np.stack(columns, axis=1)
 
 
 @lru_cache(maxsize=256)
-def _quantiles(noise: Noise) -> NDArray[np.float64]:
+def _quantiles(mechanism: Additive) -> NDArray[np.float64]:
     """The middles of ``OUTCOMES`` equally likely parts of the law of one entry's noise."""
     upper = (np.arange(OUTCOMES // 2) + 0.5) / OUTCOMES  # the chance of more, above the median
-    if isinstance(noise, LaplaceNoise):
-        scale = float(noise.scale)
+    if isinstance(mechanism, Laplace):
+        scale = float(mechanism.scale)
         # P(Z > k) = p**(k + 1) / (1 + p) with p = exp(-1 / scale): the least k that keeps it.
         above = np.ceil(-scale * np.log(upper * (1.0 + math.exp(-1.0 / scale))) - 1.0)
     else:
-        normal = NormalDist(sigma=math.sqrt(noise.variance))
+        normal = NormalDist(sigma=math.sqrt(mechanism.variance))
         above = np.rint([normal.inv_cdf(1.0 - chance) for chance in upper])
     above = np.maximum(above, 0.0)
     return np.concatenate([-above, above[::-1]])
@@ -177,33 +170,33 @@ def margin_kind(recipe: Recipe, *, certified: bool = False) -> MarginKind | None
 
 
 def aggregate_margin(
-    priced: Priced, place: int, beta: Fraction, *, certified: bool = False
+    priced: Priced, index: int, beta: Fraction, *, certified: bool = False
 ) -> float | None:
     """The margin of an aggregate where public parameters alone tell it; None for ratios.
 
     In ranks for quantiles, in rows for choices, of each count for histograms.
     """
-    recipe = priced.recipes[place]
-    noise = priced.noises[recipe.measurement]
-    if isinstance(noise, SelectionNoise):
+    recipe = priced.recipes[index]
+    bought = priced.mechanisms[recipe.measurement]
+    if isinstance(bought, Selection):
         if isinstance(recipe, Quantile):
-            return (rank_margin if certified else typical_rank_margin)(recipe, noise, beta)
+            return (rank_margin if certified else typical_rank_margin)(recipe, bought, beta)
         listed = priced.plan.measurements[recipe.measurement]
         if isinstance(recipe, Choice) and isinstance(listed, ValueCounts):
-            return choice_margin(recipe, len(listed.values), noise, beta)
+            return choice_margin(recipe, len(listed.values), bought, beta)
     elif isinstance(recipe, Linear):
-        return number_margin(recipe, noise, beta)
+        return number_margin(recipe, bought, beta)
     elif isinstance(recipe, Counts):
-        return float(entry_margin(noise, beta))
+        return float(entry_margin(bought, beta))
     return None
 
 
-def rank_margin(recipe: Quantile, noise: SelectionNoise, beta: Fraction) -> float:
+def rank_margin(recipe: Quantile, selection: Selection, beta: Fraction) -> float:
     """How many ranks a quantile is off at most, except with probability ``beta``; certified."""
-    return quantile_mechanism(recipe, noise).margin(beta)
+    return selection.quantiles(recipe).margin(beta)
 
 
-def typical_rank_margin(recipe: Quantile, noise: SelectionNoise, beta: Fraction) -> float:
+def typical_rank_margin(recipe: Quantile, selection: Selection, beta: Fraction) -> float:
     """How many ranks a quantile is off where values lie evenly around it; the worst of several.
 
     Equally wide gaps make the chosen rank geometric on both sides of the target
@@ -213,41 +206,10 @@ def typical_rank_margin(recipe: Quantile, noise: SelectionNoise, beta: Fraction)
     return max(
         _laplace_margin([weight * scale for weight, scale in errors], beta)
         + sum(weight for weight, _ in errors) / 2
-        for errors in quantile_mechanism(recipe, noise).errors
+        for errors in selection.quantiles(recipe).errors
     )
 
 
-def choice_margin(recipe: Choice, values: int, noise: SelectionNoise, beta: Fraction) -> float:
+def choice_margin(recipe: Choice, values: int, selection: Selection, beta: Fraction) -> float:
     """How many rows fewer than the best left a chosen value has at most, except ``beta``."""
-    return float(choice_mechanism(recipe, noise).margin(beta, candidates=values))
-
-
-def choice_mechanism(recipe: Choice, noise: SelectionNoise) -> TopK:
-    """The mechanism that answers ``recipe``.
-
-    Counts only grow when a unit is added, so the scores are monotonic; a change
-    lets some fall and others rise, which ``score_change`` adds up.
-    """
-    return TopK(
-        k=recipe.count,
-        sensitivity=noise.score_change,
-        epsilon=noise.epsilon * recipe.count,
-        method="gumbel",
-        monotonic=True,
-    )
-
-
-def quantile_mechanism(recipe: Quantile, noise: SelectionNoise) -> Quantiles:
-    """The mechanism that answers ``recipe``, for a unit that moves one rank at a time.
-
-    A unit that moves scores by ``score_change`` loses as much as that many units
-    that move them by one, so each of those is granted that part of the price.
-    """
-    variable = recipe.variable
-    levels = len(recipe.different).bit_length()
-    return Quantiles(
-        recipe.different,
-        lower=0,
-        upper=variable.span,
-        epsilon=noise.epsilon * levels / noise.score_change,
-    )
+    return float(selection.top_k(recipe).margin(beta, candidates=values))

@@ -1,4 +1,4 @@
-"""A question with its price: the plan, the noise bought for each measurement, the loss."""
+"""A question with its price: the plan, the mechanism bought for each measurement, the loss."""
 
 from __future__ import annotations
 
@@ -11,8 +11,15 @@ from discreet.accounting.conversion import largest_rho
 from discreet.accounting.loss import NOTHING, Loss, failure_mass
 from discreet.errors import InvalidParameter, QuestionRefusal
 from discreet.exact.balls import sqrt_down
-from discreet.price.keys import Threshold, threshold
-from discreet.price.noises import LaplaceNoise, Noise, SelectionNoise, cheapest_of_rho
+from discreet.mechanisms import Laplace
+from discreet.price.calibration import (
+    Bought,
+    Selection,
+    buy_laplace,
+    buy_smallest,
+    laplace_variance,
+)
+from discreet.price.keys import Threshold, find_threshold
 from discreet.price.plan import (
     Contribution,
     GroupTotal,
@@ -23,8 +30,8 @@ from discreet.price.plan import (
     Units,
     ValueCounts,
 )
-from discreet.price.recipes import WEIGHT_BITS, Choice, Menu, Quantile, Recipe, menu
-from discreet.price.sensitivity import Reach, Sensitivity, sensitivity
+from discreet.price.recipes import WEIGHT_BITS, Choice, Menu, Quantile, Recipe, choose_measurements
+from discreet.price.sensitivity import Reach, Sensitivity, compute_sensitivity
 from discreet.price.split import concentrated_shares, pure_shares
 from discreet.question.offer import Offer
 from discreet.question.ownership import columns, row_bound
@@ -42,7 +49,7 @@ class Priced:
     question: Question
     plan: Plan
     recipes: tuple[Recipe, ...]
-    noises: tuple[Noise | SelectionNoise, ...]
+    mechanisms: tuple[Bought, ...]  # one for each measurement
     sensitivities: tuple[Sensitivity, ...]
     reach: Reach
     neighbours: Neighbours
@@ -63,22 +70,22 @@ def price(
     question: Question, spend: Offer, *, schema: Schema, multiplicity: Multiplicity
 ) -> Priced:
     """The best noise that ``spend`` buys for ``question``, and its exact loss."""
-    reach_of = contribution(question, multiplicity)
+    bound = bound_contribution(question, multiplicity)
     known = columns(question.source, multiplicity=multiplicity)
     private = any(key.values is None for key in question.keys)
-    ways = list(_ways(spend, private=private))
+    ways = list(_list_ways(spend, private=private))
     most = row_bound(question.source, multiplicity)
-    reach = Reach.of(reach_of, grouped=bool(question.keys), most=most)
+    reach = Reach.of(bound, grouped=bool(question.keys), most=most)
     for weight_bits in WEIGHT_BITS:
-        wanted = menu(question.aggregates, known, weight_bits)
+        wanted = choose_measurements(question.aggregates, known, weight_bits)
         measurements = wanted.measurements
         if private and Units() not in measurements:
             measurements += (Units(),)
-        plan = Plan(question.source, question.keys, reach_of, measurements)
-        offers = [_bought(question, plan, wanted, reach, schema.neighbours, way) for way in ways]
+        plan = Plan(question.source, question.keys, bound, measurements)
+        offers = [_buy(question, plan, wanted, reach, schema.neighbours, way) for way in ways]
         drawable = [offer for offer in offers if offer is not None]
         if drawable:
-            return min(drawable, key=_error)
+            return min(drawable, key=_sum_errors)
     raise InvalidParameter(
         "P2",
         "the spend is so small that the noise it asks for does not fit 64-bit integers.",
@@ -87,18 +94,21 @@ def price(
     )
 
 
-def _error(priced: Priced) -> float:
+def _sum_errors(priced: Priced) -> float:
     """The sum of squared noise, each measured in rows (or units) of its own measurement."""
     total = 0.0
-    for noise, measurement in zip(priced.noises, priced.plan.measurements, strict=True):
-        if isinstance(noise, SelectionNoise):
-            total += (noise.score_change / float(noise.epsilon)) ** 2
-        else:
-            total += noise.variance / _weight(measurement) ** 2
+    for bought, measurement in zip(priced.mechanisms, priced.plan.measurements, strict=True):
+        match bought:
+            case Selection(epsilon=epsilon, score_change=change):
+                total += (change / float(epsilon)) ** 2
+            case Laplace(scale=scale):
+                total += laplace_variance(scale) / _row_weight(measurement) ** 2
+            case _:
+                total += bought.variance / _row_weight(measurement) ** 2
     return total
 
 
-def _weight(measurement: Measurement) -> float:
+def _row_weight(measurement: Measurement) -> float:
     """What one row or unit weighs in the integers of a measurement."""
     match measurement:
         case Moments(weight=weight):
@@ -111,18 +121,18 @@ def _weight(measurement: Measurement) -> float:
 # --- what one unit may contribute --------------------------------------------------------------
 
 
-def contribution(question: Question, multiplicity: Multiplicity) -> Contribution:
+def bound_contribution(question: Question, multiplicity: Multiplicity) -> Contribution:
     """The bounding a question needs, from its own limits or from the schema's."""
     most = row_bound(question.source, multiplicity)
     limits: Limits = question.limits
     if limits.max_groups is not None or limits.max_rows_per_group is not None:
-        per_group = _least(limits.max_rows_per_group or limits.max_rows, most)
-        groups = _least(limits.max_groups, most)
+        per_group = _take_smaller(limits.max_rows_per_group or limits.max_rows, most)
+        groups = _take_smaller(limits.max_groups, most)
         if per_group is not None and groups is not None:
             return Contribution(groups=groups, rows_per_group=per_group)
     elif limits.max_rows is not None:
         enforced = most is not None and most <= limits.max_rows
-        return Contribution(rows=_least(limits.max_rows, most), enforced=enforced)
+        return Contribution(rows=_take_smaller(limits.max_rows, most), enforced=enforced)
     elif most is not None:
         return Contribution(rows=most, enforced=True)
     raise QuestionRefusal(
@@ -133,7 +143,7 @@ def contribution(question: Question, multiplicity: Multiplicity) -> Contribution
     )
 
 
-def _least(asked: int | None, most: int | None) -> int | None:
+def _take_smaller(asked: int | None, most: int | None) -> int | None:
     """The smaller of two bounds, either of which may be absent."""
     return min((bound for bound in (asked, most) if bound is not None), default=None)
 
@@ -146,7 +156,7 @@ LEAST_DELTA = Fraction(1, 2**1000)
 """A smaller delta buys nothing: no threshold that a group could reach."""
 
 
-def _ways(spend: Offer, *, private: bool) -> Iterator[Way]:
+def _list_ways(spend: Offer, *, private: bool) -> Iterator[Way]:
     delta = failure_mass(spend.delta or Fraction(0))
     for name, amount in (("epsilon", spend.epsilon), ("rho", spend.rho)):
         if amount is not None and not LEAST_SPEND <= amount <= GREATEST_SPEND:
@@ -188,7 +198,7 @@ def _ways(spend: Offer, *, private: bool) -> Iterator[Way]:
         yield Way(None, rho, delta / 2 if private else Fraction(0))
 
 
-def _bought(
+def _buy(
     question: Question,
     plan: Plan,
     wanted: Menu,
@@ -197,27 +207,29 @@ def _bought(
     way: Way,
 ) -> Priced | None:
     """What ``way`` buys; None if noise that large cannot be drawn."""
-    sensitivities = tuple(sensitivity(m, reach, neighbours) for m in plan.measurements)
-    choices = [_choices(place, wanted.recipes) for place in range(len(plan.measurements))]
-    noises = tuple(_noises(plan, sensitivities, choices, reach, neighbours, way))
-    if not all(noise.drawable for noise in noises):
+    measurements = plan.measurements
+    sensitivities = tuple(compute_sensitivity(m, reach, neighbours) for m in measurements)
+    choices = [_count_choices(index, wanted.recipes) for index in range(len(measurements))]
+    bought = tuple(_buy_mechanisms(plan, sensitivities, choices, reach, neighbours, way))
+    mechanisms = tuple(mechanism for mechanism in bought if mechanism is not None)
+    if len(mechanisms) < len(bought):
         return None
     cut = None
     if not plan.public_keys:
-        place = plan.measurements.index(Units())
-        counted = noises[place]
-        if isinstance(counted, SelectionNoise):
+        index = measurements.index(Units())
+        counting = mechanisms[index]
+        if isinstance(counting, Selection):
             raise TypeError("units are counted, not chosen")
         factor = 2 if neighbours is Neighbours.CHANGE_ONE else 1
-        cut = threshold(place, counted, factor * reach.groups, way.key_delta)
-    loss = sum((noise.loss for noise in noises), start=NOTHING)
+        cut = find_threshold(index, counting, factor * reach.groups, way.key_delta)
+    loss = sum((mechanism.loss for mechanism in mechanisms), start=NOTHING)
     if cut is not None:
         loss += Loss(Fraction(0), Fraction(0), cut.delta)
     return Priced(
         question,
         plan,
         wanted.recipes,
-        noises,
+        mechanisms,
         sensitivities,
         reach,
         neighbours,
@@ -226,11 +238,11 @@ def _bought(
     )
 
 
-def _choices(place: int, recipes: tuple[Recipe, ...]) -> int:
+def _count_choices(index: int, recipes: tuple[Recipe, ...]) -> int:
     """How many choices the exponential mechanism makes, one after another, for a measurement."""
     total = 0
     for recipe in recipes:
-        if recipe.measurement != place:
+        if recipe.measurement != index:
             continue
         if isinstance(recipe, Quantile):  # recursive halving: one choice per level
             total += len(recipe.different).bit_length()
@@ -239,14 +251,14 @@ def _choices(place: int, recipes: tuple[Recipe, ...]) -> int:
     return total
 
 
-def _noises(
+def _buy_mechanisms(
     plan: Plan,
     sensitivities: tuple[Sensitivity, ...],
     choices: list[int],
     reach: Reach,
     neighbours: Neighbours,
     way: Way,
-) -> Iterator[Noise | SelectionNoise]:
+) -> Iterator[Bought | None]:
     factor = 2 if neighbours is Neighbours.CHANGE_ONE else 1
     # Lemma 6: a choice costs a unit in proportion to its rows in the group, so R rows in all cost
     # as much as R rows in one group, and G groups of at most C rows as much as G full ones (or
@@ -256,7 +268,7 @@ def _noises(
     sizes = [
         choices[i] * full_groups * factor * reach.rows_per_group
         if choices[i]
-        else (s.l1 if way.rho is None else sqrt(s.l2_squared)) / _weight(m)
+        else (s.l1 if way.rho is None else sqrt(s.l2_squared)) / _row_weight(m)
         for i, (m, s) in enumerate(zip(plan.measurements, sensitivities, strict=True))
     ]
     shares = pure_shares(sizes) if way.rho is None else concentrated_shares(sizes)
@@ -267,8 +279,8 @@ def _noises(
                 epsilon = share * way.epsilon / (groups * choices[i])
             else:  # rho = epsilon**2 / 8 for each choice
                 epsilon = sqrt_down(8 * share * (way.rho or 0) / (groups * choices[i]), bits=32)
-            yield SelectionNoise(epsilon, choices[i], groups, factor * reach.rows_per_group)
+            yield Selection(epsilon, choices[i], groups, factor * reach.rows_per_group)
         elif way.epsilon is not None:
-            yield LaplaceNoise.buy(share * way.epsilon, sensitivities[i])
+            yield buy_laplace(share * way.epsilon, sensitivities[i])
         else:
-            yield cheapest_of_rho(share * (way.rho or Fraction(0)), sensitivities[i])
+            yield buy_smallest(share * (way.rho or Fraction(0)), sensitivities[i])

@@ -120,7 +120,7 @@ class Menu:
     recipes: tuple[Recipe, ...]
 
 
-def menu(
+def choose_measurements(
     aggregates: tuple[Aggregate, ...],
     columns: Mapping[str, Domain],
     weight_bits: int = WEIGHT_BITS[0],
@@ -129,7 +129,7 @@ def menu(
     builder = _Builder(columns, weight_bits)
     # Counts come last: they are free wherever moments of the same rows are measured anyway.
     order = sorted(range(len(aggregates)), key=lambda i: aggregates[i].function == "COUNT")
-    makers = {i: builder.booked(aggregates[i]) for i in order}
+    makers = {i: builder.book(aggregates[i]) for i in order}
     recipes = tuple(makers[i]() for i in range(len(aggregates)))
     return Menu(tuple(builder.measurements), recipes)
 
@@ -144,7 +144,7 @@ class _Builder:
         self._moments: dict[tuple[object, ...], int] = {}
         self._counted: set[int] = set()  # measured with noise: nothing is chosen from these
 
-    def booked(self, aggregate: Aggregate) -> Callable[[], Recipe]:
+    def book(self, aggregate: Aggregate) -> Callable[[], Recipe]:
         """Book the measurement ``aggregate`` needs; its recipe is made once all are booked."""
         function, condition = aggregate.function, aggregate.condition
         if aggregate.bounds_per_group is not None:
@@ -156,11 +156,11 @@ class _Builder:
         if function == "COUNT":
             return self._count(aggregate)
         if function == "COUNT_UNITS":
-            at = self._place(Units(condition))
-            return lambda: Linear(at, (Fraction(1),), Fraction(1))
+            index = self._book(Units(condition))
+            return lambda: Linear(index, (Fraction(1),), Fraction(1))
         if function == "COUNT_DISTINCT":
-            at = self._place(DistinctValues(aggregate.arguments[0], condition))
-            return lambda: Linear(at, (Fraction(1),), Fraction(1))
+            index = self._book(DistinctValues(aggregate.arguments[0], condition))
+            return lambda: Linear(index, (Fraction(1),), Fraction(1))
         if function in _DEGREES:
             return self._moment(aggregate)
         if function in _PAIRS:
@@ -171,32 +171,32 @@ class _Builder:
             return self._choice(aggregate)
         return self._histogram(aggregate)
 
-    def _place(self, measurement: Measurement) -> int:
-        for place, booked in enumerate(self.measurements):
-            if booked == measurement and place not in self._counted:
-                return place
+    def _book(self, measurement: Measurement) -> int:
+        for index, booked in enumerate(self.measurements):
+            if booked == measurement and index not in self._counted:
+                return index
         self.measurements.append(measurement)
         return len(self.measurements) - 1
 
-    def _place_moments(
+    def _book_moments(
         self, arguments: tuple[Expression, ...], degree: int, aggregate: Aggregate
     ) -> int:
-        """The place of the moments of ``arguments``, raised to at least ``degree``."""
+        """The index of the moments of ``arguments``, raised to at least ``degree``."""
         key = (arguments, aggregate.condition, aggregate.bounds_per_row)
         domains = [self._number(argument, aggregate) for argument in arguments]
-        place = self._moments.get(key)
-        if place is None:
-            place = self._moments[key] = len(self.measurements)
+        index = self._moments.get(key)
+        if index is None:
+            index = self._moments[key] = len(self.measurements)
             self.measurements.append(Moments(condition=aggregate.condition))
-        existing = self._final(place)
+        existing = self._get_moments(index)
         degrees = tuple(max(degree, *existing.degrees, 0) for _ in arguments)
         bits = min(GRID_BITS, self.weight_bits // sum(degrees))
         variables = tuple(
-            scaled(argument, domain, bits)
+            put_on_grid(argument, domain, bits)
             for argument, domain in zip(arguments, domains, strict=True)
         )
-        self.measurements[place] = replace(existing, variables=variables, degrees=degrees)
-        return place
+        self.measurements[index] = replace(existing, variables=variables, degrees=degrees)
+        return index
 
     def _number(self, argument: Expression, aggregate: Aggregate) -> Domain:
         """The domain of an argument that must be a bounded number."""
@@ -228,47 +228,47 @@ class _Builder:
         if not aggregate.arguments:
             return self._rows(aggregate.condition)
         argument = aggregate.arguments[0]
-        place = self._moments.get(((argument,), aggregate.condition, None))
-        if place is not None:  # the moments of x count the rows where x is known
-            return lambda: _count_off(place, self._final(place), nulls=False)
+        index = self._moments.get(((argument,), aggregate.condition, None))
+        if index is not None:  # the moments of x count the rows where x is known
+            return lambda: _read_count(index, self._get_moments(index), nulls=False)
         if not domain_of(argument, self.columns).nullable:
             return self._rows(aggregate.condition)
         known = Call("not", (Call("is_null", (argument,)),))
-        return self._rows(both(aggregate.condition, known))
+        return self._rows(join_conditions(aggregate.condition, known))
 
     def _rows(self, condition: Expression | None) -> Callable[[], Recipe]:
         """Rows where ``condition`` holds, off any moments of the same rows, or by themselves."""
-        for place, moments in enumerate(self.measurements):
+        for index, moments in enumerate(self.measurements):
             if isinstance(moments, Moments) and moments.condition == condition:
                 nullable = any(
                     domain_of(v.expression, self.columns).nullable for v in moments.variables
                 )
                 counts_null = moments.counts_null or nullable
-                self.measurements[place] = replace(moments, counts_null=counts_null)
-                return lambda: _count_off(place, self._final(place), nulls=True)
-        place = self._place(Moments(condition=condition))
-        return lambda: _count_off(place, self._final(place), nulls=True)
+                self.measurements[index] = replace(moments, counts_null=counts_null)
+                return lambda: _read_count(index, self._get_moments(index), nulls=True)
+        index = self._book(Moments(condition=condition))
+        return lambda: _read_count(index, self._get_moments(index), nulls=True)
 
     def _moment(self, aggregate: Aggregate) -> Callable[[], Recipe]:
         degree = _DEGREES[aggregate.function]
-        place = self._place_moments(aggregate.arguments, degree, aggregate)
+        index = self._book_moments(aggregate.arguments, degree, aggregate)
 
         def recipe() -> Recipe:
-            moments = self._final(place)
+            moments = self._get_moments(index)
             if aggregate.function == "SUM":
-                return _total(place, moments)
-            return Ratio(place, aggregate.function, moments)
+                return _read_sum(index, moments)
+            return Ratio(index, aggregate.function, moments)
 
         return recipe
 
     def _pair(self, aggregate: Aggregate) -> Callable[[], Recipe]:
-        place = self._place_moments(aggregate.arguments, 2, aggregate)
-        return lambda: Ratio(place, aggregate.function, self._final(place))
+        index = self._book_moments(aggregate.arguments, 2, aggregate)
+        return lambda: Ratio(index, aggregate.function, self._get_moments(index))
 
-    def _final(self, place: int) -> Moments:
-        moments = self.measurements[place]
+    def _get_moments(self, index: int) -> Moments:
+        moments = self.measurements[index]
         if not isinstance(moments, Moments):
-            raise TypeError(place)
+            raise TypeError(index)
         return moments
 
     def _group_total(self, aggregate: Aggregate) -> Callable[[], Recipe]:
@@ -277,26 +277,26 @@ class _Builder:
         condition = aggregate.condition
         argument: Expression = aggregate.arguments[0] if aggregate.arguments else Literal(1)
         if aggregate.function == "COUNT" and aggregate.arguments:
-            condition = both(condition, Call("not", (Call("is_null", (argument,)),)))
+            condition = join_conditions(condition, Call("not", (Call("is_null", (argument,)),)))
             argument = Literal(1)
-        grid = grid_step(low, high, GRID_BITS)
+        grid = choose_grid(low, high, GRID_BITS)
         if domain_of(argument, self.columns).kind is not Kind.DECIMAL:
             grid = max(grid, Fraction(1))  # whole numbers need no finer steps
         first, last = math.floor(low / grid), math.ceil(high / grid)
         total = GroupTotal(argument, grid, first, max(1, last - first), condition)
-        place = self._place(total)
+        index = self._book(total)
         return lambda: Linear(
-            place, (grid * Fraction(first, total.span), grid * Fraction(last, total.span)), grid
+            index, (grid * Fraction(first, total.span), grid * Fraction(last, total.span)), grid
         )
 
     def _quantile(self, aggregate: Aggregate) -> Callable[[], Recipe]:
         argument = aggregate.arguments[0]
-        variable = scaled(argument, self._number(argument, aggregate), GRID_BITS)
-        place = self._place(Histogram(variable, aggregate.condition))
+        variable = put_on_grid(argument, self._number(argument, aggregate), GRID_BITS)
+        index = self._book(Histogram(variable, aggregate.condition))
         ends = {"MIN": (Fraction(0),), "MAX": (Fraction(1),)}
-        asked = ends.get(aggregate.function) or tuple(_fraction(p) for p in aggregate.parameters)
+        asked = ends.get(aggregate.function) or tuple(_to_fraction(p) for p in aggregate.parameters)
         at = tuple(min(max(q, EXTREME), 1 - EXTREME) for q in asked)
-        return lambda: Quantile(place, at, variable, len(at) > 1)
+        return lambda: Quantile(index, at, variable, len(at) > 1)
 
     def _choice(self, aggregate: Aggregate) -> Callable[[], Recipe]:
         argument = aggregate.arguments[0]
@@ -309,45 +309,45 @@ class _Builder:
                 why="to name a value that only one person has would name that person.",
                 fix="declare the column's allowed values in the schema (values or values_from).",
             )
-        place = self._place(ValueCounts(argument, domain.values, aggregate.condition))
-        asked = int(_fraction(aggregate.parameters[0])) if aggregate.parameters else 1
+        index = self._book(ValueCounts(argument, domain.values, aggregate.condition))
+        asked = int(_to_fraction(aggregate.parameters[0])) if aggregate.parameters else 1
         count = min(asked, len(domain.values))
-        return lambda: Choice(place, count, aggregate.function == "TOP_K")
+        return lambda: Choice(index, count, aggregate.function == "TOP_K")
 
     def _histogram(self, aggregate: Aggregate) -> Callable[[], Recipe]:
         """Counts between the edges e_0 <= x < e_1 <= x < ...; the last bin includes its end."""
         argument = aggregate.arguments[0]
-        edges = tuple(_fraction(edge) for edge in aggregate.parameters)
+        edges = tuple(_to_fraction(edge) for edge in aggregate.parameters)
         branches = tuple(
-            (_between(argument, low, high, last=i == len(edges) - 2), Literal(i))
+            (_write_between(argument, low, high, last=i == len(edges) - 2), Literal(i))
             for i, (low, high) in enumerate(pairwise(edges))
         )
         which = Case(branches, Literal(None))
-        # A place of its own: counts are measured with noise, choices without.
-        place = len(self.measurements)
-        self._counted.add(place)
+        # A measurement of its own: counts are measured with noise, choices without.
+        index = len(self.measurements)
+        self._counted.add(index)
         values = tuple(range(len(branches)))
         self.measurements.append(ValueCounts(which, values, aggregate.condition))
-        return lambda: Counts(place)
+        return lambda: Counts(index)
 
 
-def _between(x: Expression, low: Fraction, high: Fraction, *, last: bool) -> Expression:
+def _write_between(x: Expression, low: Fraction, high: Fraction, *, last: bool) -> Expression:
     upper = Call("less_equal" if last else "less", (x, Literal(high)))
     return Call("and", (Call("greater_equal", (x, Literal(low))), upper))
 
 
-def _fraction(value: Value) -> Fraction:
+def _to_fraction(value: Value) -> Fraction:
     if isinstance(value, str | date):
         raise TypeError("a parameter of an aggregate is a number")
     return Fraction(value)
 
 
-def both(one: Expression | None, other: Expression) -> Expression:
+def join_conditions(one: Expression | None, other: Expression) -> Expression:
     """The conjunction of a condition that may be absent and another."""
     return other if one is None else Call("and", (one, other))
 
 
-def grid_step(low: Fraction, high: Fraction, bits: int) -> Fraction:
+def choose_grid(low: Fraction, high: Fraction, bits: int) -> Fraction:
     """The least power of two that divides low ... high into at most 2**bits steps.
 
     And the ends into at most 2**53: finer than a double has, nothing can be told.
@@ -361,10 +361,10 @@ def grid_step(low: Fraction, high: Fraction, bits: int) -> Fraction:
     return step
 
 
-def scaled(argument: Expression, domain: Domain, bits: int) -> Scaled:
+def put_on_grid(argument: Expression, domain: Domain, bits: int) -> Scaled:
     """``argument`` on a grid that covers its domain in at most 2**bits steps."""
     low, high = domain.low or Fraction(0), domain.high or Fraction(0)
-    step = grid_step(low, high, bits)
+    step = choose_grid(low, high, bits)
     if domain.kind is not Kind.DECIMAL:
         step = max(step, Fraction(1))  # whole numbers need no finer steps
     first, last = math.floor(low / step), math.ceil(high / step)
@@ -374,15 +374,15 @@ def scaled(argument: Expression, domain: Domain, bits: int) -> Scaled:
 # --- reading entries -------------------------------------------------------------------------
 
 
-def _count_off(place: int, moments: Moments, *, nulls: bool) -> Linear:
+def _read_count(index: int, moments: Moments, *, nulls: bool) -> Linear:
     """COUNT(*) (``nulls``) or COUNT(x) as a combination of the entries."""
     coefficients = power_coefficients(moments, (0,) * len(moments.degrees))
     if moments.counts_null:
         coefficients += (Fraction(1, moments.weight) if nulls else Fraction(0),)
-    return Linear(place, coefficients, Fraction(1))
+    return Linear(index, coefficients, Fraction(1))
 
 
-def _total(place: int, moments: Moments) -> Linear:
+def _read_sum(index: int, moments: Moments) -> Linear:
     """SUM(x) = grid * (low * count + sum of u), as one combination of the entries."""
     variable = moments.variables[0]
     counts = power_coefficients(moments, (0,))
@@ -392,7 +392,7 @@ def _total(place: int, moments: Moments) -> Linear:
     )
     if moments.counts_null:
         coefficients += (Fraction(0),)
-    return Linear(place, coefficients, variable.grid)
+    return Linear(index, coefficients, variable.grid)
 
 
 def power_coefficients(moments: Moments, powers: tuple[int, ...]) -> tuple[Fraction, ...]:
@@ -411,7 +411,7 @@ def power_coefficients(moments: Moments, powers: tuple[int, ...]) -> tuple[Fract
     return tuple(products)
 
 
-def ratio_values(recipe: Ratio, entries: Floats) -> Floats:
+def compute_ratios(recipe: Ratio, entries: Floats) -> Floats:
     """AVG, VARIANCE, COVAR, ... of each group (last axis: entries); NaN where undefined."""
     moments = recipe.moments
 
@@ -422,11 +422,11 @@ def ratio_values(recipe: Ratio, entries: Floats) -> Floats:
 
     with np.errstate(all="ignore"):
         if len(moments.variables) == 1:
-            return _of_one(recipe.function, moments.variables[0], power)
-        return _of_two(recipe.function, moments.variables, power)
+            return _compute_of_one(recipe.function, moments.variables[0], power)
+        return _compute_of_two(recipe.function, moments.variables, power)
 
 
-def _of_one(function: str, variable: Scaled, power: Callable[..., Floats]) -> Floats:
+def _compute_of_one(function: str, variable: Scaled, power: Callable[..., Floats]) -> Floats:
     # numpy's floats: where bounds are absurd they give infinity instead of raising.
     grid, span = np.float64(variable.grid), float(variable.span)
     count = power(0)
@@ -445,7 +445,9 @@ def _of_one(function: str, variable: Scaled, power: Callable[..., Floats]) -> Fl
     return deviation
 
 
-def _of_two(function: str, variables: tuple[Scaled, ...], power: Callable[..., Floats]) -> Floats:
+def _compute_of_two(
+    function: str, variables: tuple[Scaled, ...], power: Callable[..., Floats]
+) -> Floats:
     """SQL's argument order: y first, x second (REGR_SLOPE(y, x))."""
     y, x = variables
     count = power(0, 0)

@@ -63,15 +63,17 @@ class Reach:
         return full * self.rows_per_group**2 + rest**2
 
 
-def sensitivity(measurement: Measurement, reach: Reach, neighbours: Neighbours) -> Sensitivity:
+def compute_sensitivity(
+    measurement: Measurement, reach: Reach, neighbours: Neighbours
+) -> Sensitivity:
     """The sensitivity of one measurement of every group together."""
-    l1, l2_squared = _added(measurement, reach)
+    l1, l2_squared = _bound_addition(measurement, reach)
     if neighbours is Neighbours.CHANGE_ONE:  # Lemma 5: a change is a removal and an addition
         return Sensitivity(2 * l1, 4 * l2_squared)
     return Sensitivity(l1, l2_squared)
 
 
-def _added(measurement: Measurement, reach: Reach) -> tuple[int, int]:
+def _bound_addition(measurement: Measurement, reach: Reach) -> tuple[int, int]:
     match measurement:
         case Moments(weight=weight):  # Lemma 2: a row's entries are >= 0 and add up to weight
             return reach.rows * weight, reach.length_squared * weight**2

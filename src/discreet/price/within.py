@@ -18,10 +18,10 @@ _LEAST, _GREATEST = Fraction(1, 2**30), Fraction(2**20)
 _TOLERANCE = Fraction(1, 1000)
 
 
-def cheapest(
+def find_cheapest(
     question: Question, spend: Offer, *, schema: Schema, multiplicity: Multiplicity
 ) -> Priced:
-    """The offer of least loss whose predicted margins meet ``spend.within``.
+    """The offer of least loss whose promised margins meet ``spend.within``.
 
     The margin falls as the price rises, so the price is found by doubling and
     halving, to a thousandth, rounded up.  Where a delta is offered, each price
@@ -40,7 +40,8 @@ def cheapest(
         except InvalidParameter:  # too little for any noise that can be drawn
             return False
         return all(
-            predicted(offered, place, 1 - spend.confidence) <= target for place, target in targets
+            promise_margin(offered, index, 1 - spend.confidence) <= target
+            for index, target in targets
         )
 
     found = least_fraction(meets, least=_LEAST, most=_GREATEST, tolerance=_TOLERANCE)
@@ -49,15 +50,15 @@ def cheapest(
     return offer(found)
 
 
-def predicted(priced: Priced, place: int, beta: Exact) -> float:
+def promise_margin(priced: Priced, index: int, beta: Exact) -> float:
     """The margin of one aggregate that holds whatever the data are: a target is a promise.
 
     In rows for quantiles and most frequent values, as their margins are.
     """
-    margin = aggregate_margin(priced, place, Fraction(beta), certified=True)
+    margin = aggregate_margin(priced, index, Fraction(beta), certified=True)
     if margin is None:
         raise _impossible(
-            f"the error of '{priced.question.aggregates[place].name}' depends on "
+            f"the error of '{priced.question.aggregates[index].name}' depends on "
             "how many people are in each group"
         )
     return margin
@@ -78,8 +79,8 @@ def _targets(question: Question, spend: Offer, sample: Priced) -> list[tuple[int
     targets = [(names.index(name), margin) for name, margin in named.items()]
     if everywhere is not None:
         targets += [(i, everywhere) for i, name in enumerate(names) if name not in named]
-    for place, margin in targets:
-        predicted(sample, place, Fraction(1, 20))
+    for index, margin in targets:
+        promise_margin(sample, index, Fraction(1, 20))
         if margin <= 0:
             raise _impossible("a margin must be greater than 0")
     return targets

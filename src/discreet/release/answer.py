@@ -12,13 +12,19 @@ import numpy as np
 from discreet.accounting.loss import Loss
 from discreet.engine.truth import Group
 from discreet.exact.numbers import Exact, proportion
-from discreet.price import Choice, Priced, Quantile, Ratio, SelectionNoise
-from discreet.price.margins import OUTCOMES, MarginKind, aggregate_margin, laid_out, margin_kind
-from discreet.price.recipes import ratio_values
+from discreet.price import Choice, Priced, Quantile, Ratio, Selection
+from discreet.price.margins import (
+    OUTCOMES,
+    MarginKind,
+    aggregate_margin,
+    lay_out_noise,
+    margin_kind,
+)
+from discreet.price.recipes import compute_ratios
 from discreet.question.expressions import ColumnRef, references
 from discreet.release.display import MOST_ROWS, as_html, as_text
 from discreet.release.notes import VALUE, MarginUnit, describe, margin_unit, notes
-from discreet.release.reading import Entries, Released, Row, Selected, aggregate_values, result_rows
+from discreet.release.reading import Entries, Part, Row, Selected, build_rows, read_aggregates
 from discreet.release.render import answer_arrow, answer_csv, answer_json, table_cells
 
 if TYPE_CHECKING:
@@ -39,14 +45,14 @@ class Answer:
 
     priced: Priced
     groups: tuple[Group, ...]
-    released: tuple[Released, ...]
+    released: tuple[Part, ...]
     id: int | None = None  # under which the ledger keeps it
     replayed: bool = False  # answered before, and free this time
     rows: tuple[Row, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        values = aggregate_values(self.priced, self.released, len(self.groups))
-        rows = result_rows(self.priced, self.groups, values)
+        values = read_aggregates(self.priced, self.released, len(self.groups))
+        rows = build_rows(self.priced, self.groups, values)
         object.__setattr__(self, "rows", tuple(rows))
 
     @property
@@ -154,23 +160,23 @@ class Answer:
             if not isinstance(recipe, Ratio):
                 return _spread(self._simulated_output(place, row), float(released), beta)
             entries = self._simulated_entries(recipe.measurement, row.group)
-            return _spread(ratio_values(recipe, entries), float(released), beta)
+            return _spread(compute_ratios(recipe, entries), float(released), beta)
         if aggregate is None:
             return None
         return aggregate_margin(self.priced, aggregate, beta, certified=kind == "certified")
 
     def _simulated_entries(self, measurement: int, group: int, first: int = 0) -> Entries:
         """A parametric bootstrap: the released entries, with noise of the same law laid out."""
-        noise, part = self.priced.noises[measurement], self.released[measurement]
-        if isinstance(part, Selected) or isinstance(noise, SelectionNoise):
+        mechanism, part = self.priced.mechanisms[measurement], self.released[measurement]
+        if isinstance(part, Selected) or isinstance(mechanism, Selection):
             raise TypeError("a choice has no entries")
         entries = part[group].astype(np.float64)
-        simulated: Entries = entries + laid_out(noise, entries.size, first)
+        simulated: Entries = entries + lay_out_noise(mechanism, entries.size, first)
         return simulated
 
     def _simulated_output(self, place: int, row: Row) -> Entries:
         """An expression over aggregates, computed from simulated entries."""
-        again: list[Released] = []
+        again: list[Part] = []
         first = 0  # each measurement has noise of its own
         for measurement, part in enumerate(self.released):
             if isinstance(part, Selected):
@@ -178,9 +184,9 @@ class Answer:
             else:
                 again.append(self._simulated_entries(measurement, row.group, first))
                 first += part.shape[1]
-        values = aggregate_values(self.priced, again, OUTCOMES)
+        values = read_aggregates(self.priced, again, OUTCOMES)
         groups = (self.groups[row.group],) * OUTCOMES
-        simulated = result_rows(_without_ending(self.priced), groups, values)
+        simulated = build_rows(_without_ending(self.priced), groups, values)
         cells = [one.values[place] for one in simulated]
         return np.array([np.nan if cell is None else float(cell) for cell in cells])
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from discreet.accounting.loss import Loss
 from discreet.exact.numbers import Exact, proportion, whole
-from discreet.price import Priced, Ratio, Recipe, SelectionNoise
+from discreet.price import Priced, Ratio, Recipe, Selection
 from discreet.price.margins import MarginKind, aggregate_margin, margin_kind, ratio_margin
 from discreet.release.display import as_text, number
 from discreet.release.notes import (
@@ -16,7 +16,7 @@ from discreet.release.notes import (
     MarginUnit,
     describe,
     margin_unit,
-    name_noise,
+    name_mechanism,
     notes,
     owner,
 )
@@ -81,12 +81,12 @@ class Explanation:
         self, place: int, beta: Fraction, rows: int | None, *, certified: bool
     ) -> float | None:
         recipe = self.priced.recipes[place]
-        noise = self.priced.noises[recipe.measurement]
-        if not isinstance(recipe, Ratio) or isinstance(noise, SelectionNoise):
+        mechanism = self.priced.mechanisms[recipe.measurement]
+        if not isinstance(recipe, Ratio) or isinstance(mechanism, Selection):
             return aggregate_margin(self.priced, place, beta, certified=certified)
         if rows is None or certified:
             return None
-        return ratio_margin(recipe, noise, beta, rows=whole(rows, name="rows", least=1))
+        return ratio_margin(recipe, mechanism, beta, rows=whole(rows, name="rows", least=1))
 
     @property
     def certificate(self) -> dict[str, Any]:
@@ -99,13 +99,13 @@ class Explanation:
         for aggregate, recipe in zip(
             self.priced.question.aggregates, self.priced.recipes, strict=True
         ):
-            noise = self.priced.noises[recipe.measurement]
+            mechanism = self.priced.mechanisms[recipe.measurement]
             sensitivity = self.priced.sensitivities[recipe.measurement]
             rows.append(
                 [
                     aggregate.name,
                     aggregate.function,
-                    name_noise(noise),
+                    name_mechanism(mechanism),
                     f"{sensitivity.l1:,}",
                     _predicted(recipe, known[aggregate.name], assumed[aggregate.name]),
                 ]

@@ -8,17 +8,8 @@ from importlib.metadata import version
 from typing import Any, Literal
 
 from discreet.exact.numbers import decimal_up
-from discreet.price import (
-    Choice,
-    GaussianNoise,
-    LaplaceNoise,
-    Noise,
-    Priced,
-    Quantile,
-    Ratio,
-    Recipe,
-    SelectionNoise,
-)
+from discreet.mechanisms import Gaussian, Laplace
+from discreet.price import Bought, Choice, Priced, Quantile, Ratio, Recipe, Selection
 from discreet.price.margins import aggregate_margin, margin_kind
 from discreet.price.plan import GroupTotal, Histogram, Measurement, Moments, Scaled, ValueCounts
 from discreet.question.ownership import unit
@@ -162,10 +153,10 @@ def describe(priced: Priced) -> dict[str, Any]:
             {
                 "measured": _measured(measurement),
                 "sensitivity": {"l1": s.l1, "l2_squared": s.l2_squared},
-                **_mechanism(noise),
+                **_describe_mechanism(mechanism),
             }
-            for measurement, s, noise in zip(
-                priced.plan.measurements, priced.sensitivities, priced.noises, strict=True
+            for measurement, s, mechanism in zip(
+                priced.plan.measurements, priced.sensitivities, priced.mechanisms, strict=True
             )
         ],
         "margins": {
@@ -206,21 +197,19 @@ def _variable(variable: Scaled) -> dict[str, str]:
     }
 
 
-def _mechanism(noise: Noise | SelectionNoise) -> dict[str, Any]:
-    match noise:
-        case LaplaceNoise(scale=scale):
+def _describe_mechanism(mechanism: Bought) -> dict[str, Any]:
+    match mechanism:
+        case Laplace(scale=scale):
             return {"mechanism": "discrete Laplace", "scale": str(scale)}
-        case GaussianNoise(sigma_squared=sigma_squared):
+        case Gaussian(sigma_squared=sigma_squared):
             return {"mechanism": "discrete Gaussian", "sigma_squared": str(sigma_squared)}
-        case SelectionNoise(epsilon=epsilon, choices=choices):
+        case Selection(epsilon=epsilon, choices=choices):
             return {"mechanism": "exponential", "epsilon": str(epsilon), "choices": choices}
 
 
-def name_noise(noise: Noise | SelectionNoise) -> str:
-    """The mechanism in one word."""
-    if isinstance(noise, SelectionNoise):
-        return "exponential"
-    return "Laplace" if isinstance(noise, LaplaceNoise) else "Gaussian"
+def name_mechanism(mechanism: Bought) -> str:
+    """The law of the noise, or of the choice, in one word."""
+    return "exponential" if isinstance(mechanism, Selection) else type(mechanism).__name__
 
 
-__all__ = ["VALUE", "MarginUnit", "describe", "margin_unit", "name_noise", "notes", "owner"]
+__all__ = ["VALUE", "MarginUnit", "describe", "margin_unit", "name_mechanism", "notes", "owner"]

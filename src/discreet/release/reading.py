@@ -10,20 +10,27 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from math import lcm
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.engine.truth import Group
-from discreet.price import Counts, Linear, Priced, Ratio
+from discreet.price import Counts, Linear, Priced, Ratio, Threshold
 from discreet.price.plan import ValueCounts
-from discreet.price.recipes import ratio_values
+from discreet.price.recipes import compute_ratios
+from discreet.question.expressions import ColumnRef, Expression
 from discreet.question.functions import evaluate
+from discreet.question.functions.declaration import plain
 
 Entries = NDArray[Any]
 _WIDEST = 2**64
 """Whole numbers have steps below this, and stay whole; beyond are decimals with absurd bounds."""
+_ROOM = 2**62
+"""Sums below this, doubled, fit 64 bits."""
+_FURTHEST = 900
+"""A 64-bit integer times two to this power, or to its negative, is a normal double."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,46 +39,120 @@ class Selected:
 
     chosen: dict[int, tuple[Any, ...]]
 
-    def only(self, shown: Sequence[int]) -> Selected:
+    def only(self, kept: Sequence[int]) -> Selected:
         """The results of some groups."""
-        return Selected({i: tuple(r[g] for g in shown) for i, r in self.chosen.items()})
+        return Selected({i: tuple(r[g] for g in kept) for i, r in self.chosen.items()})
 
 
-Released = Entries | Selected
+Part = Entries | Selected
+"""What was released of one measurement."""
 
 
-def aggregate_values(priced: Priced, released: Sequence[Released], groups: int) -> list[list[Any]]:
+class Released(NamedTuple):
+    """What leaves the airlock: the groups, and what was released of each measurement."""
+
+    groups: tuple[Group, ...]
+    parts: tuple[Part, ...]
+
+    def above(self, threshold: Threshold) -> Released:
+        """The groups whose noisy number of units reaches the threshold."""
+        counts = self.parts[threshold.measurement]
+        if isinstance(counts, Selected):
+            raise TypeError("units are counted, not chosen")
+        kept = np.flatnonzero(counts[:, 0] >= threshold.least).tolist()
+        return Released(
+            tuple(self.groups[i] for i in kept),
+            tuple(p.only(kept) if isinstance(p, Selected) else p[kept] for p in self.parts),
+        )
+
+
+def read_aggregates(priced: Priced, parts: Sequence[Part], groups: int) -> list[list[Any]]:
     """For each aggregate, its value in each group; None where it has none."""
-    return [_read(priced, i, released, groups) for i in range(len(priced.recipes))]
+    return [_read(priced, index, parts, groups) for index in range(len(priced.recipes))]
 
 
-def _read(priced: Priced, place: int, released: Sequence[Released], groups: int) -> list[Any]:
-    recipe = priced.recipes[place]
-    part = released[recipe.measurement]
+def _read(priced: Priced, index: int, parts: Sequence[Part], groups: int) -> list[Any]:
+    recipe = priced.recipes[index]
+    part = parts[recipe.measurement]
     if isinstance(part, Selected):
-        return list(part.chosen[place])
+        return list(part.chosen[index])
     match recipe:
-        case Linear(coefficients=coefficients, grid=grid):
-            # Exact: integers times fractions, then to the public grid.
-            steps = [
-                round(sum(c * int(e) for c, e in zip(coefficients, row, strict=True) if c) / grid)
-                for row in part
-            ]
-            if grid.denominator == 1 and grid < _WIDEST:
-                return [step * int(grid) for step in steps]
-            return [_double(step * grid) for step in steps]
+        case Linear():
+            return _read_linear(recipe, part)
         case Ratio():
-            values = ratio_values(recipe, part.astype(np.float64))
-            return [float(value) if np.isfinite(value) else None for value in values]
+            values = compute_ratios(recipe, part.astype(np.float64))
+            known = np.isfinite(values).tolist()
+            return [value if k else None for value, k in zip(values.tolist(), known, strict=True)]
         case Counts(measurement=measurement):
-            listed = priced.plan.measurements[measurement]
-            if not isinstance(listed, ValueCounts):
+            if not isinstance(priced.plan.measurements[measurement], ValueCounts):
                 raise TypeError(measurement)
-            return [[int(count) for count in row] for row in part]
+            counts: list[Any] = _to_integers(part).tolist()
+            return counts
     return [None] * groups
 
 
-def _double(number: Fraction) -> float:
+def _read_linear(recipe: Linear, part: Entries) -> list[Any]:
+    """The combination of each row's entries, exactly, put on the public grid."""
+    grid = recipe.grid
+    # In whole numbers: each entry times its weight, all over one denominator.
+    rates = [coefficient / grid for coefficient in recipe.coefficients]
+    below = lcm(*(rate.denominator for rate in rates))
+    weights = [int(rate * below) for rate in rates]
+    entries = _to_integers(part)
+    if entries.dtype != object and not _fits(entries, sum(map(abs, weights)), below):
+        entries = entries.astype(object)
+    total = entries @ np.array(weights, dtype=entries.dtype)
+    steps = _round_quotient(total, below)
+    if grid.denominator == 1 and grid < _WIDEST:
+        whole: list[Any] = (steps.astype(object) * int(grid)).tolist()
+        return whole
+    if steps.dtype != object and abs(exponent := _find_exponent(grid)) <= _FURTHEST:
+        # The nearest double of a 64-bit integer, and an exact product with a power of two.
+        doubles: list[Any] = np.ldexp(steps.astype(np.float64), exponent).tolist()
+        return doubles
+    return [_to_double(int(step) * grid) for step in steps]
+
+
+def _to_integers(part: Entries) -> Entries:
+    """The same integers in 64 bits, or as Python's where one does not fit; doubles cut to whole."""
+    if part.dtype == object:
+        try:
+            return part.astype(np.int64)
+        except OverflowError:
+            return part
+    if part.dtype.kind == "f":
+        if part.size and np.abs(part).max() >= 2.0**62:
+            exact = np.empty(part.size, dtype=object)
+            exact[:] = [int(entry) for entry in part.reshape(-1).tolist()]
+            return exact.reshape(part.shape)
+        return part.astype(np.int64)
+    return part
+
+
+def _fits(entries: Entries, weight: int, below: int) -> bool:
+    """Whether weights that add up to ``weight`` fit 64 bits, and so do sums and rests with them."""
+    largest = max(int(entries.max(initial=1)), -int(entries.min(initial=-1)))
+    return largest * weight < _ROOM and below < _ROOM
+
+
+def _round_quotient(total: Entries, below: int) -> Entries:
+    """``total / below`` to the nearest integer, halves to even as Python's ``round``."""
+    if below == 1:
+        return total
+    quotient = total // below
+    rest = 2 * (total - quotient * below)
+    up = (rest > below) | ((rest == below) & (quotient % 2 == 1))
+    rounded: Entries = quotient + up.astype(quotient.dtype)
+    return rounded
+
+
+def _find_exponent(grid: Fraction) -> int:
+    """The power of two that ``grid`` is; one that is none has no exponent near zero."""
+    exponent = grid.numerator.bit_length() - grid.denominator.bit_length()
+    return exponent if Fraction(2) ** exponent == grid else _FURTHEST + 1
+
+
+def _to_double(number: Fraction) -> float:
     """The nearest double; the greatest of them beyond, for no sum may fail because it is large."""
     largest = Fraction(sys.float_info.max)
     return float(min(max(number, -largest), largest))
@@ -85,30 +166,50 @@ class Row:
     values: tuple[Any, ...]
 
 
-def result_rows(priced: Priced, groups: Sequence[Group], aggregates: list[list[Any]]) -> list[Row]:
+def build_rows(priced: Priced, groups: Sequence[Group], aggregates: list[list[Any]]) -> list[Row]:
     """The outputs of every group, filtered, ordered and cut as the question says."""
     question = priced.question
-    rows = []
-    for place, group in enumerate(groups):
-        names = _named(priced, place, group, aggregates)
-        if question.having is not None and evaluate(question.having, names) is not True:
-            continue
-        outputs = tuple(evaluate(output.expression, names) for output in question.outputs)
-        rows.append((Row(place, outputs), names))
+    columns = _name_columns(priced, groups, aggregates)
+    kept = list(range(len(groups)))
+    if question.having is not None:
+        passing = _evaluate_rows(question.having, columns, kept)
+        kept = [row for row, passed in zip(kept, passing, strict=True) if passed is True]
     for order in reversed(question.order):
-        # SQL: NULLs last, whichever way.
-        rows.sort(
-            key=lambda pair, order=order: _sort_key(evaluate(order.expression, pair[1]), order),  # type: ignore[misc]
-        )
-    kept = rows if question.limit is None else rows[: question.limit]
-    return [row for row, _ in kept]
+        values = _evaluate_rows(order.expression, columns, kept)
+        keys = [_sort_key(value, descending=order.descending) for value in values]
+        ranked = sorted(range(len(kept)), key=keys.__getitem__)
+        kept = [kept[position] for position in ranked]
+    kept = kept[: question.limit]
+    outputs = [_evaluate_rows(output.expression, columns, kept) for output in question.outputs]
+    return [
+        Row(group, values) for group, values in zip(kept, zip(*outputs, strict=True), strict=True)
+    ]
 
 
-def _named(priced: Priced, place: int, group: Group, aggregates: list[list[Any]]) -> dict[str, Any]:
-    names = {key.name: value for key, value in zip(priced.question.keys, group, strict=True)}
-    for aggregate, values in zip(priced.question.aggregates, aggregates, strict=True):
-        names[aggregate.name] = values[place]
-    return names
+def _name_columns(
+    priced: Priced, groups: Sequence[Group], aggregates: list[list[Any]]
+) -> dict[str, Sequence[Any]]:
+    """The keys and the aggregates of all groups, by name."""
+    question = priced.question
+    columns: dict[str, Sequence[Any]] = {
+        key.name: [group[index] for group in groups] for index, key in enumerate(question.keys)
+    }
+    for aggregate, values in zip(question.aggregates, aggregates, strict=True):
+        columns[aggregate.name] = values
+    return columns
+
+
+def _evaluate_rows(
+    expression: Expression, columns: dict[str, Sequence[Any]], rows: Sequence[int]
+) -> list[Any]:
+    """An expression on some of the rows; a column as it is needs no more than a look."""
+    if isinstance(expression, ColumnRef) and expression.name in columns:
+        column = columns[expression.name]
+        return [plain(column[row]) for row in rows]
+    return [
+        evaluate(expression, {name: column[row] for name, column in columns.items()})
+        for row in rows
+    ]
 
 
 class _Reversed:
@@ -123,7 +224,8 @@ class _Reversed:
         return bool(other.value < self.value)
 
 
-def _sort_key(value: Any, order: Any) -> tuple[bool, Any]:
+def _sort_key(value: Any, *, descending: bool) -> tuple[bool, Any]:
+    """SQL: NULLs last, whichever way."""
     if value is None:
         return True, 0
-    return False, _Reversed(value) if order.descending else value
+    return False, _Reversed(value) if descending else value

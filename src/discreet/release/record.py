@@ -25,19 +25,18 @@ import numpy as np
 
 from discreet.accounting.budget import Budget
 from discreet.accounting.loss import Loss
-from discreet.engine.truth import Group
 from discreet.errors import LedgerRefusal, Refusal
+from discreet.mechanisms import Gaussian, Laplace
 from discreet.price import (
+    Bought,
     Choice,
     Counts,
-    GaussianNoise,
-    LaplaceNoise,
     Linear,
     Priced,
     Quantile,
     Ratio,
     Reach,
-    SelectionNoise,
+    Selection,
     Sensitivity,
     Threshold,
 )
@@ -76,7 +75,7 @@ from discreet.release.reading import Released, Selected
 _T = TypeVar("_T")
 JSON = None | bool | int | str | list[Any] | dict[str, Any]
 
-_RECORDED_AS: dict[type[Any], str] = {Offer: "Spend"}
+_RECORDED_AS: dict[type[Any], str] = {Offer: "Spend", Selection: "SelectionNoise"}
 """Classes that have another name now: what was recorded once is read, and hashed, for ever."""
 
 _CLASSES: dict[str, type[Any]] = {
@@ -88,7 +87,7 @@ _CLASSES: dict[str, type[Any]] = {
         *(Union, Key, Aggregate, Output, Order, Limits, Offer, Contribution),
         *(Scaled, Moments, Units, Histogram, ValueCounts, DistinctValues, GroupTotal),
         *(Linear, Ratio, Quantile, Choice, Counts, Sensitivity, Reach, Threshold),
-        *(LaplaceNoise, GaussianNoise, SelectionNoise, Selected),
+        *(Selection, Selected),
     )
 }
 _ENUMS: dict[str, type[Enum]] = {kind.__name__: kind for kind in (Kind, Neighbours, JoinKind)}
@@ -140,7 +139,34 @@ def _tagged(value: object) -> tuple[str, JSON | float]:
     return name, _fields_json(name, value)
 
 
+def _priced_json(priced: Priced) -> dict[str, JSON]:
+    """As stored answers hold it: the mechanisms are its noises."""
+    kept = [field for field in _recorded(Priced) if field != "mechanisms"]
+    fields = {field: to_json(getattr(priced, field)) for field in kept}
+    return {**fields, "noises": noises_json(priced)}
+
+
+def noises_json(priced: Priced) -> list[JSON]:
+    """The mechanism of each measurement as stored answers, and the keys of replays, hold it."""
+    return [
+        _noise_json(mechanism, sensitivity)
+        for mechanism, sensitivity in zip(priced.mechanisms, priced.sensitivities, strict=True)
+    ]
+
+
+def _noise_json(mechanism: Bought, sensitivity: Sensitivity) -> JSON:
+    moved = to_json(sensitivity)
+    match mechanism:
+        case Laplace(scale=scale):
+            return {"LaplaceNoise": {"scale": to_json(scale), "sensitivity": moved}}
+        case Gaussian(sigma_squared=spread):
+            return {"GaussianNoise": {"sigma_squared": to_json(spread), "sensitivity": moved}}
+    return to_json(mechanism)
+
+
 def _fields_json(name: str, value: Any) -> dict[str, JSON]:
+    if isinstance(value, Priced):
+        return _priced_json(value)
     if _CLASSES.get(name) is not type(value):
         raise TypeError(f"a {name} has no recorded form")
     return {field: to_json(getattr(value, field)) for field in _recorded(type(value))}
@@ -156,7 +182,11 @@ def _array_json(array: np.ndarray[Any, Any]) -> dict[str, Any]:
     kind = "object" if array.dtype == object else "int64"
     if kind == "int64" and array.dtype.kind not in "iu":
         raise TypeError("released entries are whole numbers")
-    return {"kind": kind, "shape": list(array.shape), "entries": [int(x) for x in array.ravel()]}
+    return {
+        "kind": kind,
+        "shape": list(array.shape),
+        "entries": [int(x) for x in array.ravel().tolist()],
+    }
 
 
 def _budget_json(budget: Budget) -> dict[str, JSON]:
@@ -209,12 +239,34 @@ def _read(value: Any) -> Any:
     if name in _ENUMS:
         return _ENUMS[name](content)
     given = {field: _read(part) for field, part in content.items()}
-    if name == "Budget":
-        return Budget(**given)
+    if name in _MADE:
+        return _MADE[name](**given)
     kind = _CLASSES[name]
     if set(given) != set(_recorded(kind)):
         raise ValueError("other fields than this version knows")
     return kind(**given)
+
+
+def _read_laplace(*, scale: Fraction, sensitivity: Sensitivity) -> Laplace:
+    return Laplace(sensitivity=sensitivity.l1, epsilon=sensitivity.l1 / scale)
+
+
+def _read_gaussian(*, sigma_squared: Fraction, sensitivity: Sensitivity) -> Gaussian:
+    squared = sensitivity.l2_squared
+    return Gaussian(sensitivity_squared=squared, rho=squared / (2 * sigma_squared))
+
+
+def _read_priced(*, noises: tuple[Bought, ...], **others: Any) -> Priced:
+    return Priced(mechanisms=noises, **others)
+
+
+_MADE: dict[str, Callable[..., Any]] = {
+    "Budget": Budget,
+    "GaussianNoise": _read_gaussian,
+    "LaplaceNoise": _read_laplace,
+    "Priced": _read_priced,
+}
+"""What is recorded by other fields than it has; each refuses a field too many or too few."""
 
 
 def _read_array(content: dict[str, Any]) -> np.ndarray[Any, Any]:
@@ -251,7 +303,7 @@ def _unreadable() -> LedgerRefusal:
 
 def answer_to_bytes(answer: Answer) -> bytes:
     """An answer as it is stored: everything it was computed from, nothing else."""
-    return canonical(to_json(answer)).encode()
+    return released_to_bytes(answer.priced, Released(answer.groups, answer.released))
 
 
 def answer_from_bytes(data: bytes) -> Answer:
@@ -259,15 +311,25 @@ def answer_from_bytes(data: bytes) -> Answer:
     return _loaded(data, Answer)
 
 
-def numbers_from_bytes(data: bytes) -> tuple[tuple[Group, ...], tuple[Released, ...]]:
+def released_to_bytes(priced: Priced, released: Released) -> bytes:
+    """What was released, as it is stored: the answer that will be read off it, before it is."""
+    content = {
+        "priced": to_json(priced),
+        "groups": to_json(released.groups),
+        "released": to_json(released.parts),
+    }
+    return canonical({"Answer": content}).encode()
+
+
+def released_from_bytes(data: bytes) -> Released:
     """The groups and released numbers of a stored answer, without the question they answered."""
     content: Any = _content(data)
     try:
         stored = content["Answer"]
-        groups, released = stored["groups"], stored["released"]
+        groups, parts = stored["groups"], stored["released"]
     except (LookupError, TypeError):
         raise _unreadable() from None
-    return from_json(groups), from_json(released)
+    return Released(from_json(groups), from_json(parts))
 
 
 def explanation_to_bytes(explanation: Explanation) -> bytes:
@@ -303,6 +365,8 @@ __all__ = [
     "explanation_from_bytes",
     "explanation_to_bytes",
     "from_json",
-    "numbers_from_bytes",
+    "noises_json",
+    "released_from_bytes",
+    "released_to_bytes",
     "to_json",
 ]

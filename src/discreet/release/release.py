@@ -9,57 +9,56 @@ import numpy as np
 
 from discreet.engine.truth import SparseCounts, Truth
 from discreet.mechanisms.quantiles.ranks import Cells
-from discreet.price import Choice, Priced, Quantile, SelectionNoise
-from discreet.price.margins import choice_mechanism, quantile_mechanism
-from discreet.price.noises import noised
+from discreet.price import Additive, Choice, Priced, Quantile, Selection
 from discreet.price.plan import ValueCounts
-from discreet.release.answer import Answer
-from discreet.release.reading import Released, Selected
+from discreet.release.reading import Entries, Part, Released, Selected
 
 
-def release(priced: Priced, truth: Truth) -> Answer:
+def release(priced: Priced, truth: Truth) -> Released:
     """Noise for every number, a choice for every selection, and a threshold for hidden groups."""
     opened = truth.open_for_release()
     groups = opened.groups
-    released: list[Released] = []
-    for place, noise in enumerate(priced.noises):
-        measured = opened.measured[place]
-        if isinstance(noise, SelectionNoise):
-            released.append(_selected(priced, place, noise, measured, len(groups)))
+    parts: list[Part] = []
+    for index, mechanism in enumerate(priced.mechanisms):
+        measured = opened.measured[index]
+        if isinstance(mechanism, Selection):
+            parts.append(_choose(priced, index, mechanism, measured, len(groups)))
         elif isinstance(measured, SparseCounts):
             raise TypeError("a histogram is chosen from, not published")
         else:
-            released.append(noised(noise, measured))
-    if priced.threshold is not None:
-        counts = released[priced.threshold.measurement]
-        if isinstance(counts, Selected):
-            raise TypeError("units are counted, not chosen")
-        shown = [i for i in range(len(groups)) if counts[i, 0] >= priced.threshold.least]
-        groups = tuple(groups[i] for i in shown)
-        released = [
-            part.only(shown) if isinstance(part, Selected) else part[shown] for part in released
-        ]
-    return Answer(priced, groups, tuple(released))
+            parts.append(_add_noise(mechanism, measured))
+    released = Released(groups, tuple(parts))
+    return released if priced.threshold is None else released.above(priced.threshold)
 
 
-def _selected(
-    priced: Priced, place: int, noise: SelectionNoise, measured: Any, groups: int
+def _add_noise(mechanism: Additive, measured: Entries) -> Entries:
+    """Every entry plus its own draw, in Python's integers: those of 64 bits would saturate."""
+    released: Entries = mechanism.release(measured.astype(object))
+    return released
+
+
+def _choose(
+    priced: Priced, index: int, selection: Selection, measured: Any, groups: int
 ) -> Selected:
+    """What each recipe that reads this measurement chooses, group by group."""
     chosen: dict[int, tuple[Any, ...]] = {}
-    for index, recipe in enumerate(priced.recipes):
-        if recipe.measurement != place:
+    for reader, recipe in enumerate(priced.recipes):
+        if recipe.measurement != index:
             continue
         if isinstance(recipe, Quantile):
-            chosen[index] = _quantiles(recipe, noise, measured, groups)
+            chosen[reader] = _choose_quantiles(recipe, selection, measured, groups)
         elif isinstance(recipe, Choice):
-            chosen[index] = _choices(priced, recipe, noise, measured)
+            listed = priced.plan.measurements[index]
+            if not isinstance(listed, ValueCounts):
+                raise TypeError(index)
+            chosen[reader] = _choose_values(recipe, selection, listed, measured)
     return Selected(chosen)
 
 
-def _quantiles(
-    recipe: Quantile, noise: SelectionNoise, counts: SparseCounts, groups: int
+def _choose_quantiles(
+    recipe: Quantile, selection: Selection, counts: SparseCounts, groups: int
 ) -> tuple[Any, ...]:
-    mechanism = quantile_mechanism(recipe, noise)
+    mechanism = selection.quantiles(recipe)
     variable = recipe.variable
     bounds = np.searchsorted(counts.group, np.arange(groups + 1))
     results = []
@@ -72,16 +71,12 @@ def _quantiles(
     return tuple(results)
 
 
-def _choices(
-    priced: Priced, recipe: Choice, noise: SelectionNoise, measured: Any
+def _choose_values(
+    recipe: Choice, selection: Selection, listed: ValueCounts, measured: Entries
 ) -> tuple[Any, ...]:
-    listed = priced.plan.measurements[recipe.measurement]
-    if not isinstance(listed, ValueCounts):
-        raise TypeError(recipe.measurement)
-    mechanism = choice_mechanism(recipe, noise)
+    mechanism = selection.top_k(recipe)
     results = []
     for row in measured:
-        places = mechanism.release([int(n) for n in row])
-        values = [listed.values[place] for place in places]
+        values = [listed.values[index] for index in mechanism.release([int(n) for n in row])]
         results.append(values if recipe.many else values[0])
     return tuple(results)

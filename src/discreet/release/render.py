@@ -22,7 +22,7 @@ from discreet.question.expressions import ColumnRef
 from discreet.release.amounts import FREE, loss_json
 from discreet.release.chart import suggest_chart
 from discreet.release.display import cell, number
-from discreet.release.notes import VALUE, MarginUnit, name_noise, notes, owner
+from discreet.release.notes import VALUE, MarginUnit, name_mechanism, notes, owner
 
 if TYPE_CHECKING:
     import pyarrow
@@ -170,18 +170,18 @@ def _predictions(explanation: Explanation, confidence: Exact) -> Iterator[dict[s
     priced = explanation.priced
     known, words = explanation.margins(confidence), margin_words(explanation, confidence)
     kinds, units = explanation.margin_kinds, explanation.margin_units
-    noises = {
-        aggregate.name: priced.noises[recipe.measurement]
+    mechanisms = {
+        aggregate.name: priced.mechanisms[recipe.measurement]
         for aggregate, recipe in zip(priced.question.aggregates, priced.recipes, strict=True)
     }
     for column, output in enumerate(priced.question.outputs):
         source = output.expression.name if isinstance(output.expression, ColumnRef) else ""
-        measured = source in noises
+        measured = source in mechanisms
         yield {
             "name": output.name,
             **_origin(priced, column),
             "kind": None,
-            "mechanism": name_noise(noises[source]) if measured else None,
+            "mechanism": name_mechanism(mechanisms[source]) if measured else None,
             "margin": _finite(known[source]) if measured else None,
             "margin_kind": kinds[source] if measured else None,
             "margin_unit": units[source] if measured else None,

@@ -30,7 +30,7 @@ from discreet.engine.duckdb.query import (
     with_definitions,
 )
 from discreet.engine.duckdb.sources import Version
-from discreet.price.recipes import GRID_BITS, scaled
+from discreet.price.recipes import GRID_BITS, put_on_grid
 from discreet.question.expressions import ColumnRef
 from discreet.question.functions import nodes
 from discreet.question.functions.nodes import Node
@@ -61,7 +61,7 @@ def _with_steps(field: Field, place: int) -> Field:
     domain = field.domain
     if not domain.kind.is_number or not domain.bounded:
         return field
-    want = scaled(ColumnRef(field.identifier), domain, GRID_BITS)
+    want = put_on_grid(ColumnRef(field.identifier), domain, GRID_BITS)
     return replace(field, steps=Steps(f"_steps{place}", want.grid, want.low, want.span))
 
 
@@ -78,7 +78,7 @@ def creation(table: Table, source: str, catalog: str) -> str:
     picked: list[Node] = [named(name) for name in shape.content]
     for name, field in shape.fields.items():
         if field.steps is not None:
-            want = scaled(ColumnRef(name), field.domain, GRID_BITS)
+            want = put_on_grid(ColumnRef(name), field.domain, GRID_BITS)
             steps = scaled_steps(named(field.identifier), field.domain.kind, want)
             picked.append(aliased(steps, field.steps.identifier))
     query = select(picked, table_named("bounded"))

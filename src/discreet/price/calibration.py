@@ -1,0 +1,118 @@
+"""Which mechanism a share of the spend buys, and with which parameters; nothing is drawn here.
+
+``release`` alone calls what is bought.  Noise that would not fit 64-bit integers is not
+bought at all: the mechanisms say which can be drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from discreet.accounting.loss import Loss
+from discreet.exact.numbers import down
+from discreet.exact.search import bracket
+from discreet.mechanisms import Gaussian, Laplace, Quantiles, TopK
+from discreet.price.recipes import Choice, Quantile
+from discreet.price.sensitivity import Sensitivity
+
+Additive = Laplace | Gaussian
+"""Noise on every entry of a measurement."""
+
+_STEP = Fraction(1, 2**20)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Choices by the exponential mechanism, ``choices`` one after another in each group.
+
+    One unit is in at most ``groups`` groups.  In each it moves scores by at most
+    ``score_change`` in all (a change of a unit: what it takes away and what it
+    adds), and ``epsilon`` is what one choice costs it.
+    """
+
+    epsilon: Fraction
+    choices: int
+    groups: int
+    score_change: int
+
+    @property
+    def loss(self) -> Loss:
+        """What it costs one unit."""
+        return (self.choices * self.groups) * Loss.exponential(self.epsilon)
+
+    def top_k(self, recipe: Choice) -> TopK:
+        """The mechanism that chooses the most frequent values.
+
+        Counts only grow when a unit is added, so the scores are monotonic; a change
+        lets some fall and others rise, which ``score_change`` adds up.
+        """
+        return TopK(
+            k=recipe.count,
+            sensitivity=self.score_change,
+            epsilon=self.epsilon * recipe.count,
+            method="gumbel",
+            monotonic=True,
+        )
+
+    def quantiles(self, recipe: Quantile) -> Quantiles:
+        """The mechanism that chooses quantiles, for a unit that moves one rank at a time.
+
+        A unit that moves scores by ``score_change`` loses as much as that many units
+        that move them by one, so each of those is granted that part of the price.
+        """
+        levels = len(recipe.different).bit_length()
+        return Quantiles(
+            recipe.different,
+            lower=0,
+            upper=recipe.variable.span,
+            epsilon=self.epsilon * levels / self.score_change,
+        )
+
+
+Bought = Laplace | Gaussian | Selection
+"""What a measurement is released with."""
+
+
+def buy_laplace(epsilon: Fraction, sensitivity: Sensitivity) -> Laplace | None:
+    """The least Laplace noise of at most this pure loss; None if it cannot be drawn."""
+    if not Laplace.drawable(sensitivity.l1 / epsilon):
+        return None
+    return Laplace(sensitivity=sensitivity.l1, epsilon=epsilon)
+
+
+def buy_gaussian(rho: Fraction, sensitivity: Sensitivity) -> Gaussian | None:
+    """The least Gaussian noise of at most this concentrated loss; None if it cannot be drawn."""
+    if not Gaussian.drawable(sensitivity.l2_squared / (2 * rho)):
+        return None
+    return Gaussian(sensitivity_squared=sensitivity.l2_squared, rho=rho)
+
+
+def buy_smallest(rho: Fraction, sensitivity: Sensitivity) -> Additive | None:
+    """Laplace or Gaussian noise of at most this concentrated loss, whichever is smaller."""
+    epsilon = _find_laplace_epsilon(rho)
+    scale = sensitivity.l1 / epsilon
+    smaller = laplace_variance(scale) < float(sensitivity.l2_squared / (2 * rho))
+    if smaller and Loss.laplace(sensitivity=sensitivity.l1, scale=scale).rho <= rho:
+        return buy_laplace(epsilon, sensitivity)
+    return buy_gaussian(rho, sensitivity)
+
+
+def laplace_variance(scale: Fraction) -> float:
+    """The variance of the continuous law, never less than that of the noise.
+
+    Offers are compared by it.  Comparing by the exact variance would change which of two
+    nearly equal ones is taken, and with it the key under which answers are stored.
+    """
+    return 2.0 * float(scale) ** 2
+
+
+def _find_laplace_epsilon(rho: Fraction) -> Fraction:
+    """An epsilon whose Laplace noise loses about ``rho``: solves e - (1 - exp(-e)) = rho."""
+    most = float(rho) + math.sqrt(2 * float(rho)) + 1.0
+    below, _ = bracket(
+        lambda e: e + math.expm1(-e) > float(rho), fails_at=0.0, holds_at=most, halvings=60
+    )
+    # The law on the integers loses a little more than the continuous one: stay below.
+    return max(down(Fraction(below * 0.999), _STEP), _STEP)
