@@ -158,8 +158,7 @@ def _to_double(number: Fraction) -> float:
     return float(min(max(number, -largest), largest))
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One row of the result: which group it is, and its outputs."""
 
     group: int
@@ -204,8 +203,8 @@ def _evaluate_rows(
 ) -> list[Any]:
     """An expression on some of the rows; a column as it is needs no more than a look."""
     if isinstance(expression, ColumnRef) and expression.name in columns:
-        column = columns[expression.name]
-        return [plain(column[row]) for row in rows]
+        values = [columns[expression.name][row] for row in rows]
+        return [plain(value) for value in values] if Fraction in set(map(type, values)) else values
     return [
         evaluate(expression, {name: column[row] for name, column in columns.items()})
         for row in rows

@@ -92,6 +92,8 @@ _CLASSES: dict[str, type[Any]] = {
 }
 _ENUMS: dict[str, type[Enum]] = {kind.__name__: kind for kind in (Kind, Neighbours, JoinKind)}
 _ARRAYS = {"int64": np.int64, "object": object}
+_THEMSELVES = frozenset({bool, int, str, type(None)})
+"""What stands for itself in JSON."""
 _INFINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 
@@ -108,8 +110,8 @@ def to_json(value: object) -> JSON:
         value = value.item()
     if value is None or (isinstance(value, bool | int | str) and not isinstance(value, Enum)):
         return value
-    if isinstance(value, tuple):
-        return [to_json(part) for part in value]
+    if isinstance(value, tuple):  # of which an answer has one for each group: no call for a number
+        return [part if type(part) in _THEMSELVES else to_json(part) for part in value]
     name, content = _tagged(value)
     return {name: content}
 
@@ -227,10 +229,10 @@ def from_json(value: JSON) -> Any:
 
 
 def _read(value: Any) -> Any:
-    if value is None or isinstance(value, bool | int | str):
+    if type(value) in _THEMSELVES:
         return value
     if isinstance(value, list):
-        return tuple(_read(part) for part in value)
+        return tuple([part if type(part) in _THEMSELVES else _read(part) for part in value])
     if not isinstance(value, dict) or len(value) != 1:
         raise ValueError("an object with one key is expected")
     ((name, content),) = value.items()
