@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from patience import PATIENCE_S
 
-START_TIMEOUT_S = 120
 KEY = re.compile(r"discreet_[A-Za-z0-9_-]+")
 
 
@@ -35,7 +35,7 @@ class Served:
         headers = {"Authorization": f"Bearer {key or self.key}"}
         url = f"{self.url}/v1/datasets/{self.dataset}/{path}"
         response = httpx.request(
-            method, url, json=body, headers=headers, timeout=60, verify=self.verify
+            method, url, json=body, headers=headers, timeout=PATIENCE_S, verify=self.verify
         )
         response.raise_for_status()
         return response.json() if response.content else None
@@ -89,18 +89,18 @@ def serve(
         yield Served(url, key, home.name, process, verify)
     finally:
         process.terminate()
-        process.wait(60)
+        process.wait(PATIENCE_S)
         kept.close()
         log.close()
 
 
 def _wait(url: str, process: subprocess.Popen[bytes], verify: ssl.SSLContext | bool) -> None:
-    until = time.monotonic() + START_TIMEOUT_S
+    until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until:
         if process.poll() is not None:
             raise RuntimeError("the server ended")
         try:
-            ready = httpx.get(f"{url}/readyz", timeout=10, verify=verify)
+            ready = httpx.get(f"{url}/readyz", timeout=PATIENCE_S, verify=verify)
             if ready.status_code == httpx.codes.OK:
                 return
         except httpx.HTTPError:

@@ -22,12 +22,12 @@ from uuid import uuid4
 
 import components
 import psycopg
+from patience import PATIENCE_S
 
 HOME_VARIABLE = "DISCREET_TEST_SERVICES"
 """The directory of this run's services: set by the first process, inherited by its workers."""
 
 OWNER = "postgres"
-START_TIMEOUT_S = 60
 MEMORY = Path("/dev/shm")
 MEMORY_NEEDED = 1 << 30
 SETTINGS = {
@@ -116,7 +116,7 @@ class Postgres:
 
     def wait(self) -> None:
         """Return when the server answers again."""
-        deadline = time.monotonic() + START_TIMEOUT_S
+        deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
                 return self.execute("SELECT 1")
@@ -130,7 +130,7 @@ class Postgres:
             self.programs / "pg_ctl",
             "-s",
             "-t",
-            str(START_TIMEOUT_S),
+            str(int(PATIENCE_S)),
             "-D",
             self.home / "data",
             *command,

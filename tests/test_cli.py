@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from cli_cases import BY_CITY, FEW, copied, is_refusal, make_session, runner
+from patience import PATIENCE_S
 
 from discreet import cli
 from discreet.curate import session
@@ -535,7 +536,7 @@ def test_two_processes_share_one_account(home):
         process("ask", f"{COUNT} WHERE age > {age}", "--epsilon", "0.6", home=home)
         for age in (30, 40)
     ]
-    said = [one.communicate(timeout=120) for one in asking]
+    said = [one.communicate(timeout=PATIENCE_S) for one in asking]
     assert sorted(one.returncode for one in asking) == [0, 2]
     refused = next(err for one, (_, err) in zip(asking, said, strict=True) if one.returncode)
     assert refused.startswith("B1:")
@@ -549,7 +550,7 @@ def test_a_reader_that_leaves_is_no_traceback(home):
     assert asked.stderr is not None
     assert "Traceback" not in asked.stderr.read()
     asked.stderr.close()
-    asked.wait(timeout=60)
+    asked.wait(timeout=PATIENCE_S)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from patience import PATIENCE_S
 
 import discreet
 from discreet.errors import InvalidParameter
@@ -113,7 +114,7 @@ def test_spawned_processes_draw_different_bytes():
     ]
     assert len({done.stdout for done in drawn}) == 3
     with multiprocessing.get_context("spawn").Pool(2) as pool:
-        drawn = pool.map_async(random_bytes, [32] * 6, chunksize=1).get(timeout=60)
+        drawn = pool.map_async(random_bytes, [32] * 6, chunksize=1).get(timeout=PATIENCE_S)
     assert len(set(drawn)) == 6
 
 

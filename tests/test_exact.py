@@ -16,6 +16,7 @@ import pytest
 from flint import arb, ctx
 from hypothesis import example, given
 from hypothesis import strategies as st
+from patience import PATIENCE_S
 
 from discreet.errors import InvalidParameter
 from discreet.exact import balls, numbers
@@ -251,15 +252,15 @@ def test_a_child_forked_while_another_thread_computes_is_not_locked_out():
     def hold() -> None:
         with balls.precision(77):
             inside.set()
-            leave.wait(10)
+            leave.wait(PATIENCE_S)
 
     thread = threading.Thread(target=hold)
     thread.start()
-    inside.wait(10)
+    inside.wait(PATIENCE_S)
     threading.Timer(0.2, leave.set).start()
     child = os.fork()  # waits until the other thread has left
     if child == 0:
-        signal.alarm(20)  # a child that is locked out dies instead of waiting for ever
+        signal.alarm(int(PATIENCE_S))  # a child that is locked out dies instead of waiting for ever
         with balls.precision(99):
             os._exit(0 if balls.exp_up(Fraction(1)) > 2 else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

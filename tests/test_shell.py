@@ -16,13 +16,12 @@ from fractions import Fraction
 
 import pytest
 from cli_cases import BY_CITY, copied, make_session, runner
+from patience import PATIENCE_S
 
 from discreet.cli.completion import candidates
 from discreet.cli.shell import COMMANDS, complete
 from discreet.curate import session
 from discreet.question.schema import Schema
-
-TIMEOUT_S = 120
 
 
 @pytest.fixture(scope="module")
@@ -223,7 +222,7 @@ class Person:
 
     def waits_for(self, text: str) -> None:
         """Read until ``text`` has appeared after everything seen before."""
-        new, end = "", time.monotonic() + TIMEOUT_S
+        new, end = "", time.monotonic() + PATIENCE_S
         while text not in new:
             assert time.monotonic() < end, f"{text!r} did not appear in {new!r}"
             if select.select([self._end], [], [], 0.1)[0]:
@@ -239,7 +238,7 @@ class Person:
 
     def leaves(self) -> None:
         self.process.kill()
-        self.process.wait(timeout=TIMEOUT_S)
+        self.process.wait(timeout=PATIENCE_S)
         os.close(self._end)
 
 
@@ -258,7 +257,7 @@ def test_at_a_terminal(home):
         person.waits_for("confidence; cost")
         person.waits_for("discreet>")
         person.types("\\quit\r")
-        assert person.process.wait(timeout=TIMEOUT_S) == 0
+        assert person.process.wait(timeout=PATIENCE_S) == 0
     finally:
         person.leaves()
     assert "Traceback" not in person.seen

@@ -10,6 +10,7 @@ import sys
 
 import numpy as np
 import pytest
+from patience import PATIENCE_S
 
 import discreet.noise
 from discreet.noise import discrete_gaussian, discrete_laplace
@@ -40,7 +41,9 @@ def test_children_after_fork_draw_different_noise():
 
 def test_spawned_processes_draw_different_noise():
     with multiprocessing.get_context("spawn").Pool(2) as pool:
-        rows = pool.starmap_async(discrete_laplace, [(2**40, 3)] * 4, chunksize=1).get(timeout=60)
+        rows = pool.starmap_async(discrete_laplace, [(2**40, 3)] * 4, chunksize=1).get(
+            timeout=PATIENCE_S
+        )
     values = [value for row in rows for value in row.tolist()]
     assert len(set(values)) == 12
 

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory, mkdtemp
 
 import pytest
 from ledger_cases import BUDGET, NORTH, SOUTH, WEST, Clock, opened, request, schema
+from patience import PATIENCE_S
 
 from discreet.accounting.budget import Budget
 from discreet.accounting.loss import INFINITY, NOTHING, Loss
@@ -463,7 +464,7 @@ def test_two_askers_never_pass_one_check(ledger_address):
 
     def ask(ledger, name):
         account = opened(ledger)
-        ready.wait(timeout=30)
+        ready.wait(timeout=PATIENCE_S)
         try:
             account.charge(request(account, name, loss="2"))
             outcomes.append("admitted")

@@ -6,11 +6,13 @@ Pictures of every view, wide and narrow, light and dark, are kept in ``test-arti
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from patience import PATIENCE_S
 from playwright.sync_api import APIResponse, Browser, Page, Route, expect, sync_playwright
 from served import Served, serve
 from services import require
@@ -28,7 +30,7 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-PATIENCE_MS = 30_000  # a loaded machine is slow, and slow is not wrong
+PATIENCE_MS = 120_000  # a loaded machine is slow, and slow is not wrong
 expect.set_options(timeout=PATIENCE_MS)
 BY_CITY = "SELECT city, COUNT(*) AS n FROM patients GROUP BY city"
 
@@ -176,37 +178,44 @@ def test_names_are_completed_with_the_keyboard(page, clinic):
     expect(page.locator(".number")).to_contain_text("±")
 
 
-def hold(page: Page, path: str) -> Callable[[], None]:
-    """Answers to a path are late, as on a slow line, until what is returned is called."""
-    late: list[tuple[Route, APIResponse]] = []
-    gone = False
+class Held:
+    """Answers to a path are late, as on a slow line, until they are let go."""
 
-    def handle(route: Route) -> None:
-        if gone:
+    def __init__(self, page: Page, path: str) -> None:
+        self._page = page
+        self._late: list[tuple[Route, APIResponse]] = []
+        self._gone = False
+        page.route(path, self._handle)
+
+    def _handle(self, route: Route) -> None:
+        if self._gone:
             route.continue_()
         else:
-            late.append((route, route.fetch()))
+            self._late.append((route, route.fetch(timeout=PATIENCE_MS)))
 
-    def go() -> None:
-        nonlocal gone
-        while not late:
-            page.wait_for_timeout(20)
-        gone = True
-        for route, response in late:
+    def wait(self) -> None:
+        """Return when an answer is there and kept back."""
+        end = time.monotonic() + PATIENCE_S
+        while not self._late:
+            assert time.monotonic() < end
+            self._page.wait_for_timeout(20)
+
+    def let_go(self) -> None:
+        """Send what was kept back, and keep no more."""
+        self.wait()
+        self._gone = True
+        for route, response in self._late:
             route.fulfill(response=response)
-
-    page.route(path, handle)
-    return go
 
 
 def test_who_types_while_the_page_loads_is_not_interrupted(page, clinic):
     """What is late must not take the focus: the rest of the question would go nowhere."""
-    go = hold(page, "**/balance")
+    balance = Held(page, "**/balance")
     sign_in(page, clinic, clinic.analyst("lea"))
     editor = page.get_by_label("Your question, in SQL")
     editor.fill("")
     editor.press_sequentially("SELECT COUNT(*) ")
-    go()
+    balance.let_go()
     expect(page.locator(".left")).to_contain_text("Left:")
     page.keyboard.type("AS n FROM pati")
     expect(editor).to_be_focused()
@@ -218,14 +227,14 @@ def test_who_types_while_the_page_loads_is_not_interrupted(page, clinic):
 )
 def test_a_view_that_comes_late_is_not_drawn_over_the_next(page, clinic, view, path):
     sign_in(page, clinic, clinic.key)
-    go = hold(page, path)
+    held = Held(page, path)
     page.get_by_role("link", name=view).click()
     expect(page.locator("main")).to_have_text("Loading…")
     page.get_by_role("link", name="Ask").click()
     editor = page.get_by_label("Your question, in SQL")
     editor.fill(BY_CITY)
     with page.expect_response(path):
-        go()
+        held.let_go()
     page.wait_for_timeout(500)
     expect(page.get_by_role("heading", level=1)).to_have_text("Ask")
     expect(editor).to_have_value(BY_CITY)
@@ -243,13 +252,13 @@ def test_a_refusal_of_an_earlier_text_marks_nothing_in_this_one(page, clinic):
     sign_in(page, clinic, clinic.analyst("mia"))
     price = page.get_by_label("Price", exact=True)
     expect(price).to_contain_text("Price ε")
-    go = hold(page, "**/explain")
+    price_of = Held(page, "**/explain")
     editor = page.get_by_label("Your question, in SQL")
     editor.fill("SELECT age FROM patients")
-    page.wait_for_timeout(2000)  # long enough for a refusal, which is kept back
+    price_of.wait()  # for the refusal
     page.evaluate(WATCH_REFUSALS)
     editor.fill("SELECT COUNT(*) AS n FROM patients")
-    go()
+    price_of.let_go()
     expect(price).to_contain_text("n ± ")
     assert page.evaluate("window.marked") is False
 
@@ -280,6 +289,7 @@ def test_the_budget_runs_out_the_curator_raises_the_limit_and_it_goes_on(page, b
     well_made(page, "out-of-budget")
 
     other = browser.new_context(viewport={"width": WIDTHS["desk"], "height": HEIGHT}).new_page()
+    other.set_default_timeout(PATIENCE_MS)
     sign_in(other, clinic, clinic.key)
     other.get_by_role("link", name="Analysts").click()
     other.get_by_label("ε limit of gil").fill("0.04")

@@ -6,7 +6,6 @@ import asyncio
 import io
 import itertools
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import uvicorn
+from patience import PATIENCE_S, wait_until
 
 from discreet.curate import session
 from discreet.ledger import keys as access
@@ -55,7 +55,14 @@ age = {{ type = "integer", bounds = [0, 110] }}
 income = {{ type = "decimal" }}
 remark = {{ type = "text" }}
 """
-QUICK = "deadline_s = 0.05\nrate_per_minute = 1e6\nburst = 100000\nconcurrent = 1000\nqueue = 5000"
+QUICK = """
+deadline_s = 0.05
+time_limit_s = 600
+rate_per_minute = 1e6
+burst = 100000
+concurrent = 1000
+queue = 5000
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +135,11 @@ class Running:
         return self.client.request(method, full, json=body, headers=sent)
 
     def ask(self, question: str, epsilon: str = "1/50", **options: Any) -> httpx.Response:
-        """Ask a question."""
-        return self.call("POST", "ask", {"question": question, "epsilon": epsilon}, **options)
+        """Ask a question, and wait for its answer however long it takes."""
+        body = {"question": question, "epsilon": epsilon, "wait_s": 60}
+        while (found := self.call("POST", "ask", body, **options)).status_code == 202:
+            pass  # the same question again waits for the same answer, and is not charged
+        return found
 
     def person(
         self,
@@ -154,9 +164,12 @@ def running(datasets: dict[str, Dataset]) -> Iterator[Running]:
     log = io.StringIO()
     app = application([session.read(one.home) for one in datasets.values()], log=Log(log))
     many = httpx.Limits(max_connections=200)
-    with listening(app) as url, httpx.Client(base_url=url, timeout=60, limits=many) as client:
+    with (
+        listening(app) as url,
+        httpx.Client(base_url=url, timeout=PATIENCE_S, limits=many) as client,
+    ):
         found = Running(url, datasets, app, log, client)
-        _until(lambda: found.house.ready)
+        wait_until(lambda: found.house.ready)
         yield found
 
 
@@ -167,20 +180,12 @@ def listening(app: Any) -> Iterator[str]:
     thread = threading.Thread(target=lambda: asyncio.run(server.serve()), daemon=True)
     thread.start()
     try:
-        _until(lambda: server.started)
+        wait_until(lambda: server.started)
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
         server.should_exit = True
-        thread.join(60)
+        thread.join(PATIENCE_S)
         assert not thread.is_alive()
-
-
-def _until(true: Any, most_s: float = 90) -> None:
-    end = time.monotonic() + most_s
-    while not true():
-        if time.monotonic() > end:
-            raise TimeoutError
-        time.sleep(0.02)
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import httpx
 import pytest
+from patience import PATIENCE_S
 
 from discreet.curate import remote as client
 from discreet.curate import session
@@ -19,7 +20,7 @@ GROUPED = "SELECT city, COUNT(*) AS n, AVG(age) AS mean FROM visits GROUP BY cit
 
 @pytest.fixture
 def remote(server):
-    with client.connect(server.url, key=server.person()) as found:
+    with client.connect(server.url, timeout_s=PATIENCE_S, key=server.person()) as found:
         yield found
 
 
@@ -81,8 +82,10 @@ def test_the_same_refusals(server, remote):
     with pytest.raises(BudgetRefusal, match="B1"):
         remote.ask("SELECT COUNT(*) FROM visits", epsilon="5000")
     with pytest.raises(AccessRefusal, match="A10"):
-        client.connect(server.url, key=FALSE)
-    with client.connect(server.url, key=server.datasets["damaged"].key) as damaged:
+        client.connect(server.url, timeout_s=PATIENCE_S, key=FALSE)
+    with client.connect(
+        server.url, timeout_s=PATIENCE_S, key=server.datasets["damaged"].key
+    ) as damaged:
         assert damaged.dataset == "damaged"
         with pytest.raises(DataRefusal, match="D1"):
             damaged.ask("SELECT AVG(age) AS a FROM visits", epsilon="1/7")
@@ -122,7 +125,7 @@ def test_an_address_that_cannot_be_read(url):
 
 
 def test_a_pasted_key_may_end_its_line(server):
-    with client.connect(server.url, key=f" {server.person()}\n") as remote:
+    with client.connect(server.url, timeout_s=PATIENCE_S, key=f" {server.person()}\n") as remote:
         assert remote.dataset == "clinic"
 
 
@@ -223,7 +226,7 @@ def test_a_lost_connection_is_tried_again_and_paid_once(server, fresh, monkeypat
             return response
 
     key = server.person()
-    with client.connect(server.url, key=key, transport=Losing()) as remote:
+    with client.connect(server.url, timeout_s=PATIENCE_S, key=key, transport=Losing()) as remote:
         answer = remote.ask(question, epsilon="1/50")
         assert lost == [200, 200]
         assert answer.replayed
@@ -233,6 +236,6 @@ def test_a_lost_connection_is_tried_again_and_paid_once(server, fresh, monkeypat
 def test_jobs_are_waited_for(server, fresh, monkeypatch):
     (question,) = fresh()
     monkeypatch.setattr(client, "_WAIT_S", 0.0)
-    with client.connect(server.url, key=server.person()) as remote:
+    with client.connect(server.url, timeout_s=PATIENCE_S, key=server.person()) as remote:
         assert isinstance(remote.ask(question, epsilon="1/50").value(), int)
         assert remote.spent.epsilon == Fraction(1, 50)

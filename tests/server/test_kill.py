@@ -10,11 +10,12 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from fractions import Fraction
 
 import httpx
+from patience import PATIENCE_S, wait_until
 
 from discreet.curate import session
 from discreet.ledger import State
@@ -23,10 +24,7 @@ PRICE = Fraction(1, 50)
 
 
 def ready(served):
-    until = time.monotonic() + 90
-    while not served.pool.ready:
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    wait_until(lambda: served.pool.ready)
 
 
 def test_a_killed_engine_is_replaced(server):
@@ -41,8 +39,7 @@ def test_a_killed_engine_is_replaced(server):
         outcomes.append(server.call("POST", "ask", body, key=key))
 
     def kill():
-        while not outcomes:
-            time.sleep(0.01)
+        wait_until(lambda: outcomes)
         for pid in served.pool.pids:  # busy or idle
             os.kill(pid, signal.SIGKILL)
 
@@ -85,16 +82,20 @@ def started(home, port):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    until = time.monotonic() + 90
-    while time.monotonic() < until:
-        try:
-            if httpx.get(f"http://127.0.0.1:{port}/readyz").status_code == 200:
-                return process
-        except httpx.HTTPError:
-            pass
-        time.sleep(0.1)
-    process.kill()
-    raise TimeoutError
+
+    def answers() -> bool:
+        assert process.poll() is None, "the server ended"
+        with suppress(httpx.HTTPError):
+            found = httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=PATIENCE_S)
+            return found.status_code == 200
+        return False
+
+    try:
+        wait_until(answers)
+    except BaseException:
+        process.kill()
+        raise
+    return process
 
 
 def test_kill_the_server_under_load(tmp_path, make_dataset):
@@ -111,8 +112,8 @@ def test_kill_the_server_under_load(tmp_path, make_dataset):
         headers = {"Authorization": f"Bearer {made.key}", "Idempotency-Key": f"question-{number}"}
         question = f"SELECT COUNT(*) AS n FROM visits WHERE age < 90 AND city <> 'k{number}'"
         body = {"question": question, "epsilon": str(PRICE)}
-        until = time.monotonic() + 120
-        with httpx.Client(timeout=60) as client:
+        until = time.monotonic() + PATIENCE_S
+        with httpx.Client(timeout=PATIENCE_S) as client:
             while time.monotonic() < until:
                 try:
                     found = client.post(url, json=body, headers=headers)
@@ -126,15 +127,14 @@ def test_kill_the_server_under_load(tmp_path, make_dataset):
     count = 24
     with ThreadPoolExecutor(8) as threads:
         pending = [threads.submit(ask, number) for number in range(count)]
-        while len(answers) < 8:
-            time.sleep(0.01)
+        wait_until(lambda: len(answers) >= 8, pause_s=0.01)
         process.kill()  # SIGKILL, in the midst of it
         process.wait()
         process = started(made.home, port)
         for one in pending:
             one.result()
     process.send_signal(signal.SIGTERM)
-    assert process.wait(60) in (0, -signal.SIGTERM)
+    assert process.wait(PATIENCE_S) in (0, -signal.SIGTERM)
     assert sorted(answers) == list(range(count))
     with closing(session.open(made.home, opened=False)) as curator:
         told = curator.transcript()

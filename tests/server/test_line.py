@@ -12,6 +12,7 @@ import served
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from patience import PATIENCE_S
 
 from discreet.curate import remote as client
 from discreet.errors import AccessRefusal, InvalidParameter
@@ -55,14 +56,17 @@ def test_tls_and_signed_checkpoints(tmp_path, monkeypatch):
     options = ("--tls-cert", str(cert), "--tls-key", str(key), "--signing-key", str(signing))
     with served.serve(tmp_path, *options, verify=trusted) as server:
         assert server.url.startswith("https://")
-        with client.connect(server.url, key=server.key, verify=trusted) as clinic:
+        with client.connect(
+            server.url, key=server.key, verify=trusted, timeout_s=PATIENCE_S
+        ) as clinic:
             answer = clinic.ask("SELECT COUNT(*) AS n FROM patients", epsilon="0.1")
             assert isinstance(answer.value(), int)
         monkeypatch.setattr(client, "_PAUSE_S", 0.0)
         with pytest.raises(AccessRefusal, match="A17"):
-            client.connect(server.url, key=server.key)
+            client.connect(server.url, key=server.key, timeout_s=PATIENCE_S)
+        plain = server.url.replace("https", "http")
         with pytest.raises(AccessRefusal, match="A17"):
-            client.connect(server.url.replace("https", "http"), key=server.key)
+            client.connect(plain, key=server.key, timeout_s=PATIENCE_S)
         made = server.call("POST", "checkpoints")
         assert made["public_key"] == public
         assert server.call("GET", "checkpoints")["checkpoints"] == [made]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import served
+from patience import PATIENCE_S
 
 from discreet.curate import remote as client
 from discreet.ledger import Ledger
@@ -47,7 +48,7 @@ def test_init_serve_curl_python(tmp_path):
         )
         assert f"Aalborg  {answer['cells'][0][1]}\n" in printed.stdout
         assert served.KEY.search(printed.stdout) is None
-        with client.connect(server.url, key=server.key) as clinic:
+        with client.connect(server.url, key=server.key, timeout_s=PATIENCE_S) as clinic:
             again = clinic.ask(QUESTION, epsilon="0.1")
             assert (again.replayed, again.id) == (True, int(answer["id"]))
             assert [list(row.values) for row in again.rows] == answer["rows"]
@@ -83,7 +84,7 @@ def test_an_open_line_is_refused_by_the_command(tmp_path, make_dataset):
         [sys.executable, "-m", "discreet", "serve", str(made.home), "--host", "0.0.0.0"],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert told.returncode == 2

@@ -16,6 +16,7 @@ import pytest
 import requests
 import schemathesis
 from hypothesis import HealthCheck, Phase, settings
+from patience import PATIENCE_S
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     response_schema_conformance,
@@ -37,7 +38,7 @@ CHECKS = (
 
 @pytest.fixture(scope="module")
 def described(server):
-    loaded = schemathesis.openapi.from_url(f"{server.url}/v1/openapi.json")
+    loaded = schemathesis.openapi.from_url(f"{server.url}/v1/openapi.json", timeout=PATIENCE_S)
     return {f"{o.ok().method.upper()} {o.ok().path}": o.ok() for o in loaded.get_all_operations()}
 
 
@@ -73,6 +74,7 @@ def test_requests_made_up(server, described):
                 response = case.call(
                     base_url=server.url,
                     session=session,
+                    timeout=PATIENCE_S,
                     headers={"Authorization": f"Bearer {key}"},
                 )
                 case.validate_response(response, checks=CHECKS)

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import pyarrow as pa
 import pytest
+from patience import PATIENCE_S
 
 GROUPED = "SELECT city, COUNT(*) AS n, AVG(age) AS mean FROM visits GROUP BY city"
 
@@ -242,8 +243,8 @@ def test_the_page_and_what_needs_no_key(server):
         ("/readyz", "text/plain; charset=utf-8"),
         ("/v1/openapi.json", "application/json"),
     ):
-        found = httpx.get(server.url + path)
+        found = httpx.get(server.url + path, timeout=PATIENCE_S)
         assert (found.status_code, found.headers["content-type"]) == (200, kind), path
         assert "default-src 'none'" in found.headers["content-security-policy"]
     for path in ("/static/../app.py", "/static/%2e%2e%2fapp.py", "/static/app.py"):
-        assert httpx.get(server.url + path).status_code == 404
+        assert httpx.get(server.url + path, timeout=PATIENCE_S).status_code == 404

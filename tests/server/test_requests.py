@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import socket
 import time
+from collections.abc import Callable
 from importlib import import_module
 from urllib.parse import urlsplit
 
 import pytest
+from patience import PATIENCE_S
 
 from discreet.server import envelope, settings
 
 SHAPE = {"code", "title", "what", "why", "fix"}
 
 
-def raw(server, data: bytes, *, pause: float = 0.0, most_s: float = 60.0) -> bytes:
+def raw(server, data: bytes, *, pause: float = 0.0, most_s: float = PATIENCE_S) -> bytes:
     """What the server answers to some bytes, sent in one go or one by one."""
     place = urlsplit(server.url)
     with socket.create_connection((place.hostname, place.port), timeout=most_s) as line:
@@ -35,6 +37,16 @@ def raw(server, data: bytes, *, pause: float = 0.0, most_s: float = 60.0) -> byt
         except (TimeoutError, ConnectionResetError):
             pass
         return received
+
+
+def quicker_than(most_s: float, act: Callable[[], None]) -> bool:
+    """Whether it can be done in that time; a machine that is too busy tries again."""
+    for _ in range(3):
+        before = time.monotonic()
+        act()
+        if time.monotonic() - before < most_s:
+            return True
+    return False
 
 
 def body_of(received: bytes) -> dict:
@@ -173,20 +185,25 @@ def test_what_is_not_http(server, data):
 def test_slow_body(server, monkeypatch):
     monkeypatch.setattr(envelope, "BODY_TIME_S", 0.3)
     data = head(server, "Content-Length: 50", "Connection: close") + b'{"question"'
-    before = time.monotonic()
-    received = raw(server, data)
-    assert time.monotonic() - before < 8  # it would be 10 s, were it not for this test's 0.3
-    assert b" 408 " in received.split(b"\r\n")[0]
-    assert body_of(received)["code"] == "A14"
+
+    def refused() -> None:
+        received = raw(server, data)
+        assert b" 408 " in received.split(b"\r\n")[0]
+        assert body_of(received)["code"] == "A14"
+
+    # It would be 10 s, were it not for this test's 0.3.
+    assert quicker_than(8, refused)
 
 
 def test_slow_head(server, monkeypatch):
     """A connection that never says what it wants is closed; one between requests is not yet."""
     monkeypatch.setattr(import_module("discreet.server.listen"), "HEADER_TIME_S", 0.4)
-    before = time.monotonic()
-    assert raw(server, head(server)[:60] * 3, pause=0.05) == b""
-    assert raw(server, b"") == b""
-    assert time.monotonic() - before < 8  # to send it all takes 9 s
+
+    def closed() -> None:
+        assert raw(server, head(server)[:60] * 3, pause=0.05) == b""
+        assert raw(server, b"") == b""
+
+    assert quicker_than(8, closed)  # to send it all takes 9 s
     assert server.client.get("/healthz").status_code == 200
 
 

@@ -10,6 +10,7 @@ import httpx
 import pytest
 from cli_cases import runner
 from golden_cases import FOLDER, SCHEMA, all_cases
+from patience import PATIENCE_S
 
 from discreet.cli import screen
 from discreet.curate import session
@@ -80,7 +81,7 @@ def test_python(home):
 def test_http(clinic):
     url, key = clinic
     header = {"Authorization": f"Bearer {key}"}
-    with httpx.Client(base_url=url, headers=header, timeout=60) as http:
+    with httpx.Client(base_url=url, headers=header, timeout=PATIENCE_S) as http:
         for question, refusal in OFFERED.items():
             body = {"question": question, **OFFER}
             found = http.post("/v1/datasets/clinic/explain", json=body)
