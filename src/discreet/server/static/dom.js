@@ -38,11 +38,13 @@ export function show(element, ...children) {
 
 /** A refusal as a card: what, why, and what to do instead. */
 export function refusalCard(refusal, ...actions) {
+  // A rewriting that can be clicked is shown there; the words around it stay.
+  const instead = refusal.rewriting && actions.length
+    ? refusal.fix.replace(refusal.rewriting, "").trim() : refusal.fix;
   return h("div", { class: "refusal", role: "alert" },
     h("p", { class: "what" }, h("span", { class: "code" }, refusal.code), " ", refusal.what),
     h("p", {}, h("b", {}, "Why: "), refusal.why),
-    refusal.rewriting && actions.length ? h("p", {}, h("b", {}, "Instead:"))
-      : h("p", {}, h("b", {}, "Instead: "), refusal.fix),
+    h("p", {}, h("b", {}, "Instead: "), instead),
     actions.length ? h("p", { class: "actions" }, actions) : null);
 }
 
