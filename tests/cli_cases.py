@@ -44,7 +44,7 @@ def make_session(directory: Path) -> Path:
     from discreet.curate import session
     from discreet.noise import entropy
 
-    with entropy.recorded(bytes_for("clinic")):
+    with entropy.use_recording(bytes_for("clinic")):
         tables = clinic.made_up(FEW)
     clinic.write_tables(directory, tables)
     session.init(directory, clinic.SETTINGS)

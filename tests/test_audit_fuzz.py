@@ -13,7 +13,7 @@ from sqlglot import exp
 from discreet import audit
 from discreet.audit import Verdict
 from discreet.audit.hiding import HidingEngine
-from discreet.audit.synthetic import world
+from discreet.audit.synthetic import make_world
 from discreet.engine.duckdb import declared, grid, measure, session
 from discreet.errors import InvalidParameter
 from discreet.price import priced
@@ -210,9 +210,9 @@ def test_an_engine_that_always_fails_is_not_consistent(monkeypatch):
 
 def test_worlds_are_made_from_the_schema_alone_and_again_the_same():
     cities = {"cities": pa.table({"name": ["Ulm"], "size": [3]})}
-    first, second = (world(SCHEMA, "w", public=cities) for _ in range(2))
+    first, second = (make_world(SCHEMA, "w", public=cities) for _ in range(2))
     assert repr(first.rows) == repr(second.rows)  # by text: NaN equals nothing
-    assert repr(first.rows) != repr(world(SCHEMA, "v", public=cities).rows)
+    assert repr(first.rows) != repr(make_world(SCHEMA, "v", public=cities).rows)
     for name, table in SCHEMA.tables.items():
         if table.public:
             continue
@@ -226,7 +226,7 @@ def test_worlds_are_made_from_the_schema_alone_and_again_the_same():
 
 
 def test_without_a_person_all_their_rows_are_gone():
-    made = world(SCHEMA, "w", public={})
+    made = make_world(SCHEMA, "w", public={})
     person = next(one for one in made.people() if one[0] == "pid")
     whole, rest = made.tables(), made.tables(without=person)
     for name in ("visits", "people"):
@@ -242,7 +242,7 @@ def test_without_a_person_all_their_rows_are_gone():
 def test_every_kind_is_poisoned():
     seen: dict[Kind, set[object]] = {}
     for number in range(12):
-        made = world(SCHEMA, f"w{number}", public={})
+        made = make_world(SCHEMA, f"w{number}", public={})
         for name, table in SCHEMA.tables.items():
             for _, row in made.rows.get(name, ()):
                 for column in table.columns:

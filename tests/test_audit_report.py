@@ -45,7 +45,7 @@ def test_every_mechanism_of_the_library_is_audited():
 
 @pytest.mark.parametrize("subject", [one for one in SUBJECTS if one.law], ids=ids)
 def test_the_law_is_proved_on_a_pair_that_needs_most_of_the_promise(subject):
-    found = installation._computed(subject)
+    found = installation._compute_law(subject)
     assert found.verdict is Verdict.PROVED
     seen = report.share(found)
     assert seen <= 1 + 2**-30
@@ -58,25 +58,25 @@ def test_less_noise_is_found_by_the_law_the_releases_and_the_game():
     honest = next(one for one in SUBJECTS if isinstance(one.mechanism, Laplace))
     loud = Laplace(sensitivity=7, epsilon="9/10")
     sly = replace(honest, law=loud.law, release=loud.release)
-    assert installation._computed(sly).alarm
-    assert installation._fitted(replace(honest, release=loud.release), 6_000).alarm
+    assert installation._compute_law(sly).alarm
+    assert installation._fit_releases(replace(honest, release=loud.release), 6_000).alarm
     sly = replace(honest, release=lambda x: Laplace(sensitivity=7, epsilon=3).release(x))
-    assert installation._played(sly, 6_000).alarm
+    assert installation._play_game(sly, 6_000).alarm
 
 
 @pytest.mark.parametrize("subject", SUBJECTS, ids=ids)
 def test_every_mechanism_can_be_played_against(subject):
-    assert installation._played(subject, 700).verdict is Verdict.CONSISTENT
+    assert installation._play_game(subject, 700).verdict is Verdict.CONSISTENT
 
 
 def test_samplers_bits_and_time():
-    found = [installation.done(task) for task in installation.noise_tasks(quick=True)]
+    found = [installation.run_task(task) for task in installation.noise_tasks(quick=True)]
     assert [one.finding.verdict for one in found] == [Verdict.CONSISTENT] * len(found)
 
 
 def test_every_aggregate_is_asked_and_answered():
     """No question of the audit is refused, so none of the 20 passes by not being asked."""
-    found = [installation.done(task) for task in installation.question_tasks(quick=True)]
+    found = [installation.run_task(task) for task in installation.question_tasks(quick=True)]
     assert [one.subject for one in found] == [one.usage for one in AGGREGATES.values()]
     assert all(not one.finding.refused and one.finding.cases for one in found)
     assert [one.finding.verdict for one in found] == [Verdict.CONSISTENT] * len(found)
@@ -99,7 +99,7 @@ def test_a_schema_is_asked_of_its_rows_its_bounds_and_its_lists():
         'SELECT AVG("age") AS mean FROM "visits"',
         'SELECT AVG("cost") AS mean FROM "visits"',
     )
-    assert installation._quoted('a"b') == '"a""b"'
+    assert installation._quote('a"b') == '"a""b"'
 
 
 # --- what is filed -----------------------------------------------------------------------------

@@ -20,14 +20,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.accounting import divergence
-from discreet.accounting.budget import SATURATED, Budget, saturated
+from discreet.accounting.budget import SATURATED, Budget, saturate
 from discreet.accounting.conversion import concentrated_delta, largest_rho
 from discreet.accounting.divergence import both_ways, max_divergence
 from discreet.accounting.law import DiscreteGaussianLaw, DiscreteLaplaceLaw, FiniteLaw
 from discreet.accounting.loss import EPSILON_UNITS, INFINITY, NOTHING, RHO_UNITS, Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import enclose, exp_bounds, log_up
-from discreet.exact.numbers import down
+from discreet.exact.numbers import round_down
 
 steady = settings(deadline=None, derandomize=True)
 
@@ -307,7 +307,7 @@ def test_delta_is_split_beforehand():
 @steady
 def test_one_release_may_take_the_budget_whole(epsilon, delta):
     budget = Budget(epsilon=epsilon, delta=delta)
-    whole = Loss.concentrated(down(largest_rho(epsilon, delta), Fraction(1, RHO_UNITS)))
+    whole = Loss.concentrated(round_down(largest_rho(epsilon, delta), Fraction(1, RHO_UNITS)))
     crumb = Loss.pure("1e-6")
     for charge in (Loss.approximate(epsilon, delta), Loss.pure(epsilon), whole):
         assert budget.admits(NOTHING, charge)
@@ -359,8 +359,8 @@ spendings = st.builds(
 def test_many_accounts_at_once_are_decided_like_each_alone(budget, spent, charge):
     """Also where nothing was spent, where a sum is infinite, and to the last unit."""
     spent = [NOTHING, *spent]
-    units = np.array([saturated(loss) for loss in spent], dtype=np.int64).T
-    found = budget.admits_units(units, saturated(charge))
+    units = np.array([saturate(loss) for loss in spent], dtype=np.int64).T
+    found = budget.admits_units(units, saturate(charge))
     assert found.tolist() == [budget.admits(loss, charge) for loss in spent]
 
 

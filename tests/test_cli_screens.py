@@ -37,7 +37,7 @@ def screen(home, capsys):
     run = runner(capsys)
 
     def seen(name: str, *commands: tuple[str, ...]) -> str:
-        with entropy.recorded(bytes_for(name, 30_000_000 if name == "demo" else 3_000_000)):
+        with entropy.use_recording(bytes_for(name, 30_000_000 if name == "demo" else 3_000_000)):
             shown = ["\n".join(run(*command)[1:]).strip("\n") for command in commands]
         text = "\n\n".join(shown)
         return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"

@@ -361,7 +361,7 @@ def test_the_dots_are_joined_to_a_law():
     """The masses of a discretised release add up to one, and dominate its curve between dots."""
     release = LaplaceProfile(sensitivity=3, scale=2, grid=0)
     step = Fraction(1, 4)
-    losses = composed._discretised(release, step)
+    losses = composed._discretise(release, step)
     total = sum(losses.masses) + losses.certain
     assert 0 <= total - (1 << composed._BITS) < 100
     for target in (-1.3, -0.4, 0.0, 0.1, 0.33, 1.49):

@@ -21,7 +21,13 @@ from patience import PATIENCE_S
 
 import discreet
 from discreet.errors import InvalidParameter
-from discreet.noise.entropy import random_bits, random_bytes, recorded, substituted, words
+from discreet.noise.entropy import (
+    random_bits,
+    random_bytes,
+    random_words,
+    use_recording,
+    use_source,
+)
 
 SOURCE = Path(discreet.__file__).parent
 
@@ -35,8 +41,8 @@ def test_as_many_bytes_as_asked():
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32, np.uint64])
 def test_words_are_the_bytes_in_the_machines_order(dtype):
     data = bytes(range(64))
-    with recorded(data):
-        array = words(64 // np.dtype(dtype).itemsize, dtype)
+    with use_recording(data):
+        array = random_words(64 // np.dtype(dtype).itemsize, dtype)
     assert array.dtype == dtype
     assert array.tobytes() == data
     assert not array.flags.writeable
@@ -45,16 +51,16 @@ def test_words_are_the_bytes_in_the_machines_order(dtype):
 @pytest.mark.parametrize("count", [0, 1, 5, 8, 9, 31, 32, 47, 64, 65])
 def test_bits_are_below_their_power_of_two_and_reach_it(count):
     size = (count + 7) // 8
-    with recorded(b"\xff" * size + b"\x00" * size):
+    with use_recording(b"\xff" * size + b"\x00" * size):
         assert random_bits(count) == 2**count - 1
         assert random_bits(count) == 0
     if count:
-        with recorded(b"\x00" * (size - 1) + b"\x80"):
+        with use_recording(b"\x00" * (size - 1) + b"\x80"):
             assert random_bits(count) == 2 ** (count - 1)
 
 
 def test_a_recording_is_replayed_and_not_padded():
-    with recorded(b"abcdef"):
+    with use_recording(b"abcdef"):
         assert random_bytes(4) == b"abcd"
         with pytest.raises(
             InvalidParameter, match="P7: the recording holds 6 bytes and 7 are needed"
@@ -65,8 +71,8 @@ def test_a_recording_is_replayed_and_not_padded():
 
 
 def test_recordings_nest_and_end_with_an_exception():
-    with recorded(b"outer"):
-        with suppress(ZeroDivisionError), recorded(b"inner"):
+    with use_recording(b"outer"):
+        with suppress(ZeroDivisionError), use_recording(b"inner"):
             assert random_bytes(5) == b"inner"
             1 / 0  # noqa: B018
         assert random_bytes(5) == b"outer"
@@ -74,7 +80,7 @@ def test_recordings_nest_and_end_with_an_exception():
 
 def test_a_recording_is_not_heard_in_another_thread():
     heard = []
-    with substituted(lambda count: b"x" * count):
+    with use_source(lambda count: b"x" * count):
         thread = threading.Thread(target=lambda: heard.append(random_bytes(32)))
         thread.start()
         thread.join()

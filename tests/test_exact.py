@@ -274,7 +274,7 @@ def test_a_child_forked_while_another_thread_computes_is_not_locked_out():
 
 @given(fractions, positives)
 def test_up_and_down_are_the_nearest_multiples_on_their_side(x, unit):
-    above, below = numbers.up(x, unit), numbers.down(x, unit)
+    above, below = numbers.round_up(x, unit), numbers.round_down(x, unit)
     assert (above / unit).denominator == (below / unit).denominator == 1
     assert x <= above < x + unit
     assert x - unit < below <= x
@@ -282,7 +282,7 @@ def test_up_and_down_are_the_nearest_multiples_on_their_side(x, unit):
 
 @pytest.mark.parametrize("unit", [0, Fraction(-1, 4)])
 def test_a_unit_is_positive(unit):
-    for rounded in (numbers.up, numbers.down):
+    for rounded in (numbers.round_up, numbers.round_down):
         with pytest.raises(InvalidParameter, match="P2: unit"):
             rounded(Fraction(7, 10), unit)
 

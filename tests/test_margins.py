@@ -15,8 +15,8 @@ import discreet
 from discreet.errors import QuestionRefusal
 from discreet.exact.balls import enclose
 from discreet.mechanisms import Gaussian, Laplace, Quantiles
-from discreet.mechanisms.quantiles.ranks import gathered
-from discreet.noise.entropy import recorded
+from discreet.mechanisms.quantiles.ranks import count_occupied_cells
+from discreet.noise.entropy import use_recording
 from discreet.price.margins import OUTCOMES, lay_out_noise
 from discreet.release.display import number
 from discreet.release.explanation import shortened
@@ -123,7 +123,7 @@ def test_explain_predicts_what_the_answer_states(clinic):
 def test_a_margin_is_the_same_whenever_and_wherever_it_is_looked_at(clinic):
     """Nothing is drawn for it: also after storing, and in a process of its own."""
     answer, plan = clinic.ask(EVERY, epsilon=5), clinic.explain(EVERY, epsilon=5)
-    with recorded(b""):
+    with use_recording(b""):
         margins, predicted, shown = answer.margins(), plan.margins(rows=2000), str(answer)
     stored = answer_to_bytes(answer)
     assert margins == answer.margins() == answer_from_bytes(stored).margins()
@@ -223,7 +223,7 @@ def test_the_errors_are_those_of_releases_of_evenly_spread_values(wanted):
     """
     runs, rows = 1_000, 5_000
     mechanism = Quantiles(wanted, lower=0, upper=rows * 50, epsilon="1/2")
-    cells = gathered(np.arange(rows) * 50 + 25)
+    cells = count_occupied_cells(np.arange(rows) * 50 + 25)
     found = np.array([mechanism.release_cells(cells) for _ in range(runs)]) / 50
     off = found - np.array([float(Fraction(q)) for q in wanted]) * rows
     for column, errors in zip(off.T, mechanism.errors, strict=True):

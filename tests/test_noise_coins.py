@@ -11,9 +11,9 @@ import pytest
 
 from discreet.errors import InvalidParameter
 from discreet.noise import bernoulli, bernoulli_exp
-from discreet.noise.bernoulli import coins, compared, settled
+from discreet.noise.bernoulli import compare_digits, decide_below, toss_coins
 from discreet.noise.doubles import exp_negative
-from discreet.noise.entropy import recorded, substituted
+from discreet.noise.entropy import use_recording, use_source
 
 LAST = 2**64 - 1
 PROBABILITIES = [Fraction(1, 3), Fraction(2, 7), Fraction(10**30 - 1, 10**30), Fraction(1, 10**25)]
@@ -36,17 +36,17 @@ def test_a_rational_coin_falls_where_the_digits_of_p_say(p, ties):
     *same, last = digits_of(p, ties + 1)
     for word, expected in ((last - 1, 1), (last + 1, 0)):
         if 0 <= word <= LAST:
-            with recorded(little(*same, word)):
+            with use_recording(little(*same, word)):
                 assert bernoulli(p) == expected
-            with recorded(little(*same, word)):
+            with use_recording(little(*same, word)):
                 assert bernoulli(p, 1).tolist() == [expected]
 
 
 def test_a_dyadic_coin_needs_no_more_than_its_own_digits():
     """Digits equal to p = 3/8 mean u >= p, whatever comes after."""
-    with recorded(little(3 << 61, 0)):
+    with use_recording(little(3 << 61, 0)):
         assert bernoulli("0.375") == 0
-    with recorded(little((3 << 61) - 1)):
+    with use_recording(little((3 << 61) - 1)):
         assert bernoulli("0.375") == 1
 
 
@@ -61,10 +61,10 @@ def test_certain_coins():
     assert bernoulli_exp(np.zeros(300, dtype=np.int64)).all()
     # No digits whatever may make exp(0) fail or exp(-10**900) succeed in a day.
     for byte in (b"\x00", b"\xff"):
-        with substituted(lambda count, byte=byte: byte * count):
+        with use_source(lambda count, byte=byte: byte * count):
             assert bernoulli_exp([0, 0, 0]).all()
-            assert settled(LAST, Fraction(0)) == 1
-    with recorded(little(0, 1)):
+            assert decide_below(LAST, Fraction(0)) == 1
+    with use_recording(little(0, 1)):
         assert bernoulli_exp(["1e900"]).tolist() == [0]
 
 
@@ -80,11 +80,11 @@ def test_an_exponential_coin_falls_where_the_digits_of_exp_say(x, ties):
     for word, expected in ((last - 1, 1), (last + 1, 0)):
         if not 0 <= word <= LAST:
             continue
-        with recorded(little(*same, word)):
+        with use_recording(little(*same, word)):
             assert bernoulli_exp(x) == expected
-        with recorded(little(*same, word)):
+        with use_recording(little(*same, word)):
             assert bernoulli_exp(x, 1).tolist() == [expected]
-        with recorded(little(*same, word) + little(0, 0)):
+        with use_recording(little(*same, word) + little(0, 0)):
             assert bernoulli_exp([x]).tolist() == [expected]
 
 
@@ -99,7 +99,7 @@ def test_doubles_decide_only_what_is_certain():
     for distance in (0, 1, 2, 3, 2**10, 2**23, 2**24, 2**25, 2**26, 2**40):
         for sign in (-1, 1):
             drawn = [min(max(t + sign * distance, 0), LAST) for t in true]
-            heads, open_ = compared(np.array(drawn, dtype=np.uint64), x)
+            heads, open_ = compare_digits(np.array(drawn, dtype=np.uint64), x)
             for h, o, d, t in zip(heads, open_, drawn, true, strict=True):
                 assert not (h and o)
                 if not o:
@@ -114,7 +114,7 @@ def test_doubles_leave_little_open():
     target = exp_negative(x) * 2.0**64
     for away in (2.0**-36, -(2.0**-36)):
         drawn = np.minimum(target * (1 + away), 2.0**64 - 4096).astype(np.uint64)
-        assert not compared(drawn, x)[1][x > 1e-9].any()
+        assert not compare_digits(drawn, x)[1][x > 1e-9].any()
 
 
 def test_coins_of_an_array_are_told_apart_by_place():
@@ -122,7 +122,7 @@ def test_coins_of_an_array_are_told_apart_by_place():
     assert bernoulli_exp(x).tolist() == [1, 0] * 20_000
     assert bernoulli_exp(np.array([0, 900] * 500)).tolist() == [1, 0] * 500
     assert bernoulli_exp(np.array([0.0, 900.5] * 500), 1000).tolist() == [1, 0] * 500
-    assert coins(np.array([]), [].__getitem__).tolist() == []
+    assert toss_coins(np.array([]), [].__getitem__).tolist() == []
     assert bernoulli_exp([]).tolist() == []
 
 
@@ -140,8 +140,8 @@ def test_a_tie_in_a_later_chunk_asks_for_the_exact_value_of_its_own_place():
     drawn = np.zeros(size, dtype=np.uint64)
     drawn[[5, 20_000, 39_999]] = tie
     chunks = iter([drawn[start : start + 2**14].tobytes() for start in range(0, size, 2**14)])
-    with substituted(lambda count: bytes(8) if count == 8 else next(chunks)):
-        out = coins(np.full(size, 1 / 3), exact)
+    with use_source(lambda count: bytes(8) if count == 8 else next(chunks)):
+        out = toss_coins(np.full(size, 1 / 3), exact)
     assert asked == [5, 20_000, 39_999]
     assert out.all()
 

@@ -10,7 +10,7 @@ import pytest
 from flint import arb
 
 from discreet.exact.balls import ball, precision
-from discreet.noise.doubles import RELATIVE, UNDERFLOW, _tables, exp_negative, nearest
+from discreet.noise.doubles import RELATIVE, UNDERFLOW, _tables, exp_negative, nearest_double
 
 OF_A_DOUBLE = 2.0**-50  # Lemma 5, first part
 BELOW_700 = float(np.nextafter(700.0, 0.0))
@@ -78,6 +78,6 @@ def test_the_argument_is_not_changed():
 
 
 def test_nearest_never_overflows():
-    assert nearest(Fraction(1, 3)) == 1 / 3
-    assert nearest(Fraction(10) ** 400) == sys.float_info.max
-    assert nearest(Fraction(1, 10**400)) == 0.0
+    assert nearest_double(Fraction(1, 3)) == 1 / 3
+    assert nearest_double(Fraction(10) ** 400) == sys.float_info.max
+    assert nearest_double(Fraction(1, 10**400)) == 0.0

@@ -13,15 +13,15 @@ import pytest
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ends, precision
 from discreet.noise import discrete_gaussian, gaussian
-from discreet.noise.entropy import recorded, substituted
+from discreet.noise.entropy import use_recording, use_source
 from discreet.noise.gaussian import (
-    _accepted,
+    _accept,
     _attempt,
+    _draw_one,
     _fill,
-    _one,
     _Proposal,
     _proposal,
-    _proposed,
+    _propose,
     half_sum,
 )
 
@@ -109,10 +109,10 @@ def test_a_scalar_is_accepted_exactly_where_the_true_digits_say(negative, block_
     start = acceptance_bytes(block_word, inner, proposal.shift, negative, head)
     value = -size if negative else size
     other = acceptance_bytes(1, 5, proposal.shift, 0, 0)  # accepted at once: block 0, inner 5
-    with recorded(start + (tail - 1).to_bytes(8, "little")):
-        assert _one(proposal) == value
-    with recorded(start + (tail + 1).to_bytes(8, "little") + other):
-        assert _one(proposal) == 5
+    with use_recording(start + (tail - 1).to_bytes(8, "little")):
+        assert _draw_one(proposal) == value
+    with use_recording(start + (tail + 1).to_bytes(8, "little") + other):
+        assert _draw_one(proposal) == 5
 
 
 @pytest.mark.parametrize("sigma", [1025, 10**6, 2**40])
@@ -137,8 +137,8 @@ def test_arrays_are_accepted_exactly_where_the_true_digits_say(sigma):
             *[((t & (2**64 - 1)) + step).to_bytes(8, "little") for t in true],
         ]
         replay = iter(replies)
-        with substituted(lambda _, replay=replay: next(replay)):
-            accepted = _accepted(proposal, base, size)
+        with use_source(lambda _, replay=replay: next(replay)):
+            accepted = _accept(proposal, base, size)
         assert accepted.all() if expected else not accepted.any()
 
 
@@ -151,8 +151,8 @@ def test_the_quick_test_in_doubles_accepts_nothing_too_much(offset):
     exact = [Fraction(int(size) ** 2) / (2 * sigma_squared) for size in sizes]
     digits = [min(max(int((1 - x) * 2**32) + offset, 0), 2**32 - 1) for x in exact]
     first = np.array(digits, dtype=np.uint32).tobytes()
-    with substituted(lambda count: first if count == len(first) else b"\xff" * count):
-        accepted = _accepted(proposal, np.zeros_like(sizes), sizes)
+    with use_source(lambda count: first if count == len(first) else b"\xff" * count):
+        accepted = _accept(proposal, np.zeros_like(sizes), sizes)
     with localcontext() as context:
         context.prec = 60
         below = [
@@ -174,8 +174,8 @@ def test_the_quick_test_leaves_room_for_the_rounding_of_x():
     proposal = _Proposal(Fraction(2**40) / (2 * x), 30, None)
     first = np.array([digits], dtype=np.uint32).tobytes()
     replies = iter([first])
-    with substituted(lambda count: next(replies, b"\xff" * count)):
-        assert _accepted(proposal, np.zeros_like(size), size).tolist() == [False]
+    with use_source(lambda count: next(replies, b"\xff" * count)):
+        assert _accept(proposal, np.zeros_like(size), size).tolist() == [False]
 
 
 @pytest.mark.parametrize("negative", [0, 1])
@@ -200,8 +200,8 @@ def test_in_arrays_too_a_negative_draw_is_one_larger_in_size(negative):
             ]
         )
         out = np.empty(1, dtype=np.int64)
-        with substituted(lambda _, replies=replies: next(replies)):
-            assert _proposed(proposal, out).tolist() == [expected]
+        with use_source(lambda _, replies=replies: next(replies)):
+            assert _propose(proposal, out).tolist() == [expected]
         assert out.tolist() == [-size if negative else size]
 
 
@@ -229,7 +229,7 @@ def test_blocks_beyond_the_reach_of_doubles_and_int64_are_decided_exactly():
         far = _Proposal(sigma_squared, shift, Fixed(block))
         sign = bytes([negative << 7])
         out = np.empty(3, dtype=np.int64)
-        with substituted(lambda count, sign=sign: sign if count == 1 else bytes(count)):
+        with use_source(lambda count, sign=sign: sign if count == 1 else bytes(count)):
             assert _attempt(far, block) == expected
             _fill(far, out)
         assert out.tolist() == [expected] * 3

@@ -11,8 +11,8 @@ import pytest
 
 from discreet.errors import InvalidParameter
 from discreet.noise import discrete_laplace, geometric
-from discreet.noise.entropy import recorded
-from discreet.noise.laplace import _digit, _Digits, _fill, _lower, _one, _one_sided, _shift
+from discreet.noise.entropy import use_recording
+from discreet.noise.laplace import _digit, _Digits, _draw_one, _fill, _lower, _one_sided, _shift
 
 
 class Fixed:
@@ -46,7 +46,7 @@ def test_digits_stand_behind_the_leading_part_in_order(top, middle):
     expected = [combined(top, [(middle, 3), (int(low), 5)]) for low in lows]
     assert out.tolist() == expected
     assert expected == [
-        _one(_Digits(Fixed(top), ((Fixed(middle), 3), (Fixed(int(low)), 5)))) for low in lows
+        _draw_one(_Digits(Fixed(top), ((Fixed(middle), 3), (Fixed(int(low)), 5)))) for low in lows
     ]
 
 
@@ -102,7 +102,7 @@ def test_values_beyond_int64_saturate():
         (-bound - 1, limits.min),
     ]:
         tables = tuple((Fixed(0), bits) for _, bits in lower)
-        assert _one(_Digits(Fixed(top), tables)) == expected
+        assert _draw_one(_Digits(Fixed(top), tables)) == expected
 
 
 def test_the_smallest_scale_gives_nearly_always_zero():
@@ -113,7 +113,7 @@ def test_the_smallest_scale_gives_nearly_always_zero():
     for ones, expected in ((1441, 0), (1442, -1), (1443, 1)):
         digits = (2**ones - 1) << (24 * 64 - ones)
         words = [digits >> (64 * place) & (2**64 - 1) for place in reversed(range(24))]
-        with recorded(b"".join(word.to_bytes(8, "little") for word in words)):
+        with use_recording(b"".join(word.to_bytes(8, "little") for word in words)):
             assert discrete_laplace(Fraction(1, 1000)) == expected
 
 
@@ -128,9 +128,9 @@ def test_the_largest_scales_are_spread_as_they_should():
 @pytest.mark.parametrize("draw", [discrete_laplace, geometric])
 @pytest.mark.parametrize("same", ["2.5", 2.5, Fraction(5, 2), Decimal("2.50"), np.float64(2.5)])
 def test_a_scale_means_the_same_however_it_is_written(draw, same):
-    with recorded(bytes(range(7, 47))):
+    with use_recording(bytes(range(7, 47))):
         expected = draw(Fraction(5, 2), 5)
-    with recorded(bytes(range(7, 47))):
+    with use_recording(bytes(range(7, 47))):
         assert (draw(same, 5) == expected).all()
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from discreet.errors import InvalidParameter
 from discreet.noise import exponential_choice, permute_and_flip, selection
-from discreet.noise.entropy import recorded, substituted
+from discreet.noise.entropy import use_recording, use_source
 from discreet.noise.selection import _Gaps
 
 LAST = 2**64 - 1
@@ -58,7 +58,7 @@ def test_a_choice_changes_exactly_at_the_true_boundaries(counts, ties, kind):
     for index, boundary in enumerate(boundaries(true_weights(SCORES, RATE, counts))):
         *same, last = words_of(boundary, ties + 1)
         for word, expected in ((last - 1, index), (last + 1, index + 1)):
-            with recorded(little(*same, word)):
+            with use_recording(little(*same, word)):
                 assert exponential_choice(kind(SCORES), RATE, weights=counts) == expected
 
 
@@ -68,7 +68,7 @@ def test_doubles_decide_only_what_is_certain(away):
     for index, boundary in enumerate(boundaries(true_weights(SCORES, RATE))):
         (word,) = words_of(boundary, 1)
         for digits, expected in ((word - away, index), (word + away, index + 1)):
-            with recorded(little(digits)):
+            with use_recording(little(digits)):
                 assert exponential_choice(SCORES, RATE) == expected
 
 
@@ -79,19 +79,19 @@ def test_doubles_decide_whatever_is_clear(counts, monkeypatch):
     def never(*_):
         raise AssertionError
 
-    monkeypatch.setattr(selection, "_settled", never)
+    monkeypatch.setattr(selection, "_decide", never)
     edges = [Decimal(0), *boundaries(true_weights(SCORES, RATE, counts)), Decimal(1)]
     for index, (low, high) in enumerate(pairwise(edges)):
-        with recorded(little(int((low + high) / 2 * 2**64))):
+        with use_recording(little(int((low + high) / 2 * 2**64))):
             assert exponential_choice(SCORES, RATE, weights=counts) == index
 
 
 def test_the_first_and_the_last_candidate_own_the_ends():
-    with recorded(little(0)):
+    with use_recording(little(0)):
         assert exponential_choice(SCORES, RATE) == 0
-    with recorded(little(LAST)):
+    with use_recording(little(LAST)):
         assert exponential_choice(SCORES, RATE) == len(SCORES) - 1
-    with recorded(little(0)):  # a total far above one leaves the ends where they are
+    with use_recording(little(0)):  # a total far above one leaves the ends where they are
         assert exponential_choice(SCORES, RATE, weights=[2**62] * 6) == 0
 
 
@@ -109,7 +109,7 @@ def test_in_a_long_list_the_block_is_chosen_first_and_then_the_candidate():
             for place in (0, 400, len(inner) - 1):
                 first, second = words_of(inner[place], 2)
                 for step, offset in ((-1, 0), (1, 1)):
-                    with recorded(little(head, word, first, second + step)):
+                    with use_recording(little(head, word, first, second + step)):
                         found = exponential_choice(np.array(scores), "1/20", weights=counts)
                     assert found == chosen * 1024 + place + offset
 
@@ -140,7 +140,7 @@ def test_a_hopeless_block_is_reached_by_the_digits_that_reach_it():
     weights = true_weights([5, 8], Fraction(1))
     first, second = words_of(boundaries(weights)[0], 2)
     for step, expected in ((-1, 1024), (1, 1025)):
-        with recorded(little(*[LAST] * ones, first, second + step)):
+        with use_recording(little(*[LAST] * ones, first, second + step)):
             assert exponential_choice(scores, 1) == expected
 
 
@@ -148,10 +148,10 @@ def test_equal_weights_with_boundaries_on_the_grid_terminate():
     """With four equal candidates the boundaries are 1/4, 1/2, 3/4: exactly the digits drawn."""
     for scores in ([4, 4, 4, 4], [Fraction(1, 3)] * 4):
         for quarter in range(4):
-            with recorded(little(quarter << 62, 0)):
+            with use_recording(little(quarter << 62, 0)):
                 assert exponential_choice(scores, 2) == quarter
             if quarter:
-                with recorded(little((quarter << 62) - 1, LAST)):
+                with use_recording(little((quarter << 62) - 1, LAST)):
                     assert exponential_choice(scores, 2) == quarter - 1
 
 
@@ -163,7 +163,7 @@ def test_equal_weights_that_are_no_doubles_terminate():
     total = 1024 + 4 * reference.exp(Fraction(-5))
     (head,) = words_of(1024 / total, 1)
     for quarter in range(4):
-        with recorded(little(head + 2**40, quarter << 62, 1)):
+        with use_recording(little(head + 2**40, quarter << 62, 1)):
             assert exponential_choice(scores, 1) == 1024 + quarter
 
 
@@ -210,7 +210,7 @@ def test_coins_fall_at_the_true_probabilities_and_heads_are_equally_likely():
         ]
         heads = [i for i, f in enumerate(flips) if f or gaps[i] == 0]
         for which, head in enumerate(heads):
-            with recorded(np.array(drawn, dtype=np.uint64).tobytes() + little(which)):
+            with use_recording(np.array(drawn, dtype=np.uint64).tobytes() + little(which)):
                 assert permute_and_flip(SCORES, RATE) == head
 
 
@@ -218,7 +218,7 @@ def test_a_tied_coin_is_settled_by_the_true_digits():
     head, tail = words_of(reference.exp(-RATE * 4), 2)
     drawn = [head] + [LAST] * 5  # candidate 0 ties; 2 and 3, the best, are heads whatever is drawn
     for word, expected in ((tail - 1, 0), (tail + 1, 2)):
-        with recorded(np.array(drawn, dtype=np.uint64).tobytes() + little(word, 0)):
+        with use_recording(np.array(drawn, dtype=np.uint64).tobytes() + little(word, 0)):
             assert permute_and_flip(SCORES, RATE) == expected
 
 
@@ -272,6 +272,6 @@ def test_what_is_no_weight_is_refused(weights):
 
 
 def test_one_candidate_is_always_chosen():
-    with substituted(lambda count: b"\xff" * count):
+    with use_source(lambda count: b"\xff" * count):
         assert exponential_choice([5], 3) == 0
     assert permute_and_flip(["7/2"], 3) == 0

@@ -19,7 +19,7 @@ from discreet.exact.balls import ball
 from discreet.noise import gaussian, laplace
 from discreet.noise.bernoulli import _exponential_coin
 from discreet.noise.draws import SMALL
-from discreet.noise.entropy import recorded, substituted
+from discreet.noise.entropy import use_recording, use_source
 from discreet.noise.table import Table
 
 LAST = 2**64 - 1
@@ -162,8 +162,8 @@ def wrong_decisions(law: Law, table: Table) -> list[int]:
         word = law.next_word(position)
         for extension in (word - 1, word + 1):
             expected = table._value(selected(law, threshold, extension))
-            with recorded(little(threshold, extension)):
-                if table.one() != expected:
+            with use_recording(little(threshold, extension)):
+                if table.draw_one() != expected:
                     wrong.append(position)
     return wrong
 
@@ -220,8 +220,8 @@ def test_every_threshold_decides_exactly_where_the_true_digits_say(small_law):
         for next_word in (word - 1, word + 1):
             assert 0 <= next_word <= LAST
             expected = law.table._value(selected(law, threshold, next_word))
-            with recorded(little(threshold, next_word)):
-                assert law.table.one() == expected
+            with use_recording(little(threshold, next_word)):
+                assert law.table.draw_one() == expected
         if law.cumulatives[position + 1 :] and law.binary(64)[position + 1] != threshold:
             assert selected(law, threshold, word - 1) == position
             assert selected(law, threshold, word + 1) == position + 1
@@ -234,8 +234,8 @@ def test_every_second_tie_decides_exactly_too(small_law):
         results = []
         for third in (second - 1, second + 1):
             expected = law.table._value(selected(law, threshold, first, third))
-            with recorded(little(threshold, first, third)):
-                results.append(law.table.one())
+            with use_recording(little(threshold, first, third)):
+                results.append(law.table.draw_one())
             assert results[-1] == expected
         assert results[0] != results[1]
 
@@ -249,7 +249,7 @@ def test_ties_in_a_short_array_are_settled_one_by_one(small_law):
         for threshold, extension in zip(thresholds, extensions, strict=True)
     ]
     out = np.empty(len(thresholds), dtype=np.int64)
-    with recorded(np.array(thresholds, dtype=np.uint64).tobytes() + little(*extensions)):
+    with use_recording(np.array(thresholds, dtype=np.uint64).tobytes() + little(*extensions)):
         law.table.fill(out)
     assert out.tolist() == expected
 
@@ -268,7 +268,7 @@ def test_ties_in_a_long_array_are_settled_too(small_law):
         for threshold, extension in zip(thresholds, extensions, strict=True)
     ]
     out = np.empty(len(thresholds), dtype=np.int64)
-    with recorded(heads.tobytes() + rest.tobytes() + little(*extensions)):
+    with use_recording(heads.tobytes() + rest.tobytes() + little(*extensions)):
         law.table.fill(out)
     assert out.tolist() == expected
 
@@ -280,7 +280,7 @@ def test_beyond_the_table_the_tail_goes_on():
         for words in (2, 3, 4):
             cumulatives = reference.cumulatives(reference.geometric_blocks(Fraction(3), 1, 1200))
             u = Decimal(2 ** (64 * words) - 2) / 2 ** (64 * words)
-            with recorded(little(*[LAST] * (words - 1), LAST - 1, 0, 0)):
+            with use_recording(little(*[LAST] * (words - 1), LAST - 1, 0, 0)):
                 assert laplace.geometric(3) == sum(c <= u for c in cumulatives)
 
 
@@ -324,12 +324,12 @@ def test_long_and_short_arrays_agree_on_the_same_digits(name):
     open_ = table._guide[heads >> (word - table._guide.size.bit_length() + 1)] == -(2**15)
     replay = iter([heads.tobytes(), (digits[open_] << np.uint64(word)).tobytes()])
     out = np.empty(count, dtype=np.int64)
-    with substituted(lambda _: next(replay)):
+    with use_source(lambda _: next(replay)):
         table.fill(out)
     assert 0 < open_.sum() < count
-    assert (out == table._inverted(digits)).all()
-    with recorded(little(*digits[:200].tolist())):
-        assert [table.one() for _ in range(200)] == out[:200].tolist()
+    assert (out == table._invert(digits)).all()
+    with use_recording(little(*digits[:200].tolist())):
+        assert [table.draw_one() for _ in range(200)] == out[:200].tolist()
 
 
 def test_cumulatives_can_be_read_again_from_any_position(law):

@@ -10,7 +10,7 @@ import pytest
 
 from discreet.errors import InvalidParameter
 from discreet.noise import random_permutation, sample_without_replacement, uniform_below
-from discreet.noise.entropy import recorded, substituted
+from discreet.noise.entropy import use_recording, use_source
 
 LAST = 2**64 - 1
 
@@ -23,16 +23,16 @@ def native(*words: int) -> bytes:
 def test_a_word_counts_as_its_remainder_unless_it_is_among_the_last(n):
     usable = 2**64 // n * n
     fine = [0, 1, n - 1, n, usable - 1, usable - n]
-    with recorded(native(*fine)):
+    with use_recording(native(*fine)):
         assert uniform_below(n, len(fine)).tolist() == [word % n for word in fine]
     for word in fine:
-        with recorded(word.to_bytes(8, "little")):
+        with use_recording(word.to_bytes(8, "little")):
             assert uniform_below(n) == word % n
     if usable < 2**64:
         for refused in {usable, LAST}:
-            with recorded(native(5, refused, 6) + native(refused) + native(7)):
+            with use_recording(native(5, refused, 6) + native(refused) + native(7)):
                 assert uniform_below(n, 3).tolist() == [5 % n, 7 % n, 6 % n]
-            with recorded(refused.to_bytes(8, "little") + (7).to_bytes(8, "little")):
+            with use_recording(refused.to_bytes(8, "little") + (7).to_bytes(8, "little")):
                 assert uniform_below(n) == 7 % n
 
 
@@ -60,7 +60,7 @@ def test_a_permutation_holds_every_number_once(n):
 def test_distinct_keys_order_the_numbers():
     """The permutation lists the numbers by their keys."""
     for keys in permutations([1, 2, 3, 4]):
-        with recorded(native(*(key << 60 for key in keys))):
+        with use_recording(native(*(key << 60 for key in keys))):
             expected = [keys.index(key) for key in (1, 2, 3, 4)]
             assert random_permutation(4).tolist() == expected
 
@@ -73,7 +73,7 @@ def test_equal_keys_are_ordered_uniformly():
     """All keys equal: the six outcomes of the two choices of Fisher and Yates give six orders."""
     orders = Counter()
     for choice in product(range(3), range(2)):
-        with recorded(native(9 << 60, 9 << 60, 9 << 60) + numbers(choice)):
+        with use_recording(native(9 << 60, 9 << 60, 9 << 60) + numbers(choice)):
             orders[tuple(random_permutation(3).tolist())] += 1
     assert orders == dict.fromkeys(permutations(range(3)), 1)
 
@@ -82,7 +82,7 @@ def test_two_runs_of_equal_keys_are_ordered_apart():
     orders = Counter()
     keys = [5 << 60, 2 << 60, 5 << 60, 2 << 60, 3 << 60]
     for choice in product(range(2), range(2)):
-        with recorded(native(*keys) + numbers(choice)):
+        with use_recording(native(*keys) + numbers(choice)):
             orders[tuple(random_permutation(5).tolist())] += 1
     assert orders == {
         (a, b, 4, c, d): 1 for a, b in permutations([1, 3]) for c, d in permutations([0, 2])
@@ -101,7 +101,7 @@ def test_a_run_of_equal_keys_across_a_chunk_is_one_run():
     def source(count: int) -> bytes:
         return next(small).to_bytes(8, "little") if count == 8 else next(parts)
 
-    with substituted(source):
+    with use_source(source):
         order = random_permutation(n)
     assert (order[: 2**20 - 2] == np.arange(2**20 - 2)).all()
     first = 2**20 - 2
@@ -120,7 +120,7 @@ def test_a_sample_has_no_repeats(n, k):
 
 
 def test_repeats_are_dropped_and_order_kept():
-    with recorded(native(8, 3, 8, 5) + native(3) + native(11)):
+    with use_recording(native(8, 3, 8, 5) + native(3) + native(11)):
         assert sample_without_replacement(100, 4).tolist() == [8, 3, 5, 11]
 
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.mechanisms.selection.noisy_race import least_distance, overtaking
+from discreet.mechanisms.selection.noisy_race import least_distance, overtaking_probability
 
 
 def written_out(distance, chasers, chaser_scale, leaders, leader_scale) -> float:
@@ -32,7 +32,7 @@ def written_out(distance, chasers, chaser_scale, leaders, leader_scale) -> float
 @pytest.mark.parametrize("scales", [(0.5, 0.25), (3.0, 2.0), (2.0, 9.0)])
 def test_exact_where_every_value_is_a_block(distance, chasers, leaders, scales):
     chaser, leader = scales
-    bound = overtaking(
+    bound = overtaking_probability(
         distance,
         chasers=chasers,
         chaser_scale=Fraction(chaser),
@@ -47,7 +47,7 @@ def test_exact_where_every_value_is_a_block(distance, chasers, leaders, scales):
 @pytest.mark.parametrize("scale", [1000.0, 30_000.0])
 def test_a_little_above_where_blocks_are_wide(leaders, scale):
     for distance in (int(3 * scale), int(8 * scale)):
-        bound = overtaking(
+        bound = overtaking_probability(
             distance,
             chasers=100,
             chaser_scale=Fraction(scale),
@@ -60,8 +60,8 @@ def test_a_little_above_where_blocks_are_wide(leaders, scale):
 
 def test_nobody_to_overtake_or_to_be_overtaken():
     same = {"chaser_scale": Fraction(2), "leader_scale": Fraction(2)}
-    assert overtaking(3, chasers=0, leaders=1, **same) == 0
-    assert overtaking(3, chasers=4, leaders=0, **same) == 0
+    assert overtaking_probability(3, chasers=0, leaders=1, **same) == 0
+    assert overtaking_probability(3, chasers=4, leaders=0, **same) == 0
 
 
 def test_the_least_distance():

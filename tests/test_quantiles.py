@@ -14,9 +14,9 @@ from discreet.errors import InvalidParameter
 from discreet.exact.balls import precision
 from discreet.mechanisms import Grid, Quantile, Quantiles
 from discreet.mechanisms.quantiles import rank_choice, ranks
-from discreet.mechanisms.quantiles.bit_reversal import Ranked
+from discreet.mechanisms.quantiles.bit_reversal import RankedCells
 from discreet.mechanisms.quantiles.rank_choice import score_at, score_runs
-from discreet.mechanisms.quantiles.ranks import Cells, Domain, counted, gathered
+from discreet.mechanisms.quantiles.ranks import Cells, Domain, count_all_cells, count_occupied_cells
 
 ALPHA = 1e-9  # chance that a correct sampler fails one test
 N = 4_000
@@ -38,7 +38,9 @@ def distance(values, z, q) -> Fraction:
 
 def scores_of(values, q, domain, how) -> list[int]:
     steps = domain.steps(values)
-    cells = Ranked.of(counted(steps, domain) if how == "counted" else gathered(steps))
+    cells = RankedCells.of(
+        count_all_cells(steps, domain) if how == "counted" else count_occupied_cells(steps)
+    )
     runs = score_runs(cells, q, domain.least, domain.most, floor=None)
     lengths = runs.lengths.tolist()
     spelled: dict[int, int] = {}
@@ -195,7 +197,7 @@ class Fine(NamedTuple):
 
 
 def spread(cells: Cells, domain: Domain) -> tuple[list[int], Fine]:
-    """Every value at its own place: the i-th of a cell at the reversal of i's binary digits."""
+    """Every value at its own position: the i-th of a cell at the reversal of i's binary digits."""
     shift = domain.shift
     places = [
         (at << shift) + int(f"{i % 2**shift:0{shift}b}"[::-1], 2)
@@ -206,17 +208,17 @@ def spread(cells: Cells, domain: Domain) -> tuple[list[int], Fine]:
 
 
 def test_spreading_moves_nobody_else(monkeypatch):
-    """One value more is one place more: the lemma behind halving with ties."""
+    """One value more is one position more: the lemma behind halving with ties."""
     monkeypatch.setattr(ranks, "_FINE_BITS", 3)
     domain = Domain(0, 3, None)
     for values in data_sets(most=4, top=1):
         crowd = [2] * 9 + list(values)
         for more in range(4):
-            small, fine = spread(counted(domain.steps(crowd), domain), domain)
-            large, _ = spread(counted(domain.steps([*crowd, more]), domain), domain)
+            small, fine = spread(count_all_cells(domain.steps(crowd), domain), domain)
+            large, _ = spread(count_all_cells(domain.steps([*crowd, more]), domain), domain)
             extra = list(large)
-            for place in small:
-                extra.remove(place)
+            for position in small:
+                extra.remove(position)
             assert len(extra) == 1
             assert extra[0] >> fine.shift == more
 
@@ -224,8 +226,8 @@ def test_spreading_moves_nobody_else(monkeypatch):
 def test_spreading_is_even_and_the_same_from_either_count():
     domain = Domain(0, 2000, None)
     values = np.concatenate([np.full(1000, 7), np.full(3, 9), [11, 1500]])
-    places, fine = spread(counted(domain.steps(values), domain), domain)
-    again, _ = spread(gathered(domain.steps(values)), domain)
+    places, fine = spread(count_all_cells(domain.steps(values), domain), domain)
+    again, _ = spread(count_occupied_cells(domain.steps(values)), domain)
     assert places == again
     places = np.array(places)
     assert (np.diff(places) > 0).all()
@@ -235,30 +237,30 @@ def test_spreading_is_even_and_the_same_from_either_count():
 
 
 @pytest.mark.parametrize("bits", [1, 3, 20])
-def test_places_laid_out_on_demand_are_those_of_everybody(bits, monkeypatch):
-    """Against a list of all places: counts up to a place, stretches of ranks, and parts."""
+def test_positions_laid_out_on_demand_are_those_of_everybody(bits, monkeypatch):
+    """Against a list of all places: counts up to a position, stretches of ranks, and parts."""
     monkeypatch.setattr(ranks, "_FINE_BITS", bits)
     domain = Domain(0, 40, None)
     rng = np.random.default_rng(bits)
     for size in (0, 1, 5, 60, 700):
         values = np.concatenate([rng.integers(0, 41, size), np.full(size // 2, 17)])
-        for cells in (counted(values, domain), gathered(values)):
+        for cells in (count_all_cells(values, domain), count_occupied_cells(values)):
             points, fine = spread(cells, domain)
-            whole = Ranked.of(cells, shift=fine.shift)
+            whole = RankedCells.of(cells, shift=fine.shift)
             assert_same(whole, points, rng)
-            for place in (points[size // 3] if size else 9, fine.least, fine.most):
-                left, right = whole.split(place)
-                assert_same(left, [p for p in points if p <= place], rng)
-                assert_same(right, [p for p in points if p > place], rng)
+            for position in (points[size // 3] if size else 9, fine.least, fine.most):
+                left, right = whole.split(position)
+                assert_same(left, [p for p in points if p <= position], rng)
+                assert_same(right, [p for p in points if p > position], rng)
 
 
-def assert_same(part: Ranked, points: list[int], rng) -> None:
+def assert_same(part: RankedCells, points: list[int], rng) -> None:
     assert part.total == len(points)
-    for place in [*points[:: 1 + len(points) // 40], *rng.integers(0, 42 << part.shift, 20)]:
-        assert part.up_to(int(place)) == sum(p <= place for p in points)
+    for position in [*points[:: 1 + len(points) // 40], *rng.integers(0, 42 << part.shift, 20)]:
+        assert part.count_up_to(int(position)) == sum(p <= position for p in points)
     for _ in range(12 if points else 0):
         first, last = sorted((rng.integers(0, len(points), 2) + 1).tolist())
-        at, upto, before = part.stretch(first, last)
+        at, upto, before = part.between_ranks(first, last)
         expected = sorted({p for p in points if points[first - 1] <= p <= points[last - 1]})
         assert [
             p for p, n in zip(at.tolist(), np.diff(upto, prepend=before), strict=True) if n
@@ -282,7 +284,7 @@ def test_a_crowd_on_one_value_is_split_in_proportion():
 def joint_law(mechanism: Quantiles, values) -> dict:
     """Every path of the halving, with the exponential mechanism written out at each node."""
     places, fine = spread(
-        counted(mechanism.domain.steps(values), mechanism.domain), mechanism.domain
+        count_all_cells(mechanism.domain.steps(values), mechanism.domain), mechanism.domain
     )
     points = places
 

@@ -60,9 +60,9 @@ def test_a_bug_that_can_be_proved_is_found_and_its_twin_is_not_accused(animal):
 
 @pytest.mark.parametrize("animal", SAMPLED, ids=str)
 def test_a_bug_that_shows_in_samples_is_found_and_its_twin_is_not_accused(animal):
-    broken = keeper.checked(animal, animal.broken, samples=N, name=animal.name)
+    broken = keeper.check_subject(animal, animal.broken, samples=N, name=animal.name)
     assert broken.alarm, broken.sentence
-    twin = keeper.checked(animal, animal.twin, samples=N, alpha=ALPHA, name="twin")
+    twin = keeper.check_subject(animal, animal.twin, samples=N, alpha=ALPHA, name="twin")
     assert twin.verdict is Verdict.CONSISTENT, twin.sentence
 
 

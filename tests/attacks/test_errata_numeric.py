@@ -67,7 +67,7 @@ def test_the_scale_of_d06_as_printed(scale):
 
 
 def metric_law(space, point, rate) -> FiniteLaw:
-    row = space.multiples[space.place(point)]
+    row = space.multiples[space.index_of(point)]
     return FiniteLaw.proportional(space.points, lambda: [ball(-rate * d).exp() for d in row])
 
 

@@ -18,7 +18,7 @@ import pytest
 from scipy.stats import rankdata
 
 from discreet.noise import discrete_gaussian, discrete_laplace, geometric
-from discreet.noise.entropy import random_bytes, substituted
+from discreet.noise.entropy import random_bytes, use_source
 
 N = 8000
 BOUND = 0.12
@@ -85,7 +85,7 @@ def asked_for(draw, times: int = 2000) -> dict[tuple[int, ...], list[int]]:
             requests.append(count)
             return ssl.RAND_bytes(count)
 
-        with substituted(source):
+        with use_source(source):
             value = draw()
         patterns.setdefault(tuple(requests), []).append(int(np.abs(value).sum()))
     return patterns

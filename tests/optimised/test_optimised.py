@@ -30,7 +30,7 @@ from discreet.noise import (
     sample_without_replacement,
     uniform_below,
 )
-from discreet.noise.entropy import recorded
+from discreet.noise.entropy import use_recording
 from discreet.noise.gaussian import half_sum
 
 SOURCE = Path(discreet.__file__).parent
@@ -92,7 +92,7 @@ def test_a_foreign_code_is_still_an_error():
 
 
 def test_a_recording_is_still_not_padded():
-    with recorded(b"short"), pytest.raises(InvalidParameter):
+    with use_recording(b"short"), pytest.raises(InvalidParameter):
         discrete_laplace(3, 100)
 
 

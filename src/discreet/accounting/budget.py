@@ -126,8 +126,8 @@ class Budget:
 
         >>> budget = Budget(epsilon=3, delta="1e-9")
         >>> spent = np.zeros((3, 2), dtype=np.int64)
-        >>> spent[:, 1] = saturated(Loss.pure("2.9"))
-        >>> budget.admits_units(spent, saturated(Loss.pure("0.2")))
+        >>> spent[:, 1] = saturate(Loss.pure("2.9"))
+        >>> budget.admits_units(spent, saturate(Loss.pure("0.2")))
         array([ True, False])
         """
         most_epsilon, most_rho, most_failures, most_delta, whole_rho = (
@@ -253,7 +253,7 @@ def _ceilings(
     )
 
 
-def saturated(loss: Loss) -> tuple[int, int, int]:
+def saturate(loss: Loss) -> tuple[int, int, int]:
     """Whole units of epsilon, rho and delta, rounded up; infinite and huge are ``SATURATED``."""
     epsilon, rho, delta = loss.to_units()
     return (

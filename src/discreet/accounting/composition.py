@@ -36,7 +36,7 @@ from discreet.accounting.profile import (
 )
 from discreet.errors import InvalidParameter, shown
 from discreet.exact.balls import ball, enclose, ends, log_up, precision
-from discreet.exact.numbers import Exact, decimal_up, positive, proportion, up, whole
+from discreet.exact.numbers import Exact, decimal_up, positive, proportion, round_up, whole
 from discreet.exact.search import greatest_integer, least_integer
 
 _BITS: Final = 192
@@ -111,7 +111,7 @@ def advanced(*, count: int, epsilon: Exact, delta: Exact = 0, slack: Exact) -> L
     each = positive(epsilon, name="epsilon")
     more = proportion(slack, name="slack")
     _within_reach(each)
-    total = up(enclose(lambda: _advanced(times, each, more))[1], Fraction(1, EPSILON_UNITS))
+    total = round_up(enclose(lambda: _advanced(times, each, more))[1], Fraction(1, EPSILON_UNITS))
     return Loss.approximate(total, times * failure_mass(delta) + more)
 
 
@@ -231,9 +231,9 @@ class OptimalComposition(Profile):
             left = ends(1 - ball(1 - target) / ball(1 - self.delta) ** self.count)[0]
             if left < 0 and self.delta:
                 return self.reach if target >= self.count * self.delta else INFINITY
-            return self._solved(max(left, Fraction(0)))
+            return self._solve(max(left, Fraction(0)))
 
-    def _solved(self, left: Fraction) -> Fraction:
+    def _solve(self, left: Fraction) -> Fraction:
         """The target at which the hockey-stick divergence falls to ``left``."""
         sums = _dissents(self.count, self.epsilon, _BITS)
 
@@ -251,7 +251,7 @@ class OptimalComposition(Profile):
         most, least = ends(sums[first - 1][0])[1], ends(sums[first - 1][1])[0]
         if most <= left:
             return bottom
-        solved = up(log_up((most - left) / least), Fraction(1, EPSILON_UNITS))
+        solved = round_up(log_up((most - left) / least), Fraction(1, EPSILON_UNITS))
         return min(top, max(solved, bottom))
 
 

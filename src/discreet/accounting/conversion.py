@@ -17,7 +17,7 @@ from typing import Final
 from flint import arb
 
 from discreet.exact.balls import ball, enclose, exp_up
-from discreet.exact.numbers import up
+from discreet.exact.numbers import round_up
 from discreet.exact.search import bracket
 
 INFINITY: Final = math.inf
@@ -48,7 +48,7 @@ def _upper(function: Callable[[], arb]) -> Fraction:
 
 
 def _epsilon_up(function: Callable[[], arb]) -> Fraction:
-    return max(Fraction(0), up(_upper(function), Fraction(1, EPSILON_UNITS)))
+    return max(Fraction(0), round_up(_upper(function), Fraction(1, EPSILON_UNITS)))
 
 
 # --- the best rho of a law -------------------------------------------------------------------

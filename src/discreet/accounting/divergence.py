@@ -42,7 +42,7 @@ from discreet.accounting.law import DiscreteGaussianLaw, Law
 from discreet.accounting.ratio import ONLY_P, ONLY_Q, Cells, Comparison
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, ends, log_down, precision, sqrt_down
-from discreet.exact.numbers import Exact, fraction, nonnegative, positive, up
+from discreet.exact.numbers import Exact, fraction, nonnegative, positive, round_up
 
 Extended = Fraction | float
 """A fraction, or ``math.inf``."""
@@ -157,7 +157,7 @@ def _close(bounds: Bounds) -> bool:
     return width * 2**_BITS <= max(abs(Fraction(lower)), abs(Fraction(upper))) or width <= _FLOOR
 
 
-def _certified(evaluate: Callable[[], tuple[arb, arb]]) -> Bounds:
+def _certify(evaluate: Callable[[], tuple[arb, arb]]) -> Bounds:
     """Bounds of a number >= 0 from balls of a lower and an upper bound, narrowed until close.
 
     A pair that does not close (a law is truncated, or its own balls are wide) is
@@ -187,7 +187,7 @@ def _upper_end(value: arb) -> Extended:
     return ends(value)[1] if value.is_finite() else math.inf
 
 
-def _added(parts: Iterable[Bounds]) -> Bounds:
+def _add_bounds(parts: Iterable[Bounds]) -> Bounds:
     lower: Extended = Fraction(0)
     upper: Extended = Fraction(0)
     for low, high in parts:
@@ -204,7 +204,7 @@ def _hockey_stick(pair: Comparison, epsilon: Fraction) -> Bounds:
         gap = p - ball(epsilon).exp() * q
         return gap, gap + missing
 
-    return _certified(evaluate)
+    return _certify(evaluate)
 
 
 def _approximate(pair: Comparison, delta: Fraction) -> Bounds:
@@ -239,11 +239,11 @@ def _approximate(pair: Comparison, delta: Fraction) -> Bounds:
 
 def _max(pair: Comparison) -> Bounds:
     if pair.coordinates:
-        return _added(map(_max, pair.coordinates))
+        return _add_bounds(map(_max, pair.coordinates))
     if pair.stretches is not None:
         top = max(stretch.highest() for stretch in pair.stretches)
         return top, top
-    return _certified(lambda: _max_of_cells(pair.cells()))
+    return _certify(lambda: _max_of_cells(pair.cells()))
 
 
 def _max_of_cells(cells: Cells) -> tuple[arb, arb]:
@@ -270,19 +270,19 @@ def _max_of_cells(cells: Cells) -> tuple[arb, arb]:
 
 def _kl(pair: Comparison) -> Bounds:
     if pair.coordinates:
-        return _added(map(_kl, pair.coordinates))
+        return _add_bounds(map(_kl, pair.coordinates))
     gaussian = _gaussian(pair)
     if gaussian is not None:
         shift, variance = gaussian
         return (shift**2 / (2 * variance),) * 2
-    return _certified(lambda: mean_log(pair))
+    return _certify(lambda: mean_log(pair))
 
 
 def _renyi(pair: Comparison, alpha: Fraction) -> Bounds:
     if alpha == 1:
         return _kl(pair)
     if pair.coordinates:
-        return _added(_renyi(one, alpha) for one in pair.coordinates)
+        return _add_bounds(_renyi(one, alpha) for one in pair.coordinates)
     gaussian = _gaussian(pair)
     if gaussian is not None:
         return _gaussian_renyi(*gaussian, alpha)
@@ -293,7 +293,7 @@ def _renyi(pair: Comparison, alpha: Fraction) -> Bounds:
             low, high = high, low
         return low.log() / ball(alpha - 1), high.log() / ball(alpha - 1)
 
-    return _certified(evaluate)
+    return _certify(evaluate)
 
 
 def _gaussian(pair: Comparison) -> tuple[Fraction, Fraction] | None:
@@ -320,7 +320,7 @@ def _gaussian_renyi(shift: Fraction, variance: Fraction, alpha: Fraction) -> Bou
         value = ball(continuous) + share.log() / ball(alpha - 1)
         return value, value
 
-    lower, upper = _certified(evaluate)
+    lower, upper = _certify(evaluate)
     # The shifted sum is the smaller one, so its logarithm over alpha - 1 has this sign.
     return lower, min(upper, continuous) if alpha > 1 else upper
 
@@ -356,7 +356,7 @@ def rho(p: Law, q: Law) -> Bounds:
         if alpha not in heights:
             low, high = _renyi(pair, alpha)
             found = max(found, low / alpha)
-            heights[alpha] = up(Fraction(high), _RHO_UNIT / 2**16)
+            heights[alpha] = round_up(Fraction(high), _RHO_UNIT / 2**16)
         return heights[alpha]
 
     def bound(a: Fraction, b: Fraction | None) -> tuple[Extended, Fraction, Fraction | None]:

@@ -52,10 +52,10 @@ class Axis:
     logarithmic: bool = False
     percent: bool = False
 
-    def place(self, value: float) -> float:
+    def position(self, value: float) -> float:
         """Where ``value`` lies, from 0 at the least to 1 at the most.
 
-        >>> round(Axis("releases", 2, 2000, logarithmic=True).place(200), 4)
+        >>> round(Axis("releases", 2, 2000, logarithmic=True).position(200), 4)
         0.6667
         """
         if self.logarithmic:
@@ -132,11 +132,11 @@ def svg(charts: Sequence[Chart], *, title: str, description: str) -> str:
 def _panel(chart: Chart) -> str:
     parts = [_text(0, -12, chart.heading, size=12.5)]
     for value, label in chart.x.ticks():
-        x = chart.x.place(value) * _WIDTH
+        x = chart.x.position(value) * _WIDTH
         parts.append(_rule(x, 0, x, _HEIGHT))
         parts.append(_text(x, _HEIGHT + 17, label, anchor="middle"))
     for value, label in chart.y.ticks():
-        y = (1 - chart.y.place(value)) * _HEIGHT
+        y = (1 - chart.y.position(value)) * _HEIGHT
         parts.append(_rule(0, y, _WIDTH, y))
         parts.append(_text(-8, y + 4, label, anchor="end"))
     parts.append(_text(_WIDTH / 2, _HEIGHT + 38, chart.x.label, anchor="middle"))
@@ -153,14 +153,16 @@ def _panel(chart: Chart) -> str:
 
 
 def _line(chart: Chart, line: Line, index: int) -> str:
-    places = [(chart.x.place(x) * _WIDTH, (1 - chart.y.place(y)) * _HEIGHT) for x, y in line.points]
-    path = " ".join(f"{x:.2f},{y:.2f}" for x, y in places)
+    points = [
+        (chart.x.position(x) * _WIDTH, (1 - chart.y.position(y)) * _HEIGHT) for x, y in line.points
+    ]
+    path = " ".join(f"{x:.2f},{y:.2f}" for x, y in points)
     drawn = (
         f'<polyline class="dline{index % len(_LIGHT)}" points="{path}" fill="none" '
         f'stroke-width="2" stroke-dasharray="{_DASHES[index % len(_DASHES)]}"/>'
     )
     if line.shaded:
-        floor = f"{places[0][0]:.2f},{_HEIGHT} {path} {places[-1][0]:.2f},{_HEIGHT}"
+        floor = f"{points[0][0]:.2f},{_HEIGHT} {path} {points[-1][0]:.2f},{_HEIGHT}"
         drawn = f'<polygon class="dfill{index % len(_LIGHT)}" points="{floor}"/>{drawn}'
     return drawn
 

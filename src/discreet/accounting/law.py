@@ -79,7 +79,7 @@ class FiniteLaw(Law):
 
     def __post_init__(self) -> None:
         outcomes = tuple(self.outcomes)
-        index = {outcome: place for place, outcome in enumerate(outcomes)}
+        index = {outcome: i for i, outcome in enumerate(outcomes)}
         if not outcomes or len(index) != len(outcomes):
             raise InvalidParameter(
                 "P4" if outcomes else "P5",
@@ -143,30 +143,30 @@ class FiniteLaw(Law):
 
     def mass(self, outcome: Hashable) -> arb:
         """A ball that contains P(outcome); exactly 0 for what is not an outcome."""
-        place = self._index.get(outcome)
-        return arb(0) if place is None else self.all_masses()[place]
+        index = self._index.get(outcome)
+        return arb(0) if index is None else self.all_masses()[index]
 
     def exact_mass(self, outcome: Hashable) -> Fraction | None:
         """P(outcome) itself, where it is known to be this rational number."""
-        place = self._index.get(outcome)
-        if place is None:
+        index = self._index.get(outcome)
+        if index is None:
             return Fraction(0)
-        return None if self.fractions is None else self.fractions[place]
+        return None if self.fractions is None else self.fractions[index]
 
     def image(self, function: Callable[[Hashable], Hashable]) -> FiniteLaw:
         """The law of ``function(outcome)``: what remains after post-processing."""
         groups: dict[Hashable, list[int]] = {}
-        for place, outcome in enumerate(self.outcomes):
-            groups.setdefault(function(outcome), []).append(place)
+        for index, outcome in enumerate(self.outcomes):
+            groups.setdefault(function(outcome), []).append(index)
         gathered = tuple(groups.values())
 
         def masses() -> list[arb]:
             values = self.all_masses()
-            return [sum((values[place] for place in places), arb(0)) for places in gathered]
+            return [sum((values[index] for index in indices), arb(0)) for indices in gathered]
 
         known = self.fractions
         amounts = known and tuple(
-            sum((known[place] for place in places), Fraction(0)) for places in gathered
+            sum((known[index] for index in indices), Fraction(0)) for indices in gathered
         )
         return FiniteLaw(tuple(groups), masses, amounts)
 

@@ -263,9 +263,9 @@ class Meaning:
             Axis("wrong about the absent (false positives)", 0, 1, percent=True),
             Axis("right about the present", 0, 1, percent=True),
             (
-                Line("possible with this promise", _drawn(alphas, self.power), shaded=True),
+                Line("possible with this promise", _draw(alphas, self.power), shaded=True),
                 Line("guessing blindly", [(0, 0), (1, 1)]),
-                Line("e^ε α + δ alone", _drawn(alphas, self._first_branch)),
+                Line("e^ε α + δ alone", _draw(alphas, self._first_branch)),
             ),
         )
         beliefs = Chart(
@@ -273,9 +273,9 @@ class Meaning:
             Axis("belief before the release", 0, 1, percent=True),
             Axis("belief after", 0, 1, percent=True),
             (
-                Line("at most", _drawn(_grid(), lambda prior: self.posterior(prior)[1])),
+                Line("at most", _draw(_grid(), lambda prior: self.posterior(prior)[1])),
                 Line("unchanged", [(0, 0), (1, 1)]),
-                Line("at least", _drawn(_grid(), lambda prior: self.posterior(prior)[0])),
+                Line("at least", _draw(_grid(), lambda prior: self.posterior(prior)[0])),
             ),
         )
         people = "" if self.group == 1 else f", for {self.group} people together"
@@ -295,13 +295,13 @@ class Meaning:
 def _grid() -> list[Fraction]:
     # Squares near both ends, where the curves bend most.
     half = [Fraction(k * k, 2 * _POINTS * _POINTS) for k in range(_POINTS + 1)]
-    return sorted({*half, *(1 - place for place in half)})
+    return sorted({*half, *(1 - point for point in half)})
 
 
-def _drawn(
-    places: list[Fraction], function: Callable[[Fraction], Fraction]
+def _draw(
+    points: list[Fraction], function: Callable[[Fraction], Fraction]
 ) -> list[tuple[float, float]]:
-    return [(float(place), float(function(place))) for place in places]
+    return [(float(point), float(function(point))) for point in points]
 
 
 def _percent(share: Fraction, *, down: bool = False) -> str:

@@ -165,10 +165,10 @@ class Comparison:
         if self.coordinates:
             return _product([pair.cells() for pair in self.coordinates])
         if self.stretches is not None:
-            return _stretched(self.p, self.q, self.stretches)
+            return _cells_of_stretches(self.p, self.q, self.stretches)
         if isinstance(self.p, IntegerLaw) or isinstance(self.q, IntegerLaw):
-            return _truncated(self.p, self.q)
-        return _finite(as_finite(self.p), as_finite(self.q))
+            return _enumerate_window(self.p, self.q)
+        return _cells_of_finite(as_finite(self.p), as_finite(self.q))
 
     def above(self, epsilon: Fraction) -> tuple[arb, arb, arb]:
         """P(S), Q(S) for S = {ln(P/Q) > epsilon}, and a bound on what S may be missing.
@@ -235,7 +235,7 @@ def _between(law: Law, part: tuple[int | None, int | None]) -> arb:
     return law.between(*part) if isinstance(law, IntegerLaw) else arb(0)
 
 
-def _stretched(p: Law, q: Law, stretches: Iterable[Stretch]) -> Cells:
+def _cells_of_stretches(p: Law, q: Law, stretches: Iterable[Stretch]) -> Cells:
     cells: list[Cell] = []
     rest_p, rest_q = arb(0), arb(0)
     for stretch in stretches:
@@ -284,7 +284,7 @@ def as_finite(law: Law) -> FiniteLaw:
     return FiniteLaw(tuple(itertools.product(*(factor.outcomes for factor in factors))), masses)
 
 
-def _finite(p: FiniteLaw, q: FiniteLaw) -> Cells:
+def _cells_of_finite(p: FiniteLaw, q: FiniteLaw) -> Cells:
     cells = []
     for outcome in dict.fromkeys((*p.outcomes, *q.outcomes)):
         over, under = p.exact_mass(outcome), q.exact_mass(outcome)
@@ -294,10 +294,10 @@ def _finite(p: FiniteLaw, q: FiniteLaw) -> Cells:
         elif over == 0 or under == 0:
             log = ONLY_Q if over == 0 else ONLY_P
         cells.append(Cell(p.mass(outcome), q.mass(outcome), log))
-    return Cells(_merged(cells), arb(0), arb(0))
+    return Cells(_merge_cells(cells), arb(0), arb(0))
 
 
-def _truncated(p: Law, q: Law) -> Cells:
+def _enumerate_window(p: Law, q: Law) -> Cells:
     """Laws on the integers of different shapes: what can be enumerated, and the rest."""
     reach: list[int] = []
     others: list[Hashable] = []
@@ -316,10 +316,10 @@ def _truncated(p: Law, q: Law) -> Cells:
         law.below(least) + law.tail(most + 1) if isinstance(law, IntegerLaw) else arb(0)
         for law in (p, q)
     ]
-    return Cells(_merged(cells), rests[0], rests[1])
+    return Cells(_merge_cells(cells), rests[0], rests[1])
 
 
-def _merged(cells: Iterable[Cell]) -> tuple[Cell, ...]:
+def _merge_cells(cells: Iterable[Cell]) -> tuple[Cell, ...]:
     """The same partition with cells of one exactly known ratio joined."""
     known: dict[Logarithm, tuple[arb, arb]] = {}
     unknown: list[Cell] = []
@@ -346,15 +346,15 @@ def _product(factors: list[Cells]) -> Cells:
         # The rest of a product: the rest so far, or else the rest of this coordinate.
         rest_p += (1 - rest_p) * factor.rest_p
         rest_q += (1 - rest_q) * factor.rest_q
-        cells = _merged(
-            Cell(left.p * right.p, left.q * right.q, _added(left.log, right.log))
+        cells = _merge_cells(
+            Cell(left.p * right.p, left.q * right.q, _add_logarithms(left.log, right.log))
             for left in cells
             for right in factor.cells
         )
     return Cells(cells, rest_p, rest_q)
 
 
-def _added(left: Logarithm | None, right: Logarithm | None) -> Logarithm | None:
+def _add_logarithms(left: Logarithm | None, right: Logarithm | None) -> Logarithm | None:
     if left is None or right is None:
         return None
     return left[0] + right[0], left[1] * right[1]

@@ -46,7 +46,7 @@ def threshold(at: float, *question: Any, **options: Any) -> Callable[[Ask], View
         told = heard(ask, *question, **options)
         return told if isinstance(told, str) else float(told > at)
 
-    return _called("threshold", play)
+    return _name("threshold", play)
 
 
 def differencing(
@@ -60,7 +60,7 @@ def differencing(
             return ", ".join(x if isinstance(x, str) else "answered" for x in (one, two))
         return one - two
 
-    return _called("differencing", play)
+    return _name("differencing", play)
 
 
 def averaging(times: int, *question: Any, **options: Any) -> Callable[[Ask], View]:
@@ -71,7 +71,7 @@ def averaging(times: int, *question: Any, **options: Any) -> Callable[[Ask], Vie
         numbers = [x for x in told if not isinstance(x, str)]
         return sum(numbers) / len(numbers) if numbers else told[0]
 
-    return _called("averaging", play)
+    return _name("averaging", play)
 
 
 def likelihood_ratio(
@@ -82,7 +82,7 @@ def likelihood_ratio(
     def play(ask: Ask) -> View:
         return log_ratio(ask(*question, **options))
 
-    return _called("likelihood ratio", play)
+    return _name("likelihood ratio", play)
 
 
 def errors(*question: Any, **options: Any) -> Callable[[Ask], View]:
@@ -92,7 +92,7 @@ def errors(*question: Any, **options: Any) -> Callable[[Ask], View]:
         told = heard(ask, *question, **options)
         return told if isinstance(told, str) else "answered"
 
-    return _called("errors", play)
+    return _name("errors", play)
 
 
 def stopwatch(*question: Any, **options: Any) -> Callable[[Ask], View]:
@@ -103,10 +103,10 @@ def stopwatch(*question: Any, **options: Any) -> Callable[[Ask], View]:
         heard(ask, *question, **options)
         return float(time.perf_counter_ns() - start)
 
-    return _called("stopwatch", play)
+    return _name("stopwatch", play)
 
 
-def _called(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _name(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     function.__name__ = name
     return function
 

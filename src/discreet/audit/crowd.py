@@ -60,7 +60,7 @@ class _Session:
     """One game: its script, what it has spent, what it was told before."""
 
     script: Generator[Asked, Told, Any]
-    state: int = 0  # what was spent, as a place in the crowd's list
+    state: int = 0  # what was spent, as an index in the crowd's list
     answers: dict[str, Told] = field(default_factory=dict)
 
 
@@ -78,22 +78,22 @@ class Crowd:
         """The view of each game."""
         views: list[Any] = [None] * games
         waiting: dict[int, tuple[_Session, Asked]] = {}
-        for place in range(games):
-            self._advance(place, _Session(script()), None, views, waiting)
+        for index in range(games):
+            self._advance(index, _Session(script()), None, views, waiting)
         while waiting:
             groups: dict[Asked, list[int]] = defaultdict(list)
-            for place, (_, asked) in waiting.items():
-                groups[asked].append(place)
-            for asked, places in groups.items():
-                sessions = [waiting.pop(place)[0] for place in places]
+            for index, (_, asked) in waiting.items():
+                groups[asked].append(index)
+            for asked, indices in groups.items():
+                sessions = [waiting.pop(index)[0] for index in indices]
                 told = self._told(asked, sessions)
-                for place, session, heard in zip(places, sessions, told, strict=True):
-                    self._advance(place, session, heard, views, waiting)
+                for index, session, heard in zip(indices, sessions, told, strict=True):
+                    self._advance(index, session, heard, views, waiting)
         return views
 
     @staticmethod
     def _advance(
-        place: int,
+        index: int,
         session: _Session,
         told: Told | None,
         views: list[Any],
@@ -102,11 +102,11 @@ class Crowd:
         try:
             asked = next(session.script) if told is None else session.script.send(told)
         except StopIteration as stop:
-            views[place] = stop.value
+            views[index] = stop.value
         except Exception as error:  # the adversary's own: an outcome like any other
-            views[place] = outcome_of(error)
+            views[index] = outcome_of(error)
         else:
-            waiting[place] = session, asked
+            waiting[index] = session, asked
 
     def _told(self, asked: Asked, sessions: list[_Session]) -> list[Told]:
         try:
@@ -114,19 +114,19 @@ class Crowd:
         except Refusal as refusal:
             return [outcome_of(refusal)] * len(sessions)
         told: list[Told | None] = [self._charged(prepared, one) for one in sessions]
-        paid = [place for place, known in enumerate(told) if known is None]
-        for place, heard in zip(paid, self._released(prepared, len(paid)), strict=True):
-            told[place] = sessions[place].answers[prepared.key] = heard
+        paid = [index for index, known in enumerate(told) if known is None]
+        for index, heard in zip(paid, self._released(prepared, len(paid)), strict=True):
+            told[index] = sessions[index].answers[prepared.key] = heard
         return [heard for heard in told if heard is not None]
 
     def _charged(self, prepared: Prepared, session: _Session) -> Told | None:
         """What is told without noise: an answer given before, or a refusal; else None, and paid."""
         if prepared.key in session.answers:
             return session.answers[prepared.key]
-        place = session.state, prepared.key
-        decision = self._decisions.get(place)
+        known = session.state, prepared.key
+        decision = self._decisions.get(known)
         if decision is None:
-            decision = self._decisions[place] = self._decided(session.state, prepared)
+            decision = self._decisions[known] = self._decided(session.state, prepared)
         if isinstance(decision, str):
             return decision
         session.state = decision
@@ -190,11 +190,11 @@ def _read(
 ) -> list[tuple[Any, ...]]:
     """The outputs of every group, as an answer reads them; the same integers are read once."""
     keys = list(zip(groups, *(map(tuple, part.tolist()) for part in parts), strict=True))
-    first = {key: place for place, key in reversed(list(enumerate(keys)))}
-    places = list(first.values())
-    kept = tuple(part[places] for part in parts)
-    answer = Answer(priced, tuple(groups[place] for place in places), kept)
-    read = {keys[place]: row.values for place, row in zip(places, answer.rows, strict=True)}
+    first = {key: index for index, key in reversed(list(enumerate(keys)))}
+    indices = list(first.values())
+    kept = tuple(part[indices] for part in parts)
+    answer = Answer(priced, tuple(groups[index] for index in indices), kept)
+    read = {keys[index]: row.values for index, row in zip(indices, answer.rows, strict=True)}
     return [read[key] for key in keys]
 
 

@@ -51,14 +51,14 @@ class Outcomes:
     """What either world showed: a score for each game, or NaN and a label."""
 
     scores: Floats
-    labels: Codes  # 0 where there is a score, else the place of the label in ``names``, from 1
+    labels: Codes  # 0 where there is a score, else the index of the label in ``names``, from 1
     names: tuple[str, ...] = ()
 
     @classmethod
     def pair(cls, first: Sequence[Any], second: Sequence[Any]) -> tuple[Outcomes, Outcomes]:
         """The views of two worlds; what is not a number is known by its text."""
         names: dict[Hashable, int] = {}
-        coded = [_coded(views, names) for views in (first, second)]
+        coded = [_encode(views, names) for views in (first, second)]
         known = tuple(str(name) for name in names)
         (a, b), (c, d) = coded
         return cls(a, b, known), cls(c, d, known)
@@ -82,20 +82,20 @@ class Outcomes:
         return looked, fresh
 
 
-def _coded(views: Sequence[Any], names: dict[Hashable, int]) -> tuple[Floats, Codes]:
+def _encode(views: Sequence[Any], names: dict[Hashable, int]) -> tuple[Floats, Codes]:
     if isinstance(views, np.ndarray) and views.ndim == 1 and views.dtype.kind in "biuf":
         scores = views.astype(np.float64)
         return scores, np.where(np.isnan(scores), _label("not a number", names), 0)
     scores, labels = np.full(len(views), np.nan), np.zeros(len(views), dtype=np.int64)
-    for place, view in enumerate(views):
-        if isinstance(view, int | float | np.number | Fraction) and not _undefined(view):
-            scores[place] = _double(view)
+    for index, view in enumerate(views):
+        if isinstance(view, int | float | np.number | Fraction) and not _is_undefined(view):
+            scores[index] = _double(view)
         else:
-            labels[place] = _label(view, names)
+            labels[index] = _label(view, names)
     return scores, labels
 
 
-def _undefined(view: Any) -> bool:
+def _is_undefined(view: Any) -> bool:
     return isinstance(view, float | np.floating) and bool(np.isnan(view))
 
 
@@ -175,11 +175,11 @@ def search(looked: tuple[Outcomes, Outcomes], promise: Promise, alpha: Fraction)
                 epsilon, delta = float(point[0]), float(point[1])
                 with np.errstate(divide="ignore", invalid="ignore"):
                     bound = np.where(p > delta, np.log((p - delta) / q), -np.inf)
-                place = int(np.argmax(bound))
-                worth = bound[place] / max(epsilon, 1e-9) if bound[place] > 0 else bound[place]
+                index = int(np.argmax(bound))
+                worth = bound[index] / max(epsilon, 1e-9) if bound[index] > 0 else bound[index]
                 worth *= 1.0 if plain or worth <= 0 else _PLAINER
                 if best is None or worth > best[0]:
-                    best = worth, Chosen(events(place), likelier, point)
+                    best = worth, Chosen(events(index), likelier, point)
     if best is None:
         return Chosen(Event("anything at all", ((-math.inf, math.inf),)), 0, promise.points[0])
     return best[1]
@@ -198,7 +198,7 @@ def _end(hits: Counts, trials: float, reach: float, side: int) -> Floats:
 
 
 def _families(looked: tuple[Outcomes, Outcomes]) -> Iterator[tuple[Any, Counts, bool]]:
-    """For each family: from a place to its event, the hits of both worlds, and if it is plain."""
+    """For each family: from an index to its event, the hits of both worlds, and if it is plain."""
     scores = [outcome.scores[outcome.labels == 0] for outcome in looked]
     pooled = np.unique(np.concatenate(scores))
     if len(pooled):
@@ -235,10 +235,10 @@ def _sorted_cells(
     for low, high in edges:
         text = f"{low:.6g}" if low == high else f"{low:.6g} to {high:.6g}"
         cells.append((text, ((low, high),), frozenset()))
-        counts.append(_parted([(w.scores >= low) & (w.scores <= high) for w in looked]))
+        counts.append(_part([(w.scores >= low) & (w.scores <= high) for w in looked]))
     for label, name in enumerate(looked[0].names, start=1):
         cells.append((name, (), frozenset([label])))
-        counts.append(_parted([outcome.labels == label for outcome in looked]))
+        counts.append(_part([outcome.labels == label for outcome in looked]))
     if not cells:
         return
     # Sorted by one part and counted on the other, or chance would seem to be telling.
@@ -253,7 +253,7 @@ def _sorted_cells(
         )
 
 
-def _parted(inside: list[NDArray[np.bool_]]) -> tuple[list[int], list[int]]:
+def _part(inside: list[NDArray[np.bool_]]) -> tuple[list[int], list[int]]:
     """The hits of both worlds among every other game, and among the rest."""
     first, second = ([int(part[start::2].sum()) for part in inside] for start in (0, 1))
     return first, second

@@ -24,8 +24,8 @@ from discreet.accounting.divergence import (
 from discreet.accounting.law import IntegerLaw, Law
 from discreet.accounting.loss import Loss, failure_mass
 from discreet.accounting.ratio import ONLY_P, ONLY_Q, Comparison
-from discreet.audit.exact_drawing import drawn
-from discreet.audit.verdict import Verdict, lowered, written
+from discreet.audit.exact_drawing import draw_losses
+from discreet.audit.verdict import Verdict, amount_down, amount_up
 from discreet.errors import InvalidParameter, shown
 from discreet.exact.balls import ball, ends, precision
 from discreet.exact.numbers import Exact as Number
@@ -83,11 +83,11 @@ class Exact:
             most = 2 * self.promised.epsilon
         if isinstance(most, float):
             most = Fraction(self.epsilon_at(Fraction(1, 10**6))[0])
-        places = [most * k / _POINTS for k in range(_POINTS + 1)]
-        ways = [_curve(Comparison(*pair), places) for pair in (self._laws, self._laws[::-1])]
+        epsilons = [most * k / _POINTS for k in range(_POINTS + 1)]
+        ways = [_curve(Comparison(*pair), epsilons) for pair in (self._laws, self._laws[::-1])]
         return tuple(
-            (place, max(a[0], b[0]), max(a[1], b[1]))
-            for place, a, b in zip(places, *ways, strict=True)
+            (epsilon, max(a[0], b[0]), max(a[1], b[1]))
+            for epsilon, a, b in zip(epsilons, *ways, strict=True)
         )
 
     def promised_points(self) -> Iterable[tuple[Fraction, Fraction]]:
@@ -131,7 +131,7 @@ class Exact:
         loss = self.promised
         if loss is not None and loss.delta and isinstance(loss.epsilon, Fraction):
             told = _said("δ", self.delta_at(loss.epsilon), loss.delta, SLACK)
-            return f"{told} at ε = {written(loss.epsilon)}"
+            return f"{told} at ε = {amount_up(loss.epsilon)}"
         told = _said("ε", self.epsilon, None if loss is None else loss.epsilon, SLACK)
         if loss is not None and loss.delta:
             return told
@@ -147,7 +147,7 @@ class Exact:
             "epsilon": _pair(self.epsilon),
             "rho": _pair(self.rho),
             "total_variation": _pair(self.total_variation),
-            "curve": [[written(e), *_pair((low, high))] for e, low, high in self.curve],
+            "curve": [[amount_up(e), *_pair((low, high))] for e, low, high in self.curve],
             "verdict": self.verdict.value,
             "sentence": self.sentence,
         }
@@ -159,7 +159,7 @@ class Exact:
         if self.promised is not None:
             loss = self.promised
             promised = [(x, float(loss.delta_at(Fraction(x)))) for x, _ in points]
-        return drawn(self.mechanism, self.losses, points, promised, self.sentence)
+        return draw_losses(self.mechanism, self.losses, points, promised, self.sentence)
 
     def _repr_svg_(self) -> str:
         """Shown by notebooks."""
@@ -206,22 +206,22 @@ def exact(mechanism: Any, x: Any, y: Any, *, promised: Loss | Number | None = No
     )
     if loss is None:
         return found
-    object.__setattr__(found, "verdict", _judged(found, loss))
+    object.__setattr__(found, "verdict", _judge(found, loss))
     return found
 
 
-def _judged(found: Exact, loss: Loss) -> Verdict:
+def _judge(found: Exact, loss: Loss) -> Verdict:
     """The verdict, by the definition of a loss."""
     if not loss.delta:
         parts = [
-            _compared(found.epsilon, loss.epsilon, SLACK),
-            _compared(found.rho, loss.rho, RHO_SLACK),
+            _compare(found.epsilon, loss.epsilon, SLACK),
+            _compare(found.rho, loss.rho, RHO_SLACK),
         ]
     elif isinstance(loss.epsilon, Fraction):  # (epsilon, delta) for these two laws, exactly
-        parts = [_compared(found.delta_at(loss.epsilon), loss.delta, SLACK)]
+        parts = [_compare(found.delta_at(loss.epsilon), loss.delta, SLACK)]
     else:  # no single number decides a concentrated bound with a failure mass: only refute
         checks = [
-            _compared(found.epsilon_at(delta), loss.epsilon_at(delta), SLACK)
+            _compare(found.epsilon_at(delta), loss.epsilon_at(delta), SLACK)
             for delta in _DELTAS
             if delta >= loss.delta
         ]
@@ -232,7 +232,7 @@ def _judged(found: Exact, loss: Loss) -> Verdict:
     return Verdict.PROVED
 
 
-def _compared(bounds: Bounds, promised: Amount, slack: Fraction) -> Verdict:
+def _compare(bounds: Bounds, promised: Amount, slack: Fraction) -> Verdict:
     lower, upper = bounds
     if lower > promised:  # by however little: what is certified from below is a breach
         return Verdict.BROKEN
@@ -245,27 +245,27 @@ def _said(symbol: str, bounds: Bounds, promised: Amount | None, slack: Fraction)
     """An enclosure in words: as the promise where it is that, else by the end that matters."""
     lower, upper = bounds
     if lower == upper:
-        return f"{symbol} = {written(upper)}"
+        return f"{symbol} = {amount_up(upper)}"
     if promised is None:
-        return f"{symbol} ≤ {written(upper)}"
-    judged = _compared(bounds, promised, slack)
+        return f"{symbol} ≤ {amount_up(upper)}"
+    judged = _compare(bounds, promised, slack)
     if judged is Verdict.BROKEN:
-        return f"{symbol} ≥ {lowered(lower)}"
+        return f"{symbol} ≥ {amount_down(lower)}"
     if judged is Verdict.PROVED and upper > promised:  # a hair above: see SLACK
         attained = lower >= promised * (1 - slack)
-        return f"{symbol} {'=' if attained else '≤'} {written(promised)}"
-    return f"{symbol} ≤ {written(upper)}"
+        return f"{symbol} {'=' if attained else '≤'} {amount_up(promised)}"
+    return f"{symbol} ≤ {amount_up(upper)}"
 
 
-def _curve(pair: Comparison, places: list[Fraction]) -> list[tuple[Fraction, Fraction]]:
+def _curve(pair: Comparison, epsilons: list[Fraction]) -> list[tuple[Fraction, Fraction]]:
     """Bounds of P(S) - e**epsilon Q(S), the greatest over events S, at each epsilon."""
     found = []
     with precision(128):
         cells = None if pair.stretches is not None else pair.cells()
-        for place in places:
-            growth = ball(place).exp()
+        for epsilon in epsilons:
+            growth = ball(epsilon).exp()
             if cells is None:
-                p, q, _ = pair.above(place)
+                p, q, _ = pair.above(epsilon)
                 low = high = p - growth * q
             else:
                 gaps = [cell.p - growth * cell.q for cell in cells.cells]
@@ -316,7 +316,7 @@ def _atom(log: Any, p: Any, q: Any) -> Atom | None:
 
 
 def _pair(bounds: Bounds) -> list[str]:
-    return [lowered(bounds[0], 12), written(bounds[1], 12)]
+    return [amount_down(bounds[0], 12), amount_up(bounds[1], 12)]
 
 
 __all__ = ["RHO_SLACK", "SLACK", "Atom", "Exact", "exact"]

@@ -14,7 +14,7 @@ Point = tuple[float, float]
 Atoms = Sequence[tuple[float, float, float]]
 
 
-def drawn(
+def draw_losses(
     name: str,
     losses: Atoms,
     curve: Sequence[Point],
@@ -37,9 +37,9 @@ def _distribution(losses: Atoms) -> Chart | None:
     low, width = least - room, (most - least + 2 * room) / _BINS
     bins = [[0.0, 0.0] for _ in range(_BINS)]
     for loss, p, q in finite:
-        place = min(int((loss - low) / width), _BINS - 1)
-        bins[place][0] += p
-        bins[place][1] += q
+        index = min(int((loss - low) / width), _BINS - 1)
+        bins[index][0] += p
+        bins[index][1] += q
     top = max(max(pair) for pair in bins) * 1.05
     lines = [
         Line(label, _steps([pair[side] for pair in bins], low, width), shaded=True)
@@ -55,18 +55,18 @@ def _distribution(losses: Atoms) -> Chart | None:
 
 def _steps(heights: Sequence[float], low: float, width: float) -> list[Point]:
     points: list[Point] = []
-    for place, height in enumerate(heights):
-        points += [(low + place * width, height), (low + (place + 1) * width, height)]
+    for index, height in enumerate(heights):
+        points += [(low + index * width, height), (low + (index + 1) * width, height)]
     return points
 
 
 def _trade_off(curve: Sequence[Point], promised: Sequence[Point] | None) -> Chart | None:
-    drawable = _shown(curve)
+    drawable = _keep_visible(curve)
     if len(drawable) < 2:
         return None
     lines = [Line("what this pair costs", drawable)]
-    if promised is not None and len(_shown(promised)) > 1:
-        lines.append(Line("what is promised", _shown(promised)))
+    if promised is not None and len(_keep_visible(promised)) > 1:
+        lines.append(Line("what is promised", _keep_visible(promised)))
     values = [y for line in lines for _, y in line.points]
     least = max(min(values) / 2, _LEAST_DELTA)
     return Chart(
@@ -77,8 +77,8 @@ def _trade_off(curve: Sequence[Point], promised: Sequence[Point] | None) -> Char
     )
 
 
-def _shown(points: Sequence[Point]) -> list[Point]:
+def _keep_visible(points: Sequence[Point]) -> list[Point]:
     return [(x, y) for x, y in points if y >= _LEAST_DELTA]
 
 
-__all__ = ["drawn"]
+__all__ = ["draw_losses"]

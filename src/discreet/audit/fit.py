@@ -142,13 +142,13 @@ def fit(
 
 
 def _places(draws: Any, outcomes: list[Any]) -> NDArray[np.int64]:
-    """The place of each draw among the outcomes, in order; -1 for what is none of them."""
+    """The index of each draw among the outcomes, in order; -1 for what is none of them."""
     whole_numbers = isinstance(draws, np.ndarray) and draws.dtype.kind in "iu"
     if whole_numbers and _consecutive(outcomes):
         inside = (draws >= outcomes[0]) & (draws <= outcomes[-1])
         return np.where(inside, draws - outcomes[0], -1)
-    places = {outcome: place for place, outcome in enumerate(outcomes)}
-    return np.array([places.get(outcome, -1) for outcome in _listed(draws)])
+    indices = {outcome: index for index, outcome in enumerate(outcomes)}
+    return np.array([indices.get(outcome, -1) for outcome in _list(draws)])
 
 
 def _consecutive(outcomes: list[Any]) -> bool:
@@ -165,13 +165,13 @@ def _worst(fits: Sequence[Fit], chance: Fraction) -> Fit:
     return Fit(worst.samples, chance, worst.distance, worst.allowed, worst.outcome)
 
 
-def _listed(draws: Any) -> list[Hashable]:
+def _list(draws: Any) -> list[Hashable]:
     found = draws.tolist() if isinstance(draws, np.ndarray) else list(draws)
     return [tuple(one) if isinstance(one, list) else one for one in found]
 
 
 def _columns(draws: Any, width: int) -> list[list[Any]]:
-    rows = _listed(draws)
+    rows = _list(draws)
     if any(not isinstance(row, tuple) or len(row) != width for row in rows[:100]):
         raise InvalidParameter(
             "P4",

@@ -15,9 +15,9 @@ from typing import Any
 
 from discreet.audit.hiding import HidingEngine
 from discreet.audit.observing import Event, observed
-from discreet.audit.rehearsal import priced_by
+from discreet.audit.rehearsal import find_price
 from discreet.audit.replaying import compare
-from discreet.audit.synthetic import made_up_public, world
+from discreet.audit.synthetic import make_public_tables, make_world
 from discreet.audit.verdict import Verdict
 from discreet.errors import Refusal
 from discreet.exact.numbers import Exact as Number
@@ -138,17 +138,17 @@ def fuzz(  # noqa: PLR0913 (each is one word of the experiment)
     """
     texts = tuple(dict.fromkeys(questions))
     count, most = whole(worlds, name="worlds", least=1), whole(people, name="people", least=1)
-    known = {**made_up_public(schema, label), **(public or {})}
+    known = {**make_public_tables(schema, label), **(public or {})}
     spends = {"epsilon": epsilon, "delta": delta}, {"rho": rho, "delta": delta}
     compared = dict.fromkeys(texts, 0)
     refused: dict[str, str] = {}
     findings: list[Moved] = []
     for number in range(count):
         name = f"{label}/{number}"
-        made = world(schema, name, public=known)
+        made = make_world(schema, name, public=known)
         chosen = _some(made.people(), most)
         with HidingEngine(made) as engine:
-            for place, text in enumerate(texts):
+            for index, text in enumerate(texts):
                 if text not in refused:
                     try:
                         prices = _prices(engine, text, spends)
@@ -159,7 +159,7 @@ def fuzz(  # noqa: PLR0913 (each is one word of the experiment)
                         compared[text] += more
                         findings += [Moved(text, name, told) for told in words[:1]]
                 if progress is not None:
-                    progress((number + (place + 1) / len(texts)) / count)
+                    progress((number + (index + 1) / len(texts)) / count)
     return Fuzz(compared, refused, tuple(findings))
 
 
@@ -167,10 +167,10 @@ def _prices(
     engine: HidingEngine, text: str, spends: tuple[Mapping[str, Number], ...]
 ) -> list[Priced]:
     """A question at the first spend, and at each other one for which it can be had."""
-    prices = [priced_by(engine, text, spends[0])]
+    prices = [find_price(engine, text, spends[0])]
     for spend in spends[1:]:
         with suppress(Refusal):
-            prices.append(priced_by(engine, text, spend))
+            prices.append(find_price(engine, text, spend))
     return prices
 
 

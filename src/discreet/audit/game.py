@@ -27,7 +27,7 @@ from discreet.audit.events import Judged, Outcomes, judge, outcome_of, search
 from discreet.audit.neighbours import Adjacent, neighbouring
 from discreet.audit.promise import Promise, Promised
 from discreet.audit.rehearsal import Rehearsal
-from discreet.audit.verdict import Verdict, lowered, written
+from discreet.audit.verdict import Verdict, amount_down, amount_up
 from discreet.curate.curator import Curator
 from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact as Number
@@ -98,11 +98,11 @@ class Game:
     def sentence(self) -> str:
         """The conclusion in words."""
         (m, a), (n, b) = self.hits
-        at = f" at δ = {written(self.delta)}" if self.delta else ""
+        at = f" at δ = {amount_up(self.delta)}" if self.delta else ""
         return (
-            f"{self.name}: ε ≥ {lowered(self.lower, 4)}{at} with confidence "
-            f"{lowered(self.confidence, 9)}, where ε = {written(self.promised_epsilon, 4)} is "
-            f"promised ({self.verdict}). Best event: {self.event}: {a} of {m} games in world 0, "
+            f"{self.name}: ε ≥ {amount_down(self.lower, 4)}{at} with confidence "
+            f"{amount_down(self.confidence, 9)}, where ε = {amount_up(self.promised_epsilon, 4)} "
+            f"is promised ({self.verdict}). Best event: {self.event}: {a} of {m} games in world 0, "
             f"{b} of {n} in world 1."
         )
 
@@ -112,10 +112,10 @@ class Game:
             "kind": "game",
             "name": self.name,
             "promised": str(self.promise),
-            "promised_epsilon": written(self.promised_epsilon, 12),
-            "delta": written(self.delta, 12),
-            "lower": lowered(self.lower, 12),
-            "confidence": lowered(self.confidence, 12),
+            "promised_epsilon": amount_up(self.promised_epsilon, 12),
+            "delta": amount_up(self.delta, 12),
+            "lower": amount_down(self.lower, 12),
+            "confidence": amount_down(self.confidence, 12),
             "trials": self.trials,
             "event": self.event,
             "hits": [list(side) for side in self.hits],
@@ -207,14 +207,14 @@ def game(  # noqa: PLR0913 (each is one word of the experiment)
     named = name or getattr(adversary, "__name__", None) or getattr(target, "__name__", "target")
     report = _Share(progress)
     if isinstance(target, Curator):
-        play = _curated(target, adversary)
+        play = _curate(target, adversary)
     else:
         play = _batch if batch else _games
     views = [play(target, world, adversary, count, report) for world in (d0, d1)]
-    return decided(views[0], views[1], promise=promise, confidence=certainty, name=str(named))
+    return conclude(views[0], views[1], promise=promise, confidence=certainty, name=str(named))
 
 
-def decided(first: Any, second: Any, *, promise: Promise, confidence: Fraction, name: str) -> Game:
+def conclude(first: Any, second: Any, *, promise: Promise, confidence: Fraction, name: str) -> Game:
     """The conclusion from the views of both worlds, each a sequence of outcomes."""
     alpha = 1 - confidence
     worlds = Outcomes.pair(first, second)
@@ -249,7 +249,7 @@ def trials_needed(promised: Promised, *, confidence: Number = "0.999") -> int:
     return 2 * (math.floor(half) + 1)
 
 
-def _curated(target: Curator, adversary: Adversary | None) -> Callable[..., Any]:
+def _curate(target: Curator, adversary: Adversary | None) -> Callable[..., Any]:
     """Games against a curator of the same schema and budget, a fresh account in each."""
     if adversary is None:
         raise InvalidParameter(
@@ -362,4 +362,4 @@ def _rates(outcomes: Outcomes, cuts: Any, size: int) -> Any:
     return np.bincount(codes, minlength=size) / max(1, len(codes))
 
 
-__all__ = ["Adversary", "Game", "Target", "decided", "game", "trials_needed"]
+__all__ = ["Adversary", "Game", "Target", "conclude", "game", "trials_needed"]

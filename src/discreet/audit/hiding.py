@@ -33,7 +33,7 @@ class HidingEngine(DuckDBEngine):
         self._compiled: dict[int, tuple[Plan, Statement, str]] = {}
         connection = self._current().connection
         for name in made.rows:
-            connection.register("everything", _numbered(made, name))
+            connection.register("everything", _number_rows(made, name))
             connection.execute(f"CREATE TABLE {quoted(_all(name))} AS FROM everything")
             connection.unregister("everything")
         self.hide(None)
@@ -68,7 +68,7 @@ def _all(name: str) -> str:
     return f"all of {name}"
 
 
-def _numbered(made: World, name: str) -> pa.Table:
+def _number_rows(made: World, name: str) -> pa.Table:
     tables: Mapping[str, Any] = made.tables()
     people = pa.array([person for person, _ in made.rows[name]], pa.int64())
     return tables[name].append_column(_PERSON, people)

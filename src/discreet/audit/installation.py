@@ -74,7 +74,7 @@ class Done:
     seconds: float
 
 
-def done(task: Task) -> Done:
+def run_task(task: Task) -> Done:
     """Make a check."""
     start = time.perf_counter()
     finding = task.run()
@@ -125,7 +125,7 @@ def _subject(mechanism: Any, first: Any, second: Any, **options: Any) -> Subject
 def _answers(transcript: Any) -> tuple[bool, ...]:
     """What a sparse vector answered, query by query."""
     above = set(transcript.above.tolist())
-    return tuple(place in above for place in range(transcript.asked))
+    return tuple(index in above for index in range(transcript.asked))
 
 
 def _first(released: Any) -> float:
@@ -276,21 +276,21 @@ def subjects() -> tuple[Subject, ...]:
     return (*_numeric_subjects(), *_choosing_subjects(), *_other_subjects())
 
 
-def _repeated(subject: Subject) -> Callable[[Any, int], Any]:
+def _repeat(subject: Subject) -> Callable[[Any, int], Any]:
     """So many releases, each as the number an adversary looks at."""
     return lambda data, size: np.array(
         [subject.score(subject.release(data)) for _ in range(size)], dtype=float
     )
 
 
-def _computed(subject: Subject) -> Finding:
+def _compute_law(subject: Subject) -> Finding:
     if subject.law is None:
         raise TypeError("a mechanism without a law")
     named = NamedLaw(subject.name, subject.law)
     return exact(named, *subject.pair, promised=subject.promise)
 
 
-def _fitted(subject: Subject, size: int) -> Finding:
+def _fit_releases(subject: Subject, size: int) -> Finding:
     if subject.law is None:
         raise TypeError("a mechanism without a law")
     shape = subject.outcome or (lambda told: tuple(told) if isinstance(told, list) else told)
@@ -298,9 +298,9 @@ def _fitted(subject: Subject, size: int) -> Finding:
     return fit(draws, subject.law(subject.pair[1]), alpha=ALPHA)
 
 
-def _played(subject: Subject, size: int) -> Finding:
+def _play_game(subject: Subject, size: int) -> Finding:
     return game(
-        _repeated(subject),
+        _repeat(subject),
         *(subject.played or subject.pair),
         trials=size,
         promised=subject.promise,
@@ -317,10 +317,12 @@ def mechanism_tasks(*, quick: bool = False) -> tuple[Task, ...]:
     laws, releases, games = [], [], []
     for one in subjects():
         if one.law is not None:
-            laws.append(Task(LAWS, one.name, functools.partial(_computed, one)))
+            laws.append(Task(LAWS, one.name, functools.partial(_compute_law, one)))
             if one.listed:
-                releases.append(Task(RELEASES, one.name, functools.partial(_fitted, one, size)))
-        games.append(Task(GAMES, one.name, functools.partial(_played, one, size)))
+                releases.append(
+                    Task(RELEASES, one.name, functools.partial(_fit_releases, one, size))
+                )
+        games.append(Task(GAMES, one.name, functools.partial(_play_game, one, size)))
     return (*laws, *releases, *games)
 
 
@@ -444,10 +446,10 @@ def schema_questions(schema: Schema) -> tuple[str, ...]:
     for name, table in schema.tables.items():
         if table.public:
             continue
-        rows = f"FROM {_quoted(name)}"
+        rows = f"FROM {_quote(name)}"
         found.append(f"SELECT COUNT(*) AS n {rows}")
         for column in table.columns:
-            shown = _quoted(column.name)
+            shown = _quote(column.name)
             if column.values is not None:
                 found.append(f"SELECT {shown}, COUNT(*) AS n {rows} GROUP BY {shown}")
             elif column.low is not None and column.high is not None and column.kind.is_number:
@@ -455,7 +457,7 @@ def schema_questions(schema: Schema) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -485,11 +487,11 @@ __all__ = [
     "Subject",
     "Task",
     "aggregate_questions",
-    "done",
     "mechanism_tasks",
     "noise_tasks",
     "part_of",
     "question_tasks",
+    "run_task",
     "schema_questions",
     "session_tasks",
     "subjects",

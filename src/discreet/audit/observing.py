@@ -28,7 +28,7 @@ from discreet.audit.frozen import frozen_bytes
 from discreet.engine.truth import SparseCounts
 from discreet.mechanisms import Gaussian
 from discreet.mechanisms.quantiles.ranks import Cells
-from discreet.noise.entropy import substituted
+from discreet.noise.entropy import use_source
 from discreet.price import Additive, Priced, Selection
 
 Vector = dict[Any, int]
@@ -99,7 +99,7 @@ def observed(label: str = "replay") -> Iterator[Observation]:
     """
     observation = Observation(label)
     try:
-        with substituted(observation.source):
+        with use_source(observation.source):
             yield observation
     finally:
         observation.close()

@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 
 from discreet.accounting.budget import Budget
 from discreet.accounting.loss import Loss, failure_mass
-from discreet.audit.verdict import written
+from discreet.audit.verdict import amount_up
 from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact as Number
 from discreet.exact.numbers import float_up, nonnegative
@@ -72,11 +72,11 @@ class Promise:
     def __str__(self) -> str:
         if len(self.points) == 1:
             epsilon, delta = self.points[0]
-            return f"ε = {written(epsilon)}" + (f", δ = {written(delta)}" if delta else "")
+            return f"ε = {amount_up(epsilon)}" + (f", δ = {amount_up(delta)}" if delta else "")
         (first, at), (last, end) = self.points[0], self.points[-1]
         return (
-            f"ε = {written(first)} at δ = {written(at)} up to "
-            f"ε = {written(last)} at δ = {written(end)}"
+            f"ε = {amount_up(first)} at δ = {amount_up(at)} up to "
+            f"ε = {amount_up(last)} at δ = {amount_up(end)}"
         )
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.accounting.budget import Budget, saturated
+from discreet.accounting.budget import Budget, saturate
 from discreet.accounting.loss import NOTHING, Loss
 from discreet.curate.curator import replay_key
 from discreet.engine.duckdb.engine import DuckDBEngine
@@ -69,8 +69,8 @@ class Stage:
         if budget is None:
             return
         for block in asked.blocks:
-            before = np.array(saturated(spent.get(block, NOTHING)), dtype=np.int64)[:, None]
-            if not budget.admits_units(before, saturated(asked.loss)).all():
+            before = np.array(saturate(spent.get(block, NOTHING)), dtype=np.int64)[:, None]
+            if not budget.admits_units(before, saturate(asked.loss)).all():
                 raise BudgetRefusal(
                     "B1",
                     "the budget does not cover this question.",
@@ -86,7 +86,7 @@ class Stage:
         return tuple(sorted(self._spent.items(), key=lambda pair: pair[0]))
 
 
-def priced_by(engine: DuckDBEngine, question: str, spend: Mapping[str, Any]) -> Priced:
+def find_price(engine: DuckDBEngine, question: str, spend: Mapping[str, Any]) -> Priced:
     """The price of a question, as the curator finds it; reads no private data."""
     asked = statement(question, engine.schema, multiplicity=engine.multiplicity).question
     wanted = Offer.of(**spend).beside(asked.spend)
@@ -112,14 +112,14 @@ class Rehearsal:
 
     def prepared(self, question: str, spend: Mapping[str, Any]) -> Prepared:
         """The price of a question and its sealed integers, remembered."""
-        place = question, tuple(spend.items())
-        found = self._known.get(place)
+        key = question, tuple(spend.items())
+        found = self._known.get(key)
         if found is None:
             priced = self.priced(question, spend)
             self.engine.check(priced.plan)
             area = reach(priced.question, self.schema, self._space)
             blocks = tuple(block for start, stop in area.ranges for block in range(start, stop))
-            found = self._known[place] = Prepared(
+            found = self._known[key] = Prepared(
                 priced,
                 self.engine.run(priced.plan),
                 priced.loss.rounded(),
@@ -130,7 +130,7 @@ class Rehearsal:
 
     def priced(self, question: str, spend: Mapping[str, Any]) -> Priced:
         """The price of a question; reads no private data."""
-        return priced_by(self.engine, question, spend)
+        return find_price(self.engine, question, spend)
 
     def __call__(self, question: str, **spend: Any) -> Answer:
         """One question to a fresh session."""
@@ -148,4 +148,4 @@ class Rehearsal:
         self.engine.close()
 
 
-__all__ = ["Prepared", "Rehearsal", "Stage", "priced_by"]
+__all__ = ["Prepared", "Rehearsal", "Stage", "find_price"]

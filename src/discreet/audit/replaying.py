@@ -24,7 +24,7 @@ from discreet.audit.events import outcome_of
 from discreet.audit.frozen import frozen_bytes
 from discreet.audit.neighbours import Adjacent, neighbouring
 from discreet.audit.observing import Event, numbers_of, observed
-from discreet.audit.verdict import Verdict, written
+from discreet.audit.verdict import Verdict, amount_up
 from discreet.curate.curator import Curator
 from discreet.errors import InvalidParameter, shown
 from discreet.exact.numbers import Exact as Number
@@ -137,15 +137,15 @@ def replay(  # noqa: PLR0913 (each is one word of the experiment)
     schema = target if isinstance(target, Schema) else getattr(target, "schema", None)
     neighbouring(table, neighbour, schema=schema, adjacent=adjacent)
     run = _runner(target, question, spend)
-    runs = [_observed(run, world, label) for world in (table, neighbour)]
+    runs = [_observe(run, world, label) for world in (table, neighbour)]
     (first, output), (second, other) = runs
     differences, checked = compare(first, second, adaptive=adaptive)
     if sensitivity is not None:
         stated = positive(sensitivity, name="sensitivity")
-        moved = _output_moved(output, other, norm, stated)
+        moved = _describe_excess(output, other, norm, stated)
         differences += (moved,) if moved else ()
         checked += 1
-    elif _told(output) != _told(other):
+    elif _outcome(output) != _outcome(other):
         differences += ("one world ends in an error that the other does not have",)
     called = str(name or question or getattr(target, "__name__", type(target).__name__))
     return Replay(called, first, second, (output, other), differences, checked)
@@ -157,11 +157,11 @@ def compare(
     """What differs between two runs and should not, and how many sensitivities were compared."""
     differences: list[str] = []
     checked = 0
-    first, second = _padded(first, second), _padded(second, first)
-    for place, (one, other) in enumerate(zip(first, second, strict=False), start=1):
+    first, second = _pad(first, second), _pad(second, first)
+    for count, (one, other) in enumerate(zip(first, second, strict=False), start=1):
         if (one.name, one.parameters) != (other.name, other.parameters):
             differences.append(
-                f"use {place} of noise is {one} in one world and {other} in the other"
+                f"use {count} of noise is {one} in one world and {other} in the other"
             )
             break
         if one.allowed is None or one.values is None or other.values is None:
@@ -171,7 +171,7 @@ def compare(
         if size > limit:
             root = " squared" if one.allowed[0] == "l2" else ""
             differences.append(
-                f"use {place} of noise, {one}, is on numbers that move by {_short(size)} in "
+                f"use {count} of noise, {one}, is on numbers that move by {_short(size)} in "
                 f"{one.allowed[0]}{root}, where {_short(limit)} is stated"
             )
         if adaptive and size > 0:
@@ -184,7 +184,7 @@ def compare(
     return tuple(differences), checked
 
 
-def _padded(run: tuple[Event, ...], other: tuple[Event, ...]) -> tuple[Event, ...]:
+def _pad(run: tuple[Event, ...], other: tuple[Event, ...]) -> tuple[Event, ...]:
     """A run that found none of the groups, which are private, beside one that found some."""
     airlock = all(isinstance(e.values, dict) and e.name.endswith("Noise") for e in other)
     return tuple(replace(e, values={}) for e in other) if not run and airlock else run
@@ -254,24 +254,24 @@ def _asking(target: Any, question: str, spend: Mapping[str, Any]) -> Callable[[A
     return run
 
 
-def _observed(run: Callable[[Any], Any], world: Any, label: str) -> tuple[tuple[Event, ...], Any]:
+def _observe(run: Callable[[Any], Any], world: Any, label: str) -> tuple[tuple[Event, ...], Any]:
     with observed(label) as seen, _frozen_globals(label):
         try:
             output = run(world)
         except Exception as error:
-            output = _Told(outcome_of(error))
+            output = _Raised(outcome_of(error))
     return tuple(seen.events), output
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Raised:
     """An error, as its outcome."""
 
     outcome: str
 
 
-def _told(output: Any) -> str:
-    return output.outcome if isinstance(output, _Told) else ""
+def _outcome(output: Any) -> str:
+    return output.outcome if isinstance(output, _Raised) else ""
 
 
 @contextmanager
@@ -295,9 +295,9 @@ def _parameters(target: Callable[..., Any]) -> tuple[str, ...]:
         return ()
 
 
-def _output_moved(output: Any, other: Any, norm: str, stated: Fraction) -> str:
+def _describe_excess(output: Any, other: Any, norm: str, stated: Fraction) -> str:
     """What is wrong with how far the output moved, or nothing."""
-    if _told(output) != _told(other):
+    if _outcome(output) != _outcome(other):
         return "one world ends in an error that the other does not have"
     one, two = numbers_of(output), numbers_of(other)
     if one is None or two is None:
@@ -314,7 +314,7 @@ def _output_moved(output: Any, other: Any, norm: str, stated: Fraction) -> str:
 
 
 def _short(size: Any) -> str:
-    return written(size, 6) if isinstance(size, Fraction) else str(size)
+    return amount_up(size, 6) if isinstance(size, Fraction) else str(size)
 
 
 __all__ = ["NORMS", "Replay", "compare", "moved_by", "replay"]

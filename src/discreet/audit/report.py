@@ -297,9 +297,9 @@ def _figures(name: str, checks: Iterable[Done]) -> str:
     drawn = [(one, one.finding.picture()) for one in checks if name in (LAWS, GAMES)]
     loud = [picture for one, picture in drawn if picture and (name == LAWS or one.finding.alarm)]
     calm = [picture for one, picture in drawn if picture and picture not in loud]
-    opened = f'<div class="figures">{_framed(loud)}</div>' if loud else ""
+    opened = f'<div class="figures">{_frame(loud)}</div>' if loud else ""
     folded = (
-        f'<details><summary>{len(calm)} pictures</summary><div class="figures">{_framed(calm)}'
+        f'<details><summary>{len(calm)} pictures</summary><div class="figures">{_frame(calm)}'
         "</div></details>"
         if calm
         else ""
@@ -307,7 +307,7 @@ def _figures(name: str, checks: Iterable[Done]) -> str:
     return opened + folded
 
 
-def _framed(pictures: Iterable[str]) -> str:
+def _frame(pictures: Iterable[str]) -> str:
     return "".join(f"<figure>{picture}</figure>" for picture in pictures)
 
 

@@ -72,7 +72,7 @@ class World:
         return shown
 
 
-def world(schema: Schema, label: str, *, public: Mapping[str, Any], people: int = 6) -> World:
+def make_world(schema: Schema, label: str, *, public: Mapping[str, Any], people: int = 6) -> World:
     """A synthetic world; ``public`` tables are taken as given."""
     dice = Dice(label)
     rows: dict[str, tuple[tuple[int, Mapping[str, Cell]], ...]] = {}
@@ -91,15 +91,15 @@ def world(schema: Schema, label: str, *, public: Mapping[str, Any], people: int 
     return World(schema, rows, public)
 
 
-def made_up_public(schema: Schema, label: str) -> dict[str, pa.Table]:
+def make_public_tables(schema: Schema, label: str) -> dict[str, pa.Table]:
     """Public tables for a schema that names no source for them."""
     dice = Dice(f"{label}/public")
     return {
         name: _arrow(
             table,
             [
-                {c.name: _listed(c, dice, place) for c in table.columns}
-                for place in range(_PUBLIC_ROWS)
+                {c.name: _pick_listed(c, dice, number) for c in table.columns}
+                for number in range(_PUBLIC_ROWS)
             ],
         )
         for name, table in schema.tables.items()
@@ -136,7 +136,7 @@ def _name(column: Column, person: int) -> Cell:
 
 def _cell(column: Column, dice: Dice) -> Cell:
     if dice.below(4):
-        return _listed(column, dice, None)
+        return _pick_listed(column, dice, None)
     if column.kind in (Kind.INTEGER, Kind.DECIMAL) and column.low is not None and dice.below(2):
         low: Any = column.low
         high: Any = column.high
@@ -144,12 +144,12 @@ def _cell(column: Column, dice: Dice) -> Cell:
     return dice.choice(_POISON[column.kind])
 
 
-def _listed(column: Column, dice: Dice, place: int | None) -> Cell:
-    """A value that the schema has in mind; the ``place``-th different one if asked for."""
+def _pick_listed(column: Column, dice: Dice, number: int | None) -> Cell:
+    """A value that the schema has in mind; the ``number``-th different one if asked for."""
     if column.values:
-        index = dice.below(len(column.values)) if place is None else place % len(column.values)
+        index = dice.below(len(column.values)) if number is None else number % len(column.values)
         return _plain(column.values[index], column.kind)
-    step = dice.choice((0, 1, 2, 3, 8)) if place is None else place
+    step = dice.choice((0, 1, 2, 3, 8)) if number is None else number
     low: Any = column.low
     high: Any = column.high
     if low is None or high is None:
@@ -183,4 +183,4 @@ def _arrow(table: Table, rows: list[Mapping[str, Cell]]) -> pa.Table:
     )
 
 
-__all__ = ["ARROW", "World", "entity_of", "made_up_public", "world"]
+__all__ = ["ARROW", "World", "entity_of", "make_public_tables", "make_world"]

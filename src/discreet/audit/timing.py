@@ -100,17 +100,17 @@ def timing(
             fix=f"time at least rounds={needed}.",
         )
     for _ in range(_WARM):
-        _timed(call, d0, clock)
-        _timed(call, d1, clock)
+        _time(call, d0, clock)
+        _time(call, d1, clock)
     taken = np.empty((count, 2))
     for number in range(count):
         first = random_bits(1)
         for side in (first, 1 - first):
-            taken[number, side] = _timed(call, (d0, d1)[side], clock)
-    return _tested(taken, chance)
+            taken[number, side] = _time(call, (d0, d1)[side], clock)
+    return _test(taken, chance)
 
 
-def _tested(taken: Any, chance: Fraction) -> Timing:
+def _test(taken: Any, chance: Fraction) -> Timing:
     gaps = taken[:, 1] - taken[:, 0]
     sizes = np.abs(gaps)
     order = np.argsort(sizes, kind="stable")
@@ -126,7 +126,7 @@ def _tested(taken: Any, chance: Fraction) -> Timing:
     return Timing(len(gaps), chance, float((ranks * np.sign(gaps)).sum()) / total, allowed, medians)
 
 
-def _timed(call: Callable[[Any], Any], data: Any, clock: Callable[[], int]) -> int:
+def _time(call: Callable[[Any], Any], data: Any, clock: Callable[[], int]) -> int:
     start = clock()
     with suppress(Exception):
         call(data)

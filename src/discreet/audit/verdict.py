@@ -49,21 +49,21 @@ class Finding(Protocol):
         ...
 
 
-def written(amount: Amount, digits: int = 6) -> str:
+def amount_up(amount: Amount, digits: int = 6) -> str:
     """An amount as a person reads it, rounded up.
 
     >>> from fractions import Fraction
-    >>> written(Fraction(2, 3), 4), written(float("inf"))
+    >>> amount_up(Fraction(2, 3), 4), amount_up(float("inf"))
     ('0.6667', '∞')
     """
     return "∞" if isinstance(amount, float) else decimal_up(amount, digits)
 
 
-def lowered(amount: Amount, digits: int = 6) -> str:
+def amount_down(amount: Amount, digits: int = 6) -> str:
     """An amount as a person reads it, rounded down: for what is certified from below.
 
     >>> from fractions import Fraction
-    >>> lowered(Fraction(2, 3), 4)
+    >>> amount_down(Fraction(2, 3), 4)
     '0.6666'
     """
     if isinstance(amount, float):
@@ -71,4 +71,4 @@ def lowered(amount: Amount, digits: int = 6) -> str:
     return decimal_up(-amount, digits).removeprefix("-") if amount > 0 else decimal_up(amount)
 
 
-__all__ = ["Finding", "Verdict", "lowered", "written"]
+__all__ = ["Finding", "Verdict", "amount_down", "amount_up"]

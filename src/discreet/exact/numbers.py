@@ -112,18 +112,18 @@ def whole(value: object, *, name: str, least: int = 0) -> int:
 # --- rounding on purpose -------------------------------------------------------------------
 
 
-def up(x: Fraction, unit: Fraction) -> Fraction:
+def round_up(x: Fraction, unit: Fraction) -> Fraction:
     """The least multiple of ``unit`` > 0 that is at least ``x``.
 
-    >>> up(Fraction(7, 10), Fraction(1, 4))
+    >>> round_up(Fraction(7, 10), Fraction(1, 4))
     Fraction(3, 4)
     """
     return math.ceil(x / positive(unit, name="unit")) * unit
 
 
-def down(x: Fraction, unit: Fraction) -> Fraction:
+def round_down(x: Fraction, unit: Fraction) -> Fraction:
     """The greatest multiple of ``unit`` > 0 that is at most ``x``."""
-    return -up(-x, unit)
+    return -round_up(-x, unit)
 
 
 def float_up(x: Fraction) -> float:
@@ -152,12 +152,12 @@ def decimal_up(x: Fraction, digits: int = 6) -> str:
     """
     if x == 0:
         return "0"
-    place = _magnitude(abs(x)) - whole(digits, name="digits", least=1) + 1
-    mantissa = math.ceil(x / Fraction(10) ** place)
+    power = _magnitude(abs(x)) - whole(digits, name="digits", least=1) + 1
+    mantissa = math.ceil(x / Fraction(10) ** power)
     while mantissa % 10 == 0:
-        mantissa, place = mantissa // 10, place + 1
+        mantissa, power = mantissa // 10, power + 1
     # Built from its digits: arithmetic on Decimals would round to the caller's context.
-    exact = Decimal((int(x < 0), tuple(map(int, str(abs(mantissa)))), place))
+    exact = Decimal((int(x < 0), tuple(map(int, str(abs(mantissa)))), power))
     text = f"{exact:f}"
     return text if len(text) <= digits + 8 else f"{exact:e}"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.accounting.budget import Budget, saturated
+from discreet.accounting.budget import Budget, saturate
 from discreet.accounting.loss import Loss
 from discreet.errors import AccessRefusal, BudgetRefusal, InvalidParameter, shown
 from discreet.ledger.analysts import AUDITOR
@@ -112,7 +112,7 @@ def unknown_analyst(name: str) -> AccessRefusal:
 
 def admit(standing: Standing, space: Space, dataset: str, request: Request, area: Encoded) -> None:
     """Check every cap: of the question, of the analyst, and of every block that is touched."""
-    charge = saturated(request.loss)
+    charge = saturate(request.loss)
     limit = standing.limit(request.analyst)
     share = standing.spent_by(request.analyst)
     blocks = selection(area, standing.size)

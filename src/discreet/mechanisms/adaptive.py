@@ -13,14 +13,14 @@ from discreet.accounting.law import DiscreteLaplaceLaw
 from discreet.accounting.loss import Loss
 from discreet.errors import Halted, InvalidParameter
 from discreet.exact.numbers import Exact, nonnegative, positive, proportion, whole
-from discreet.mechanisms.grid import Grid, perturbed, steps_of
+from discreet.mechanisms.grid import Grid, add_noise, to_steps
 from discreet.mechanisms.laplace import (
     fractional_without_grid,
     l1_steps,
     margin_steps,
     too_much_noise,
 )
-from discreet.mechanisms.surface import settle, written
+from discreet.mechanisms.surface import set_fields, write_call
 from discreet.noise import discrete_laplace
 from discreet.noise.laplace import GREATEST_SCALE
 
@@ -110,11 +110,11 @@ class AdaptiveLaplace:
         scale = steps / price
         if scale > GREATEST_SCALE:
             raise too_much_noise("epsilon")
-        settle(self, joint_sensitivity=total, epsilon=price, regions=names, grid=grid)
-        settle(self, steps=int(steps), step_scale=scale)
+        set_fields(self, joint_sensitivity=total, epsilon=price, regions=names, grid=grid)
+        set_fields(self, steps=int(steps), step_scale=scale)
 
     def __repr__(self) -> str:
-        return written(
+        return write_call(
             self,
             joint_sensitivity=self.joint_sensitivity,
             epsilon=self.epsilon,
@@ -147,7 +147,7 @@ class AdaptiveLaplace:
 
     def law(self, value: Any) -> DiscreteLaplaceLaw:
         """The exact law of the answer to a query of this value, counted in steps of the grid."""
-        steps = steps_of(value, self.grid)
+        steps = to_steps(value, self.grid)
         if not isinstance(steps, int):
             raise _one_number()
         return DiscreteLaplaceLaw(center=steps, scale=self.step_scale)
@@ -217,10 +217,10 @@ class AdaptiveRun:
                 raise _too_sensitive(max(after.values()) * self._step, self.mechanism)
             self._used = after
         number = value() if callable(value) else value
-        if isinstance(steps_of(number, self.mechanism.grid), list):
+        if isinstance(to_steps(number, self.mechanism.grid), list):
             raise _one_number()
         scale = self.mechanism.step_scale
-        return perturbed(number, self.mechanism.grid, lambda size: discrete_laplace(scale, size))
+        return add_noise(number, self.mechanism.grid, lambda size: discrete_laplace(scale, size))
 
     def _charges(self, sensitivity: Sensitivity) -> dict[Hashable, int]:
         """The steps that each region pays."""

@@ -15,7 +15,7 @@ from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact, fraction, positive, proportion, whole
 from discreet.mechanisms.grid import Grid
 from discreet.mechanisms.laplace import Laplace
-from discreet.mechanisms.surface import settle, written
+from discreet.mechanisms.surface import set_fields, write_call
 from discreet.noise import uniform_below
 
 
@@ -107,11 +107,11 @@ class SubsampleAggregate:
             )
         count = whole(blocks, name="blocks", least=1)
         total = Laplace(sensitivity=high - low, epsilon=epsilon)
-        settle(self, function=function, blocks=count, grid=grid, total=total)
-        settle(self, lower=low * grid.step, upper=high * grid.step, epsilon=total.epsilon)
+        set_fields(self, function=function, blocks=count, grid=grid, total=total)
+        set_fields(self, lower=low * grid.step, upper=high * grid.step, epsilon=total.epsilon)
 
     def __repr__(self) -> str:
-        return written(
+        return write_call(
             self,
             function=self.function,
             blocks=self.blocks,

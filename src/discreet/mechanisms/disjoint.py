@@ -14,7 +14,7 @@ from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact, positive, whole
 from discreet.mechanisms.laplace import Laplace
-from discreet.mechanisms.surface import Mechanism, settle, written
+from discreet.mechanisms.surface import Mechanism, set_fields, write_call
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -66,11 +66,11 @@ class Histogram:
             )
         rows = whole(rows_per_unit, name="rows_per_unit", least=1)
         counts = Laplace(sensitivity=rows, epsilon=epsilon)
-        settle(self, bins=names, epsilon=counts.epsilon, rows_per_unit=rows, counts=counts)
+        set_fields(self, bins=names, epsilon=counts.epsilon, rows_per_unit=rows, counts=counts)
 
     def __repr__(self) -> str:
         bins = self.bins if len(self.bins) <= 6 else (*self.bins[:5], "...")
-        return written(self, bins=bins, epsilon=self.epsilon, rows_per_unit=self.rows_per_unit)
+        return write_call(self, bins=bins, epsilon=self.epsilon, rows_per_unit=self.rows_per_unit)
 
     @property
     def loss(self) -> Loss:
@@ -79,15 +79,15 @@ class Histogram:
 
     def count(self, rows: Iterable[Hashable]) -> list[int]:
         """The true counts, in the order of the bins; not for publication."""
-        places = {name: place for place, name in enumerate(self.bins)}
+        indices = {name: index for index, name in enumerate(self.bins)}
         found = [0] * len(self.bins)
         for row in rows:
             try:
-                place = places.get(row)
+                index = indices.get(row)
             except TypeError:  # what cannot be hashed is no bin; every row must have a result
                 continue
-            if place is not None:
-                found[place] += 1
+            if index is not None:
+                found[index] += 1
         return found
 
     def release(self, rows: Iterable[Hashable]) -> dict[Hashable, int]:
@@ -143,7 +143,7 @@ class Disjoint:
                 why="nothing is released.",
                 fix="pass a mechanism for every region, by name.",
             )
-        settle(self, parts=dict(parts))
+        set_fields(self, parts=dict(parts))
 
     def __repr__(self) -> str:
         return f"Disjoint({dict(self.parts)!r})"

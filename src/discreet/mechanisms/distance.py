@@ -25,7 +25,7 @@ from discreet.accounting.law import DiscreteLaplaceLaw, ProductLaw
 from discreet.accounting.loss import Loss
 from discreet.exact.numbers import Exact, fraction, nonnegative, whole
 from discreet.mechanisms.laplace import Laplace
-from discreet.mechanisms.surface import settle, written
+from discreet.mechanisms.surface import set_fields, write_call
 
 _LARGEST = sys.float_info.max
 
@@ -68,10 +68,10 @@ class PropertyDistance:
     ) -> None:
         rows = whole(rows_per_unit, name="rows_per_unit", least=1)
         count = Laplace(sensitivity=rows, epsilon=epsilon)
-        settle(self, distance=distance, rows_per_unit=rows, epsilon=count.epsilon, count=count)
+        set_fields(self, distance=distance, rows_per_unit=rows, epsilon=count.epsilon, count=count)
 
     def __repr__(self) -> str:
-        return written(
+        return write_call(
             self, distance=self.distance, epsilon=self.epsilon, rows_per_unit=self.rows_per_unit
         )
 
@@ -106,8 +106,8 @@ def distance_to_sorted(values: Iterable[Any]) -> int:
     count = 0
     for value in _numbers(values):
         count += 1
-        place = bisect_right(tops, value)
-        tops[place : place + 1] = [value]
+        index = bisect_right(tops, value)
+        tops[index : index + 1] = [value]
     return count - len(tops)
 
 

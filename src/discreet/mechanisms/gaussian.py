@@ -15,9 +15,9 @@ from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, enclose, log_up
 from discreet.exact.numbers import Exact, nonnegative, positive, proportion, whole
 from discreet.exact.search import least_decimal, least_integer
-from discreet.mechanisms.grid import Grid, perturbed, steps_of
+from discreet.mechanisms.grid import Grid, add_noise, to_steps
 from discreet.mechanisms.laplace import fractional_without_grid, refuse_unstated, too_much_noise
-from discreet.mechanisms.surface import settle, written
+from discreet.mechanisms.surface import set_fields, write_call
 from discreet.noise import discrete_gaussian
 from discreet.noise.gaussian import GREATEST_SIGMA_SQUARED
 
@@ -90,16 +90,16 @@ class Gaussian:
         sigma_squared = steps_squared / (2 * price)
         if not self.drawable(sigma_squared):
             raise too_much_noise("rho")
-        settle(self, sensitivity_squared=squared, rho=price, grid=grid)
-        settle(self, entries_changed=entries_changed, loss=Loss.concentrated(price))
-        settle(self, steps_squared=steps_squared, step_sigma_squared=sigma_squared)
+        set_fields(self, sensitivity_squared=squared, rho=price, grid=grid)
+        set_fields(self, entries_changed=entries_changed, loss=Loss.concentrated(price))
+        set_fields(self, steps_squared=steps_squared, step_sigma_squared=sigma_squared)
 
     def __repr__(self) -> str:
         over = math.isqrt(self.sensitivity_squared.numerator)
         under = math.isqrt(self.sensitivity_squared.denominator)
         root = Fraction(over, under)
         plain = root**2 == self.sensitivity_squared
-        return written(
+        return write_call(
             self,
             sensitivity=root if plain else None,
             sensitivity_squared=None if plain else self.sensitivity_squared,
@@ -207,7 +207,7 @@ class Gaussian:
         if type(value) is int and self.grid is None:
             return value + discrete_gaussian(self.step_sigma_squared)
         refuse_unstated(self.grid, self.entries_changed, value)
-        return perturbed(
+        return add_noise(
             value, self.grid, lambda size: discrete_gaussian(self.step_sigma_squared, size)
         )
 
@@ -229,7 +229,7 @@ class Gaussian:
     def law(self, value: Any) -> DiscreteGaussianLaw | ProductLaw:
         """The exact law of ``release(value)``, counted in steps of the grid."""
         refuse_unstated(self.grid, self.entries_changed, value)
-        steps = steps_of(value, self.grid)
+        steps = to_steps(value, self.grid)
         if isinstance(steps, int):
             return DiscreteGaussianLaw(center=steps, sigma_squared=self.step_sigma_squared)
         return ProductLaw(tuple(DiscreteGaussianLaw(one, self.step_sigma_squared) for one in steps))

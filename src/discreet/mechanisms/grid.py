@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import sqrt_up
 from discreet.exact.numbers import Exact, fraction, positive
-from discreet.mechanisms.surface import alike, sequence, settle
+from discreet.mechanisms.surface import is_sequence, match_kind, set_fields
 
 Integers = NDArray[np.int64]
 
@@ -67,7 +67,7 @@ class Grid:
                 "scaling would let the last digits of an answer tell the data apart.",
                 fix="pass a step such as '1/1024', 0.25 or 8.",
             )
-        settle(self, step=exact, exponent=exponent, reach=math.ldexp(1.0, exponent + 62))
+        set_fields(self, step=exact, exponent=exponent, reach=math.ldexp(1.0, exponent + 62))
 
     def __repr__(self) -> str:
         return f"Grid({str(self.step)!r})" if self.step.denominator > 1 else f"Grid({self.step})"
@@ -114,10 +114,10 @@ class Grid:
                 fix="pass lower and upper in order.",
             )
         if isinstance(value, np.ndarray):
-            return _clipped_array(value, low, high)
-        if sequence(value):
-            return alike(value, (self.clip(one, lower=low, upper=high) for one in value))
-        return _clipped(value, low, high)
+            return _clip_array(value, low, high)
+        if is_sequence(value):
+            return match_kind(value, (self.clip(one, lower=low, upper=high) for one in value))
+        return _clip_scalar(value, low, high)
 
     def steps(self, sensitivity: Exact, *, entries_changed: int) -> int:
         """The greatest sum of distances, in steps, after snapping; Lemma 1, attained."""
@@ -132,7 +132,7 @@ class Grid:
         return math.floor(exact + entries_changed + 2 * sqrt_up(exact * entries_changed))
 
 
-def perturbed(value: Any, grid: Grid | None, draw: Callable[[int | None], Any]) -> Any:
+def add_noise(value: Any, grid: Grid | None, draw: Callable[[int | None], Any]) -> Any:
     """``value`` plus an independent draw in every entry, of the same kind as it came in.
 
     Python integers grow as they must, in arrays of dtype object as well; arrays of
@@ -146,31 +146,31 @@ def perturbed(value: Any, grid: Grid | None, draw: Callable[[int | None], Any]) 
         total = flat + noise.astype(object) if flat.dtype == object else saturating_sum(flat, noise)
         noisy = total.reshape(steps.shape)
         return noisy if grid is None else grid.lift(noisy, like=noisy)
-    if sequence(value):
+    if is_sequence(value):
         whole = [_scalar_steps(one, grid) for one in value]
         sums = map(_sum(grid), whole, draw(len(whole)).tolist())
         if grid is None:
-            return alike(value, sums)
+            return match_kind(value, sums)
         lifted = (grid.lift(total, like=one) for total, one in zip(sums, value, strict=True))
-        return alike(value, lifted)
+        return match_kind(value, lifted)
     total = _sum(grid)(_scalar_steps(value, grid), draw(None))
     return total if grid is None else grid.lift(total, like=value)
 
 
-def steps_of(value: Any, grid: Grid | None) -> list[int] | int:
+def to_steps(value: Any, grid: Grid | None) -> list[int] | int:
     """The whole numbers that noise is added to: one for a scalar, a flat list otherwise."""
     if isinstance(value, np.ndarray):
         return [int(one) for one in _array_steps(value, grid).reshape(-1)]
-    if sequence(value):
+    if is_sequence(value):
         return [_scalar_steps(one, grid) for one in value]
     return _scalar_steps(value, grid)
 
 
-def entries_of(value: Any) -> int:
+def count_entries(value: Any) -> int:
     """How many numbers ``value`` holds."""
     if isinstance(value, np.ndarray):
         return value.size
-    return len(value) if sequence(value) else 1
+    return len(value) if is_sequence(value) else 1
 
 
 def saturating_sum(values: Integers, noise: Integers) -> Integers:
@@ -193,7 +193,7 @@ def _sum(grid: Grid | None) -> Callable[[int, int], int]:
     return lambda steps, noise: min(max(steps + noise, LEAST), GREATEST)
 
 
-def _clipped(value: Any, low: Fraction, high: Fraction) -> float | Fraction:
+def _clip_scalar(value: Any, low: Fraction, high: Fraction) -> float | Fraction:
     if isinstance(value, float | np.floating):
         double = float(value)
         return float(low) if math.isnan(double) else min(max(double, float(low)), float(high))
@@ -203,17 +203,17 @@ def _clipped(value: Any, low: Fraction, high: Fraction) -> float | Fraction:
     return low if number is None else min(max(number, low), high)
 
 
-def _clipped_array(values: NDArray[Any], low: Fraction, high: Fraction) -> NDArray[Any]:
+def _clip_array(values: NDArray[Any], low: Fraction, high: Fraction) -> NDArray[Any]:
     if values.dtype.kind in "iu":  # stays whole: doubles would round what is beyond 2**53
         least = min(max(math.ceil(low), LEAST), GREATEST)
         most = min(max(math.floor(high), least), GREATEST)
-        wholes: Integers = np.clip(_signed(values), least, most)
+        wholes: Integers = np.clip(_to_signed(values), least, most)
         return wholes
     if values.dtype.kind == "f":
         with np.errstate(over="ignore"):
             doubles = values.astype(np.float64)
     else:
-        listed = [float(_clipped(value, low, high)) for value in values.reshape(-1).tolist()]
+        listed = [float(_clip_scalar(value, low, high)) for value in values.reshape(-1).tolist()]
         doubles = np.array(listed, dtype=np.float64).reshape(values.shape)
     doubles[np.isnan(doubles)] = float(low)
     clipped: NDArray[np.float64] = np.clip(doubles, float(low), float(high))
@@ -262,9 +262,9 @@ def _array_steps(values: NDArray[Any], grid: Grid | None) -> NDArray[Any]:
             return _wholes(values)
         if kind not in "iu":
             raise _not_whole()
-        return _signed(values)
+        return _to_signed(values)
     if kind in "iu":
-        return _shifted(_signed(values), grid)
+        return _shift_to_grid(_to_signed(values), grid)
     if kind != "f" or values.dtype.itemsize > 8:
         raise _off_grid(grid)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -287,14 +287,14 @@ def _wholes(values: NDArray[Any]) -> NDArray[Any]:
     return exact.reshape(values.shape)
 
 
-def _signed(values: NDArray[Any]) -> Integers:
+def _to_signed(values: NDArray[Any]) -> Integers:
     """Any integers as 64-bit ones; the largest saturate, which never moves two values apart."""
     if values.dtype.kind == "u":
         values = np.minimum(values, np.uint64(GREATEST))
     return values.astype(np.int64, copy=False)
 
 
-def _shifted(values: Integers, grid: Grid) -> Integers:
+def _shift_to_grid(values: Integers, grid: Grid) -> Integers:
     if grid.exponent > 0:
         if grid.exponent > 63:  # every 64-bit integer is nearest to zero
             return np.zeros_like(values)

@@ -14,9 +14,9 @@ from flint import arb
 from discreet.accounting.law import FiniteLaw
 from discreet.accounting.loss import Loss
 from discreet.exact.balls import ball, enclose, floor_scaled
-from discreet.exact.numbers import Exact, down, positive, proportion, whole
+from discreet.exact.numbers import Exact, positive, proportion, round_down, whole
 from discreet.exact.search import least_integer
-from discreet.mechanisms.surface import settle, written
+from discreet.mechanisms.surface import set_fields, write_call
 from discreet.noise import bernoulli
 
 # The probabilities are computed for a delta smaller by this share and then rounded down to a
@@ -64,12 +64,12 @@ class KeyRelease:
     def __init__(self, *, epsilon: Exact, delta: Exact, keys: int = 1) -> None:
         price = positive(epsilon, name="epsilon")
         mass = proportion(delta, name="delta")
-        settle(self, epsilon=price, delta=mass, keys=whole(keys, name="keys", least=1))
-        settle(self, loss=Loss.approximate(price, mass))
+        set_fields(self, epsilon=price, delta=mass, keys=whole(keys, name="keys", least=1))
+        set_fields(self, loss=Loss.approximate(price, mass))
 
     def __repr__(self) -> str:
         keys = None if self.keys == 1 else self.keys
-        return written(self, epsilon=self.epsilon, delta=self.delta, keys=keys)
+        return write_call(self, epsilon=self.epsilon, delta=self.delta, keys=keys)
 
     def probability(self, units: int) -> Fraction:
         """The exact probability that a key with so many units is shown."""
@@ -110,7 +110,7 @@ def _probability(epsilon: Fraction, delta: Fraction, count: int) -> Fraction:
     )
     turn = _turn(epsilon, held)
     exact = enclose(lambda: _rising(epsilon, held, turn, count), bits=bits + 2)[0]
-    return down(min(exact, Fraction(1)), Fraction(1, 2**bits))
+    return round_down(min(exact, Fraction(1)), Fraction(1, 2**bits))
 
 
 @lru_cache(maxsize=256)

@@ -15,8 +15,8 @@ from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, floor_scaled, log_up
 from discreet.exact.numbers import Exact, nonnegative, positive, proportion, whole
 from discreet.exact.search import least_decimal
-from discreet.mechanisms.grid import Grid, entries_of, perturbed, steps_of
-from discreet.mechanisms.surface import settle, written
+from discreet.mechanisms.grid import Grid, add_noise, count_entries, to_steps
+from discreet.mechanisms.surface import set_fields, write_call
 from discreet.noise import discrete_laplace
 from discreet.noise.laplace import GREATEST_SCALE
 
@@ -90,12 +90,14 @@ class Laplace:
         scale = steps / price
         if not self.drawable(scale):
             raise too_much_noise("epsilon")
-        settle(self, sensitivity=bound, epsilon=price, grid=grid, entries_changed=entries_changed)
+        set_fields(
+            self, sensitivity=bound, epsilon=price, grid=grid, entries_changed=entries_changed
+        )
         loss = Loss.laplace(sensitivity=Fraction(steps), scale=scale)
-        settle(self, steps=steps, step_scale=scale, loss=loss)
+        set_fields(self, steps=steps, step_scale=scale, loss=loss)
 
     def __repr__(self) -> str:
-        return written(
+        return write_call(
             self,
             sensitivity=self.sensitivity,
             epsilon=self.epsilon,
@@ -161,7 +163,7 @@ class Laplace:
         if type(value) is int and self.grid is None:
             return value + discrete_laplace(self.step_scale)
         refuse_unstated(self.grid, self.entries_changed, value)
-        return perturbed(value, self.grid, lambda size: discrete_laplace(self.step_scale, size))
+        return add_noise(value, self.grid, lambda size: discrete_laplace(self.step_scale, size))
 
     def margin(self, beta: Exact, *, coordinates: int = 1) -> int | Fraction:
         """The least m such that, except with probability ``beta``, no entry is off by more."""
@@ -180,7 +182,7 @@ class Laplace:
     def law(self, value: Any) -> DiscreteLaplaceLaw | ProductLaw:
         """The exact law of ``release(value)``, counted in steps of the grid."""
         refuse_unstated(self.grid, self.entries_changed, value)
-        steps = steps_of(value, self.grid)
+        steps = to_steps(value, self.grid)
         if isinstance(steps, int):
             return DiscreteLaplaceLaw(center=steps, scale=self.step_scale)
         return ProductLaw(tuple(DiscreteLaplaceLaw(one, self.step_scale) for one in steps))
@@ -217,7 +219,7 @@ def margin_steps(scale: Fraction, beta: Fraction, coordinates: int) -> int:
 
 def refuse_unstated(grid: Grid | None, entries_changed: int | None, value: Any) -> None:
     """A real vector needs ``entries_changed``: rounding costs a step for each of them."""
-    if grid is not None and entries_changed is None and entries_of(value) > 1:
+    if grid is not None and entries_changed is None and count_entries(value) > 1:
         raise InvalidParameter(
             "P4",
             "a vector of real numbers needs entries_changed.",

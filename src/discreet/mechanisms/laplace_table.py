@@ -43,7 +43,7 @@ class LaplaceTable:
         return 1 - self.far[distance] if distance >= 1 else self.far[1 - distance]
 
 
-def cut(scale: Fraction) -> tuple[int, arb]:
+def summation_reach(scale: Fraction) -> tuple[int, arb]:
     """How far out to sum, and a ball around 0 of what one noise weighs beyond that."""
     bits = ctx.prec + 8
     return DiscreteLaplaceLaw(center=0, scale=scale).window(bits)[1], arb(0, arb(2) ** -bits)

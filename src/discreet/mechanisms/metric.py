@@ -21,8 +21,8 @@ from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, enclose
 from discreet.exact.numbers import Exact, nonnegative, positive, proportion, whole
 from discreet.exact.search import least_integer
-from discreet.mechanisms.surface import alike, sequence, settle, written
-from discreet.noise.draws import filled
+from discreet.mechanisms.surface import is_sequence, match_kind, set_fields, write_call
+from discreet.noise.draws import draw_array
 from discreet.noise.table import Table
 
 
@@ -41,11 +41,11 @@ class MetricSpace:
     multiples: tuple[tuple[int, ...], ...]
     homogeneous: bool
     """Whether every point has the same distances to the others, in some order."""
-    _places: dict[Hashable, int] = field(init=False, compare=False)
+    _indices: dict[Hashable, int] = field(init=False, compare=False)
 
     def __init__(self, points: Iterable[Hashable], distances: Sequence[Sequence[Exact]]) -> None:
         names = tuple(points)
-        places = {point: place for place, point in enumerate(names)}
+        indices = {point: index for index, point in enumerate(names)}
         if not names:
             raise InvalidParameter(
                 "P5",
@@ -54,7 +54,7 @@ class MetricSpace:
                 fix="list the public points that an answer may be.",
             )
         matrix = _exact_matrix(distances, len(names))
-        if len(places) != len(names):
+        if len(indices) != len(names):
             raise _not_a_metric("a point is listed twice")
         under = math.lcm(*(distance.denominator for row in matrix for distance in row))
         over = math.gcd(*(int(distance * under) for row in matrix for distance in row)) or 1
@@ -62,8 +62,8 @@ class MetricSpace:
         multiples = tuple(tuple(int(distance / unit) for distance in row) for row in matrix)
         _check_metric(multiples)
         profiles = {tuple(sorted(Counter(row).items())) for row in multiples}
-        settle(self, points=names, unit=unit, multiples=multiples, _places=places)
-        settle(self, homogeneous=len(profiles) == 1)
+        set_fields(self, points=names, unit=unit, multiples=multiples, _indices=indices)
+        set_fields(self, homogeneous=len(profiles) == 1)
 
     @classmethod
     def of(cls, points: Iterable[Hashable], distance: Callable[[Any, Any], Exact]) -> MetricSpace:
@@ -74,10 +74,10 @@ class MetricSpace:
     def __repr__(self) -> str:
         return f"MetricSpace({len(self.points)} points, homogeneous={self.homogeneous})"
 
-    def place(self, point: Hashable) -> int:
+    def index_of(self, point: Hashable) -> int:
         """The number of ``point``, refused (and not named) if it is not in the space."""
         try:
-            found = self._places.get(point)
+            found = self._indices.get(point)
         except TypeError:
             found = None
         if found is None:
@@ -91,7 +91,7 @@ class MetricSpace:
 
     def distance(self, first: Hashable, second: Hashable) -> Fraction:
         """The distance of two points."""
-        return self.multiples[self.place(first)][self.place(second)] * self.unit
+        return self.multiples[self.index_of(first)][self.index_of(second)] * self.unit
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -141,19 +141,21 @@ class MetricNoise:
         # With the factor 2 this is the exponential mechanism with score -d, of bounded range
         # epsilon; without it the log-ratios of two laws span up to 2 epsilon.
         loss = Loss.pure(price) if space.homogeneous else Loss.exponential(price)
-        settle(self, space=space, sensitivity=bound, epsilon=price, rate=rate, loss=loss)
+        set_fields(self, space=space, sensitivity=bound, epsilon=price, rate=rate, loss=loss)
 
     def __repr__(self) -> str:
-        return written(self, space=self.space, sensitivity=self.sensitivity, epsilon=self.epsilon)
+        return write_call(
+            self, space=self.space, sensitivity=self.sensitivity, epsilon=self.epsilon
+        )
 
     def release(self, value: Hashable) -> Hashable:
         """A point, likelier the closer it is to ``value``."""
-        row = self.space.multiples[self.space.place(value)]
-        return self.space.points[_row_table(row, self.rate * self.space.unit).one()]
+        row = self.space.multiples[self.space.index_of(value)]
+        return self.space.points[_row_table(row, self.rate * self.space.unit).draw_one()]
 
     def law(self, value: Hashable) -> FiniteLaw:
         """The exact law of ``release(value)``."""
-        row = self.space.multiples[self.space.place(value)]
+        row = self.space.multiples[self.space.index_of(value)]
         step = self.rate * self.space.unit
 
         def weights() -> list[arb]:
@@ -229,20 +231,20 @@ class HammingCube:
         low, high = enclose(lambda: _flip(price / bits))
         # One unit's bits are that many independent randomized responses.
         loss = bits * Loss.randomized_response(price / bits)
-        settle(self, sensitivity=bits, epsilon=price, flip=float((low + high) / 2), loss=loss)
+        set_fields(self, sensitivity=bits, epsilon=price, flip=float((low + high) / 2), loss=loss)
 
     def __repr__(self) -> str:
-        return written(self, sensitivity=self.sensitivity, epsilon=self.epsilon)
+        return write_call(self, sensitivity=self.sensitivity, epsilon=self.epsilon)
 
     def release(self, value: Any) -> Any:
         """The bits of ``value``, some of them flipped: a list, tuple or array of 0s and 1s."""
         bits = _bits(value)
         table = _flip_table(self.epsilon / self.sensitivity)
-        noisy = bits.reshape(-1) ^ filled(bits.size, table.fill)
+        noisy = bits.reshape(-1) ^ draw_array(bits.size, table.fill)
         if isinstance(value, np.ndarray):
             return noisy.reshape(bits.shape).astype(value.dtype)
         kinds = zip(noisy, value, strict=True)
-        return alike(value, (bool(x) if isinstance(one, bool) else int(x) for x, one in kinds))
+        return match_kind(value, (bool(x) if isinstance(one, bool) else int(x) for x, one in kinds))
 
     def law(self, value: Any) -> ProductLaw:
         """The exact law of ``release(value)``: independent bits."""
@@ -296,7 +298,7 @@ def _row_table(row: tuple[int, ...], step: Fraction) -> Table:
 
 
 def _bits(value: Any) -> NDArray[np.int64]:
-    if not isinstance(value, np.ndarray) and not sequence(value):
+    if not isinstance(value, np.ndarray) and not is_sequence(value):
         raise _not_bits()
     array = value if isinstance(value, np.ndarray) else np.array(list(value))
     if array.size == 0:

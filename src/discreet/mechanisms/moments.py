@@ -16,7 +16,7 @@ from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact, positive, proportion, whole
 from discreet.mechanisms.grid import Grid
 from discreet.mechanisms.laplace import Laplace
-from discreet.mechanisms.surface import settle, written
+from discreet.mechanisms.surface import set_fields, write_call
 
 Doubles = NDArray[np.float64]
 
@@ -115,9 +115,9 @@ class Moments:
                 why="sums of products must be exact integers, and a vector must fit the grid.",
                 fix="leave grid out, or choose a step between bound / 2**20 and bound.",
             )
-        settle(self, dimension=width, bound=norm, epsilon=price, grid=steps, reach=reach)
+        set_fields(self, dimension=width, bound=norm, epsilon=price, grid=steps, reach=reach)
         third = price / 3
-        settle(
+        set_fields(
             self,
             count=Laplace(sensitivity=1, epsilon=third),
             sums=Laplace(sensitivity=reach, epsilon=third),
@@ -125,7 +125,7 @@ class Moments:
         )
 
     def __repr__(self) -> str:
-        return written(
+        return write_call(
             self, dimension=self.dimension, bound=self.bound, epsilon=self.epsilon, grid=self.grid
         )
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact, fraction, positive
-from discreet.mechanisms.surface import alike
+from discreet.mechanisms.surface import match_kind
 
 Doubles = NDArray[np.float64]
 Released = TypeVar(
@@ -144,7 +144,7 @@ def consistent(
 ) -> Doubles:
     """The closest numbers in which every parent is the sum of its children.
 
-    ``parents[i]`` is the place of the node above node i, or ``None`` for a
+    ``parents[i]`` is the index of the node above node i, or ``None`` for a
     root.  Closest in least squares weighted by 1 / variance, which is the best
     linear unbiased estimate for independent noise of these variances.  Variance
     0 marks what is publicly known, infinity a node that was not measured.
@@ -204,7 +204,7 @@ def _tree(parents: Sequence[int | None], count: int) -> tuple[list[list[int]], l
     if not sound or len(order) != count:
         raise InvalidParameter(
             "P4",
-            "parents must give every number the place of the node above it, or None for a root.",
+            "parents must give every number the index of the node above it, or None for a root.",
             why="sums around a loop, or of missing nodes, cannot be made consistent.",
             fix="pass one entry for each number, such as parents=[None, 0, 0].",
         )
@@ -218,7 +218,7 @@ def _each(
     if isinstance(released, np.ndarray):
         found = every(released)
     elif isinstance(released, list | tuple):
-        found = alike(released, (one(number) for number in released))
+        found = match_kind(released, (one(number) for number in released))
     else:
         found = one(released)
     return cast(Released, found)

@@ -16,12 +16,12 @@ from discreet.errors import InvalidParameter
 from discreet.exact.balls import enclose
 from discreet.exact.numbers import Exact, float_up, positive, proportion, whole
 from discreet.exact.search import least_integer
-from discreet.mechanisms.grid import Grid, perturbed, steps_of
+from discreet.mechanisms.grid import Grid, add_noise, to_steps
 from discreet.mechanisms.laplace import l1_steps, margin_steps
 from discreet.mechanisms.quantiles.ranks import Domain
-from discreet.mechanisms.selection.scores import drawable
+from discreet.mechanisms.selection.scores import check_drawable
 from discreet.mechanisms.smooth_sensitivity import median_reach
-from discreet.mechanisms.surface import written
+from discreet.mechanisms.surface import write_call
 from discreet.noise import discrete_laplace
 
 
@@ -97,7 +97,7 @@ class ProposeTestRelease:
         price, failure = positive(epsilon, name="epsilon"), proportion(delta, name="delta")
         limit = positive(bound, name="bound")
         steps = l1_steps(limit, grid=grid, entries_changed=None)
-        noise = DiscreteLaplaceLaw(center=0, scale=drawable(2 / price))
+        noise = DiscreteLaplaceLaw(center=0, scale=check_drawable(2 / price))
         threshold, exact = _least_tail(noise, failure)
         values = {
             "bound": limit,
@@ -106,13 +106,13 @@ class ProposeTestRelease:
             "grid": grid,
             "threshold": threshold,
             "exact_delta": exact,
-            "step_scale": drawable(2 * steps / price),
+            "step_scale": check_drawable(2 * steps / price),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        return written(
+        return write_call(
             self, bound=self.bound, epsilon=self.epsilon, delta=self.delta, grid=self.grid
         )
 
@@ -124,10 +124,10 @@ class ProposeTestRelease:
     def release(self, value: Any, *, distance: int) -> Any:
         """``value`` with noise, or ``None`` if the test does not pass."""
         away = whole(distance, name="distance")
-        steps_of(value, self.grid)  # refuse before the test, so that a refusal says nothing of it
+        to_steps(value, self.grid)  # refuse before the test, so that a refusal says nothing of it
         if away + discrete_laplace(2 / self.epsilon) <= self.threshold:
             return None
-        return perturbed(value, self.grid, lambda size: discrete_laplace(self.step_scale, size))
+        return add_noise(value, self.grid, lambda size: discrete_laplace(self.step_scale, size))
 
     def passing(self, distance: int) -> float:
         """The chance that data at this distance are answered."""
@@ -141,7 +141,7 @@ class ProposeTestRelease:
 
     def law(self, value: Any, *, distance: int) -> TestedLaw:
         """The exact law of the answer, counted in steps of the grid, and ``None``."""
-        steps = steps_of(value, self.grid)
+        steps = to_steps(value, self.grid)
         if not isinstance(steps, int):
             raise InvalidParameter(
                 "P6",

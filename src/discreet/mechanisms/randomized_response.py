@@ -19,9 +19,9 @@ from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, enclose, log_up
 from discreet.exact.numbers import Exact, positive, proportion, whole
-from discreet.mechanisms.surface import alike, sequence, settle, written
+from discreet.mechanisms.surface import is_sequence, match_kind, set_fields, write_call
 from discreet.noise import bernoulli, uniform_below
-from discreet.noise.draws import filled
+from discreet.noise.draws import draw_array
 from discreet.noise.table import Table
 
 _MOST_CATEGORIES = 2**31
@@ -57,11 +57,11 @@ class _Response:
         """
         if isinstance(value, np.ndarray):
             return self._reports(value)
-        if sequence(value):
+        if is_sequence(value):
             codes = [_code(one, self.categories) for one in value]
             reports = self._reports(np.array(codes, dtype=np.int64)).tolist()
             kinds = zip(reports, value, strict=True)
-            return alike(value, (bool(x) if isinstance(one, bool) else x for x, one in kinds))
+            return match_kind(value, (bool(x) if isinstance(one, bool) else x for x, one in kinds))
         code = _code(value, self.categories)
         # Both draws are always made: how long a report takes must not tell whether it is true.
         away = 0 if self.categories == 2 else uniform_below(self.categories - 1)
@@ -157,17 +157,17 @@ class RandomizedResponse(_Response):
     def __init__(self, *, epsilon: Exact, categories: int = 2) -> None:
         price = positive(epsilon, name="epsilon")
         count = _categories(categories)
-        truthful, otherwise = (_middle(price, count, place) for place in (0, 1))
+        truthful, otherwise = (_middle(price, count, index) for index in (0, 1))
         loss = Loss.randomized_response(price) if count == 2 else Loss.pure(price)
-        settle(self, epsilon=price, categories=count, loss=loss)
-        settle(self, truthful=truthful, otherwise=otherwise)
+        set_fields(self, epsilon=price, categories=count, loss=loss)
+        set_fields(self, truthful=truthful, otherwise=otherwise)
 
     def __repr__(self) -> str:
-        return written(self, epsilon=self.epsilon, categories=self.categories)
+        return write_call(self, epsilon=self.epsilon, categories=self.categories)
 
     def _kept(self, size: int | None) -> Any:
         table = _truth_table(self.epsilon, self.categories)
-        return table.one() if size is None else filled(size, table.fill)
+        return table.draw_one() if size is None else draw_array(size, table.fill)
 
     def law(self, value: Any) -> FiniteLaw:
         """The exact law of one respondent's report."""
@@ -222,11 +222,11 @@ class TwoCoinResponse(_Response):
         otherwise = (1 - share) / count
         epsilon = log_up(1 + count * share / (1 - share))  # rounds up: never less private
         loss = Loss.randomized_response(epsilon) if count == 2 else Loss.pure(epsilon)
-        settle(self, truth=share, categories=count, loss=loss)
-        settle(self, truthful=float(share + otherwise), otherwise=float(otherwise))
+        set_fields(self, truth=share, categories=count, loss=loss)
+        set_fields(self, truthful=float(share + otherwise), otherwise=float(otherwise))
 
     def __repr__(self) -> str:
-        return written(self, truth=self.truth, categories=self.categories)
+        return write_call(self, truth=self.truth, categories=self.categories)
 
     def _kept(self, size: int | None) -> Any:
         return bernoulli(self.truth + (1 - self.truth) / self.categories, size)
@@ -248,8 +248,8 @@ def _masses(epsilon: Fraction, categories: int) -> tuple[arb, arb]:
     return 1 / total, small / total
 
 
-def _middle(epsilon: Fraction, categories: int, place: int) -> float:
-    low, high = enclose(lambda: _masses(epsilon, categories)[place])
+def _middle(epsilon: Fraction, categories: int, index: int) -> float:
+    low, high = enclose(lambda: _masses(epsilon, categories)[index])
     return float((low + high) / 2)
 
 

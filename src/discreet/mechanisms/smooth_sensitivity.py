@@ -17,8 +17,8 @@ from discreet.exact.numbers import Exact, positive, proportion
 from discreet.mechanisms.grid import Grid, Integers
 from discreet.mechanisms.laplace import margin_steps
 from discreet.mechanisms.quantiles.ranks import Domain
-from discreet.mechanisms.selection.scores import drawable
-from discreet.mechanisms.surface import written
+from discreet.mechanisms.selection.scores import check_drawable
+from discreet.mechanisms.surface import write_call
 from discreet.noise import discrete_laplace
 
 _FRACTION_BITS = 20
@@ -86,7 +86,7 @@ class SmoothMedian:
     ) -> None:
         price, failure = positive(epsilon, name="epsilon"), proportion(delta, name="delta")
         domain = Domain(lower, upper, grid)
-        drawable(2 * (domain.most - domain.least) / price)
+        check_drawable(2 * (domain.most - domain.least) / price)
         # At least 1, so that the change of scale costs less than epsilon / 2 both ways.
         reach = max(Fraction(1), Fraction(math.ceil(log_up(2 / failure) * 2**20), 2**20))
         values = {
@@ -102,7 +102,7 @@ class SmoothMedian:
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        return written(
+        return write_call(
             self,
             lower=self.lower,
             upper=self.upper,
@@ -148,7 +148,7 @@ class SmoothMedian:
         numerators, floors = _levels(self.domain.most - self.domain.least, self.decay)
         changes = np.arange(min(len(ordered), len(floors) - 1) + 1)
         reached = median_reach(ordered, self.domain, changes)
-        # floors falls; the last place where it is still at least A(k).
+        # floors falls; the last point where it is still at least A(k).
         last = np.searchsorted(-floors, -reached, side="right") - 1
         level = min(int((changes + last).min()), len(floors) - 1)
         return Fraction(numerators[level], 1 << _FRACTION_BITS)

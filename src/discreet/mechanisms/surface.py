@@ -22,26 +22,26 @@ class Mechanism(Protocol):
         ...
 
 
-def settle(mechanism: object, **fields: object) -> None:
+def set_fields(mechanism: object, **fields: object) -> None:
     """Set the fields of a frozen object, once, while it is being made."""
     for name, value in fields.items():
         object.__setattr__(mechanism, name, value)
 
 
-def alike(value: Any, items: Iterable[Any]) -> list[Any] | tuple[Any, ...]:
+def match_kind(value: Any, items: Iterable[Any]) -> list[Any] | tuple[Any, ...]:
     """``items`` as a tuple if ``value`` is one, else as a list."""
     return tuple(items) if isinstance(value, tuple) else list(items)
 
 
-def sequence(value: object) -> bool:
+def is_sequence(value: object) -> bool:
     """Whether ``value`` holds several numbers, apart from arrays."""
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
-def written(mechanism: object, **fields: object) -> str:
+def write_call(mechanism: object, **fields: object) -> str:
     """A ``repr`` that reads like the call that made the object; ``None`` is left out.
 
-    >>> written(Fraction(3, 4), sensitivity=Fraction(3), epsilon=Fraction(1, 4), grid=None)
+    >>> write_call(Fraction(3, 4), sensitivity=Fraction(3), epsilon=Fraction(1, 4), grid=None)
     "Fraction(sensitivity=3, epsilon='1/4')"
     """
     shown = ", ".join(

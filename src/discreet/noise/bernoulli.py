@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, precision
 from discreet.exact.numbers import Exact, nonnegative, proportion
-from discreet.noise.doubles import RELATIVE, Doubles, exp_negative, nearest
-from discreet.noise.draws import CHUNK, Integers, checked, filled
-from discreet.noise.entropy import random_bits, words
+from discreet.noise.doubles import RELATIVE, Doubles, exp_negative, nearest_double
+from discreet.noise.draws import CHUNK, Integers, check_size, draw_array
+from discreet.noise.entropy import random_bits, random_words
 from discreet.noise.table import Table
 
 _BITS = 64
@@ -49,12 +49,12 @@ def bernoulli(p: Exact, size: int | None = None) -> int | Integers:
         if digits == 2**_BITS:
             out[:] = 1
             return
-        drawn = words(out.size)
+        drawn = random_words(out.size)
         out[:] = drawn < np.uint64(digits)
         for tie in np.flatnonzero(drawn == np.uint64(digits)):
             out[tie] = _rational_coin(digits, exact)
 
-    return filled(checked(size), fill)
+    return draw_array(check_size(size), fill)
 
 
 def _rational_coin(drawn: int, p: Fraction) -> int:
@@ -90,12 +90,12 @@ def bernoulli_exp(x: Any, size: int | None = None) -> int | Integers:
     [1, 0, 1]
     """
     if isinstance(x, np.ndarray | list | tuple):
-        return _one_each(x, size)
+        return _toss_each(x, size)
     exact = nonnegative(x, name="x")
     if exact == 0:
-        return 1 if size is None else np.ones(checked(size), dtype=np.int64)
+        return 1 if size is None else np.ones(check_size(size), dtype=np.int64)
     table = _exponential_coin(exact)
-    return table.one() if size is None else filled(checked(size), table.fill)
+    return table.draw_one() if size is None else draw_array(check_size(size), table.fill)
 
 
 @lru_cache(maxsize=128)
@@ -106,9 +106,9 @@ def _exponential_coin(x: Fraction) -> Table:
     return Table(cumulatives, lambda position: 1 - position)
 
 
-def _one_each(x: Any, size: int | None) -> Integers:
+def _toss_each(x: Any, size: int | None) -> Integers:
     numbers: NDArray[Any] = x if isinstance(x, np.ndarray) else np.array(x, dtype=object)
-    if numbers.ndim != 1 or (size is not None and checked(size) != numbers.size):
+    if numbers.ndim != 1 or (size is not None and check_size(size) != numbers.size):
         raise InvalidParameter(
             "P4",
             "x must be one number, or a flat array with one number for each of the size draws.",
@@ -118,12 +118,12 @@ def _one_each(x: Any, size: int | None) -> Integers:
     if numbers.dtype.kind in "iu":
         if numbers.size and int(numbers.min()) < 0:
             nonnegative(-1, name="every x", secret=True)
-        return coins(numbers.astype(np.float64), lambda i: Fraction(int(numbers[i])))
+        return toss_coins(numbers.astype(np.float64), lambda i: Fraction(int(numbers[i])))
     exact = [nonnegative(number, name="every x", secret=True) for number in numbers.tolist()]
-    return coins(np.array([nearest(number) for number in exact]), exact.__getitem__)
+    return toss_coins(np.array([nearest_double(number) for number in exact]), exact.__getitem__)
 
 
-def coins(x: Doubles, exact: Callable[[int], Fraction]) -> Integers:
+def toss_coins(x: Doubles, exact: Callable[[int], Fraction]) -> Integers:
     """Ones with probability exp(-exact(i)), where ``x[i]`` is ``exact(i)`` up to rounding.
 
     How much rounding is said at :func:`discreet.noise.doubles.exp_negative`.
@@ -131,15 +131,15 @@ def coins(x: Doubles, exact: Callable[[int], Fraction]) -> Integers:
     out = np.empty(x.size, dtype=np.int64)
     for start in range(0, x.size, CHUNK):
         part = slice(start, start + CHUNK)
-        drawn = words(x[part].size)
-        heads, open_ = compared(drawn, x[part])
+        drawn = random_words(x[part].size)
+        heads, open_ = compare_digits(drawn, x[part])
         out[part] = heads
         for tie in np.flatnonzero(open_):
-            out[start + tie] = settled(int(drawn[tie]), exact(start + int(tie)))
+            out[start + tie] = decide_below(int(drawn[tie]), exact(start + int(tie)))
     return out
 
 
-def compared(drawn: NDArray[Any], x: Doubles) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def compare_digits(drawn: NDArray[Any], x: Doubles) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which u = 0.drawn... are certainly below exp(-x), and which are still open (Lemma 5)."""
     target = exp_negative(x) * _ONE
     digits = drawn.astype(np.float64)  # within 2**-53; the digits not drawn add less than one
@@ -148,7 +148,7 @@ def compared(drawn: NDArray[Any], x: Doubles) -> tuple[NDArray[np.bool_], NDArra
     return heads, ~heads & (digits <= target + slack)
 
 
-def settled(prefix: int, x: Fraction, bits: int = _BITS) -> int:
+def decide_below(prefix: int, x: Fraction, bits: int = _BITS) -> int:
     """Whether a uniform u that begins with the digits ``prefix`` is below exp(-x), exactly."""
     while True:
         with precision(bits + _BITS):

@@ -26,14 +26,14 @@ UNDERFLOW = 700
 """From here on exp(-x) is only bounded: it lies between 0 and 2**-1000."""
 
 RELATIVE = 2.0**-40
-"""``exp_negative`` is within this relative distance, if its argument is ``nearest`` to x."""
+"""``exp_negative`` is within this relative distance, if its argument is ``nearest_double`` to x."""
 
 _STEPS = 256
 _COEFFICIENTS = (-1 / 120, 1 / 24, -1 / 6, 1 / 2, -1.0, 1.0)
 _GREATEST = float(np.nextafter(UNDERFLOW, 0))
 
 
-def nearest(x: Fraction) -> float:
+def nearest_double(x: Fraction) -> float:
     """The double nearest to ``x``, or the greatest one."""
     try:
         return float(x)

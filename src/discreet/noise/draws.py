@@ -20,7 +20,7 @@ SMALL = 256
 """Up to this many draws take the path whose operations do not depend on what is drawn."""
 
 
-def checked(size: object, *, name: str = "size") -> int:
+def check_size(size: object, *, name: str = "size") -> int:
     """``size`` as an ``int``, refused unless a whole number of at least zero."""
     if isinstance(size, numbers.Integral) and not isinstance(size, bool) and int(size) >= 0:
         return int(size)
@@ -32,7 +32,7 @@ def checked(size: object, *, name: str = "size") -> int:
     )
 
 
-def filled(size: int, fill: Callable[[NDArray[Any]], None]) -> Integers:
+def draw_array(size: int, fill: Callable[[NDArray[Any]], None]) -> Integers:
     """An array of ``size`` integers, written chunk by chunk by ``fill``."""
     out = np.empty(size, dtype=np.int64)
     for start in range(0, size, CHUNK):

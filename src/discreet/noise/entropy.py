@@ -5,7 +5,7 @@ seeded by the operating system, is safe to call from many threads, reseeds in a
 forked child, and yields over a gigabyte a second.  Nothing is buffered here, so
 there is no state that a fork or a thread could share.  No function takes a seed.
 
-Tests and the auditor replay recorded bytes with :func:`recorded`; the
+Tests and the auditor replay recorded bytes with :func:`use_recording`; the
 replacement holds for the current context (thread or task) only.
 """
 
@@ -30,7 +30,9 @@ def random_bytes(count: int) -> bytes:
     return ssl.RAND_bytes(count) if source is None else source(count)
 
 
-def words(count: int, dtype: type[np.unsignedinteger] = np.uint64) -> NDArray[np.unsignedinteger]:
+def random_words(
+    count: int, dtype: type[np.unsignedinteger] = np.uint64
+) -> NDArray[np.unsignedinteger]:
     """``count`` independent uniform words, as a read-only array of an unsigned type."""
     return np.frombuffer(random_bytes(count * np.dtype(dtype).itemsize), dtype=dtype)
 
@@ -42,12 +44,12 @@ def random_bits(count: int) -> int:
 
 
 @contextmanager
-def recorded(data: bytes) -> Iterator[None]:
+def use_recording(data: bytes) -> Iterator[None]:
     """Draw from ``data`` instead of the generator; for tests and audits, never for releases.
 
     Asking for more than was recorded is refused rather than padded.
 
-    >>> with recorded(b"twelve bytes"):
+    >>> with use_recording(b"twelve bytes"):
     ...     random_bytes(6), random_bytes(6)
     (b'twelve', b' bytes')
     """
@@ -65,12 +67,12 @@ def recorded(data: bytes) -> Iterator[None]:
         position += count
         return data[position - count : position]
 
-    with substituted(source):
+    with use_source(source):
         yield
 
 
 @contextmanager
-def substituted(source: Callable[[int], bytes]) -> Iterator[None]:
+def use_source(source: Callable[[int], bytes]) -> Iterator[None]:
     """Draw from ``source(count)`` instead of the generator, within this context only."""
     token = _source.set(source)
     try:

@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidParameter, shown
 from discreet.exact.balls import ball
 from discreet.exact.numbers import Exact, positive
-from discreet.noise.bernoulli import compared, settled
-from discreet.noise.draws import Integers, checked, filled
-from discreet.noise.entropy import random_bits, words
+from discreet.noise.bernoulli import compare_digits, decide_below
+from discreet.noise.draws import Integers, check_size, draw_array
+from discreet.noise.entropy import random_bits, random_words
 from discreet.noise.table import Table
 
 GREATEST_SIGMA_SQUARED = 2**112
@@ -70,11 +70,11 @@ def discrete_gaussian(sigma_squared: Exact, size: int | None = None) -> int | In
         )
     if exact <= _TOP_SIGMA**2:
         table = _two_sided(exact)
-        return table.one() if size is None else filled(checked(size), table.fill)
+        return table.draw_one() if size is None else draw_array(check_size(size), table.fill)
     proposal = _proposal(exact)
     if size is None:
-        return _one(proposal)
-    return filled(checked(size), lambda out: _fill(proposal, out))
+        return _draw_one(proposal)
+    return draw_array(check_size(size), lambda out: _fill(proposal, out))
 
 
 def half_sum(sigma_squared: Fraction) -> arb:
@@ -143,9 +143,9 @@ def _proposal(sigma_squared: Fraction) -> _Proposal:
     return _Proposal(sigma_squared, shift, Table(cumulatives, lambda position: position))
 
 
-def _one(proposal: _Proposal) -> int:
+def _draw_one(proposal: _Proposal) -> int:
     while True:
-        value = _attempt(proposal, proposal.blocks.one())
+        value = _attempt(proposal, proposal.blocks.draw_one())
         if value is not None:
             return value
 
@@ -158,23 +158,23 @@ def _attempt(proposal: _Proposal, block: int) -> int | None:
     size = m + negative
     exponent = (size**2 - base**2) / (2 * proposal.sigma_squared)
     digits = random_bits(_SURE_BITS)
-    if digits + 1 <= (1 - exponent) * 2**_SURE_BITS or settled(digits, exponent, _SURE_BITS):
+    if digits + 1 <= (1 - exponent) * 2**_SURE_BITS or decide_below(digits, exponent, _SURE_BITS):
         return max(-size, -(2**63)) if negative else min(m, 2**63 - 1)
     return None
 
 
 def _fill(proposal: _Proposal, out: NDArray[Any]) -> None:
-    """Propose for every place, then again for the few that were turned down."""
-    open_ = np.flatnonzero(~_proposed(proposal, out))
+    """Propose for every element, then again for the few that were turned down."""
+    open_ = np.flatnonzero(~_propose(proposal, out))
     while open_.size:
         drawn = np.empty(open_.size, dtype=np.int64)
-        accepted = _proposed(proposal, drawn)
+        accepted = _propose(proposal, drawn)
         out[open_[accepted]] = drawn[accepted]
         open_ = open_[~accepted]
 
 
-def _proposed(proposal: _Proposal, out: NDArray[Any]) -> NDArray[np.bool_]:
-    """Write one proposal into each place of ``out``; tell which are accepted."""
+def _propose(proposal: _Proposal, out: NDArray[Any]) -> NDArray[np.bool_]:
+    """Write one proposal into each element of ``out``; tell which are accepted."""
     proposal.blocks.fill(out)
     # Blocks beyond 2**62, 64 standard deviations away, are decided in Python's integers.
     limit = 1 << (62 - proposal.shift)
@@ -182,24 +182,24 @@ def _proposed(proposal: _Proposal, out: NDArray[Any]) -> NDArray[np.bool_]:
     far_blocks = out[far].tolist()
     out[far] = 0
     base = out << proposal.shift
-    random = words(out.size).view(np.int64)
-    sign = random >> 63  # 0 or all ones, from the highest digit; the place, from the lowest ones
+    random = random_words(out.size).view(np.int64)
+    sign = random >> 63  # 0 or all ones, from the highest digit; the offset, from the lowest ones
     np.add(base, random & ((1 << proposal.shift) - 1), out=out)
     size = out - sign  # abs(z): m for z = m, m + 1 for z = -1 - m
     out ^= sign
-    accepted = _accepted(proposal, base, size)
-    for place, block in zip(far, far_blocks, strict=True):
+    accepted = _accept(proposal, base, size)
+    for index, block in zip(far, far_blocks, strict=True):
         value = _attempt(proposal, block)
-        accepted[place] = value is not None
-        out[place] = value or 0
+        accepted[index] = value is not None
+        out[index] = value or 0
     return accepted
 
 
-def _accepted(proposal: _Proposal, base: Integers, size: Integers) -> NDArray[np.bool_]:
+def _accept(proposal: _Proposal, base: Integers, size: Integers) -> NDArray[np.bool_]:
     """Coins with probability exp(-x), where x is (size**2 - base**2) / 2 sigma**2."""
     squares = (size - base).astype(np.float64)
     squares *= (size + base).astype(np.float64)
-    digits = words(base.size, np.uint32)
+    digits = random_words(base.size, np.uint32)
     # Below 1 - x it is below exp(-x); 2**-20 covers the rounding of x, and nothing else rounds up.
     accepted = (
         squares * float((2**32 + 2**12) / (2 * proposal.sigma_squared)) + digits < 2.0**32 - 1
@@ -208,11 +208,11 @@ def _accepted(proposal: _Proposal, base: Integers, size: Integers) -> NDArray[np
     if unsure.size:
         exponents = squares[unsure] * float(1 / (2 * proposal.sigma_squared))
         longer = digits[unsure].astype(np.uint64) << np.uint64(_SURE_BITS)
-        longer |= words(unsure.size, np.uint32)
-        heads, still_open = compared(longer, exponents)
+        longer |= random_words(unsure.size, np.uint32)
+        heads, still_open = compare_digits(longer, exponents)
         accepted[unsure] = heads
         for tie in np.flatnonzero(still_open):
-            place = unsure[tie]
-            gap = int(size[place]) ** 2 - int(base[place]) ** 2
-            accepted[place] = settled(int(longer[tie]), gap / (2 * proposal.sigma_squared))
+            index = unsure[tie]
+            gap = int(size[index]) ** 2 - int(base[index]) ** 2
+            accepted[index] = decide_below(int(longer[tie]), gap / (2 * proposal.sigma_squared))
     return accepted

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidParameter, shown
 from discreet.exact.balls import ball
 from discreet.exact.numbers import Exact, positive
-from discreet.noise.draws import Integers, checked, filled
-from discreet.noise.entropy import words
+from discreet.noise.draws import Integers, check_size, draw_array
+from discreet.noise.entropy import random_words
 from discreet.noise.table import Table
 
 GREATEST_SCALE = 2**56
@@ -56,8 +56,12 @@ def geometric(scale: Exact, size: int | None = None) -> int | Integers:
     >>> bool((geometric("2.5", 1000) >= 0).all())
     True
     """
-    digits = _one_sided(_checked_scale(scale))
-    return _one(digits) if size is None else filled(checked(size), lambda out: _fill(digits, out))
+    digits = _one_sided(_check_scale(scale))
+    return (
+        _draw_one(digits)
+        if size is None
+        else draw_array(check_size(size), lambda out: _fill(digits, out))
+    )
 
 
 @overload
@@ -74,11 +78,15 @@ def discrete_laplace(scale: Exact, size: int | None = None) -> int | Integers:
     >>> abs(float(draws.mean())) < 2
     True
     """
-    digits = _two_sided(_checked_scale(scale))
-    return _one(digits) if size is None else filled(checked(size), lambda out: _fill(digits, out))
+    digits = _two_sided(_check_scale(scale))
+    return (
+        _draw_one(digits)
+        if size is None
+        else draw_array(check_size(size), lambda out: _fill(digits, out))
+    )
 
 
-def _checked_scale(scale: Exact) -> Fraction:
+def _check_scale(scale: Exact) -> Fraction:
     exact = positive(scale, name="scale")
     if exact > GREATEST_SCALE:
         raise InvalidParameter(
@@ -90,10 +98,10 @@ def _checked_scale(scale: Exact) -> Fraction:
     return exact
 
 
-def _one(digits: _Digits) -> int:
+def _draw_one(digits: _Digits) -> int:
     if not digits.lower:
-        return digits.top.one()
-    first, *others = words(1 + len(digits.lower))
+        return digits.top.draw_one()
+    first, *others = random_words(1 + len(digits.lower))
     value = digits.top.at(first)
     sign = -(value < 0)  # all ones for a negative draw, whose digits are the complement's
     for word, (table, bits) in zip(others, digits.lower, strict=True):

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, precision
 from discreet.exact.numbers import Exact, fraction, nonnegative
-from discreet.noise.bernoulli import coins
-from discreet.noise.doubles import RELATIVE, Doubles, exp_negative, nearest
+from discreet.noise.bernoulli import toss_coins
+from discreet.noise.doubles import RELATIVE, Doubles, exp_negative, nearest_double
 from discreet.noise.entropy import random_bits
 from discreet.noise.uniform import uniform_below
 
@@ -44,11 +44,11 @@ def exponential_choice(scores: Scores, rate: Exact, *, weights: Scores | None = 
     1
     """
     gaps = _Gaps.below_best(scores, rate)
-    counts = _checked_weights(weights, len(gaps.doubles))
+    counts = _check_weights(weights, len(gaps.doubles))
     starts = range(0, len(gaps.doubles), _BLOCK)
     blocks = [gaps.part(start, start + _BLOCK) for start in starts]
     block = (
-        _chosen(
+        _choose(
             _block_sums(gaps, counts),
             RELATIVE + (_BLOCK + len(blocks)) * 2.0**-52,
             lambda: [_ball_sum(gaps, counts, start) for start in starts],
@@ -58,7 +58,7 @@ def exponential_choice(scores: Scores, rate: Exact, *, weights: Scores | None = 
     )
     inside, first = blocks[block].from_best(), block * _BLOCK
     kept = counts[first : first + _BLOCK]
-    return first + _chosen(
+    return first + _choose(
         exp_negative(inside.doubles) * kept,
         RELATIVE + _BLOCK * 2.0**-52,
         lambda: [ball(-inside.exact(i)).exp() * int(kept[i]) for i in range(len(inside.doubles))],
@@ -78,7 +78,7 @@ def permute_and_flip(scores: Scores, rate: Exact) -> int:
     1
     """
     gaps = _Gaps.below_best(scores, rate)
-    heads = np.flatnonzero(coins(gaps.doubles, gaps.exact))
+    heads = np.flatnonzero(toss_coins(gaps.doubles, gaps.exact))
     return int(heads[uniform_below(len(heads))])
 
 
@@ -112,7 +112,7 @@ class _Gaps:
         exact = [fraction(score, name="every score", secret=True) for score in scores]
         best = max(exact)
         gaps = [per_point * (best - score) for score in exact]
-        return cls(np.array([nearest(gap) for gap in gaps]), gaps.__getitem__)
+        return cls(np.array([nearest_double(gap) for gap in gaps]), gaps.__getitem__)
 
     @classmethod
     def _of_integers(cls, scores: NDArray[Any], rate: Fraction) -> _Gaps:
@@ -120,7 +120,7 @@ class _Gaps:
         # Differences of 64-bit integers fit 64 bits without a sign, also when they wrap.
         below = best.astype(np.uint64) - scores.astype(np.uint64)
         with np.errstate(over="ignore"):  # infinity stands for "at least 700" as well as any
-            doubles = below.astype(np.float64) * nearest(rate)
+            doubles = below.astype(np.float64) * nearest_double(rate)
         return cls(doubles, lambda i: rate * int(below[i]))
 
     def part(self, start: int, stop: int) -> _Gaps:
@@ -133,7 +133,9 @@ class _Gaps:
         # Large doubles cannot tell near-equal gaps apart, so the exact ones are subtracted.
         gaps = [self.exact(i) for i in range(len(self.doubles))]
         least = min(gaps)
-        return _Gaps(np.array([nearest(gap - least) for gap in gaps]), lambda i: gaps[i] - least)
+        return _Gaps(
+            np.array([nearest_double(gap - least) for gap in gaps]), lambda i: gaps[i] - least
+        )
 
 
 def _integers(scores: Sequence[Exact]) -> NDArray[np.int64] | None:
@@ -142,7 +144,7 @@ def _integers(scores: Sequence[Exact]) -> NDArray[np.int64] | None:
     return None
 
 
-def _checked_weights(weights: Scores | None, count: int) -> NDArray[Any]:
+def _check_weights(weights: Scores | None, count: int) -> NDArray[Any]:
     if weights is None:
         return np.ones(count, dtype=np.int64)
     array = np.asarray(weights)
@@ -171,7 +173,7 @@ def _ball_sum(gaps: _Gaps, counts: NDArray[Any], start: int) -> arb:
     return total
 
 
-def _chosen(weights: Doubles, relative: float, balls: Callable[[], list[arb]]) -> int:
+def _choose(weights: Doubles, relative: float, balls: Callable[[], list[arb]]) -> int:
     """Index with probability proportional to the weights that ``balls`` encloses.
 
     Each partial sum of the doubles is within ``relative`` of the true one, and of
@@ -185,10 +187,10 @@ def _chosen(weights: Doubles, relative: float, balls: Callable[[], list[arb]]) -
     lower = sums[index - 1] if index else -np.inf
     if lower < target - slack and target + slack < sums[index]:
         return index
-    return _settled(prefix, balls)
+    return _decide(prefix, balls)
 
 
-def _settled(prefix: int, balls: Callable[[], list[arb]]) -> int:
+def _decide(prefix: int, balls: Callable[[], list[arb]]) -> int:
     """The index selected by a uniform u that begins with ``prefix``, by ball arithmetic."""
     bits = _BITS
     while True:

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from discreet.exact.balls import floor_scaled, precision
 from discreet.noise.draws import SMALL, Integers
-from discreet.noise.entropy import random_bits, words
+from discreet.noise.entropy import random_bits, random_words
 
 Kind = TypeVar("Kind", bound=np.generic)
 
@@ -61,8 +61,8 @@ class Table:
         self._cumulatives = cumulatives
         self._value = value
         found = self._certified_thresholds()
-        self.thresholds = _frozen(np.array(found, dtype=np.uint64))
-        self._values: Integers = _frozen(value(np.arange(len(found) + 1, dtype=np.int64)))
+        self.thresholds = _freeze(np.array(found, dtype=np.uint64))
+        self._values: Integers = _freeze(value(np.arange(len(found) + 1, dtype=np.int64)))
         self._made: NDArray[np.int16] | None = None
 
     def _certified_thresholds(self) -> list[int]:
@@ -72,12 +72,12 @@ class Table:
             for cumulative in self._cumulatives():
                 scaled = cumulative * scale
                 whole = scaled.floor().unique_fmpz()
-                found.append(self._refined(len(found), scaled) if whole is None else int(whole))
+                found.append(self._refine(len(found), scaled) if whole is None else int(whole))
                 if found[-1] == _LAST:  # all that lies beyond is settled digit by digit
                     break
         return found
 
-    def _refined(self, position: int, scaled: arb) -> int:
+    def _refine(self, position: int, scaled: arb) -> int:
         """The threshold whose ball contains a whole number; probabilities lie between 0 and 1."""
         if scaled < 1:
             return 0
@@ -99,12 +99,12 @@ class Table:
             lengths = np.diff(cells, prepend=-1, append=2**guide_bits - 1)
             guide = np.repeat(fitting.astype(np.int16), lengths)
             guide[cells] = _UNDECIDED
-            self._made = _frozen(guide)
+            self._made = _freeze(guide)
         return self._made
 
-    def one(self) -> int:
+    def draw_one(self) -> int:
         """One draw."""
-        return self.at(words(1)[0])
+        return self.at(random_words(1)[0])
 
     def at(self, digits: np.unsignedinteger) -> int:
         """The draw whose u begins with these 64 digits.
@@ -115,35 +115,35 @@ class Table:
         thresholds = self.thresholds
         position = int(np.count_nonzero(thresholds < digits))
         if position < thresholds.size and thresholds.item(position) == int(digits):
-            position = self._settled(int(digits))
+            position = self._decide(int(digits))
         value: int = self._value(position)
         return value
 
     def fill(self, out: NDArray[Any]) -> None:
         """Fill ``out`` with independent draws."""
         if out.size <= SMALL:
-            out[:] = [self.at(digits) for digits in words(out.size)]
+            out[:] = [self.at(digits) for digits in random_words(out.size)]
             return
         guide = self._guide
-        heads = words(out.size, np.uint16 if guide.size == 2**16 else np.uint32)
+        heads = random_words(out.size, np.uint16 if guide.size == 2**16 else np.uint32)
         word_bits = heads.dtype.itemsize * 8
         shorter = heads >> (word_bits - guide.size.bit_length() + 1)
         out[:] = guide.take(shorter, mode="clip")
         open_ = np.flatnonzero(out == _UNDECIDED)
         if open_.size:
             digits = heads[open_].astype(np.uint64) << np.uint64(_BITS - word_bits)
-            digits |= words(open_.size) >> np.uint64(word_bits)
-            out[open_] = self._inverted(digits)
+            digits |= random_words(open_.size) >> np.uint64(word_bits)
+            out[open_] = self._invert(digits)
 
-    def _inverted(self, digits: NDArray[Any]) -> Integers:
+    def _invert(self, digits: NDArray[Any]) -> Integers:
         positions = np.searchsorted(self.thresholds, digits, side="left")
         values: Integers = self._values[positions]
         nearest = self.thresholds[np.minimum(positions, self.thresholds.size - 1)]
         for tie in np.flatnonzero(nearest == digits):
-            values[tie] = self._value(self._settled(int(digits[tie])))
+            values[tie] = self._value(self._decide(int(digits[tie])))
         return values
 
-    def _settled(self, prefix: int) -> int:
+    def _decide(self, prefix: int) -> int:
         """The position selected by a u that begins with the 64 digits ``prefix`` of a threshold."""
         bits = _BITS
         position = int(np.searchsorted(self.thresholds, np.uint64(prefix)))
@@ -164,7 +164,7 @@ class Table:
             bits += _BITS
 
 
-def _frozen(array: NDArray[Kind]) -> NDArray[Kind]:
+def _freeze(array: NDArray[Kind]) -> NDArray[Kind]:
     """Tables are shared between callers: nobody may write to them."""
     array.flags.writeable = False
     return array

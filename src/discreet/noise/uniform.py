@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidParameter
 from discreet.exact.numbers import whole
-from discreet.noise.draws import Integers, checked, filled
-from discreet.noise.entropy import random_bits, words
+from discreet.noise.draws import Integers, check_size, draw_array
+from discreet.noise.entropy import random_bits, random_words
 
 _BITS = 64
 
@@ -37,11 +37,11 @@ def uniform_below(n: int, size: int | None = None) -> int | Integers:
             fix="draw in two parts.",
         )
     if size is None:
-        return _one(bound)
-    return filled(checked(size), lambda out: _fill(bound, out))
+        return _draw_one(bound)
+    return draw_array(check_size(size), lambda out: _fill(bound, out))
 
 
-def _one(bound: int) -> int:
+def _draw_one(bound: int) -> int:
     usable = 2**_BITS // bound * bound
     while True:
         word = random_bits(_BITS)
@@ -52,7 +52,7 @@ def _one(bound: int) -> int:
 def _fill(bound: int, out: NDArray[Any]) -> None:
     divisor = np.uint64(bound)
     last_usable = np.uint64(2**_BITS // bound * bound - 1)
-    drawn = words(out.size)
+    drawn = random_words(out.size)
     out[:] = drawn - drawn // divisor * divisor
     refused = np.flatnonzero(drawn > last_usable)
     if refused.size:
@@ -71,14 +71,14 @@ def random_permutation(n: int) -> Integers:
     >>> sorted(random_permutation(5).tolist())
     [0, 1, 2, 3, 4]
     """
-    count = checked(n, name="n")
+    count = check_size(n, name="n")
     index_bits = max(count - 1, 0).bit_length()
     mask = np.uint64(2**index_bits - 1)
     keyed = np.empty(count, dtype=np.uint64)
     step = 1 << 20
     for start in range(0, count, step):
         part = keyed[start : start + step]
-        part[:] = words(part.size) & ~mask
+        part[:] = random_words(part.size) & ~mask
         part |= np.arange(start, start + part.size, dtype=np.uint64)
     keyed.sort()
     for first, past in _equal_keys(keyed, index_bits):
@@ -94,11 +94,11 @@ def _equal_keys(keyed: NDArray[Any], index_bits: int) -> list[tuple[int, int]]:
     runs: list[tuple[int, int]] = []
     for start in range(0, max(keyed.size - 1, 0), step):
         keys = keyed[start : start + step + 1] >> shift
-        for place in (np.flatnonzero(keys[1:] == keys[:-1]) + start).tolist():
-            if runs and runs[-1][1] == place + 1:
-                runs[-1] = (runs[-1][0], place + 2)
+        for index in (np.flatnonzero(keys[1:] == keys[:-1]) + start).tolist():
+            if runs and runs[-1][1] == index + 1:
+                runs[-1] = (runs[-1][0], index + 2)
             else:
-                runs.append((place, place + 2))
+                runs.append((index, index + 2))
     return runs
 
 
@@ -106,7 +106,7 @@ def _short_permutation(n: int) -> list[int]:
     """Fisher-Yates, for the handful of numbers that share a key."""
     order = list(range(n))
     for last in range(n - 1, 0, -1):
-        other = _one(last + 1)
+        other = _draw_one(last + 1)
         order[last], order[other] = order[other], order[last]
     return order
 
@@ -118,7 +118,7 @@ def sample_without_replacement(n: int, k: int) -> Integers:
     30
     """
     population = whole(n, name="n")
-    wanted = checked(k, name="k")
+    wanted = check_size(k, name="k")
     if wanted > population:
         raise InvalidParameter(
             "P4",

@@ -13,7 +13,7 @@ from fractions import Fraction
 from flint import arb
 
 from discreet.exact.balls import enclose
-from discreet.exact.numbers import up
+from discreet.exact.numbers import round_up
 from discreet.exact.search import least_integer
 from discreet.price.calibration import Additive
 
@@ -50,4 +50,6 @@ def compute_exposure(mechanism: Additive, groups: int, least: int) -> Fraction:
     def probability() -> arb:
         return -(((-law.tail(least - 1)).log1p() * groups).expm1())
 
-    return up(enclose(probability)[1], _FINEST)  # a probability of thousands of digits helps nobody
+    return round_up(
+        enclose(probability)[1], _FINEST
+    )  # a probability of thousands of digits helps nobody

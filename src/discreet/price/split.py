@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from discreet.exact.numbers import down
+from discreet.exact.numbers import round_down
 
 _PART = Fraction(1, 2**16)
 
@@ -31,7 +31,7 @@ def _shares(weights: Sequence[float]) -> list[Fraction]:
         return [Fraction(1)]
     total = sum(weights)
     # Rounded down, so that the parts never add up to more than was offered; never to nothing.
-    rounded = [max(down(Fraction(weight / total), _PART), _PART) for weight in weights]
+    rounded = [max(round_down(Fraction(weight / total), _PART), _PART) for weight in weights]
     surplus = sum(rounded) - 1
     if surplus > 0:
         largest = max(range(len(rounded)), key=rounded.__getitem__)

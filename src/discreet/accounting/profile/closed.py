@@ -96,7 +96,7 @@ class LaplaceProfile(Profile):
 
     def __init__(self, *, sensitivity: Exact, scale: Exact, grid: Exact = 1) -> None:
         object.__setattr__(self, "scale", positive(scale, name="scale"))
-        _settle_sensitivity(self, sensitivity, grid)
+        _set_sensitivity(self, sensitivity, grid)
 
     @property
     def loss(self) -> Loss:
@@ -146,7 +146,7 @@ class GaussianProfile(Profile):
 
     def __init__(self, *, sensitivity: Exact, sigma_squared: Exact, grid: Exact = 1) -> None:
         object.__setattr__(self, "sigma_squared", positive(sigma_squared, name="sigma_squared"))
-        _settle_sensitivity(self, sensitivity, grid)
+        _set_sensitivity(self, sensitivity, grid)
 
     @property
     def loss(self) -> Loss:
@@ -224,7 +224,7 @@ class AnyProfile(Profile):
         return ball(self.delta) - rest * ball(epsilon - a).expm1() / (1 + ball(-a).exp())
 
 
-def _settle_sensitivity(profile: Profile, sensitivity: Exact, grid: Exact) -> None:
+def _set_sensitivity(profile: Profile, sensitivity: Exact, grid: Exact) -> None:
     reach, step = positive(sensitivity, name="sensitivity"), nonnegative(grid, name="grid")
     if step and (reach / step).denominator != 1:
         raise InvalidParameter(

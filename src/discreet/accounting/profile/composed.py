@@ -22,7 +22,7 @@ from discreet.accounting.loss import Loss, failure_mass
 from discreet.accounting.profile.closed import TAIL_BITS, GaussianProfile, Profile
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, ends, log_up, precision
-from discreet.exact.numbers import Exact, up
+from discreet.exact.numbers import Exact, round_up
 from discreet.exact.search import least_integer
 
 _BITS: Final = 192
@@ -153,7 +153,7 @@ class _Losses:
             square = square * square
 
 
-def _discretised(profile: Profile, step: Fraction) -> _Losses:
+def _discretise(profile: Profile, step: Fraction) -> _Losses:
     """A pair of laws on the grid that dominates the profile: it joins the dots of its curve.
 
     Doroshenko, Ghazi, Kamath, Kumar and Manurangsi (2022); profile.md, Lemma 2.
@@ -163,9 +163,9 @@ def _discretised(profile: Profile, step: Fraction) -> _Losses:
         dots = [profile.curve(j * step) for j in range(-most, most + 1)]
         rise, fall = ball(step).expm1(), -ball(-step).expm1()
         masses = []
-        for place, dot in enumerate(dots):
-            below = (dots[place - 1] - dot) / fall if place else 1 - dot
-            above = (dots[place + 1] - dot) / rise if place < 2 * most else arb(0)
+        for index, dot in enumerate(dots):
+            below = (dots[index - 1] - dot) / fall if index else 1 - dot
+            above = (dots[index + 1] - dot) / rise if index < 2 * most else arb(0)
             masses.append(_units_up(below + above))
         certain = _units_up(dots[-1])
     return _Losses(-most, masses, certain)
@@ -178,12 +178,12 @@ def _units_up(mass: arb) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Tables:
-    """Sums over a distribution of losses from each place upwards.
+    """Sums over a distribution of losses from each cell upwards.
 
     With r = e**-step, ``totals[i]`` is the sum over j >= i of masses[j] (an upper
     bound) and ``discounted[i]`` that of masses[j] * r**(j - i) (a lower bound),
-    so delta at a loss between places i - 1 and i is
-    totals[i] - e**(epsilon - place i) discounted[i], plus what is certain.
+    so delta at a loss between cells i - 1 and i is
+    totals[i] - e**(epsilon - loss of cell i) discounted[i], plus what is certain.
     """
 
     step: Fraction
@@ -191,14 +191,14 @@ class _Tables:
     totals: list[int]
     discounted: list[int]
 
-    def _terms(self, place: int) -> tuple[int, int]:
-        index = min(max(place - self.start, 0), len(self.totals) - 1)
+    def _terms(self, cell: int) -> tuple[int, int]:
+        index = min(max(cell - self.start, 0), len(self.totals) - 1)
         return self.totals[index], self.discounted[index]
 
     def curve(self, epsilon: Fraction) -> arb:
-        place = max(math.floor(epsilon / self.step) + 1, self.start)
-        total, discounted = self._terms(place)
-        shift = ball(epsilon - place * self.step).exp()
+        cell = max(math.floor(epsilon / self.step) + 1, self.start)
+        total, discounted = self._terms(cell)
+        shift = ball(epsilon - cell * self.step).exp()
         return (ball(total) - shift * ball(discounted)) / arb(2) ** _BITS
 
     def epsilon_at(self, delta: Fraction) -> Amount:
@@ -219,7 +219,9 @@ class _Tables:
         shift = log_up(Fraction(total - mass, discounted))
         if index:  # further below, masses are missing from these sums
             shift = max(shift, -self.step)
-        return max(Fraction(0), up(edge + min(shift, Fraction(0)), Fraction(1, EPSILON_UNITS)))
+        return max(
+            Fraction(0), round_up(edge + min(shift, Fraction(0)), Fraction(1, EPSILON_UNITS))
+        )
 
 
 @lru_cache(maxsize=16)
@@ -227,7 +229,7 @@ def _tables(composed: ComposedProfile) -> _Tables:
     step = _step(composed)
     combined: _Losses | None = None
     for part, count in composed.parts:
-        losses = _discretised(part, step).power(count)
+        losses = _discretise(part, step).power(count)
         combined = losses if combined is None else combined * losses
     if combined is None:
         raise ArithmeticError("a composition has at least one part")

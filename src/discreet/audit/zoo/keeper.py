@@ -124,8 +124,8 @@ def examine(animal: Animal, *, samples: int = SAMPLES) -> Examined:
     (True, False)
     """
     start = time.perf_counter()
-    broken = checked(animal, animal.broken, samples=samples, name=animal.name)
-    twin = checked(animal, animal.twin, samples=samples, name=f"{animal.name}, corrected")
+    broken = check_subject(animal, animal.broken, samples=samples, name=animal.name)
+    twin = check_subject(animal, animal.twin, samples=samples, name=f"{animal.name}, corrected")
     return Examined(animal, broken, twin, time.perf_counter() - start)
 
 
@@ -149,7 +149,7 @@ class NamedLaw:
         self.__name__, self.law = name, law
 
 
-def checked(
+def check_subject(
     animal: Animal,
     subject: Callable[..., Any],
     *,
@@ -194,7 +194,7 @@ __all__ = [
     "Examined",
     "NamedLaw",
     "Walk",
-    "checked",
+    "check_subject",
     "examine",
     "walk",
 ]

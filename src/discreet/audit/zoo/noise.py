@@ -25,7 +25,7 @@ from discreet.mechanisms import (
     median_distance,
 )
 from discreet.noise import discrete_gaussian, discrete_laplace
-from discreet.noise.entropy import words
+from discreet.noise.entropy import random_words
 
 TOP = 40
 """Counts are shown within 0 ... TOP."""
@@ -120,12 +120,12 @@ def binary_formula(answer: int) -> FiniteLaw:
 
 def _uniforms(size: int) -> NDArray[np.float64]:
     """k / 2**53 for k = 1 ... 2**53: what every textbook calls a uniform number."""
-    return ((words(size) >> np.uint64(11)).astype(np.float64) + 1.0) * 2.0**-53
+    return ((random_words(size) >> np.uint64(11)).astype(np.float64) + 1.0) * 2.0**-53
 
 
 def float_laplace(true: float, size: int) -> NDArray[np.float64]:
     """A truth in doubles plus scale * log(u), with a sign."""
-    sign = np.where(words(size) & np.uint64(1), 1.0, -1.0)
+    sign = np.where(random_words(size) & np.uint64(1), 1.0, -1.0)
     return true + sign * -3.0 * np.log(_uniforms(size))
 
 

@@ -37,11 +37,11 @@ def exponential(rate: Fraction) -> Callable[[Sequence[int]], FiniteLaw]:
 
 
 def noisy_max(scale: Fraction) -> Callable[[Sequence[int]], FiniteLaw]:
-    """The place of the greatest score with discrete Laplace noise."""
+    """The index of the greatest score with discrete Laplace noise."""
 
     def law(scores: Sequence[int]) -> FiniteLaw:
-        places = tuple(range(len(scores)))
-        return FiniteLaw(places, lambda: ranking_masses(scores, scale, [(i,) for i in places]))
+        indices = tuple(range(len(scores)))
+        return FiniteLaw(indices, lambda: ranking_masses(scores, scale, [(i,) for i in indices]))
 
     return law
 
@@ -72,7 +72,7 @@ def listed(values: Sequence[str]) -> FiniteLaw:
     """The candidates are the values that occur."""
     names = sorted(set(values))
     return exponential(EPSILON / 2)([values.count(name) for name in names]).image(
-        lambda place: names[int(str(place))]
+        lambda index: names[int(str(index))]
     )
 
 
@@ -80,7 +80,7 @@ def listed_publicly(values: Sequence[str]) -> FiniteLaw:
     """The candidates are public."""
     names = "abc"
     return exponential(EPSILON / 2)([values.count(name) for name in names]).image(
-        lambda place: names[int(str(place))]
+        lambda index: names[int(str(index))]
     )
 
 
@@ -95,9 +95,9 @@ def _with_score(
     """The winner and a noisy score of it: the one that won, or one with ``fresh`` noise."""
     exact = np.asarray(scores)
     noisy = exact + discrete_laplace(scale, size * len(scores)).reshape(size, -1)
-    place = noisy.argmax(axis=1)
-    score = noisy.max(axis=1) if fresh is None else exact[place] + discrete_laplace(fresh, size)
-    return np.column_stack([place, score])
+    index = noisy.argmax(axis=1)
+    score = noisy.max(axis=1) if fresh is None else exact[index] + discrete_laplace(fresh, size)
+    return np.column_stack([index, score])
 
 
 def _won_with(outputs: NDArray[np.int64]) -> NDArray[np.int64]:

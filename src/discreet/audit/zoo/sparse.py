@@ -91,8 +91,8 @@ def _numeric(
     again = noisy
     if fresh is not None:
         again = exact + discrete_laplace(fresh, size * len(values)).reshape(shape)
-    place = np.arange(len(values))
-    return np.where(place < first, _BELOW, np.where(place > first, _ENDED, again))
+    index = np.arange(len(values))
+    return np.where(index < first, _BELOW, np.where(index > first, _ENDED, again))
 
 
 def _last_published(outputs: NDArray[np.int64]) -> NDArray[np.int64]:

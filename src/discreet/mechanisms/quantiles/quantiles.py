@@ -16,11 +16,11 @@ from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, log_up, sqrt_down
 from discreet.exact.numbers import Exact, float_up, positive, proportion
 from discreet.mechanisms.grid import Grid
-from discreet.mechanisms.quantiles.bit_reversal import Ranked
-from discreet.mechanisms.quantiles.rank_choice import rank_choice, score_runs
-from discreet.mechanisms.quantiles.ranks import Cells, Domain, cells_of
+from discreet.mechanisms.quantiles.bit_reversal import RankedCells
+from discreet.mechanisms.quantiles.rank_choice import choose_by_rank, score_runs
+from discreet.mechanisms.quantiles.ranks import Cells, Domain, count_cells
 from discreet.mechanisms.selection.exponential import bounded_range_price
-from discreet.mechanisms.surface import written
+from discreet.mechanisms.surface import write_call
 
 _MOST_PARTS = 2**31
 
@@ -102,7 +102,7 @@ class Quantile:
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        shown = written(
+        shown = write_call(
             self,
             lower=self.lower,
             upper=self.upper,
@@ -125,8 +125,8 @@ class Quantile:
 
     def release(self, values: Any) -> Any:
         """A private quantile of a list or array of numbers."""
-        cells = Ranked.of(cells_of(self.domain.steps(values), self.domain))
-        chosen = rank_choice(cells, self.q, self.rate, self.domain.least, self.domain.most)
+        cells = RankedCells.of(count_cells(self.domain.steps(values), self.domain))
+        chosen = choose_by_rank(cells, self.q, self.rate, self.domain.least, self.domain.most)
         return self.domain.lift(chosen)
 
     def margin(self, beta: Exact) -> float:
@@ -142,7 +142,7 @@ class Quantile:
                 why="the exact law lists every one of them.",
                 fix="look at the law on a coarser grid or between closer bounds.",
             )
-        cells = Ranked.of(cells_of(self.domain.steps(values), self.domain))
+        cells = RankedCells.of(count_cells(self.domain.steps(values), self.domain))
         runs = score_runs(cells, self.q, self.domain.least, self.domain.most, floor=None)
         scores = np.repeat(runs.scores, runs.lengths).tolist()
         outcomes = tuple(
@@ -162,9 +162,9 @@ class Quantiles:
         the exponential mechanism, the values up to it go to the left and the
         others to the right, and each side answers its own quantiles, rescaled,
         on its own part of the domain.  Equal values are first spread over the
-        places of their grid cell in a fixed order, the i-th at the bit reversal
+        positions of their grid cell in a fixed order, the i-th at the bit reversal
         of i, so that a crowd on one value is split in the right proportion; the
-        place is dropped from the answer.
+        position is dropped from the answer.
 
     Guarantee:
         A unit is on one side only, so that each of the d = ceil(log2(m + 1))
@@ -229,7 +229,7 @@ class Quantiles:
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        shown = written(
+        shown = write_call(
             self, lower=self.lower, upper=self.upper, epsilon=self.epsilon, grid=self.grid
         )
         return shown.replace("(", f"({[str(q) for q in self.quantiles]}, ", 1)
@@ -251,15 +251,15 @@ class Quantiles:
 
     def release(self, values: Any) -> list[Any]:
         """The private quantiles of a list or array of numbers, in increasing order."""
-        return self.release_cells(cells_of(self.domain.steps(values), self.domain))
+        return self.release_cells(count_cells(self.domain.steps(values), self.domain))
 
     def release_cells(self, cells: Cells) -> list[Any]:
         """The same, of values that have been counted: steps of the domain, in increasing order."""
         shift = self.domain.shift
-        places = Ranked.of(cells, shift=shift)
+        ranked = RankedCells.of(cells, shift=shift)
         least, most = self.domain.least << shift, ((self.domain.most + 1) << shift) - 1
         answers: list[int] = []
-        self._halve(places, least, most, self.quantiles, (Fraction(0), Fraction(1)), answers)
+        self._halve(ranked, least, most, self.quantiles, (Fraction(0), Fraction(1)), answers)
         return [self.domain.lift(answer >> shift) for answer in answers]
 
     def margin(self, beta: Exact) -> float:
@@ -306,7 +306,7 @@ class Quantiles:
 
     def _halve(
         self,
-        places: Ranked,
+        ranked: RankedCells,
         least: int,
         most: int,
         wanted: tuple[Fraction, ...],
@@ -320,8 +320,8 @@ class Quantiles:
         low, high = between
         q = (wanted[middle] - low) / (high - low)
         rate = self.level_epsilon / (2 * max(q.numerator, q.denominator - q.numerator))
-        chosen = rank_choice(places, q, rate, least, most)
-        left, right = places.split(chosen)
+        chosen = choose_by_rank(ranked, q, rate, least, most)
+        left, right = ranked.split(chosen)
         self._halve(left, least, chosen, wanted[:middle], (low, wanted[middle]), answers)
         answers.append(chosen)
         beyond = min(chosen + 1, most)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from discreet.mechanisms.grid import Integers
-from discreet.mechanisms.quantiles.bit_reversal import Ranked
+from discreet.mechanisms.quantiles.bit_reversal import RankedCells
 from discreet.noise import bernoulli_exp, exponential_choice, uniform_below
 
 _NEAR = 96
@@ -33,7 +33,7 @@ class Runs(NamedTuple):
     scores: Integers
 
 
-def rank_choice(cells: Ranked, q: Fraction, rate: Fraction, least: int, most: int) -> int:
+def choose_by_rank(cells: RankedCells, q: Fraction, rate: Fraction, least: int, most: int) -> int:
     """A whole number z from ``least`` to ``most``, with weight exp(rate * score of z)."""
     floor = math.ceil(_NEAR / rate)
     runs = score_runs(cells, q, least, most, floor=floor)
@@ -52,18 +52,20 @@ def rank_choice(cells: Ranked, q: Fraction, rate: Fraction, least: int, most: in
             return z
 
 
-def score_at(cells: Ranked, q: Fraction, z: int) -> int:
+def score_at(cells: RankedCells, q: Fraction, z: int) -> int:
     """The score of one candidate."""
     target = q.numerator * cells.total
-    below, upto = (q.denominator * cells.up_to(place) for place in (z - 1, z))
+    below, upto = (q.denominator * cells.count_up_to(position) for position in (z - 1, z))
     return -max(0, below - target, target - upto)
 
 
-def score_runs(cells: Ranked, q: Fraction, least: int, most: int, *, floor: int | None) -> Runs:
+def score_runs(
+    cells: RankedCells, q: Fraction, least: int, most: int, *, floor: int | None
+) -> Runs:
     """The candidates that score at least ``-floor`` (all without one), in order.
 
-    At a place with values, those below it and up to it differ by their number;
-    between two such places they are the same, and so is the score.
+    At a position with values, those below it and up to it differ by their number;
+    between two such positions they are the same, and so is the score.
     """
     b, total = q.denominator, cells.total
     target = q.numerator * total
@@ -73,7 +75,7 @@ def score_runs(cells: Ranked, q: Fraction, least: int, most: int, *, floor: int 
     last = total if floor is None else min(total, (target + floor) // b + 1)
     at, upto, start = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), 0
     if total:
-        at, upto, start = cells.stretch(first, last)
+        at, upto, start = cells.between_ranks(first, last)
         if floor is not None and floor < target:
             low = int(at[0])
         if floor is not None and (target + floor) // b < total:

@@ -60,7 +60,7 @@ class Domain:
 
     @property
     def fine_size(self) -> int:
-        """How many candidates there are when every step is cut into ``2**shift`` places."""
+        """How many candidates there are when every step is cut into ``2**shift`` positions."""
         return self.size << self.shift
 
     def steps(self, values: Any) -> Integers:
@@ -108,24 +108,24 @@ class Cells(NamedTuple):
     dense: bool
 
 
-def cells_of(steps: Integers, domain: Domain) -> Cells:
+def count_cells(steps: Integers, domain: Domain) -> Cells:
     """The values gathered in cells: linear in their number plus the size of the domain.
 
     A domain not much larger than the number of values is counted through; for a
     larger one the values are sorted, which is then the lesser of the two.
     """
     if domain.size <= 4 * len(steps) + 4096:
-        return counted(steps, domain)
-    return gathered(steps)
+        return count_all_cells(steps, domain)
+    return count_occupied_cells(steps)
 
 
-def counted(steps: Integers, domain: Domain) -> Cells:
+def count_all_cells(steps: Integers, domain: Domain) -> Cells:
     """Every cell of the domain, the empty ones too."""
     counts = np.bincount(steps - domain.least, minlength=domain.size)
     return Cells(np.arange(domain.least, domain.most + 1), counts, dense=True)
 
 
-def gathered(steps: Integers) -> Cells:
+def count_occupied_cells(steps: Integers) -> Cells:
     """The occupied cells only."""
     at, counts = np.unique(steps, return_counts=True)
     return Cells(at, counts, dense=False)

@@ -17,8 +17,8 @@ from discreet.exact.balls import ball, enclose, log_up, sqrt_down
 from discreet.exact.numbers import Exact, float_up, positive, proportion, whole
 from discreet.exact.search import least_decimal, least_integer
 from discreet.mechanisms.grid import Grid
-from discreet.mechanisms.selection.scores import Scores, ballot, in_units, rate_per_step
-from discreet.mechanisms.surface import written
+from discreet.mechanisms.selection.scores import Scores, rate_per_step, read_scores, to_score_units
+from discreet.mechanisms.surface import write_call
 from discreet.noise import exponential_choice, permute_and_flip
 
 _FINE = 2**26  # points per unit of a distance that is found by search
@@ -86,10 +86,10 @@ class ExponentialMechanism:
         grid: Grid | None = None,
     ) -> None:
         price = bounded_range_price(epsilon, rho)
-        _settle(self, sensitivity=sensitivity, price=price, monotonic=monotonic, grid=grid)
+        _set_fields(self, sensitivity=sensitivity, price=price, monotonic=monotonic, grid=grid)
 
     def __repr__(self) -> str:
-        return _written(self)
+        return _write(self)
 
     @classmethod
     def within(
@@ -119,25 +119,25 @@ class ExponentialMechanism:
         return Loss.exponential(self.epsilon)
 
     def release(self, scores: Scores) -> Any:
-        """The chosen candidate: its place in a list or array, its name in a mapping."""
-        votes = ballot(scores, self.grid)
-        return votes.named(exponential_choice(votes.steps, self.rate))
+        """The chosen candidate: its index in a list or array, its name in a mapping."""
+        votes = read_scores(scores, self.grid)
+        return votes.name_of(exponential_choice(votes.steps, self.rate))
 
     def margin(self, beta: Exact, *, candidates: int, optimal: int = 1) -> float:
         """How much worse than the best the choice is at most, except with probability ``beta``."""
-        count, best = _counted(candidates, optimal)
+        count, best = _check_counts(candidates, optimal)
         steps = _logit_distance(proportion(beta, name="beta"), count, best) / self.rate
-        return float_up(in_units(steps, self.grid))
+        return float_up(to_score_units(steps, self.grid))
 
     def theorem_margin(self, beta: Exact, *, candidates: int, optimal: int = 1) -> float:
         """The same by DR Theorem 3.11: (ln(k / m) + ln(1 / beta)) / rate; never the smaller."""
-        count, best = _counted(candidates, optimal)
+        count, best = _check_counts(candidates, optimal)
         steps = log_up(Fraction(count, best) / proportion(beta, name="beta")) / self.rate
-        return float_up(in_units(steps, self.grid))
+        return float_up(to_score_units(steps, self.grid))
 
     def law(self, scores: Scores) -> FiniteLaw:
         """The exact law of ``release(scores)``."""
-        votes = ballot(scores, self.grid)
+        votes = read_scores(scores, self.grid)
         best, steps = int(votes.steps.max()), votes.steps.tolist()
         return FiniteLaw.proportional(
             votes.outcomes, lambda: [ball(self.rate * (one - best)).exp() for one in steps]
@@ -199,10 +199,10 @@ class PermuteAndFlip:
         grid: Grid | None = None,
     ) -> None:
         price = positive(epsilon, name="epsilon")
-        _settle(self, sensitivity=sensitivity, price=price, monotonic=monotonic, grid=grid)
+        _set_fields(self, sensitivity=sensitivity, price=price, monotonic=monotonic, grid=grid)
 
     def __repr__(self) -> str:
-        return _written(self)
+        return _write(self)
 
     @classmethod
     def within(
@@ -232,19 +232,19 @@ class PermuteAndFlip:
         return Loss.pure(self.epsilon)
 
     def release(self, scores: Scores) -> Any:
-        """The chosen candidate: its place in a list or array, its name in a mapping."""
-        votes = ballot(scores, self.grid)
-        return votes.named(permute_and_flip(votes.steps, self.rate))
+        """The chosen candidate: its index in a list or array, its name in a mapping."""
+        votes = read_scores(scores, self.grid)
+        return votes.name_of(permute_and_flip(votes.steps, self.rate))
 
     def margin(self, beta: Exact, *, candidates: int) -> float:
         """How much worse than the best the choice is at most, except with probability ``beta``."""
-        count, _ = _counted(candidates, 1)
+        count, _ = _check_counts(candidates, 1)
         steps = _flip_distance(proportion(beta, name="beta"), count) / self.rate
-        return float_up(in_units(steps, self.grid))
+        return float_up(to_score_units(steps, self.grid))
 
     def law(self, scores: Scores) -> FiniteLaw:
         """The exact law of ``release(scores)``; cubic in the number of candidates."""
-        votes = ballot(scores, self.grid)
+        votes = read_scores(scores, self.grid)
         best, steps = int(votes.steps.max()), votes.steps.tolist()
         return FiniteLaw(
             votes.outcomes,
@@ -287,7 +287,7 @@ def bounded_range_price(epsilon: Exact | None, rho: Exact | None) -> Fraction:
     return sqrt_down(8 * positive(rho if rho is not None else 0, name="rho"))
 
 
-def _settle(
+def _set_fields(
     mechanism: Selection, *, sensitivity: Exact, price: Fraction, monotonic: bool, grid: Grid | None
 ) -> None:
     values = {
@@ -301,8 +301,8 @@ def _settle(
         object.__setattr__(mechanism, name, value)
 
 
-def _written(mechanism: Selection) -> str:
-    return written(
+def _write(mechanism: Selection) -> str:
+    return write_call(
         mechanism,
         sensitivity=mechanism.sensitivity,
         epsilon=mechanism.epsilon,
@@ -311,7 +311,7 @@ def _written(mechanism: Selection) -> str:
     )
 
 
-def _counted(candidates: int, optimal: int) -> tuple[int, int]:
+def _check_counts(candidates: int, optimal: int) -> tuple[int, int]:
     count = whole(candidates, name="candidates", least=1)
     best = whole(optimal, name="optimal", least=1)
     if best > count:

@@ -15,11 +15,17 @@ from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact, positive, proportion, whole
 from discreet.mechanisms.grid import Grid, Integers, saturating_sum
-from discreet.mechanisms.laplace_table import LaplaceTable, cut
+from discreet.mechanisms.laplace_table import LaplaceTable, summation_reach
 from discreet.mechanisms.selection.exponential import ExponentialMechanism, PermuteAndFlip
-from discreet.mechanisms.selection.noisy_race import least_distance, overtaking
-from discreet.mechanisms.selection.scores import Scores, ballot, drawable, in_units, rate_per_step
-from discreet.mechanisms.surface import written
+from discreet.mechanisms.selection.noisy_race import least_distance, overtaking_probability
+from discreet.mechanisms.selection.scores import (
+    Scores,
+    check_drawable,
+    rate_per_step,
+    read_scores,
+    to_score_units,
+)
+from discreet.mechanisms.surface import write_call
 from discreet.noise import discrete_laplace
 
 Noise = Literal["laplace", "exponential", "gumbel"]
@@ -109,7 +115,7 @@ class ReportNoisyMax:
         price = positive(epsilon, name="epsilon")
         # A unit that changes one score moves two scores against each other by as much.
         halved = bool(monotonic or disjoint)
-        scale = drawable(1 / rate_per_step(sensitivity, price, monotonic=halved, grid=grid))
+        scale = check_drawable(1 / rate_per_step(sensitivity, price, monotonic=halved, grid=grid))
         if noise not in NOISES:
             raise _unknown_noise(noise)
         values = {
@@ -125,7 +131,7 @@ class ReportNoisyMax:
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        return written(
+        return write_call(
             self,
             sensitivity=self.sensitivity,
             epsilon=self.epsilon,
@@ -146,11 +152,11 @@ class ReportNoisyMax:
         return Loss.exponential(self.epsilon) if self.noise == "gumbel" else Loss.pure(self.epsilon)
 
     def release(self, scores: Scores) -> Any:
-        """The winner: its place in a list or array, its name in a mapping."""
+        """The winner: its index in a list or array, its name in a mapping."""
         if self.noise != "laplace":
             return self._twin().release(scores)
-        votes = ballot(scores, self.grid)
-        return votes.named(int(np.argmax(self._noisy(votes.steps))))
+        votes = read_scores(scores, self.grid)
+        return votes.name_of(int(np.argmax(self._noisy(votes.steps))))
 
     def release_with_lead(self, scores: Scores) -> Winner:
         """The winner, and how much less its noise could have been without losing; free.
@@ -159,7 +165,7 @@ class ReportNoisyMax:
         that one is listed before it and would win a tie.
         """
         self._only_laplace("the lead of the winner")
-        votes = ballot(scores, self.grid)
+        votes = read_scores(scores, self.grid)
         if len(votes.steps) < 2:
             raise InvalidParameter(
                 "P5",
@@ -171,7 +177,7 @@ class ReportNoisyMax:
         winner = int(np.argmax(noisy))
         others = [int(part.max()) + step for part, step in _around(noisy, winner) if len(part)]
         lead = int(noisy[winner]) - max(others)
-        return Winner(votes.named(winner), lead if self.grid is None else lead * self.grid.step)
+        return Winner(votes.name_of(winner), lead if self.grid is None else lead * self.grid.step)
 
     def release_with_count(self, scores: Scores) -> CountedWinner:
         """The winner and its noisy score, free for disjoint counts and for no others."""
@@ -185,12 +191,12 @@ class ReportNoisyMax:
                 fix="state disjoint=True if a unit changes one score at most; otherwise release "
                 "the winner's count anew with Laplace noise, or use release_with_lead.",
             )
-        votes = ballot(scores, self.grid)
+        votes = read_scores(scores, self.grid)
         noisy = self._noisy(votes.steps)
         winner = int(np.argmax(noisy))
         count = int(noisy[winner])
         return CountedWinner(
-            votes.named(winner), count if self.grid is None else count * self.grid.step
+            votes.name_of(winner), count if self.grid is None else count * self.grid.step
         )
 
     def margin(self, beta: Exact, *, candidates: int) -> int | Fraction | float:
@@ -199,7 +205,7 @@ class ReportNoisyMax:
             return self._twin().margin(beta, candidates=candidates)
         others = whole(candidates, name="candidates", least=1) - 1
         steps = least_distance(
-            lambda m: overtaking(
+            lambda m: overtaking_probability(
                 m + 1,
                 chasers=others,
                 chaser_scale=self.step_scale,
@@ -208,15 +214,15 @@ class ReportNoisyMax:
             ),
             proportion(beta, name="beta"),
         )
-        return steps if self.grid is None else in_units(Fraction(steps), self.grid)
+        return steps if self.grid is None else to_score_units(Fraction(steps), self.grid)
 
     def law(self, scores: Scores) -> FiniteLaw:
         """The exact law of ``release(scores)``."""
         if self.noise != "laplace":
             return self._twin().law(scores)
-        votes = ballot(scores, self.grid)
+        votes = read_scores(scores, self.grid)
         steps = votes.steps.tolist()
-        orders = [(place,) for place in range(len(steps))]
+        orders = [(index,) for index in range(len(steps))]
         return FiniteLaw(votes.outcomes, lambda: ranking_masses(steps, self.step_scale, orders))
 
     def _noisy(self, steps: Integers) -> Integers:
@@ -251,7 +257,7 @@ def ranking_masses(
     it; and so on up, in one pass over the values v for each.  Values further
     out than ``window`` are left out, and what they weigh widens the ball.
     """
-    reach, left_out = cut(scale)
+    reach, left_out = summation_reach(scale)
     low, high = min(scores), max(scores)
     noise = LaplaceTable.of(scale, reach + high - low)
     values = range(low - reach, high + reach + 1)

@@ -29,7 +29,7 @@ _ROUNDING = 1 + 2.0**-20
 Doubles = NDArray[np.float64]
 
 
-def overtaking(
+def overtaking_probability(
     distance: int,
     *,
     chasers: int,

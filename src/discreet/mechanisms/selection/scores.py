@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact, positive
-from discreet.mechanisms.grid import Grid, Integers, steps_of
+from discreet.mechanisms.grid import Grid, Integers, to_steps
 from discreet.mechanisms.laplace import l1_steps, too_much_noise
 
 REACH = 2**62
@@ -38,7 +38,7 @@ class Ballot:
     steps: Integers
     names: tuple[Hashable, ...] | None
 
-    def named(self, index: int) -> Any:
+    def name_of(self, index: int) -> Any:
         """What to answer when candidate number ``index`` is chosen."""
         return index if self.names is None else self.names[index]
 
@@ -48,10 +48,10 @@ class Ballot:
         return tuple(range(len(self.steps))) if self.names is None else self.names
 
 
-def ballot(scores: Scores, grid: Grid | None) -> Ballot:
+def read_scores(scores: Scores, grid: Grid | None) -> Ballot:
     """The scores in steps of ``grid``; refused if there is none or one is not a number.
 
-    >>> ballot({"flu": 2.5, "cold": 4.0}, Grid("1/4")).steps.tolist()
+    >>> read_scores({"flu": 2.5, "cold": 4.0}, Grid("1/4")).steps.tolist()
     [10, 16]
     """
     names = tuple(scores) if isinstance(scores, Mapping) else None
@@ -61,11 +61,11 @@ def ballot(scores: Scores, grid: Grid | None) -> Ballot:
             raise _not_a_list()
         steps = values if grid is None else grid.snap(values)
         if grid is None and (values.dtype.kind != "i" or values.dtype.itemsize != 8):
-            steps = np.asarray(steps_of(values, None), dtype=np.int64)
+            steps = np.asarray(to_steps(values, None), dtype=np.int64)
         return Ballot(_within_reach(_some(steps)), names)
     if not isinstance(values, Sequence) or isinstance(values, str | bytes):
         raise _not_a_list()
-    whole = steps_of(list(values), grid)
+    whole = to_steps(list(values), grid)
     if isinstance(whole, int):
         raise _not_a_list()
     if any(abs(one) > REACH for one in whole):
@@ -85,14 +85,14 @@ def rate_per_step(
     return epsilon / (steps if monotonic else 2 * steps)
 
 
-def drawable(scale: Fraction) -> Fraction:
+def check_drawable(scale: Fraction) -> Fraction:
     """``scale``, refused if scores plus noise of that scale might not fit 64 bits."""
     if scale > _GREATEST_SCALE:
         raise too_much_noise("epsilon")
     return scale
 
 
-def in_units(steps: Fraction, grid: Grid | None) -> Fraction:
+def to_score_units(steps: Fraction, grid: Grid | None) -> Fraction:
     """A distance between scores, from steps to the unit of the scores.
 
     Snapping moves each of the two scores compared by at most half a step.

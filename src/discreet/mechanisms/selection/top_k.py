@@ -24,8 +24,14 @@ from discreet.mechanisms.selection.exponential import (
     flip_masses,
 )
 from discreet.mechanisms.selection.noisy_max import ranking_masses
-from discreet.mechanisms.selection.scores import Scores, ballot, drawable, in_units, rate_per_step
-from discreet.mechanisms.surface import written
+from discreet.mechanisms.selection.scores import (
+    Scores,
+    check_drawable,
+    rate_per_step,
+    read_scores,
+    to_score_units,
+)
+from discreet.mechanisms.surface import write_call
 from discreet.noise import discrete_laplace, exponential_choice, permute_and_flip
 
 Method = Literal["peeling", "gumbel", "laplace"]
@@ -94,7 +100,7 @@ class TopK:
         price = _price(count, epsilon, rho, method)
         rate = rate_per_step(sensitivity, price / count, monotonic=monotonic, grid=grid)
         if method == "laplace":
-            drawable(1 / rate)
+            check_drawable(1 / rate)
         values = {
             "k": count,
             "sensitivity": positive(sensitivity, name="sensitivity"),
@@ -108,7 +114,7 @@ class TopK:
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        return written(
+        return write_call(
             self,
             k=self.k,
             sensitivity=self.sensitivity,
@@ -127,10 +133,10 @@ class TopK:
         return self.k * one(self.epsilon / self.k)
 
     def release(self, scores: Scores) -> list[Any]:
-        """The k chosen candidates, best first: places in a list or array, names in a mapping."""
-        votes = ballot(scores, self.grid)
+        """The k chosen candidates, best first: indices in a list or array, names in a mapping."""
+        votes = read_scores(scores, self.grid)
         self._enough(len(votes.steps))
-        return [votes.named(place) for place in self._chosen(votes.steps)]
+        return [votes.name_of(index) for index in self._choose(votes.steps)]
 
     def margin(self, beta: Exact, *, candidates: int) -> int | Fraction | float:
         """How much worse than the best still available any choice is, except with ``beta``."""
@@ -140,7 +146,7 @@ class TopK:
         if self.method == "laplace":
             # What is passed over fell by at most this much noise, and what is chosen rose by it.
             steps = 2 * margin_steps(1 / self.rate, failure, count)
-            return steps if self.grid is None else in_units(Fraction(steps), self.grid)
+            return steps if self.grid is None else to_score_units(Fraction(steps), self.grid)
         kind = ExponentialMechanism if self.method == "gumbel" else PermuteAndFlip
         one = kind(
             sensitivity=self.sensitivity,
@@ -152,7 +158,7 @@ class TopK:
 
     def law(self, scores: Scores) -> FiniteLaw:
         """The exact law of ``release(scores)``, whose outcomes are tuples, best first."""
-        votes = ballot(scores, self.grid)
+        votes = read_scores(scores, self.grid)
         steps: list[int] = votes.steps.tolist()
         self._enough(len(steps))
         if math.perm(len(steps), self.k) > MOST_OUTCOMES:
@@ -163,34 +169,34 @@ class TopK:
                 fix="look at the law for fewer candidates or a smaller k.",
             )
         orders = list(itertools.permutations(range(len(steps)), self.k))
-        outcomes = tuple(tuple(votes.named(place) for place in order) for order in orders)
+        outcomes = tuple(tuple(votes.name_of(index) for index in order) for order in orders)
         if self.method == "laplace":
             return FiniteLaw(outcomes, lambda: ranking_masses(steps, 1 / self.rate, orders))
         return FiniteLaw(outcomes, lambda: [self._peeled(steps, order) for order in orders])
 
-    def _chosen(self, steps: Integers) -> list[int]:
+    def _choose(self, steps: Integers) -> list[int]:
         if self.method == "laplace":
             noisy = saturating_sum(steps, discrete_laplace(1 / self.rate, len(steps)))
             # The complement turns the order round without overflow; stable, so ties keep theirs.
-            return [int(place) for place in np.argsort(~noisy, kind="stable")[: self.k]]
+            return [int(index) for index in np.argsort(~noisy, kind="stable")[: self.k]]
         choose = exponential_choice if self.method == "gumbel" else permute_and_flip
         left, chosen = np.arange(len(steps)), []
         for _ in range(self.k):
-            place = choose(steps[left], self.rate)
-            chosen.append(int(left[place]))
-            left = np.delete(left, place)
+            index = choose(steps[left], self.rate)
+            chosen.append(int(left[index]))
+            left = np.delete(left, index)
         return chosen
 
     def _peeled(self, steps: list[int], order: tuple[int, ...]) -> arb:
         left, mass = list(range(len(steps))), arb(1)
-        for place in order:
+        for index in order:
             best = max(steps[one] for one in left)
             weights = [ball(self.rate * (steps[one] - best)).exp() for one in left]
             if self.method == "gumbel":
-                mass *= weights[left.index(place)] / sum(weights, arb(0))
+                mass *= weights[left.index(index)] / sum(weights, arb(0))
             else:
-                mass *= flip_masses(weights)[left.index(place)]
-            left.remove(place)
+                mass *= flip_masses(weights)[left.index(index)]
+            left.remove(index)
         return mass
 
     def _enough(self, candidates: int) -> None:

@@ -9,7 +9,7 @@ from flint import arb
 
 from discreet.accounting.law import MOST_OUTCOMES, FiniteLaw
 from discreet.errors import InvalidParameter
-from discreet.mechanisms.laplace_table import LaplaceTable, cut
+from discreet.mechanisms.laplace_table import LaplaceTable, summation_reach
 from discreet.mechanisms.sparse.plan import Plan
 
 Answers = tuple[bool, ...]
@@ -74,7 +74,7 @@ class _Table:
 
     @classmethod
     def of(cls, plan: Plan, values: Sequence[int]) -> _Table:
-        reach, left_out = cut(plan.threshold_scale)
+        reach, left_out = summation_reach(plan.threshold_scale)
         span = range(-reach, reach + 1)
         level = LaplaceTable.of(plan.threshold_scale, reach)
         furthest = reach + max(abs(plan.threshold - value) for value in values)
@@ -88,8 +88,8 @@ class _Table:
     def round(self, answers: Answers, first: int) -> arb:
         """P(these answers to the queries from ``first`` on), with one threshold for all."""
         weights = self.noise
-        for place, above in enumerate(answers, start=first):
-            low = self.below[place]
+        for index, above in enumerate(answers, start=first):
+            low = self.below[index]
             weights = [
                 weight * (1 - mass if above else mass)
                 for weight, mass in zip(weights, low, strict=True)

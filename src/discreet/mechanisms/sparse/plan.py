@@ -14,10 +14,10 @@ from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact, fraction, nonnegative, positive, proportion, whole
 from discreet.exact.search import least_decimal
-from discreet.mechanisms.grid import Grid, steps_of
+from discreet.mechanisms.grid import Grid, to_steps
 from discreet.mechanisms.laplace import l1_steps
-from discreet.mechanisms.selection.noisy_race import overtaking
-from discreet.mechanisms.selection.scores import REACH, drawable, too_far
+from discreet.mechanisms.selection.noisy_race import overtaking_probability
+from discreet.mechanisms.selection.scores import REACH, check_drawable, too_far
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Plan:
         above = min(self.cutoff, queries)
 
         def crossed(by: int, chasers: int) -> float:
-            return overtaking(
+            return overtaking_probability(
                 by,
                 chasers=chasers,
                 chaser_scale=self.query_scale,
@@ -145,8 +145,8 @@ class Settings:
         level = self.threshold
         return Plan(
             threshold=steps_list([int(level) if level.denominator == 1 else level], self.grid)[0],
-            threshold_scale=drawable(self.steps / (part * whole_price)),
-            query_scale=drawable(shifts * self.steps / ((1 - part) * whole_price)),
+            threshold_scale=check_drawable(self.steps / (part * whole_price)),
+            query_scale=check_drawable(shifts * self.steps / ((1 - part) * whole_price)),
             cutoff=self.cutoff,
             renew=self.renew,
             answer_scale=answers,
@@ -162,7 +162,7 @@ class Settings:
 
 def steps_list(values: Any, grid: Grid | None) -> list[int]:
     """Query values in whole steps of the grid, refused if out of reach."""
-    steps = steps_of(values if hasattr(values, "dtype") else list(values), grid)
+    steps = to_steps(values if hasattr(values, "dtype") else list(values), grid)
     whole_steps = [steps] if isinstance(steps, int) else steps
     if any(abs(one) > REACH for one in whole_steps):
         raise too_far()

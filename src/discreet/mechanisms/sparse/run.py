@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import Halted, InvalidParameter
-from discreet.mechanisms.grid import GREATEST, LEAST, Grid, Integers, saturating_sum, steps_of
+from discreet.mechanisms.grid import GREATEST, LEAST, Grid, Integers, saturating_sum, to_steps
 from discreet.mechanisms.selection.scores import REACH, too_far
 from discreet.mechanisms.sparse.plan import Plan
 from discreet.noise import discrete_laplace
@@ -32,7 +32,7 @@ class Transcript(NamedTuple):
     asked: int
     """How many of the queries were answered; all of them unless the run halted."""
     above: Integers
-    """The places of those answered with "above"."""
+    """The indices of those answered with "above"."""
     answers: Any = None
     """Their noisy values, if the mechanism gives them."""
 
@@ -161,25 +161,25 @@ def _verdicts(plan: Plan) -> Callable[[Integers, int], tuple[int, Integers]]:
         above: list[int] = []
         for start in range(0, len(queries), _CHUNK):
             part = queries[start : start + _CHUNK]
-            noisy = saturating_sum(part, _drawn(plan.query_scale, len(part)))
-            place = 0
-            while place < len(noisy):
-                hits: NDArray[np.bool_] = noisy[place:] >= secret
+            noisy = saturating_sum(part, _draw(plan.query_scale, len(part)))
+            index = 0
+            while index < len(noisy):
+                hits: NDArray[np.bool_] = noisy[index:] >= secret
                 first = int(hits.argmax())
                 if not hits[first]:
                     break
-                place += first + 1
-                above.append(start + place - 1)
+                index += first + 1
+                above.append(start + index - 1)
                 if plan.renew:  # never the same threshold twice (DR Algorithm 2)
                     secret = drawn()
                 if len(above) == most:
-                    return start + place, np.array(above, dtype=np.int64)
+                    return start + index, np.array(above, dtype=np.int64)
         return len(queries), np.array(above, dtype=np.int64)
 
     return verdicts
 
 
-def _drawn(scale: Fraction, size: int) -> Integers:
+def _draw(scale: Fraction, size: int) -> Integers:
     if size == 1:  # a single query is the usual case, and a single draw is twice as fast
         return np.array([discrete_laplace(scale)])
     return discrete_laplace(scale, size)
@@ -195,13 +195,13 @@ def _queries(values: Any, grid: Grid | None) -> Integers:
         elif values.dtype == np.int64:
             steps = values
         else:
-            steps = np.asarray(steps_of(values, None), dtype=np.int64)
+            steps = np.asarray(to_steps(values, None), dtype=np.int64)
         if len(steps) and (int(steps.min()) < -REACH or int(steps.max()) > REACH):
             raise too_far()
         return steps
     if not isinstance(values, list | tuple):
         raise _not_a_stream()
-    whole = steps_of(list(values), grid)
+    whole = to_steps(list(values), grid)
     if isinstance(whole, int) or any(abs(one) > REACH for one in whole):
         raise too_far()
     return np.array(whole, dtype=np.int64)

@@ -14,11 +14,11 @@ from discreet.exact.numbers import Exact, proportion, whole
 from discreet.mechanisms.grid import Grid
 from discreet.mechanisms.laplace import l1_steps
 from discreet.mechanisms.selection.noisy_race import least_distance
-from discreet.mechanisms.selection.scores import drawable, in_units
+from discreet.mechanisms.selection.scores import check_drawable, to_score_units
 from discreet.mechanisms.sparse.law import transcript_law
 from discreet.mechanisms.sparse.plan import Plan, Settings, steps_list
 from discreet.mechanisms.sparse.run import NumericSparseRun, SparseRun, Transcript
-from discreet.mechanisms.surface import written
+from discreet.mechanisms.surface import write_call
 
 _NUMBERS_PER_ROUND = Fraction(1, 8)
 """What a numeric answer costs, in rounds: with DR's 8/9 and 1/9, both errors are balanced."""
@@ -99,7 +99,7 @@ class AboveThreshold:
         settings.given_to(self, threshold_share=share, plan=plan)
 
     def __repr__(self) -> str:
-        return written(
+        return write_call(
             self,
             threshold=self.threshold,
             sensitivity=self.sensitivity,
@@ -213,7 +213,7 @@ class Sparse:
         settings.given_to(self, round_epsilon=price, plan=settings.plan(price))
 
     def __repr__(self) -> str:
-        return _written(self)
+        return _write(self)
 
     @property
     def loss(self) -> Loss:
@@ -320,7 +320,7 @@ class NumericSparse:
             return Loss.laplace(sensitivity=steps, scale=steps / (_NUMBERS_PER_ROUND * price))
 
         price = settings.round_price(lambda one: Loss.pure(one) + answer(one))
-        scale = drawable(steps / (_NUMBERS_PER_ROUND * price))
+        scale = check_drawable(steps / (_NUMBERS_PER_ROUND * price))
         settings.given_to(
             self,
             round_epsilon=price,
@@ -329,7 +329,7 @@ class NumericSparse:
         )
 
     def __repr__(self) -> str:
-        return _written(self)
+        return _write(self)
 
     @property
     def loss(self) -> Loss:
@@ -357,8 +357,8 @@ class NumericSparse:
         return _theorem_margin(self.plan, self.sensitivity, self.round_epsilon, share, queries)
 
 
-def _written(mechanism: Sparse | NumericSparse) -> str:
-    return written(
+def _write(mechanism: Sparse | NumericSparse) -> str:
+    return write_call(
         mechanism,
         threshold=mechanism.threshold,
         cutoff=mechanism.cutoff,
@@ -376,7 +376,7 @@ def _margin(plan: Plan, beta: Exact, queries: int) -> int | Fraction:
     steps = least_distance(
         lambda distance: plan.failure(distance, count), proportion(beta, name="beta")
     )
-    return steps if plan.grid is None else in_units(Fraction(steps), plan.grid)
+    return steps if plan.grid is None else to_score_units(Fraction(steps), plan.grid)
 
 
 def _theorem_margin(
