@@ -18,9 +18,9 @@ from sqlalchemy import Connection
 
 from discreet.accounting.budget import Budget
 from discreet.errors import LedgerRefusal
+from discreet.exact.canonical import canonical_json
 from discreet.ledger import Ledger, Policy, books, chain, new_signing_key, verify_export
 from discreet.ledger.checkpoint import Checkpoint
-from discreet.release.record import canonical
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def problems(path):
         rows = connection.execute(f"SELECT {columns} FROM records ORDER BY sequence").fetchall()
     connection.close()
     export = path.with_suffix(".jsonl")
-    export.write_text("".join(canonical(list(row)) + "\n" for row in rows))
+    export.write_text("".join(canonical_json(list(row)) + "\n" for row in rows))
     return verify_export(export).problems
 
 
@@ -284,10 +284,10 @@ def test_false_checkpoints_are_refused(path, key, tmp_path):
     for wrong in (
         "not JSON",
         "[]",
-        canonical({**made.to_json(), "sequence": made.sequence + 1}),
-        canonical({**made.to_json(), "digest": "0" * 64}),
-        canonical({**made.to_json(), "public_key": "zz"}),
-        canonical({**made.to_json(), "extra": "x"}),
+        canonical_json({**made.to_json(), "sequence": made.sequence + 1}),
+        canonical_json({**made.to_json(), "digest": "0" * 64}),
+        canonical_json({**made.to_json(), "public_key": "zz"}),
+        canonical_json({**made.to_json(), "extra": "x"}),
     ):
         file.write_text(wrong)
         assert refused(path, checkpoint=file) == "L8"
@@ -308,7 +308,7 @@ def test_a_checkpoint_of_another_key_is_reported(path, key, tmp_path):
         made = ledger.checkpoint(key)
         assert ledger.verify(public_key=made.public_key).checkpoints == 1
         assert not ledger.verify(public_key="00" * 32).ok
-    assert Checkpoint.from_json(json.loads(canonical(made.to_json()))) == made
+    assert Checkpoint.from_json(json.loads(canonical_json(made.to_json()))) == made
 
 
 def test_restoring_needs_a_reason_and_an_empty_place(path, key, tmp_path):

@@ -17,6 +17,7 @@ from discreet.accounting.budget import Budget
 from discreet.accounting.loss import Loss
 from discreet.engine.duckdb.engine import DuckDBEngine
 from discreet.errors import LedgerRefusal
+from discreet.exact.canonical import canonical_json
 from discreet.price import price
 from discreet.question.domain import Kind
 from discreet.question.expressions import Call, ColumnRef, Literal
@@ -28,7 +29,6 @@ from discreet.release.explanation import Explanation
 from discreet.release.record import (
     answer_from_bytes,
     answer_to_bytes,
-    canonical,
     explanation_from_bytes,
     explanation_to_bytes,
     from_json,
@@ -151,7 +151,7 @@ EXACT = [
 
 @pytest.mark.parametrize("value", EXACT, ids=lambda value: type(value).__name__)
 def test_values_come_back_with_their_types(value):
-    again = from_json(json.loads(canonical(to_json(value))))
+    again = from_json(json.loads(canonical_json(to_json(value))))
     assert again == value
     assert type(again) is type(value)
 
@@ -173,7 +173,7 @@ values = leaves | st.lists(leaves, max_size=3) | st.lists(leaves, max_size=3).ma
 @settings(deadline=None, derandomize=True, max_examples=40)
 @given(values, values)
 def test_the_text_of_a_value_is_its_own(one, other):
-    texts = [canonical(to_json(value)) for value in (one, other)]
+    texts = [canonical_json(to_json(value)) for value in (one, other)]
     assert from_json(json.loads(texts[0])) == one
     same = one == other and repr(one) == repr(other)  # True is not 1 here
     assert (texts[0] == texts[1]) == same

@@ -7,7 +7,6 @@ read on light and on dark paper, and on real paper.
 from __future__ import annotations
 
 import hashlib
-import json
 import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from discreet.audit.installation import ALPHA, GAMES, LAWS, PURPOSE, Done
 from discreet.audit.timing import Timing
 from discreet.audit.verdict import Finding, Verdict
 from discreet.audit.zoo import FALSE_ALARMS, Examined, Walk
+from discreet.exact.canonical import canonical_json
 
 FORMAT = 1
 """The version of the JSON's shape; what is recorded under it never changes its meaning."""
@@ -109,8 +109,7 @@ class Report:
 
 def digest(body: Mapping[str, Any]) -> str:
     """SHA-256 of canonical JSON: keys in order, no spaces."""
-    text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(canonical_json(body).encode()).hexdigest()
 
 
 def share(finding: Finding) -> float | None:

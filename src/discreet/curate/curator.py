@@ -21,6 +21,7 @@ from discreet.accounting.loss import Loss
 from discreet.curate.quote import Quote
 from discreet.engine.duckdb.engine import DuckDBEngine, failed
 from discreet.errors import BudgetRefusal, DataRefusal, InvalidParameter, Refusal
+from discreet.exact.canonical import canonical_json
 from discreet.ledger import Account, Balance, Entry, Ledger, Policy, Receipt, Request, Stored
 from discreet.price import Priced, price
 from discreet.price.within import find_cheapest
@@ -374,6 +375,7 @@ def data_version(engine: DuckDBEngine) -> str:
         digests = {name: version.digest() for name, version in engine.version().items()}
     except DataRefusal:
         return "unreadable"
+    # With its spaces: ledgers hold this digest, and replay while it is the same.
     return hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()
 
 
@@ -384,7 +386,7 @@ def replay_key(priced: Priced) -> str:
     """
     measured, after = (priced.plan, priced.recipes), (priced.threshold, priced.neighbours)
     same = [*map(to_json, measured), noises_json(priced), *map(to_json, after)]
-    text = json.dumps(same, sort_keys=True, separators=(",", ":"))
+    text = canonical_json(same, ascii_only=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

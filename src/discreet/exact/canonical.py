@@ -14,8 +14,8 @@ def canonical_json(value: Any, *, ascii_only: bool = False) -> str:
 
     >>> canonical_json({"b": 7, "ä": [3, None]})
     '{"b":7,"ä":[3,null]}'
-    >>> canonical_json({"b": 7, "ä": [3, None]}, ascii_only=True)
-    '{"b":7,"\\u00e4":[3,null]}'
+    >>> print(canonical_json({"b": 7, "ä": [3, None]}, ascii_only=True))
+    {"b":7,"\\u00e4":[3,null]}
     """
     return json.dumps(
         value, sort_keys=True, separators=(",", ":"), ensure_ascii=ascii_only, allow_nan=False

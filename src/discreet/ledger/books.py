@@ -22,9 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.accounting.budget import SATURATED, Budget
+from discreet.exact.canonical import canonical_json
 from discreet.ledger.analysts import CURATOR, Analyst, Key, Policy
 from discreet.ledger.chain import Record
-from discreet.release.record import canonical, from_json, to_json
+from discreet.release.record import from_json, to_json
 
 Units = tuple[int, int, int]
 Balances = NDArray[np.int64]
@@ -145,7 +146,7 @@ def relaid(balances: Balances, origins: Sequence[Any]) -> Balances:
 
 def layout(space: dict[str, Any]) -> str:
     """A short name for a space: the same for the same blocks in the same order."""
-    return hashlib.sha256(canonical(space).encode()).hexdigest()
+    return hashlib.sha256(canonical_json(space).encode()).hexdigest()
 
 
 @dataclass(slots=True)
@@ -218,7 +219,7 @@ class Standing:
         analysts = [Analyst.from_json(a) for a in found["analysts"]]
         keys = [Key.from_json(k) for k in found["keys"]]
         return cls(
-            budget=budget_of(canonical(found["budget"])),
+            budget=budget_of(canonical_json(found["budget"])),
             policy=Policy.from_json(found["policy"]),
             version=found["version"],
             people=found["people"],
@@ -312,7 +313,7 @@ def _begin(books: Books, _record: Record, content: dict[str, Any]) -> None:
 @effect("dataset")
 def _dataset(books: Books, record: Record, content: dict[str, Any]) -> None:
     standing = Standing(
-        budget_of(canonical(content["budget"])), Policy.from_json(content["policy"])
+        budget_of(canonical_json(content["budget"])), Policy.from_json(content["policy"])
     )
     standing.analysts[CURATOR] = Analyst(CURATOR, role=CURATOR)
     books.datasets[record.dataset] = standing
@@ -333,7 +334,7 @@ def _schema(books: Books, record: Record, content: dict[str, Any]) -> None:
 
 @effect("budget")
 def _budget(books: Books, record: Record, content: dict[str, Any]) -> None:
-    books.datasets[record.dataset].budget = budget_of(canonical(content["budget"]))
+    books.datasets[record.dataset].budget = budget_of(canonical_json(content["budget"]))
 
 
 @effect("policy")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from discreet.release.record import canonical
+from discreet.exact.canonical import canonical_json
 
 FORMAT: Final = 1
 """The version of what records mean; recorded meanings never change."""
@@ -75,7 +75,7 @@ class Record:
 
     def to_line(self) -> str:
         """One line of an export."""
-        return canonical([*self._said(), self.digest])
+        return canonical_json([*self._said(), self.digest])
 
     @classmethod
     def from_line(cls, line: str) -> Record:
@@ -102,7 +102,16 @@ def after(
     """The record of ``content`` that comes after ``last``."""
     number = sequence or (1 if last is None else last.sequence + 1)
     previous = BEGINNING if last is None else last.digest
-    said: list[Any] = [number, kind, at, dataset, analyst, subject, canonical(content), previous]
+    said: list[Any] = [
+        number,
+        kind,
+        at,
+        dataset,
+        analyst,
+        subject,
+        canonical_json(content),
+        previous,
+    ]
     return Record(number, kind, at, dataset, analyst, subject, said[6], previous, _digest(said))
 
 
@@ -114,9 +123,9 @@ def stamp(time: datetime) -> str:
 def subject(*parts: str) -> str:
     """One name for several texts; no two lists of texts have the same."""
     # Half characters are escaped as JSON would: whoever has such a name is refused later.
-    text = canonical(list(parts)).encode(errors="backslashreplace")
+    text = canonical_json(list(parts)).encode(errors="backslashreplace")
     return hashlib.sha256(text).hexdigest()
 
 
 def _digest(said: Sequence[Any]) -> str:
-    return hashlib.sha256(canonical(list(said)).encode()).hexdigest()
+    return hashlib.sha256(canonical_json(list(said)).encode()).hexdigest()

@@ -26,11 +26,11 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from discreet.errors import LedgerRefusal
+from discreet.exact.canonical import canonical_json
 from discreet.ledger import refusals
 from discreet.ledger.chain import Record
 from discreet.ledger.store import settle
 from discreet.noise.entropy import random_bytes
-from discreet.release.record import canonical
 
 SigningKey = Ed25519PrivateKey | Path | str | bytes
 """A key, the file that holds it, or its PEM."""
@@ -80,7 +80,7 @@ class Checkpoint:
 
     def _message(self) -> bytes:
         said = {name: getattr(self, name) for name in _SAID}
-        return b"discreet checkpoint 1\n" + canonical(said).encode()
+        return b"discreet checkpoint 1\n" + canonical_json(said).encode()
 
     def to_json(self) -> dict[str, Any]:
         """The checkpoint as it is written to a file."""
@@ -133,7 +133,7 @@ def write(checkpoint: Checkpoint, folder: Path) -> Path:
     """Put a checkpoint into a folder: all of it, or none of it, also if the power fails."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{checkpoint.sequence:012d}.json"
-    durable(file, canonical(checkpoint.to_json()).encode())
+    durable(file, canonical_json(checkpoint.to_json()).encode())
     return file
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from discreet.errors import InvalidParameter, LedgerRefusal
+from discreet.exact.canonical import canonical_json
 from discreet.ledger import checkpoint as checkpoints
 from discreet.ledger import refusals
 from discreet.ledger.chain import Record, after, stamp
@@ -23,7 +24,6 @@ from discreet.ledger.journal import Clock, Journal
 from discreet.ledger.store import Store, file_of, settle
 from discreet.ledger.verify import Verification, verified
 from discreet.noise.entropy import random_bytes
-from discreet.release.record import canonical
 
 
 def export(store: Store, file: Path, *, answers: bool) -> int:
@@ -40,7 +40,7 @@ def export(store: Store, file: Path, *, answers: bool) -> int:
                 stored = store.answer(record.sequence) if answers and _released(record) else None
                 if stored is not None:
                     line = {"answer": base64.b64encode(stored).decode(), "record": record.sequence}
-                    stream.write(canonical(line) + "\n")
+                    stream.write(canonical_json(line) + "\n")
 
     _filled(file, fill)
     return count

@@ -8,13 +8,14 @@ from typing import Any
 
 from discreet.accounting.budget import Budget
 from discreet.errors import LedgerRefusal
+from discreet.exact.canonical import canonical_json
 from discreet.ledger.analysts import Policy
 from discreet.ledger.books import Books, Standing
 from discreet.ledger.journal import Writer
 from discreet.question.blocks import Space
 from discreet.question.ownership import unit_of
 from discreet.question.schema import Schema
-from discreet.release.record import canonical, to_json
+from discreet.release.record import to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class Declared:
     @classmethod
     def of(cls, dataset: str, *, schema: Schema, budget: Budget, policy: Policy) -> Declared:
         """The declaration of a dataset with this schema."""
-        version = hashlib.sha256(canonical(to_json(schema)).encode()).hexdigest()
+        version = hashlib.sha256(canonical_json(to_json(schema)).encode()).hexdigest()
         return cls(dataset, version, _people(schema), Space.of(schema), budget, policy)
 
     def recorded(self, books: Books) -> bool:

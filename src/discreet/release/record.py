@@ -26,6 +26,7 @@ import numpy as np
 from discreet.accounting.budget import Budget
 from discreet.accounting.loss import Loss
 from discreet.errors import LedgerRefusal, Refusal
+from discreet.exact.canonical import canonical_json
 from discreet.mechanisms import Gaussian, Laplace
 from discreet.price import (
     Bought,
@@ -199,17 +200,6 @@ def _budget_json(budget: Budget) -> dict[str, JSON]:
     return {"rho": to_json(budget.rho), **shape}
 
 
-def canonical(value: JSON) -> str:
-    """The one text of a JSON value: the same value has the same bytes, so it can be hashed.
-
-    >>> canonical({"b": 7, "a": [3, None]})
-    '{"a":[3,null],"b":7}'
-    """
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    )
-
-
 # --- reading -----------------------------------------------------------------------------------
 
 
@@ -320,7 +310,7 @@ def released_to_bytes(priced: Priced, released: Released) -> bytes:
         "groups": to_json(released.groups),
         "released": to_json(released.parts),
     }
-    return canonical({"Answer": content}).encode()
+    return canonical_json({"Answer": content}).encode()
 
 
 def released_from_bytes(data: bytes) -> Released:
@@ -336,7 +326,7 @@ def released_from_bytes(data: bytes) -> Released:
 
 def explanation_to_bytes(explanation: Explanation) -> bytes:
     """An explanation as it is sent."""
-    return canonical(to_json(explanation)).encode()
+    return canonical_json(to_json(explanation)).encode()
 
 
 def explanation_from_bytes(data: bytes) -> Explanation:
@@ -363,7 +353,6 @@ __all__ = [
     "JSON",
     "answer_from_bytes",
     "answer_to_bytes",
-    "canonical",
     "explanation_from_bytes",
     "explanation_to_bytes",
     "from_json",
