@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.noise import bernoulli
-from discreet.noise.entropy import words
+from discreet.noise.entropy import random_words
 
 _DIGITS = 2**8
 
@@ -23,7 +23,7 @@ def coins(p: Fraction, shape: tuple[int, int]) -> NDArray[np.uint8]:
     True
     """
     first = p.numerator * _DIGITS // p.denominator
-    drawn = words(shape[0] * shape[1], np.uint8)
+    drawn = random_words(shape[0] * shape[1], np.uint8)
     if first == _DIGITS:
         return np.ones(shape, dtype=np.uint8)
     ones = (drawn < np.uint8(first)).view(np.uint8)

@@ -19,7 +19,7 @@ from discreet.local.frequencies import Integers
 from discreet.local.oracle import FrequencyOracle, chunks
 from discreet.local.packed import checked_packed, count_bits, unpack, width
 from discreet.noise import bernoulli, uniform_below
-from discreet.noise.entropy import words
+from discreet.noise.entropy import random_words
 
 _CELLS = 1 << 21  # bits made at a time
 _FEW = 256  # up to this many reports are drawn as a page draws them
@@ -155,7 +155,7 @@ class SubsetSelection(FrequencyOracle):
         listed = bernoulli(self.inside, count)
         wanted = self.size - listed
         first = max(0, int(256 * self.size / d) - 1)  # any chance will do: near the number wanted
-        bits = (words(count * d, np.uint8) < np.uint8(min(first, 255))).view(np.uint8)
+        bits = (random_words(count * d, np.uint8) < np.uint8(min(first, 255))).view(np.uint8)
         bits = bits.reshape(count, d)
         bits[rows, codes] = 0
         missing = wanted - bits.sum(axis=1, dtype=np.int64)
