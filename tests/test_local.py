@@ -34,7 +34,7 @@ from discreet.local.margins import bernstein, interval
 from discreet.local.odds import odds, root_odds
 from discreet.local.packed import count_bits
 from discreet.mechanisms import postprocess
-from discreet.noise.entropy import random_bytes, recorded
+from discreet.noise.entropy import random_bytes, use_recording
 
 CANARY = 8_675_309
 
@@ -312,9 +312,9 @@ def test_one_report_is_that_of_a_list_of_one(oracle):
     """A page draws one report; the bytes it draws are those of a list of one, in the same order."""
     for _ in range(20):
         data = random_bytes(2000)
-        with recorded(data):
+        with use_recording(data):
             one = oracle.release(1)
-        with recorded(data):
+        with use_recording(data):
             listed = oracle.release([1])
         assert np.array_equal(np.asarray(one), listed[0])
 

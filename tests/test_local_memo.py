@@ -12,7 +12,7 @@ from discreet.accounting.divergence import max_divergence
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import exp_bounds
 from discreet.local import Client, Memoised
-from discreet.noise.entropy import random_bytes, recorded
+from discreet.noise.entropy import random_bytes, use_recording
 
 prices = st.fractions(min_value=Fraction(1, 4), max_value=3, max_denominator=12)
 
@@ -71,7 +71,7 @@ def test_a_changed_answer_waits_for_the_next_period():
     found = []
     for later in (1, 2):
         client = memo.client(periods=1, rounds=9)
-        with recorded(data):
+        with use_recording(data):
             found.append([client.report(1)] + [client.report(later) for _ in range(8)])
     assert found[0] == found[1]
 

@@ -10,9 +10,10 @@ from golden_cases import SCHEMA
 
 from discreet.cli.asking import _offer
 from discreet.errors import InvalidParameter
+from discreet.exact.canonical import canonical_json
 from discreet.question.offer import Offer
 from discreet.question.sql import parse
-from discreet.release.record import canonical, from_json, to_json
+from discreet.release.record import from_json, to_json
 from discreet.server.models import Ask
 
 AMOUNTS = [
@@ -83,5 +84,5 @@ def test_it_is_recorded_under_its_first_name():
         '"rho":null,"within":[["n",{"fraction":"30/1"}]]}}'
     )
     offer = Offer(epsilon=Fraction(3, 10), within=(("n", Fraction(30)),))
-    assert canonical(to_json(offer)) == text
+    assert canonical_json(to_json(offer)) == text
     assert from_json(json.loads(text)) == offer

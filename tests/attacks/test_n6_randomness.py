@@ -68,8 +68,8 @@ def test_python_o_changes_nothing():
     """The same bytes give the same noise, and a wrong scale is still refused."""
     script = (
         "from discreet.noise import *\n"
-        "from discreet.noise.entropy import recorded\n"
-        "with recorded(bytes(range(256)) * 40):\n"
+        "from discreet.noise.entropy import use_recording\n"
+        "with use_recording(bytes(range(256)) * 40):\n"
         "    print(discrete_laplace(1000, 300).tolist(), discrete_gaussian(9, 5).tolist())\n"
         "try:\n"
         "    discrete_laplace(-3)\n"
