@@ -18,7 +18,7 @@ import numpy as np
 from discreet.accounting.loss import Loss
 from discreet.errors import Halted, InvalidParameter
 from discreet.exact.numbers import Exact, proportion, whole
-from discreet.mechanisms.surface import settle
+from discreet.mechanisms.surface import set_fields
 from discreet.publication.measure import Doubles, Integers
 from discreet.publication.spend import Noise, Spend, deviation
 
@@ -92,8 +92,8 @@ class Counter:
         reached = sums[touched:] - sums[:length]
         squared = sum(int(one) ** 2 for one in reached)
         noise = spend.noise_of(l1=int(reached.sum()), l2_squared=squared)
-        settle(self, horizon=length, cells=whole(cells, name="cells", least=1))
-        settle(self, steps_per_unit=touched, spend=spend, factor=factor, noise=noise)
+        set_fields(self, horizon=length, cells=whole(cells, name="cells", least=1))
+        set_fields(self, steps_per_unit=touched, spend=spend, factor=factor, noise=noise)
 
     @property
     def loss(self) -> Loss:

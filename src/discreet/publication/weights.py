@@ -24,7 +24,7 @@ from discreet.exact.numbers import Exact, positive, proportion, whole
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.selection.exponential import PermuteAndFlip
 from discreet.mechanisms.sparse.vector import NumericSparse
-from discreet.mechanisms.surface import settle
+from discreet.mechanisms.surface import set_fields
 from discreet.publication.measure import GRID, Doubles, Integers
 
 
@@ -73,10 +73,10 @@ class MWEM:
         lines = put_on_grid(questions)
         count = whole(rounds, name="rounds", least=1)
         price = positive(epsilon, name="epsilon")
-        settle(self, lines=lines, rows=whole(rows, name="rows", least=1))
-        settle(self, rounds=count, epsilon=price)
-        settle(self, choice=PermuteAndFlip(sensitivity=GRID, epsilon=price / (2 * count)))
-        settle(self, measurement=Laplace(sensitivity=GRID, epsilon=price / (2 * count)))
+        set_fields(self, lines=lines, rows=whole(rows, name="rows", least=1))
+        set_fields(self, rounds=count, epsilon=price)
+        set_fields(self, choice=PermuteAndFlip(sensitivity=GRID, epsilon=price / (2 * count)))
+        set_fields(self, measurement=Laplace(sensitivity=GRID, epsilon=price / (2 * count)))
 
     @property
     def loss(self) -> Loss:
@@ -150,10 +150,10 @@ class PrivateMultiplicativeWeights:
     def __init__(
         self, *, cells: int, rows: int, questions: int, epsilon: Exact, beta: Exact
     ) -> None:
-        settle(self, cells=whole(cells, name="cells", least=2))
-        settle(self, rows=whole(rows, name="rows", least=1))
-        settle(self, questions=whole(questions, name="questions", least=1))
-        settle(self, beta=proportion(beta, name="beta"))
+        set_fields(self, cells=whole(cells, name="cells", least=2))
+        set_fields(self, rows=whole(rows, name="rows", least=1))
+        set_fields(self, questions=whole(questions, name="questions", least=1))
+        set_fields(self, beta=proportion(beta, name="beta"))
         price = positive(epsilon, name="epsilon")
         needed = (self.rows * GRID) ** 2 * math.log(self.cells) / 6
 
@@ -171,8 +171,8 @@ class PrivateMultiplicativeWeights:
             else:
                 high = middle
         steps = noise(high)
-        settle(self, steps=steps)
-        settle(
+        set_fields(self, steps=steps)
+        set_fields(
             self,
             sparse=NumericSparse(threshold=3 * steps, cutoff=high, sensitivity=GRID, epsilon=price),
         )
