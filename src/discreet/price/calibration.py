@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet.accounting.loss import Loss
-from discreet.exact.numbers import down
+from discreet.exact.numbers import round_down
 from discreet.exact.search import bracket
 from discreet.mechanisms import Gaussian, Laplace, Quantiles, TopK
 from discreet.price.recipes import Choice, Quantile
@@ -115,4 +115,4 @@ def _find_laplace_epsilon(rho: Fraction) -> Fraction:
         lambda e: e + math.expm1(-e) > float(rho), fails_at=0.0, holds_at=most, halvings=60
     )
     # The law on the integers loses a little more than the continuous one: stay below.
-    return max(down(Fraction(below * 0.999), _STEP), _STEP)
+    return max(round_down(Fraction(below * 0.999), _STEP), _STEP)
