@@ -16,12 +16,13 @@ import pytest
 from golden_cases import SCHEMA
 
 from discreet.curate.curator import replay_key
+from discreet.exact.canonical import canonical_json
 from discreet.price import price
 from discreet.price.within import find_cheapest
 from discreet.question.offer import Offer
 from discreet.question.ownership import declared
 from discreet.question.sql import parse
-from discreet.release.record import answer_from_bytes, answer_to_bytes, canonical, to_json
+from discreet.release.record import answer_from_bytes, answer_to_bytes, to_json
 
 RECORDED = json.loads((Path(__file__).parent / "recorded" / "answers.json").read_text())
 QUESTIONS, ANSWERS = RECORDED["questions"], RECORDED["answers"]
@@ -50,7 +51,7 @@ def test_the_same_question_has_the_same_key_and_recorded_noise(case):
 
 @pytest.mark.parametrize("case", ANSWERS, ids=lambda case: case["name"])
 def test_a_stored_answer_is_read_as_it_was(case):
-    data = canonical(case["stored"]).encode()
+    data = canonical_json(case["stored"]).encode()
     assert hashlib.sha256(data).hexdigest() == case["sha256"]
     answer = answer_from_bytes(data)
     assert {name: answer.column(name) for name in answer.columns} == case["values"]
