@@ -115,9 +115,9 @@ class Running:
     _names: Iterator[int] = field(default_factory=itertools.count)
 
     @property
-    def house(self) -> Any:
+    def state(self) -> Any:
         """The server's state."""
-        return self.app._app.state.house
+        return self.app._app.state.server
 
     def call(
         self,
@@ -169,7 +169,7 @@ def running(datasets: dict[str, Dataset]) -> Iterator[Running]:
         httpx.Client(base_url=url, timeout=PATIENCE_S, limits=many) as client,
     ):
         found = Running(url, datasets, app, log, client)
-        wait_until(lambda: found.house.ready)
+        wait_until(lambda: found.state.ready)
         yield found
 
 

@@ -29,7 +29,7 @@ def ready(served):
 
 def test_a_killed_engine_is_replaced(server):
     """The question it had is charged and failed; the next ones are answered."""
-    served = server.house.served["clinic"]
+    served = server.state.datasets["clinic"]
     key = server.person()
     outcomes = []
 
@@ -61,7 +61,7 @@ def test_a_killed_engine_is_replaced(server):
 
 def test_a_question_that_takes_too_long_is_given_up(server, monkeypatch):
     """Charged, one code, and the engine is killed and replaced."""
-    served = server.house.served["clinic"]
+    served = server.state.datasets["clinic"]
     ready(served)
     (before,) = served.pool.pids
     monkeypatch.setattr(served.jobs, "_settings", replace(served.settings, time_limit_s=1e-6))

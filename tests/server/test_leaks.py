@@ -238,7 +238,7 @@ def test_timing_of_success_and_failure_under_a_deadline(patient):
     with ThreadPoolExecutor(2) as threads:
         works, fails = threads.map(times, ("clinic", "damaged"))
     assert not differ(works, fails)
-    assert min(works + fails) >= patient.house.served["clinic"].settings.deadline_s
+    assert min(works + fails) >= patient.state.datasets["clinic"].settings.deadline_s
 
 
 def test_an_answer_is_not_seen_before_its_deadline(patient):
@@ -248,7 +248,7 @@ def test_an_answer_is_not_seen_before_its_deadline(patient):
 
 
 def _looked_at_before_its_deadline(patient, age: int) -> int:
-    deadline = patient.house.served["clinic"].settings.deadline_s
+    deadline = patient.state.datasets["clinic"].settings.deadline_s
     question = f"SELECT COUNT(*) AS n FROM visits WHERE age < {age}"
     body = {"question": question, "epsilon": "1/50", "wait_s": 0}
     before = time.monotonic()
@@ -309,7 +309,7 @@ def test_log_canary(server, monkeypatch):
     server.client.request("GET", "/v1/me", headers={"Authorization": f"Bearer {word}"})
     server.client.request(word.upper(), "/v1/me")
     server.ask("SELECT COUNT(*) AS n FROM visits WHERE age < 9", dataset="damaged")
-    served = server.house.served["clinic"]
+    served = server.state.datasets["clinic"]
     monkeypatch.setattr(type(served), "quote", _explodes)
     failed = server.call("POST", "explain", {"question": word, "epsilon": "1"}, key=key)
     assert (failed.status_code, failed.json()["code"]) == (500, "A18")
@@ -394,4 +394,4 @@ def test_refusals_with_the_data_unplugged(server):
 
 @pytest.mark.parametrize("name", ["clinic", "damaged", "missing"])
 def test_the_parent_never_opens_a_private_source(server, name):
-    assert server.house.served[name].curator.engine._session is None
+    assert server.state.datasets[name].curator.engine._session is None

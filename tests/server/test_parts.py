@@ -15,14 +15,13 @@ from discreet.errors import CODES, AccessRefusal, Refusal, SchemaRefusal
 from discreet.ledger import Ledger
 from discreet.ledger import keys as access
 from discreet.question.schema import Schema
-from discreet.server import idempotency as retries
-from discreet.server import limits, refusals
-from discreet.server.cache import Wanted, Written
+from discreet.server import idempotency, limits, refusals
+from discreet.server.cache import AnswerCache, CacheKey
 from discreet.server.log import Log
 from discreet.server.routes.public import STATIC
-from discreet.server.sending import dumped, wanted
+from discreet.server.sending import encode_json, negotiate
 from discreet.server.settings import Settings
-from discreet.server.state import named
+from discreet.server.state import name_sessions
 
 SCHEMA = Schema.from_text('[tables.t]\nunit = "p"\ncolumns.p = "integer"')
 
@@ -140,9 +139,9 @@ def test_two_sessions_of_one_name_are_refused(tmp_path, make_dataset):
     for name in ("a", "b"):
         make_dataset(tmp_path / name / "clinic")
     sessions = [session.read(tmp_path / name / "clinic") for name in ("a", "b")]
-    assert list(named(sessions[:1])) == ["clinic"]
+    assert list(name_sessions(sessions[:1])) == ["clinic"]
     with pytest.raises(SchemaRefusal, match="S2"):
-        named(sessions)
+        name_sessions(sessions)
 
 
 # --- limits --------------------------------------------------------------------------------------
@@ -217,33 +216,36 @@ def test_concurrency_counts_down():
 
 def test_a_key_is_remembered_by_another_process(tmp_path):
     file = tmp_path / "requests.sqlite"
-    first = retries.Retries(file)
-    assert first.first("ana", "k", "q", "v1") == retries.Use("q", "v1", None)
-    first.paid("ana", "k", 57)
+    first = idempotency.IdempotencyKeys(file)
+    assert first.remember("ana", "k", "q", "v1") == idempotency.Use("q", "v1", None)
+    first.link_charge("ana", "k", 57)
     first.close()
     assert file.stat().st_mode & 0o077 == 0
-    second = retries.Retries(file)
-    assert second.first("ana", "k", "q", "v2") == retries.Use("q", "v1", 57)
-    assert second.first("bob", "k", "q", "v2") == retries.Use("q", "v2", None)
-    second.show("ana", 57)
+    second = idempotency.IdempotencyKeys(file)
+    assert second.remember("ana", "k", "q", "v2") == idempotency.Use("q", "v1", 57)
+    assert second.remember("bob", "k", "q", "v2") == idempotency.Use("q", "v2", None)
+    second.mark_shown("ana", 57)
     assert second.was_shown("ana", 57)
     assert not second.was_shown("bob", 57)
     second.close()
 
 
 def test_what_a_key_may_stand_for():
-    retries.check(retries.Use("q", "v1", None), "q", "v1")
-    retries.check(retries.Use("q", "v1", 57), "q", "v2")
-    for use, request in ((retries.Use("q", "v1", 57), "r"), (retries.Use("q", "v1", None), "q")):
+    idempotency.check(idempotency.Use("q", "v1", None), "q", "v1")
+    idempotency.check(idempotency.Use("q", "v1", 57), "q", "v2")
+    for use, request in (
+        (idempotency.Use("q", "v1", 57), "r"),
+        (idempotency.Use("q", "v1", None), "q"),
+    ):
         with pytest.raises(AccessRefusal, match="A16"):
-            retries.check(use, request, "v2")
+            idempotency.check(use, request, "v2")
 
 
 def test_keys_that_are_remembered_are_bounded(monkeypatch):
-    monkeypatch.setattr(retries, "KEPT", 5)
-    book = retries.Retries(None)
+    monkeypatch.setattr(idempotency, "KEPT", 5)
+    book = idempotency.IdempotencyKeys(None)
     for n in range(20):
-        book.first("ana", str(n), "q", "v")
+        book.remember("ana", str(n), "q", "v")
     (count,) = book._connection.execute("SELECT COUNT(*) FROM used").fetchone()
     assert count == 5
 
@@ -255,8 +257,8 @@ def test_every_code_has_a_status():
     for code in CODES:
         kinds = {kind.family: kind for kind in Refusal.__subclasses__() if kind.family == code[0]}
         refusal = kinds[code[0]](code, "what.", why="why.", fix="fix.")
-        assert 400 <= refusals.status_of(refusal) < 600
-        assert (refusals.status_of(refusal) >= 500) == (code in ("A17", "A18") or code[0] == "L")
+        assert 400 <= refusals.http_status(refusal) < 600
+        assert (refusals.http_status(refusal) >= 500) == (code in ("A17", "A18") or code[0] == "L")
 
 
 def test_the_log_tells_where_and_not_what():
@@ -285,8 +287,8 @@ def test_the_page_parses_no_text_and_keeps_its_key_in_the_tab():
 
 
 def test_texts_that_are_kept_are_bounded():
-    written = Written(most_bytes=100)
-    one, two, three, large = (Wanted(n, "q", "text/csv", "0.9") for n in range(4))
+    written = AnswerCache(most_bytes=100)
+    one, two, three, large = (CacheKey(n, "q", "text/csv", "0.9") for n in range(4))
     for wanted_one, size in ((one, 40), (two, 40), (one, 30)):
         written.keep(wanted_one, b"x" * size)
     assert written.find(one) == b"x" * 30
@@ -301,8 +303,8 @@ def test_texts_that_are_kept_are_bounded():
 
 def test_json_everywhere():
     odd = {"a": [float("nan"), float("inf"), 1.5], "b": "\ud800ü"}
-    assert json.loads(dumped({"a": odd["a"]})) == {"a": [None, None, 1.5]}
-    assert b"\\ud800" in dumped(odd) or dumped(odd)
+    assert json.loads(encode_json({"a": odd["a"]})) == {"a": [None, None, 1.5]}
+    assert b"\\ud800" in encode_json(odd) or encode_json(odd)
 
 
 @pytest.mark.parametrize(
@@ -319,13 +321,13 @@ def test_the_form_that_is_wanted(accept, form):
     from types import SimpleNamespace
 
     request = SimpleNamespace(headers={"accept": accept})
-    assert wanted(request, "application/json", "text/csv") == form
+    assert negotiate(request, "application/json", "text/csv") == form
 
 
 def test_records_of_another_dataset_in_the_same_ledger_are_left_out():
     from types import SimpleNamespace
 
-    from discreet.server.routes.evidence import _records
+    from discreet.server.routes.evidence import _list_records
     from discreet.server.spending import spending
 
     with Ledger.open("sqlite://") as ledger:
@@ -335,7 +337,7 @@ def test_records_of_another_dataset_in_the_same_ledger_are_left_out():
         own.add_analyst("ana")
         other.add_analyst("eve")
         served = SimpleNamespace(account=own, curator=SimpleNamespace(ledger=ledger))
-        found = _records(SimpleNamespace(served=served), after=0, limit=100)
+        found = _list_records(SimpleNamespace(dataset=served), after=0, limit=100)
         assert "ana" in str(found)
         assert "eve" not in str(found)
         assert found["last"] == max(record.sequence for record in ledger.records())

@@ -18,10 +18,10 @@ from discreet.curate.session import Session
 from discreet.errors import AccessRefusal, Refusal
 from discreet.server.envelope import Envelope
 from discreet.server.log import Log
-from discreet.server.refusals import Unreadable, failed, refused
+from discreet.server.refusals import Unreadable, failed, refusal_response
 from discreet.server.routes import ROUTERS
 from discreet.server.settings import MOST_BODY
-from discreet.server.state import House
+from discreet.server.state import ServerState
 
 _ABOUT = f"""
 Ask about people without learning about a person: every answer has noise, a margin and a price.
@@ -36,21 +36,21 @@ def application(
     sessions: Sequence[Session], *, log: Log | None = None, signing_key: Path | None = None
 ) -> ASGIApp:
     """The server of some sessions, as an ASGI application."""
-    house = House(sessions, log=log, signing_key=signing_key)
-    app = bare(house)
-    return Envelope(app, log=house.log, metrics=house.metrics)
+    server = ServerState(sessions, log=log, signing_key=signing_key)
+    app = make_app(server)
+    return Envelope(app, log=server.log, metrics=server.metrics)
 
 
-def bare(house: House) -> FastAPI:
-    """The routes of a house, without the envelope."""
+def make_app(server: ServerState) -> FastAPI:
+    """The routes of a server, without the envelope."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        house.start()
+        server.start()
         try:
             yield
         finally:
-            await house.stop()
+            await server.stop()
 
     app = FastAPI(
         title="discreet",
@@ -62,46 +62,46 @@ def bare(house: House) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
     )
-    app.state.house = house
+    app.state.server = server
     for router in ROUTERS:
         app.include_router(router)
-    app.add_exception_handler(Refusal, _refused)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _unrouted)
-    app.add_exception_handler(Exception, _mistaken)
+    app.add_exception_handler(Refusal, _handle_refusal)
+    app.add_exception_handler(RequestValidationError, _handle_invalid)
+    app.add_exception_handler(HTTPException, _handle_unrouted)
+    app.add_exception_handler(Exception, _handle_mistake)
     return app
 
 
-async def _refused(request: Request, error: Exception) -> Response:
+async def _handle_refusal(request: Request, error: Exception) -> Response:
     if not isinstance(error, Refusal):
         raise error
-    house: House = request.app.state.house
-    house.metrics.count("discreet_refusals_total", code=error.code)
-    return refused(error)
+    server: ServerState = request.app.state.server
+    server.metrics.count("discreet_refusals_total", code=error.code)
+    return refusal_response(error)
 
 
-async def _mistaken(request: Request, error: Exception) -> Response:
+async def _handle_mistake(request: Request, error: Exception) -> Response:
     """A mistake in the program: its kind and place go to the log, nothing to the client."""
-    house: House = request.app.state.house
-    house.log.mistake(error)
-    return await _refused(request, failed())
+    server: ServerState = request.app.state.server
+    server.log.mistake(error)
+    return await _handle_refusal(request, failed())
 
 
-async def _invalid(request: Request, error: Exception) -> Response:
+async def _handle_invalid(request: Request, error: Exception) -> Response:
     """What does not fit the description: which field, and what is expected there."""
     problems: Any = getattr(error, "errors", list)()
-    said = [_problem(problem) for problem in problems[:3]] or ["the request does not fit."]
+    said = [_describe_problem(problem) for problem in problems[:3]] or ["the request does not fit."]
     what = "; ".join(said)
     refusal = Unreadable(f"{what}.", "send what /v1/openapi.json describes.", status=422)
-    return await _refused(request, refusal)
+    return await _handle_refusal(request, refusal)
 
 
-def _problem(problem: Any) -> str:
-    place = ".".join(str(part)[:40] for part in problem.get("loc", ()))
-    return f"{place[:120]}: {str(problem.get('msg', 'not as described')).lower()[:160]}"
+def _describe_problem(problem: Any) -> str:
+    field = ".".join(str(part)[:40] for part in problem.get("loc", ()))
+    return f"{field[:120]}: {str(problem.get('msg', 'not as described')).lower()[:160]}"
 
 
-async def _unrouted(request: Request, error: Exception) -> Response:
+async def _handle_unrouted(request: Request, error: Exception) -> Response:
     """No such address, or not in this way."""
     status = getattr(error, "status_code", 400)
     if status == 404:
@@ -119,7 +119,7 @@ async def _unrouted(request: Request, error: Exception) -> Response:
             "see /v1/openapi.json for what can.",
             status=status if 400 <= status < 500 else 400,
         )
-    response = await _refused(request, refusal)
+    response = await _handle_refusal(request, refusal)
     for name, value in (getattr(error, "headers", None) or {}).items():
         if name.lower() == "allow":
             response.headers[name] = value

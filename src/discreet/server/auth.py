@@ -1,4 +1,4 @@
-"""At the door of every request: which key, which dataset, which role, how often."""
+"""Authentication of every request: which key, which dataset, which role, how often."""
 
 from __future__ import annotations
 
@@ -11,109 +11,111 @@ from starlette.concurrency import run_in_threadpool
 
 from discreet.errors import AccessRefusal
 from discreet.ledger.keys import ANALYST, AUDITOR, CURATOR, Caller, Grant, public_part
-from discreet.server.dataset import Served
-from discreet.server.state import House
+from discreet.server.dataset import Dataset
+from discreet.server.state import ServerState
 
 bearer = HTTPBearer(auto_error=False, scheme_name="key", description="a key of the dataset")
 Name = Annotated[str, Path(max_length=128, examples=["clinic"])]
 
 
-def house_of(request: Request) -> House:
+def server_state(request: Request) -> ServerState:
     """The server's state."""
-    house: House = request.app.state.house
-    return house
+    server: ServerState = request.app.state.server
+    return server
 
 
-def address_of(request: Request) -> str:
+def client_address(request: Request) -> str:
     """Where a request comes from, for all that is known."""
     return "" if request.client is None else request.client.host
 
 
-async def visiting(request: Request, house: Annotated[House, Depends(house_of)]) -> None:
+async def count_visit(
+    request: Request, server: Annotated[ServerState, Depends(server_state)]
+) -> None:
     """Count a request that needs no key, and some work."""
-    house.visitors.take(address_of(request))
+    server.visitors.take(client_address(request))
 
 
-async def key_of(
+async def bearer_key(
     given: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)],
 ) -> str | None:
     """The key that was sent."""
     return None if given is None else given.credentials
 
 
-async def identified(
+async def authenticate(
     request: Request,
-    house: Annotated[House, Depends(house_of)],
-    key: Annotated[str | None, Depends(key_of)],
+    server: Annotated[ServerState, Depends(server_state)],
+    key: Annotated[str | None, Depends(bearer_key)],
 ) -> Caller:
     """The holder of a valid key."""
-    address = address_of(request)
-    house.strangers.look(address, public_part(key))
+    address = client_address(request)
+    server.strangers.look(address, public_part(key))
     try:
-        caller = await run_in_threadpool(house.identify, key)
+        caller = await run_in_threadpool(server.identify, key)
     except AccessRefusal:
-        house.strangers.failed(address)
+        server.strangers.failed(address)
         raise
-    house.strangers.came_in(caller.key_id)
+    server.strangers.came_in(caller.key_id)
     request.scope["discreet_key"] = caller.key_id
     return caller
 
 
-async def welcomed(
-    house: Annotated[House, Depends(house_of)],
-    caller: Annotated[Caller, Depends(identified)],
+async def admit(
+    server: Annotated[ServerState, Depends(server_state)],
+    caller: Annotated[Caller, Depends(authenticate)],
 ) -> Caller:
     """The holder of a valid key that does not ask too often."""
-    house.rate.take(caller.key_id)
+    server.rate.take(caller.key_id)
     return caller
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class Access:
     """A caller at one dataset."""
 
-    served: Served
+    dataset: Dataset
     grant: Grant
     key_id: str
 
 
-async def seated(
+async def authorize(
     dataset: Name,
-    house: Annotated[House, Depends(house_of)],
-    caller: Annotated[Caller, Depends(identified)],
-) -> Seat:
+    server: Annotated[ServerState, Depends(server_state)],
+    caller: Annotated[Caller, Depends(authenticate)],
+) -> Access:
     """The caller at the dataset of the address, if the key opens it."""
     grant = caller.grant(dataset)
-    served = house.served[dataset]
-    served.rate.take(caller.key_id)
-    return Seat(served, grant, caller.key_id)
+    opened = server.datasets[dataset]
+    opened.rate.take(caller.key_id)
+    return Access(opened, grant, caller.key_id)
 
 
-def _only(*roles: str):  # type: ignore[no-untyped-def]  # FastAPI reads the inner signature
-    async def seat(seat: Annotated[Seat, Depends(seated)]) -> Seat:
-        seat.grant.requires(*roles)
-        return seat
+def _require(*roles: str):  # type: ignore[no-untyped-def]  # FastAPI reads the inner signature
+    async def check_role(access: Annotated[Access, Depends(authorize)]) -> Access:
+        access.grant.requires(*roles)
+        return access
 
-    return seat
+    return check_role
 
 
-Known = Annotated[Caller, Depends(welcomed)]
-Anyone = Annotated[Seat, Depends(seated)]
-Asker = Annotated[Seat, Depends(_only(ANALYST, CURATOR))]
-Reader = Annotated[Seat, Depends(_only(CURATOR, AUDITOR))]
-Curating = Annotated[Seat, Depends(_only(CURATOR))]
-Behind = Annotated[House, Depends(house_of)]
-Key = Annotated[str | None, Depends(key_of)]
+Authenticated = Annotated[Caller, Depends(admit)]
+Anyone = Annotated[Access, Depends(authorize)]
+Asker = Annotated[Access, Depends(_require(ANALYST, CURATOR))]
+Reader = Annotated[Access, Depends(_require(CURATOR, AUDITOR))]
+Curating = Annotated[Access, Depends(_require(CURATOR))]
+Server = Annotated[ServerState, Depends(server_state)]
+Key = Annotated[str | None, Depends(bearer_key)]
 
 __all__ = [
+    "Access",
     "Anyone",
     "Asker",
-    "Behind",
+    "Authenticated",
     "Curating",
     "Key",
-    "Known",
     "Reader",
-    "Seat",
-    "house_of",
-    "visiting",
+    "Server",
+    "count_visit",
+    "server_state",
 ]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 MOST_BYTES = 16 * 1024 * 1024
 
 
-class Wanted(NamedTuple):
+class CacheKey(NamedTuple):
     """All that the text of a replayed answer depends on."""
 
     answer: int
@@ -21,16 +21,16 @@ class Wanted(NamedTuple):
     confidence: str
 
 
-class Written:
+class AnswerCache:
     """Texts of answers, at most so many bytes of them; the one unused longest goes first."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most = most_bytes
         self._lock = threading.Lock()
-        self._texts: OrderedDict[Wanted, bytes] = OrderedDict()
+        self._texts: OrderedDict[CacheKey, bytes] = OrderedDict()
         self._bytes = 0
 
-    def find(self, wanted: Wanted) -> bytes | None:
+    def find(self, wanted: CacheKey) -> bytes | None:
         """The text, if it was written lately."""
         with self._lock:
             text = self._texts.get(wanted)
@@ -38,7 +38,7 @@ class Written:
                 self._texts.move_to_end(wanted)
             return text
 
-    def keep(self, wanted: Wanted, text: bytes) -> None:
+    def keep(self, wanted: CacheKey, text: bytes) -> None:
         """Remember a text; one that is large by itself pushes out all others, and goes too."""
         with self._lock:
             self._bytes += len(text) - len(self._texts.pop(wanted, b""))

@@ -1,4 +1,4 @@
-"""One dataset behind the door: its curator, its engine processes, its questions under way.
+"""One dataset as it is served: its curator, its engine processes, its questions under way.
 
 The parent process keeps the account and plans; it never opens a private source.
 """
@@ -19,9 +19,9 @@ from discreet.ledger import Account, Entry, State
 from discreet.ledger.keys import AUDITOR, CURATOR, Grant, nothing_here
 from discreet.release.answer import Answer
 from discreet.release.record import answer_from_bytes
-from discreet.server import idempotency as retries
-from discreet.server.cache import Written
-from discreet.server.idempotency import Retries, fingerprint
+from discreet.server import idempotency
+from discreet.server.cache import AnswerCache
+from discreet.server.idempotency import IdempotencyKeys, fingerprint
 from discreet.server.jobs import Job, Jobs, Status
 from discreet.server.limits import Concurrency, Rate
 from discreet.server.log import Log
@@ -30,23 +30,23 @@ from discreet.server.models import Ask
 from discreet.server.pool import Pool
 from discreet.server.settings import Settings
 
-RETRIES = "requests.sqlite"
+REQUESTS = "requests.sqlite"
 """Beside the ledger: the idempotency keys that were used."""
 
 _STATES = {State.ANSWERED: "done", State.BURNT: "failed", State.OPEN: "interrupted"}
 
 
-class Served:
+class Dataset:
     """One dataset as it is served."""
 
     def __init__(self, name: str, session: Session, *, log: Log, metrics: Metrics) -> None:
         self.name = name
         self.settings = Settings.of(session.settings.get("server", {}))
         self.curator = session.curator(opened=False)
-        self.retries = Retries(session.directory / RETRIES)
+        self.idempotency = IdempotencyKeys(session.directory / REQUESTS)
         self.rate = Rate(self.settings.rate_per_minute, self.settings.burst)
         self.concurrency = Concurrency(self.settings.concurrent)
-        self.written = Written()
+        self.cache = AnswerCache()
         self._metrics = metrics
         self.pool = Pool(
             str(session.directory),
@@ -54,9 +54,9 @@ class Served:
             memory_bytes=memory_bytes(session.engine.get("memory_limit", "4GB")),
             started=lambda: metrics.count("discreet_worker_starts_total", dataset=name),
         )
-        self.jobs = Jobs(self.curator, self.pool, self.settings, log=log, ended=self._ended)
+        self.jobs = Jobs(self.curator, self.pool, self.settings, log=log, ended=self._count_ended)
 
-    def _ended(self, state: str) -> None:
+    def _count_ended(self, state: str) -> None:
         self._metrics.count("discreet_questions_total", dataset=self.name, outcome=state)
 
     @property
@@ -72,7 +72,7 @@ class Served:
         """Finish or leave resumable what is under way, then let go of everything."""
         await self.jobs.close(grace_s)
         await self.pool.close()
-        self.retries.close()
+        self.idempotency.close()
         self.curator.close()
 
     # --- asking ------------------------------------------------------------------------------
@@ -89,15 +89,15 @@ class Served:
         self.concurrency.enter(key_id)
         leave: Callable[..., None] = lambda *_: self.concurrency.leave(key_id)  # noqa: E731
         try:
-            mine = await run_in_threadpool(self._paid, ask, grant, retry)
+            mine = await run_in_threadpool(self._pay, ask, grant, retry)
             job = self._job(mine, grant)
         except BaseException:
             leave()
             raise
         if job is None:
             leave()
-            self._ended("replayed")
-            return mine if isinstance(mine, Answer) else self.standing(mine.receipt.id, grant)
+            self._count_ended("replayed")
+            return mine if isinstance(mine, Answer) else self.job_status(mine.receipt.id, grant)
         job.ended.add_done_callback(leave)
         answer = await job.wait(wait_s)
         if answer is None:
@@ -111,34 +111,34 @@ class Served:
             return self.jobs.start(mine, grant.analyst)
         return None if mine.id is None else self.jobs.find(mine.id)
 
-    def _paid(self, ask: Ask, grant: Grant, retry: str | None) -> Paid | Answer:
+    def _pay(self, ask: Ask, grant: Grant, retry: str | None) -> Paid | Answer:
         """Charge, or find what was charged before."""
         if retry is not None:
-            found = self._retried(ask, grant, retry)
+            found = self._find_retried(ask, grant, retry)
             if found is not None:
                 return found
         mine = self.curator.pay(ask.question, analyst=grant.analyst, **ask.offer().amounts())
         number = mine.id if isinstance(mine, Answer) else mine.receipt.id
         if number is not None:
             if retry is not None:
-                self.retries.paid(grant.analyst, retry, number)
+                self.idempotency.link_charge(grant.analyst, retry, number)
             if isinstance(mine, Answer) or mine.receipt.analyst != grant.analyst:
-                self.retries.show(grant.analyst, number)
+                self.idempotency.mark_shown(grant.analyst, number)
         return mine
 
-    def _retried(self, ask: Ask, grant: Grant, retry: str) -> Answer | None:
+    def _find_retried(self, ask: Ask, grant: Grant, retry: str) -> Answer | None:
         """The stored answer of an earlier request with the same idempotency key."""
         request = fingerprint({"question": ask.question, **ask.offer().to_json()})
         version = data_version(self.curator.engine)
-        use = self.retries.first(grant.analyst, retry, request, version)
+        use = self.idempotency.remember(grant.analyst, retry, request, version)
         entry = None if use.answer is None else self.account.entry(use.answer)
         open_still = entry is None or entry.state is State.OPEN
-        retries.check(use if not open_still else replace(use, answer=None), request, version)
+        idempotency.check(use if not open_still else replace(use, answer=None), request, version)
         if entry is None or open_still:
             return None
         if entry.state is State.BURNT:
             raise failed()
-        return replace(self._stored(entry.id), replayed=True)
+        return replace(self._load(entry.id), replayed=True)
 
     # --- what was asked ------------------------------------------------------------------------
 
@@ -154,7 +154,7 @@ class Served:
         return (
             grant.role in (CURATOR, AUDITOR)
             or entry.analyst == grant.analyst
-            or self.retries.was_shown(grant.analyst, entry.id)
+            or self.idempotency.was_shown(grant.analyst, entry.id)
         )
 
     def state(self, entry: Entry) -> State:
@@ -169,13 +169,13 @@ class Served:
             raise failed()
         if state is not State.ANSWERED:
             raise nothing_here("answer", str(number))
-        return self._stored(number)
+        return self._load(number)
 
-    def _stored(self, number: int) -> Answer:
+    def _load(self, number: int) -> Answer:
         stored = self.account.answer(number)
         return replace(answer_from_bytes(stored.answer), id=number)
 
-    def standing(self, number: int, grant: Grant) -> Status:
+    def job_status(self, number: int, grant: Grant) -> Status:
         """Where a job stands, now or as the ledger tells after a restart."""
         entry = self.entry(number, grant)
         found = self.jobs.status(number)

@@ -36,7 +36,7 @@ def schema_json(name: str, schema: Schema) -> dict[str, Any]:
         "neighbours": str(schema.neighbours),
         "promise": "whatever one unit's rows are, answers are nearly as likely with them "
         + ("changed in any way" if changed else "removed altogether"),
-        "tables": [_table(table) for table in schema.tables.values()],
+        "tables": [_table_json(table) for table in schema.tables.values()],
         "functions": [
             {"name": f.name, "usage": f.usage, "meaning": f.meaning} for f in FUNCTIONS.values()
         ],
@@ -48,7 +48,7 @@ def schema_json(name: str, schema: Schema) -> dict[str, Any]:
     }
 
 
-def _table(table: Table) -> dict[str, Any]:
+def _table_json(table: Table) -> dict[str, Any]:
     own = table.unit or ()
     return {
         "name": table.name,
@@ -59,7 +59,7 @@ def _table(table: Table) -> dict[str, Any]:
         "max_rows_per_unit": table.max_rows_per_unit,
         "max_groups_per_unit": table.max_groups_per_unit,
         "blocks": list(table.blocks),
-        "columns": [_column(column, column.name in own) for column in table.columns],
+        "columns": [_column_json(column, column.name in own) for column in table.columns],
     }
 
 
@@ -90,7 +90,7 @@ def unit_text(table: Table) -> str:
     return "; ".join(words)
 
 
-def _column(column: Column, own: bool) -> dict[str, Any]:
+def _column_json(column: Column, own: bool) -> dict[str, Any]:
     bounds = None if column.low is None else [plain_text(column.low), plain_text(column.high)]
     listed = column.values
     return {
@@ -130,24 +130,24 @@ def examples(schema: Schema) -> Iterator[str]:
     for table in schema.tables.values():
         if table.public:
             continue
-        for text in _drafts(table):
-            if _accepted(text, schema):
+        for text in _draft_questions(table):
+            if _accepts(text, schema):
                 yield text
 
 
-def _drafts(table: Table) -> Iterator[str]:
-    name = _quoted(table.name)
+def _draft_questions(table: Table) -> Iterator[str]:
+    name = _quote_name(table.name)
     free = [c for c in table.columns if c.name not in (table.unit or ())]
     numbers = [c for c in free if c.kind.is_number and c.low is not None]
     keys = [c for c in free if c.values is not None]
     yield _select(name, "COUNT(*) AS n")
     if keys:
-        yield _select(name, "COUNT(*) AS n", by=_quoted(keys[0].name))
+        yield _select(name, "COUNT(*) AS n", by=_quote_name(keys[0].name))
     if numbers:
-        number = _quoted(numbers[0].name)
+        number = _quote_name(numbers[0].name)
         yield _select(name, f"AVG({number}) AS mean, STDDEV({number}) AS spread")
         if keys:
-            yield _select(name, f"AVG({number}) AS mean", by=_quoted(keys[0].name))
+            yield _select(name, f"AVG({number}) AS mean", by=_quote_name(keys[0].name))
 
 
 def _select(table: str, what: str, *, by: str | None = None) -> str:
@@ -157,7 +157,7 @@ def _select(table: str, what: str, *, by: str | None = None) -> str:
     return f"SELECT {by}, {what} FROM {table} GROUP BY {by}"  # noqa: S608
 
 
-def _accepted(text: str, schema: Schema) -> bool:
+def _accepts(text: str, schema: Schema) -> bool:
     try:
         parse(text, schema)
     except Refusal:
@@ -165,6 +165,6 @@ def _accepted(text: str, schema: Schema) -> bool:
     return True
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     plain_name = name.isidentifier() and name.islower() and name.isascii()
     return name if plain_name else '"' + name.replace('"', '""') + '"'

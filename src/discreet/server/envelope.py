@@ -16,7 +16,7 @@ from discreet.errors import Refusal
 from discreet.server.limits import Busy
 from discreet.server.log import Log
 from discreet.server.metrics import Metrics
-from discreet.server.refusals import Unreadable, failed, refused
+from discreet.server.refusals import Unreadable, failed, refusal_response
 from discreet.server.settings import BODY_TIME_S, MOST_BODY, MOST_REQUESTS
 
 HEADERS = (
@@ -50,35 +50,35 @@ class Envelope:
             return
         self._active += 1
         try:
-            await self._passed(scope, receive, send)
+            await self._handle(scope, receive, send)
         finally:
             self._active -= 1
 
-    async def _passed(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = time.monotonic()
         reply = _Reply(send, api=scope["path"].startswith("/v1"))
         try:
             if self._active > MOST_REQUESTS:
                 raise Busy("too many requests are under way.", 1)
-            await self._app(scope, await _whole(scope, receive), reply)
+            await self._app(scope, await _read_body(scope, receive), reply)
         except _Disconnected:
             return
         except Refusal as refusal:
-            await self._instead(reply, refusal, scope, receive)
+            await self._refuse(reply, refusal, scope, receive)
         except Exception as error:
             if reply.status == 0:  # otherwise the application has logged and refused it
                 self._log.mistake(error)
-            await self._instead(reply, failed(), scope, receive)
-        self._noted(scope, reply.status, started)
+            await self._refuse(reply, failed(), scope, receive)
+        self._record(scope, reply.status, started)
 
-    async def _instead(
+    async def _refuse(
         self, reply: _Reply, refusal: Refusal, scope: Scope, receive: Receive
     ) -> None:
         if reply.status == 0:
             self._metrics.count("discreet_refusals_total", code=refusal.code)
-            await refused(refusal)(scope, receive, reply)
+            await refusal_response(refusal)(scope, receive, reply)
 
-    def _noted(self, scope: Scope, status: int, started: float) -> None:
+    def _record(self, scope: Scope, status: int, started: float) -> None:
         route = getattr(scope.get("route"), "path", "-")
         self._metrics.count("discreet_requests_total", route=route, status=str(status))
         self._log.write(
@@ -120,7 +120,7 @@ class _Reply:
             yield b"cache-control", b"no-store"
 
 
-async def _whole(scope: Scope, receive: Receive) -> Receive:
+async def _read_body(scope: Scope, receive: Receive) -> Receive:
     """The body, received completely or refused: too large, or too slow."""
     for name, value in scope["headers"]:
         if name == b"content-length" and (not value.isdigit() or int(value[:20]) > MOST_BODY):
@@ -143,10 +143,10 @@ async def _whole(scope: Scope, receive: Receive) -> Receive:
             "send it at once.",
             status=408,
         ) from None
-    return _again(bytes(body), receive)
+    return _replay_body(bytes(body), receive)
 
 
-def _again(body: bytes, receive: Receive) -> Receive:
+def _replay_body(body: bytes, receive: Receive) -> Receive:
     sent = False
 
     async def replay() -> Message:

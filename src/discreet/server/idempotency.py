@@ -46,7 +46,7 @@ class Use:
     answer: int | None
 
 
-class Retries:
+class IdempotencyKeys:
     """The keys that were used, and which stored answers were replayed to whom."""
 
     def __init__(self, file: Path | None) -> None:
@@ -60,7 +60,7 @@ class Retries:
         self._connection.execute("PRAGMA synchronous = NORMAL")
         self._connection.executescript(_TABLES)
 
-    def first(self, analyst: str, key: str, request: str, data_version: str) -> Use:
+    def remember(self, analyst: str, key: str, request: str, data_version: str) -> Use:
         """The first use of ``key`` by ``analyst``: this one, unless there was one before."""
         with self._lock:
             added = self._connection.execute(
@@ -78,14 +78,14 @@ class Retries:
             ).fetchone()
         return Use(*found)
 
-    def paid(self, analyst: str, key: str, answer: int) -> None:
+    def link_charge(self, analyst: str, key: str, answer: int) -> None:
         """The request with that key was charged under that number."""
         with self._lock:
             self._connection.execute(
                 "UPDATE used SET answer = ? WHERE analyst = ? AND key = ?", (answer, analyst, key)
             )
 
-    def show(self, analyst: str, answer: int) -> None:
+    def mark_shown(self, analyst: str, answer: int) -> None:
         """A stored answer was replayed to somebody who had not paid for it."""
         with self._lock:
             self._connection.execute("INSERT OR IGNORE INTO shown VALUES (?, ?)", (analyst, answer))

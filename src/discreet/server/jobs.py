@@ -147,7 +147,7 @@ class Jobs:
             "the server stopped before this question was computed; it stays paid."
         )
         try:
-            state, ended = await self._computed(job, paid)
+            state, ended = await self._compute(job, paid)
         except Exception as error:
             self._log.mistake(error)
             state, ended = "failed", failed()
@@ -159,7 +159,7 @@ class Jobs:
             job.ended.set_result(ended)
             self._ended(state)
 
-    async def _computed(self, job: Job, paid: Paid) -> tuple[str, Answer | Refusal]:
+    async def _compute(self, job: Job, paid: Paid) -> tuple[str, Answer | Refusal]:
         """Compute and publish; leave, and free the engine, at a multiple of the deadline."""
         question = json.dumps(
             {"priced": record.to_json(paid.priced), "data_version": paid.data_version}

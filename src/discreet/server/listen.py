@@ -16,7 +16,7 @@ from discreet.errors import AccessRefusal, InvalidParameter
 from discreet.ledger.keys import is_loopback
 from discreet.server.envelope import HEADERS
 from discreet.server.refusals import Unreadable
-from discreet.server.sending import dumped
+from discreet.server.sending import encode_json
 from discreet.server.settings import HEADER_TIME_S
 from discreet.server.state import GRACE_S
 
@@ -131,7 +131,7 @@ class Patient(H11Protocol):
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002
         """Refuse bytes that are not HTTP, in the one shape."""
         refusal = Unreadable("this is not HTTP as it is spoken here.", "send an HTTP/1.1 request.")
-        body = dumped(refusal.to_json())
+        body = encode_json(refusal.to_json())
         head = h11.Response(
             status_code=400,
             headers=[

@@ -70,16 +70,16 @@ class Metrics:
                 found = sorted((labels, x) for (n, labels), x in samples.items() if n == name)
                 if found:
                     lines += [f"# HELP {name} {words}", f"# TYPE {name} {kind}"]
-                    lines += [f"{name}{_written(labels)} {x:g}" for labels, x in found]
+                    lines += [f"{name}{_format_labels(labels)} {x:g}" for labels, x in found]
         return "\n".join(lines) + "\n"
 
 
-def _written(labels: Labels) -> str:
+def _format_labels(labels: Labels) -> str:
     if not labels:
         return ""
-    inside = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels)
+    inside = ",".join(f'{name}="{_escape(value)}"' for name, value in labels)
     return f"{{{inside}}}"
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -105,7 +105,7 @@ class Balance(Given):
     text: str
 
 
-class Access(Given):
+class Grant(Given):
     """What a key opens in one dataset."""
 
     name: str
@@ -118,7 +118,7 @@ class Me(Given):
 
     key: str
     expires: datetime | None
-    datasets: list[Access]
+    datasets: list[Grant]
 
 
 class Rotation(Sent):

@@ -37,11 +37,11 @@ class Unreadable(AccessRefusal):
         self.status = status
 
 
-def status_of(refusal: Refusal) -> int:
+def http_status(refusal: Refusal) -> int:
     """The HTTP status of a refusal.
 
     >>> from discreet.errors import DataRefusal
-    >>> status_of(DataRefusal("D1", "...", why="...", fix="..."))
+    >>> http_status(DataRefusal("D1", "...", why="...", fix="..."))
     424
     """
     if isinstance(refusal, Unreadable):
@@ -49,9 +49,9 @@ def status_of(refusal: Refusal) -> int:
     return _STATUS.get(refusal.code) or _FAMILY.get(refusal.code[0], 422)
 
 
-def refused(refusal: Refusal) -> Response:
+def refusal_response(refusal: Refusal) -> Response:
     """The response that says no."""
-    status = status_of(refusal)
+    status = http_status(refusal)
     headers = {"Cache-Control": "no-store"}
     if isinstance(refusal, Busy):
         headers["Retry-After"] = str(refusal.retry_after_s)
@@ -98,8 +98,8 @@ def unknown_route(path: str) -> NoReturn:
 __all__ = [
     "Unreadable",
     "failed",
+    "http_status",
     "not_ready",
-    "refused",
-    "status_of",
+    "refusal_response",
     "unknown_route",
 ]

@@ -23,7 +23,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def dumped(value: Any) -> bytes:
+def encode_json(value: Any) -> bytes:
     """``value`` as JSON; a number that JSON does not have becomes null."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -42,12 +42,14 @@ def _finite(value: Any) -> Any:
     return value
 
 
-def sent(value: Any, status: int = 200, *, headers: dict[str, str] | None = None) -> Response:
+def json_response(
+    value: Any, status: int = 200, *, headers: dict[str, str] | None = None
+) -> Response:
     """A JSON response."""
-    return Response(dumped(value), status, headers=headers, media_type="application/json")
+    return Response(encode_json(value), status, headers=headers, media_type="application/json")
 
 
-def wanted(request: Request, *offered: str) -> str:
+def negotiate(request: Request, *offered: str) -> str:
     """The first of ``offered`` that the client accepts most; the first of all if it says nothing.
 
     A refusal is JSON whatever was accepted.
@@ -79,7 +81,7 @@ def _weight(parameters: str) -> float:
     return 1.0
 
 
-def number_of(name: str, what: str) -> int:
+def parse_id(name: str, what: str) -> int:
     """The number in an address."""
     from discreet.ledger.keys import nothing_here
 

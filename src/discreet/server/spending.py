@@ -28,7 +28,7 @@ def spending(ledger: Ledger, dataset: str, by: str) -> list[dict[str, Any]]:
         questions += record.kind == "charge"
         points[record.at[: _DIGITS[by]]] = {
             "at": record.at,
-            **_spent(books, dataset),
+            **_spent_json(books, dataset),
             "questions": questions,
         }
     return list(points.values())[-MOST_POINTS:]
@@ -41,7 +41,7 @@ def _records(ledger: Ledger) -> Iterator[Any]:
         after = batch[-1].sequence
 
 
-def _spent(books: Books, dataset: str) -> dict[str, Any]:
+def _spent_json(books: Books, dataset: str) -> dict[str, Any]:
     standing = books.datasets[dataset]
     space = Space.from_identity(standing.space)
     balance = Balance(dataset, None, standing.budget, space, standing.spent)

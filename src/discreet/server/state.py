@@ -10,7 +10,7 @@ from discreet.curate.session import DATASET, Session
 from discreet.errors import LedgerRefusal, SchemaRefusal
 from discreet.ledger import Account
 from discreet.ledger.keys import Caller, identify
-from discreet.server.dataset import Served
+from discreet.server.dataset import Dataset
 from discreet.server.limits import Rate, Strangers
 from discreet.server.log import Log
 from discreet.server.metrics import Metrics
@@ -19,8 +19,8 @@ GRACE_S = 10.0
 """How long questions under way are waited for when the server stops."""
 
 
-class House:
-    """Everything behind one door."""
+class ServerState:
+    """Everything that one server holds."""
 
     def __init__(
         self,
@@ -37,16 +37,16 @@ class House:
         self.visitors = Rate(
             per_minute=600, burst=300, said="this address has asked too often without a key."
         )
-        self.served: Mapping[str, Served] = {
-            name: Served(name, session, log=self.log, metrics=self.metrics)
-            for name, session in named(sessions).items()
+        self.datasets: Mapping[str, Dataset] = {
+            name: Dataset(name, session, log=self.log, metrics=self.metrics)
+            for name, session in name_sessions(sessions).items()
         }
         self.open = False
 
     @property
     def accounts(self) -> dict[str, Account]:
         """The account of each dataset."""
-        return {name: served.account for name, served in self.served.items()}
+        return {name: dataset.account for name, dataset in self.datasets.items()}
 
     def identify(self, key: str | None) -> Caller:
         """The holder of ``key``, or a refusal."""
@@ -54,30 +54,30 @@ class House:
 
     def start(self) -> None:
         """Start the engine processes."""
-        for served in self.served.values():
-            served.open()
+        for dataset in self.datasets.values():
+            dataset.open()
         self.open = True
-        self.log.write("started", datasets=len(self.served))
+        self.log.write("started", datasets=len(self.datasets))
 
     async def stop(self) -> None:
         """Take nothing new; finish what is under way, or leave it resumable."""
         self.open = False
         self.log.write("stopping")
-        await asyncio.gather(*(served.close(GRACE_S) for served in self.served.values()))
+        await asyncio.gather(*(dataset.close(GRACE_S) for dataset in self.datasets.values()))
         self.log.write("stopped")
 
     def measure(self) -> None:
         """Bring the gauges up to date."""
         self.metrics.set("discreet_ready", float(self.ready))
-        for name, served in self.served.items():
-            waiting = served.jobs.waiting
+        for name, dataset in self.datasets.items():
+            waiting = dataset.jobs.waiting
             self.metrics.set("discreet_questions_waiting", waiting, dataset=name)
 
     def accounts_open(self) -> bool:
         """Whether every ledger can be read; one that has stopped cannot."""
         try:
-            for served in self.served.values():
-                served.account.analysts()
+            for dataset in self.datasets.values():
+                dataset.account.analysts()
         except LedgerRefusal:
             return False
         return True
@@ -85,10 +85,10 @@ class House:
     @property
     def ready(self) -> bool:
         """Whether every dataset can be asked."""
-        return self.open and all(served.pool.ready for served in self.served.values())
+        return self.open and all(dataset.pool.ready for dataset in self.datasets.values())
 
 
-def named(sessions: Sequence[Session]) -> dict[str, Session]:
+def name_sessions(sessions: Sequence[Session]) -> dict[str, Session]:
     """Each session under the name it is served by: its dataset's, or its directory's."""
     found: dict[str, Session] = {}
     for session in sessions:

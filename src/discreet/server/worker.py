@@ -47,13 +47,13 @@ def serve(directory: str, memory_bytes: int) -> None:
     questions, answers = _private_pipes()
     _limit_memory(memory_bytes)
     found = session.read(directory)
-    engine = _opened(found)
+    engine = _open_engine(found)
     write_frame(answers, READY)
     while (asked := read_frame(questions)) is not None:
-        write_frame(answers, _answered(engine, asked))
+        write_frame(answers, _answer(engine, asked))
 
 
-def _opened(found: session.Session) -> DuckDBEngine:
+def _open_engine(found: session.Session) -> DuckDBEngine:
     """The engine; sources that cannot be opened now are tried again for every question.
 
     What is charged must not depend on whether the data is there, so a missing
@@ -66,7 +66,7 @@ def _opened(found: session.Session) -> DuckDBEngine:
         return DuckDBEngine(found.sources(), found.schema, opened=False, **settings)
 
 
-def _answered(engine: DuckDBEngine, asked: bytes) -> bytes:
+def _answer(engine: DuckDBEngine, asked: bytes) -> bytes:
     question = json.loads(asked)
     try:
         return compute(engine, record.from_json(question["priced"]), question["data_version"])

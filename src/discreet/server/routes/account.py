@@ -12,60 +12,68 @@ from discreet.ledger import Entry, State
 from discreet.ledger.keys import ANALYST
 from discreet.release.amounts import loss_json
 from discreet.server import models
-from discreet.server.auth import Anyone, Seat
+from discreet.server.auth import Access, Anyone
 from discreet.server.balances import balance_json
-from discreet.server.sending import ERRORS, number_of, sent
+from discreet.server.sending import ERRORS, json_response, parse_id
 
 router = APIRouter(prefix="/v1/datasets/{dataset}", tags=["account"], responses=ERRORS)
 Whose = Annotated[str | None, Query(max_length=64)]
 
 
-def _whose(seat: Seat, analyst: str | None) -> str | None:
+def _resolve_analyst(access: Access, analyst: str | None) -> str | None:
     """Analysts see their own; others whom they name, or all."""
-    if seat.grant.role != ANALYST:
+    if access.grant.role != ANALYST:
         return analyst
-    if analyst not in (None, seat.grant.analyst):
-        seat.grant.requires("curator", "auditor")
-    return seat.grant.analyst
+    if analyst not in (None, access.grant.analyst):
+        access.grant.requires("curator", "auditor")
+    return access.grant.analyst
 
 
 @router.get("/balance", response_model=models.Balance)
-async def balance(seat: Anyone, analyst: Whose = None) -> Response:
+async def balance(access: Anyone, analyst: Whose = None) -> Response:
     """What is left: of the dataset, of an analyst's allocation, of each block."""
-    return sent(await run_in_threadpool(_balance, seat, _whose(seat, analyst)))
+    return json_response(
+        await run_in_threadpool(_balance_of, access, _resolve_analyst(access, analyst))
+    )
 
 
-def _balance(seat: Seat, analyst: str | None) -> dict[str, Any]:
-    account = seat.served.account
+def _balance_of(access: Access, analyst: str | None) -> dict[str, Any]:
+    account = access.dataset.account
     whole = account.balance()
     if analyst is None:
-        return balance_json(seat.served.name, whole, None, limited=False)
+        return balance_json(access.dataset.name, whole, None, limited=False)
     account.analyst(analyst)  # refused if there is none
     limited = account.standing().limit(analyst) is not None
     own = account.balance(analyst)
-    return balance_json(seat.served.name, whole, own, limited=limited)
+    return balance_json(access.dataset.name, whole, own, limited=limited)
 
 
 @router.get("/transcript", response_model=models.Transcript)
 async def transcript(
-    seat: Anyone,
+    access: Anyone,
     analyst: Whose = None,
     before: Annotated[str | None, Query(max_length=18, pattern=r"^[0-9]+$")] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Response:
     """Questions charged and refused, the newest first."""
-    last = None if before is None else number_of(before, "entry")
-    return sent(await run_in_threadpool(_page, seat, _whose(seat, analyst), last, limit))
+    last = None if before is None else parse_id(before, "entry")
+    return json_response(
+        await run_in_threadpool(
+            _list_entries, access, _resolve_analyst(access, analyst), last, limit
+        )
+    )
 
 
-def _page(seat: Seat, analyst: str | None, before: int | None, limit: int) -> dict[str, Any]:
-    found = seat.served.account.transcript(analyst, before=before, limit=limit)
+def _list_entries(
+    access: Access, analyst: str | None, before: int | None, limit: int
+) -> dict[str, Any]:
+    found = access.dataset.account.transcript(analyst, before=before, limit=limit)
     more = str(found[-1].id) if len(found) == limit else None
-    return {"entries": [_entry(entry, seat) for entry in found], "next": more}
+    return {"entries": [_entry_json(entry, access) for entry in found], "next": more}
 
 
-def _entry(entry: Entry, seat: Seat) -> dict[str, Any]:
-    state = seat.served.state(entry)
+def _entry_json(entry: Entry, access: Access) -> dict[str, Any]:
+    state = access.dataset.state(entry)
     answered = state is State.ANSWERED
     return {
         "id": str(entry.id),
@@ -77,5 +85,5 @@ def _entry(entry: Entry, seat: Seat) -> dict[str, Any]:
         "state": state.value,
         "code": entry.code or None,
         "answer": str(entry.id) if answered else None,
-        "shown": answered and seat.served.visible(entry, seat.grant),
+        "shown": answered and access.dataset.visible(entry, access.grant),
     }

@@ -11,9 +11,9 @@ from starlette.responses import Response
 from discreet.ledger import Checkpoint
 from discreet.release.amounts import budget_json
 from discreet.server import models
-from discreet.server.auth import Behind, Curating, Reader, Seat
+from discreet.server.auth import Access, Curating, Reader, Server
 from discreet.server.refusals import Unreadable
-from discreet.server.sending import ERRORS, sent
+from discreet.server.sending import ERRORS, json_response
 from discreet.server.spending import spending as spent_over_time
 
 router = APIRouter(prefix="/v1/datasets/{dataset}", tags=["evidence"], responses=ERRORS)
@@ -21,17 +21,17 @@ router = APIRouter(prefix="/v1/datasets/{dataset}", tags=["evidence"], responses
 
 @router.get("/records", response_model=models.Records)
 async def records(
-    seat: Reader,
+    access: Reader,
     after: Annotated[int, Query(ge=0, le=10**15)] = 0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 200,
 ) -> Response:
     """Records of the ledger after a number, in order; those of other datasets are left out."""
-    return sent(await run_in_threadpool(_records, seat, after, limit))
+    return json_response(await run_in_threadpool(_list_records, access, after, limit))
 
 
-def _records(seat: Seat, after: int, limit: int) -> dict[str, Any]:
-    found = seat.served.curator.ledger.records(after=after, limit=limit)
-    own = seat.served.account.dataset
+def _list_records(access: Access, after: int, limit: int) -> dict[str, Any]:
+    found = access.dataset.curator.ledger.records(after=after, limit=limit)
+    own = access.dataset.account.dataset
     return {
         "records": [
             {
@@ -50,10 +50,10 @@ def _records(seat: Seat, after: int, limit: int) -> dict[str, Any]:
 
 
 @router.post("/verify", response_model=models.Verification)
-async def verify(seat: Reader) -> Response:
+async def verify(access: Reader) -> Response:
     """Check the ledger from its first record to its last."""
-    found = await run_in_threadpool(seat.served.curator.ledger.verify)
-    return sent(
+    found = await run_in_threadpool(access.dataset.curator.ledger.verify)
+    return json_response(
         {
             "holds": found.ok,
             "records": found.records,
@@ -65,16 +65,16 @@ async def verify(seat: Reader) -> Response:
 
 
 @router.get("/checkpoints", response_model=models.Checkpoints)
-async def checkpoints(seat: Reader) -> Response:
+async def checkpoints(access: Reader) -> Response:
     """The checkpoints beside the ledger, oldest first."""
-    found = await run_in_threadpool(seat.served.curator.ledger.checkpoints)
-    return sent({"checkpoints": [_checkpoint(one) for one in found]})
+    found = await run_in_threadpool(access.dataset.curator.ledger.checkpoints)
+    return json_response({"checkpoints": [_checkpoint_json(one) for one in found]})
 
 
 @router.post("/checkpoints", status_code=201, response_model=models.Checkpoint)
-async def checkpoint(seat: Curating, house: Behind) -> Response:
+async def checkpoint(access: Curating, server: Server) -> Response:
     """Sign the newest record; give the checkpoint to somebody who does not hold the ledger."""
-    key = house.signing_key
+    key = server.signing_key
     if key is None:
         raise Unreadable(
             "this server has no key to sign checkpoints with.",
@@ -82,18 +82,18 @@ async def checkpoint(seat: Curating, house: Behind) -> Response:
             "checkpoint.",
             status=409,
         )
-    made = await run_in_threadpool(seat.served.curator.ledger.checkpoint, key)
-    return sent(_checkpoint(made), 201)
+    made = await run_in_threadpool(access.dataset.curator.ledger.checkpoint, key)
+    return json_response(_checkpoint_json(made), 201)
 
 
-def _checkpoint(checkpoint: Checkpoint) -> dict[str, Any]:
+def _checkpoint_json(checkpoint: Checkpoint) -> dict[str, Any]:
     told = checkpoint.to_json()
     return {name: told[name] for name in ("sequence", "digest", "at", "signature", "public_key")}
 
 
 @router.get("/spending", response_model=models.Spending)
-async def spending(seat: Reader, by: Literal["hour", "day"] = "day") -> Response:
+async def spending(access: Reader, by: Literal["hour", "day"] = "day") -> Response:
     """What was spent in all by the end of each hour or day."""
-    ledger, account = seat.served.curator.ledger, seat.served.account
+    ledger, account = access.dataset.curator.ledger, access.dataset.account
     points = await run_in_threadpool(spent_over_time, ledger, account.dataset, by)
-    return sent({"points": points, "budget": budget_json(account.budget)})
+    return json_response({"points": points, "budget": budget_json(account.budget)})

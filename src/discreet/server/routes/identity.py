@@ -6,18 +6,18 @@ from fastapi import APIRouter
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from discreet.ledger import keys as access
+from discreet.ledger import keys as ledger_keys
 from discreet.server import models
-from discreet.server.auth import Behind, Key, Known
-from discreet.server.sending import ERRORS, sent
+from discreet.server.auth import Authenticated, Key, Server
+from discreet.server.sending import ERRORS, json_response
 
 router = APIRouter(prefix="/v1/me", tags=["identity"], responses=ERRORS)
 
 
 @router.get("", response_model=models.Me)
-async def me(caller: Known) -> Response:
+async def me(caller: Authenticated) -> Response:
     """What the key opens, and until when."""
-    return sent(
+    return json_response(
         {
             "key": caller.key_id,
             "expires": None if caller.expires is None else caller.expires.isoformat(),
@@ -32,16 +32,18 @@ async def me(caller: Known) -> Response:
 @router.post("/key", status_code=201, response_model=models.NewKey)
 async def rotate(
     wanted: models.Rotation,
-    caller: Known,  # noqa: ARG001 (counts the request)
-    house: Behind,
+    caller: Authenticated,  # noqa: ARG001 (counts the request)
+    server: Server,
     key: Key,
 ) -> Response:
     """A new key that opens the same, no longer; the one that was sent opens nothing any more."""
-    new = await run_in_threadpool(access.rotate, house.accounts, key or "", expires=wanted.expires)
-    return key_sent(new, (await run_in_threadpool(house.identify, new)).expires)
+    new = await run_in_threadpool(
+        ledger_keys.rotate, server.accounts, key or "", expires=wanted.expires
+    )
+    return key_response(new, (await run_in_threadpool(server.identify, new)).expires)
 
 
-def key_sent(key: str, expires: object) -> Response:
+def key_response(key: str, expires: object) -> Response:
     """A key, shown this once."""
     until = None if expires is None else expires.isoformat()  # type: ignore[attr-defined]
-    return sent({"key": key, "id": access.key_id(key), "expires": until}, 201)
+    return json_response({"key": key, "id": ledger_keys.key_id(key), "expires": until}, 201)

@@ -9,7 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import PlainTextResponse, Response
 
 from discreet.ledger.keys import AUDITOR, CURATOR
-from discreet.server.auth import Behind, Known
+from discreet.server.auth import Authenticated, Server
 from discreet.server.refusals import not_ready
 from discreet.server.sending import ERRORS
 
@@ -26,19 +26,19 @@ async def healthz() -> Response:
 
 
 @router.get("/readyz", response_class=Response)
-async def readyz(house: Behind) -> Response:
+async def readyz(server: Server) -> Response:
     """Questions are taken: the ledgers can be read and the engines answer; needs no key."""
-    if not house.ready or not await run_in_threadpool(house.accounts_open):
+    if not server.ready or not await run_in_threadpool(server.accounts_open):
         raise not_ready("not every dataset can be asked yet.")
     return PlainTextResponse("ready\n")
 
 
 @router.get("/metrics", response_class=Response)
-async def metrics(caller: Known, house: Behind) -> Response:
+async def metrics(caller: Authenticated, server: Server) -> Response:
     """Counters for Prometheus, for curators and auditors: public quantities of their datasets."""
     grants = caller.grants.values()
     theirs = [grant.dataset for grant in grants if grant.role in (CURATOR, AUDITOR)]
     if not theirs:
         next(iter(grants)).requires(CURATOR, AUDITOR)
-    house.measure()
-    return PlainTextResponse(house.metrics.text(theirs), media_type="text/plain; version=0.0.4")
+    server.measure()
+    return PlainTextResponse(server.metrics.text(theirs), media_type="text/plain; version=0.0.4")

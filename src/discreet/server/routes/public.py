@@ -10,9 +10,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse, Response
 
 from discreet.accounting.meaning import Meaning
-from discreet.server.auth import visiting
+from discreet.server.auth import count_visit
 from discreet.server.refusals import unknown_route
-from discreet.server.sending import ERRORS, sent
+from discreet.server.sending import ERRORS, json_response
 
 STATIC = Path(__file__).parent.parent / "static"
 _TYPES = {
@@ -32,7 +32,7 @@ Delta = Annotated[str, Query(max_length=50, examples=["1e-9"])]
 Group = Annotated[int, Query(ge=1, le=1000)]
 
 
-@router.get("/v1/meaning", tags=["meaning"], dependencies=[Depends(visiting)])
+@router.get("/v1/meaning", tags=["meaning"], dependencies=[Depends(count_visit)])
 async def meaning(epsilon: Epsilon = "1", delta: Delta = "0", group: Group = 1) -> Response:
     """What (epsilon, delta) promises to a person, in numbers and in words."""
 
@@ -40,13 +40,13 @@ async def meaning(epsilon: Epsilon = "1", delta: Delta = "0", group: Group = 1) 
         promise = Meaning(epsilon, delta, group)  # type: ignore[arg-type]  # made exact there
         return {**promise.to_json(), "table": [list(row) for row in promise.table()]}
 
-    return sent(await run_in_threadpool(told))
+    return json_response(await run_in_threadpool(told))
 
 
 @router.get(
     "/v1/meaning.svg",
     tags=["meaning"],
-    dependencies=[Depends(visiting)],
+    dependencies=[Depends(count_visit)],
     response_class=Response,
     responses={200: {"content": {"image/svg+xml": {}}, "description": "two charts"}},
 )

@@ -13,10 +13,19 @@ from discreet.release import record
 from discreet.release.answer import Answer
 from discreet.release.render import answer_json, arrow_stream
 from discreet.server import models
-from discreet.server.auth import Anyone, Asker, Seat
-from discreet.server.cache import Wanted
+from discreet.server.auth import Access, Anyone, Asker
+from discreet.server.cache import CacheKey
 from discreet.server.jobs import Status
-from discreet.server.sending import ARROW, CSV, ERRORS, RECORD, dumped, number_of, sent, wanted
+from discreet.server.sending import (
+    ARROW,
+    CSV,
+    ERRORS,
+    RECORD,
+    encode_json,
+    json_response,
+    negotiate,
+    parse_id,
+)
 
 router = APIRouter(prefix="/v1/datasets/{dataset}", tags=["questions"], responses=ERRORS)
 
@@ -44,22 +53,22 @@ _FORMS: dict[int | str, dict[str, Any]] = {
     response_model=models.Explanation,
     responses={200: {"content": {RECORD: {}}, "description": "price and margins; free"}},
 )
-async def explain(request: Request, ask: models.Ask, seat: Asker) -> Response:
+async def explain(request: Request, ask: models.Ask, access: Asker) -> Response:
     """What a question would cost and how good its answer would be; free."""
-    exact = wanted(request, "application/json", RECORD) == RECORD
-    return await run_in_threadpool(_explained, ask, seat, exact)
+    exact = negotiate(request, "application/json", RECORD) == RECORD
+    return await run_in_threadpool(_explain, ask, access, exact)
 
 
-def _explained(ask: models.Ask, seat: Seat, exact: bool) -> Response:
-    quote = seat.served.quote(ask, seat.grant)
+def _explain(ask: models.Ask, access: Access, exact: bool) -> Response:
+    quote = access.dataset.quote(ask, access.grant)
     if not exact:
-        return sent(quote.to_json(ask.confidence))
+        return json_response(quote.to_json(ask.confidence))
     body = {
         "explanation": record.to_json(quote.explanation),
         "outcome": quote.outcome,
         "refusal": None if quote.refusal is None else quote.refusal.to_json(),
     }
-    return Response(dumped(body), media_type=RECORD)
+    return Response(encode_json(body), media_type=RECORD)
 
 
 @router.post(
@@ -68,48 +77,48 @@ def _explained(ask: models.Ask, seat: Seat, exact: bool) -> Response:
     responses={**_FORMS, 202: {"model": models.Job, "description": "not answered yet: a job"}},
 )
 async def ask(
-    request: Request, ask: models.AskNow, seat: Asker, idempotency_key: Retry = None
+    request: Request, ask: models.AskNow, access: Asker, idempotency_key: Retry = None
 ) -> Response:
     """The answer; or, after ``wait_s``, a job to come back for."""
-    form = wanted(request, "application/json", RECORD, CSV, ARROW)
-    proportion(ask.confidence, name="confidence")
-    outcome = await seat.served.ask(
-        ask, seat.grant, key_id=seat.key_id, retry=idempotency_key, wait_s=ask.wait_s
+    form = negotiate(request, "application/json", RECORD, CSV, ARROW)
+    ask.offer()  # refused now if it is none
+    outcome = await access.dataset.ask(
+        ask, access.grant, key_id=access.key_id, retry=idempotency_key, wait_s=ask.wait_s
     )
     if isinstance(outcome, Status):
-        place = f"{router.prefix.format(dataset=seat.served.name)}/jobs/{outcome.id}"
-        return sent(_job(outcome), 202, headers={"Location": place})
-    return await run_in_threadpool(_shown, outcome, seat, form, str(ask.confidence))
+        url = f"{router.prefix.format(dataset=access.dataset.name)}/jobs/{outcome.id}"
+        return json_response(_job_json(outcome), 202, headers={"Location": url})
+    return await run_in_threadpool(_send_answer, outcome, access, form, str(ask.confidence))
 
 
-def _shown(answer: Answer, seat: Seat, form: str, confidence: str) -> Response:
+def _send_answer(answer: Answer, access: Access, form: str, confidence: str) -> Response:
     """An answer in the form that is wanted; a text that was sent before is sent again."""
-    key = Wanted(answer.id or 0, answer.priced.question.text, form, confidence)
-    text = seat.served.written.find(key) if answer.replayed else None
+    key = CacheKey(answer.id or 0, answer.priced.question.text, form, confidence)
+    text = access.dataset.cache.find(key) if answer.replayed else None
     if text is None:
-        text = _text(answer, seat, form, confidence)
+        text = _render(answer, access, form, confidence)
         if answer.replayed:  # a new one is shown as new this once
-            seat.served.written.keep(key, text)
-    return Response(text, media_type=form, headers=_told(answer, form))
+            access.dataset.cache.keep(key, text)
+    return Response(text, media_type=form, headers=_headers(answer, form))
 
 
 @router.get("/jobs/{id}", response_model=models.Job)
 async def job(
     id: str,  # noqa: A002 (the word of the interface)
-    seat: Anyone,
+    access: Anyone,
     wait_s: Annotated[float, Query(ge=0, le=60)] = 0.0,
 ) -> Response:
     """Where a question stands; its duration so far and at most, which are public."""
-    number = number_of(id, "job")
-    found = await run_in_threadpool(seat.served.standing, number, seat.grant)
-    running = seat.served.jobs.find(number)
+    number = parse_id(id, "job")
+    found = await run_in_threadpool(access.dataset.job_status, number, access.grant)
+    running = access.dataset.jobs.find(number)
     if running is not None and wait_s:
         await running.over(wait_s)
-        found = await run_in_threadpool(seat.served.standing, number, seat.grant)
-    return sent(_job(found))
+        found = await run_in_threadpool(access.dataset.job_status, number, access.grant)
+    return json_response(_job_json(found))
 
 
-def _job(status: Status) -> dict[str, object]:
+def _job_json(status: Status) -> dict[str, object]:
     over = status.state in ("done", "failed")
     share = 1.0 if over else min(1.0, status.elapsed_s / (status.limit_s or 1.0))
     return {
@@ -127,47 +136,47 @@ def _job(status: Status) -> dict[str, object]:
 async def answer(
     request: Request,
     id: str,  # noqa: A002
-    seat: Anyone,
+    access: Anyone,
     confidence: Confidence = "0.95",
 ) -> Response:
     """An answer that was paid for; free."""
-    form = wanted(request, "application/json", RECORD, CSV, ARROW)
+    form = negotiate(request, "application/json", RECORD, CSV, ARROW)
     proportion(confidence, name="confidence")
-    return await run_in_threadpool(_kept, number_of(id, "answer"), seat, form, confidence)
+    return await run_in_threadpool(_send_stored, parse_id(id, "answer"), access, form, confidence)
 
 
-def _kept(number: int, seat: Seat, form: str, confidence: str) -> Response:
-    return _shown(seat.served.answer(number, seat.grant), seat, form, confidence)
+def _send_stored(number: int, access: Access, form: str, confidence: str) -> Response:
+    return _send_answer(access.dataset.answer(number, access.grant), access, form, confidence)
 
 
 @router.get("/answers/{id}/certificate")
-async def certificate(id: str, seat: Anyone) -> Response:  # noqa: A002
+async def certificate(id: str, access: Anyone) -> Response:  # noqa: A002
     """What was promised, to whom, and how."""
-    number = number_of(id, "answer")
-    found = await run_in_threadpool(seat.served.answer, number, seat.grant)
-    return sent(found.certificate, headers=_named(number, "certificate", "json"))
+    number = parse_id(id, "answer")
+    found = await run_in_threadpool(access.dataset.answer, number, access.grant)
+    return json_response(found.certificate, headers=_attachment(number, "certificate", "json"))
 
 
-def _text(answer: Answer, seat: Seat, form: str, confidence: str) -> bytes:
+def _render(answer: Answer, access: Access, form: str, confidence: str) -> bytes:
     if form == RECORD:
         return record.answer_to_bytes(answer)
     if form == CSV:
         return answer.to_csv(confidence).encode()
     if form == ARROW:
         return arrow_stream(answer.to_arrow(confidence))
-    entry = seat.served.account.entry(answer.id or 0)
+    entry = access.dataset.account.entry(answer.id or 0)
     at = None if entry is None else entry.at.isoformat()
-    return dumped(answer_json(answer, confidence, dataset=seat.served.name, at=at))
+    return encode_json(answer_json(answer, confidence, dataset=access.dataset.name, at=at))
 
 
-def _told(answer: Answer, form: str) -> dict[str, str]:
+def _headers(answer: Answer, form: str) -> dict[str, str]:
     """What the headers tell of an answer."""
     number = answer.id or 0
     if form == RECORD:
         return {"Discreet-Answer": str(number), "Discreet-Replayed": str(answer.replayed).lower()}
     kinds = {CSV: "csv", ARROW: "arrows"}
-    return _named(number, "answer", kinds[form]) if form in kinds else {}
+    return _attachment(number, "answer", kinds[form]) if form in kinds else {}
 
 
-def _named(number: int, what: str, kind: str) -> dict[str, str]:
+def _attachment(number: int, what: str, kind: str) -> dict[str, str]:
     return {"Content-Disposition": f'attachment; filename="{what}-{number}.{kind}"'}

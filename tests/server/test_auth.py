@@ -117,7 +117,7 @@ def test_metrics_are_for_curators_and_auditors_of_their_datasets(server):
 def test_a_key_for_several_datasets(server):
     """Of those that their curator curates, each named once or more."""
     key = server.person(name="two", role="curator")
-    damaged = server.house.served["damaged"].account
+    damaged = server.state.datasets["damaged"].account
     damaged.add_analyst("two", role="curator")
     access.grant_key(damaged, "two", key)
     for dataset in ("clinic", "damaged"):
@@ -136,12 +136,12 @@ def test_too_many_tries_without_a_key(server, monkeypatch):
     """An address that tries keys is refused before a ledger is asked; known keys still come in."""
     key, new = server.person(), server.person()
     assert server.call("GET", "/v1/me", key=key).status_code == 200
-    monkeypatch.setattr(server.house, "strangers", limits.Strangers(per_minute=1, burst=3))
-    server.house.strangers.came_in(access.key_id(key))
+    monkeypatch.setattr(server.state, "strangers", limits.Strangers(per_minute=1, burst=3))
+    server.state.strangers.came_in(access.key_id(key))
     false = "discreet_0123456789abcdef_" + "0" * 64
     assert [server.call("GET", "/v1/me", key=false).status_code for _ in range(3)] == [401] * 3
     assert server.call("GET", "/v1/me", key=key).status_code == 200
-    monkeypatch.setattr(type(server.house), "identify", _asked)
+    monkeypatch.setattr(type(server.state), "identify", _asked)
     for one in (false, new, "x"):
         busy = server.call("GET", "/v1/me", key=one)
         assert refused(busy, 429, "A15")
@@ -153,7 +153,7 @@ def _asked(*_):
 
 
 def test_what_needs_no_key_is_limited_too(server, monkeypatch):
-    monkeypatch.setattr(server.house, "visitors", limits.Rate(per_minute=1, burst=2))
+    monkeypatch.setattr(server.state, "visitors", limits.Rate(per_minute=1, burst=2))
     told = [server.client.get(f"/v1/meaning{kind}").status_code for kind in ("", ".svg", "")]
     assert told == [200, 200, 429]
 
@@ -221,7 +221,7 @@ def test_a_revoked_key_is_dead_at_once(server):
     other = server.person()
     with read(server.datasets["clinic"].home).ledger() as ledger:
         (name,) = ledger.datasets()
-        served = server.house.served["clinic"].curator
+        served = server.state.datasets["clinic"].curator
         account = ledger.account(name, schema=served.schema, budget=served.budget)
         account.revoke_key(access.key_id(other))
     assert refused(server.call("GET", "/v1/me", key=other), 401, "A10")
@@ -274,7 +274,7 @@ def test_keys_are_long_and_compared_in_constant_time(monkeypatch, server):
     monkeypatch.setattr(
         access.hmac, "compare_digest", lambda a, b: compared.append(len(b)) or real(a, b)
     )
-    accounts = server.house.accounts
+    accounts = server.state.accounts
     access.identify(accounts, key)
     with pytest.raises(AccessRefusal):
         access.identify(accounts, "discreet_0123456789abcdef_" + "0" * 64)
