@@ -45,7 +45,7 @@ def make_session(directory: Path) -> Path:
     from discreet.noise import entropy
 
     with entropy.use_recording(bytes_for("clinic")):
-        tables = clinic.made_up(FEW)
+        tables = clinic.make_tables(FEW)
     clinic.write_tables(directory, tables)
     session.init(directory, clinic.SETTINGS)
     return directory

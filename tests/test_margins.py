@@ -19,7 +19,7 @@ from discreet.mechanisms.quantiles.ranks import count_occupied_cells
 from discreet.noise.entropy import use_recording
 from discreet.price.margins import OUTCOMES, lay_out_noise
 from discreet.release.display import number
-from discreet.release.explanation import shortened
+from discreet.release.explanation import shorten
 from discreet.release.record import (
     answer_from_bytes,
     answer_to_bytes,
@@ -163,8 +163,8 @@ def test_noise_that_is_laid_out_has_the_law_of_noise_that_is_drawn(noise):
 
 
 def test_explain_prints_a_screenful_of_the_statement():
-    assert shortened("SELECT 3") == ["SELECT 3"]
-    lines = shortened("\n".join(["x" * 500] * 300))
+    assert shorten("SELECT 3") == ["SELECT 3"]
+    lines = shorten("\n".join(["x" * 500] * 300))
     assert len(lines) == 41
     assert max(map(len, lines)) == 100
     assert lines[-1] == "… 300 lines in all: .engine_sql"

@@ -117,7 +117,7 @@ def test_every_door_says_the_same(home, capsys, monkeypatch, tmp_path, serve_ses
     with serve_sessions([elsewhere]) as url, connect(url, key=key) as remote:
         path = f"/v1/datasets/clinic/answers/{local.id}?confidence=0.9"
         http = {
-            form: remote._line._client.get(path, headers={"Accept": form})
+            form: remote._connection._client.get(path, headers={"Accept": form})
             for form in ("application/json", "text/csv", "application/vnd.apache.arrow.stream")
         }
         client = remote.answer(local.id)

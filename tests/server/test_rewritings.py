@@ -113,7 +113,7 @@ def test_the_command_line(home, capsys, monkeypatch, code):
 
 def test_at_a_terminal_it_is_one_line_to_copy(capsys):
     for refusal in OFFERED.values():
-        screen.refusal(refusal)
+        screen.print_refusal(refusal)
         *lines, last = capsys.readouterr().out.splitlines()
         assert last.endswith(f"ask {refusal.rewriting}")
         assert all(len(line) <= screen.WIDTH for line in lines)

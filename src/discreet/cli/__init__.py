@@ -28,7 +28,7 @@ from discreet.cli import (
     serve,
     starting,
 )
-from discreet.cli.options import CURATOR, HERE, Analyst, Home, opened
+from discreet.cli.options import CURATOR, HERE, Analyst, Home, open_curator
 from discreet.errors import Refusal
 
 REFUSED = 2
@@ -72,7 +72,7 @@ def shell(
     session: Home = HERE,
 ) -> None:
     """Ask question after question, seeing each price before paying."""
-    with opened(session) as curator:
+    with open_curator(session) as curator:
         import_module("discreet.cli.shell").shell(
             curator, home=session, analyst=analyst, epsilon=epsilon, yes=yes
         )
@@ -88,12 +88,12 @@ def demo() -> None:
     import_module("discreet.cli.demo").demo()
 
 
-def _tell(refusal: Refusal, *, as_json: bool) -> None:
+def _print_refusal(refusal: Refusal, *, as_json: bool) -> None:
     """A refusal on standard error: three lines, folded between words for a person."""
     if as_json:
         typer.echo(json.dumps(refusal.to_json(), ensure_ascii=False), err=True)
     elif sys.stderr.isatty():
-        screen.refusal(refusal, err=True)
+        screen.print_refusal(refusal, err=True)
     else:
         typer.echo(str(refusal), err=True)
 
@@ -104,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         app(args=given)
     except Refusal as refusal:
-        _tell(refusal, as_json="--json" in given)
+        _print_refusal(refusal, as_json="--json" in given)
         sys.exit(REFUSED)
     except BrokenPipeError:  # the reader of our output left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

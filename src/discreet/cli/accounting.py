@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import screen
-from discreet.cli.options import Json, writing
+from discreet.cli.options import Json, unwritable
 from discreet.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -44,10 +44,10 @@ def epsilon(
         return
     people = "one person" if meaning.group == 1 else f"{meaning.group} people together"
     rows = meaning.table()
-    screen.table(("what", f"for {people}"), rows, right=(1,))
-    screen.text(f"\n{meaning.paragraph}")
+    screen.print_table(("what", f"for {people}"), rows, right=(1,))
+    screen.print_text(f"\n{meaning.paragraph}")
     if svg is not None:
-        screen.text(f"Drawn in {svg}.")
+        screen.print_text(f"Drawn in {svg}.")
 
 
 def compose(
@@ -81,15 +81,15 @@ def compose(
         screen.print_json(_as_json(compared, count, epsilon, each_delta, mechanism))
         return
     rows = [(row.method, _epsilon(row.epsilon), row.reference) for row in compared.rows]
-    screen.table(("theorem", f"ε of {count:,} releases", "reference"), rows, right=(1,))
-    screen.text(
+    screen.print_table(("theorem", f"ε of {count:,} releases", "reference"), rows, right=(1,))
+    screen.print_text(
         f"\nAt δ = {delta} in total, {count:,} releases of ε = {epsilon} each cost at most "
         f"ε = {_epsilon(best.epsilon)} ({best.method}). Every number is an upper bound. All but "
         f"'profile' also hold when each release is chosen after seeing the answers before it; "
         f"'profile' is for a list that was fixed beforehand."
     )
     if svg is not None:
-        screen.text(f"Drawn in {svg}.")
+        screen.print_text(f"Drawn in {svg}.")
 
 
 def _release(kind: Kind, epsilon: str, delta: str) -> Any:
@@ -165,7 +165,7 @@ def _save(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise writing(path, error) from None
+        raise unwritable(path, error) from None
 
 
 __all__ = ["compose", "epsilon"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import screen
-from discreet.cli.options import HERE, Home, Json, planning
+from discreet.cli.options import HERE, Home, Json, open_planner
 
 if TYPE_CHECKING:
     from discreet.curate.curator import Curator
@@ -23,7 +23,7 @@ Who = Annotated[str | None, typer.Option("--as", metavar="ANALYST", help="Only t
 
 def balance(analyst: Who = None, as_json: Json = False, session: Home = HERE) -> None:
     """Show what is spent and what is left, by block and by analyst."""
-    with planning(session) as curator:
+    with open_planner(session) as curator:
         if as_json:
             screen.print_json(_balance_json(curator, analyst))
         else:
@@ -34,15 +34,15 @@ def show_balance(curator: Curator, analyst: str | None = None, *, brief: bool = 
     """A bar for each block of people and for each analyst, then what is left in words."""
     found = curator.balance(analyst)
     whose = "Each person may lose" if analyst is None else f"{analyst} may cost each person"
-    screen.text(f"{whose} {found.budget} in all.\n")
+    screen.print_text(f"{whose} {found.budget} in all.\n")
     rows = [_bar_row(name, share) for name, _, share in found.blocks(MOST_BLOCKS)]
-    screen.table(("people", "spent", ""), rows, right=(2,))
+    screen.print_table(("people", "spent", ""), rows, right=(2,))
     more = found.space.size - len(rows)
     if more > 0:
-        screen.text(f"… and {more:,} more blocks of people, each with no more spent")
+        screen.print_text(f"… and {more:,} more blocks of people, each with no more spent")
     _show_analysts(curator, analyst)
     left = str(found.remaining()).splitlines()[0] if brief else str(found)
-    screen.text(f"\n{left}")
+    screen.print_text(f"\n{left}")
 
 
 def _show_analysts(curator: Curator, analyst: str | None) -> None:
@@ -53,8 +53,8 @@ def _show_analysts(curator: Curator, analyst: str | None) -> None:
             rows.append(
                 (*_bar_row(one.name, theirs.share(theirs.fullest())), f"of {theirs.budget}")
             )
-    screen.text("")
-    screen.table(("asked by", "spent", "", "that they may"), rows, right=(2,))
+    screen.print_text("")
+    screen.print_table(("asked by", "spent", "", "that they may"), rows, right=(2,))
 
 
 def _bar_row(name: str, share: float) -> tuple[str, str, str]:
@@ -88,7 +88,7 @@ def _balance_json(curator: Curator, analyst: str | None) -> dict[str, Any]:
 
 def transcript(analyst: Who = None, as_json: Json = False, session: Home = HERE) -> None:
     """List who asked what, what it cost and what became of it."""
-    with planning(session) as curator:
+    with open_planner(session) as curator:
         entries = curator.transcript(analyst)
     if as_json:
         screen.print_json([_entry(entry) for entry in entries])
@@ -99,12 +99,12 @@ def transcript(analyst: Who = None, as_json: Json = False, session: Home = HERE)
 def show_transcript(entries: Sequence[Entry]) -> None:
     """One line for each question, and the question below it."""
     if not entries:
-        screen.text("Nothing was asked yet.")
+        screen.print_text("Nothing was asked yet.")
     for entry in entries:
         what = f"refused: {entry.code}" if entry.code else entry.state
         paid = "" if entry.loss is None else f"   {entry.loss}"
-        screen.text(f"{entry.id}  {entry.at:%Y-%m-%d %H:%M}  {entry.analyst}  {what}{paid}")
-        screen.text(" ".join(entry.question.split()), indent=len(str(entry.id)) + 2)
+        screen.print_text(f"{entry.id}  {entry.at:%Y-%m-%d %H:%M}  {entry.analyst}  {what}{paid}")
+        screen.print_text(" ".join(entry.question.split()), indent=len(str(entry.id)) + 2)
 
 
 def _entry(entry: Entry) -> dict[str, Any]:
@@ -130,12 +130,14 @@ Reason = Annotated[str, typer.Option(help="Why; it is written into the ledger.")
 
 def renew(blocks: Blocks, reason: Reason, as_json: Json = False, session: Home = HERE) -> None:
     """Give blocks of people a fresh budget; the reason is recorded."""
-    with planning(session) as curator:
+    with open_planner(session) as curator:
         curator.account.renew(blocks, reason=reason)
     if as_json:
         screen.print_json({"renewed": blocks, "reason": reason})
     else:
-        screen.text(f"renewed: {', '.join(blocks)}. The people in them may lose the budget again.")
+        screen.print_text(
+            f"renewed: {', '.join(blocks)}. The people in them may lose the budget again."
+        )
 
 
 __all__ = ["balance", "renew", "show_balance", "show_transcript", "transcript"]

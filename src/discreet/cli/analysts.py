@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import screen
-from discreet.cli.options import HERE, Delta, Home, Json, planning
+from discreet.cli.options import HERE, Delta, Home, Json, open_planner
 from discreet.errors import InvalidParameter, shown
 
 if TYPE_CHECKING:
@@ -43,17 +43,17 @@ def add(  # noqa: PLR0913, PLR0917 (each is an option)
     """Let somebody ask; without a limit, up to what the dataset has."""
     limit, until = allowance(epsilon, rho, delta), last_day(expires)
     secret = None
-    with planning(session) as curator:
+    with open_planner(session) as curator:
         curator.account.add_analyst(name, role=role, limit=limit, expires=until)
         if key:
             access = import_module("discreet.ledger.keys")
             secret = access.new_key(curator.account, name, expires=until)
-        found = _one(curator.account.analysts(), name)
+        found = _find_analyst(curator.account.analysts(), name)
         allowed = _limit(curator, found)
     if as_json:
-        screen.print_json(as_dict(found) | ({} if secret is None else {"key": secret}))
+        screen.print_json(analyst_json(found) | ({} if secret is None else {"key": secret}))
         return
-    screen.text(f"{name} may ask: {allowed}.")
+    screen.print_text(f"{name} may ask: {allowed}.")
     if secret is not None:
         show_key(name, secret)
 
@@ -61,17 +61,17 @@ def add(  # noqa: PLR0913, PLR0917 (each is an option)
 @app.command("list")
 def list_(as_json: Json = False, session: Home = HERE) -> None:
     """List who may ask."""
-    with planning(session) as curator:
+    with open_planner(session) as curator:
         found = curator.account.analysts()
         limits = [_limit(curator, analyst) for analyst in found]
     if as_json:
-        screen.print_json([as_dict(analyst) for analyst in found])
+        screen.print_json([analyst_json(analyst) for analyst in found])
         return
     rows = [
         (a.name, str(a.role), limit, _day(a.expires), "disabled" if a.disabled else "")
         for a, limit in zip(found, limits, strict=True)
     ]
-    screen.table(("analyst", "role", "limit", "until", ""), rows, right=())
+    screen.print_table(("analyst", "role", "limit", "until", ""), rows, right=())
 
 
 @app.command()
@@ -93,26 +93,26 @@ def limit(
             why="a limit that is taken away by accident lets more be lost than was meant.",
             fix="name the amount (--epsilon 0.5), or say --none to take the limit away.",
         )
-    with planning(session) as curator:
+    with open_planner(session) as curator:
         curator.account.limit_analyst(name, changed)
-        found = _one(curator.account.analysts(), name)
+        found = _find_analyst(curator.account.analysts(), name)
         allowed = _limit(curator, found)
     if as_json:
-        screen.print_json(as_dict(found))
+        screen.print_json(analyst_json(found))
     else:
-        screen.text(f"{name}: {allowed}.")
+        screen.print_text(f"{name}: {allowed}.")
 
 
 @app.command()
 def disable(name: Name, as_json: Json = False, session: Home = HERE) -> None:
     """Let somebody ask no more; the record of what they asked stays."""
-    with planning(session) as curator:
+    with open_planner(session) as curator:
         curator.account.disable_analyst(name)
-        found = _one(curator.account.analysts(), name)
+        found = _find_analyst(curator.account.analysts(), name)
     if as_json:
-        screen.print_json(as_dict(found))
+        screen.print_json(analyst_json(found))
     else:
-        screen.text(f"{name} may ask no more.")
+        screen.print_text(f"{name} may ask no more.")
 
 
 def allowance(epsilon: str | None, rho: str | None, delta: str | None) -> Budget | None:
@@ -144,11 +144,11 @@ def last_day(text: str | None) -> datetime | None:
 
 def show_key(name: str, secret: str) -> None:
     """A key, shown this once: only its hash is kept."""
-    screen.text(f"\nThe key of {name}, shown this once:\n")
+    screen.print_text(f"\nThe key of {name}, shown this once:\n")
     typer.echo(f"  {secret}\n")
 
 
-def as_dict(analyst: Analyst) -> dict[str, Any]:
+def analyst_json(analyst: Analyst) -> dict[str, Any]:
     """An analyst for JSON."""
     from discreet.release.amounts import budget_json
 
@@ -161,7 +161,7 @@ def as_dict(analyst: Analyst) -> dict[str, Any]:
     }
 
 
-def _one(analysts: tuple[Analyst, ...], name: str) -> Analyst:
+def _find_analyst(analysts: tuple[Analyst, ...], name: str) -> Analyst:
     return next(analyst for analyst in analysts if analyst.name == name)
 
 

@@ -20,8 +20,8 @@ from discreet.cli.options import (
     Question,
     Rho,
     Within,
-    opened,
-    planning,
+    open_curator,
+    open_planner,
 )
 from discreet.errors import InvalidParameter
 from discreet.question.offer import Offer
@@ -55,12 +55,12 @@ def ask(  # noqa: PLR0913, PLR0917 (each is an option)
             fix="leave out one of them.",
         )
     offer = _offer(epsilon, rho, delta, within, confidence)
-    with opened(session) as curator:
+    with open_curator(session) as curator:
         answer = curator.ask(question, analyst=analyst, **offer.amounts())
     if isinstance(
         answer, import_module("discreet.release.explanation").Explanation
     ):  # EXPLAIN SELECT
-        _explained(answer, confidence, as_json)
+        _print_explanation(answer, confidence, as_json)
         return
     answer = cast("Answer", answer)
     if as_json:
@@ -68,7 +68,7 @@ def ask(  # noqa: PLR0913, PLR0917 (each is an option)
     elif as_csv:
         typer.echo(answer.to_csv(confidence), nl=False)
     else:
-        screen.answer(answer, confidence=confidence)
+        screen.print_answer(answer, confidence=confidence)
 
 
 def explain(
@@ -83,9 +83,9 @@ def explain(
 ) -> None:
     """Say how a question would be answered, and how well; free."""
     offer = _offer(epsilon, rho, delta, within, confidence)
-    with planning(session) as curator:
+    with open_planner(session) as curator:
         plan = curator.explain(question, **offer.amounts())
-    _explained(plan, confidence, as_json)
+    _print_explanation(plan, confidence, as_json)
 
 
 def price(  # noqa: PLR0913, PLR0917 (each is an option)
@@ -101,13 +101,13 @@ def price(  # noqa: PLR0913, PLR0917 (each is an option)
 ) -> None:
     """Say what a question costs and whether it would be paid; free."""
     offer = _offer(epsilon, rho, delta, within, confidence)
-    with planning(session) as curator:
+    with open_planner(session) as curator:
         quote = curator.price(question, analyst=analyst, **offer.amounts())
     if as_json:
         screen.print_json(quote.to_json(confidence))
     else:
-        for line in quoted(quote, confidence):
-            screen.text(line)
+        for line in describe_quote(quote, confidence):
+            screen.print_text(line)
     if quote.refusal is not None:
         raise typer.Exit(2)
 
@@ -118,7 +118,7 @@ def _offer(
     return Offer.of(epsilon=epsilon, rho=rho, delta=delta, within=within, confidence=confidence)
 
 
-def quoted(quote: Quote, confidence: str) -> list[str]:
+def describe_quote(quote: Quote, confidence: str) -> list[str]:
     """A price in words: what it costs, how good the answer would be, who would pay."""
     margins = import_module("discreet.release.render").margin_words(quote.explanation, confidence)
     expected = "; ".join(f"{name} {words}" for name, words in margins.items())
@@ -131,7 +131,7 @@ def quoted(quote: Quote, confidence: str) -> list[str]:
     return lines
 
 
-def _explained(plan: Explanation, confidence: str, as_json: bool) -> None:
+def _print_explanation(plan: Explanation, confidence: str, as_json: bool) -> None:
     if as_json:
         screen.print_json(plan.to_json(confidence))
     else:

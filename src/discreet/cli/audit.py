@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import screen
-from discreet.cli.options import planning, writing
+from discreet.cli.options import open_planner, unwritable
 
 if TYPE_CHECKING:
     from discreet.audit.installation import Task
@@ -72,8 +72,8 @@ def made(directory: Path | None = None, *, quick: bool = False) -> Report:
         subject = f"this installation and the session {directory.resolve().name}"
     specimens = [one for one in zoo.animals() if one.check.deterministic or not quick]
     with _progress(len(tasks) + len(specimens)) as advance:
-        checks = [_advanced(advance, task.subject, installation.done, task) for task in tasks]
-        seen = [_advanced(advance, one.name, zoo.examine, one) for one in specimens]
+        checks = [_run_tasks(advance, task.subject, installation.done, task) for task in tasks]
+        seen = [_run_tasks(advance, one.name, zoo.examine, one) for one in specimens]
     walk = zoo.Walk(tuple(seen), samples=zoo.SAMPLES)
     took = time.perf_counter() - clock
     report: Report = reports.Report(
@@ -85,7 +85,7 @@ def made(directory: Path | None = None, *, quick: bool = False) -> Report:
 def _session_tasks(directory: Path, *, quick: bool) -> Sequence[Task]:
     """The questions in the session's history; its private tables are never opened."""
     tasks = import_module("discreet.audit.installation").session_tasks
-    with planning(directory) as curator:
+    with open_planner(directory) as curator:
         history = [entry.question for entry in curator.transcript() if entry.question]
         public = {
             name: str(directory / table.source)
@@ -96,7 +96,7 @@ def _session_tasks(directory: Path, *, quick: bool) -> Sequence[Task]:
     return found
 
 
-def _advanced(
+def _run_tasks(
     advance: Callable[[str, int], None], name: str, work: Callable[..., Any], *given: Any
 ) -> Any:
     advance(name, 0)
@@ -142,17 +142,17 @@ def _show(report: Report, files: Sequence[Path]) -> None:
         for name, found in parts.items()
     ]
     names = ("part", "checks", "proved", "nothing found", "undecided", "broken")
-    screen.table(names, rows, right=(1, 2, 3, 4, 5))
-    screen.text("")
+    screen.print_table(names, rows, right=(1, 2, 3, 4, 5))
+    screen.print_text("")
     for one in report.broken:
-        screen.text(f"BROKEN  {one.finding.sentence}", style="bold red")
+        screen.print_text(f"BROKEN  {one.finding.sentence}", style="bold red")
     if report.zoo is not None:
-        screen.text(f"The auditor itself: {report.zoo.sentence}")
+        screen.print_text(f"The auditor itself: {report.zoo.sentence}")
         for seen in (*report.zoo.missed, *report.zoo.false_alarms):
-            screen.text(f"  {'accused' if seen.found else 'missed'}: {seen.animal.name}")
-    screen.text(report.sentence, style="bold")
+            screen.print_text(f"  {'accused' if seen.found else 'missed'}: {seen.animal.name}")
+    screen.print_text(report.sentence, style="bold")
     for file in files:
-        screen.text(f"Written to {file}.")
+        screen.print_text(f"Written to {file}.")
 
 
 def _try(file: Path) -> None:
@@ -162,7 +162,7 @@ def _try(file: Path) -> None:
         with file.open("a", encoding="utf-8"):
             pass
     except OSError as error:
-        raise writing(file, error) from None
+        raise unwritable(file, error) from None
     if new:
         file.unlink()
 
@@ -171,7 +171,7 @@ def _save(file: Path, text: str) -> None:
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise writing(file, error) from None
+        raise unwritable(file, error) from None
 
 
 __all__ = ["FOUND", "audit", "made"]

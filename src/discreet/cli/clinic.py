@@ -54,7 +54,7 @@ cost = {{ type = "decimal", bounds = [0, 800], nullable = false }}
 """
 
 
-def made_up(patients: int = PATIENTS) -> dict[str, pa.Table]:
+def make_tables(patients: int = PATIENTS) -> dict[str, pa.Table]:
     """The tables by name; other people each time."""
     home = geometric("2.5", patients) % len(CITIES)
     age = np.clip(46 + discrete_gaussian(400, patients), 0, 110)
@@ -86,4 +86,12 @@ def write_tables(directory: Path, tables: dict[str, pa.Table]) -> None:
         pq.write_table(table, directory / f"{name}.parquet")
 
 
-__all__ = ["CITIES", "MOST_VISITS", "PATIENTS", "REASONS", "SETTINGS", "made_up", "write_tables"]
+__all__ = [
+    "CITIES",
+    "MOST_VISITS",
+    "PATIENTS",
+    "REASONS",
+    "SETTINGS",
+    "make_tables",
+    "write_tables",
+]

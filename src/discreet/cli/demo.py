@@ -29,7 +29,7 @@ AGE = "SELECT COUNT(*) AS patients, AVG(age) AS mean_age FROM patients"
 
 def demo() -> None:
     """Ask a made-up clinic ten questions, and see what each answer costs."""
-    tables = clinic.made_up()
+    tables = clinic.make_tables()
     with tempfile.TemporaryDirectory(prefix="discreet-demo-") as folder:
         home = Path(folder)
         clinic.write_tables(home, tables)
@@ -139,7 +139,7 @@ class Demo:
         ]
         noisy = [self._answer(sql, analyst="mallory", epsilon="0.05") for sql in (SMOKERS, without)]
         cells = [_cell(answer) for answer in noisy]
-        screen.table(
+        screen.print_table(
             ("", "without noise", "what Mallory gets"),
             (
                 ("all smokers", f"{exact[0]:,}", cells[0]),
@@ -171,9 +171,9 @@ class Demo:
         try:
             answer = self._answer(sql, analyst=analyst, **offer)
         except Refusal as refusal:
-            screen.text(str(refusal))
+            screen.print_text(str(refusal))
             return None
-        screen.answer(answer, brief=True)
+        screen.print_answer(answer, brief=True)
         return answer
 
     def _answer(self, sql: str, *, analyst: str, **offer: Any) -> Answer:
@@ -218,11 +218,11 @@ def _heading(words: str) -> None:
 
 
 def _say(words: str) -> None:
-    screen.text(words)
+    screen.print_text(words)
 
 
 def _remark(words: str) -> None:
-    screen.text(f"\n{words}")
+    screen.print_text(f"\n{words}")
 
 
 def _sql(sql: str, offer: dict[str, Any] | None = None) -> None:
@@ -233,8 +233,8 @@ def _sql(sql: str, offer: dict[str, Any] | None = None) -> None:
             (lines, f"{last}   {comment}") if len(last) < 50 else ([*lines, last], comment)
         )
     for line in (*lines, last):
-        screen.text(f"  {line}", style="cyan")
-    screen.text("")
+        screen.print_text(f"  {line}", style="cyan")
+    screen.print_text("")
 
 
 def _columns(table: pa.Table) -> tuple[list[int], list[bool]]:

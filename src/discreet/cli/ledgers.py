@@ -71,7 +71,7 @@ def verify(
             }
         )
     else:
-        screen.text(str(checked))
+        screen.print_text(str(checked))
     if not checked.ok:
         raise typer.Exit(2)
 
@@ -83,7 +83,7 @@ def key(file: File, as_json: Json = False) -> None:
     if as_json:
         screen.print_json({"file": str(file), "public_key": public})
         return
-    screen.text(f"Wrote {file}; only you can read it. Auditors check its signatures with:")
+    screen.print_text(f"Wrote {file}; only you can read it. Auditors check its signatures with:")
     typer.echo(f"  {public}")
 
 
@@ -107,8 +107,8 @@ def checkpoint(
     if as_json or place is None:  # a ledger on a server has no folder beside it
         screen.print_json(made.to_json())
     else:
-        screen.text(f"Signed record {made.sequence:,} in {place}.")
-        screen.text("The ledger will not open again without what it says now.")
+        screen.print_text(f"Signed record {made.sequence:,} in {place}.")
+        screen.print_text("The ledger will not open again without what it says now.")
 
 
 # --- copies ------------------------------------------------------------------------------------
@@ -124,21 +124,21 @@ def export(
 ) -> None:
     """Write every record as a line of JSON, for an auditor."""
     with _ledger(session) as ledger:
-        _copied("exported", file, ledger.export(file, answers=answers), as_json)
+        _print_copied("exported", file, ledger.export(file, answers=answers), as_json)
 
 
 @app.command()
 def backup(file: File, as_json: Json = False, session: Home = HERE) -> None:
     """Copy the ledger, while it is in use, into a new file."""
     with _ledger(session) as ledger:
-        _copied("copied", file, ledger.backup(file), as_json)
+        _print_copied("copied", file, ledger.backup(file), as_json)
 
 
-def _copied(verb: str, file: Path, records: int, as_json: bool) -> None:
+def _print_copied(verb: str, file: Path, records: int, as_json: bool) -> None:
     if as_json:
         screen.print_json({"file": str(file), "records": records})
     else:
-        screen.text(f"{verb} {records:,} records to {file}.")
+        screen.print_text(f"{verb} {records:,} records to {file}.")
 
 
 Lost = Annotated[str, typer.Option(metavar="WORDS", help="What happened; it is recorded.")]
@@ -164,7 +164,7 @@ def restore(
     if as_json:
         screen.print_json({"ledger": str(place), "records": checked.records})
         return
-    screen.text(
+    screen.print_text(
         f"{checked.records:,} records are back in {place}. Nobody knows what was asked after the "
         "backup was made, so all of every budget counts as spent; `discreet renew` frees blocks "
         "one by one, for a reason."

@@ -49,7 +49,7 @@ CURATOR = "curator"
 
 
 @contextmanager
-def opened(home: Path, **engine: Any) -> Iterator[Curator]:
+def open_curator(home: Path, **engine: Any) -> Iterator[Curator]:
     """The curator of the session in ``home``, let go of at the end."""
     from discreet.curate.session import open as open_session
 
@@ -58,13 +58,13 @@ def opened(home: Path, **engine: Any) -> Iterator[Curator]:
 
 
 @contextmanager
-def planning(home: Path) -> Iterator[Curator]:
+def open_planner(home: Path) -> Iterator[Curator]:
     """A curator that opens no private source: for what can be said without the data."""
-    with opened(home, opened=False) as curator:
+    with open_curator(home, opened=False) as curator:
         yield curator
 
 
-def writing(file: Path, error: OSError) -> InvalidParameter:
+def unwritable(file: Path, error: OSError) -> InvalidParameter:
     """The refusal for a file that cannot be written."""
     return InvalidParameter(
         "P9",

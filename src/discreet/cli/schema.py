@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="Draft a schema, and check one.")
 
 _File = Annotated[Path, typer.Argument(metavar="FILE", show_default=False)]
-_Place = Annotated[
+_SchemaPath = Annotated[
     Path, typer.Argument(metavar="FILE", help="Or the session's directory.", show_default=False)
 ]
 
@@ -35,7 +35,7 @@ def suggest(file: _File, as_json: Json = False) -> None:
 
 
 @app.command()
-def check(file: _Place = Path("discreet.toml"), as_json: Json = False) -> None:
+def check(file: _SchemaPath = Path("discreet.toml"), as_json: Json = False) -> None:
     """Say whether a discreet.toml holds together, and what it protects."""
     from discreet.curate.session import FILE, parsed
     from discreet.question.schema import SchemaFile
@@ -45,33 +45,33 @@ def check(file: _Place = Path("discreet.toml"), as_json: Json = False) -> None:
     if read.settings:  # a whole session: its other sections are checked, too
         parsed(file.parent, read)
     if as_json:
-        screen.print_json(as_dict(read.schema))
+        screen.print_json(schema_json(read.schema))
         return
-    for line in described(read.schema):
-        screen.text(line)
+    for line in describe_schema(read.schema):
+        screen.print_text(line)
 
 
-def as_dict(schema: Schema) -> dict[str, Any]:
+def schema_json(schema: Schema) -> dict[str, Any]:
     """A schema for JSON: whom it protects, and what is known of each column."""
     return {
         "neighbours": schema.neighbours.value,
         "tables": {
             table.name: {
                 "protects": _owner(table),
-                "columns": {column.name: _known(column) for column in table.columns},
+                "columns": {column.name: _describe_column(column) for column in table.columns},
             }
             for table in schema.tables.values()
         },
     }
 
 
-def described(schema: Schema) -> Iterator[str]:
+def describe_schema(schema: Schema) -> Iterator[str]:
     """A schema in words: whom it protects, and what is known of each column."""
     yield f"neighbours: {schema.neighbours.value}"
     for table in schema.tables.values():
         yield f"{table.name}: {_owner(table)}"
         for column in table.columns:
-            yield f"  {column.name}: {_known(column)}"
+            yield f"  {column.name}: {_describe_column(column)}"
 
 
 def _owner(table: Table) -> str:
@@ -92,7 +92,7 @@ def _owner(table: Table) -> str:
     return "; ".join([who, *limits, *blocks])
 
 
-def _known(column: Column) -> str:
+def _describe_column(column: Column) -> str:
     parts = [column.kind.value]
     if column.values is not None:
         parts.append(f"{len(column.values)} allowed values")

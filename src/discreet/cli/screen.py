@@ -31,13 +31,13 @@ def console(*, err: bool = False) -> Console:
     return made
 
 
-def text(words: str, *, style: str | None = None, indent: int = 0) -> None:
+def print_text(words: str, *, style: str | None = None, indent: int = 0) -> None:
     """A paragraph, folded between words."""
     padded = import_module("rich.padding").Padding(words, (0, 0, 0, indent)) if indent else words
     console().print(padded, style=style)
 
 
-def refusal(said: Refusal, *, err: bool = False) -> None:
+def print_refusal(said: Refusal, *, err: bool = False) -> None:
     """A refusal, folded between words; a question to type instead is one line, to be copied."""
     out = console(err=err)
     if said.rewriting is None:
@@ -48,13 +48,15 @@ def refusal(said: Refusal, *, err: bool = False) -> None:
     out.print(f"Fix: {fix}", soft_wrap=True)
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[int]) -> None:
+def print_table(
+    headings: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[int]
+) -> None:
     """A table; the columns numbered in ``right`` hold numbers."""
     made = import_module("rich.table").Table(
         box=import_module("rich.box").SIMPLE_HEAD, pad_edge=False, show_edge=False
     )
-    for place, heading in enumerate(headings):
-        made.add_column(heading, justify="right" if place in right else "left", overflow="fold")
+    for index, heading in enumerate(headings):
+        made.add_column(heading, justify="right" if index in right else "left", overflow="fold")
     for row in rows:
         made.add_row(*(import_module("rich.text").Text(cell) for cell in row))
     console().print(made)
@@ -83,22 +85,22 @@ def _up(amount: float) -> int:
     return math.ceil(round(amount, 9))  # 0.07 * 100 is a little more than 7
 
 
-def answer(said: Answer, *, confidence: str = "0.95", brief: bool = False) -> None:
+def print_answer(said: Answer, *, confidence: str = "0.95", brief: bool = False) -> None:
     """The table of values and margins, what it cost, and what margins do not tell."""
     cells = import_module("discreet.release.render").table_cells(said, confidence, MOST_ROWS)
     numeric = [column for column, name in enumerate(said.columns) if _numbers(said.column(name))]
-    table(said.columns, cells, right=numeric)
+    print_table(said.columns, cells, right=numeric)
     more = len(said.rows) - len(cells)
     if more:
-        text(f"… and {more:,} more rows: --csv or --json shows them all.")
-    text("")
+        print_text(f"… and {more:,} more rows: --csv or --json shows them all.")
+    print_text("")
     decimal_up = import_module("discreet.exact.numbers").decimal_up
     cost = f"ε = {decimal_up(said.loss.epsilon)}" if brief else str(said.loss)
     paid = "paid for before: free" if said.replayed else f"cost {cost}"
     share = import_module("discreet.release.display").percent(confidence)
-    text(f"± at {share} confidence; {paid}")
+    print_text(f"± at {share} confidence; {paid}")
     for note in () if brief else said.notes:
-        text(note)
+        print_text(note)
 
 
 def _numbers(values: list[Any]) -> bool:
@@ -119,7 +121,16 @@ def _plain(value: Any) -> Any:
         return value.isoformat()
     if hasattr(value, "numerator"):
         return str(value)
-    raise TypeError(f"{type(value).__name__} has no place in JSON")
+    raise TypeError(f"{type(value).__name__} has no index in JSON")
 
 
-__all__ = ["answer", "bar", "console", "percent", "print_json", "refusal", "table", "text"]
+__all__ = [
+    "bar",
+    "console",
+    "percent",
+    "print_answer",
+    "print_json",
+    "print_refusal",
+    "print_table",
+    "print_text",
+]

@@ -13,9 +13,9 @@ import typer
 
 from discreet.cli import screen
 from discreet.cli.accounts import show_balance, show_transcript
-from discreet.cli.asking import quoted
+from discreet.cli.asking import describe_quote
 from discreet.cli.options import CURATOR
-from discreet.cli.schema import described
+from discreet.cli.schema import describe_schema
 from discreet.errors import InvalidParameter, Refusal
 from discreet.question.offer import Offer
 
@@ -79,11 +79,11 @@ class Shell:
         for statement in self.lines.statements():
             text = statement.strip().rstrip(";").strip()
             if text:
-                self._guarded(text)
+                self._run_statement(text)
             if self.done:
                 return
 
-    def _guarded(self, text: str) -> None:
+    def _run_statement(self, text: str) -> None:
         """One statement; a refusal is printed and the conversation goes on."""
         try:
             if text.startswith("\\"):
@@ -91,8 +91,8 @@ class Shell:
             else:
                 self._ask(text)
         except Refusal as refusal:
-            screen.refusal(refusal)
-            screen.text("")
+            screen.print_refusal(refusal)
+            screen.print_text("")
 
     # --- questions ---------------------------------------------------------------------------
 
@@ -101,17 +101,17 @@ class Shell:
             typer.echo(f"{self.curator.explain(sql, **self.offer.amounts())}\n")
             return
         offer, quote = self._quote(sql)
-        for line in quoted(quote, str(offer.confidence)):
-            screen.text(line)
+        for line in describe_quote(quote, str(offer.confidence)):
+            screen.print_text(line)
         if quote.refusal is not None:
-            screen.text("")
+            screen.print_text("")
         elif quote.free or self.sure or self.lines.confirms("spend it? [y/N] "):
-            screen.text("")
+            screen.print_text("")
             answer = self.curator.ask(sql, analyst=self.analyst, **offer.amounts())
-            screen.answer(answer, confidence=str(offer.confidence))  # type: ignore[arg-type]
-            screen.text("")
+            screen.print_answer(answer, confidence=str(offer.confidence))  # type: ignore[arg-type]
+            screen.print_text("")
         else:
-            screen.text("not asked; nothing was spent.\n")
+            screen.print_text("not asked; nothing was spent.\n")
 
     def _quote(self, sql: str) -> tuple[Offer, Quote]:
         """The price of what the statement itself offers, or else of the current offer."""
@@ -130,9 +130,9 @@ class Shell:
             self.done = True
         elif name in ("epsilon", "rho", "within", "delta", "confidence"):
             self._set(name, argument.strip())
-        elif name in self._shows():
-            self._shows()[name]()
-            screen.text("")
+        elif name in self._displays():
+            self._displays()[name]()
+            screen.print_text("")
         else:
             raise InvalidParameter(
                 "P4",
@@ -141,7 +141,7 @@ class Shell:
                 fix="use one of " + ", ".join("\\" + known for known in COMMANDS) + ".",
             )
 
-    def _shows(self) -> dict[str, Callable[[], None]]:
+    def _displays(self) -> dict[str, Callable[[], None]]:
         return {
             "help": self._help,
             "tables": self._tables,
@@ -153,13 +153,13 @@ class Shell:
         show_balance(self.curator, None if self.analyst == CURATOR else self.analyst)
 
     def _help(self) -> None:
-        screen.text("SQL ends with a semicolon. Each price is shown before it is paid.")
+        screen.print_text("SQL ends with a semicolon. Each price is shown before it is paid.")
         for name, words in COMMANDS.items():
-            screen.text(f"  \\{name:<12}{words}")
+            screen.print_text(f"  \\{name:<12}{words}")
 
     def _tables(self) -> None:
-        for line in described(self.curator.schema):
-            screen.text(line)
+        for line in describe_schema(self.curator.schema):
+            screen.print_text(line)
 
     def _set(self, name: str, argument: str) -> None:
         amounts: dict[str, Any] = {**self.offer.amounts()}
@@ -167,7 +167,7 @@ class Shell:
             amounts |= {"epsilon": None, "rho": None, "within": None}
         if argument:
             self.offer = Offer.of(**(amounts | {name: argument}))
-        screen.text(f"each question offers {self.offer}.\n")
+        screen.print_text(f"each question offers {self.offer}.\n")
 
 
 # --- where statements come from --------------------------------------------------------------
@@ -199,7 +199,7 @@ class Pipe:
         said = "" if line is None else line.strip().lower()
         if line is not None and said not in ("y", "yes", "n", "no", ""):
             self._waiting.append(line)
-        screen.text(f"{question}{said if said in ('y', 'yes', 'n', 'no') else 'no'}")
+        screen.print_text(f"{question}{said if said in ('y', 'yes', 'n', 'no') else 'no'}")
         return said in ("y", "yes")
 
 
@@ -207,7 +207,7 @@ class Terminal:
     """A person at a keyboard: history, completion, several lines."""
 
     def __init__(self, schema: Schema, history: Path) -> None:
-        self._session = _prompting(schema, history)
+        self._session = _make_prompt(schema, history)
 
     def statements(self) -> Iterator[str]:
         """Until Ctrl-D; Ctrl-C drops what was begun."""
@@ -229,7 +229,7 @@ class Terminal:
             return False
 
 
-def _prompting(schema: Schema, history: Path) -> PromptSession[str]:
+def _make_prompt(schema: Schema, history: Path) -> PromptSession[str]:
     from prompt_toolkit import PromptSession
     from prompt_toolkit.application import get_app
     from prompt_toolkit.filters import Condition
@@ -260,7 +260,7 @@ def shell(curator: Curator, *, home: Path, analyst: str, epsilon: str, yes: bool
     person = sys.stdin.isatty()
     lines: Lines = Terminal(curator.schema, home / HISTORY) if person else Pipe()
     if person:
-        screen.text(
+        screen.print_text(
             f"Asking as {analyst}. Each question offers epsilon = {epsilon}; its price and margin "
             "are shown before it is paid. SQL ends with a semicolon; \\help lists the commands.\n"
         )

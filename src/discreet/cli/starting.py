@@ -11,7 +11,7 @@ import typer
 
 from discreet.cli import screen
 from discreet.cli.analysts import show_key
-from discreet.cli.options import HERE, Home, Json, opened, writing
+from discreet.cli.options import HERE, Home, Json, open_curator, unwritable
 from discreet.errors import InvalidParameter, SchemaRefusal
 
 if TYPE_CHECKING:
@@ -59,22 +59,22 @@ def init(
     file = directory / session.FILE
     if sample:
         _sample(directory)
-        _opened(directory, as_json, "SELECT COUNT(*) AS n FROM patients")
+        _open_account(directory, as_json, "SELECT COUNT(*) AS n FROM patients")
     elif source is not None or not file.exists():
         text = TEMPLATE if source is None else _draft(source, directory)
         session.write(directory, text)
-        _drafted(file, directory, as_json)
+        _print_draft(file, directory, as_json)
     else:
-        _opened(directory, as_json, None)
+        _open_account(directory, as_json, None)
 
 
 def _sample(directory: Path) -> None:
     clinic, session = import_module("discreet.cli.clinic"), import_module("discreet.curate.session")
     session.write(directory, clinic.SETTINGS)
     try:
-        clinic.write_tables(directory, clinic.made_up())
+        clinic.write_tables(directory, clinic.make_tables())
     except OSError as error:
-        raise writing(directory, error) from None
+        raise unwritable(directory, error) from None
 
 
 def _draft(source: Path, directory: Path) -> str:
@@ -88,7 +88,7 @@ def _draft(source: Path, directory: Path) -> str:
     return text.replace(before, after, 1)
 
 
-def _drafted(file: Path, directory: Path, as_json: bool) -> None:
+def _print_draft(file: Path, directory: Path, as_json: bool) -> None:
     steps = [
         f'Fill in what is marked "FILL IN" in {file}.',
         f"discreet schema check {file}",
@@ -97,11 +97,11 @@ def _drafted(file: Path, directory: Path, as_json: bool) -> None:
     if as_json:
         screen.print_json({"file": str(file), "ledger": None, "key": None, "next": steps})
         return
-    screen.text(f"Drafted {file}. Next:")
+    screen.print_text(f"Drafted {file}. Next:")
     _steps(steps)
 
 
-def _opened(directory: Path, as_json: bool, question: str | None) -> None:
+def _open_account(directory: Path, as_json: bool, question: str | None) -> None:
     """Open the account, and show the curator's first key this once."""
     session: Session = import_module("discreet.curate.session").init(directory)
     access = import_module("discreet.ledger.keys")
@@ -116,9 +116,9 @@ def _opened(directory: Path, as_json: bool, question: str | None) -> None:
         shown: dict[str, Any] = {"file": str(directory / "discreet.toml"), "ledger": place}
         screen.print_json(shown | {"key": secret, "next": steps})
         return
-    screen.text(f"The account is open in {place}: {session.budget} for each person, in all.")
+    screen.print_text(f"The account is open in {place}: {session.budget} for each person, in all.")
     show_key("curator", secret)
-    screen.text("It is for the server; on this machine no key is needed. Next:")
+    screen.print_text("It is for the server; on this machine no key is needed. Next:")
     _steps(steps)
 
 
@@ -135,7 +135,7 @@ Tables = Annotated[
 
 def prepare(tables: Tables = None, as_json: Json = False, session: Home = HERE) -> None:
     """Bound and index the private tables, for faster questions."""
-    with opened(session) as curator:
+    with open_curator(session) as curator:
         private = [t.name for t in curator.schema.tables.values() if not t.public]
         for name in tables or ():
             if name not in private:
@@ -156,7 +156,7 @@ def prepare(tables: Tables = None, as_json: Json = False, session: Home = HERE) 
                 tables=wanted,
                 progress=lambda name, done: progress.update(bars[name], completed=done),
             )
-    screen.text(f"prepared: {', '.join(wanted)}")
+    screen.print_text(f"prepared: {', '.join(wanted)}")
 
 
 def _progress() -> Any:

@@ -73,8 +73,8 @@ def connect(
     A key is not sent to another machine without TLS, unless ``insecure``.
     ``options`` go to the HTTP client (``verify=`` for a certificate of your own).
     """
-    where = _address(url)
-    if where.scheme != "https" and not insecure and not is_loopback(where.host):
+    address = _parse_url(url)
+    if address.scheme != "https" and not insecure and not is_loopback(address.host):
         raise AccessRefusal(
             "A19",
             "the address leads to another machine, and there is no TLS.",
@@ -84,19 +84,19 @@ def connect(
     key = key.strip()  # a key that was pasted may end its line
     key_id(key)  # refused if it cannot be a key
     client = httpx.Client(
-        base_url=where,
+        base_url=address,
         headers={"Authorization": f"Bearer {key}"},
         timeout=timeout_s,
         **options,
     )
     try:
-        return Remote(_Line(client), dataset)
+        return Remote(_Connection(client), dataset)
     except BaseException:
         client.close()
         raise
 
 
-def _address(url: str) -> httpx.URL:
+def _parse_url(url: str) -> httpx.URL:
     try:
         return httpx.URL(url.rstrip("/"))
     except (httpx.InvalidURL, ValueError):
@@ -120,19 +120,20 @@ class RemoteBalance:
 class Remote:
     """The curator of one dataset, on a server."""
 
-    def __init__(self, line: _Line, dataset: str | None) -> None:
-        self._line = line
-        opened = line.get("/v1/me", _grants)
-        self.dataset = dataset or _only(opened)
+    def __init__(self, connection: _Connection, dataset: str | None) -> None:
+        self._connection = connection
+        opened = connection.get("/v1/me", _read_grants)
+        self.dataset = dataset or _choose_only(opened)
         self._path = f"/v1/datasets/{quote(self.dataset, safe='')}"
         if self.dataset not in opened:
-            line.get(self._path, _declared, accept=RECORD)  # refused, in the server's own words
+            # Refused in the server's own words.
+            connection.get(self._path, _read_declaration, accept=RECORD)
             raise _strange()
         self.analyst = opened[self.dataset]
 
     @cached_property
     def _declaration(self) -> tuple[Schema, Budget]:
-        return self._line.get(self._path, _declared, accept=RECORD)
+        return self._connection.get(self._path, _read_declaration, accept=RECORD)
 
     @property
     def schema(self) -> Schema:
@@ -152,7 +153,7 @@ class Remote:
         **offer: Unpack[Amounts],
     ) -> Answer | Explanation:
         """Answer, or refuse before the data is touched; a lost connection is tried again, free."""
-        text = _text(question)
+        text = _question_text(question)
         if text.upper().split(None, 1)[:1] == ["EXPLAIN"]:
             return self.explain(text, **offer)
         body = {"question": text, **Offer.of(**offer).to_json()}
@@ -161,7 +162,9 @@ class Remote:
         headers = {"Idempotency-Key": random_bytes(16).hex()}
         path = f"{self._path}/ask"
         while True:
-            found = self._line.post(path, _asked, {**body, "wait_s": _WAIT_S}, headers=headers)
+            found = self._connection.post(
+                path, _read_asked, {**body, "wait_s": _WAIT_S}, headers=headers
+            )
             if not isinstance(found, str):
                 return found
             self._wait(found)
@@ -169,7 +172,7 @@ class Remote:
     def _wait(self, number: str) -> None:
         """Until the job has ended; then the same request is answered at once, and free."""
         path = f"{self._path}/jobs/{quote(number, safe='')}?wait_s={_WAIT_S:g}"
-        while self._line.get(path, _under_way):
+        while self._connection.get(path, _is_under_way):
             pass
 
     def explain(
@@ -186,8 +189,8 @@ class Remote:
         **offer: Unpack[Amounts],
     ) -> Quote:
         """What the question would cost now, and whether the account would pay."""
-        body = {"question": _text(question), **Offer.of(**offer).to_json()}
-        return self._line.post(f"{self._path}/explain", _quote, body)
+        body = {"question": _question_text(question), **Offer.of(**offer).to_json()}
+        return self._connection.post(f"{self._path}/explain", _read_quote, body)
 
     def table(self, name: str, *, alias: str | None = None) -> Rows:
         """The rows of a table, to build a question in Python; nothing is read before asking."""
@@ -197,14 +200,14 @@ class Remote:
 
     def answer(self, number: int) -> Answer:
         """An answer that was paid for; free."""
-        return self._line.get(f"{self._path}/answers/{number}", _answer, accept=RECORD)
+        return self._connection.get(f"{self._path}/answers/{number}", _read_answer, accept=RECORD)
 
     # --- the account ---------------------------------------------------------------------------
 
     def balance(self, analyst: str | None = None) -> RemoteBalance:
         """What is left, of the dataset or of an analyst's allocation; ``str`` says it in words."""
         named = "" if analyst is None else f"?analyst={quote(analyst, safe='')}"
-        return self._line.get(f"{self._path}/balance{named}", _balance)
+        return self._connection.get(f"{self._path}/balance{named}", _read_balance)
 
     @property
     def spent(self) -> Loss:
@@ -218,7 +221,7 @@ class Remote:
         before = ""
         while True:
             path = f"{self._path}/transcript?limit=1000{named}{before}"
-            entries, earlier = self._line.get(path, _page)
+            entries, earlier = self._connection.get(path, _read_page)
             found += entries
             if earlier is None:
                 return tuple(reversed(found))
@@ -228,7 +231,7 @@ class Remote:
 
     def close(self) -> None:
         """Let go of the connection."""
-        self._line.close()
+        self._connection.close()
 
     def __enter__(self) -> Remote:
         return self
@@ -242,7 +245,7 @@ class Remote:
         self.close()
 
 
-class _Line:
+class _Connection:
     """Requests to one server: refusals raised, what can be tried again tried again."""
 
     def __init__(self, client: httpx.Client) -> None:
@@ -251,7 +254,7 @@ class _Line:
     def get(
         self, path: str, read: Callable[[httpx.Response], T], *, accept: str = "application/json"
     ) -> T:
-        return _understood(read, self._sent("GET", path, None, {"Accept": accept}))
+        return _read_response(read, self._send("GET", path, None, {"Accept": accept}))
 
     def post(
         self,
@@ -261,11 +264,11 @@ class _Line:
         *,
         headers: Mapping[str, str] | None = None,
     ) -> T:
-        return _understood(
-            read, self._sent("POST", path, body, {"Accept": RECORD, **(headers or {})})
+        return _read_response(
+            read, self._send("POST", path, body, {"Accept": RECORD, **(headers or {})})
         )
 
-    def _sent(
+    def _send(
         self, method: str, path: str, body: Mapping[str, Any] | None, headers: dict[str, str]
     ) -> httpx.Response:
         for attempt in range(_TRIES):
@@ -282,7 +285,7 @@ class _Line:
                 continue
             if response.is_success:
                 return response
-            raise _refused(response, body)
+            raise _read_refusal(response, body)
         raise _unreachable()
 
     def close(self) -> None:
@@ -292,7 +295,7 @@ class _Line:
 # --- what is sent ------------------------------------------------------------------------------
 
 
-def _text(question: Asking) -> str:
+def _question_text(question: Asking) -> str:
     if isinstance(question, str):
         return question
     from discreet.question.builder import Asked
@@ -305,7 +308,7 @@ def _text(question: Asking) -> str:
 # --- what comes back -----------------------------------------------------------------------------
 
 
-def _understood(read: Callable[[httpx.Response], T], response: httpx.Response) -> T:
+def _read_response(read: Callable[[httpx.Response], T], response: httpx.Response) -> T:
     """What a response says; a proxy's page, or a server of another kind, says nothing."""
     try:
         return read(response)
@@ -318,7 +321,7 @@ def _pause_s(retry_after: str) -> float:
     return min(_LONGEST_PAUSE_S, float(retry_after)) if retry_after.isdecimal() else 1.0
 
 
-def _grants(response: httpx.Response) -> dict[str, str]:
+def _read_grants(response: httpx.Response) -> dict[str, str]:
     """The datasets that the key opens, and as whom."""
     opened = {str(one["name"]): str(one["analyst"]) for one in response.json()["datasets"]}
     if not opened:
@@ -326,7 +329,7 @@ def _grants(response: httpx.Response) -> dict[str, str]:
     return opened
 
 
-def _only(opened: Mapping[str, str]) -> str:
+def _choose_only(opened: Mapping[str, str]) -> str:
     if len(opened) == 1:
         return next(iter(opened))
     raise errors.InvalidParameter(
@@ -337,15 +340,15 @@ def _only(opened: Mapping[str, str]) -> str:
     )
 
 
-def _declared(response: httpx.Response) -> tuple[Schema, Budget]:
+def _read_declaration(response: httpx.Response) -> tuple[Schema, Budget]:
     from discreet.accounting.budget import Budget
     from discreet.question.schema import Schema
 
     found = response.json()
-    return _recorded(found["schema"], Schema), _recorded(found["budget"], Budget)
+    return _read_recorded(found["schema"], Schema), _read_recorded(found["budget"], Budget)
 
 
-def _recorded(shape: Any, kind: type[T]) -> T:
+def _read_recorded(shape: Any, kind: type[T]) -> T:
     from discreet.release import record
 
     value = record.from_json(shape)
@@ -354,12 +357,12 @@ def _recorded(shape: Any, kind: type[T]) -> T:
     return value
 
 
-def _asked(response: httpx.Response) -> Answer | str:
+def _read_asked(response: httpx.Response) -> Answer | str:
     """The answer, or the number of the job that finds it."""
-    return str(response.json()["id"]) if response.status_code == 202 else _answer(response)
+    return str(response.json()["id"]) if response.status_code == 202 else _read_answer(response)
 
 
-def _answer(response: httpx.Response) -> Answer:
+def _read_answer(response: httpx.Response) -> Answer:
     from discreet.release import record
 
     return replace(
@@ -369,39 +372,39 @@ def _answer(response: httpx.Response) -> Answer:
     )
 
 
-def _under_way(response: httpx.Response) -> bool:
+def _is_under_way(response: httpx.Response) -> bool:
     return response.json()["state"] in ("queued", "running")
 
 
-def _quote(response: httpx.Response) -> Quote:
+def _read_quote(response: httpx.Response) -> Quote:
     from discreet.curate.quote import Quote
     from discreet.release.explanation import Explanation
 
     found = response.json()
-    refusal = None if found["refusal"] is None else _refusal(found["refusal"], "")
-    return Quote(_recorded(found["explanation"], Explanation), str(found["outcome"]), refusal)
+    refusal = None if found["refusal"] is None else _parse_refusal(found["refusal"], "")
+    return Quote(_read_recorded(found["explanation"], Explanation), str(found["outcome"]), refusal)
 
 
-def _balance(response: httpx.Response) -> RemoteBalance:
+def _read_balance(response: httpx.Response) -> RemoteBalance:
     shape = response.json()
     whose = shape["analyst"] or shape["dataset"]
-    return RemoteBalance(_loss(whose["spent"]), str(shape["text"]), shape)
+    return RemoteBalance(_parse_loss(whose["spent"]), str(shape["text"]), shape)
 
 
-def _page(response: httpx.Response) -> tuple[list[Entry], str | None]:
+def _read_page(response: httpx.Response) -> tuple[list[Entry], str | None]:
     """Lines of the transcript, and where the next ones begin."""
     found = response.json()
-    return [_entry(shape) for shape in found["entries"]], found["next"]
+    return [_parse_entry(shape) for shape in found["entries"]], found["next"]
 
 
-def _refused(response: httpx.Response, body: Mapping[str, Any] | None) -> Refusal:
+def _read_refusal(response: httpx.Response, body: Mapping[str, Any] | None) -> Refusal:
     try:
-        return _refusal(response.json(), str((body or {}).get("question", "")))
+        return _parse_refusal(response.json(), str((body or {}).get("question", "")))
     except _MISREAD:
         return _strange()
 
 
-def _refusal(shape: Mapping[str, Any], question: str) -> Refusal:
+def _parse_refusal(shape: Mapping[str, Any], question: str) -> Refusal:
     """The refusal that the server sent, as the curator would have raised it."""
     code = shape["code"] if shape["code"] in CODES else "A18"
     place = shape.get("place")
@@ -434,7 +437,7 @@ def _strange() -> AccessRefusal:
     )
 
 
-def _entry(shape: Mapping[str, Any]) -> Entry:
+def _parse_entry(shape: Mapping[str, Any]) -> Entry:
     from discreet.ledger.charges import Entry, State
 
     return Entry(
@@ -443,13 +446,13 @@ def _entry(shape: Mapping[str, Any]) -> Entry:
         shape["analyst"],
         shape["question"],
         shape["spend"],
-        None if shape["price"] is None else _loss(shape["price"]),
+        None if shape["price"] is None else _parse_loss(shape["price"]),
         State(shape["state"]),
         shape["code"] or "",
     )
 
 
-def _loss(shape: Mapping[str, Any]) -> Loss:
+def _parse_loss(shape: Mapping[str, Any]) -> Loss:
     from discreet.accounting.loss import INFINITY, Loss
 
     epsilon, rho = (

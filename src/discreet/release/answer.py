@@ -72,8 +72,8 @@ class Answer:
 
     def column(self, name: str) -> list[Any]:
         """The values of one column, in the order of the rows."""
-        place = self.columns.index(name)
-        return [row.values[place] for row in self.rows]
+        index = self.columns.index(name)
+        return [row.values[index] for row in self.rows]
 
     def value(self) -> Any:
         """The single value of an answer with one row and one column."""
@@ -100,34 +100,34 @@ class Answer:
     @property
     def margin_units(self) -> dict[str, MarginUnit | None]:
         """What the margins of each column count: the value's own unit, ranks or rows."""
-        return {name: self._unit(place) for place, name in enumerate(self.columns)}
+        return {name: self._unit(index) for index, name in enumerate(self.columns)}
 
-    def _unit(self, place: int) -> MarginUnit | None:
-        if self._kind(place) is None:
+    def _unit(self, index: int) -> MarginUnit | None:
+        if self._kind(index) is None:
             return None
-        aggregate = self._aggregate(place)
+        aggregate = self._aggregate(index)
         return VALUE if aggregate is None else margin_unit(self.priced.recipes[aggregate])
 
     @property
     def margin_kinds(self) -> dict[str, MarginKind | None]:
         """How the margins of each column are known; None where there are none."""
-        return {name: self._kind(place) for place, name in enumerate(self.columns)}
+        return {name: self._kind(index) for index, name in enumerate(self.columns)}
 
     def _margins(
         self, confidence: Exact, rows: tuple[Row, ...], *, certified: bool = False
     ) -> dict[str, list[float | None]]:
         beta = 1 - proportion(confidence, name="confidence")
-        kinds = [self._kind(place, certified=certified) for place in range(len(self.columns))]
+        kinds = [self._kind(index, certified=certified) for index in range(len(self.columns))]
         return {
-            name: [self._cell_margin(place, row, beta, kinds[place]) for row in rows]
-            for place, name in enumerate(self.columns)
+            name: [self._cell_margin(index, row, beta, kinds[index]) for row in rows]
+            for index, name in enumerate(self.columns)
         }
 
-    def _kind(self, place: int, *, certified: bool = False) -> MarginKind | None:
-        aggregate = self._aggregate(place)
+    def _kind(self, index: int, *, certified: bool = False) -> MarginKind | None:
+        aggregate = self._aggregate(index)
         if aggregate is not None:
             return margin_kind(self.priced.recipes[aggregate], certified=certified)
-        used = references(self.priced.question.outputs[place].expression)
+        used = references(self.priced.question.outputs[index].expression)
         recipes = [
             recipe
             for recipe, aggregate in zip(
@@ -138,27 +138,27 @@ class Answer:
         chosen = any(isinstance(recipe, Quantile | Choice) for recipe in recipes)
         return "simulated" if recipes and not chosen and not certified else None
 
-    def _aggregate(self, place: int) -> int | None:
+    def _aggregate(self, index: int) -> int | None:
         """Which aggregate a column shows as it is; None for keys and arithmetic."""
-        expression = self.priced.question.outputs[place].expression
+        expression = self.priced.question.outputs[index].expression
         names = [aggregate.name for aggregate in self.priced.question.aggregates]
         if isinstance(expression, ColumnRef) and expression.name in names:
             return names.index(expression.name)
         return None
 
     def _cell_margin(
-        self, place: int, row: Row, beta: Fraction, kind: MarginKind | None
+        self, index: int, row: Row, beta: Fraction, kind: MarginKind | None
     ) -> float | None:
-        released = row.values[place]
+        released = row.values[index]
         if released is None or kind is None:
             return None
-        aggregate = self._aggregate(place)
+        aggregate = self._aggregate(index)
         if kind == "simulated":
             if not isinstance(released, int | float) or isinstance(released, bool):
                 return None
             recipe = None if aggregate is None else self.priced.recipes[aggregate]
             if not isinstance(recipe, Ratio):
-                return _spread(self._simulated_output(place, row), float(released), beta)
+                return _spread(self._simulated_output(index, row), float(released), beta)
             entries = self._simulated_entries(recipe.measurement, row.group)
             return _spread(compute_ratios(recipe, entries), float(released), beta)
         if aggregate is None:
@@ -174,7 +174,7 @@ class Answer:
         simulated: Entries = entries + lay_out_noise(mechanism, entries.size, first)
         return simulated
 
-    def _simulated_output(self, place: int, row: Row) -> Entries:
+    def _simulated_output(self, index: int, row: Row) -> Entries:
         """An expression over aggregates, computed from simulated entries."""
         again: list[Part] = []
         first = 0  # each measurement has noise of its own
@@ -187,7 +187,7 @@ class Answer:
         values = read_aggregates(self.priced, again, OUTCOMES)
         groups = (self.groups[row.group],) * OUTCOMES
         simulated = build_rows(_without_ending(self.priced), groups, values)
-        cells = [one.values[place] for one in simulated]
+        cells = [one.values[index] for one in simulated]
         return np.array([np.nan if cell is None else float(cell) for cell in cells])
 
     # --- as a table -----------------------------------------------------------------------

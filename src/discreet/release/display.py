@@ -97,9 +97,9 @@ def as_text(columns: Sequence[str], rows: list[list[str]], footer: list[str]) ->
     """A table for a terminal: text to the left, numbers to the right."""
     shown = rows[:MOST_ROWS]
     widths = [
-        max([len(name), *(len(row[place]) for row in shown)]) for place, name in enumerate(columns)
+        max([len(name), *(len(row[index]) for row in shown)]) for index, name in enumerate(columns)
     ]
-    numeric = [all(_is_number(row[place]) for row in shown) for place in range(len(columns))]
+    numeric = [all(_is_number(row[index]) for row in shown) for index in range(len(columns))]
 
     def line(cells: Sequence[str]) -> str:
         padded = [

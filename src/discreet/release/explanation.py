@@ -49,8 +49,8 @@ class Explanation:
         """
         beta = 1 - proportion(confidence, name="confidence")
         return {
-            aggregate.name: self._margin(place, beta, rows, certified=certified)
-            for place, aggregate in enumerate(self.priced.question.aggregates)
+            aggregate.name: self._margin(index, beta, rows, certified=certified)
+            for index, aggregate in enumerate(self.priced.question.aggregates)
         }
 
     @property
@@ -78,12 +78,12 @@ class Explanation:
         return explanation_json(self, confidence)
 
     def _margin(
-        self, place: int, beta: Fraction, rows: int | None, *, certified: bool
+        self, index: int, beta: Fraction, rows: int | None, *, certified: bool
     ) -> float | None:
-        recipe = self.priced.recipes[place]
+        recipe = self.priced.recipes[index]
         mechanism = self.priced.mechanisms[recipe.measurement]
         if not isinstance(recipe, Ratio) or isinstance(mechanism, Selection):
-            return aggregate_margin(self.priced, place, beta, certified=certified)
+            return aggregate_margin(self.priced, index, beta, certified=certified)
         if rows is None or certified:
             return None
         return ratio_margin(recipe, mechanism, beta, rows=whole(rows, name="rows", least=1))
@@ -107,7 +107,7 @@ class Explanation:
                     aggregate.function,
                     name_mechanism(mechanism),
                     f"{sensitivity.l1:,}",
-                    _predicted(recipe, known[aggregate.name], assumed[aggregate.name]),
+                    _predict_words(recipe, known[aggregate.name], assumed[aggregate.name]),
                 ]
             )
         groups = [
@@ -121,12 +121,12 @@ class Explanation:
             f"cost: {self.loss}",
             *notes(self.priced),
             "",
-            *shortened(self.engine_sql),
+            *shorten(self.engine_sql),
         ]
         return as_text(["column", "aggregate", "noise", "sensitivity", "margin"], rows, footer)
 
 
-def _predicted(recipe: Recipe, margin: float | None, assumed: float | None) -> str:
+def _predict_words(recipe: Recipe, margin: float | None, assumed: float | None) -> str:
     kind = margin_kind(recipe)
     if margin is not None:
         unit = "" if margin_unit(recipe) == VALUE else f" {margin_unit(recipe)}"
@@ -136,7 +136,7 @@ def _predicted(recipe: Recipe, margin: float | None, assumed: float | None) -> s
     return "with the answer"
 
 
-def shortened(sql: str) -> list[str]:
+def shorten(sql: str) -> list[str]:
     """The first lines of a statement, each cut to the width of a screen."""
     lines = sql.splitlines()
     shown = [line if len(line) <= _WIDTH else f"{line[: _WIDTH - 2]} …" for line in lines[:_LINES]]

@@ -52,8 +52,8 @@ def _how_known(priced: Priced) -> list[str]:
     quantiles = [name for name, recipe in of.items() if isinstance(recipe, Quantile)]
     if quantiles:
         certain = ", ".join(
-            f"{name} ± {math.ceil(_margin(priced, place, certified=True) or 0):,} ranks"
-            for place, name in enumerate(of)
+            f"{name} ± {math.ceil(_margin(priced, index, certified=True) or 0):,} ranks"
+            for index, name in enumerate(of)
             if name in quantiles
         )
         said.append(
@@ -71,8 +71,8 @@ def _how_known(priced: Priced) -> list[str]:
     return said
 
 
-def _margin(priced: Priced, place: int, *, certified: bool) -> float | None:
-    return aggregate_margin(priced, place, 1 - _CONFIDENCE, certified=certified)
+def _margin(priced: Priced, index: int, *, certified: bool) -> float | None:
+    return aggregate_margin(priced, index, 1 - _CONFIDENCE, certified=certified)
 
 
 MarginUnit = Literal["value", "ranks", "rows"]
@@ -151,7 +151,7 @@ def describe(priced: Priced) -> dict[str, Any]:
         else {"least": priced.threshold.least, "delta": str(priced.threshold.delta)},
         "measurements": [
             {
-                "measured": _measured(measurement),
+                "measured": _measurement_json(measurement),
                 "sensitivity": {"l1": s.l1, "l2_squared": s.l2_squared},
                 **_describe_mechanism(mechanism),
             }
@@ -163,10 +163,10 @@ def describe(priced: Priced) -> dict[str, Any]:
             aggregate.name: {
                 "kind": margin_kind(recipe),
                 "counts": None if (unit := margin_unit(recipe)) == VALUE else unit,
-                "at_95_percent": _margin(priced, place, certified=False),
-                "certified_at_95_percent": _margin(priced, place, certified=True),
+                "at_95_percent": _margin(priced, index, certified=False),
+                "certified_at_95_percent": _margin(priced, index, certified=True),
             }
-            for place, (aggregate, recipe) in enumerate(
+            for index, (aggregate, recipe) in enumerate(
                 zip(priced.question.aggregates, priced.recipes, strict=True)
             )
         },
@@ -174,22 +174,22 @@ def describe(priced: Priced) -> dict[str, Any]:
     }
 
 
-def _measured(measurement: Measurement) -> dict[str, Any]:
+def _measurement_json(measurement: Measurement) -> dict[str, Any]:
     shape: dict[str, Any] = {"kind": type(measurement).__name__}
     if isinstance(measurement, Moments):
         shape["degrees"] = list(measurement.degrees)
-        shape["variables"] = [_variable(v) for v in measurement.variables]
+        shape["variables"] = [_variable_json(v) for v in measurement.variables]
     elif isinstance(measurement, Histogram):
-        shape["variables"] = [_variable(measurement.variable)]
+        shape["variables"] = [_variable_json(measurement.variable)]
     elif isinstance(measurement, GroupTotal):
         whole = Scaled(measurement.expression, measurement.grid, measurement.low, measurement.span)
-        shape["variables"] = [_variable(whole)]
+        shape["variables"] = [_variable_json(whole)]
     elif isinstance(measurement, ValueCounts):
         shape["values"] = len(measurement.values)
     return shape
 
 
-def _variable(variable: Scaled) -> dict[str, str]:
+def _variable_json(variable: Scaled) -> dict[str, str]:
     return {
         "grid": str(variable.grid),
         "low": str(variable.low * variable.grid),

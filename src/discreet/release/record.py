@@ -113,11 +113,11 @@ def to_json(value: object) -> JSON:
         return value
     if isinstance(value, tuple):  # of which an answer has one for each group: no call for a number
         return [part if type(part) in _THEMSELVES else to_json(part) for part in value]
-    name, content = _tagged(value)
+    name, content = _tag(value)
     return {name: content}
 
 
-def _tagged(value: object) -> tuple[str, JSON | float]:
+def _tag(value: object) -> tuple[str, JSON | float]:
     """The one key of an object, and what stands under it."""
     name = _RECORDED_AS.get(type(value), type(value).__name__)
     match value:
@@ -144,7 +144,7 @@ def _tagged(value: object) -> tuple[str, JSON | float]:
 
 def _priced_json(priced: Priced) -> dict[str, JSON]:
     """As stored answers hold it: the mechanisms are its noises."""
-    kept = [field for field in _recorded(Priced) if field != "mechanisms"]
+    kept = [field for field in _recorded_fields(Priced) if field != "mechanisms"]
     fields = {field: to_json(getattr(priced, field)) for field in kept}
     return {**fields, "noises": noises_json(priced)}
 
@@ -172,10 +172,10 @@ def _fields_json(name: str, value: Any) -> dict[str, JSON]:
         return _priced_json(value)
     if _CLASSES.get(name) is not type(value):
         raise TypeError(f"a {name} has no recorded form")
-    return {field: to_json(getattr(value, field)) for field in _recorded(type(value))}
+    return {field: to_json(getattr(value, field)) for field in _recorded_fields(type(value))}
 
 
-def _recorded(kind: type[Any]) -> list[str]:
+def _recorded_fields(kind: type[Any]) -> list[str]:
     """The fields that are recorded; an answer's place in a ledger is not part of the answer."""
     left_out = ("id", "replayed") if kind is Answer else ()
     return [f.name for f in fields(kind) if f.init and f.name not in left_out]
@@ -234,7 +234,7 @@ def _read(value: Any) -> Any:
     if name in _MADE:
         return _MADE[name](**given)
     kind = _CLASSES[name]
-    if set(given) != set(_recorded(kind)):
+    if set(given) != set(_recorded_fields(kind)):
         raise ValueError("other fields than this version knows")
     return kind(**given)
 
@@ -300,7 +300,7 @@ def answer_to_bytes(answer: Answer) -> bytes:
 
 def answer_from_bytes(data: bytes) -> Answer:
     """The stored answer; it behaves as the one that was stored did."""
-    return _loaded(data, Answer)
+    return _load(data, Answer)
 
 
 def released_to_bytes(priced: Priced, released: Released) -> bytes:
@@ -331,7 +331,7 @@ def explanation_to_bytes(explanation: Explanation) -> bytes:
 
 def explanation_from_bytes(data: bytes) -> Explanation:
     """The explanation that was sent."""
-    return _loaded(data, Explanation)
+    return _load(data, Explanation)
 
 
 def _content(data: bytes) -> JSON:
@@ -342,7 +342,7 @@ def _content(data: bytes) -> JSON:
     return content
 
 
-def _loaded(data: bytes, kind: type[_T]) -> _T:
+def _load(data: bytes, kind: type[_T]) -> _T:
     value = from_json(_content(data))
     if not isinstance(value, kind):
         raise _unreadable()
