@@ -17,6 +17,7 @@ from discreet.question.offer import Offer
 from discreet.release.answer import Answer
 from discreet.release.display import cell
 from discreet.release.explanation import Explanation
+from discreet.release.record import answer_to_bytes
 
 SCHEMA = """
 [tables.visits]
@@ -63,6 +64,20 @@ def test_an_answer_is_near_the_truth_and_says_how_near():
     assert all(390 < mean < 410 for mean in answer.column("mean"))
     assert answer.loss.epsilon <= 20
     assert margins["city"] == [None] * 3
+
+
+def test_an_answer_is_built_once_and_its_numbers_are_those_stored(monkeypatch):
+    built = []
+    build = Answer.__post_init__
+    monkeypatch.setattr(Answer, "__post_init__", lambda self: (built.append(1), build(self)))
+    with clinic() as curator:
+        text = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"
+        answer = curator.ask(text, epsilon=2)
+        assert len(built) == 1
+        stored = curator.account.answer(answer.id).answer
+        assert curator.ask(text, epsilon=2).rows == answer.rows
+        assert len(built) == 2
+    assert answer_to_bytes(answer) == stored
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "arrow", "parquet", "csv"])

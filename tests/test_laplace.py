@@ -259,6 +259,15 @@ def test_arrays_of_pythons_integers_hold_any_size(mechanism):
     assert exact.shape == values.shape
     assert (exact - far).tolist() == plain.tolist()
     assert plain.tolist() != values.tolist()
+    with observed():
+        grown = mechanism.release(values, exact=True)
+    assert grown.dtype == object
+    assert grown.tolist() == plain.tolist()
+    ends = np.array([2**63 - 1, -(2**63)] * 20)
+    beyond = mechanism.release(ends, exact=True)
+    assert max(beyond) > 2**63 - 1
+    assert min(beyond) < -(2**63)
+    assert max(abs(beyond - ends.astype(object))) < 10**6
     mixed = np.array([np.int64(7), 2**70], dtype=object)  # numpy's integers among them
     assert {type(one) for one in mechanism.release(mixed).tolist()} == {int}
 

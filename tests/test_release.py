@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import discreet
@@ -186,6 +186,7 @@ grids = st.sampled_from(
 entries = st.one_of(st.integers(-(10**6), 10**6), st.integers(-(2**63), 2**63 - 1), st.integers())
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(weights, min_size=2, max_size=3), grids, st.data())
 def test_many_groups_are_read_as_one_by_one_in_fractions(coefficients, grid, data):
     """The same numbers, to the last digit, of the same types, whatever the width."""

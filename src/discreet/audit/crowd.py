@@ -157,7 +157,7 @@ class Crowd:
             ]
         additive = [m for m in priced.mechanisms if not isinstance(m, Selection)]
         parts = tuple(
-            mechanism.release(np.concatenate([part] * times).astype(object))  # as the airlock does
+            mechanism.release(np.concatenate([part] * times), exact=True)  # as the airlock does
             for mechanism, part in zip(additive, entries, strict=True)
         )
         groups = self._groups[prepared.key]

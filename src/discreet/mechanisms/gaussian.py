@@ -202,13 +202,14 @@ class Gaussian:
             return self.loss.delta_at(wanted)
         return gaussian_delta(self.step_sigma_squared, math.isqrt(self.steps_squared), wanted)
 
-    def release(self, value: Any) -> Any:
+    def release(self, value: Any, *, exact: bool = False) -> Any:
         """``value`` with noise; kinds as for ``Laplace.release``."""
         if type(value) is int and self.grid is None:
             return value + discrete_gaussian(self.step_sigma_squared)
         refuse_unstated(self.grid, self.entries_changed, value)
+        spread = self.step_sigma_squared
         return add_noise(
-            value, self.grid, lambda size: discrete_gaussian(self.step_sigma_squared, size)
+            value, self.grid, lambda size: discrete_gaussian(spread, size), exact=exact
         )
 
     def margin(self, beta: Exact, *, coordinates: int = 1) -> int | Fraction:

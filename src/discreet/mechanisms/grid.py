@@ -132,19 +132,21 @@ class Grid:
         return math.floor(exact + entries_changed + 2 * sqrt_up(exact * entries_changed))
 
 
-def add_noise(value: Any, grid: Grid | None, draw: Callable[[int | None], Any]) -> Any:
+def add_noise(
+    value: Any, grid: Grid | None, draw: Callable[[int | None], Any], *, exact: bool = False
+) -> Any:
     """``value`` plus an independent draw in every entry, of the same kind as it came in.
 
     Python integers grow as they must, in arrays of dtype object as well; arrays of
-    64-bit integers, and everything on a grid, saturate at the ends of those.
+    64-bit integers (unless ``exact``), and everything on a grid, saturate at the ends.
     Saturating is post-processing of a sum that never wraps: neither an overflow
     nor an error can tell neighbours apart.
     """
     if isinstance(value, np.ndarray):
         steps = _array_steps(value, grid)
         flat, noise = steps.reshape(-1), draw(steps.size)
-        total = flat + noise.astype(object) if flat.dtype == object else saturating_sum(flat, noise)
-        noisy = total.reshape(steps.shape)
+        add = exact_sum if (exact and grid is None) or flat.dtype == object else saturating_sum
+        noisy = add(flat, noise).reshape(steps.shape)
         return noisy if grid is None else grid.lift(noisy, like=noisy)
     if is_sequence(value):
         whole = [_scalar_steps(one, grid) for one in value]
@@ -185,6 +187,23 @@ def saturating_sum(values: Integers, noise: Integers) -> Integers:
     if wrapped.any():
         total[wrapped] = np.where(values[wrapped] < 0, LEAST, GREATEST)
     return total
+
+
+def exact_sum(values: NDArray[Any], noise: Integers) -> NDArray[Any]:
+    """Elementwise sum in Python's integers, which grow as they must.
+
+    >>> exact_sum(np.array([2**63 - 5, 40]), np.array([9, 2])).tolist()
+    [9223372036854775812, 42]
+    """
+    if values.dtype == object:
+        grown: NDArray[Any] = values + noise.astype(object)
+        return grown
+    total = values + noise
+    exact = total.astype(object)
+    wrapped = ((values ^ total) & (noise ^ total)) < 0  # as in saturating_sum
+    if wrapped.any():
+        exact[wrapped] = values[wrapped].astype(object) + noise[wrapped].astype(object)
+    return exact
 
 
 def _sum(grid: Grid | None) -> Callable[[int, int], int]:

@@ -153,17 +153,18 @@ class Laplace:
         unit = 1.0 if self.grid is None else float(self.grid.step)
         return unit**2 / (2 * math.sinh(half) ** 2) if half < 350 else 0.0
 
-    def release(self, value: Any) -> Any:
+    def release(self, value: Any, *, exact: bool = False) -> Any:
         """``value`` with noise: a number, a list or tuple, or an array; the same kind comes back.
 
-        Without a grid, whole numbers: arrays of 64-bit ones saturate, arrays of
-        Python's (dtype object) hold any size.  On a grid, any finite numbers:
-        floats stay floats, others become fractions.
+        Without a grid, whole numbers: arrays of 64-bit ones saturate, or come back as
+        Python's (dtype object) if ``exact``; arrays of Python's hold any size.  On a
+        grid, any finite numbers: floats stay floats, others become fractions.
         """
         if type(value) is int and self.grid is None:
             return value + discrete_laplace(self.step_scale)
         refuse_unstated(self.grid, self.entries_changed, value)
-        return add_noise(value, self.grid, lambda size: discrete_laplace(self.step_scale, size))
+        scale = self.step_scale
+        return add_noise(value, self.grid, lambda size: discrete_laplace(scale, size), exact=exact)
 
     def margin(self, beta: Exact, *, coordinates: int = 1) -> int | Fraction:
         """The least m such that, except with probability ``beta``, no entry is off by more."""

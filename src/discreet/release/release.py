@@ -33,7 +33,7 @@ def release(priced: Priced, truth: Truth) -> Released:
 
 def _add_noise(mechanism: Additive, measured: Entries) -> Entries:
     """Every entry plus its own draw, in Python's integers: those of 64 bits would saturate."""
-    released: Entries = mechanism.release(measured.astype(object))
+    released: Entries = mechanism.release(measured, exact=True)
     return released
 
 
