@@ -8,12 +8,17 @@ WORKERS := $(shell echo $$((1 + $$(nproc))))
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint types imports tests optimised soak bench docs map clean
+.PHONY: demo test lint types imports statics tests optimised soak bench docs map clean
 
 demo: .venv/core
 	$(BIN)/discreet demo
 
-test: lint types imports tests optimised
+# Types and imports use one core: they are checked while the first tests run.
+test: lint
+	$(MAKE) --no-print-directory -j 3 statics tests
+	$(MAKE) --no-print-directory optimised
+
+statics: types imports
 
 lint: .venv/test
 	$(BIN)/ruff check .
@@ -35,7 +40,7 @@ tests: .venv/components
 CHECKS := tests/optimised tests/attacks tests/contract tests/test_budget.py \
 	tests/test_curate.py tests/test_errors.py tests/test_exact.py tests/test_golden.py \
 	tests/test_ledger.py tests/test_loss.py tests/test_price.py tests/test_schema.py
-OPTIMISED := PYTHONOPTIMIZE=1 $(BIN)/pytest -q -n $(WORKERS) -W ignore::pytest.PytestConfigWarning
+OPTIMISED := PYTHONOPTIMIZE=1 $(BIN)/pytest -q -n $(WORKERS) --dist worksteal -W ignore::pytest.PytestConfigWarning
 
 optimised: .venv/components
 	$(BIN)/python -O -m compileall -q src

@@ -10,18 +10,21 @@ from __future__ import annotations
 import ast
 import re
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "discreet"
 PAGE = ROOT / "docs" / "architecture.md"
-ROOMS = (
-    *("errors", "exact", "noise", "accounting", "mechanisms", "question", "price", "engine"),
-    *("release", "ledger", "curate", "audit", "server", "cli"),
-)
-"""From the ground up, as the layers of ``pyproject.toml``; rooms that are not here come last."""
 _MAP = re.compile(r"(?<=<!-- map -->\n).*?(?=<!-- end of map -->)", re.DOTALL)
+
+
+def rooms() -> tuple[str, ...]:
+    """From the ground up: the layers of the import contract in ``pyproject.toml``."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contract, *_ = settings["tool"]["importlinter"]["contracts"]
+    return tuple(layer.strip("()") for layer in reversed(contract["layers"]))
 
 
 def first_sentence(docstring: str) -> str:
@@ -59,8 +62,7 @@ def written() -> str:
     for name, sentence in modules():
         shown = name.replace("./", "__init__.py", 1) if name == "./" else name
         listed.setdefault(room(name), []).append(f"- `{shown}`: {sentence}")
-    order = ["", *(name for name in ROOMS if name in listed)]
-    order += sorted(set(listed) - set(order))
+    order = ["", *(name for name in rooms() if name in listed)]
     parts = [
         f"### {name or 'The public face'}\n\n" + "\n".join(listed[name]) + "\n" for name in order
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
@@ -153,3 +154,35 @@ def test_glossary_is_short_and_says_each_word_once():
     entries = [word for word, _meaning in rows]
     assert {"unit", "loss", "margin", "refusal"} <= set(entries)
     assert len(entries) == len(set(entries)) <= 30
+
+
+# --- the map -----------------------------------------------------------------------------------
+
+
+def map_maker():
+    """``docs/make_map.py``, which is no module of the package."""
+    spec = spec_from_file_location("make_map", DOCS / "make_map.py")
+    found = module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+def test_the_map_is_current():
+    page = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    assert page == map_maker().page(), "modules have changed: run `make map`"
+
+
+def test_the_map_names_every_module_and_every_module_says_what_it_is():
+    listed = dict(map_maker().modules())
+    assert len(listed) == len(list(SOURCE.rglob("*.py")))
+    assert [name for name, sentence in listed.items() if len(sentence) < 10] == []
+
+
+def test_every_room_is_described():
+    """A new room says what it is for: in the architecture, and where lines belong."""
+    told = (DOCS / "architecture.md").read_text(encoding="utf-8").split("## Decisions")[0]
+    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("## Words")[0]
+    rooms = set(map_maker().rooms()) - {"__main__"}
+    assert len(rooms) >= 14
+    assert sorted(room for room in rooms if f"**`{room}`**" not in told) == []
+    assert sorted(room for room in rooms if f"`{room}`" not in guide) == []
