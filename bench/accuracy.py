@@ -8,9 +8,10 @@ import pandas as pd
 
 import discreet
 from bench.selection import TOP, median_calls
-from discreet.curate.curator import Curator, offered
+from discreet.curate.curator import Curator
 from discreet.noise import discrete_laplace
 from discreet.question.domain import Kind
+from discreet.question.offer import Offer
 from discreet.release.answer import Answer
 from discreet.release.release import release
 
@@ -37,8 +38,8 @@ def curator(values: np.ndarray, high: int = HIGH) -> Curator:
 
 def ours(clinic: Curator, aggregate: str) -> np.ndarray:
     question, _ = clinic._parsed(f"SELECT {aggregate} AS y FROM people")
-    priced = clinic._priced(question, offered(question, str(EPSILON), None, None, None, "0.95"))
-    truth = clinic.engine.run(priced.plan)
+    priced = clinic._priced(question, Offer.of(epsilon=str(EPSILON)))
+    truth = clinic.engine.run(clinic.engine.compile(priced.plan))
     return np.array(
         [Answer(priced, *release(priced, truth)).value() for _ in range(RUNS)], dtype=float
     )

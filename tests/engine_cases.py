@@ -84,4 +84,4 @@ def integers(result: Opened) -> list[Any]:
 def answer(tables: Any, *measurements: Measurement, **options: Any) -> list[Any]:
     """The integers of a plan on some tables."""
     with DuckDBEngine(tables, schema(), **options) as engine:
-        return integers(engine.run(plan(engine, *measurements)).open_for_release())
+        return integers(engine.run(engine.compile(plan(engine, *measurements))).open_for_release())

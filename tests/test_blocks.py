@@ -24,7 +24,6 @@ from discreet.accounting.budget import Budget
 from discreet.accounting.loss import NOTHING, Loss
 from discreet.curate.curator import Curator
 from discreet.engine.duckdb import DuckDBEngine
-from discreet.engine.duckdb.result import opened
 from discreet.errors import QuestionRefusal, SchemaRefusal
 from discreet.price import price
 from discreet.price.plan import Plan
@@ -543,7 +542,7 @@ def engine(regions: list[str], rows: list[tuple[int, str | None]], **options: An
 def counts(of: DuckDBEngine, column: str = "region") -> dict[Any, int]:
     asked = parse(f"SELECT {column} AS k, COUNT(*) FROM visits GROUP BY k", of.schema)
     spend = Offer(epsilon=Fraction(3), delta=Fraction(1, 100))
-    plan = price(asked, spend, schema=of.schema, multiplicity=of.multiplicity).plan
+    plan = price(asked, spend, schema=of.schema, multiplicity=of.catalogue.multiplicity).plan
     found: dict[Any, int] = {}
     for (group, _), number in measured(of, plan)[0].items():
         found[group[0]] = number
@@ -551,10 +550,8 @@ def counts(of: DuckDBEngine, column: str = "region") -> dict[Any, int]:
 
 
 def measured(of: DuckDBEngine, plan: Plan) -> list[Any]:
-    session = of._current()
-    statement = of._statement(plan, session)
-    result = session.run(statement.sql())
-    return vectors(opened(result, plan, statement.groups, statement.readings))
+    compiled = of.compile(plan)
+    return vectors(compiled.columns.read(of._current().run(compiled.text)))
 
 
 MIXED: list[tuple[int, str | None]] = [

@@ -237,9 +237,9 @@ def test_prepared_and_unprepared_agree_exactly():
     question = "SELECT city, SUM(cost) AS s, COUNT(*) AS n FROM visits GROUP BY city"
     parsed, _ = curator._parsed(question)
     priced = curator._priced(parsed, Offer.of(epsilon="1/2"))
-    before = curator.engine.run(priced.plan).open_for_release()
+    before = curator.engine.run(curator.engine.compile(priced.plan)).open_for_release()
     curator.prepare()
-    after = curator.engine.run(priced.plan).open_for_release()
+    after = curator.engine.run(curator.engine.compile(priced.plan)).open_for_release()
     assert before.groups == after.groups
     assert (before.measured[0] == after.measured[0]).all()
 

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from discreet.engine.duckdb import DuckDBEngine
-from discreet.engine.duckdb.session import Session
+from discreet.engine.duckdb.database import Database
 from discreet.engine.truth import Truth
 from discreet.errors import DataRefusal, InvalidParameter, SchemaRefusal
 from discreet.price.plan import (
@@ -91,7 +91,7 @@ def test_limits_are_set(engine):
 
 
 def test_a_truth_shows_nothing(engine, caplog):
-    truth = engine.run(cases.plan(engine))
+    truth = engine.run(engine.compile(cases.plan(engine)))
     assert isinstance(truth, Truth)
     assert repr(truth) == str(truth) == "Truth(withheld)"
     with caplog.at_level(logging.INFO):
@@ -118,7 +118,7 @@ def test_a_truth_shows_nothing(engine, caplog):
 
 def test_a_failure_says_nothing_and_the_next_question_is_answered(engine, monkeypatch):
     question = cases.plan(engine)
-    before = cases.integers(engine.run(question).open_for_release())
+    before = cases.integers(engine.run(engine.compile(question)).open_for_release())
     calls = []
 
     def fails(self, sql):
@@ -126,24 +126,24 @@ def test_a_failure_says_nothing_and_the_next_question_is_answered(engine, monkey
         raise duckdb.ConversionException("Could not convert string 'canary-2c1' to INT32")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Session, "run", fails)
+        patch.setattr(Database, "run", fails)
         with pytest.raises(DataRefusal) as refused:
-            engine.run(question)
+            engine.run(engine.compile(question))
     assert refused.value.code == "D1"
     assert "canary" not in str(refused.value)
     assert refused.value.__cause__ is None
     assert refused.value.__context__ is None
     assert len(calls) == 2  # once as usual, once with the most careful readers
-    assert cases.integers(engine.run(question).open_for_release()) == before
+    assert cases.integers(engine.run(engine.compile(question)).open_for_release()) == before
 
 
 def test_a_result_that_cannot_be_read_says_nothing(engine, monkeypatch):
     def fails(*_):
         raise ValueError("canary-9e0 is not in list")
 
-    monkeypatch.setattr("discreet.engine.duckdb.engine.opened", fails)
+    monkeypatch.setattr("discreet.engine.duckdb.result.ResultColumns.read", fails)
     with pytest.raises(DataRefusal) as refused:
-        engine.run(cases.plan(engine))
+        engine.run(engine.compile(cases.plan(engine)))
     assert "canary" not in str(refused.value)
     assert refused.value.__context__ is None
 
@@ -152,7 +152,7 @@ def test_a_source_that_changes_under_a_question_fails_it(tmp_path, monkeypatch):
     path = tmp_path / "v.parquet"
     cases.frame().to_parquet(path)
     with DuckDBEngine({"visits": path}, cases.schema()) as opened:
-        original = Session.run
+        original = Database.run
 
         def changes(self, sql):
             found = original(self, sql)
@@ -160,10 +160,10 @@ def test_a_source_that_changes_under_a_question_fails_it(tmp_path, monkeypatch):
             return found
 
         with monkeypatch.context() as patch:
-            patch.setattr(Session, "run", changes)
+            patch.setattr(Database, "run", changes)
             with pytest.raises(DataRefusal):
-                opened.run(cases.plan(opened))
-        assert cases.integers(opened.run(cases.plan(opened)).open_for_release())
+                opened.run(opened.compile(cases.plan(opened)))
+        assert cases.integers(opened.run(opened.compile(cases.plan(opened))).open_for_release())
 
 
 def test_a_plan_for_another_schema_is_refused(engine):
@@ -171,7 +171,7 @@ def test_a_plan_for_another_schema_is_refused(engine):
     with DuckDBEngine({"visits": cases.frame()}, other) as second:
         question = cases.plan(second)
     with pytest.raises(InvalidParameter) as refused:
-        engine.run(question)
+        engine.run(engine.compile(question))
     assert refused.value.code == "P4"
 
 
@@ -185,7 +185,7 @@ def test_a_source_for_an_undeclared_table_is_refused():
 def test_a_measurement_too_wide_for_the_engine_is_refused(engine):
     wide = Scaled(ColumnRef("v.age"), Fraction(1), 0, 2**64)
     with pytest.raises(InvalidParameter, match="126 bits"):
-        engine.run(cases.plan(engine, Moments((wide,), (2,))))
+        engine.run(engine.compile(cases.plan(engine, Moments((wide,), (2,)))))
 
 
 # --- whose rows ----------------------------------------------------------------------------
@@ -202,9 +202,9 @@ def people(unit, rows, *measurements, limit=2, **columns):
     question = Plan(source, (), Contribution(rows=limit), measurements or (Moments(), Units()))
     frame = pd.DataFrame(rows, columns=["who", "part", "x"]).astype({"who": "Int64"})
     with DuckDBEngine({"t": frame}, Schema({"t": table})) as opened:
-        first = cases.integers(opened.run(question).open_for_release())
+        first = cases.integers(opened.run(opened.compile(question)).open_for_release())
         opened.prepare()
-        assert cases.integers(opened.run(question).open_for_release()) == first
+        assert cases.integers(opened.run(opened.compile(question)).open_for_release()) == first
     return [entries[0][0] for entries in first[1:]]
 
 
@@ -247,7 +247,9 @@ def test_a_unit_keeps_the_rows_of_one_block():
     key = Key("region", ColumnRef("t.region"), ("n", "s", None))
     question = Plan(source, (key,), Contribution(rows=2), (Moments(), Units()))
     with DuckDBEngine({"t": frame}, Schema({"t": table})) as opened:
-        counts, units = (m[:, 0] for m in opened.run(question).open_for_release().measured)
+        counts, units = (
+            m[:, 0] for m in opened.run(opened.compile(question)).open_for_release().measured
+        )
     # The least block that a unit names, NULL last; a block that is not declared is not read.
     assert units.tolist() == [10, 10, 10]
     assert counts.tolist() == [20, 10, 10]
@@ -299,7 +301,7 @@ def test_public_groups_come_in_their_order_and_empty_ones_hold_zeros(engine):
         Key("city", ColumnRef("v.city"), ("Oslo", None, "Cork")),
         Key("old", Call("greater", (ColumnRef("v.age"), Literal(500))), (True, False)),
     )
-    result = engine.run(cases.plan(engine, Moments(), keys=keys)).open_for_release()
+    result = engine.run(engine.compile(cases.plan(engine, Moments(), keys=keys))).open_for_release()
     assert result.groups == (
         ("Oslo", True), ("Oslo", False), (None, True), (None, False), ("Cork", True),
         ("Cork", False),
@@ -311,7 +313,7 @@ def test_public_groups_come_in_their_order_and_empty_ones_hold_zeros(engine):
 
 def test_private_groups_come_in_the_order_of_their_values(engine):
     keys = (Key("note", ColumnRef("v.note"), None), Key("city", ColumnRef("v.city"), None))
-    groups = engine.run(cases.plan(engine, keys=keys)).open_for_release().groups
+    groups = engine.run(engine.compile(cases.plan(engine, keys=keys))).open_for_release().groups
     codes = {name: i for i, name in enumerate([*cases.CITIES, None])}
     assert list(groups) == sorted(groups, key=lambda g: (g[0], codes[g[1]]))
 
@@ -343,10 +345,10 @@ def test_public_tables_complete_the_schema(tmp_path):
             ("name", Kind.TEXT), ("people", Kind.INTEGER), ("opened", Kind.DATE)
         ]  # fmt: skip
         assert (cities.column("people").low, cities.column("people").high) == (2, 7)
-        assert opened.multiplicity(cities, ("name",)) == 2
-        assert opened.multiplicity(cities, ("people",)) == 1  # NULL matches nothing
+        assert opened.catalogue.multiplicity(cities, ("name",)) == 2
+        assert opened.catalogue.multiplicity(cities, ("people",)) == 1  # NULL matches nothing
         with pytest.raises(ValueError, match="private"):
-            opened.multiplicity(visits, ("city",))
+            opened.catalogue.multiplicity(visits, ("city",))
         with pytest.raises(ValueError, match="private"):
             opened._current().values(visits, visits.column("city"))
 
@@ -364,11 +366,11 @@ def test_a_key_declared_unique_is_checked():
 
 def test_questions_from_many_threads(engine):
     question = cases.plan(engine)
-    expected = cases.integers(engine.run(question).open_for_release())
+    expected = cases.integers(engine.run(engine.compile(question)).open_for_release())
     found = []
 
     def ask():
-        found.append(cases.integers(engine.run(question).open_for_release()))
+        found.append(cases.integers(engine.run(engine.compile(question)).open_for_release()))
 
     threads = [threading.Thread(target=ask) for _ in range(8)]
     for thread in threads:

@@ -106,7 +106,7 @@ def summed(values, *measurements):
     frame = pd.DataFrame({"x": values, "y": values[::-1]}, dtype="Int64")
     plan = Plan(Source(table, (("x", "x"), ("y", "y"))), (), Contribution(rows=1), measurements)
     with DuckDBEngine({"t": frame}, Schema({"t": table})) as engine:
-        return [m[0].tolist() for m in engine.run(plan).open_for_release().measured]
+        return [m[0].tolist() for m in engine.run(engine.compile(plan)).open_for_release().measured]
 
 
 @pytest.mark.parametrize("bits", [20, 31, 32, 60, 62])
@@ -137,5 +137,5 @@ def test_totals_of_a_unit_do_not_wrap():
     total = GroupTotal(ColumnRef("x"), Fraction(1), -(2**61), 2**61 + 5)
     plan = Plan(Source(table, (("x", "x"),)), (), Contribution(rows=10), (total,))
     with DuckDBEngine({"t": frame}, Schema({"t": table})) as engine:
-        found = engine.run(plan).open_for_release().measured[0][0].tolist()
+        found = engine.run(engine.compile(plan)).open_for_release().measured[0][0].tolist()
     assert found == [2**61 + 5, 2**61 + 5]

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.engine.duckdb import DuckDBEngine
-from discreet.engine.duckdb.sources import Csv, InMemory, Parquet, reader
+from discreet.engine.duckdb.sources import Csv, InMemory, Parquet, open_source
 from discreet.errors import DataRefusal
 from discreet.price.plan import (
     Contribution,
@@ -219,10 +219,10 @@ def known(source, names) -> list[int]:
         ),
     )
     with DuckDBEngine({"t": source}, Schema({"t": table})) as engine:
-        found = [int(m[0, 0]) for m in engine.run(plan).open_for_release().measured]
-        statement = engine.sql(plan)
+        found = [int(m[0, 0]) for m in engine.run(engine.compile(plan)).open_for_release().measured]
+        statement = engine.compile(plan).explain()
         engine.prepare()
-        again = [int(m[0, 0]) for m in engine.run(plan).open_for_release().measured]
+        again = [int(m[0, 0]) for m in engine.run(engine.compile(plan)).open_for_release().measured]
         assert again == found
     return [*found, statement]
 
@@ -278,7 +278,9 @@ def test_a_csv_is_read_line_by_line(tmp_path):
     for kept in (lines, [line for line in lines if line[:1] not in b"4568s"]):
         path.write_bytes(b"\n".join(kept) + b"\n")
         with DuckDBEngine({"t": path}, Schema({"t": table})) as engine:
-            counts.append([int(m[0, 0]) for m in engine.run(plan).open_for_release().measured])
+            counts.append(
+                [int(m[0, 0]) for m in engine.run(engine.compile(plan)).open_for_release().measured]
+            )
     assert counts == [[5, 4], [5, 4]]
 
 
@@ -296,7 +298,7 @@ def test_a_csv_is_not_sniffed(tmp_path):
     for text in (numbers, numbers + "50,text\n"):
         (tmp_path / "t.csv").write_text(text)
         with DuckDBEngine({"t": tmp_path / "t.csv"}, Schema({"t": table})) as engine:
-            assert engine.run(plan).open_for_release().measured[0][0, 0] == 1
+            assert engine.run(engine.compile(plan)).open_for_release().measured[0][0, 0] == 1
 
 
 def test_mixed_pandas_columns_are_read_value_by_value():
@@ -310,7 +312,9 @@ def test_a_table_in_memory_cannot_change_afterwards(expected):
     with DuckDBEngine({"visits": frame}, cases.schema()) as engine:
         frame.loc[:, "cost"] = 0.0
         frame.loc[:, "note"] = "changed"
-        found = cases.integers(engine.run(cases.plan(engine, *MEASURED)).open_for_release())
+        found = cases.integers(
+            engine.run(engine.compile(cases.plan(engine, *MEASURED))).open_for_release()
+        )
     assert found == expected
 
 
@@ -320,7 +324,7 @@ def test_a_table_in_memory_cannot_change_afterwards(expected):
 def test_versions_notice_a_change(tmp_path):
     path = tmp_path / "v.parquet"
     FRAME.to_parquet(path)
-    source = reader("visits", path)
+    source = open_source("visits", path)
     assert isinstance(source, Parquet)
     version, content = source.version(), source.content_hash()
     assert source.version() == version
@@ -336,23 +340,23 @@ def test_versions_notice_a_change(tmp_path):
 
 
 def test_versions_of_tables_in_memory():
-    one, other = (reader("visits", FRAME) for _ in range(2))
+    one, other = (open_source("visits", FRAME) for _ in range(2))
     assert isinstance(one, InMemory)
     assert one.version() == one.version() != other.version()
     assert one.content_hash() == other.content_hash()
-    assert reader("visits", FRAME.iloc[1:]).content_hash() != one.content_hash()
+    assert open_source("visits", FRAME.iloc[1:]).content_hash() != one.content_hash()
 
 
 def test_a_changed_file_is_read_again(tmp_path):
     path = tmp_path / "v.csv"
     FRAME.to_csv(path, index=False)
-    assert isinstance(reader("visits", path), Csv)
+    assert isinstance(open_source("visits", path), Csv)
     with DuckDBEngine({"visits": path}, cases.schema()) as engine:
         plan = cases.plan(engine, *MEASURED)
-        engine.run(plan)
-        before = engine.version()
+        engine.run(engine.compile(plan))
+        before = engine.data_version()
         FRAME.iloc[:20].to_csv(path, index=False)
-        found = cases.integers(engine.run(plan).open_for_release())
-        assert engine.version() != before
-        assert engine.content_hash("visits") == reader("visits", path).content_hash()
+        found = cases.integers(engine.run(engine.compile(plan)).open_for_release())
+        assert engine.data_version() != before
+        assert engine.content_hash("visits") == open_source("visits", path).content_hash()
     assert found == cases.answer({"visits": FRAME.iloc[:20]}, *MEASURED)

@@ -83,13 +83,15 @@ def engine():
 def priced(text, offer, engine):
     offer = offer if "rho" in offer else {"epsilon": Fraction(5, 3), **offer}
     question = parse(text, SCHEMA)
-    return price(question, Offer(**offer), schema=SCHEMA, multiplicity=engine.multiplicity)
+    return price(
+        question, Offer(**offer), schema=SCHEMA, multiplicity=engine.catalogue.multiplicity
+    )
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_a_reloaded_answer_is_the_same_answer(engine, name):
     asked = priced(*QUESTIONS[name], engine)
-    answer = Answer(asked, *release(asked, engine.run(asked.plan)))
+    answer = Answer(asked, *release(asked, engine.run(engine.compile(asked.plan))))
     data = answer_to_bytes(answer)
     again = answer_from_bytes(data)
     assert again.priced == answer.priced
@@ -113,7 +115,7 @@ def test_a_reloaded_answer_is_the_same_answer(engine, name):
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_a_reloaded_explanation_is_the_same_explanation(engine, name):
     asked = priced(*QUESTIONS[name], engine)
-    explanation = Explanation(asked, engine.sql(asked.plan))
+    explanation = Explanation(asked, engine.compile(asked.plan).explain())
     again = explanation_from_bytes(explanation_to_bytes(explanation))
     assert again == explanation
     assert str(again) == str(explanation)
@@ -121,7 +123,7 @@ def test_a_reloaded_explanation_is_the_same_explanation(engine, name):
 
 def test_what_is_released_is_stored_as_the_answer_it_will_be(engine):
     asked = priced(*QUESTIONS["lists"], engine)
-    released = release(asked, engine.run(asked.plan))
+    released = release(asked, engine.run(engine.compile(asked.plan)))
     data = released_to_bytes(asked, released)
     assert data == answer_to_bytes(Answer(asked, *released))
     again = released_from_bytes(data)
@@ -131,7 +133,7 @@ def test_what_is_released_is_stored_as_the_answer_it_will_be(engine):
 
 def test_integers_beyond_64_bits_survive(engine):
     asked = priced(*QUESTIONS["moments"], engine)
-    answer = Answer(asked, *release(asked, engine.run(asked.plan)))
+    answer = Answer(asked, *release(asked, engine.run(engine.compile(asked.plan))))
     wide = tuple(part.astype(object) * 2**70 for part in answer.released)
     again = answer_from_bytes(answer_to_bytes(type(answer)(answer.priced, answer.groups, wide)))
     for mine, theirs in zip(again.released, wide, strict=True):

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import discreet
-from discreet.engine.duckdb.session import Session
+from discreet.engine.duckdb.database import Database
 from discreet.errors import BudgetRefusal, DataRefusal, Refusal
 from discreet.release.answer import Answer
 
@@ -88,7 +88,7 @@ def test_e1_an_engine_failure_is_charged_and_says_nothing(monkeypatch):
     def fails(sql: str):
         raise RuntimeError(f"Conversion Error: could not convert '{CANARY}' to INT32")
 
-    monkeypatch.setattr(Session, "run", lambda self, sql: fails(sql))
+    monkeypatch.setattr(Database, "run", lambda self, sql: fails(sql))
     with pytest.raises(DataRefusal) as refused:
         curator.ask("SELECT COUNT(*) AS n FROM t", epsilon=1)
     assert CANARY not in str(refused.value)

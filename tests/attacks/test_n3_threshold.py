@@ -33,7 +33,7 @@ columns.name = "text"
 
 def offer(engine: DuckDBEngine, spend: Offer) -> Priced:
     question = parse("SELECT name, COUNT(*) AS n FROM people GROUP BY name", engine.schema)
-    return price(question, spend, schema=engine.schema, multiplicity=engine.multiplicity)
+    return price(question, spend, schema=engine.schema, multiplicity=engine.catalogue.multiplicity)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_n3_people_alone_are_shown_as_often_as_delta_says(spend: Offer) -> None:
     people = pa.table({"who": range(N), "name": [f"name {i}" for i in range(N)]})
     with DuckDBEngine({"people": people}, SCHEMA) as engine:
         priced = offer(engine, spend)
-        seen = len(release(priced, engine.run(priced.plan)).groups)
+        seen = len(release(priced, engine.run(engine.compile(priced.plan))).groups)
     cut = priced.threshold
     assert cut is not None
     least, most = at_least(seen, N, ALPHA / 2), at_most(seen, N, ALPHA / 2)

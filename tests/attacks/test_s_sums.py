@@ -36,7 +36,7 @@ def exact_entries(clinic: discreet.Curator, sql: str = "SELECT SUM(x) AS s FROM 
     """The integers before noise, and the sensitivity claimed for them."""
     question, _ = clinic._parsed(sql)
     priced = clinic._priced(question, Offer.of(epsilon="1/2"))
-    opened = clinic.engine.run(priced.plan).open_for_release()
+    opened = clinic.engine.run(clinic.engine.compile(priced.plan)).open_for_release()
     return opened.measured[0].astype(object)[0], priced.sensitivities[0].l1
 
 

@@ -239,7 +239,7 @@ def charged_after_the_run() -> None:
     paid = Curator._paid
 
     def late(curator: Any, question: Any, spend: Any, analyst: str) -> Any:
-        curator.engine.run(curator._priced(question, spend).plan)
+        curator.engine.run(curator.engine.compile(curator._priced(question, spend).plan))
         return paid(curator, question, spend, analyst)
 
     Curator._paid = late  # type: ignore[method-assign]

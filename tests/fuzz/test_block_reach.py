@@ -157,7 +157,7 @@ def beside_constant(draw: Any, relation: Relation, known: Any, name: str, table:
 def sources(draw: Any, world: World) -> Relation:
     """A relation that is restricted by blocks somewhere, seen from either side of a join."""
     schema, visits = world.schema, world.schema.tables["visits"]
-    multiplicity = world.engine.multiplicity
+    multiplicity = world.engine.catalogue.multiplicity
     below = [draw(st.sampled_from(SHAPES)) for _ in range(draw(st.sampled_from([0, 0, 1, 1, 2])))]
     relation: Relation = draw(relations(schema, multiplicity, below))
     known = columns(relation, multiplicity)
@@ -181,7 +181,7 @@ def sources(draw: Any, world: World) -> Relation:
 def asked(draw: Any, world: World) -> Plan:
     """Counts of such a relation, grouped and filtered or not."""
     source = draw(sources(world))
-    known = columns(source, world.engine.multiplicity)
+    known = columns(source, world.engine.catalogue.multiplicity)
     names = shown(known, world.schema.tables["visits"])
     counts: list[Measurement] = []
     for _ in range(draw(st.sampled_from([1, 1, 2]))):
@@ -216,7 +216,7 @@ class Seen:
 def show_only(world: World, people: list[int]) -> None:
     listed = ", ".join(map(str, [*people, NOBODY]))
     for view in world._views:
-        world._session.connection.execute(f"{view} WHERE {PERSON} IN ({listed})")
+        world._database.connection.execute(f"{view} WHERE {PERSON} IN ({listed})")
     world._hidden = None  # type: ignore[assignment]
 
 

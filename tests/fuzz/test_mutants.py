@@ -14,7 +14,7 @@ from fuzz.test_neighbours import QUICK, fuzz, price
 from hypothesis import Phase
 from sqlglot import exp
 
-from discreet.engine.duckdb import declared, grid, measure, render, session
+from discreet.engine.duckdb import database, declared, grid, measure, render
 from discreet.engine.duckdb.query import everything, table_named
 from discreet.price.sensitivity import Sensitivity
 from discreet.question.functions.nodes import Node
@@ -48,7 +48,7 @@ def forgotten_bound(patch: Patch) -> None:
     def unbounded(shape: Any, source: str, name: str) -> list[Any]:
         return [(name, declared.owned_rows(shape, source), True)]
 
-    patch.setattr(session, "bounded_rows", unbounded)
+    patch.setattr(database, "bounded_rows", unbounded)
 
 
 def forgotten_truncation(patch: Patch) -> None:
@@ -73,7 +73,7 @@ def lost_unit(patch: Patch) -> None:
 
 def believed_multiplicity(patch: Patch) -> None:
     """A public table is taken to have one partner for everybody."""
-    patch.setattr(session.Session, "multiplicity", lambda *_: 1)
+    patch.setattr(database.Database, "multiplicity", lambda *_: 1)
 
 
 def chosen_among_all(patch: Patch) -> None:

@@ -91,7 +91,9 @@ def fuzz(
             people = world.people()
             for _ in range(PLANS):
                 try:
-                    plan = data.draw(plans(world.schema, world.engine.multiplicity, focus))
+                    plan = data.draw(
+                        plans(world.schema, world.engine.catalogue.multiplicity, focus)
+                    )
                 except QuestionRefusal:
                     continue
                 chosen = data.draw(st.permutations(people))[:PEOPLE] if people else []

@@ -67,7 +67,9 @@ def compare(examples: int, phases: tuple[Phase, ...] = tuple(Phase)) -> int:
                 limits = data.draw(st.sampled_from(["most", "most", "rows"]))
                 try:
                     plan = data.draw(
-                        plans(world.schema, world.engine.multiplicity, Focus(limits=limits))
+                        plans(
+                            world.schema, world.engine.catalogue.multiplicity, Focus(limits=limits)
+                        )
                     )
                 except QuestionRefusal:
                     continue

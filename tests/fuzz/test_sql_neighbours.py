@@ -135,12 +135,14 @@ def fuzz(examples: int, *, shard: int = 0) -> tuple[int, int]:
             for _ in range(QUESTIONS):
                 text = data.draw(questions(world.schema))
                 try:
-                    asked = parse(text, world.schema, multiplicity=world.engine.multiplicity)
+                    asked = parse(
+                        text, world.schema, multiplicity=world.engine.catalogue.multiplicity
+                    )
                     priced = price(
                         asked,
                         SPEND,
                         schema=world.schema,
-                        multiplicity=world.engine.multiplicity,
+                        multiplicity=world.engine.catalogue.multiplicity,
                     )
                 except QuestionRefusal:
                     refused += 1

@@ -18,8 +18,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from discreet.engine.duckdb import DuckDBEngine
-from discreet.engine.duckdb.result import opened
-from discreet.engine.duckdb.session import given_name
+from discreet.engine.duckdb.database import given_name
 from discreet.engine.duckdb.sources import quoted
 from discreet.engine.truth import Opened, SparseCounts
 from discreet.price.plan import Plan
@@ -170,14 +169,14 @@ class World:
         self.engine = DuckDBEngine(
             {name: self.arrow(name) for name in self.schema.tables}, self.schema, threads=1
         )
-        self._session = self.engine._current()
+        self._database = self.engine._current()
         for name in self.schema.tables:
             if not self.schema.tables[name].public:
                 everything = pa.table(
                     self.arrow(name).to_pydict() | {PERSON: [r[PERSON] for r in self.rows[name]]},
                     schema=self.arrow(name).schema.append(pa.field(PERSON, pa.int64())),
                 )
-                cursor = self._session.connection
+                cursor = self._database.connection
                 cursor.register("everything", everything)
                 cursor.execute(f"CREATE TABLE {quoted(f'all {name}')} AS FROM everything")
                 cursor.unregister("everything")
@@ -213,7 +212,7 @@ class World:
         """Show the tables without one person, in every table."""
         if person != self._hidden:
             for view in self._views:
-                self._session.connection.execute(f"{view} WHERE {PERSON} <> {person}")
+                self._database.connection.execute(f"{view} WHERE {PERSON} <> {person}")
             self._hidden = person
 
     def show_everybody(self) -> None:
@@ -221,24 +220,15 @@ class World:
 
     def runner(self, plan: Plan) -> Callable[[], Opened]:
         """The plan's one statement, to be run on the tables as they are shown."""
-        statement = self.engine._statement(plan, self._session)
-        sql = statement.sql()
-        return lambda: opened(self._rows(sql), plan, statement.groups, statement.readings)
-
-    def _rows(self, sql: str) -> pa.Table:
-        """The rows of a statement; planned once, where the engine's own way plans it twice."""
-        result = self._session.connection.execute(sql)
-        names = [column[0] for column in result.description]
-        rows = result.fetchall()
-        return pa.table(
-            {name: column_of(name, [row[i] for row in rows]) for i, name in enumerate(names)}
-        )
+        compiled = self.engine.compile(plan)
+        run = self._database.connection.execute
+        return lambda: compiled.columns.read(run(compiled.text).fetchnumpy())
 
     def run(self, plan: Plan) -> Opened:
         return self.runner(plan)()
 
     def close(self) -> None:
-        self._session.close()
+        self._database.close()
         self.engine.close()
 
 
@@ -246,12 +236,6 @@ class World:
 def worlds(draw: Any, *, bounding: bool = True) -> World:
     schema = draw(schemas(bounding=bounding))
     return World(schema, draw(tables(schema)))
-
-
-def column_of(name: str, values: list[Any]) -> pa.Array:
-    if name.startswith("_n"):
-        return pa.array(values, pa.decimal128(38, 0))
-    return pa.array(values) if any(v is not None for v in values) else pa.array(values, pa.int64())
 
 
 # --- vectors -------------------------------------------------------------------------------

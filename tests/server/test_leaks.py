@@ -103,10 +103,10 @@ async def timed(
 
 
 def _data_refusal():
-    from discreet.engine.duckdb.engine import failed
+    from discreet.engine.protocol import describe_failure
 
     def burn(_):
-        raise failed()
+        raise describe_failure()
 
     return burn
 
@@ -394,4 +394,4 @@ def test_refusals_with_the_data_unplugged(server):
 
 @pytest.mark.parametrize("name", ["clinic", "damaged", "missing"])
 def test_the_parent_never_opens_a_private_source(server, name):
-    assert server.state.datasets[name].curator.engine._session is None
+    assert server.state.datasets[name].curator.engine._private is None

@@ -99,7 +99,7 @@ def _released(clinic: Curator, question: str) -> tuple[list[Answer], object, obj
     """Many answers to one question, its price and its truth."""
     parsed, _ = clinic._parsed(question)
     priced = clinic._priced(parsed, Offer.of(epsilon="1/2"))
-    truth = clinic.engine.run(priced.plan)
+    truth = clinic.engine.run(clinic.engine.compile(priced.plan))
     return [Answer(priced, *release(priced, truth)) for _ in range(RUNS)], priced, truth
 
 

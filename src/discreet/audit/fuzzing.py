@@ -204,10 +204,10 @@ def _events(
     engine.hide(hidden)
     with observed("fuzz") as seen:
         try:
-            truth = engine.run(prices[0].plan)
+            truth = engine.run(engine.compile(prices[0].plan))
             for priced in prices:
                 same = priced.plan == prices[0].plan
-                release(priced, truth if same else engine.run(priced.plan))
+                release(priced, truth if same else engine.run(engine.compile(priced.plan)))
         except Exception:
             return None
     return tuple(seen.events)

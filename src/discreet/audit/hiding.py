@@ -13,13 +13,11 @@ from typing import Any
 import pyarrow as pa
 
 from discreet.audit.synthetic import World, entity_of
+from discreet.engine.duckdb.database import given_name
 from discreet.engine.duckdb.engine import DuckDBEngine
-from discreet.engine.duckdb.measure import Statement
-from discreet.engine.duckdb.result import opened
-from discreet.engine.duckdb.session import given_name
+from discreet.engine.duckdb.measure import Compiled
 from discreet.engine.duckdb.sources import quoted
 from discreet.engine.truth import Truth
-from discreet.price.plan import Plan
 
 _PERSON = "person of the audit"
 
@@ -30,7 +28,6 @@ class HidingEngine(DuckDBEngine):
     def __init__(self, made: World) -> None:
         super().__init__(made.tables(), made.schema, threads=1, memory_limit="1GB")
         self._made = made
-        self._compiled: dict[int, tuple[Plan, Statement, str]] = {}
         connection = self._current().connection
         for name in made.rows:
             connection.register("everything", _number_rows(made, name))
@@ -51,14 +48,9 @@ class HidingEngine(DuckDBEngine):
                 f"SELECT {columns} FROM {quoted(_all(name))}{where}"
             )
 
-    def run(self, plan: Plan) -> Truth:
-        """The exact integers of a plan; its statement is written once for all neighbours."""
-        session = self._current()
-        if id(plan) not in self._compiled:
-            statement = self._statement(plan, session)
-            self._compiled[id(plan)] = plan, statement, statement.sql()
-        _, statement, sql = self._compiled[id(plan)]
-        return Truth(opened(session.run(sql), plan, statement.groups, statement.readings))
+    def run(self, compiled: Compiled) -> Truth:
+        """The exact integers of a plan, on the rows that are shown."""
+        return Truth(compiled.columns.read(self._current().run(compiled.text)))
 
     def __enter__(self) -> HidingEngine:
         return self

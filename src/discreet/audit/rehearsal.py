@@ -88,10 +88,10 @@ class Stage:
 
 def find_price(engine: DuckDBEngine, question: str, spend: Mapping[str, Any]) -> Priced:
     """The price of a question, as the curator finds it; reads no private data."""
-    asked = statement(question, engine.schema, multiplicity=engine.multiplicity).question
+    asked = statement(question, engine.schema, multiplicity=engine.catalogue.multiplicity).question
     wanted = Offer.of(**spend).beside(asked.spend)
     find = find_cheapest if wanted.within else price
-    return find(asked, wanted, schema=engine.schema, multiplicity=engine.multiplicity)
+    return find(asked, wanted, schema=engine.schema, multiplicity=engine.catalogue.multiplicity)
 
 
 class Rehearsal:
@@ -116,12 +116,12 @@ class Rehearsal:
         found = self._known.get(key)
         if found is None:
             priced = self.priced(question, spend)
-            self.engine.check(priced.plan)
+            compiled = self.engine.compile(priced.plan)
             area = reach(priced.question, self.schema, self._space)
             blocks = tuple(block for start, stop in area.ranges for block in range(start, stop))
             found = self._known[key] = Prepared(
                 priced,
-                self.engine.run(priced.plan),
+                self.engine.run(compiled),
                 priced.loss.rounded(),
                 blocks,
                 replay_key(priced),

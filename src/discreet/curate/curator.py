@@ -7,7 +7,6 @@ durably, read the data, add noise, store, show.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,7 +18,8 @@ from typing import Any, Unpack
 from discreet.accounting.budget import Budget
 from discreet.accounting.loss import Loss
 from discreet.curate.quote import Quote
-from discreet.engine.duckdb.engine import DuckDBEngine, failed
+from discreet.engine.duckdb.engine import DuckDBEngine
+from discreet.engine.protocol import C, Compiled, Engine, describe_failure
 from discreet.errors import BudgetRefusal, DataRefusal, InvalidParameter, Refusal
 from discreet.exact.canonical import canonical_json
 from discreet.ledger import Account, Balance, Entry, Ledger, Policy, Receipt, Request, Stored
@@ -57,6 +57,7 @@ class Planned:
     """A question with its price, and what the account needs to know of it; public knowledge."""
 
     priced: Priced
+    compiled: Compiled
     key: str
     area: Area
 
@@ -66,6 +67,7 @@ class Paid:
     """A question that has been charged and may now be computed."""
 
     priced: Priced
+    compiled: Compiled
     receipt: Receipt
     data_version: str
 
@@ -85,7 +87,7 @@ class Curator:
         owns_ledger: bool = False,
         **engine: Any,
     ) -> None:
-        self.engine = DuckDBEngine(tables, schema, **engine)
+        self.engine: Engine[Any] = DuckDBEngine(tables, schema, **engine)
         self.schema = self.engine.schema
         self.space = Space.of(self.schema)
         self._owns_ledger = owns_ledger or ledger is None
@@ -120,7 +122,7 @@ class Curator:
             return paid
         answer = None
         with suppress(DataRefusal):  # left behind here: what is raised has no history
-            answer = compute(self.engine, paid.priced, paid.data_version)
+            answer = compute(self.engine, paid.compiled, paid.priced, paid.data_version)
         return self.burn(paid) if answer is None else self.publish(paid, answer)
 
     def pay(
@@ -160,7 +162,7 @@ class Curator:
         with suppress(LookupError):
             stored = self.account.answer(paid.receipt.id)
             return self._stored(paid.priced, stored)
-        raise failed()
+        raise describe_failure()
 
     def _paid(self, question: Question, spend: Offer, analyst: str) -> Paid | Answer:
         try:
@@ -173,7 +175,7 @@ class Curator:
             raise told from None
         if isinstance(receipt, Stored):
             return self._stored(planned.priced, receipt)
-        return Paid(planned.priced, receipt, request.data_version)
+        return Paid(planned.priced, planned.compiled, receipt, request.data_version)
 
     def _stored(self, priced: Priced, stored: Stored) -> Answer:
         """A stored answer, read through this question's own outputs: post-processing is free."""
@@ -185,7 +187,7 @@ class Curator:
             question=_text(planned.priced.question),
             spend=spend.to_json(),
             key=planned.key,
-            data_version=data_version(self.engine),
+            data_version=self.engine.data_version(),
             loss=planned.priced.loss,
             area=planned.area,
         )
@@ -266,7 +268,9 @@ class Curator:
 
     def table(self, name: str, *, alias: str | None = None) -> Rows:
         """The rows of a table, to build a question in Python; nothing is read before asking."""
-        return table(name, self.schema, alias=alias, multiplicity=self.engine.multiplicity)
+        return table(
+            name, self.schema, alias=alias, multiplicity=self.engine.catalogue.multiplicity
+        )
 
     # --- the account -------------------------------------------------------------------------
 
@@ -324,59 +328,48 @@ class Curator:
                 fix="ask in SQL, or build it to its end: curator.table('visits').agg(n=count()).",
             )
         try:
-            return self._read(question, self.engine.public_version())
+            return self._read(question, self.engine.catalogue.version)
         except Refusal as refusal:
             if analyst is not None:
                 self.account.refused(analyst, question, refusal)
             raise
 
     def _reading(self, text: str, _version: Hashable) -> tuple[Question, bool]:
-        parsed = statement(text, self.schema, multiplicity=self.engine.multiplicity)
+        parsed = statement(text, self.schema, multiplicity=self.engine.catalogue.multiplicity)
         return parsed.question, parsed.explain
 
     def _planned(self, question: Question, spend: Offer) -> Planned:
-        return self._plan(question, spend, self.engine.public_version())
+        return self._plan(question, spend, self.engine.catalogue.version)
 
     def _planning(self, question: Question, spend: Offer, _version: Hashable) -> Planned:
         priced = self._priced(question, spend)
-        self.engine.check(priced.plan)  # what cannot be run is not paid for
-        return Planned(priced, replay_key(priced), self.area(question))
+        compiled = self.engine.compile(priced.plan)  # what cannot be run is not paid for
+        return Planned(priced, compiled, replay_key(priced), self.area(question))
 
     def _priced(self, question: Question, spend: Offer) -> Priced:
         find = find_cheapest if spend.within else price
-        return find(question, spend, schema=self.schema, multiplicity=self.engine.multiplicity)
+        return find(
+            question, spend, schema=self.schema, multiplicity=self.engine.catalogue.multiplicity
+        )
 
     def _explained(self, priced: Priced) -> Explanation:
-        return Explanation(priced, self.engine.sql(priced.plan))
+        return Explanation(priced, self.engine.compile(priced.plan).explain())
 
 
 # --- what is computed --------------------------------------------------------------------------
 
 
-def compute(engine: DuckDBEngine, priced: Priced, version: str) -> bytes:
+def compute(engine: Engine[C], compiled: C, priced: Priced, version: str) -> bytes:
     """The answer to a paid question, on the data it was paid for, ready to be stored.
 
     Whatever fails may fail because of one person's row, so nothing is said of why.
     """
     with suppress(Exception):
-        truth = engine.run(priced.plan)  # exact integers
+        truth = engine.run(compiled)  # exact integers
         released = release(priced, truth)  # the only noise
-        if data_version(engine) == version:
+        if engine.data_version() == version:
             return released_to_bytes(priced, released)
-    raise failed()
-
-
-def data_version(engine: DuckDBEngine) -> str:
-    """A name for what the sources hold now; one that cannot be read has a name too.
-
-    Whether to charge must not depend on whether the data is there.
-    """
-    try:
-        digests = {name: version.digest() for name, version in engine.version().items()}
-    except DataRefusal:
-        return "unreadable"
-    # With its spaces: ledgers hold this digest, and replay while it is the same.
-    return hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()
+    raise describe_failure()
 
 
 def replay_key(priced: Priced) -> str:

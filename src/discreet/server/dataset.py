@@ -11,10 +11,10 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from discreet.curate.curator import Paid, data_version
+from discreet.curate.curator import Paid
 from discreet.curate.quote import Quote
 from discreet.curate.session import Session
-from discreet.engine.duckdb.engine import failed
+from discreet.engine.protocol import describe_failure
 from discreet.ledger import Account, Entry, State
 from discreet.ledger.keys import AUDITOR, CURATOR, Grant, nothing_here
 from discreet.release.answer import Answer
@@ -129,7 +129,7 @@ class Dataset:
     def _find_retried(self, ask: Ask, grant: Grant, retry: str) -> Answer | None:
         """The stored answer of an earlier request with the same idempotency key."""
         request = fingerprint({"question": ask.question, **ask.offer().to_json()})
-        version = data_version(self.curator.engine)
+        version = self.curator.engine.data_version()
         use = self.idempotency.remember(grant.analyst, retry, request, version)
         entry = None if use.answer is None else self.account.entry(use.answer)
         open_still = entry is None or entry.state is State.OPEN
@@ -137,7 +137,7 @@ class Dataset:
         if entry is None or open_still:
             return None
         if entry.state is State.BURNT:
-            raise failed()
+            raise describe_failure()
         return replace(self._load(entry.id), replayed=True)
 
     # --- what was asked ------------------------------------------------------------------------
@@ -166,7 +166,7 @@ class Dataset:
         entry = self.entry(number, grant)
         state = self.state(entry)
         if state is State.BURNT:
-            raise failed()
+            raise describe_failure()
         if state is not State.ANSWERED:
             raise nothing_here("answer", str(number))
         return self._load(number)

@@ -69,7 +69,8 @@ def _open_engine(found: session.Session) -> DuckDBEngine:
 def _answer(engine: DuckDBEngine, asked: bytes) -> bytes:
     question = json.loads(asked)
     try:
-        return compute(engine, record.from_json(question["priced"]), question["data_version"])
+        priced = record.from_json(question["priced"])
+        return compute(engine, engine.compile(priced.plan), priced, question["data_version"])
     except (DataRefusal, MemoryError):
         return b""
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from sqlglot import exp
 
+from discreet.engine.duckdb.grid import scaled_steps
 from discreet.engine.duckdb.query import (
     Definition,
     aliased,
@@ -26,7 +28,9 @@ from discreet.engine.duckdb.query import (
     table_named,
 )
 from discreet.errors import DataRefusal
+from discreet.price.recipes import GRID_BITS, put_on_grid
 from discreet.question.domain import Domain, Kind
+from discreet.question.expressions import ColumnRef
 from discreet.question.functions import nodes, read, typed
 from discreet.question.functions.nodes import Node
 from discreet.question.schema import Column, Table
@@ -200,14 +204,45 @@ class Layout:
         return (*self.unit, *(field.identifier for field in self.fields.values()))
 
 
+def rows_name(table: Table) -> str:
+    """Under which name statements find the rows of a table, prepared or not."""
+    return f"{'public' if table.public else 'rows of'} {table.name}"
+
+
+@lru_cache(64)
 def layout(table: Table) -> Layout:
-    """The layout of a table read from its source."""
+    """How a table stands in the engine; a private one with steps beside every bounded number."""
     names = identifiers(column.name for column in table.columns)
     fields = {
-        column.name: Field(names[column.name], column.domain, codes=codes(column))
-        for column in table.columns
+        column.name: Field(
+            names[column.name],
+            column.domain,
+            codes=codes(column),
+            steps=None if table.public else _steps(column, place),
+        )
+        for place, column in enumerate(table.columns)
     }
     return Layout(table, unit_identifiers(table), fields)
+
+
+def _steps(column: Column, place: int) -> Steps | None:
+    domain = column.domain
+    if not domain.kind.is_number or not domain.bounded:
+        return None
+    want = put_on_grid(ColumnRef(column.name), domain, GRID_BITS)
+    return Steps(f"_steps{place}", want.grid, want.low, want.span)
+
+
+def with_steps(table: Table, name: str) -> exp.Select:
+    """The rows called ``name`` with their steps; those that nobody asks for cost nothing."""
+    shape = layout(table)
+    picked: list[Node] = [named(content) for content in shape.content]
+    for field in shape.fields.values():
+        if field.steps is not None:
+            want = put_on_grid(ColumnRef(field.identifier), field.domain, GRID_BITS)
+            steps = scaled_steps(named(field.identifier), field.domain.kind, want)
+            picked.append(aliased(steps, field.steps.identifier))
+    return select(picked, table_named(name))
 
 
 def owned_rows(shape: Layout, source: str) -> exp.Select:
@@ -311,7 +346,7 @@ def typed_rows(table: Table, held: Mapping[str, str], given: str) -> exp.Select:
 
 
 def chosen(
-    partition: Iterable[str],
+    partition: Sequence[str],
     content: Iterable[str],
     *,
     most: int,
@@ -324,7 +359,7 @@ def chosen(
     that tie in their content are the same row.  Rows are first set in the order
     of the columns ``first``.
     """
-    order = [*map(named, first), *_by_hash(tuple(content))]
+    order = [*map(named, first), *_by_hash(tuple(content), tuple(partition))]
     return exp.LTE(
         this=exp.Window(
             this=exp.RowNumber(),
@@ -335,19 +370,24 @@ def chosen(
     )
 
 
-def chosen_values(partition: Iterable[str], columns: tuple[str, ...], *, most: int) -> Node:
+def chosen_values(partition: Sequence[str], columns: tuple[str, ...], *, most: int) -> Node:
     """Whether a row has one of the ``most`` first values of ``columns`` in its partition."""
     rank = exp.Window(
         this=nodes.call("DENSE_RANK"),
         partition_by=[named(name) for name in partition],
-        order=ordered(_by_hash(columns)),
+        order=ordered(_by_hash(columns, tuple(partition))),
     )
     return exp.LTE(this=rank, expression=exp.Literal.number(str(most)))
 
 
-def _by_hash(names: tuple[str, ...]) -> list[Node]:
+def _by_hash(names: tuple[str, ...], partition: tuple[str, ...]) -> list[Node]:
+    """The order of a hash; ties by the content, of which the partition's own columns tell nothing.
+
+    Every column that sorts rows is copied for it: it pays to leave out what cannot.
+    """
     determined = own(names)
-    return [nodes.call("HASH", *map(named, determined)), *map(named, determined)]
+    ties = (name for name in determined if name not in partition)
+    return [nodes.call("HASH", *map(named, determined)), *map(named, ties)]
 
 
 def first_block(partition: Iterable[str], blocks: tuple[str, ...]) -> Node:
@@ -373,11 +413,8 @@ def bounded_rows(shape: Layout, source: str, name: str) -> list[Definition]:
     """
     rows = owned_rows(shape, source)
     table = shape.table
-    if table.by_row:
-        # Row numbers must be the same wherever the table is mentioned.
-        return [(name, rows, True)]
     blocks = chosen_blocks(table)
-    if table.unit is None or (table.max_rows_per_unit is None and not blocks):
+    if table.by_row or table.unit is None or (table.max_rows_per_unit is None and not blocks):
         return [(name, rows, False)]
     owned, much = f"{name}, owned", f"{name}, units with too much"
     unit = [named(u) for u in shape.unit]
@@ -404,8 +441,10 @@ def _kept(shape: Layout, blocks: tuple[str, ...]) -> list[Node]:
         kept = [first_block(shape.unit, blocks)]
         kept += _inside_blocks(table, [named(b) for b in blocks])
     if table.max_rows_per_unit is not None:
-        most = table.max_rows_per_unit
-        kept.append(chosen(shape.unit, shape.content, most=most, first=blocks))
+        # The unit's own columns are read off the unit, so they tell no two of its rows apart.
+        told = [f.identifier for name, f in shape.fields.items() if name not in (table.unit or ())]
+        content, most = (*shape.unit, *told), table.max_rows_per_unit
+        kept.append(chosen(shape.unit, content, most=most, first=blocks))
     return kept
 
 

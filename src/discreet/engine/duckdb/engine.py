@@ -7,11 +7,14 @@ cells.  A question runs as one generated statement and comes back as a sealed
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 from types import TracebackType
@@ -19,18 +22,22 @@ from typing import TypeVar
 
 import duckdb
 
+from discreet.engine.catalogue import Catalogue
 from discreet.engine.duckdb import prepared
-from discreet.engine.duckdb.measure import Statement, compiled
-from discreet.engine.duckdb.prepared import Progress
-from discreet.engine.duckdb.result import opened
-from discreet.engine.duckdb.session import Limits, Session, constant
-from discreet.engine.duckdb.sources import Given, Reader, Version, quoted, reader
+from discreet.engine.duckdb.database import Database, Resources, constant
+from discreet.engine.duckdb.measure import Compiled, compile_plan
+from discreet.engine.duckdb.sources import DataSource, Given, Version, open_source, quoted
+from discreet.engine.protocol import Progress, describe_failure
 from discreet.engine.truth import Truth
 from discreet.errors import DataRefusal, InvalidParameter, Refusal
 from discreet.price.plan import Plan
 from discreet.question.schema import Schema, Table
 
 MEMORY_LIMIT = "4GB"
+
+REMEMBERED = 256
+"""How many plans are kept compiled."""
+
 T = TypeVar("T")
 
 
@@ -58,14 +65,16 @@ class DuckDBEngine:
     ) -> None:
         self._lock = threading.RLock()
         self._store = _folder(self, store)
-        self._limits = Limits(memory_limit, threads, str(self._store / "spill"))
+        self._resources = Resources(memory_limit, threads, str(self._store / "spill"))
         self._sources = _readers(tables, schema)
         self._careful = False
         self.schema = self._resolved(schema)
         self._prepared: set[str] = set()
-        self._session: Session | None = None
-        self._public: Session | None = None
-        self._planning()
+        self._private: Database | None = None
+        self._public: Database | None = None
+        self._catalogue: Catalogue | None = None
+        self._compiled: OrderedDict[Hashable, Compiled] = OrderedDict()
+        self._public_database()
         if opened:
             self._current()
 
@@ -81,49 +90,67 @@ class DuckDBEngine:
         def complete() -> Schema:
             known = {name: schema.tables[name] for name in readers}
             if unknown:
-                with closing(Session.open(Schema(known), readers, self._limits, {})) as session:
+                with closing(
+                    Database.open(Schema(known), readers, self._resources, {})
+                ) as database:
                     known = {
-                        name: table if table.columns else session.described(table)
+                        name: table if table.columns else database.described(table)
                         for name, table in known.items()
                     }
-            with closing(Session.open(Schema(known), readers, self._limits, {})) as session:
+            with closing(Database.open(Schema(known), readers, self._resources, {})) as database:
                 return schema.resolved(
                     columns=lambda table: known[table.name].columns,
-                    values=lambda table, column: session.values(known[table.name], column),
+                    values=lambda table, column: database.values(known[table.name], column),
                 )
 
         return _opening(", ".join(readers), complete)
 
     # --- questions ---------------------------------------------------------------------------
 
-    def run(self, plan: Plan) -> Truth:
-        """The exact integers of ``plan``, sealed."""
-        session = self._current()
-        truth = self._attempt(self._statement(plan, session), session)
+    @property
+    def catalogue(self) -> Catalogue:
+        """What is public of the tables now; opens no private source."""
+        with self._lock:
+            public = self._public_database()
+            if self._catalogue is None or self._catalogue.version != public.version:
+                self._catalogue = Catalogue(self.schema, public.version, self._multiplicity)
+            return self._catalogue
+
+    def _multiplicity(self, table: Table, columns: tuple[str, ...]) -> int:
+        return self._public_database().multiplicity(self._own(table), columns)
+
+    def compile(self, plan: Plan) -> Compiled:
+        """The plan's one statement, which the engine has bound; reads no private data.
+
+        Python takes 1, 1.0 and true for equal, and SQL does not: plans are told apart
+        by how they are written.
+        """
+        public = self._public_database()
+        key = (plan, repr(plan), public.version)
+        with self._lock:
+            if key in self._compiled:
+                self._compiled.move_to_end(key)
+                return self._compiled[key]
+        compiled = compile_plan(plan, self._own, public.multiplicity, public.describe)
+        if not _accepts(public, compiled.text):
+            raise describe_failure()
+        with self._lock:
+            self._compiled[key] = compiled
+            if len(self._compiled) > REMEMBERED:
+                self._compiled.popitem(last=False)
+        return compiled
+
+    def run(self, compiled: Compiled) -> Truth:
+        """The exact integers of what was compiled, sealed."""
+        database = self._current()
+        truth = self._attempt(compiled, database)
         if truth is None:
-            session = self._carefully()
-            truth = self._attempt(self._statement(plan, session), session)
-        if truth is None or self._versions() != session.versions:
+            database = self._carefully()
+            truth = self._attempt(compiled, database)
+        if truth is None or self._versions() != database.versions:
             self._forget()
-            raise failed()
+            raise describe_failure()
         return truth
-
-    def check(self, plan: Plan) -> None:
-        """Refuse a plan that has no statement; reads no private data."""
-        self._statement(plan, self._planning())
-
-    def sql(self, plan: Plan) -> str:
-        """The statement that :meth:`run` would send to the engine; reads no private data."""
-        return self._statement(plan, self._session or self._planning()).sql(pretty=True)
-
-    def multiplicity(self, table: Table, columns: tuple[str, ...]) -> int:
-        """How many rows of a public table share the same values of ``columns``, as read."""
-        return self._planning().multiplicity(self._own(table), columns)
-
-    def _statement(self, plan: Plan, session: Session) -> Statement:
-        return compiled(
-            plan, lambda table: session.catalogue(self._own(table)), session.multiplicity
-        )
 
     def _own(self, table: Table) -> Table:
         """The table of this engine's schema; a plan made for another schema is refused."""
@@ -136,22 +163,25 @@ class DuckDBEngine:
             )
         return table
 
-    def _attempt(self, statement: Statement, session: Session) -> Truth | None:
+    def _attempt(self, compiled: Compiled, database: Database) -> Truth | None:
         """The result, or None: not even the kind of the failure leaves this function."""
         with suppress(Exception):
-            found = session.run(statement.sql())
-            return Truth(opened(found, statement.plan, statement.groups, statement.readings))
+            return Truth(compiled.columns.read(database.run(compiled.text)))
         return None
 
     # --- versions ----------------------------------------------------------------------------
 
-    def version(self) -> dict[str, Version]:
-        """Which data each source holds now, without reading it."""
-        return self._versions()
+    def data_version(self) -> str:
+        """A name for what the sources hold now; one that cannot be read has a name too.
 
-    def public_version(self) -> tuple[tuple[str, Version], ...]:
-        """Which data the public tables hold now: all that pricing depends on beside the schema."""
-        return tuple(self._versions(public=True).items())
+        Whether to charge must not depend on whether the data is there.
+        """
+        try:
+            digests = {name: version.digest() for name, version in self._versions().items()}
+        except DataRefusal:
+            return "unreadable"
+        # With its spaces: ledgers hold this digest, and replay while it is the same.
+        return hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()
 
     def content_hash(self, table: str) -> str:
         """A SHA-256 of all that a source holds; slow, for when a version must be certain."""
@@ -164,25 +194,25 @@ class DuckDBEngine:
             if self.schema.tables[name].public or not public
         }
 
-    def _planning(self) -> Session:
-        """A session on the public tables alone: all that pricing and refusing may look at."""
+    def _public_database(self) -> Database:
+        """The public tables, and empty private ones: all that pricing and refusing may look at."""
         with self._lock:
             versions = self._versions(public=True)
             if self._public is None or self._public.versions != versions:
                 readers = {name: self._sources[name] for name in versions}
                 self._public = _opening(
                     ", ".join(readers),
-                    lambda: Session.open(self.schema, readers, self._limits, {}),
+                    lambda: Database.open(self.schema, readers, self._resources, {}),
                 )
             return self._public
 
-    def _current(self) -> Session:
-        """A session on the sources as they are now; prepared again if they have changed."""
+    def _current(self) -> Database:
+        """The sources as they are now; prepared again if they have changed."""
         with self._lock:
             versions = self._versions()
-            if self._session is not None and self._session.versions == versions:
-                return self._session
-            if self._session is not None:  # new data: perhaps no longer damaged
+            if self._private is not None and self._private.versions == versions:
+                return self._private
+            if self._private is not None:  # new data: perhaps no longer damaged
                 self._careful = False
             self._forget()
             self._prepared |= self._kept(versions)
@@ -191,8 +221,8 @@ class DuckDBEngine:
                     self._prepare(self.schema.tables[name], versions[name], None)
                 except DataRefusal:  # then this version is read unprepared
                     self._prepared.discard(name)
-            self._session = _opening(", ".join(self._sources), self._open)
-            return self._session
+            self._private = _opening(", ".join(self._sources), self._open)
+            return self._private
 
     def _kept(self, versions: Mapping[str, Version]) -> set[str]:
         """The tables that another process has prepared in the same store."""
@@ -202,7 +232,7 @@ class DuckDBEngine:
             if (self._store / prepared.file_name(table, versions[name])).exists()
         }
 
-    def _open(self) -> Session:
+    def _open(self) -> Database:
         kept = {
             name: str(self._store / prepared.file_name(self.schema.tables[name], version))
             for name, version in self._versions().items()
@@ -214,19 +244,19 @@ class DuckDBEngine:
             self._careful = True
         return self._opened(kept)
 
-    def _opened(self, kept: Mapping[str, str]) -> Session:
+    def _opened(self, kept: Mapping[str, str]) -> Database:
         readers = {
             name: (source.careful() if self._careful else None) or source
             for name, source in self._sources.items()
         }
-        return Session.open(self.schema, readers, self._limits, kept)
+        return Database.open(self.schema, readers, self._resources, kept)
 
     def _forget(self) -> None:
         with self._lock:
-            self._session = None  # closed when the last question that uses it is done
+            self._private = None  # closed when the last question that uses it is done
 
-    def _carefully(self) -> Session:
-        """A new session that reads every source in its most careful way."""
+    def _carefully(self) -> Database:
+        """A new database that reads every source in its most careful way."""
         with self._lock:
             self._forget()
             self._careful = True
@@ -263,25 +293,27 @@ class DuckDBEngine:
                     break
             else:
                 partial.unlink(missing_ok=True)
-                raise failed()
+                raise describe_failure()
             partial.replace(final)
         elif progress is not None:
             progress(table.name, 1.0)
         prepared.discard_others(self._store, table, final.name)
 
-    def _written(self, table: Table, source: Reader, path: Path, progress: Progress | None) -> bool:
+    def _written(
+        self, table: Table, source: DataSource, path: Path, progress: Progress | None
+    ) -> bool:
         """Whether the table could be prepared in the file ``path``."""
         with suppress(Exception):
-            session = Session.open(
-                Schema({table.name: table}), {table.name: source}, self._limits, {}, locked=False
-            )
-            try:
-                session.connection.execute(f"ATTACH {constant(str(path))} AS {quoted('target')}")
-                statement = session.creation(table, "target")
-                prepared.run_with_progress(session.connection, statement, table.name, progress)
-                session.connection.execute(f"DETACH {quoted('target')}")
-            finally:
-                session.close()
+            alone = Schema({table.name: table})
+            readers = {table.name: source}
+            with closing(
+                Database.open(alone, readers, self._resources, {}, locked=False)
+            ) as database:
+                connection = database.connection
+                connection.execute(f"ATTACH {constant(str(path))} AS {quoted('target')}")
+                statement = prepared.creation(table, "target")
+                prepared.run_with_progress(connection, statement, table.name, progress)
+                connection.execute(f"DETACH {quoted('target')}")
             return True
         return False
 
@@ -290,9 +322,9 @@ class DuckDBEngine:
     def close(self) -> None:
         """Let go of the sources and of what was prepared without a store."""
         with self._lock:
-            for session in (self._session, self._public):
-                if session is not None:
-                    session.close()
+            for database in (self._private, self._public):
+                if database is not None:
+                    database.close()
             self._public = None
             self._forget()
 
@@ -308,14 +340,12 @@ class DuckDBEngine:
         self.close()
 
 
-def failed() -> DataRefusal:
-    """The one thing that is said when a question could not be computed."""
-    return DataRefusal(
-        "D1",
-        "the engine could not answer this question.",
-        why="what went wrong may depend on one person's row, so nothing more is said.",
-        fix="ask a smaller question, or have the curator check the source and the memory limit.",
-    )
+def _accepts(database: Database, text: str) -> bool:
+    """Whether a statement can be bound; what the engine says of it goes no further."""
+    with suppress(duckdb.Error):
+        database.bind(text)
+        return True
+    return False
 
 
 def _folder(engine: DuckDBEngine, store: str | Path | None) -> Path:
@@ -329,7 +359,7 @@ def _folder(engine: DuckDBEngine, store: str | Path | None) -> Path:
     return folder
 
 
-def _readers(tables: Mapping[str, Given], schema: Schema) -> dict[str, Reader]:
+def _readers(tables: Mapping[str, Given], schema: Schema) -> dict[str, DataSource]:
     unknown = [name for name in tables if name not in schema.tables]
     if unknown:
         raise InvalidParameter(
@@ -338,7 +368,7 @@ def _readers(tables: Mapping[str, Given], schema: Schema) -> dict[str, Reader]:
             why="what is not declared has no unit and no bounds, so nobody in it is protected.",
             fix=f"declare it, or give sources for {', '.join(schema.tables)}.",
         )
-    found: dict[str, Reader] = {}
+    found: dict[str, DataSource] = {}
     for name, table in schema.tables.items():
         given = tables.get(name, table.source)
         if given is None:
@@ -350,22 +380,23 @@ def _readers(tables: Mapping[str, Given], schema: Schema) -> dict[str, Reader]:
             )
         columns = [column.name for column in table.columns]
         # The types of a public table may be guessed from its rows: they are nobody's.
-        found[name] = reader(name, given, columns=columns or None, sniff=not columns)
+        found[name] = open_source(name, given, columns=columns or None, sniff=not columns)
     return found
 
 
 def _opening(name: str, step: Callable[[], T]) -> T:
     """``step``, or a refusal that says only which table could not be opened."""
-    refused: Refusal = DataRefusal(
-        "D2",
-        f"the source of table '{name}' cannot be opened.",
-        why="without it no question about the people in it can be answered.",
-        fix="check that the file exists, may be read, and has the columns that are declared.",
-    )
+    refused: Refusal | None = None
     try:
         return step()
     except Refusal as refusal:
         refused = refusal
     except Exception:  # its text may quote the data  # noqa: S110
         pass
-    raise refused  # outside the handler, so that nothing is chained to it
+    # Outside the handler, so that nothing is chained to it.
+    raise refused or DataRefusal(
+        "D2",
+        f"the source of table '{name}' cannot be opened.",
+        why="without it no question about the people in it can be answered.",
+        fix="check that the file exists, may be read, and has the columns that are declared.",
+    )

@@ -8,7 +8,7 @@ of them, exactly.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -18,6 +18,7 @@ from discreet.engine.duckdb.declared import ROW_NUMBER, Field, chosen, chosen_va
 from discreet.engine.duckdb.grid import (
     clip,
     hugeint,
+    number_line,
     scaled_steps,
     step_type,
     to_steps,
@@ -37,7 +38,7 @@ from discreet.engine.duckdb.query import (
     table_named,
     with_definitions,
 )
-from discreet.engine.duckdb.render import Catalogue, Rendered, Renderer
+from discreet.engine.duckdb.render import Rendered, Renderer
 from discreet.engine.duckdb.result import (
     CELL,
     LIMB,
@@ -46,6 +47,7 @@ from discreet.engine.duckdb.result import (
     Part,
     Powers,
     Reading,
+    ResultColumns,
     Single,
     Sums,
     Total,
@@ -62,31 +64,40 @@ from discreet.price.plan import (
     Units,
     ValueCounts,
 )
-from discreet.question.domain import Domain, Kind, Value
+from discreet.question.domain import Domain, Kind, Value, number_of
 from discreet.question.expressions import Expression
 from discreet.question.functions import domain_of, nodes
 from discreet.question.functions.nodes import Node
 from discreet.question.ownership import Multiplicity, row_bound
 from discreet.question.question import Key
+from discreet.question.schema import Table
+
+_SMALL = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
-    """One statement for the engine, and how to read its result."""
+class Compiled:
+    """One statement for the engine, written once, and how to read its result."""
 
-    query: exp.Query
     plan: Plan
-    groups: tuple[GroupColumn, ...]
-    readings: tuple[Reading, ...]
+    text: str
+    tables: tuple[Table, ...]  # whose rows it reads
+    definitions: tuple[str, ...]  # of those rows, for the eye
+    columns: ResultColumns
 
-    def sql(self, *, pretty: bool = False) -> str:
-        """The statement as text."""
-        return self.query.sql("duckdb", pretty=pretty)
+    def explain(self) -> str:
+        """The statement as it is run, after what stands for the rows of its private tables."""
+        return "\n\n".join((*self.definitions, self.text))
 
 
-def compiled(plan: Plan, catalogue: Catalogue, multiplicity: Multiplicity) -> Statement:
+def compile_plan(
+    plan: Plan,
+    find: Callable[[Table], Table],
+    multiplicity: Multiplicity,
+    definition: Callable[[Table], str],
+) -> Compiled:
     """The statement that measures ``plan``."""
-    renderer = Renderer(catalogue, multiplicity)
+    renderer = Renderer(find, multiplicity)
     source = renderer.relation(plan.source)
     rows = _Rows(source)
     groups = tuple(rows.key(place, key) for place, key in enumerate(plan.keys))
@@ -104,7 +115,14 @@ def compiled(plan: Plan, catalogue: Catalogue, multiplicity: Multiplicity) -> St
         last, query, _ = renderer.definitions[-1]
         renderer.definitions[-1] = (last, query, True)
     query = with_definitions(parts.query(name, in_order=not plan.public_keys), renderer.definitions)
-    return Statement(query, plan, groups, readings)
+    tables = renderer.tables
+    return Compiled(
+        plan,
+        query.sql("duckdb", pretty=True, copy=False),
+        tables,
+        tuple(definition(table) for table in tables if not table.public),
+        ResultColumns.of(plan, groups, readings),
+    )
 
 
 def _bounding(
@@ -169,20 +187,16 @@ class _Rows:
             self._only_listed(key, key.values)
         identifier = f"_k{place}"
         self.columns[key, place] = (identifier, node)
-        return GroupColumn(identifier, None if plain is None else plain.codes)
+        codes = None if plain is None else plain.codes
+        return GroupColumn(identifier, self.domain(key.expression).kind, codes)
 
     def _only_listed(self, key: Key, values: Sequence[Value | None]) -> None:
         domain, value = self.domain(key.expression), self.source.value(key.expression)
-        known = None if domain.values is None else set(domain.values)
-        listed = {v for v in values if v is not None}
+        known = domain.listed()
+        listed = [v for v in values if v is not None]
         checks: list[Node] = []
-        if known is None or not known <= listed:
-            constants = [_constant(v, domain.kind) for v in values if v is not None]
-            checks.append(
-                exp.In(this=nodes.paren(value), expressions=constants)
-                if constants
-                else exp.Boolean(this=False)
-            )
+        if known is None or not set(known) <= set(listed):
+            checks.append(_is_among(value, listed, domain.kind))
             if None in values and domain.nullable:
                 checks.append(exp.Is(this=nodes.paren(value.copy()), expression=exp.Null()))
         elif None not in values and domain.nullable:
@@ -203,6 +217,19 @@ class _Rows:
             value = self.source.value(scaled.expression)
             kept = scaled_steps(value, domain.kind, scaled)
         return self.slot(kept), domain.nullable
+
+
+def _is_among(value: Node, listed: Sequence[Value], kind: Kind) -> Node:
+    """Whether a value is listed; whole numbers and days without a gap are told by their ends."""
+    if not listed:
+        return exp.Boolean(this=False)
+    if len(listed) > 2 and kind in (Kind.INTEGER, Kind.DATE):
+        at = {number: v for v in listed if (number := number_of(v)) is not None}
+        first, last = min(at), max(at)
+        if len(at) == len(listed) == last - first + 1:
+            ends = {"low": _constant(at[first], kind), "high": _constant(at[last], kind)}
+            return exp.Between(this=nodes.paren(value), **ends)
+    return exp.In(this=nodes.paren(value), expressions=[_constant(v, kind) for v in listed])
 
 
 def _constant(value: Value, kind: Kind) -> Node:
@@ -294,13 +321,27 @@ class _Parts:
         return Total(((self._column(_filtered(_count_of(counted), checks)), 0),))
 
     def _total(self, node: Node, most: int, checks: list[Node]) -> Total:
-        """The sum of a number in 0 ... most; 128 bits hold 2**64 numbers of 62 bits."""
+        """The sum of a number in 0 ... most, in limbs of 64 bits.
+
+        128 bits hold 2**64 numbers of 62 bits; 63 hold 2**43 numbers of 20, more rows
+        than any table has.
+        """
+        if most <= _SMALL:
+            total = nodes.cast(_sum_of(node, checks), Kind.INTEGER)
+            return Total(((self._column(total), 0),))
         if most < 2**LIMB:
-            return Total(((self._column(_sum_of(node, checks)), 0),))
+            return Total(self._limbs(_sum_of(node, checks), 0))
         high = nodes.infix(exp.BitwiseRightShift, node, hugeint(whole(LIMB)))
         low = nodes.infix(exp.BitwiseAnd, node.copy(), hugeint(whole(2**LIMB - 1)))
-        upper, lower = (self._column(_sum_of(limb, checks)) for limb in (high, low))
-        return Total(((upper, LIMB), (lower, 0)))
+        upper, lower = _sum_of(high, checks), _sum_of(low, checks)
+        return Total((*self._limbs(upper, LIMB), *self._limbs(lower, 0)))
+
+    def _limbs(self, total: Node, power: int) -> tuple[tuple[str, int], ...]:
+        """A sum of 128 bits in two columns of 64."""
+        high = nodes.infix(exp.BitwiseRightShift, total, hugeint(whole(LIMB)))
+        low = nodes.infix(exp.BitwiseAnd, total.copy(), hugeint(whole(2**LIMB - 1)))
+        columns = [self._column(nodes.cast(limb, Kind.INTEGER)) for limb in (high, low)]
+        return (columns[0], power + LIMB), (columns[1], power)
 
     def _column(self, node: Node) -> str:
         name = self._named.setdefault(node, f"_n{len(self._columns)}")
@@ -348,10 +389,17 @@ class _Parts:
         low_end, high_end = hugeint(whole(total.low)), hugeint(whole(high))
         inside = clip(own, low_end, high_end)
         above = nodes.cast(nodes.infix(exp.Sub, inside, low_end.copy()), Kind.INTEGER)
-        columns = {"_n0": _count_of(exp.Star()), "_n1": nodes.call("SUM", named("_own"))}
+        own_total = nodes.call("SUM", named("_own"))
+        upper = nodes.infix(exp.BitwiseRightShift, own_total, hugeint(whole(LIMB)))
+        lower = nodes.infix(exp.BitwiseAnd, own_total.copy(), hugeint(whole(2**LIMB - 1)))
+        columns = {
+            "_n0": _count_of(exp.Star()),
+            "_n1": nodes.cast(upper, Kind.INTEGER),
+            "_n2": nodes.cast(lower, Kind.INTEGER),
+        }
         self._others.append((None, all_of(checks), {**columns, "_own": above}))
         number = len(self._others)
-        return Part(number, Total((("_n0", 0),)), Total((("_n1", 0),)))
+        return Part(number, Total((("_n0", 0),)), Total((("_n1", LIMB), ("_n2", 0))))
 
     # --- the statement -----------------------------------------------------------------------
 
@@ -369,15 +417,8 @@ class _Parts:
         return query
 
     def _keys(self) -> list[Node]:
-        return [
-            named(g.identifier)
-            if g.codes is None
-            else aliased(
-                nodes.cast(nodes.call("ENUM_CODE", named(g.identifier)), Kind.INTEGER),
-                g.identifier,
-            )
-            for g in self.groups
-        ]
+        """The keys as they come back: codes, days and microseconds are whole numbers."""
+        return [aliased(_as_number(g), g.identifier) for g in self.groups]
 
     def _shape(
         self, number: int, cell: Node | None, columns: dict[str, Node], width: int
@@ -413,6 +454,13 @@ class _Parts:
         inner = select([*keys, aliased(own, "_own")], source, where=[check], group=[*keys, *unit])
         shape = self._shape(number, None, columns, width)
         return select(shape, nested(inner, "own"), group=self._group_by())
+
+
+def _as_number(group: GroupColumn) -> Node:
+    key = named(group.identifier)
+    if group.codes is not None:
+        return nodes.cast(nodes.call("ENUM_CODE", key), Kind.INTEGER)
+    return key if group.kind is Kind.BOOLEAN else number_line(key, group.kind)
 
 
 def _filtered(aggregate: Node, checks: list[Node]) -> Node:

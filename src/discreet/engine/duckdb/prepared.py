@@ -10,80 +10,29 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import duckdb
 from sqlglot import exp
 
-from discreet.engine.duckdb.declared import Field, Layout, Steps, bounded_rows, layout
-from discreet.engine.duckdb.grid import scaled_steps
-from discreet.engine.duckdb.query import (
-    Definition,
-    aliased,
-    everything,
-    named,
-    ordered,
-    select,
-    table_named,
-    with_definitions,
-)
+from discreet.engine.duckdb.declared import Layout, layout, rows_name
+from discreet.engine.duckdb.query import everything, named, ordered, table_named
 from discreet.engine.duckdb.sources import Version
-from discreet.price.recipes import GRID_BITS, put_on_grid
-from discreet.question.expressions import ColumnRef
+from discreet.engine.protocol import Progress
 from discreet.question.functions import nodes
 from discreet.question.functions.nodes import Node
 from discreet.question.schema import Table
 
-Progress = Callable[[str, float], None]
-"""Called with a table's name and the part of it that is done, from 0 to 1."""
-
-_LAYOUT = "4"  # to be changed whenever prepared tables look different
+_LAYOUT = "5"  # to be changed whenever prepared tables look different
 _BUCKETS = 8
 _POLL_S = 0.1
 ROWS = "rows"
 
 
-def prepared_layout(table: Table) -> Layout:
-    """The layout of a prepared table: as read, with steps beside every bounded number."""
-    shape = layout(table)
-    return replace(
-        shape,
-        fields={
-            name: _with_steps(field, place)
-            for place, (name, field) in enumerate(shape.fields.items())
-        },
-    )
-
-
-def _with_steps(field: Field, place: int) -> Field:
-    domain = field.domain
-    if not domain.kind.is_number or not domain.bounded:
-        return field
-    want = put_on_grid(ColumnRef(field.identifier), domain, GRID_BITS)
-    return replace(field, steps=Steps(f"_steps{place}", want.grid, want.low, want.span))
-
-
-def prepared_rows(name: str, catalog: str) -> list[Definition]:
-    """The definition of a prepared table's rows."""
-    rows = everything(table_named(catalog, "main", ROWS))
-    return [(name, rows, False)]
-
-
-def creation(table: Table, source: str, catalog: str) -> str:
-    """The statement that prepares ``table``."""
-    shape = prepared_layout(table)
-    definitions = bounded_rows(layout(table), source, "bounded")
-    picked: list[Node] = [named(name) for name in shape.content]
-    for name, field in shape.fields.items():
-        if field.steps is not None:
-            want = put_on_grid(ColumnRef(name), field.domain, GRID_BITS)
-            steps = scaled_steps(named(field.identifier), field.domain.kind, want)
-            picked.append(aliased(steps, field.steps.identifier))
-    query = select(picked, table_named("bounded"))
-    query.set("order", ordered(_clusters(shape)))
-    with_definitions(query, definitions)
+def creation(table: Table, catalog: str) -> str:
+    """The statement that prepares ``table`` in an attached database."""
+    query = everything(table_named(rows_name(table)))
+    query.set("order", ordered(_clusters(layout(table))))
     target = table_named(catalog, "main", ROWS)
     return exp.Create(this=target, kind="TABLE", expression=query).sql("duckdb", pretty=True)
 
@@ -96,7 +45,7 @@ def _clusters(shape: Layout) -> list[Node]:
     bucket = nodes.infix(
         exp.Mod, nodes.call("HASH", *map(named, shape.unit)), exp.Literal.number(str(_BUCKETS))
     )
-    keys = [named(f.identifier) for f in shape.fields.values() if f.codes is not None]
+    keys = [named(f.identifier) for f in shape.fields.values() if f.domain.listed() is not None]
     return [bucket, *keys]
 
 

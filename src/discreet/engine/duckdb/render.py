@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from discreet.engine.duckdb.declared import Field, Layout
+from discreet.engine.duckdb.declared import Field, layout, rows_name
 from discreet.engine.duckdb.grid import clip, from_steps, hugeint, to_steps, whole
 from discreet.engine.duckdb.query import (
     Definition,
@@ -45,10 +45,6 @@ from discreet.question.relation import (
     UnitJoin,
 )
 from discreet.question.schema import Table
-
-Catalogue = Callable[[Table], tuple[Layout, list[Definition]]]
-"""How a table stands in the engine: its layout, and definitions; the last holds its rows."""
-
 
 Item = tuple[str, Field, Node, str | None]
 """A column to pick: its name, how it is held, its value, the alias of the table it is from."""
@@ -83,10 +79,16 @@ class Rendered:
 class Renderer:
     """Collects the definitions of one statement."""
 
-    catalogue: Catalogue
+    find: Callable[[Table], Table]
+    """The engine's own table of that name, or a refusal."""
     multiplicity: Multiplicity
     definitions: list[Definition] = field(default_factory=list)
-    _tables: dict[str, Rendered] = field(default_factory=dict)
+    _tables: dict[str, tuple[Table, Rendered]] = field(default_factory=dict)
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """Whose rows are read."""
+        return tuple(table for table, _ in self._tables.values())
 
     def define(self, query: exp.Query, *, once: bool = False) -> str:
         """Name a step; ``once`` if it is read several times and must be the same each time."""
@@ -132,12 +134,19 @@ class Renderer:
         return self._select(table.unit, [(n, f, f.held(), None) for n, f in picked], table.name)
 
     def _table(self, table: Table) -> Rendered:
-        if table.name not in self._tables:
-            layout, definitions = self.catalogue(table)
-            self.definitions.extend(definitions)
-            name = definitions[-1][0]
-            self._tables[table.name] = Rendered(name, layout.unit, layout.fields)
-        return self._tables[table.name]
+        if table.name in self._tables:
+            _, found = self._tables[table.name]
+            if table.by_row:  # row numbers must be the same wherever the table is mentioned
+                self.definitions = [
+                    (name, query, once or name == found.name)
+                    for name, query, once in self.definitions
+                ]
+            return found
+        table, name = self.find(table), f"table {table.name}"
+        self.definitions.append((name, everything(table_named(rows_name(table))), False))
+        found = Rendered(name, layout(table).unit, layout(table).fields)
+        self._tables[table.name] = table, found
+        return found
 
     def _select(
         self,

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from discreet.engine.truth import Group, Opened, SparseCounts
 from discreet.price.plan import GroupTotal, Histogram, Measurement, Moments, Plan, ValueCounts
-from discreet.question.domain import Value
-from discreet.question.question import Key
+from discreet.question.domain import Kind, Value, number_of
 
 PART, CELL = "_part", "_cell"
 
@@ -63,77 +63,190 @@ class Part:
 
 Reading = Sums | Single | Part
 
+Integers = NDArray[Any]
+
+Columns = dict[str, NDArray[Any]]
+"""A result, column by column; masked where it is NULL."""
+
 
 @dataclass(frozen=True, slots=True)
 class GroupColumn:
-    """How a key comes back: as a code for one of ``codes``, or as a value of its kind."""
+    """How a key comes back: a code for one of ``codes``, or a value of its kind.
+
+    Days and microseconds since 1970 stand for dates and timestamps.
+    """
 
     identifier: str
-    codes: tuple[str, ...] | None
+    kind: Kind
+    codes: tuple[str, ...] | None = None
+
+    def decode(self, columns: Columns) -> list[Any]:
+        """The keys as values of Python; None for NULL."""
+        found, missing = _split(columns[self.identifier])
+        if self.codes is not None:
+            values = np.array([*self.codes, None], dtype=object)[found.astype(np.int64)]
+        elif self.kind in _CALENDAR:
+            values = found.astype(np.int64).view(_CALENDAR[self.kind]).astype(object)
+        else:
+            values = found.astype(object)
+        values[missing] = None
+        decoded: list[Any] = values.tolist()
+        return decoded
 
 
-Integers = NDArray[Any]
+_CALENDAR = {Kind.DATE: "datetime64[D]", Kind.TIMESTAMP: "datetime64[us]"}
 
 
-def opened(
-    table: pa.Table, plan: Plan, groups: tuple[GroupColumn, ...], readings: tuple[Reading, ...]
-) -> Opened:
-    """The integers of every measurement, in the canonical order of the groups."""
-    parts = _numbers(table, PART)
-    found = _Found(table, parts, plan.keys, groups, public=plan.public_keys)
-    measured = tuple(
-        _measured(measurement, reading, found)
-        for measurement, reading in zip(plan.measurements, readings, strict=True)
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where each value of a public key stands in the list of its groups."""
+
+    column: GroupColumn
+    listed: NDArray[Any]  # sorted
+    place: NDArray[np.int64]  # of each of them in the order of the groups; then of NULL
+    count: int
+
+    @classmethod
+    def of(cls, column: GroupColumn, values: Sequence[Value | None]) -> Places:
+        """The places of ``values``, in the form in which the engine gives them back."""
+        null = next((i for i, value in enumerate(values) if value is None), -1)
+        at = [(value, i) for i, value in enumerate(values) if value is not None]
+        if column.kind is Kind.TEXT and column.codes is None:
+            listed = np.array([value for value, _ in at], dtype=object)
+            return cls(column, listed, np.array([*(i for _, i in at), null]), len(values))
+        if column.codes is not None:
+            code = {text: i for i, text in enumerate(column.codes)}
+            numbers: list[tuple[float, int]] = [
+                (code[str(value)], i) for value, i in at if value in code
+            ]
+        else:
+            numbers = [(_comparable(value), i) for value, i in at]
+        numbers.sort()
+        kind = np.float64 if column.kind is Kind.DECIMAL else np.int64
+        listed = np.array([number for number, _ in numbers], dtype=kind)
+        return cls(column, listed, np.array([*(i for _, i in numbers), null]), len(values))
+
+    def find(self, columns: Columns) -> NDArray[np.int64]:
+        """The place of each row's value; -1 if it is not listed."""
+        found, missing = _split(columns[self.column.identifier])
+        if self.listed.dtype == object:
+            where = _index_in(found, self.listed)
+        else:
+            found = found.astype(self.listed.dtype, copy=False)
+            where = np.searchsorted(self.listed, found)
+            last = len(self.listed) - 1
+            there = (
+                self.listed[np.minimum(where, last)] == found
+                if last >= 0
+                else np.zeros(len(found), dtype=bool)
+            )
+            where = np.where(there, where, -1)
+        # The entry after the last is that of NULL.
+        place = np.where(where >= 0, self.place[where], -1)
+        return np.where(missing, self.place[-1], place)
+
+
+def _index_in(found: NDArray[Any], listed: NDArray[Any]) -> NDArray[np.int64]:
+    """The index of each text among the listed ones; -1 if it is none of them."""
+    where = pc.index_in(
+        pa.array(found, pa.large_string(), from_pandas=True),
+        value_set=pa.array(listed, pa.large_string()),
     )
-    return Opened(found.groups, measured)
+    index: NDArray[np.int64] = where.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return index
 
 
-def _numbers(table: pa.Table, name: str) -> NDArray[np.int64]:
-    column = table.column(name)
-    if column.null_count:
-        column = column.fill_null(0)
-    numbers: NDArray[np.int64] = column.to_numpy().astype(np.int64, copy=False)
-    return numbers
+def _comparable(value: Value) -> float:
+    """A value as the engine gives it back."""
+    if isinstance(value, bool):
+        return int(value)
+    number = number_of(value)
+    if number is None:
+        raise TypeError(type(value))
+    return float(number) if isinstance(value, Fraction) else int(number)
 
 
-def _whole_numbers(table: pa.Table, name: str) -> Integers:
-    """A column of 64- or 128-bit integers; NULL, the sum of no rows, is zero."""
-    column = table.column(name).combine_chunks()
-    if not pa.types.is_decimal128(column.type):
-        return _numbers(table, name)
-    words = np.frombuffer(column.buffers()[1], dtype=np.int64).reshape(-1, 2)
-    low, high = words[column.offset : column.offset + len(column)].T
-    missing = column.is_null().to_numpy(zero_copy_only=False)
-    low, high = np.where(missing, 0, low), np.where(missing, 0, high)
-    if not high.any() and (low >= 0).all():
-        return low
-    whole: Integers = high.astype(object) * 2**64 + low.astype(np.uint64).astype(object)
-    return whole
+@dataclass(frozen=True, slots=True)
+class ResultColumns:
+    """How the integers of a plan are read off its result; all that is public is made ready."""
+
+    plan: Plan
+    columns: tuple[GroupColumn, ...]
+    readings: tuple[Reading, ...]
+    groups: tuple[Group, ...] | None  # None: they are private, and found in the result
+    places: tuple[Places, ...]
+
+    @classmethod
+    def of(
+        cls, plan: Plan, columns: tuple[GroupColumn, ...], readings: tuple[Reading, ...]
+    ) -> ResultColumns:
+        """For a plan whose keys and measurements come back in these columns."""
+        if not plan.public_keys:
+            return cls(plan, columns, readings, None, ())
+        lists = [key.values or () for key in plan.keys]
+        places = (Places.of(c, values) for c, values in zip(columns, lists, strict=True))
+        return cls(plan, columns, readings, tuple(product(*lists)), tuple(places))
+
+    def read(self, columns: Columns) -> Opened:
+        """The integers of every measurement, in the canonical order of the groups."""
+        found = self._find(columns)
+        measured = tuple(
+            _measure(measurement, reading, found)
+            for measurement, reading in zip(self.plan.measurements, self.readings, strict=True)
+        )
+        return Opened(found.groups, measured)
+
+    def _find(self, columns: Columns) -> _Found:
+        parts = _numbers(columns, PART)
+        if self.groups is None:
+            return _Found(columns, parts, *self._find_groups(columns, parts))
+        place = np.zeros(len(parts), dtype=np.int64)
+        listed = np.ones(len(parts), dtype=bool)
+        for key in self.places:
+            found = key.find(columns)
+            listed &= found >= 0
+            place = place * key.count + found
+        return _Found(columns, parts, self.groups, np.where(listed, place, -1))
+
+    def _find_groups(
+        self, columns: Columns, parts: NDArray[np.int64]
+    ) -> tuple[tuple[Group, ...], NDArray[np.int64]]:
+        """The groups found, in the order the engine sorted them, and the place of each row's."""
+        rows = list(zip(*(column.decode(columns) for column in self.columns), strict=True))
+        first = int(np.searchsorted(parts, 1))  # sorted by part: the groups come first
+        groups = tuple(rows[:first])
+        at = dict(zip(groups, range(first), strict=True))
+        others = np.array([at.get(row, -1) for row in rows[first:]], dtype=np.int64)
+        return groups, np.concatenate([np.arange(first, dtype=np.int64), others])
 
 
-# --- groups --------------------------------------------------------------------------------------
+def _split(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """The values, something harmless where they are NULL, and where they are NULL."""
+    if isinstance(column, np.ma.MaskedArray):
+        missing = np.ma.getmaskarray(column)
+        if column.dtype == object:
+            values = column.data.copy()
+            values[missing] = None
+            return values, missing
+        return column.filled(0), missing
+    if column.dtype == object:
+        return column, np.array([value is None for value in column], dtype=bool)
+    return column, np.zeros(len(column), dtype=bool)
 
 
+def _numbers(columns: Columns, name: str) -> NDArray[np.int64]:
+    """A column of integers; NULL, the sum of no rows, is zero."""
+    return _split(columns[name])[0].astype(np.int64, copy=False)
+
+
+@dataclass(frozen=True, slots=True)
 class _Found:
     """Rows of the result by part, each with the place of its group."""
 
-    def __init__(
-        self,
-        table: pa.Table,
-        parts: NDArray[np.int64],
-        keys: tuple[Key, ...],
-        columns: tuple[GroupColumn, ...],
-        *,
-        public: bool,
-    ) -> None:
-        self.table = table
-        self.parts = parts
-        if public:
-            lists = [list(key.values or ()) for key in keys]
-            self.groups: tuple[Group, ...] = tuple(product(*lists))
-            self.place = _public_places(table, lists, columns)
-        else:
-            self.groups, self.place = _private_places(table, parts, columns)
+    columns: Columns
+    parts: NDArray[np.int64]
+    groups: tuple[Group, ...]
+    place: NDArray[np.int64]
 
     def rows(self, part: int) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
         """Which rows belong to ``part``, and the place of the group of each."""
@@ -142,74 +255,19 @@ class _Found:
 
     def total(self, total: Total, chosen: NDArray[np.intp]) -> Integers:
         """A sum put together from its limbs; in Python's integers if 64 bits may not do."""
-        whole: Integers | None = None
+        whole: Integers = np.zeros(len(chosen), dtype=np.int64)
         for name, power in total.limbs:
-            limb = _whole_numbers(self.table, name)[chosen]
-            limb = limb if power == 0 else limb.astype(object) * 2**power
-            whole = limb if whole is None else whole + limb
-        if whole is None:
-            raise ValueError("a total has at least one limb")
+            limb: Integers = _numbers(self.columns, name)[chosen]
+            if power and not limb.any():
+                continue
+            whole = whole + (limb.astype(object) * 2**power if power else limb)
         return whole
-
-
-def _codes(column: GroupColumn, table: pa.Table) -> list[Any]:
-    values: list[Any] = table.column(column.identifier).to_pylist()
-    if column.codes is None:
-        return values
-    return [None if v is None else column.codes[v] for v in values]
-
-
-def _public_places(
-    table: pa.Table, lists: list[list[Value | None]], columns: tuple[GroupColumn, ...]
-) -> NDArray[np.int64]:
-    """The place of each row's group in the product of the listed values; -1 if not listed."""
-    place = np.zeros(table.num_rows, dtype=np.int64)
-    listed = np.ones(table.num_rows, dtype=bool)
-    for values, column in zip(lists, columns, strict=True):
-        found = _listed_places(table, values, column)
-        listed &= found >= 0
-        place = place * len(values) + found
-    return np.where(listed, place, -1)
-
-
-def _listed_places(
-    table: pa.Table, values: list[Value | None], column: GroupColumn
-) -> NDArray[np.int64]:
-    """The place of each row's value among the listed ones; -1 if it is not listed."""
-    if column.codes is not None:  # texts: found by code, without looking at each row
-        texts = {value: i for i, value in enumerate(values)}
-        places = np.array([texts.get(v, -1) for v in (*column.codes, None)], dtype=np.int64)
-        codes = table.column(column.identifier).fill_null(len(column.codes)).to_numpy()
-        by_code: NDArray[np.int64] = places[codes.astype(np.int64, copy=False)]
-        return by_code
-    at = {_comparable(value): i for i, value in enumerate(values)}
-    return np.fromiter(
-        (at.get(_comparable(v), -1) for v in _codes(column, table)),
-        dtype=np.int64,
-        count=table.num_rows,
-    )
-
-
-def _comparable(value: object) -> object:
-    """A value as the engine has it; true and 1, which Python takes for equal, kept apart."""
-    return (isinstance(value, bool), float(value) if isinstance(value, Fraction) else value)
-
-
-def _private_places(
-    table: pa.Table, parts: NDArray[np.int64], columns: tuple[GroupColumn, ...]
-) -> tuple[tuple[Group, ...], NDArray[np.int64]]:
-    """The groups found, in the order the engine sorted them, and the place of each row's group."""
-    rows = list(zip(*(_codes(column, table) for column in columns), strict=True))
-    groups = tuple(row for row, part in zip(rows, parts, strict=True) if part == 0)
-    at = {group: i for i, group in enumerate(groups)}
-    place = np.fromiter((at.get(row, -1) for row in rows), dtype=np.int64, count=len(rows))
-    return groups, place
 
 
 # --- measurements --------------------------------------------------------------------------------
 
 
-def _measured(measurement: Measurement, reading: Reading, found: _Found) -> Integers | SparseCounts:
+def _measure(measurement: Measurement, reading: Reading, found: _Found) -> Integers | SparseCounts:
     match reading:
         case Sums():
             if not isinstance(measurement, Moments):
@@ -238,8 +296,8 @@ def _part(
         steps = found.total(reading.steps, chosen).astype(object)
         both = np.stack([units * measurement.span - steps, steps], axis=1)
         return _narrowed(_spread(both, place, groups))
-    cell = _numbers(found.table, CELL)[chosen]
-    count = _numbers(found.table, "_n0")[chosen]
+    cell = _numbers(found.columns, CELL)[chosen]
+    count = _numbers(found.columns, "_n0")[chosen]
     if isinstance(measurement, Histogram):
         order = np.lexsort((cell, place))
         return SparseCounts(place[order], cell[order], count[order])

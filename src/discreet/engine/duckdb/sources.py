@@ -66,7 +66,7 @@ class Version:
         return hashlib.sha256(repr(self).encode()).hexdigest()[:32]
 
 
-class Reader(ABC):
+class DataSource(ABC):
     """How one source is put before the engine."""
 
     __slots__ = ()
@@ -86,7 +86,7 @@ class Reader(ABC):
         """What the source looks like now, without reading its rows."""
         return Version(tuple(map(Stamp.of, self.paths())))
 
-    def careful(self) -> Reader | None:
+    def careful(self) -> DataSource | None:
         """A slower way to read the same rows that survives damaged values, if there is one."""
         return None
 
@@ -99,10 +99,10 @@ class Reader(ABC):
         return total.hexdigest()
 
 
-def reader(
+def open_source(
     table: str, given: Given, *, columns: Iterable[str] | None = None, sniff: bool = False
-) -> Reader:
-    """The reader for what the curator gave as ``table``; ``columns`` are those declared.
+) -> DataSource:
+    """The source for what the curator gave as ``table``; ``columns`` are those declared.
 
     ``sniff`` lets the types of a CSV file be guessed from its rows; for public
     tables only.
@@ -113,7 +113,7 @@ def reader(
     return InMemory(_arrow(table, given, wanted))
 
 
-def _from_path(table: str, text: str, *, sniff: bool) -> Reader:
+def _from_path(table: str, text: str, *, sniff: bool) -> DataSource:
     suffix = Path(text).suffix.lower()
     if Path(text).is_dir():
         return Parquet(str(Path(glob.escape(text)) / "**" / "*.parquet"))
@@ -160,7 +160,7 @@ def _given(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Parquet(Reader):
+class Parquet(DataSource):
     """One Parquet file, or all that match a pattern; read in place."""
 
     pattern: str
@@ -197,13 +197,13 @@ class Parquet(Reader):
             lenient = ds.dataset(list(self.paths()), format="parquet", schema=pa.schema(columns))
             cursor.register(_given(name), lenient)
 
-    def careful(self) -> Reader | None:
+    def careful(self) -> DataSource | None:
         """Arrow's reader, which takes any bytes."""
         return None if self.damaged else replace(self, damaged=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Csv(Reader):
+class Csv(DataSource):
     """A CSV file with a header; every field is text until its declaration reads it.
 
     Nothing is sniffed: types, quotes and delimiters guessed from the rows would
@@ -240,7 +240,7 @@ class Csv(Reader):
 
 
 @dataclass(frozen=True, slots=True)
-class DuckDBFile(Reader):
+class DuckDBFile(DataSource):
     """A table of a DuckDB database file, attached read-only; ``file.duckdb#table``."""
 
     path: str
@@ -270,7 +270,7 @@ class DuckDBFile(Reader):
 
 
 @dataclass(frozen=True, slots=True)
-class InMemory(Reader):
+class InMemory(DataSource):
     """An Arrow table; what was given is copied, so it cannot change."""
 
     rows: pa.Table = field(repr=False)
@@ -364,13 +364,13 @@ def _checked(array: pa.ChunkedArray) -> pa.ChunkedArray:
 
 __all__ = [
     "Csv",
+    "DataSource",
     "DuckDBFile",
     "Given",
     "InMemory",
     "Parquet",
-    "Reader",
     "Stamp",
     "Version",
+    "open_source",
     "quoted",
-    "reader",
 ]

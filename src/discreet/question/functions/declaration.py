@@ -233,14 +233,35 @@ def sharpened(function: Function, domains: Domains, rule: Domain) -> Domain:
         return rule
     if not all(function.listable(v) for row in choices for v in row if v is not None):
         return rule
-    results = [
-        as_engine(function.evaluate(*(as_engine(v, rule.kind) for v in row)), rule.kind)
-        for row in itertools.product(*choices)
-    ]
+    results = _evaluate(function, rule, choices)
     found = [constant(r, rule.kind) for r in results if r is not None]
     if rule.kind is not Kind.TEXT and any(d.values is None for d in domains):
         found.sort()  # nobody declared an order
     return domain_of_values(rule.kind, found, nullable=None in results)
+
+
+def _evaluate(
+    function: Function, rule: Domain, choices: list[tuple[Value | None, ...]]
+) -> list[Plain]:
+    """The results of a function, in the order of its arguments; of a condition, until all are seen.
+
+    True and false are soon found, and NULL, if it can be, most often where an argument is NULL.
+    """
+
+    def value(row: tuple[Value | None, ...]) -> Plain:
+        return as_engine(function.evaluate(*(as_engine(v, rule.kind) for v in row)), rule.kind)
+
+    if rule.kind is not Kind.BOOLEAN:
+        return [value(row) for row in itertools.product(*choices)]
+    unknown = not rule.nullable or any(
+        value(row) is None for row in itertools.product(*choices) if None in row
+    )
+    seen: dict[Plain, None] = {}
+    for row in itertools.product(*choices):
+        seen.setdefault(value(row))
+        if unknown and True in seen and False in seen:
+            break
+    return [*seen, *([None] if rule.nullable and unknown and None not in seen else [])]
 
 
 def as_engine(value: Plain, kind: Kind | None) -> Plain:

@@ -6,37 +6,38 @@ and no others, loads no extension, and its configuration cannot be changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
 import duckdb
-import pyarrow as pa
 from sqlglot import exp
 
 from discreet.engine.duckdb.declared import (
-    Layout,
     bounded_rows,
     codes,
     enum_name,
     kind_held,
     layout,
     owned_rows,
+    rows_name,
     typed_rows,
+    with_steps,
 )
-from discreet.engine.duckdb.prepared import creation, prepared_layout, prepared_rows
+from discreet.engine.duckdb.prepared import ROWS
 from discreet.engine.duckdb.query import (
-    Definition,
     aliased,
-    everything,
     named,
     nested,
     present,
     select,
     table_named,
+    with_definitions,
 )
-from discreet.engine.duckdb.sources import Reader, Version, quoted
+from discreet.engine.duckdb.result import Columns
+from discreet.engine.duckdb.sources import DataSource, Version, quoted
 from discreet.errors import DataRefusal, SchemaRefusal
 from discreet.question.domain import Kind, Value
 from discreet.question.functions import nodes, read
@@ -55,7 +56,7 @@ _CONFIGURATION: dict[str, str | bool] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class Resources:
     """What the engine may use."""
 
     memory: str
@@ -63,17 +64,20 @@ class Limits:
     spill: str  # a folder for what does not fit in memory
 
 
-def connect(limits: Limits) -> duckdb.DuckDBPyConnection:
+def connect(resources: Resources) -> duckdb.DuckDBPyConnection:
     """A connection with nothing in it, not yet locked."""
+    settings = {
+        **_CONFIGURATION,
+        "memory_limit": resources.memory,
+        "temp_directory": resources.spill,
+        "enable_progress_bar": True,
+        "enable_progress_bar_print": False,
+    }
     connection = duckdb.connect(":memory:")
-    for name, value in _CONFIGURATION.items():
-        connection.execute(f"SET {name} = {constant(value)}")
-    connection.execute(f"SET memory_limit = {constant(limits.memory)}")
-    connection.execute(f"SET temp_directory = {constant(limits.spill)}")
-    if limits.threads is not None:
-        connection.execute(f"SET threads = {int(limits.threads)}")
-    connection.execute("SET enable_progress_bar = true")
-    connection.execute("SET enable_progress_bar_print = false")
+    statements = [f"SET {name} = {constant(value)}" for name, value in settings.items()]
+    if resources.threads is not None:
+        statements.append(f"SET threads = {int(resources.threads)}")
+    connection.execute("; ".join(statements))
     return connection
 
 
@@ -101,66 +105,100 @@ def source_name(table: str) -> str:
 
 
 @dataclass(slots=True)
-class Session:
-    """The sources in one version, and how each table stands in the engine."""
+class Database:
+    """The sources in one version, each table behind the view that statements name.
+
+    A private table without a reader is empty here: the same statements bind to it,
+    with the same types, and nobody's row is near.
+    """
 
     connection: duckdb.DuckDBPyConnection
     schema: Schema
-    readers: Mapping[str, Reader]
+    readers: Mapping[str, DataSource]
     versions: Mapping[str, Version]
     held: dict[str, dict[str, str]] = field(default_factory=dict)
     prepared: dict[str, str] = field(default_factory=dict)  # table: catalog
+    _cursors: threading.local = field(default_factory=threading.local)
+    _descriptions: dict[str, str] = field(default_factory=dict)
     _multiplicities: dict[tuple[str, tuple[str, ...]], int] = field(default_factory=dict)
 
     @classmethod
     def open(
         cls,
         schema: Schema,
-        readers: Mapping[str, Reader],
-        limits: Limits,
+        readers: Mapping[str, DataSource],
+        resources: Resources,
         kept: Mapping[str, str],
         *,
         locked: bool = True,
-    ) -> Session:
+    ) -> Database:
         """Attach every source, and what is prepared of it (``kept``: table to file)."""
         versions = {name: source.version() for name, source in readers.items()}
-        connection = connect(limits)
-        session = cls(connection, schema, readers, versions)
+        connection = connect(resources)
+        database = cls(connection, schema, readers, versions)
         for name, source in readers.items():
             source.attach(connection, given_name(name))
-            session.held[name] = held_types(connection, given_name(name))
-        for name in readers:
-            if schema.tables[name].columns:
-                session._declare(schema.tables[name])
+            database.held[name] = held_types(connection, given_name(name))
         for number, (name, path) in enumerate(kept.items()):
             catalog = f"prepared {number}"
             connection.execute(f"ATTACH {constant(path)} AS {quoted(catalog)} (READ_ONLY)")
-            session.prepared[name] = catalog
+            database.prepared[name] = catalog
+        for table in schema.tables.values():
+            if table.columns and (table.name in readers or not table.public):
+                database._declare(table)
         if locked:
             files = [path for source in readers.values() for path in source.paths()]
             lock(connection, [*files, *kept.values()])
-        return session
+        return database
 
     def _declare(self, table: Table) -> None:
-        """Check the columns, create the types, and copy a public table as it is read."""
-        _require_columns(table, self.held[table.name])
+        """Check the columns, create the types, and put the rows under the name of the table."""
+        statements = []
         for column in table.columns:
             listed = codes(column)
             if listed is not None:
                 values = ", ".join(nodes.text(value).sql("duckdb") for value in listed)
                 name = quoted(enum_name(table, column))
-                self.connection.execute(f"CREATE TYPE {name} AS ENUM ({values})")
-        typed = typed_rows(table, self._held(table), given_name(table.name))
+                statements.append(f"CREATE TYPE {name} AS ENUM ({values})")
         view = quoted(source_name(table.name))
-        self.connection.execute(f"CREATE VIEW {view} AS {typed.sql('duckdb')}")
-        rows = owned_rows(layout(table), source_name(table.name))
-        # Binds every reading to its type, without running it.
-        self.connection.execute(f"EXPLAIN {rows.sql('duckdb')}")
-        if table.public:
-            target = quoted(_public_name(table))
-            self.connection.execute(f"CREATE TABLE {target} AS {rows.sql('duckdb')}")
-            for key in table.unique:
-                self._require_unique(table, key)
+        if table.name in self.readers:
+            _require_columns(table, self.held[table.name])
+            typed = typed_rows(table, self._held(table), given_name(table.name))
+            statements.append(f"CREATE VIEW {view} AS {typed.sql('duckdb')}")
+        else:
+            fields = (f"{quoted(c.name)} {nodes.TYPES[c.kind]}" for c in table.columns)
+            statements.append(f"CREATE TABLE {view} ({', '.join(fields)})")
+        rows = quoted(rows_name(table))
+        if table.name in self.prepared:
+            kept = quoted(self.prepared[table.name], "main", ROWS)
+            statements.append(f"CREATE VIEW {rows} AS FROM {kept}")
+        elif table.public:
+            owned = owned_rows(layout(table), source_name(table.name)).sql("duckdb")
+            statements.append(f"CREATE TABLE {rows} AS {owned}")
+        else:  # binds every reading to its type, without running it
+            statements.append(f"CREATE VIEW {rows} AS {self.definition(table)}")
+        self.connection.execute("; ".join(statements))
+        for key in table.unique if table.public else ():
+            self._require_unique(table, key)
+
+    @property
+    def version(self) -> Hashable:
+        """A name for the sources as they were opened."""
+        return tuple(self.versions.items())
+
+    def describe(self, table: Table) -> str:
+        """What stands for the rows of a private table, for the eye."""
+        if table.name not in self._descriptions:
+            text = self.definition(table, pretty=True)
+            name = quoted(rows_name(table))
+            self._descriptions[table.name] = f"CREATE VIEW {name} AS\n{text};"
+        return self._descriptions[table.name]
+
+    def definition(self, table: Table, *, pretty: bool = False) -> str:
+        """The rows of a private table that is not prepared: enforced, owned and bounded."""
+        definitions = bounded_rows(layout(table), source_name(table.name), "bounded")
+        query = with_definitions(with_steps(table, definitions[-1][0]), definitions)
+        return query.sql("duckdb", pretty=pretty)
 
     def _require_unique(self, table: Table, key: tuple[str, ...]) -> None:
         if self.multiplicity(table, key) > 1:
@@ -177,21 +215,6 @@ class Session:
 
     # --- what questions need -------------------------------------------------------------------
 
-    def catalogue(self, table: Table) -> tuple[Layout, list[Definition]]:
-        """How ``table`` stands here, and the definitions that give its rows."""
-        name = f"table {table.name}"
-        if table.public:
-            rows = everything(table_named(_public_name(table)))
-            return layout(table), [(name, rows, False)]
-        if table.name in self.prepared:
-            return prepared_layout(table), prepared_rows(name, self.prepared[table.name])
-        shape, source = layout(table), source_name(table.name)
-        return shape, bounded_rows(shape, source, name)
-
-    def creation(self, table: Table, catalog: str) -> str:
-        """The statement that prepares ``table`` in an attached database."""
-        return creation(table, source_name(table.name), catalog)
-
     def multiplicity(self, table: Table, columns: tuple[str, ...]) -> int:
         """How many rows of a public table share the same values of ``columns``, as read."""
         key = (table.name, columns)
@@ -206,7 +229,7 @@ class Session:
         keys = [named(fields[name].identifier) for name in columns]
         groups = select(
             [aliased(exp.Count(this=exp.Star(), big_int=True), "n")],
-            table_named(_public_name(table)),
+            table_named(rows_name(table)),
             where=[present(key.copy()) for key in keys],
             group=keys,
         )
@@ -219,7 +242,7 @@ class Session:
         if not table.public:
             raise ValueError(f"{table.name} is private: nothing of it may be listed")
         field = layout(table).fields[column.name]
-        query = select([field.value()], table_named(_public_name(table)), group=[field.held()])
+        query = select([field.value()], table_named(rows_name(table)), group=[field.held()])
         found = self._cursor().execute(query.sql("duckdb")).fetchall()
         return tuple(public_value(value) for (value,) in found if value is not None)
 
@@ -246,18 +269,29 @@ class Session:
             return column
         return Column(name, kind, public_value(found[0]), public_value(found[1]))
 
-    def run(self, sql: str) -> pa.Table:
+    def run(self, sql: str) -> Columns:
         """The result of one generated statement."""
-        return self._cursor().sql(sql).to_arrow_table()
+        return self._cursor().execute(sql).fetchnumpy()
+
+    def bind(self, sql: str) -> None:
+        """Let the engine resolve every name and type of a statement, without running it."""
+        self._cursor().sql(sql)
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
-        cursor = self.connection.cursor()
-        for name, source in self.readers.items():
-            source.lend(cursor, given_name(name))
+        """This thread's own: what lives in memory is lent to it once."""
+        cursor: duckdb.DuckDBPyConnection | None = getattr(self._cursors, "cursor", None)
+        if cursor is None:
+            cursor = self.connection.cursor()
+            for name, source in self.readers.items():
+                source.lend(cursor, given_name(name))
+            self._cursors.cursor = cursor
         return cursor
 
     def close(self) -> None:
         """Let go of the sources."""
+        cursor = getattr(self._cursors, "cursor", None)
+        if cursor is not None:
+            cursor.close()
         self.connection.close()
 
 
@@ -265,10 +299,6 @@ def public_value(value: Any) -> Value:
     """A value of the engine as a public constant."""
     constant_: Value = Fraction(value) if isinstance(value, float) else value
     return constant_
-
-
-def _public_name(table: Table) -> str:
-    return f"public {table.name}"
 
 
 def held_types(connection: duckdb.DuckDBPyConnection, view: str) -> dict[str, str]:

@@ -1,0 +1,133 @@
+"""The way of one question through the house: which files it passes, and which rooms in turn.
+
+The first question of a kind is asked on a small curator in memory that has answered one
+of another kind, so that what is done once for all questions is not counted.
+
+    python -m bench.trace [--question "SELECT ..."]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+
+import pyarrow as pa
+
+import discreet
+from discreet.curate.curator import Curator
+
+HOUSE = Path(discreet.__file__).parent
+MOST_FILES = 45
+ROOMS = (
+    *("cli", "server", "audit", "curate", "ledger", "release", "engine", "price"),
+    *("question", "mechanisms", "accounting", "noise", "exact", "errors"),
+)
+"""From the top of the house to its ground, as the import contract has them."""
+
+SCHEMA = discreet.Schema.from_text("""
+[tables.visits]
+unit = "patient"
+max_rows_per_unit = 3
+[tables.visits.columns]
+patient = "integer"
+city = { type = "text", values = ["Cork", "Delft", "Faro"] }
+age = { type = "integer", bounds = [0, 110] }
+cost = { type = "decimal", bounds = [0, 800] }
+""")
+WARM_UP = "SELECT SUM(cost) AS total FROM visits"
+QUESTION = "SELECT city, COUNT(*) AS n FROM visits WHERE age > 30 GROUP BY city"
+
+
+@dataclass(slots=True)
+class Trace:
+    """What was called, in order: files, stages of the conductor, calls that go up."""
+
+    files: dict[str, None] = field(default_factory=dict)
+    stages: list[str] = field(default_factory=list)
+    upward: dict[tuple[str, str], None] = field(default_factory=dict)
+
+    def watch(self, frame: FrameType, event: str, _: object) -> None:
+        """To be called by the interpreter whenever a function is entered."""
+        if event != "call" or frame.f_code.co_name == "<module>":
+            return
+        name = file_of(frame)
+        if name is None:
+            return
+        self.files.setdefault(name)
+        caller = caller_of(frame)
+        if caller is None:
+            return
+        above, here = room_of(caller), room_of(name)
+        if above == here:
+            return
+        if above == "curate" and self.stages[-1:] != [here]:
+            self.stages.append(here)
+        if above in ROOMS and here in ROOMS and ROOMS.index(here) < ROOMS.index(above):
+            self.upward.setdefault((caller, name))
+
+
+def file_of(frame: FrameType) -> str | None:
+    """The file of a frame, from the house on; None if it is not one of ours."""
+    path = frame.f_code.co_filename
+    return path[len(str(HOUSE)) + 1 :] if path.startswith(str(HOUSE)) else None
+
+
+def caller_of(frame: FrameType) -> str | None:
+    """The file of ours that a call came from, whatever lies between."""
+    above = frame.f_back
+    while above is not None:
+        name = file_of(above)
+        if name is not None:
+            return name
+        above = above.f_back
+    return None
+
+
+def room_of(name: str) -> str:
+    return name.partition("/")[0].removesuffix(".py")
+
+
+def clinic() -> Curator:
+    rows = pa.table(
+        {
+            "patient": [i // 2 for i in range(60)],
+            "city": [("Cork", "Delft", "Faro")[i % 3] for i in range(60)],
+            "age": [(i * 7) % 110 for i in range(60)],
+            "cost": [float(i * 13 % 800) for i in range(60)],
+        }
+    )
+    return discreet.curator({"visits": rows}, schema=SCHEMA, budget=discreet.Budget(epsilon=100))
+
+
+def trace(question: str = QUESTION) -> Trace:
+    """The trace of one question."""
+    found = Trace()
+    with clinic() as curator:
+        curator.ask(WARM_UP, epsilon=1)
+        sys.setprofile(found.watch)
+        try:
+            curator.ask(question, epsilon=1)
+        finally:
+            sys.setprofile(None)
+    return found
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--question", default=QUESTION)
+    found = trace(parser.parse_args(arguments).question)
+    for number, name in enumerate(found.files, 1):
+        print(f"{number:3}  {name}")
+    print(f"\n{len(found.files)} files of ours (at most {MOST_FILES})")
+    print(f"the way: curate > {' > '.join(found.stages)} > curate")
+    for caller, name in found.upward:
+        print(f"upwards: {caller} calls {name}")
+    if not found.upward:
+        print("no call goes up: the way goes down and comes back once")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+"""What is publicly known of the tables: enough to read a question and to price it.
+
+Nothing in a catalogue comes from a private row, so every refusal and every price
+that needs no more than this is the same with the data unplugged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+from discreet.question.ownership import Multiplicity, declared
+from discreet.question.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """The schema with what its public tables hold, in one version of those tables.
+
+    >>> Catalogue(Schema({})).version
+    ()
+    """
+
+    schema: Schema
+    version: Hashable = ()  # of the public tables: what was derived from another one is stale
+    multiplicity: Multiplicity = field(default=declared, compare=False)
+
+
+__all__ = ["Catalogue"]

@@ -1,0 +1,96 @@
+"""What the curator needs of an engine, whichever it is.
+
+An engine holds the data and gives three things: public knowledge (a catalogue), a
+plan compiled to its own statement, and the exact integers of a compiled plan,
+sealed.  Compiling reads no private row: whatever an engine cannot run is refused
+there, before anything is paid.  ``tests/contract/test_engine.py`` is what every
+engine must pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Protocol, Self, TypeVar
+
+from discreet.engine.catalogue import Catalogue
+from discreet.engine.truth import Truth
+from discreet.errors import DataRefusal
+from discreet.price.plan import Plan
+from discreet.question.schema import Schema
+
+Progress = Callable[[str, float], None]
+"""Called with a table's name and the part of it that is done, from 0 to 1."""
+
+
+class Compiled(Protocol):
+    """A plan in the words of one engine: the object that was checked is the one that is run."""
+
+    @property
+    def plan(self) -> Plan:
+        """What it computes."""
+
+    def explain(self) -> str:
+        """What the engine will do, as text; the same whatever the data are."""
+
+
+C = TypeVar("C", bound=Compiled)
+
+
+class Engine(Protocol[C]):
+    """Runs plans on tables, exactly."""
+
+    @property
+    def schema(self) -> Schema:
+        """The tables as they were declared, with what the public ones hold."""
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """What is public of the tables now; opens no private source."""
+
+    def compile(self, plan: Plan) -> C:
+        """The plan as a statement that the engine accepts, or a refusal; reads no private data.
+
+        The same plan is compiled once for each version of the public tables.
+        """
+
+    def run(self, compiled: C) -> Truth:
+        """The exact integers of what was compiled, on the data as they are now."""
+
+    def data_version(self) -> str:
+        """A name for what the sources hold now, without reading them; never a refusal."""
+
+    def content_hash(self, table: str) -> str:
+        """A SHA-256 of all that a source holds; slow, for when a version must be certain."""
+
+    def prepare(
+        self, *, progress: Progress | None = None, tables: Iterable[str] | None = None
+    ) -> None:
+        """Do once what depends on the declarations alone, so that questions run faster."""
+
+    def close(self) -> None:
+        """Let go of the sources."""
+
+    def __enter__(self) -> Self:
+        """The engine, to be closed at the end of a block."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close it."""
+
+
+def describe_failure() -> DataRefusal:
+    """The one thing that is said when a question could not be computed."""
+    return DataRefusal(
+        "D1",
+        "the engine could not answer this question.",
+        why="what went wrong may depend on one person's row, so nothing more is said.",
+        fix="ask a smaller question, or have the curator check the source and the memory limit.",
+    )
+
+
+__all__ = ["C", "Compiled", "Engine", "Progress", "describe_failure"]

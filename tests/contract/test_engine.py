@@ -1,0 +1,234 @@
+"""What every engine must do, whatever it is made of; add its factory to ``ENGINES``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from fractions import Fraction
+from typing import Any
+
+import engine_cases as cases
+import pandas as pd
+import pytest
+
+from discreet.engine.duckdb import DuckDBEngine
+from discreet.engine.protocol import Engine
+from discreet.engine.truth import Truth
+from discreet.errors import DataRefusal, InvalidParameter
+from discreet.price.plan import (
+    Contribution,
+    DistinctValues,
+    GroupTotal,
+    Histogram,
+    Moments,
+    Plan,
+    Scaled,
+    Units,
+    ValueCounts,
+)
+from discreet.question.expressions import Call, ColumnRef, Literal
+from discreet.question.question import Key
+
+ENGINES: dict[str, Callable[..., Engine[Any]]] = {"duckdb": DuckDBEngine}
+FILES = "visits.parquet"
+
+AGE = Scaled(ColumnRef("v.age"), Fraction(1), 0, 120)
+DAYS = tuple(date(2024, 1, d) for d in range(1, 32))
+MEASURED = (
+    Moments((cases.COST,), (2,), counts_null=True),
+    Units(),
+    Histogram(AGE),
+    ValueCounts(ColumnRef("v.city"), cases.CITIES),
+    DistinctValues(ColumnRef("v.note")),
+    GroupTotal(ColumnRef("v.cost"), Fraction(1, 256), 0, 256 * 7000),
+)
+KEYS: dict[str, tuple[Key, ...]] = {
+    "none": (),
+    "declared texts": (Key("city", ColumnRef("v.city"), (*cases.CITIES, None)),),
+    "whole numbers": (Key("age", ColumnRef("v.age"), (*range(121), None)),),
+    "some whole numbers": (Key("age", ColumnRef("v.age"), (7, 120, 0)),),
+    "days": (Key("day", ColumnRef("v.day"), (*DAYS, None)),),
+    "truth values": (
+        Key("old", Call("greater", (ColumnRef("v.age"), Literal(40))), (False, True, None)),
+    ),
+    "two": (
+        Key("age", ColumnRef("v.age"), (0, 120)),
+        Key("city", ColumnRef("v.city"), (None, "Oslo", "Cork")),
+    ),
+    "found": (Key("note", ColumnRef("v.note"), None), Key("day", ColumnRef("v.day"), None)),
+}
+
+
+@pytest.fixture(params=sorted(ENGINES))
+def factory(request):
+    return ENGINES[request.param]
+
+
+@pytest.fixture
+def engine(factory):
+    with factory({"visits": cases.frame()}, cases.schema()) as opened:
+        yield opened
+
+
+def ask(engine, *measurements, keys=None) -> list[Any]:
+    compiled = engine.compile(cases.plan(engine, *measurements, keys=keys))
+    return cases.integers(engine.run(compiled).open_for_release())
+
+
+# --- compiling -----------------------------------------------------------------------------
+
+
+def test_a_plan_is_compiled_once(engine):
+    one, same = cases.plan(engine, *MEASURED), cases.plan(engine, *MEASURED)
+    assert one is not same
+    assert engine.compile(one) is engine.compile(same)
+    assert engine.compile(one).plan == one
+    assert engine.compile(one).explain() == engine.compile(same).explain()
+
+
+def test_what_python_takes_for_equal_is_compiled_apart(engine):
+    """1 and true are the same to Python; one of them has no order among whole numbers."""
+    plans = [
+        cases.plan(engine, Moments(condition=Call("is_null", (Literal(value),))), keys=())
+        for value in (1, True, Fraction(1))
+    ]
+    assert plans[0] == plans[1] == plans[2]
+    assert len({id(engine.compile(plan)) for plan in plans}) == 3
+
+
+def test_compiling_needs_no_data(factory, tmp_path):
+    """The same is compiled, and the same refused, with the sources gone."""
+    path = tmp_path / FILES
+    cases.frame().to_parquet(path)
+    wide = Moments((Scaled(ColumnRef("v.age"), Fraction(1), 0, 2**64),), (2,))
+    with factory({"visits": path}, cases.schema()) as plugged:
+        path.unlink()
+        with factory({"visits": path}, cases.schema(), opened=False) as unplugged:
+            for keys in KEYS.values():
+                texts = {
+                    e.compile(cases.plan(e, *MEASURED, keys=keys)).explain()
+                    for e in (plugged, unplugged)
+                }
+                assert len(texts) == 1
+            for engine in (plugged, unplugged):
+                with pytest.raises(InvalidParameter, match="126 bits"):
+                    engine.compile(cases.plan(engine, wide))
+            compiled = unplugged.compile(cases.plan(unplugged))
+            assert unplugged.data_version() == "unreadable"
+            with pytest.raises(DataRefusal):
+                unplugged.run(compiled)
+
+
+def test_a_plan_for_another_schema_is_refused(factory, engine):
+    other = cases.schema(cases.SCHEMA.replace("max_rows_per_unit = 3", "max_rows_per_unit = 9"))
+    with factory({"visits": cases.frame()}, other) as second:
+        plan = cases.plan(second)
+    with pytest.raises(InvalidParameter) as refused:
+        engine.compile(plan)
+    assert refused.value.code == "P4"
+
+
+# --- running -------------------------------------------------------------------------------
+
+
+def test_the_integers_are_sealed(engine):
+    truth = engine.run(engine.compile(cases.plan(engine)))
+    assert isinstance(truth, Truth)
+    assert repr(truth) == "Truth(withheld)"
+
+
+@pytest.mark.parametrize("keys", KEYS.values(), ids=KEYS)
+def test_one_object_serves_the_tables_prepared_or_not(engine, keys):
+    compiled = engine.compile(cases.plan(engine, *MEASURED, keys=keys))
+    before = cases.integers(engine.run(compiled).open_for_release())
+    engine.prepare()
+    assert engine.compile(cases.plan(engine, *MEASURED, keys=keys)) is compiled
+    assert cases.integers(engine.run(compiled).open_for_release()) == before
+
+
+@pytest.mark.parametrize("name", [name for name in KEYS if name != "found"])
+def test_public_groups_are_all_there_in_their_order(engine, name):
+    """The product of the lists, the last key changing fastest, empty groups too."""
+    groups, counts, *_ = ask(engine, Moments(), keys=KEYS[name])
+    plain = pd.MultiIndex.from_product([range(len(k.values)) for k in KEYS[name]] or [[0]])
+    assert len(groups) == len(counts) == len(plain)
+    if KEYS[name]:
+        assert groups == [
+            tuple(k.values[i] for k, i in zip(KEYS[name], places, strict=True)) for places in plain
+        ]
+
+
+def test_every_kind_of_key_finds_its_rows(factory):
+    """One row a person, so that plain counts are what bounding leaves."""
+    frame = cases.frame(200).assign(who=range(200))
+    clipped = {
+        "declared texts": frame.city.where(frame.city.isin(cases.CITIES), None),
+        "whole numbers": frame.age.clip(0, 120),
+        "some whole numbers": frame.age.clip(0, 120),
+        "days": frame.day.clip(date(2024, 1, 1), date(2024, 12, 31)),
+        "truth values": frame.age.clip(0, 120) > 40,
+    }
+    with factory({"visits": frame}, cases.schema()) as engine:
+        for name, column in clipped.items():
+            groups, counts = ask(engine, Moments(), keys=KEYS[name])
+            wanted = [
+                int(column.isna().sum() if group is None else (column == group).sum())
+                for (group,) in groups
+            ]
+            assert [n for (n,) in counts] == wanted, name
+            assert sum(wanted) > 0
+
+
+def test_a_large_sum_is_exact(factory):
+    """Some 2**61 steps in each of four rows: beyond 64 bits, and beyond the whole doubles."""
+    frame = cases.frame(4).assign(who=range(4), cost=[5000.0, 4999.9999, 5000.0, 5000.0])
+    fine = Scaled(ColumnRef("v.cost"), Fraction(1, 2**49), 0, 5000 * 2**49)
+    with factory({"visits": frame}, cases.schema()) as engine:
+        _, ((rest, total),) = ask(engine, Moments((fine,), (1,)), keys=())
+    steps = [round(Fraction(x) * 2**49) for x in frame.cost]
+    assert total == sum(steps) > 2**63
+    assert rest == sum(5000 * 2**49 - s for s in steps)
+
+
+def test_a_changed_source_is_noticed(factory, tmp_path):
+    path = tmp_path / FILES
+    cases.frame().to_parquet(path)
+    with factory({"visits": path}, cases.schema()) as engine:
+        before, version = ask(engine), engine.data_version()
+        assert engine.data_version() == version
+        cases.frame(40, seed=8).to_parquet(path)
+        assert engine.data_version() != version
+        assert ask(engine) == cases.answer({"visits": cases.frame(40, seed=8)}) != before
+
+
+def test_another_public_table_is_another_catalogue(factory, tmp_path):
+    path = tmp_path / "cities.csv"
+    path.write_text("name\nCork\nOslo\n")
+    text = cases.SCHEMA + '[tables.cities]\npublic = true\n[tables.cities.columns]\nname = "text"\n'
+    tables = {"visits": cases.frame(), "cities": path}
+    with factory(tables, cases.schema(text)) as engine:
+        first = engine.catalogue
+        cities = first.schema.tables["cities"]
+        assert engine.catalogue.version == first.version
+        assert first.multiplicity(cities, ("name",)) == 1
+        path.write_text("name\nCork\nCork\nCork\n")
+        assert engine.catalogue.version != first.version
+        assert engine.catalogue.multiplicity(cities, ("name",)) == 3
+
+
+def test_progress_goes_from_nothing_to_all(engine):
+    parts: list[float] = []
+    engine.prepare(progress=lambda _, done: parts.append(done), tables=["visits"])
+    assert parts[-1] == 1.0
+    assert parts == sorted(parts)
+
+
+def test_bounding_is_by_the_plan(engine):
+    """Two rows a person at most, whoever has more."""
+    plan = cases.plan(engine, Moments(), keys=())
+    counts = []
+    for rows in (1, 2, 3):
+        bounded = Plan(plan.source, plan.keys, Contribution(rows=rows), plan.measurements)
+        counts.append(engine.run(engine.compile(bounded)).open_for_release().measured[0][0, 0])
+    people = cases.frame().who.value_counts()
+    assert counts == [int(people.clip(upper=rows).sum()) for rows in (1, 2, 3)]
