@@ -205,6 +205,12 @@ def test_many_groups_are_read_as_one_by_one_in_fractions(coefficients, grid, dat
     assert list(map(type, found)) == list(map(type, expected))
 
 
+def test_a_sum_beyond_64_bits_of_entries_within_is_exact():
+    part = np.array([[2**62, 2**62], [-(2**63), 7]], dtype=object)
+    recipe = Linear(0, (Fraction(3), Fraction(5)), Fraction(1))
+    assert reading._read_linear(recipe, part) == [8 * 2**62, 35 - 3 * 2**63]
+
+
 @pytest.mark.parametrize(
     ("total", "below", "rounded"), [(5, 2, 2), (7, 2, 4), (-5, 2, -2), (8, 3, 3)]
 )
