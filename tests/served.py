@@ -7,15 +7,14 @@ import socket
 import ssl
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
-from patience import PATIENCE_S
+from patience import PATIENCE_S, wait_until
 
 KEY = re.compile(r"discreet_[A-Za-z0-9_-]+")
 
@@ -95,15 +94,13 @@ def serve(
 
 
 def _wait(url: str, process: subprocess.Popen[bytes], verify: ssl.SSLContext | bool) -> None:
-    until = time.monotonic() + PATIENCE_S
-    while time.monotonic() < until:
-        if process.poll() is not None:
-            raise RuntimeError("the server ended")
-        try:
-            ready = httpx.get(f"{url}/readyz", timeout=PATIENCE_S, verify=verify)
-            if ready.status_code == httpx.codes.OK:
-                return
-        except httpx.HTTPError:
-            pass
-        time.sleep(0.1)
-    raise TimeoutError("the server did not become ready")
+    with httpx.Client(timeout=PATIENCE_S, verify=verify) as client:
+
+        def ready() -> bool:
+            if process.poll() is not None:
+                raise RuntimeError("the server ended")
+            with suppress(httpx.HTTPError):
+                return client.get(f"{url}/readyz").status_code == httpx.codes.OK
+            return False
+
+        wait_until(ready, pause_s=0.1)
