@@ -28,6 +28,7 @@ from discreet.publication.strategy import (
     plain_cells,
     plan_strategy,
 )
+from discreet.publication.workload import LinearQuestion, answer_workload, plan_workload
 
 SIZES = [column.size for column in COLUMNS]
 PAIRS = list(itertools.combinations(range(5), 2))
@@ -208,6 +209,82 @@ def test_absurd_workloads_are_refused():
         plan_strategy(Prefixes(MOST_CELLS + 1), Spend.pure(1))
     with pytest.raises(InvalidParameter):
         Questions(np.zeros((2, 3)))
+
+
+def random_questions(seed, count=12):
+    draw = np.random.default_rng(seed)
+    questions = []
+    for _ in range(count):
+        columns = tuple(draw.choice(5, int(draw.integers(1, 4)), replace=False).tolist())
+        weights = tuple(
+            (draw.random(SIZES[c]) < 0.5).astype(float) * draw.uniform(0.5, 2) for c in columns
+        )
+        questions.append(LinearQuestion(columns, weights))
+    return questions
+
+
+def answer_exactly(questions, rows):
+    return np.array(
+        [
+            np.prod(
+                [w[rows[:, c]] for c, w in zip(q.columns, q.weights, strict=True)], axis=0
+            ).sum()
+            for q in questions
+        ]
+    )
+
+
+def small_questions():
+    """Prefixes of one column: a small joint table, for which a strategy is better than cells."""
+    return [LinearQuestion((0,), ((np.arange(40) <= k).astype(float),)) for k in range(40)]
+
+
+@pytest.mark.parametrize(
+    "questions", [random_questions(3), small_questions()], ids=["many", "small"]
+)
+def test_linear_questions_are_answered_unbiased(questions):
+    rows = people(3000)
+    plan = plan_workload(COLUMNS, questions, NO_NOISE)
+    answers, _ = answer_workload(Records(COLUMNS, rows), plan)
+    np.testing.assert_allclose(answers, answer_exactly(questions, rows), atol=0.05)
+
+
+@pytest.mark.parametrize(
+    "spend", [Spend.concentrated("1/50"), Spend.pure(1)], ids=["rho", "epsilon"]
+)
+@pytest.mark.parametrize(
+    "questions", [random_questions(3), small_questions()], ids=["many", "small"]
+)
+def test_linear_questions_err_as_planned(questions, spend):
+    rows = people(500)
+    plan = plan_workload(COLUMNS, questions, spend)
+    truth, squares = answer_exactly(questions, rows), []
+    for _ in range(40):
+        records = Records(COLUMNS, rows)
+        answers, _ = answer_workload(records, plan)
+        squares.append(np.square(answers - truth).mean())
+        loss = loss_of(records.queries)
+        assert (loss.rho if spend.gaussian else loss.epsilon) == spend.amount
+    assert math.sqrt(np.mean(squares)) == pytest.approx(plan.rmse, rel=0.25)
+
+
+def test_the_better_way_is_taken():
+    few = plan_workload(COLUMNS, small_questions(), Spend.pure(1))
+    assert few.strategy is not None
+    many = plan_workload(COLUMNS, random_questions(3), Spend.pure(1))
+    assert many.tables is not None  # the joint table of all columns would be 51,840 cells
+
+
+@pytest.mark.parametrize(
+    "question",
+    [((0,), (np.ones(3),)), ((9,), (np.ones(3),)), ((4,), (np.zeros(2),))],
+    ids=["levels", "column", "nothing"],
+)
+def test_questions_that_weigh_nothing_declared_are_refused(question):
+    with pytest.raises(InvalidParameter):
+        plan_workload(COLUMNS, [LinearQuestion(*question)], NO_NOISE)
+    with pytest.raises(InvalidParameter):
+        LinearQuestion((1, 1), (np.ones(12), np.ones(12)))
 
 
 # --- hierarchies --------------------------------------------------------------------------------

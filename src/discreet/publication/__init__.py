@@ -49,6 +49,12 @@ from discreet.publication.strategy import (
 )
 from discreet.publication.synthetic import Settings, Synthesis, synthesize
 from discreet.publication.weights import MWEM, PrivateMultiplicativeWeights, WeightsRun
+from discreet.publication.workload import (
+    LinearQuestion,
+    WorkloadPlan,
+    answer_workload,
+    plan_workload,
+)
 
 __all__ = [
     "MWEM",
@@ -64,6 +70,7 @@ __all__ = [
     "Gram",
     "Hierarchy",
     "Kind",
+    "LinearQuestion",
     "Margin",
     "Marginal",
     "MarginalPlan",
@@ -83,6 +90,8 @@ __all__ = [
     "Typical",
     "View",
     "WeightsRun",
+    "WorkloadPlan",
+    "answer_workload",
     "ask_strategy",
     "buy_certificate",
     "buy_typical",
@@ -95,6 +104,7 @@ __all__ = [
     "make_consistent",
     "plan_marginals",
     "plan_strategy",
+    "plan_workload",
     "release_hierarchy",
     "release_marginals",
     "synthesize",

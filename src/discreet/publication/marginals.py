@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -79,11 +79,12 @@ class MarginalPlan:
     def variance(self, asked: Subset) -> float:
         """The variance of every cell of a marginal."""
         total = 0.0
-        for part in _subsets(asked):
+        for part in list_subsets(asked):
             rest = _cells(self.sizes, set(asked) - set(part))
             inner = math.prod(1 - 1 / self.sizes[column] for column in part)
             if inner > 0:
-                total += inner / (self.precision(part) * rest**2)
+                precise = self.precision(part)
+                total += inner / (precise * rest**2) if precise else math.inf
         return total
 
     def rmse(self) -> float:
@@ -123,9 +124,17 @@ def plan_marginals(
     sizes = tuple(column.size for column in listed)
     wanted = tuple(dict.fromkeys(tuple(sorted(set(one))) for one in asked))
     _refuse_impossible(sizes, wanted)
-    parts = sorted({part for one in wanted for part in _subsets(one)}, key=lambda p: (len(p), p))
     weights = [math.prod(listed[column].interest for column in one) for one in wanted]
-    needs = _total_need(sizes, wanted, weights, parts)
+    return plan_parts(listed, wanted, _total_need(sizes, wanted, weights), spend)
+
+
+def plan_parts(
+    columns: Sequence[Column], asked: Sequence[Subset], needs: Mapping[Subset, float], spend: Spend
+) -> MarginalPlan:
+    """Divide a spend over tables so that sum of need / precision over all parts is least."""
+    sizes = tuple(column.size for column in columns)
+    _refuse_impossible(sizes, asked)
+    parts = sorted(needs, key=lambda part: (len(part), part))
     # How much a table tells of a part that it contains.
     tells = np.array(
         [
@@ -136,10 +145,13 @@ def plan_marginals(
             for part in parts
         ]
     )
-    shares = _optimise(needs, tells, gaussian=spend.gaussian)
+    shares = _optimise(np.array([needs[part] for part in parts]), tells, gaussian=spend.gaussian)
+    for place, part in enumerate(parts):  # whatever is needed is told by somebody
+        if needs[part] > 0 and not (tells[place] * (shares > _NEGLIGIBLE)).any():
+            shares[place] = 2 * _NEGLIGIBLE
     kept = np.flatnonzero(shares > _NEGLIGIBLE)
     measured = tuple(parts[place] for place in kept)
-    return MarginalPlan(sizes, wanted, measured, tuple(spend.divide(shares[kept])))
+    return MarginalPlan(sizes, tuple(asked), measured, tuple(spend.divide(shares[kept])))
 
 
 def release_marginals(
@@ -157,14 +169,14 @@ def release_marginals(
 
 def combine_tables(plan: MarginalPlan, released: Sequence[Measurement]) -> dict[Subset, Marginal]:
     """The marginals asked for, from the measured tables alone."""
-    parts = {part for one in plan.asked for part in _subsets(one)}
+    parts = {part for one in plan.asked for part in list_subsets(one)}
     found = {part: _estimate_part(plan, released, part) for part in parts}
     gaussian = plan.spends[0].gaussian
     marginals = {}
     for asked in plan.asked:
         shape = [plan.sizes[column] for column in asked]
         values = np.zeros(shape)
-        for part in _subsets(asked):
+        for part in list_subsets(asked):
             rest = _cells(plan.sizes, set(asked) - set(part))
             wide = [plan.sizes[column] if column in part else 1 for column in asked]
             values += found[part].reshape(wide) / rest
@@ -188,7 +200,10 @@ def _estimate_part(plan: MarginalPlan, released: Sequence[Measurement], part: Su
             others = tuple(axis for axis, column in enumerate(table) if column not in part)
             weight = spend.sharpness**2 / _cells(plan.sizes, set(table) - set(part))
             total = total + weight * one.values.astype(np.float64).sum(axis=others)
-    total = total / plan.precision(part)
+    precise = plan.precision(part)
+    if precise == 0:  # a part that no question needs was not measured
+        return total
+    total = total / precise
     for axis in range(total.ndim):  # what smaller parts say is not this one's to say
         total = total - total.mean(axis=axis, keepdims=True)
     return np.asarray(total)
@@ -198,15 +213,14 @@ def _total_need(
     sizes: Sequence[int],
     asked: Sequence[Subset],
     weights: Sequence[float],
-    parts: Sequence[Subset],
-) -> Doubles:
+) -> dict[Subset, float]:
     """How much the total squared error grows with the variance of each part."""
-    place = {part: index for index, part in enumerate(parts)}
-    needs = np.zeros(len(parts))
+    needs: dict[Subset, float] = {}
     for one, weight in zip(asked, weights, strict=True):
-        for part in _subsets(one):
+        for part in list_subsets(one):
             rank = math.prod(sizes[column] - 1 for column in part)
-            needs[place[part]] += weight * rank / _cells(sizes, set(one) - set(part))
+            own = weight * rank / _cells(sizes, set(one) - set(part))
+            needs[part] = needs.get(part, 0.0) + own
     return needs
 
 
@@ -222,19 +236,20 @@ def _optimise(needs: Doubles, tells: Doubles, *, gaussian: bool) -> Doubles:
     for start in (np.ones(len(needs)), np.maximum(needs, needs.max() * 1e-9) ** power):
         shares = start / start.sum()
         for _ in range(_LOOKS):
-            precise = np.maximum(tells @ (shares if gaussian else shares**2), 1e-300)
+            precise = np.maximum(tells @ (shares if gaussian else shares**2), 1e-100)
             slope = tells.T @ (needs / precise**2) * (1 if gaussian else 2 * shares)
             shares = shares * slope**power
             shares = shares / shares.sum()
         error = float(
-            (needs / np.maximum(tells @ (shares if gaussian else shares**2), 1e-300)).sum()
+            (needs / np.maximum(tells @ (shares if gaussian else shares**2), 1e-100)).sum()
         )
         if error < least:
             best, least = shares, error
     return best
 
 
-def _subsets(columns: Subset) -> list[Subset]:
+def list_subsets(columns: Subset) -> list[Subset]:
+    """Every subset of the columns, small ones first."""
     return [
         part for count in range(len(columns) + 1) for part in itertools.combinations(columns, count)
     ]

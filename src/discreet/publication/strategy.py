@@ -25,7 +25,6 @@ from discreet.publication.measure import (
     Doubles,
     Integers,
     Measurement,
-    Measurer,
     ask_combinations,
     column_norms,
     make_view,
@@ -147,15 +146,6 @@ def estimate_cells(strategy: Strategy, measurement: Measurement) -> Doubles:
     return np.asarray(
         scaled - np.linalg.solve(_core(strategy, squares), lines @ scaled) @ lines / squares
     )
-
-
-def answer_workload(
-    measurer: Measurer, gram: Gram, columns: Sequence[int], maps: Sequence[Integers], spend: Spend
-) -> tuple[Doubles, Measurement]:
-    """Plan, measure, estimate: every cell of a view, best for the workload."""
-    strategy = plan_strategy(gram, spend)
-    (measured,) = measurer.measure([ask_strategy(strategy, columns, maps, spend)])
-    return estimate_cells(strategy, measured), measured
 
 
 # --- error ------------------------------------------------------------------------------------
