@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -48,7 +48,8 @@ class Settings:
 
     histograms: float | None = None
     distances: float | None = None
-    limits: Limits = field(default_factory=Limits)
+    limits: Limits | None = None
+    """Unless given, 10**5 cells in a clique, and more of them together the more columns."""
     looks: int = 80
 
     def shares(self, gaussian: bool) -> tuple[float, float, float]:
@@ -56,6 +57,10 @@ class Settings:
         first = self.histograms or (0.33 if gaussian else 0.4)
         second = self.distances or (0.02 if gaussian else 0.1)
         return first, second, 1 - first - second
+
+    def limits_for(self, columns: int) -> Limits:
+        """How large the model may grow."""
+        return self.limits or Limits(together=1e5 * max(5.0, columns / 3))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,7 +128,7 @@ def synthesize(
         rows=histograms.rows,
         amount=float(third.amount),
         gaussian=spend.gaussian,
-        limits=wanted.limits,
+        limits=wanted.limits_for(len(listed)),
         interest=[column.interest for column in listed],
     )
     tables = measure_pairs(measurer, binnings, chosen, third)
