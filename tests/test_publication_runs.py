@@ -263,3 +263,21 @@ def test_margins_say_what_they_promise():
     assert none.within is None
     assert "no margin" in str(none)
     assert Fraction(1, 2) not in [none.within]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("release", range(20))
+def test_certified_margins_are_never_violated(release):
+    """5,000 random questions on two columns about each of 20 releases; beta is 1e-6 in all."""
+    rows = people(8000, seed=release)
+    made_for, certified = Spend.concentrated("1/20").divide([97, 3])
+    records = Records(COLUMNS, rows)
+    made = synthesize(records, COLUMNS, made_for, seed=release)
+    bought = buy_certificate(
+        records, COLUMNS, made.rows, PAIRS, certified, rows_variance=made.histograms.rows_variance
+    )
+    for battery in draw_batteries(COLUMNS, ways=2, questions=5000, seed=release):
+        wrong = battery.answer(tabulate(rows, battery.view)) - battery.answer(
+            tabulate(made.rows, battery.view)
+        )
+        assert np.abs(wrong).max() <= bought.bound(battery.view.columns, beta="1e-6")

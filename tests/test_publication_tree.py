@@ -220,3 +220,31 @@ def test_refined_rows_stay_in_their_bins_and_follow_the_histogram():
     assert (mapped[fine[:, 0]] == bins[:, 0]).all()
     counts = np.bincount(fine[:, 0], minlength=7)
     assert np.abs(counts - [50, 30, 25, 5, 10, 5, 25]).max() <= 1
+
+
+def test_the_fit_is_the_minimum_it_says():
+    """The primal, minimised directly over the cells of a small table, gives the same law."""
+    from scipy.optimize import minimize
+
+    shares = [np.array([0.3, 0.7]), np.array([0.6, 0.4])]
+    product = np.outer(*shares).ravel()
+    noisy, deviation, rows, prior = np.array([380.0, -20.0, 150.0, 420.0]), 60.0, 1000.0, 0.3
+
+    def primal(logits):
+        law = np.exp(logits - np.logaddexp.reduce(logits))
+        entropy = float((law * np.log(law / product)).sum())
+        return prior * rows * entropy + float(np.square(rows * law - noisy).sum()) / (
+            2 * deviation**2
+        )
+
+    best = minimize(
+        primal,
+        np.log(product),
+        method="Nelder-Mead",
+        options={"maxiter": 8000, "xatol": 1e-9, "fatol": 1e-10},
+    )
+    law = np.exp(best.x - np.logaddexp.reduce(best.x)).reshape(2, 2)
+    tree = JunctionTree([2, 2], [frozenset({0, 1})])
+    target = Target((0, 1), (np.arange(2), np.arange(2)), noisy.reshape(2, 2), deviation)
+    found = fit(tree, shares, [target], rows=rows, prior=prior, looks=300)
+    np.testing.assert_allclose(tree.marginal(found.beliefs, (0, 1), 0), law, atol=1e-4)
