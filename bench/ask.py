@@ -1,117 +1,138 @@
-"""A whole ``ask`` on a prepared table with a durable ledger, and the share of each stage.
+"""One question through the curator, against what nobody can avoid.
 
-Every question is a new one, so nothing is replayed and nothing is remembered: each is
-parsed, priced, charged, computed, noised, stored and shown.
+A new question on 20,000 rows in memory against its own statement on plain DuckDB; the same
+question again; and a process from nothing to its first answer against importing the
+libraries it stands on.  Every question is a new one, so nothing is remembered: each is
+parsed, priced, compiled, charged, computed, noised, stored and shown.
 
-    python -m bench.ask [--rows 10000000] [--questions 40]
+    python -m bench.ask [--questions 40]
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
-import tempfile
+import subprocess
+import sys
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
 
-from bench.engine import SCHEMA, generate
+import numpy as np
+import pyarrow as pa
+
+import discreet
 from bench.timing import table
-from discreet.accounting.budget import Budget
-from discreet.curate import curator as curate
 from discreet.curate.curator import Curator
-from discreet.ledger import Ledger
-from discreet.question.schema import Schema
+from discreet.question.offer import Offer
 
-STAGES: tuple[tuple[str, object, str], ...] = (
-    ("parse", curate, "statement"),
-    ("price", curate, "price"),
-    ("what it reaches", curate, "reach"),
-    ("name it", curate, "replay_key"),
-    ("noise", curate, "release"),
-    ("write it down", curate, "released_to_bytes"),
-    ("read it back", curate, "released_from_bytes"),
-    ("which data", curate, "data_version"),
-)
+ROWS, CITIES = 20_000, 8
+SCHEMA = discreet.Schema.from_text(f"""
+[tables.visits]
+unit = "patient"
+max_rows_per_unit = 10
+[tables.visits.columns]
+patient = "integer"
+city = {{ type = "text", values = {[f"city {i}" for i in range(CITIES)]} }}
+age = {{ type = "integer", bounds = [0, 110] }}
+cost = {{ type = "decimal", bounds = [0, 800] }}
+""")
+QUESTIONS = {
+    "COUNT": "SELECT COUNT(*) AS n FROM visits WHERE cost > {}",
+    "8 groups": "SELECT city, COUNT(*) AS n FROM visits WHERE cost > {} GROUP BY city",
+    "AVG": "SELECT AVG(cost) AS mean FROM visits WHERE cost > {}",
+    "MEDIAN": "SELECT MEDIAN(cost) AS middle FROM visits WHERE cost > {}",
+}
+EPSILON = "0.1"
+MOST_RATIO, MOST_REPLAY_MS, MOST_COLD = 3.0, 0.5, 1.6
 
-
-@contextmanager
-def timed(clinic: Curator) -> Iterator[dict[str, float]]:
-    """Seconds spent in each stage; the stages do not contain each other."""
-    spent: dict[str, float] = defaultdict(float)
-    places = [(name, owner, part) for name, owner, part in STAGES if hasattr(owner, part)]
-    places += [
-        ("check that it can be run", clinic.engine, "check"),
-        ("charge", clinic.account, "charge"),
-        ("run", clinic.engine, "run"),
-        ("publish", clinic.account, "publish"),
-    ]
-
-    def watched(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        def run(*arguments: Any, **named: Any) -> Any:
-            began = time.perf_counter()
-            try:
-                return call(*arguments, **named)
-            finally:
-                spent[name] += time.perf_counter() - began
-
-        return run
-
-    before = [(owner, part, vars(owner).get(part)) for _, owner, part in places]
-    for name, owner, part in places:
-        setattr(owner, part, watched(name, getattr(owner, part)))
-    try:
-        yield spent
-    finally:
-        for owner, part, was in before:
-            delattr(owner, part) if was is None else setattr(owner, part, was)
+LIBRARIES = "import duckdb, pyarrow, numpy, sqlglot"
+COLD = """
+import discreet
+import pyarrow
+rows = pyarrow.table({"who": [1, 2, 3], "x": [10, 20, 30]})
+schema = discreet.Schema.from_text('''
+[tables.t]
+unit = "who"
+max_rows_per_unit = 1
+[tables.t.columns]
+who = "integer"
+x = { type = "integer", bounds = [0, 100] }
+''')
+clinic = discreet.curator({"t": rows}, schema=schema, budget=discreet.Budget(epsilon=1))
+print(clinic.ask("SELECT COUNT(*) AS n FROM t", epsilon="0.5").value())
+clinic.close()
+"""
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=10_000_000)
-    parser.add_argument("--questions", type=int, default=40)
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder)
-        generate(home / "visits.duckdb", options.rows)
-        with Ledger.open(home / "ledger.sqlite") as ledger:
-            clinic = Curator(
-                {"visits": str(home / "visits.duckdb")},
-                schema=Schema.from_text(SCHEMA),
-                budget=Budget(epsilon=1000),
-                ledger=ledger,
-            )
-            clinic.prepare()
-            measure(clinic, options.rows, options.questions)
-            clinic.close()
-
-
-def measure(clinic: Curator, rows: int, questions: int) -> None:
-    def ask(number: int) -> float:
-        sql = f"SELECT COUNT(*) AS n FROM visits WHERE val > {number}"
-        began = time.perf_counter()
-        clinic.ask(sql, epsilon="0.1")
-        return time.perf_counter() - began
-
-    for number in range(3):
-        ask(number)  # tables of noise, caches of the engine
-    with timed(clinic) as spent:
-        whole = [ask(100 + number) for number in range(questions)]
-    total = sum(whole)
-    spent["the rest"] = total - sum(spent.values())
-    rows_ = [
-        [name, f"{1000 * part / questions:.2f}", f"{100 * part / total:.0f} %"]
-        for name, part in sorted(spent.items(), key=lambda item: -item[1])
-    ]
-    print(
-        f"one COUNT on a prepared view of {rows:,} rows, durable ledger: median "
-        f"{1000 * statistics.median(whole):.1f} ms of {questions} questions\n"
+def clinic() -> Curator:
+    """Patients with five visits each on average, some with more than they may keep."""
+    chance = np.random.default_rng(7)
+    rows = pa.table(
+        {
+            "patient": chance.integers(0, ROWS // 5, ROWS),
+            "city": [f"city {i}" for i in chance.integers(0, CITIES, ROWS)],
+            "age": chance.integers(0, 110, ROWS),
+            "cost": np.round(chance.random(ROWS) * 800, 2),
+        }
     )
-    print(table(["stage", "ms", "share"], rows_))
+    return discreet.curator(
+        {"visits": rows}, schema=SCHEMA, budget=discreet.Budget(epsilon=10**6), threads=2
+    )
+
+
+def ask_anew(curator: Curator, text: str, questions: int) -> list[str]:
+    """The median of asking and of the statement alone, taking turns; and of asking again."""
+    whole, alone, again = [], [], []
+    database = curator.engine._current()
+    for number in range(questions + 3):
+        asked = text.format(number)
+        whole.append(seconds(lambda asked=asked: curator.ask(asked, epsilon=EPSILON)))
+        question, _ = curator._parsed(asked)
+        statement = curator._find_plan(question, Offer.of(epsilon=EPSILON)).compiled.text
+        cursor = database._cursor()
+        alone.append(seconds(lambda s=statement, c=cursor: c.execute(s).fetchnumpy()))
+        again.append(seconds(lambda asked=asked: curator.ask(asked, epsilon=EPSILON)))
+    # The first are for tables of noise and the engine's caches.
+    ours, plain, replay = (1000 * statistics.median(part[3:]) for part in (whole, alone, again))
+    return [f"{ours:.1f}", f"{plain:.1f}", f"{ours / plain:.2f}", f"{replay:.2f}"]
+
+
+def seconds(call: object) -> float:
+    began = time.perf_counter()
+    call()  # type: ignore[operator]
+    return time.perf_counter() - began
+
+
+def cpu_of(code: str, rounds: int = 5) -> float:
+    """The least CPU time, in seconds, of a fresh process that runs ``code``."""
+
+    def once() -> float:
+        before = os.times()
+        subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+        after = os.times()
+        return sum(after[2:4]) - sum(before[2:4])
+
+    return min(once() for _ in range(rounds))
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--questions", type=int, default=40)
+    options = parser.parse_args(arguments)
+    with clinic() as curator:
+        rows = [
+            [name, *ask_anew(curator, text, options.questions)] for name, text in QUESTIONS.items()
+        ]
+    print(
+        f"a new question on {ROWS:,} rows in memory (at most {MOST_RATIO} x its own statement on "
+        f"plain DuckDB), and the same again (at most {MOST_REPLAY_MS} ms); medians\n"
+    )
+    print(table(["question", "ask ms", "statement ms", "ratio", "again ms"], rows))
+    libraries, cold = cpu_of(LIBRARIES), cpu_of(COLD)
+    print(
+        f"\na cold process to its first answer: {cold:.2f} s of CPU, {cold / libraries:.2f} x "
+        f"importing duckdb, pyarrow, numpy and sqlglot ({libraries:.2f} s; at most {MOST_COLD} x)"
+    )
 
 
 if __name__ == "__main__":

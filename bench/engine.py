@@ -1,17 +1,16 @@
-"""The engine against plain DuckDB and OpenDP's Polars interface: COUNT, SUM and AVG per group.
+"""Many groups of a large table through ``curator.ask``, against plain DuckDB without privacy.
 
-Data is generated here: a tenth as many users as rows, 1,000 groups, at most ten
-rows per user, in a DuckDB file that every contestant reads.  Each contestant runs in a
-process of its own, so that its peak memory is its own.
+COUNT and SUM for each of 1,000 groups, whose key is a declared text, a bounded whole number
+or a day.  Users have ten rows on average, and two fifths of them more than the ten they may
+keep.  Prepared is set against the same sums on the raw table; unprepared against the window
+query that one would write by hand to keep ten rows of each user.
 
-    python -m bench.engine [--rows 10000000] [--huge] [--threads 2]
+    python -m bench.engine [--rows 10000000] [--threads 2]
 """
 
 from __future__ import annotations
 
 import argparse
-import math
-import multiprocessing
 import resource
 import tempfile
 import time
@@ -20,20 +19,17 @@ from pathlib import Path
 
 import duckdb
 
-from bench.timing import best
-from bench.timing import seconds as timed
-from discreet.engine.duckdb import DuckDBEngine
-from discreet.price.plan import Contribution, Moments, Plan
-from discreet.price.recipes import GRID_BITS, put_on_grid
-from discreet.question.expressions import ColumnRef
-from discreet.question.question import Key
-from discreet.question.relation import Source
-from discreet.question.schema import Schema
+import discreet
+from bench.timing import table
+from discreet.curate.curator import Curator
 
 GROUPS, MOST_ROWS = 1000, 10
-TURNS = 25
+LIGHT, HEAVY = 4, 19  # rows of three users in five, and of the other two: ten on average
+TURNS = 9
 """Prepared and plain take turns so often: both are short, and the machine may be busy."""
+MOST_PREPARED, MOST_UNPREPARED = 0.5, 0.8
 
+KEYS = {"declared texts": "grp", "whole numbers": "num", "days": "day"}
 SCHEMA = f"""
 [tables.visits]
 unit = "user_id"
@@ -41,187 +37,122 @@ max_rows_per_unit = {MOST_ROWS}
 [tables.visits.columns]
 user_id = "integer"
 grp = {{ type = "text", values = {[f"g{i:04d}" for i in range(GROUPS)]} }}
+num = {{ type = "integer", bounds = [0, {GROUPS - 1}] }}
+day = {{ type = "date", bounds = [2020-01-01, 2022-09-26] }}
 val = {{ type = "decimal", bounds = [0, 5000] }}
 """
 
-PLAIN = "SELECT grp, COUNT(*), SUM(val), AVG(val) FROM visits GROUP BY grp"
-WINDOW = """
-SELECT grp, COUNT(*), SUM(val), AVG(val) FROM (
-  SELECT *, ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY HASH(grp, val)) AS n FROM visits
-) WHERE n <= 10 GROUP BY grp
-"""
-UNORDERED = WINDOW.replace(" ORDER BY HASH(grp, val)", "")
-
 
 def generate(path: Path, rows: int) -> None:
-    """Rows in random order of users, ten for each: nobody exceeds the bound."""
+    """Rows in random order of users: of every five, three are light and two heavy."""
+    light = 3 * LIGHT
+    five = light + 2 * HEAVY
     with duckdb.connect(str(path)) as connection:
         connection.execute("SET enable_progress_bar = false")
         connection.execute(
-            f"""CREATE TABLE visits AS SELECT i // {MOST_ROWS} AS user_id,
+            f"""CREATE TABLE visits AS SELECT
+            (i // {five}) * 5 + CASE WHEN i % {five} < {light} THEN (i % {five}) // {LIGHT}
+                ELSE 3 + (i % {five} - {light}) // {HEAVY} END AS user_id,
             'g' || LPAD((HASH(i, 7) % {GROUPS})::VARCHAR, 4, '0') AS grp,
+            (HASH(i, 7) % {GROUPS})::BIGINT AS num,
+            DATE '2020-01-01' + (HASH(i, 7) % {GROUPS})::INTEGER AS day,
             (HASH(i, 3) % 1000000) / 200.0::DOUBLE AS val
             FROM range({rows}) t(i) ORDER BY HASH(i)"""
         )
 
 
-def seconds(call: Callable[[], object], *, repeats: int = 3) -> float:
-    """The shortest of several runs."""
-    return min(timed(call) for _ in range(repeats))
+def plain(key: str) -> str:
+    """No privacy at all."""
+    return f"SELECT {key}, COUNT(*), SUM(val) FROM visits GROUP BY {key}"
 
 
-def peak_mb() -> int:
-    """The most memory this process has held; Linux counts a parent's in ``ru_maxrss``."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
-        return int(lines["VmHWM"].split()[0]) // 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+def window(key: str) -> str:
+    """Ten rows of each user, chosen by a hash, as one would write it by hand."""
+    return f"""SELECT {key}, COUNT(*), SUM(val) FROM (
+        SELECT {key}, val, ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY HASH({key}, val)) AS n
+        FROM visits) WHERE n <= {MOST_ROWS} GROUP BY {key}"""
 
 
-def question(schema: Schema) -> Plan:
-    """COUNT, SUM and AVG of val for each group: one measurement serves all three."""
-    table = schema.tables["visits"]
-    source = Source(table, (("v.grp", "grp"), ("v.val", "val")))
-    column = table.column("val")
-    values = table.column("grp").domain.values
-    variable = put_on_grid(ColumnRef("v.val"), column.domain, GRID_BITS)
-    return Plan(
-        source,
-        (Key("grp", ColumnRef("v.grp"), (*values, None)),),
-        Contribution(rows=MOST_ROWS),
-        (Moments((variable,), (1,), counts_null=True),),
-    )
+def cpu(call: Callable[[], object]) -> tuple[float, float]:
+    """Seconds of CPU in all threads of this process, and on the clock."""
+    before, began = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+    call()
+    after, ended = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return used, ended - began
 
 
-def plain_connection(path: Path, threads: int) -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(str(path), read_only=True, config={"threads": threads})
-    connection.execute("SET enable_progress_bar = false")
-    return connection
+class Asker:
+    """Asks a question about a key that was never asked before, at the same price."""
 
+    def __init__(self, curator: Curator) -> None:
+        self.curator, self.asked = curator, 0
 
-def plain_duckdb(path: Path, threads: int) -> dict[str, float]:
-    with plain_connection(path, threads) as connection:
-
-        def run(sql: str) -> float:
-            try:
-                return seconds(lambda: connection.execute(sql).fetchall())
-            except duckdb.OutOfMemoryException:
-                return math.nan  # as plain DuckDB does on 10⁸ rows in 24 GB
-
-        run(PLAIN)  # the first reading is from disk
-        return {"window": run(WINDOW), "unordered": run(UNORDERED)}
-
-
-def ours(path: Path, threads: int) -> dict[str, float]:
-    found: dict[str, float] = {}
-    calls: list[float] = []
-    with DuckDBEngine({"visits": path}, Schema.from_text(SCHEMA), threads=threads) as engine:
-        plan = question(engine.schema)
-        truth = engine.run(engine.compile(plan)).open_for_release()
-        found["unprepared"] = seconds(lambda: engine.run(engine.compile(plan)))
-        start = time.perf_counter()
-        engine.prepare(progress=lambda _, done: calls.append(done))
-        found["preparing"] = time.perf_counter() - start
-        again = engine.run(engine.compile(plan)).open_for_release()
-        if (truth.measured[0] != again.measured[0]).any():
-            raise SystemExit("prepared and unprepared answers differ")
-        found["peak"] = peak_mb()  # before the other contestant comes in
-        with plain_connection(path, threads) as connection:
-            found["prepared"], found["plain"] = best(
-                [
-                    lambda: engine.run(engine.compile(plan)),
-                    lambda: connection.execute(PLAIN).fetchall(),
-                ],
-                rounds=TURNS,
-            )
-    found["progress calls"] = len(calls)
-    return found
-
-
-def opendp_polars(path: Path) -> float:
-    """OpenDP's count and sum per group, at most ten rows per user; CPU-bound, one thread."""
-    import opendp.prelude as dp
-    import polars as pl
-
-    with duckdb.connect(str(path), read_only=True) as connection:
-        frame = pl.from_arrow(connection.sql("FROM visits").to_arrow_table()).lazy()
-    dp.enable_features("contrib")
-    context = dp.Context.compositor(
-        data=frame,
-        privacy_unit=dp.unit_of(contributions=MOST_ROWS, identifier=pl.col("user_id")),
-        privacy_loss=dp.loss_of(epsilon=1.0, delta=1e-7),
-        split_evenly_over=1,
-        margins=[dp.polars.Margin(by=["grp"], max_length=10**8, max_groups=GROUPS)],
-    )
-    query = (
-        context.query()
-        .truncate_per_group(MOST_ROWS)
-        .group_by("grp")
-        .agg(dp.len(signed=False), pl.col("val").fill_null(0.0).dp.sum((0.0, 5000.0)))
-    )
-    start = time.perf_counter()
-    query.release().collect()
-    return time.perf_counter() - start
-
-
-def measured(
-    contestant: Callable[[Path, int], dict[str, float]],
-    path: Path,
-    threads: int,
-    results: multiprocessing.Queue,
-) -> None:
-    before = peak_mb()
-    found = contestant(path, threads)
-    results.put({"peak": peak_mb(), "start": before, **found})
-
-
-def in_own_process(
-    contestant: Callable[[Path, int], dict[str, float]], path: Path, threads: int
-) -> dict[str, float]:
-    context = multiprocessing.get_context("spawn")
-    results = context.Queue()
-    process = context.Process(target=measured, args=(contestant, path, threads, results))
-    process.start()
-    found: dict[str, float] = results.get()
-    process.join()
-    return found
-
-
-def show(rows: int, found: dict[str, float]) -> None:
-    plain, window = found["plain"], found["window"]
-    print(
-        f"{rows:>11,} rows: prepared {found['prepared']:.3f} s "
-        f"({found['prepared'] / plain:.2f}x plain {plain:.3f} s), "
-        f"unprepared {found['unprepared']:.3f} s ({found['unprepared'] / window:.2f}x window "
-        f"{window:.3f} s; {found['unprepared'] / found['unordered']:.2f}x without its ORDER BY), "
-        f"preparing {found['preparing']:.3f} s ({found['preparing'] / window:.2f}x window, "
-        f"{found['progress calls']:.0f} calls of progress), "
-        f"peak {found['peak']:.0f} MB (plain {found['peak plain']:.0f} MB, "
-        f"an idle process {found['start']:.0f} MB)"
-    )
+    def ask(self, key: str) -> None:
+        self.asked += 1  # -1, -2, ...: true of every row, and another question each time
+        self.curator.ask(
+            f"SELECT {key}, COUNT(*) AS n, SUM(val) AS s FROM visits "
+            f"WHERE val > -{self.asked} GROUP BY {key}",
+            epsilon=1,
+        )
 
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=10**7, help="the largest size")
-    parser.add_argument("--huge", action="store_true", help="go on to 10**8 rows")
+    parser.add_argument("--rows", type=int, default=10**7)
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args(arguments)
-    sizes = [n for n in (10**5, 10**6, 10**7) if n <= options.rows]
     with tempfile.TemporaryDirectory() as folder:
-        for rows in [*sizes, *([10**8] if options.huge else [])]:
-            path = Path(folder) / f"{rows}.duckdb"
-            generate(path, rows)
-            plain = in_own_process(plain_duckdb, path, options.threads)
-            found = in_own_process(ours, path, options.threads)
-            show(rows, {**plain, **found, "peak plain": plain["peak"]})
-        largest = Path(folder) / f"{max(sizes)}.duckdb"
-        try:
-            print(f"OpenDP's Polars interface, {max(sizes):,} rows: {opendp_polars(largest):.2f} s")
-        except Exception as error:
-            reason = " ".join(str(error).split())[:120]
-            print(f"OpenDP's Polars interface does not run here: {reason}")
+        path = Path(folder) / "visits.duckdb"
+        generate(path, options.rows)
+        measure(path, options.rows, options.threads)
+
+
+def measure(path: Path, rows: int, threads: int) -> None:
+    curator = discreet.curator(
+        {"visits": str(path)},
+        schema=discreet.Schema.from_text(SCHEMA),
+        budget=discreet.Budget(epsilon=10**6),
+        threads=threads,
+    )
+    asker = Asker(curator)
+    with curator, duckdb.connect() as connection:
+        connection.execute(f"SET enable_progress_bar = false; SET threads = {threads}")
+        # A copy of its own: one process may not open a file in two ways.
+        copy = path.with_suffix(".copy")
+        copy.write_bytes(path.read_bytes())
+        connection.execute(f"ATTACH '{copy}' AS raw (READ_ONLY); USE raw")
+
+        def by_hand(sql: str) -> Callable[[], object]:
+            return lambda: connection.execute(sql).fetchall()
+
+        unprepared = {}
+        for name, key in KEYS.items():
+            by_hand(plain(key))()  # the first reading is from disk
+            unprepared[name] = cpu(lambda key=key: asker.ask(key))[0], cpu(by_hand(window(key)))[0]
+        preparing = cpu(curator.prepare)
+        lines = []
+        for name, key in KEYS.items():
+            asker.ask(key)
+            turns = [(cpu(lambda key=key: asker.ask(key)), cpu(by_hand(plain(key))))
+                     for _ in range(TURNS)]  # fmt: skip
+            ours, raw = (min(turn[i][1] for turn in turns) for i in (0, 1))
+            slow, hand = unprepared[name]
+            lines.append(
+                [
+                    name,
+                    f"{1000 * ours:.0f}", f"{1000 * raw:.0f}", f"{ours / raw:.2f}",
+                    f"{slow:.1f}", f"{hand:.1f}", f"{slow / hand:.2f}",
+                ]
+            )  # fmt: skip
+    print(
+        f"{rows:,} rows, {GROUPS:,} groups, COUNT and SUM through curator.ask: prepared against "
+        f"plain DuckDB without privacy (best of {TURNS}, at most {MOST_PREPARED} x), unprepared "
+        f"against the window query (CPU, at most {MOST_UNPREPARED} x); "
+        f"preparing took {preparing[1]:.0f} s ({preparing[0]:.0f} s of CPU)\n"
+    )
+    header = ["key", "prepared ms", "plain ms", "ratio", "unprepared s", "window s", "ratio"]
+    print(table(header, lines))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The curator end to end, on a real DuckDB."""
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,7 +14,9 @@ import discreet
 from discreet.errors import BudgetRefusal, DataRefusal, InvalidParameter, QuestionRefusal, Refusal
 from discreet.question.blocks import Area
 from discreet.question.builder import col, count, mean
+from discreet.question.expressions import ColumnRef, Literal
 from discreet.question.offer import Offer
+from discreet.question.question import Output
 from discreet.release.answer import Answer
 from discreet.release.display import cell
 from discreet.release.explanation import Explanation
@@ -531,3 +534,28 @@ def test_explain_says_whose_rows_and_predicts_means():
     assert plan.margins() == {"m": None}
     small, large = (plan.margins(rows=rows)["m"] for rows in (1_000, 100_000))
     assert small > 50 * large > 0
+
+
+def test_what_python_takes_for_equal_is_planned_apart():
+    """1 and true are equal to Python; built questions have no text that would tell them apart."""
+    curator = clinic()
+    asked = curator.table("visits").agg(n=count()).question()
+    one, other = (
+        replace(asked, text="", outputs=(Output("n", ColumnRef("n")), Output("k", Literal(value))))
+        for value in (1, True)
+    )
+    assert one == other
+    offer = Offer.of(epsilon="1/2")
+    shown = [curator._find_plan(q, offer).priced.question.outputs[1] for q in (one, other)]
+    assert [type(output.expression.value) for output in shown] == [int, bool]
+
+
+def test_a_replay_is_read_once():
+    curator = clinic()
+    text = "SELECT COUNT(*) AS n FROM visits"
+    first = curator.ask(text, epsilon="1/2")
+    again, same = (curator.ask(text, epsilon="1/2") for _ in range(2))
+    assert again is same
+    assert (again.replayed, again.value()) == (True, first.value())
+    other = curator.ask("SELECT COUNT(*) AS visits FROM visits", epsilon="1/2")
+    assert (other.columns, other.value()) == (("visits",), first.value())  # its own names

@@ -96,8 +96,9 @@ class Curator:
             dataset, schema=self.schema, budget=budget, policy=policy or Policy()
         )
         # Both are functions of public knowledge: the version of the public tables is part of it.
-        self._read = lru_cache(REMEMBERED)(self._reading)
-        self._plan = lru_cache(REMEMBERED)(self._planning)
+        self._questions = lru_cache(REMEMBERED)(self._parse_text)
+        self._plans = lru_cache(REMEMBERED)(self._make_plan)
+        self._replays: dict[int, tuple[Priced, bytes, Answer]] = {}
 
     # --- asking ------------------------------------------------------------------------------
 
@@ -116,8 +117,8 @@ class Curator:
         asked, explain = self._parsed(question, analyst)
         spend = Offer.of(**offer).beside(asked.spend)
         if explain:
-            return self._explained(self._priced(asked, spend))
-        paid = self._paid(asked, spend, analyst)
+            return self._explain(self._priced(asked, spend))
+        paid = self._pay(asked, spend, analyst)
         if isinstance(paid, Answer):
             return paid
         answer = None
@@ -145,7 +146,7 @@ class Curator:
                 why="it says nothing about anybody in the data.",
                 fix="call explain(...), or leave out EXPLAIN.",
             )
-        return self._paid(asked, Offer.of(**offer).beside(asked.spend), analyst)
+        return self._pay(asked, Offer.of(**offer).beside(asked.spend), analyst)
 
     def publish(self, paid: Paid, answer: bytes) -> Answer:
         """Store an answer, then show what is stored; the first one stored is the only one shown."""
@@ -161,25 +162,33 @@ class Curator:
         self.account.burn(paid.receipt)
         with suppress(LookupError):
             stored = self.account.answer(paid.receipt.id)
-            return self._stored(paid.priced, stored)
+            return self._replay(paid.priced, stored)
         raise describe_failure()
 
-    def _paid(self, question: Question, spend: Offer, analyst: str) -> Paid | Answer:
+    def _pay(self, question: Question, spend: Offer, analyst: str) -> Paid | Answer:
         try:
-            planned = self._planned(question, spend)  # public knowledge only
+            planned = self._find_plan(question, spend)  # public knowledge only
             request = self._request(planned, spend, analyst)
             receipt = self.account.charge(request)  # durable from here on
         except Refusal as refusal:
-            told = self._told(refusal, question, spend, analyst)
+            told = self._explain_refusal(refusal, question, spend, analyst)
             self.account.refused(analyst, _text(question), told)
             raise told from None
         if isinstance(receipt, Stored):
-            return self._stored(planned.priced, receipt)
+            return self._replay(planned.priced, receipt)
         return Paid(planned.priced, planned.compiled, receipt, request.data_version)
 
-    def _stored(self, priced: Priced, stored: Stored) -> Answer:
+    def _replay(self, priced: Priced, stored: Stored) -> Answer:
         """A stored answer, read through this question's own outputs: post-processing is free."""
-        return Answer(priced, *released_from_bytes(stored.answer), id=stored.id, replayed=True)
+        known = self._replays.get(stored.id)
+        if known is not None and known[0] is priced and known[1] == stored.answer:
+            return known[2]
+        released = released_from_bytes(stored.answer)
+        answer = Answer(priced, *released, id=stored.id, replayed=True)
+        if len(self._replays) >= REMEMBERED:
+            self._replays.clear()
+        self._replays[stored.id] = priced, stored.answer, answer
+        return answer
 
     def _request(self, planned: Planned, spend: Offer, analyst: str) -> Request:
         return Request(
@@ -200,16 +209,18 @@ class Curator:
         touched = reach(question, self.schema, self.space)
         return touched if touched.count else Area.everything(self.space)
 
-    def _told(self, refusal: Refusal, question: Question, spend: Offer, analyst: str) -> Refusal:
+    def _explain_refusal(
+        self, refusal: Refusal, question: Question, spend: Offer, analyst: str
+    ) -> Refusal:
         """A refused accuracy is told with the accuracy that what is left would buy."""
         if not isinstance(refusal, BudgetRefusal) or not spend.within:
             return refusal
         left = self.account.balance(analyst).left(self.area(question))
-        words = self._possible(question, spend, left)
+        words = self._describe_possible(question, spend, left)
         fix = f"{refusal.fix} {words}" if words else refusal.fix
         return BudgetRefusal(refusal.code, refusal.what, why=refusal.why, fix=fix)
 
-    def _possible(
+    def _describe_possible(
         self, question: Question, spend: Offer, left: tuple[Fraction | None, Fraction | None]
     ) -> str:
         epsilon, rho = left
@@ -221,7 +232,7 @@ class Curator:
         ):
             if offer.epsilon or offer.rho:
                 with suppress(Refusal):
-                    explained = self._explained(self._priced(question, offer))
+                    explained = self._explain(self._priced(question, offer))
                     offers.append((name, explained.margins(spend.confidence)))
                     units = explained.margin_units
         if not offers:
@@ -246,7 +257,7 @@ class Curator:
         """What the question would cost and how good its answer would be; free."""
         asked, _ = self._parsed(question)
         spend = Offer.of(**offer).beside(asked.spend)
-        return self._explained(self._priced(asked, spend))
+        return self._explain(self._priced(asked, spend))
 
     def price(
         self,
@@ -258,12 +269,14 @@ class Curator:
         """What the question would cost this analyst now, and whether the account would pay."""
         asked, _ = self._parsed(question)
         spend = Offer.of(**offer).beside(asked.spend)
-        planned = self._planned(asked, spend)
-        explanation = self._explained(planned.priced)
+        planned = self._find_plan(asked, spend)
+        explanation = self._explain(planned.priced)
         try:
             outcome = self.account.preview(self._request(planned, spend, analyst))
         except Refusal as refusal:
-            return Quote(explanation, refusal.code, self._told(refusal, asked, spend, analyst))
+            return Quote(
+                explanation, refusal.code, self._explain_refusal(refusal, asked, spend, analyst)
+            )
         return Quote(explanation, outcome)
 
     def table(self, name: str, *, alias: str | None = None) -> Rows:
@@ -328,20 +341,24 @@ class Curator:
                 fix="ask in SQL, or build it to its end: curator.table('visits').agg(n=count()).",
             )
         try:
-            return self._read(question, self.engine.catalogue.version)
+            return self._questions(question, self.engine.catalogue.version)
         except Refusal as refusal:
             if analyst is not None:
                 self.account.refused(analyst, question, refusal)
             raise
 
-    def _reading(self, text: str, _version: Hashable) -> tuple[Question, bool]:
+    def _parse_text(self, text: str, _version: Hashable) -> tuple[Question, bool]:
         parsed = statement(text, self.schema, multiplicity=self.engine.catalogue.multiplicity)
         return parsed.question, parsed.explain
 
-    def _planned(self, question: Question, spend: Offer) -> Planned:
-        return self._plan(question, spend, self.engine.catalogue.version)
+    def _find_plan(self, question: Question, spend: Offer) -> Planned:
+        # Python takes 1 and true for equal: questions are told apart by how they are written.
+        written = question.text or repr(question)
+        return self._plans(question, spend, written, self.engine.catalogue.version)
 
-    def _planning(self, question: Question, spend: Offer, _version: Hashable) -> Planned:
+    def _make_plan(
+        self, question: Question, spend: Offer, _written: str, _version: Hashable
+    ) -> Planned:
         priced = self._priced(question, spend)
         compiled = self.engine.compile(priced.plan)  # what cannot be run is not paid for
         return Planned(priced, compiled, replay_key(priced), self.area(question))
@@ -352,7 +369,7 @@ class Curator:
             question, spend, schema=self.schema, multiplicity=self.engine.catalogue.multiplicity
         )
 
-    def _explained(self, priced: Priced) -> Explanation:
+    def _explain(self, priced: Priced) -> Explanation:
         return Explanation(priced, self.engine.compile(priced.plan).explain())
 
 
