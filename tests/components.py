@@ -1,4 +1,4 @@
-"""Installs what the tests need beside Python: PostgreSQL, Chromium and a C compiler.
+"""Installs what the tests need beside Python: PostgreSQL, Chromium, Node.js and a C compiler.
 
 ``python tests/components.py`` installs what is missing, from Debian, when it is run by root.
 Anybody else is told what to ask for, and the tests that need it are skipped; under ``CI=true``
@@ -45,6 +45,12 @@ def chromium() -> Path | None:
     return next((Path(found) for name in names if (found := shutil.which(name))), None)
 
 
+def node() -> Path | None:
+    """What runs the script of a survey's page without a browser."""
+    found = shutil.which("node") or shutil.which("nodejs")
+    return Path(found) if found else None
+
+
 def compiler() -> Path | None:
     """A C compiler that works, for the disk that fails on purpose."""
     found = shutil.which("cc") or shutil.which("gcc")
@@ -55,6 +61,7 @@ def compiler() -> Path | None:
 COMPONENTS: Mapping[str, Component] = {
     "postgres": Component("the account on PostgreSQL", ("postgresql",), postgres_programs),
     "chromium": Component("the page in a real browser", ("chromium", "fonts-dejavu"), chromium),
+    "node": Component("the script of a survey beside Python", ("nodejs",), node),
     "compiler": Component("the disk that fails on purpose", ("gcc", "libc6-dev"), compiler),
 }
 

@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[1]
 REFERENCE = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
 HEADING = re.compile(r"^#{2,3} (discreet [a-z -]+)$", re.MULTILINE)
 NAMED = re.compile(r"`(--[a-z-]+|[A-Z]+)[^`]*`")
+TALKING = ("discreet shell", "discreet demo", "discreet survey serve")
 ELSEWHERE = {"serve", "audit"}
 """Commands of other doors, which have pages of their own."""
 
@@ -78,7 +79,7 @@ def test_help_fits_eighty_columns_and_is_not_cut(name):
 @pytest.mark.parametrize("name", [n for n, c in COMMANDS.items() if not hasattr(c, "commands")])
 def test_json_is_everywhere_but_where_a_person_talks(name):
     options = declared(COMMANDS[name])
-    assert ("--json" in options) is (name not in ("discreet shell", "discreet demo"))
+    assert ("--json" in options) is (name not in TALKING)
 
 
 def test_every_setting_is_documented():

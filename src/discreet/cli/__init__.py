@@ -27,6 +27,7 @@ from discreet.cli import (
     screen,
     serve,
     starting,
+    survey,
 )
 from discreet.cli.options import CURATOR, HERE, Analyst, Home, open_curator
 from discreet.errors import Refusal
@@ -60,6 +61,8 @@ app.command()(ledgers.backup)  # by hand at night, and by a timer: a short name
 app.command()(starting.prepare)
 app.command()(serve.serve)
 app.command()(audit.audit)
+app.add_typer(survey.app, name="survey")
+app.add_typer(survey.local, name="local")
 
 
 @app.command()

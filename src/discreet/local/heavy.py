@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
-from discreet.exact.numbers import Exact, whole
+from discreet.exact.numbers import Exact, proportion, whole
 from discreet.local.frequencies import Integers
 from discreet.local.hashing import TEXT_BITS, LocalHashing, code_of_text
 from discreet.local.margins import interval
@@ -153,20 +153,27 @@ class HeavyHitters:
         wanted: int,
         beta: Exact,
     ) -> list[Found]:
-        """Numbers among those who reported whole texts, scaled to everyone."""
-        from discreet.exact.numbers import proportion
+        """Numbers among those who reported whole texts, scaled to everyone.
 
+        Which length was drawn is chance as well: of everyone, one in ``length`` could support.
+        """
         p, q = self.oracle.inside, self.oracle.outside
         scale = everyone / max(reported, 1)
         # The texts were chosen by these very numbers: each of all candidates pays for its ends.
         share = proportion(beta, name="beta") / (len(texts) * (len(self.alphabet) + 1))
         out = []
         for text, hits in list(zip(texts, support.tolist(), strict=True))[:wanted]:
-            low, high = interval(hits, respondents=reported, inside=p, outside=q, beta=share)
+            value = scale * float((hits - reported * q) / (p - q))
+            low, high = interval(
+                hits,
+                respondents=everyone,
+                inside=p / self.length,
+                outside=q / self.length,
+                beta=share,
+            )
             if low > 0:
-                value = float((hits - reported * q) / (p - q))
                 name = text.rstrip(_END)
-                out.append(Found(name, value * scale, low * scale, high * scale))
+                out.append(Found(name, value, min(low, value), max(high, value)))
         return out
 
 

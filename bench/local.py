@@ -1,0 +1,182 @@
+"""The local model against its peers, in one run: error, speed of reports, speed of estimates.
+
+Peers that are not installed are named as absent.  They draw with floats from numpy's or
+Python's generators; we draw exactly from the system's cryptographic one.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from discreet.local import (
+    Direct,
+    Hadamard,
+    HeavyHitters,
+    LocalHashing,
+    SubsetSelection,
+    Unary,
+    best,
+)
+
+MANY = 10**6
+PEOPLE = 5_000
+REPEATS = 3
+DOMAINS = {"age, d = 85": 85, "occupation, d = 500": 500}
+EPSILONS = ("1/2", 1, 4)
+
+
+def people(categories: int, count: int = PEOPLE) -> np.ndarray:
+    """Answers with a long tail, in shuffled order; public knowledge, so any generator will do."""
+    weights = 1 / (np.arange(categories) + 5.0)
+    numbers = np.round(weights / weights.sum() * count).astype(int)
+    return np.repeat(np.arange(categories), numbers)
+
+
+def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
+    """The time of the processor, so that a busy machine does not count."""
+    start = time.process_time()
+    found = call()
+    return time.process_time() - start, found
+
+
+def squared_error(estimate: Callable[[], np.ndarray], truth: np.ndarray) -> float:
+    """Mean over answers and repeats, of shares, times n: comparable with variance / n."""
+    errors = [((estimate() - truth) ** 2).mean() for _ in range(REPEATS)]
+    return float(np.mean(errors) / truth.sum())
+
+
+def closed_forms(categories: int, epsilon: Any) -> dict[str, float]:
+    """The mean squared error / n of each oracle as the papers state it."""
+    e, d = math.exp(float(best(2, epsilon, 1).randomizer.epsilon)), categories
+
+    def total(p: float, q: float) -> float:
+        return (p * (1 - p) + (d - 1) * q * (1 - q)) / (p - q) ** 2 / d
+
+    g, k = round(e + 1), max(1, round(d / (e + 1)))
+    p = e * k / (e * k + d - k)
+    return {
+        "GRR": total(e / (e + d - 1), 1 / (e + d - 1)),
+        "OUE": total(1 / 2, 1 / (e + 1)),
+        "OLH": total(e / (e + g - 1), 1 / g),
+        "SS": total(p, (p * (k - 1) + (1 - p) * k) / (d - 1)),
+        "HR": total(e / (e + 1), 1 / 2),
+    }
+
+
+# --- peers -----------------------------------------------------------------------------------
+
+
+def pure_ldp(categories: int, epsilon: float, values: np.ndarray) -> dict[str, Any]:
+    found = {}
+    for name, module, kind, options in (
+        ("GRR", "direct_encoding", "DE", {}),
+        ("OUE", "unary_encoding", "UE", {"use_oue": True}),
+        ("OLH", "local_hashing", "LH", {"use_olh": True}),
+    ):
+        home = importlib.import_module(f"pure_ldp.frequency_oracles.{module}")
+        client = getattr(home, f"{kind}Client")(epsilon, categories, **options)
+        server = getattr(home, f"{kind}Server")(epsilon, categories, **options)
+
+        def run(client: Any = client, server: Any = server) -> np.ndarray:
+            server.reset()
+            for value in values.tolist():
+                server.aggregate(client.privatise(value + 1))
+            return np.array(server.estimate_all(range(1, categories + 1)), dtype=float)
+
+        found[f"pure-ldp {name}"] = run
+    return found
+
+
+def multi_freq(categories: int, epsilon: float, values: np.ndarray) -> dict[str, Any]:
+    home = "multi_freq_ldpy.pure_frequency_oracles"
+    found = {}
+    for name, options in (("GRR", ()), ("UE", (True,)), ("LH", (True,)), ("SS", ())):
+        module = importlib.import_module(f"{home}.{name}")
+        client = getattr(module, f"{name}_Client")
+        server = getattr(module, f"{name}_Aggregator_MI")
+
+        def run(client: Any = client, server: Any = server, extra: tuple = options) -> np.ndarray:
+            reports = [client(value, categories, epsilon, *extra) for value in values.tolist()]
+            # The aggregator of unary encodings does not take the number of answers.
+            known = () if server.__name__.startswith("UE") else (categories,)
+            return np.array(server(reports, *known, epsilon, *extra)) * len(values)
+
+        found[f"multi-freq-ldpy {name} (projected)"] = run
+    return found
+
+
+def errors() -> None:
+    print("mean squared error of a count / n; peers beside ours, closed forms above\n")
+    for title, categories in DOMAINS.items():
+        values = people(categories)
+        truth = np.bincount(values, minlength=categories).astype(float)
+        for epsilon in EPSILONS:
+            chosen = best(categories, epsilon, len(values)).randomizer
+            forms = closed_forms(categories, epsilon)
+            print(f"{title}, ε = {epsilon}, n = {len(values)}: {chosen}")
+            print("  closed forms: " + ", ".join(f"{k} {v:.3f}" for k, v in forms.items()))
+            print(f"  ours, closed form {float(chosen.total_variance()) / categories:.3f}")
+            ours = squared_error(lambda o=chosen, v=values: o.estimate(o.release(v)).values, truth)
+            closer = squared_error(
+                lambda o=chosen, v=values: o.estimate(o.release(v)).consistent(), truth
+            )
+            print(f"  ours, measured {ours:.3f}, projected {closer:.3f}")
+            for peer in (pure_ldp, multi_freq):
+                try:
+                    rivals = peer(categories, float(chosen.epsilon), values)
+                except ImportError:
+                    print(f"  {peer.__name__}: not installed")
+                    continue
+                for name, run in rivals.items():
+                    taken, error = seconds(lambda run=run, t=truth: squared_error(run, t))
+                    print(f"  {name} {error:.3f}   ({taken / REPEATS:.1f} s)")
+
+
+def speed() -> None:
+    print("\nreports a second and a million of them estimated, in seconds of the processor\n")
+    rows = []
+    for categories in (85, 1000):
+        values = np.resize(people(categories), MANY)
+        for oracle in (
+            Direct(categories, epsilon=1),
+            LocalHashing(categories, epsilon=1),
+            LocalHashing(categories, epsilon=4),
+            Hadamard(categories, epsilon=1),
+            SubsetSelection(categories, epsilon=1),
+            Unary(categories, epsilon=1),
+        ):
+            count = MANY if oracle.report_bits <= 100 else MANY // 10
+            oracle.release(values[:1000])
+            taken, reports = seconds(lambda o=oracle, v=values[:count]: o.release(v))
+            read, _ = seconds(lambda o=oracle, r=reports: o.estimate(r))
+            rows.append((repr(oracle), count / taken, read * MANY / count))
+    for name, rate, read in rows:
+        print(f"  {name:38} {rate:12,.0f} /s   {read:6.2f} s")
+
+
+def texts() -> None:
+    print("\ntexts nobody listed, ε = 4\n")
+    words = HeavyHitters(length=8, epsilon=4, key=b"bench")
+    names = ["diabetes", "asthma", "migraine", "gout", "anaemia"]
+    said = [name for place, name in enumerate(names) for _ in range(20_000 // (place + 1))]
+    taken, reports = seconds(lambda: words.release(said))
+    read, found = seconds(lambda: words.find(reports, count=5))
+    print(f"  {len(said)} reports in {taken:.2f} s, read in {read:.2f} s")
+    for one in found:
+        print(f"  {one.text:10} {one.value:8.0f}  [{one.low:.0f}, {one.high:.0f}]")
+
+
+def main() -> None:
+    speed()
+    texts()
+    errors()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""``discreet survey`` and ``discreet local``: answers randomised by those who give them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.cli import screen
+from discreet.cli.options import Json
+
+if TYPE_CHECKING:
+    from discreet.local.collection import Collection
+
+app = typer.Typer(
+    no_args_is_help=True, help="Ask people who need not trust you: a page, reports, results."
+)
+local = typer.Typer(no_args_is_help=True, help="The local model beside the central one.")
+
+Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The survey's directory.")]
+
+
+@app.command()
+def new(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What is asked, in TOML.")],
+    directory: Annotated[
+        Path | None, typer.Option("--into", metavar="DIR", help="Where; its name if left out.")
+    ] = None,
+    tokens: Annotated[
+        int, typer.Option(metavar="COUNT", help="For so many people, one report each.")
+    ] = 100,
+    address: Annotated[
+        str, typer.Option(metavar="URL", help="Where it will be served, for pages on disk.")
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """Begin a survey: its page, and tokens to hand out."""
+    surveys = import_module("discreet.local.survey")
+    collections = import_module("discreet.local.collection")
+    survey = surveys.Survey.read(file)
+    endpoint = f"{address.rstrip('/')}/report" if address else "report"
+    home = directory or Path(survey.name)
+    made: Collection = collections.Collection.new(survey, home, tokens=tokens, endpoint=endpoint)
+    found = {
+        "directory": str(home),
+        "page": str(home / "page.html"),
+        "page_sha256": made.page_hash,
+        "tokens": str(home / "tokens.txt"),
+        "epsilon": str(survey.epsilon),
+        "questions": [
+            {"name": one.name, "randomizer": repr(randomizer)}
+            for one, randomizer in zip(survey.questions, survey.randomizers, strict=True)
+        ],
+    }
+    if as_json:
+        screen.print_json(found)
+        return
+    screen.print_text(f"{home}: {len(survey.questions)} questions, ε = {survey.epsilon} in all.")
+    rows = [(one["name"], one["randomizer"]) for one in found["questions"]]  # type: ignore[index]
+    screen.print_table(("question", "randomised by"), rows, right=())
+    screen.print_text(f"Publish the hash of {home / 'page.html'}, so that everybody can check it:")
+    screen.print_text(made.page_hash, indent=2)
+    screen.print_text(
+        f"Hand out the {tokens} tokens of {home / 'tokens.txt'}, as links to PAGE#TOKEN."
+    )
+
+
+@app.command()
+def answer(
+    directory: Directory,
+    source: Annotated[
+        Path, typer.Option("--from", metavar="FILE", help="Parquet or CSV: a row each person.")
+    ],
+    as_json: Json = False,
+) -> None:
+    """Randomise the answers in a file, one row a person."""
+    collection: Collection = import_module("discreet.local.collection").Collection(directory)
+    reports = collection.survey.release_many(_columns(source))
+    collection.add(reports)
+    if as_json:
+        screen.print_json({"reports": len(reports)})
+    else:
+        screen.print_text(f"{len(reports)} reports were made and added; the answers were not kept.")
+
+
+@app.command()
+def results(
+    directory: Directory,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write them as a page, too.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """What the reports say, with ranges that hold 95 times in 100."""
+    collection: Collection = import_module("discreet.local.collection").Collection(directory)
+    found = collection.survey.results(collection.reports())
+    if html is not None:
+        written = import_module("discreet.local.page").results_page(collection.survey, found)
+        html.write_text(written, encoding="utf-8")
+    if as_json:
+        screen.print_json([one.to_json() for one in found])
+        return
+    for result in found:
+        screen.print_text(f"{result.question.text}  ({result.respondents} reports)", style="bold")
+        rows = [
+            (name, f"{one.value:,.4g}", f"{one.low:,.4g} … {one.high:,.4g}")
+            for name, one in result.lines
+        ]
+        screen.print_table(("answer", "estimate", "95 % range"), rows, right=(1, 2))
+
+
+@app.command()
+def serve(
+    directory: Directory,
+    host: Annotated[str, typer.Option(metavar="HOST", help="Listen on this address.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(metavar="PORT", help="And this port.")] = 8766,
+    tls_cert: Annotated[Path | None, typer.Option(metavar="FILE", help="Certificate.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key.")] = None,
+    insecure: Annotated[
+        bool,
+        typer.Option(
+            "--insecure-i-know-keys-can-be-read",
+            help="Listen beyond this machine without TLS (behind a proxy that does it).",
+        ),
+    ] = False,
+) -> None:
+    """Serve the page and receive reports; nothing else about anyone is kept."""
+    collection: Collection = import_module("discreet.local.collection").Collection(directory)
+    application = import_module("discreet.server.survey").survey_application(collection)
+    listen: Any = import_module("discreet.server.listen")
+    listen.check_line(host, tls=tls_cert is not None, insecure=insecure)
+    scheme = "http" if tls_cert is None else "https"
+    typer.echo(f"{scheme}://{host}:{port}/#TOKEN  (Ctrl-C stops)", err=True)
+    listen.listen(
+        application, host=host, port=port, tls_cert=tls_cert, tls_key=tls_key, insecure=insecure
+    )
+
+
+@local.command()
+def compare(
+    answers: Annotated[int, typer.Option(metavar="COUNT", help="How many answers there are.")],
+    epsilon: Annotated[str, typer.Option(metavar="AMOUNT", help="What each person may lose.")],
+    people: Annotated[int, typer.Option(metavar="COUNT", help="How many people are asked.")],
+    as_json: Json = False,
+) -> None:
+    """Margins of a count with and without a trusted curator."""
+    found = import_module("discreet.local.compare").compare(answers, epsilon, people)
+    if as_json:
+        screen.print_json(found.to_json())
+        return
+    rows = [
+        ("everybody trusts a curator", f"± {found.central:,.0f}", f"{people:,}"),
+        ("nobody has to", f"± {found.local:,.0f}", f"{found.needed:,}"),
+    ]
+    headings = ("model", f"margin of {people:,}", "people for the same share")
+    screen.print_table(headings, rows, right=(1, 2))
+    screen.print_text(f"Randomised by {found.randomizer}; margins at 95 %.")
+
+
+def _columns(source: Path) -> dict[str, list[Any]]:
+    """The columns of a Parquet or CSV file."""
+    from discreet.errors import DataRefusal
+
+    try:
+        if source.suffix == ".parquet":
+            table: Any = import_module("pyarrow.parquet").read_table(source)
+        else:
+            table = import_module("pyarrow.csv").read_csv(source)
+    except (OSError, import_module("pyarrow").ArrowInvalid):
+        raise DataRefusal(
+            "D2",
+            f"{source.name!r} cannot be read as Parquet or CSV.",
+            why="what the reader says could quote an answer, so nothing more is said.",
+            fix="pass a file with one column for each question.",
+        ) from None
+    return {name: table.column(name).to_pylist() for name in table.column_names}

@@ -1,0 +1,169 @@
+"""The reports of a survey on disk: what was sent, and which tokens are used; nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import AccessRefusal, SchemaRefusal
+from discreet.exact.numbers import whole
+from discreet.local.page import answer_page
+from discreet.local.survey import Survey
+
+SURVEY = "survey.toml"
+PAGE = "page.html"
+TOKENS = "tokens.txt"
+REPORTS = "reports.sqlite"
+
+# Reports are kept under random names, in the order of those names: not in the order in which
+# they came, which together with the tokens could say whose they are.
+_TABLES = """
+CREATE TABLE tokens (hash BLOB PRIMARY KEY, used INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE reports (name BLOB PRIMARY KEY, report TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE survey (fingerprint TEXT NOT NULL);
+"""
+
+
+class Collection:
+    """A directory with a survey, its page, the tokens to hand out, and the reports.
+
+    A report is stored with its token's use in one transaction: a token counts once, and a
+    report that was accepted is not lost.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        if not (directory / SURVEY).is_file() or not (directory / REPORTS).is_file():
+            raise SchemaRefusal(
+                "S20",
+                f"{directory.name!r} holds no survey.",
+                why="reports belong to the questions they were randomised for.",
+                fix="discreet survey new smoking.toml",
+            )
+        self.survey = Survey.read(directory / SURVEY)
+        with self._open() as found:
+            (stored,) = found.execute("SELECT fingerprint FROM survey").fetchone()
+        if stored != self.survey.fingerprint:
+            raise SchemaRefusal(
+                "S2",
+                "survey.toml is not the one that the reports were made for.",
+                why="reports read with other odds would say what nobody answered.",
+                fix="put the file back as it was, or begin a new survey.",
+            )
+
+    @classmethod
+    def new(
+        cls, survey: Survey, directory: Path, *, tokens: int, endpoint: str = "report"
+    ) -> Collection:
+        """Begin a survey: the page, ``tokens`` tokens to hand out, no reports."""
+        count = whole(tokens, name="tokens", least=1)
+        page = answer_page(survey, endpoint=endpoint)
+        try:
+            directory.mkdir(parents=True)
+        except FileExistsError:
+            raise SchemaRefusal(
+                "S21",
+                f"{directory.name!r} is there already.",
+                why="a survey that is begun anew would lose the reports it has.",
+                fix="choose another directory.",
+            ) from None
+        handed = [secrets.token_urlsafe(16) for _ in range(count)]
+        (directory / SURVEY).write_text(survey.text, encoding="utf-8")
+        (directory / PAGE).write_text(page, encoding="utf-8", newline="\n")
+        _private(directory / TOKENS, "".join(f"{token}\n" for token in handed))
+        database = sqlite3.connect(directory / REPORTS)
+        try:
+            database.executescript(_TABLES)
+            database.executemany("INSERT INTO tokens VALUES (?, 0)", [(_hash(t),) for t in handed])
+            database.execute("INSERT INTO survey VALUES (?)", (survey.fingerprint,))
+            database.commit()
+        finally:
+            database.close()
+        return cls(directory)
+
+    @property
+    def page(self) -> bytes:
+        """The page on which respondents answer, byte for byte as it was published."""
+        return (self.directory / PAGE).read_bytes()
+
+    @property
+    def page_hash(self) -> str:
+        """The published fingerprint of the page."""
+        return hashlib.sha256(self.page).hexdigest()
+
+    def tokens(self) -> list[str]:
+        """The tokens to hand out."""
+        return (self.directory / TOKENS).read_text(encoding="utf-8").split()
+
+    def receive(self, token: str, report: Any) -> None:
+        """Store one report, once for each token; refused reports leave the token unused."""
+        self.survey.check(report)
+        with self._open() as found:
+            found.execute("BEGIN IMMEDIATE")
+            self._use(found, token)
+            self._store(found, [report])
+            found.commit()
+
+    def add(self, reports: Sequence[Any]) -> None:
+        """Store reports that were made here, without tokens."""
+        self.survey.columns(reports)
+        with self._open() as found:
+            found.execute("BEGIN IMMEDIATE")
+            self._store(found, reports)
+            found.commit()
+
+    def reports(self) -> list[Any]:
+        """Every report, in no order that says anything."""
+        with self._open() as found:
+            rows = found.execute("SELECT report FROM reports ORDER BY name").fetchall()
+        return [json.loads(row[0]) for row in rows]
+
+    def _use(self, found: sqlite3.Connection, token: str) -> None:
+        row = found.execute("SELECT used FROM tokens WHERE hash = ?", (_hash(token),)).fetchone()
+        if row is None or row[0]:
+            raise AccessRefusal(
+                "A13" if row is None else "A16",
+                "this token is not one of this survey."
+                if row is None
+                else "this token has been used.",
+                why="one person could answer many times, and outweigh all others.",
+                fix="open the page by the link that you were given."
+                if row is None
+                else "nothing is left to do: the first report was kept.",
+            )
+        found.execute("UPDATE tokens SET used = 1 WHERE hash = ?", (_hash(token),))
+
+    def _store(self, found: sqlite3.Connection, reports: Sequence[Any]) -> None:
+        found.executemany(
+            "INSERT INTO reports VALUES (?, ?)",
+            [(os.urandom(16), json.dumps(one, separators=(",", ":"))) for one in reports],
+        )
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        found = sqlite3.connect(self.directory / REPORTS, isolation_level=None, timeout=10)
+        try:
+            found.execute("PRAGMA synchronous = FULL")
+            found.execute("PRAGMA secure_delete = ON")
+            yield found
+        finally:
+            found.close()  # what was not committed is undone
+
+
+def _hash(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()
+
+
+def _private(path: Path, text: str) -> None:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+
+
+__all__ = ["Collection"]

@@ -1,0 +1,176 @@
+"""A whole survey in a real browser, at the size of a phone: create, answer, results."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import uvicorn
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+from services import require
+
+from discreet.cli import main
+from discreet.local.collection import Collection
+from discreet.server.survey import survey_application
+
+ARTEFACTS = Path(__file__).parents[2] / "test-artifacts" / "page"
+PATIENCE_MS = 30_000
+PHONE = {"width": 360, "height": 740}
+REPORT_MS = 5.0
+TEXT = """
+name = "smoking"
+title = "Smoking among students"
+epsilon = 3
+[[questions]]
+name = "smokes"
+text = "Do you smoke?"
+options = ["never", "sometimes", "daily"]
+[[questions]]
+name = "field"
+text = "What do you study?"
+options = [{options}]
+[[questions]]
+name = "sleep"
+text = "How many hours did you sleep?"
+lower = 0
+upper = 14
+""".replace("{options}", ", ".join(f'"subject {number}"' for number in range(40)))
+expect.set_options(timeout=PATIENCE_MS)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    program = require("chromium")
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(
+            executable_path=str(program), args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def survey(tmp_path_factory) -> Iterator[tuple[Collection, str]]:
+    """A survey made on the command line, and served."""
+    home = tmp_path_factory.mktemp("survey")
+    (home / "smoking.toml").write_text(TEXT)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    address = f"http://127.0.0.1:{port}"
+    arguments = ["--into", str(home / "made"), "--address", address, "--json"]
+    with pytest.raises(SystemExit) as stop:
+        main(["survey", "new", str(home / "smoking.toml"), *arguments])
+    assert not stop.value.code
+    collection = Collection(home / "made")
+    server = uvicorn.Server(
+        uvicorn.Config(survey_application(collection), port=port, log_level="error")
+    )
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.02)
+    yield collection, address
+    server.should_exit = True
+    thread.join()
+
+
+@pytest.fixture
+def page(browser, survey) -> Iterator[Page]:
+    """A phone that must stay with its own server and never raise."""
+    context = browser.new_context(viewport=PHONE)
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    asked, raised = [], []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: raised.append(str(error)))
+    yield page
+    assert raised == []
+    assert [url for url in asked if not url.startswith((survey[1], "file:", "data:"))] == []
+    context.close()
+
+
+def answer(page: Page) -> None:
+    page.get_by_label("daily").check()
+    page.get_by_label("What do you study?").select_option("subject 7")
+    page.get_by_label("A number from 0 to 14").fill("6.5")
+    page.get_by_role("button", name="Randomise my answers").click()
+    expect(page.get_by_role("heading", name="What will be sent")).to_be_visible()
+
+
+def test_a_respondent_answers_on_a_phone(page, survey):
+    collection, address = survey
+    before = collection.reports()
+    page.goto(f"{address}/#{collection.tokens()[0]}")
+    page.get_by_role("button", name="Randomise my answers").click()
+    expect(page.get_by_role("alert")).to_contain_text("Please answer: Do you smoke?")
+    answer(page)
+    ARTEFACTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=ARTEFACTS / "survey-phone.png", full_page=True)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    assert Axe().run(page).response["violations"] == []
+    expect(page.locator("#tells")).to_contain_text("a factor of 20.1")
+    raw = json.loads(page.locator("#raw").text_content())
+    page.get_by_role("button", name="Send the report").click()
+    expect(page.get_by_role("status")).to_contain_text("Sent.")
+    new = [one for one in collection.reports() if one not in before]
+    assert new == [raw]  # what is stored is what was shown, and nothing else
+    page.goto(f"{address}/results")
+    expect(page.get_by_role("heading", name="Smoking among students")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    assert Axe().run(page).response["violations"] == []
+    page.screenshot(path=ARTEFACTS / "survey-results-phone.png", full_page=True)
+
+
+def test_a_token_counts_once(page, survey):
+    collection, address = survey
+    for said in ("Sent.", "Not accepted: this token has been used."):
+        page.goto("about:blank")
+        page.goto(f"{address}/#{collection.tokens()[1]}")
+        answer(page)
+        page.get_by_role("button", name="Send the report").click()
+        expect(page.get_by_role("status")).to_contain_text(said)
+
+
+def test_from_disk_in_the_dark_and_offline(browser, page, survey):
+    """The page works without a connection, keeps the report, and sends it when there is one."""
+    collection, _ = survey
+    page.emulate_media(color_scheme="dark")
+    count = len(collection.reports())
+    page.goto(f"file://{collection.directory.resolve()}/page.html#{collection.tokens()[2]}")
+    page.context.set_offline(True)
+    answer(page)
+    assert Axe().run(page).response["violations"] == []
+    page.screenshot(path=ARTEFACTS / "survey-phone-dark.png", full_page=True)
+    raw = page.locator("#raw").text_content()
+    page.get_by_role("button", name="Send the report").click()
+    expect(page.get_by_role("status")).to_contain_text("Not sent")
+    page.context.set_offline(False)
+    page.get_by_role("button", name="Send the report").click()
+    expect(page.get_by_role("status")).to_contain_text("Sent.")
+    assert page.locator("#raw").text_content() == raw  # drawn once
+    assert len(collection.reports()) == count + 1
+
+
+def test_a_report_takes_less_than_five_milliseconds(page, survey):
+    page.goto(survey[1])
+    taken = page.evaluate(
+        """() => {
+          const survey = JSON.parse(document.getElementById("survey").textContent);
+          const draw = (count) => crypto.getRandomValues(new Uint8Array(count));
+          const once = () => survey.questions.forEach(
+            ({ plan }) => randomizers[plan.kind](draw, 1, plan));
+          once();
+          const times = Array.from({ length: 20 }, () => {
+            const start = performance.now(); once(); return performance.now() - start;
+          });
+          return Math.min(...times);
+        }"""
+    )
+    assert taken < REPORT_MS

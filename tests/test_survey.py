@@ -1,0 +1,357 @@
+"""Surveys: declarations, reports in Python and in JavaScript, what is stored, what is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sqlite3
+import subprocess
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from services import require
+
+import discreet
+from discreet.errors import Refusal
+from discreet.local import (
+    Direct,
+    Hadamard,
+    HybridMean,
+    LocalHashing,
+    OneBitMean,
+    PiecewiseMean,
+    SubsetSelection,
+    Unary,
+)
+from discreet.local.collection import Collection
+from discreet.local.compare import compare
+from discreet.local.page import answer_page, policy, results_page
+from discreet.local.plan import plan, read_reports, write_report
+from discreet.local.survey import Survey
+from discreet.noise.entropy import random_bytes, substituted
+
+STATIC = Path(discreet.__file__).parent / "local" / "static"
+CANARY = "zebra-8675309"
+
+TEXT = """
+name = "smoking"
+title = "Smoking among students"
+epsilon = 2
+[[questions]]
+name = "smokes"
+text = "Do you smoke?"
+options = ["never", "sometimes", "daily"]
+[[questions]]
+name = "sleep"
+text = "How many hours did you sleep?"
+lower = 0
+upper = 14
+"""
+
+
+@pytest.fixture
+def survey() -> Survey:
+    return Survey.parse(TEXT)
+
+
+@pytest.fixture
+def collection(survey, tmp_path) -> Collection:
+    return Collection.new(survey, tmp_path / "smoking", tokens=5)
+
+
+# --- the same bytes, the same report ---------------------------------------------------------
+
+RANDOMIZERS = [
+    Direct(2, epsilon="1/2"),
+    Direct(7, epsilon=1),
+    Unary(9, epsilon=1),
+    Unary(21, epsilon=3, optimised=False),
+    SubsetSelection(13, epsilon="1/2"),
+    SubsetSelection(40, epsilon=2),
+    LocalHashing(100, epsilon=1),
+    LocalHashing(1000, epsilon=4),
+    Hadamard(100, epsilon=1),
+    OneBitMean(lower=0, upper=9, epsilon=1),
+    PiecewiseMean(lower=-3, upper="9.5", epsilon=1),
+    HybridMean(lower=0, upper=9, epsilon="1/2"),
+    HybridMean(lower=0, upper=9, epsilon=2),
+]
+DRIVER = """
+const made = require(process.argv[1]);
+const cases = JSON.parse(require("fs").readFileSync(0));
+const out = cases.map(([plan, value, hex]) => {
+  const bytes = Buffer.from(hex, "hex");
+  let place = 0;
+  const draw = (count) => {
+    if (place + count > bytes.length) throw new Error("more than was recorded");
+    return bytes.subarray(place, place += count);
+  };
+  return [made[plan.kind](draw, value, plan), place];
+});
+console.log(JSON.stringify(out));
+"""
+
+
+def in_javascript(cases):
+    """What the page's script makes of the plans, answers and bytes; and how many it used."""
+    run = subprocess.run(
+        [require("node"), "-e", DRIVER, STATIC / "randomize.js"],
+        input=json.dumps(cases),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr[-500:]
+    return json.loads(run.stdout)
+
+
+def in_python(randomizer, value, data):
+    used = 0
+
+    def source(count):
+        nonlocal used
+        used += count
+        return data[used - count : used]
+
+    with substituted(source):
+        report = write_report(randomizer, randomizer.release(value))
+    return [report, used]
+
+
+def answers_of(randomizer, count):
+    if hasattr(randomizer, "categories"):
+        return np.random.default_rng().integers(randomizer.categories, size=count).tolist()
+    low, high = float(randomizer.lower) - 1, float(randomizer.upper) + 1
+    return np.random.default_rng().uniform(low, high, size=count).tolist()
+
+
+def agree(each):
+    cases, expected = [], []
+    for randomizer in RANDOMIZERS:
+        for value in answers_of(randomizer, each):
+            data = random_bytes(600)
+            expected.append(in_python(randomizer, value, data))
+            cases.append([plan(randomizer), value, data.hex()])
+    assert in_javascript(cases) == expected
+
+
+def test_javascript_and_python_agree_bit_for_bit():
+    agree(400)
+
+
+@pytest.mark.soak
+def test_javascript_and_python_agree_on_a_hundred_thousand_inputs():
+    for _ in range(10):
+        agree(10_000 // len(RANDOMIZERS) + 1)
+
+
+def test_javascript_and_python_agree_where_digits_tie():
+    """Bytes made so that the first 64 digits are those of the probability, and of rejections."""
+    cases, expected = [], []
+    for randomizer in (Direct(7, epsilon=1), Unary(5, epsilon=1), Hadamard(5, epsilon=1)):
+        for chance in (randomizer.inside, randomizer.outside):
+            digits = chance.numerator * 2**64 // chance.denominator
+            tie = int(digits).to_bytes(8, "little")
+            for data in (tie * 60, b"\xff" * 24 + tie * 57, tie * 8 + random_bytes(500)):
+                whole = data + random_bytes(800)
+                expected.append(in_python(randomizer, 3, whole))
+                cases.append([plan(randomizer), 3, whole.hex()])
+    assert any(used > 40 for _, used in expected)  # more digits were asked for
+    assert in_javascript(cases) == expected
+
+
+@pytest.mark.parametrize("randomizer", RANDOMIZERS, ids=repr)
+def test_reports_are_read_as_they_were_written(randomizer):
+    values = answers_of(randomizer, 30)
+    reports = randomizer.release(np.array(values))
+    written = json.loads(json.dumps([write_report(randomizer, one) for one in reports]))
+    assert np.array_equal(read_reports(randomizer, written), reports)
+    for bad in (-1, 2**70, "zz", "", CANARY, 0.5, True, None, [1], {"a": 1}, "0" * 400):
+        with pytest.raises(Refusal) as refused:
+            read_reports(randomizer, [bad])
+        assert CANARY not in str(refused.value)
+
+
+# --- declarations ----------------------------------------------------------------------------
+
+
+def test_the_price_is_shared_by_the_questions(survey):
+    assert survey.loss.epsilon == 2
+    assert sum(one.loss.epsilon for one in survey.randomizers) == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("epsilon = 2", ""),
+        ("epsilon = 2", "epsilon = 0"),
+        ("epsilon = 2", "epsilon = true"),
+        ("epsilon = 2", 'epsilon = "much"'),
+        ('name = "smoking"', 'name = "a b"'),
+        ('name = "sleep"', 'name = "smokes"'),
+        ('"never", "sometimes", "daily"', '"never"'),
+        ('"never", "sometimes", "daily"', '"never", "never"'),
+        ('"never", "sometimes", "daily"', '"never", 3'),
+        ("lower = 0", "lower = 20"),
+        ("lower = 0", ""),
+        ("lower = 0", 'options = ["a", "b"]'),
+        ("upper = 14", "upper = 14\nweight = 3"),
+        ("epsilon = 2", "epsilon = 2\nanalyst = 3"),
+        ("[[questions]]", "[[question]]"),
+        ("epsilon = 2", "epsilon = "),
+    ],
+)
+def test_declarations_that_do_not_hold_together_are_refused(old, new):
+    with pytest.raises(Refusal):
+        Survey.parse(TEXT.replace(old, new))
+
+
+def test_unknown_options_are_refused(survey):
+    for answers in ({"smokes": "often", "sleep": 7}, {"smokes": "never", "sleep": "x"}, {}):
+        with pytest.raises(Refusal):
+            survey.release(answers)
+    with pytest.raises(Refusal):
+        survey.release_many({"smokes": ["never"]})
+
+
+def test_results_have_ranges_that_hold(survey):
+    count = 3000
+    reports = survey.release_many(
+        {"smokes": ["never"] * 2000 + ["daily"] * 1000, "sleep": [6.0] * count}
+    )
+    smokes, sleep = survey.results(reports, beta="1e-9")
+    for (name, one), true in zip(smokes.lines, (2000, 0, 1000), strict=True):
+        assert one.low <= true <= one.high, name
+    assert sleep.lines[0][1].low <= 6 <= sleep.lines[0][1].high
+    assert smokes.to_json()["respondents"] == count
+    assert survey.results([])[1].lines == ()
+
+
+# --- what is stored --------------------------------------------------------------------------
+
+
+def stored(collection) -> list[tuple]:
+    database = sqlite3.connect(collection.directory / "reports.sqlite")
+    rows = [
+        row
+        for (table,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        for row in database.execute(f"SELECT * FROM {table}")
+    ]
+    database.close()
+    return rows
+
+
+def test_what_is_stored_is_what_was_sent_and_nothing_else(survey, collection):
+    token = collection.tokens()[2]
+    before = set(stored(collection))
+    report = survey.release({"smokes": "daily", "sleep": 5})
+    collection.receive(token, report)
+    new = set(stored(collection)) - before
+    hashed = hashlib.sha256(token.encode()).digest()
+    assert (hashed, 1) in new
+    (kept,) = [row for row in new if row != (hashed, 1)]
+    assert json.loads(kept[1]) == report
+    assert len(kept) == 2
+    assert collection.reports() == [report]
+    assert token.encode() not in (collection.directory / "reports.sqlite").read_bytes()
+
+
+def test_a_token_counts_once_and_refusals_leave_it_unused(survey, collection):
+    token = collection.tokens()[0]
+    for bad in ([3, 0], [0], [0, -1], "x", [0, 10**9], [0, 0, 0], {"a": 1}, None):
+        with pytest.raises(Refusal):
+            collection.receive(token, bad)
+    assert collection.reports() == []
+    report = survey.release({"smokes": "never", "sleep": 9})
+    collection.receive(token, report)
+    with pytest.raises(Refusal) as refused:
+        collection.receive(token, report)
+    assert refused.value.code == "A16"
+    with pytest.raises(Refusal) as refused:
+        collection.receive("not a token", report)
+    assert refused.value.code == "A13"
+    assert collection.reports() == [report]
+
+
+def test_one_token_at_the_same_time_counts_once(survey, collection):
+    token, report = collection.tokens()[0], survey.release({"smokes": "never", "sleep": 9})
+    start, refused = threading.Barrier(8), []
+
+    def send():
+        start.wait()
+        try:
+            collection.receive(token, report)
+        except Refusal as no:
+            refused.append(no.code)
+
+    threads = [threading.Thread(target=send) for _ in range(8)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert refused == ["A16"] * 7
+    assert len(collection.reports()) == 1
+
+
+def test_reports_are_not_kept_in_the_order_they_came(survey, tmp_path):
+    collection = Collection.new(survey, tmp_path / "many", tokens=1)
+    sent = [survey.release({"smokes": "never", "sleep": 9}) for _ in range(200)]
+    for report in sent:
+        collection.add([report])
+    assert collection.reports() != sent  # 200 numbers out of 10**5 in the same order: never
+    assert sorted(map(str, collection.reports())) == sorted(map(str, sent))
+
+
+def test_a_collection_keeps_to_its_survey(collection, survey):
+    with pytest.raises(Refusal) as refused:
+        Collection.new(survey, collection.directory, tokens=5)
+    assert refused.value.code == "S21"
+    file = collection.directory / "survey.toml"
+    file.write_text(TEXT.replace("epsilon = 2", "epsilon = 3"))
+    with pytest.raises(Refusal):
+        Collection(collection.directory)
+    with pytest.raises(Refusal) as refused:
+        Collection(collection.directory.parent)
+    assert refused.value.code == "S20"
+    assert (collection.directory / "tokens.txt").stat().st_mode & 0o077 == 0
+
+
+# --- pages -----------------------------------------------------------------------------------
+
+
+def test_the_page_is_one_file_that_runs_only_its_own_script(survey, collection):
+    page = answer_page(survey)
+    assert collection.page == page.encode()
+    assert collection.page_hash == hashlib.sha256(page.encode()).hexdigest()
+    assert not re.findall(r"""(?:src|href)=["'](?!data:)""", page)
+    assert "http://" not in page
+    assert "https://" not in page
+    assert answer_page(survey) == page  # the same for everybody
+    assert "connect-src &#x27;self&#x27;" in page
+    elsewhere = answer_page(survey, endpoint="https://survey.example.org/report")
+    assert "connect-src https://survey.example.org;" in elsewhere
+    for bad in ("javascript:alert(1)", "https://a b", "//x/y", "https://x/;script-src *"):
+        with pytest.raises(Refusal):
+            answer_page(survey, endpoint=bad)
+
+
+def test_hostile_words_stay_words():
+    evil = "</script><script>alert(1)</script>{{script}}"
+    survey = Survey.parse(TEXT.replace("Smoking among students", evil).replace("never", evil))
+    page = answer_page(survey)
+    assert page.count("<script") == 2
+    assert "<script>alert" not in page
+    shown = results_page(survey, survey.results([survey.release({"smokes": evil, "sleep": 3})]))
+    assert "<script" not in shown
+    assert "script-src" not in policy("")
+
+
+def test_comparison_of_the_models():
+    found = compare(5, 1, 10_000)
+    assert found.local > 40 * found.central
+    again = compare(5, 1, found.needed)
+    assert again.local / found.needed == pytest.approx(found.central / 10_000, rel=0.02)
+    assert found.to_json()["respondents_needed"] == found.needed
