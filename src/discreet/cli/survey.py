@@ -112,6 +112,36 @@ def results(
 
 
 @app.command()
+def ask(
+    directory: Directory,
+    question: Annotated[str, typer.Argument(metavar="SQL", help="About the table survey.")],
+    as_json: Json = False,
+) -> None:
+    """Ask the reports in SQL, as a table named survey; free."""
+    collection: Collection = import_module("discreet.local.collection").Collection(directory)
+    collected = import_module("discreet.curate.collected").Collected(
+        collection.survey, collection.reports()
+    )
+    found = collected.ask(question)
+    if as_json:
+        screen.print_json(found.to_json())
+        return
+    ends = {name: found.intervals(name) for name in found.columns}
+    rows = [
+        [_cell(value, ends[name][place]) for name, value in zip(found.columns, row, strict=True)]
+        for place, row in enumerate(found.rows)
+    ]
+    numbers = [place for place, name in enumerate(found.columns) if any(ends[name])]
+    screen.print_table(found.columns, rows, right=numbers)
+    screen.print_text(f"95 % ranges; estimated from {found.respondents} reports, free.")
+
+
+def _cell(value: Any, ends: tuple[float, float] | None) -> str:
+    shown = f"{value:,.4g}" if isinstance(value, float) else str(value)
+    return shown if ends is None else f"{shown}  ({ends[0]:,.4g} … {ends[1]:,.4g})"
+
+
+@app.command()
 def serve(
     directory: Directory,
     host: Annotated[str, typer.Option(metavar="HOST", help="Listen on this address.")] = (

@@ -33,6 +33,9 @@ def interval(
     """
     share = float(proportion(beta, name="beta")) / 2
     p, q, n = float(inside), float(outside), respondents
+    # Fewer than nobody would support, or more than everybody: read as nobody or everybody,
+    # whose set is larger.  Otherwise it could be empty, and seem certain.
+    hits = min(max(hits, math.floor(n * outside)), math.ceil(n * inside))
 
     def not_too_many(c: int) -> bool:
         return _tail(hits, c, n, p, q) > share
