@@ -31,7 +31,7 @@ from discreet.local.compare import compare
 from discreet.local.page import answer_page, policy, results_page
 from discreet.local.plan import plan, read_reports, write_report
 from discreet.local.survey import Survey
-from discreet.noise.entropy import random_bytes, substituted
+from discreet.noise.entropy import random_bytes, use_source
 
 STATIC = Path(discreet.__file__).parent / "local" / "static"
 CANARY = "zebra-8675309"
@@ -116,7 +116,7 @@ def in_python(randomizer, value, data):
         used += count
         return data[used - count : used]
 
-    with substituted(source):
+    with use_source(source):
         report = write_report(randomizer, randomizer.release(value))
     return [report, used]
 

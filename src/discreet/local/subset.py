@@ -21,7 +21,7 @@ from discreet.local.packed import checked_packed, count_bits, unpack, width
 from discreet.noise import bernoulli, uniform_below
 from discreet.noise.entropy import random_words
 
-_CELLS = 1 << 21  # bits made at a time
+_CELLS = 1 << 22  # bits made at a time
 _FEW = 256  # up to this many reports are drawn as a page draws them
 
 
