@@ -72,12 +72,12 @@ def grow(account: Account, journal: Journal, until: int) -> None:
     area = Area(account.space, ((100, 101),))
     while (last := journal.books.last) is not None and last.sequence < until:
         with journal.writing() as writer:
-            writer.snapshot_if_due()
+            writer.append_snapshot_if_due()
             for _ in range(min(5000, until - last.sequence)):
                 asked = request(area)
                 writer.append(
                     "charge",
-                    admission.content(asked),
+                    admission.charge_content(asked),
                     dataset=account.dataset,
                     analyst=asked.analyst,
                     subject=account._subject(asked),

@@ -26,9 +26,9 @@ from discreet.errors import Refusal
 from discreet.question.ownership import row_bound, unit_columns
 from discreet.question.question import Key, Question
 from discreet.question.schema import Schema
-from discreet.question.sql import Statement, statement
+from discreet.question.sql import ParsedStatement, parse_statement
 from discreet.question.sql.aggregates import write_aggregate
-from discreet.question.sql.dialect import text_of
+from discreet.question.sql.dialect import write_text
 from discreet.question.sql.scalars import column
 from discreet.question.sql.write import _column, _Surface
 
@@ -86,12 +86,12 @@ def all_cases() -> list[Case]:
 def verdict_of(text: str) -> tuple[str, ...]:
     """What the parser makes of ``text``, in the words of the golden files."""
     try:
-        return summary(statement(text, SCHEMA))
+        return summary(parse_statement(text, SCHEMA))
     except Refusal as refusal:
         return (f"refused {refusal.code}",)
 
 
-def summary(found: Statement) -> tuple[str, ...]:
+def summary(found: ParsedStatement) -> tuple[str, ...]:
     """An accepted question in a few lines."""
     question = found.question
     lines = ["explained" if found.explain else "accepted"]
@@ -136,7 +136,7 @@ def _aggregates(question: Question) -> Iterator[str]:
     unit = [_column(name) for name in unit_columns(question.source) if name is not None]
     for aggregate in question.aggregates:
         tree = _Surface(unit).tree(write_aggregate(aggregate, column))
-        yield f"{aggregate.name} = {text_of(tree)}".replace('"', "")
+        yield f"{aggregate.name} = {write_text(tree)}".replace('"', "")
 
 
 def _rows(question: Question) -> str:
@@ -156,11 +156,11 @@ def price_of(question: Question) -> str:
     """The price of a question at epsilon 1/2 and delta 1e-9, in one line."""
     from discreet.price import price
     from discreet.question.offer import Offer
-    from discreet.question.ownership import declared
+    from discreet.question.ownership import declared_multiplicity
 
     spend = Offer(epsilon=Fraction(1, 2), delta=Fraction(1, 10**9))
     try:
-        priced = price(question, spend, schema=SCHEMA, multiplicity=declared)
+        priced = price(question, spend, schema=SCHEMA, multiplicity=declared_multiplicity)
     except Refusal as refusal:
         return f"price: refused {refusal.code}"
     mechanisms = ", ".join(type(mechanism).__name__ for mechanism in priced.mechanisms)
@@ -175,7 +175,7 @@ def rewrite(*, prices: bool) -> None:
         for case in cases(path):
             verdict = [*verdict_of(case.question)]
             if prices and verdict[0] != "explained" and verdict[0] == "accepted":
-                verdict.append(price_of(statement(case.question, SCHEMA).question))
+                verdict.append(price_of(parse_statement(case.question, SCHEMA).question))
             comment = [line for line in case.comment if line != title]
             lines = [*comment, f"{case.question};", *(f"--> {v}" for v in verdict)]
             blocks.append("\n".join(lines))

@@ -20,7 +20,7 @@ from sqlglot import exp
 
 from discreet.question.domain import Domain, Kind
 from discreet.question.expressions import Expression
-from discreet.question.functions import read, render
+from discreet.question.functions import read_column, render
 from discreet.question.schema import Column
 
 RAW: dict[Kind, list[str]] = {
@@ -176,7 +176,7 @@ class Poisoned:
             )
             chosen = self.columns(left, right)
             selected = ", ".join(
-                f'{read(c, exp.column(c.name, quoted=True)).sql("duckdb")} AS "{n}"'
+                f'{read_column(c, exp.column(c.name, quoted=True)).sql("duckdb")} AS "{n}"'
                 for n, c in chosen.items()
             )
             # Materialised: a function must be total on what was read, not because of a plan.
@@ -212,7 +212,7 @@ class Poisoned:
             f"CREATE TABLE raw_mixed AS SELECT * FROM (VALUES {cells}) t({names})"
         )
         selected = ", ".join(
-            f'{read(c, exp.column(c.name, quoted=True)).sql("duckdb")} AS "{n}"'
+            f'{read_column(c, exp.column(c.name, quoted=True)).sql("duckdb")} AS "{n}"'
             for n, c in COLUMNS.items()
         )
         self.connection.execute(f"CREATE TABLE mixed AS SELECT {selected} FROM raw_mixed")

@@ -18,7 +18,7 @@ from typing import Any
 
 from discreet.question.domain import TEXT_LIMIT, Domain, Kind
 from discreet.question.expressions import Call, Case, ColumnRef, Expression, Literal
-from discreet.question.functions import Outcome, domain_of, narrowed
+from discreet.question.functions import Outcome, domain_of, narrow
 
 # --- numbers -------------------------------------------------------------------------------
 
@@ -446,7 +446,7 @@ def learnt(
     """What a condition teaches; remembered, with the columns kept alive."""
     key = (id(columns), repr(condition), outcome)
     if key not in _LEARNT:
-        _LEARNT[key] = (narrowed(columns, condition, outcome), columns)
+        _LEARNT[key] = (narrow(columns, condition, outcome), columns)
     return _LEARNT[key][0]
 
 

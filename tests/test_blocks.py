@@ -28,7 +28,7 @@ from discreet.errors import QuestionRefusal, SchemaRefusal
 from discreet.price import price
 from discreet.price.plan import Plan
 from discreet.question.blocks import Area, Space, reach
-from discreet.question.blocks.known import Known, known
+from discreet.question.blocks.evaluate import Known, evaluate_on_blocks
 from discreet.question.domain import Domain, Kind
 from discreet.question.expressions import Call, ColumnRef, Literal
 from discreet.question.functions import evaluate
@@ -237,7 +237,7 @@ def test_known_values_are_those_of_the_evaluator(data):
         st.one_of(conditions(DOMAINS, 3), values(DOMAINS, kind, 3), conditions(DOMAINS, 2))
     )
     try:
-        found = known(expression, BLOCKS, 2)
+        found = evaluate_on_blocks(expression, BLOCKS, 2)
     except QuestionRefusal:
         return
     if found is None:
@@ -329,7 +329,7 @@ def test_a_whole_number_beyond_the_integers_is_a_double_as_in_the_engine():
     """Compared exactly, it would differ from a double that the engine takes for its equal."""
     doubles = Known(np.array([2.0**63], dtype=object), Domain(Kind.DECIMAL))
     condition = Call("equal", (ColumnRef("d"), Literal(2**63 + 1)))
-    found = known(condition, {"d": doubles}, 1)
+    found = evaluate_on_blocks(condition, {"d": doubles}, 1)
     assert found is not None
     assert found.values.tolist() == [True]
 

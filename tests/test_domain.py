@@ -10,7 +10,7 @@ import pytest
 
 from discreet.question.domain import Domain, Kind, Value, number_of, value_at
 from discreet.question.expressions import Call, Case, ColumnRef, Expression, Literal
-from discreet.question.functions import Outcome, domain_of, narrowed
+from discreet.question.functions import Outcome, domain_of, narrow
 
 COLUMNS = {
     "age": Domain(Kind.INTEGER, Fraction(0), Fraction(120), nullable=False),
@@ -157,16 +157,16 @@ TAUGHT: list[tuple[Expression, str, Any, Any, bool]] = [
 
 @pytest.mark.parametrize(("condition", "name", "low", "high", "nullable"), TAUGHT)
 def test_where(condition: Expression, name: str, low: Any, high: Any, nullable: bool) -> None:
-    found = narrowed(COLUMNS, condition)[name]
+    found = narrow(COLUMNS, condition)[name]
     assert (found.low, found.high, found.nullable) == (low, high, nullable)
 
 
 def test_where_lists() -> None:
-    one = narrowed(COLUMNS, call("in", "note", "a", "b"))["note"]
+    one = narrow(COLUMNS, call("in", "note", "a", "b"))["note"]
     assert (one.values, one.nullable) == (("a", "b"), False)
-    other = narrowed(COLUMNS, call("not_equal", "city", "Cork"))["city"]
+    other = narrow(COLUMNS, call("not_equal", "city", "Cork"))["city"]
     assert other.values == ("Faro",)
-    neither = narrowed(COLUMNS, call("in", "city", "Cork"), Outcome.NOT_TRUE)["city"]
+    neither = narrow(COLUMNS, call("in", "city", "Cork"), Outcome.NOT_TRUE)["city"]
     assert neither.values == ("Faro",)
 
 
@@ -194,11 +194,11 @@ def test_places_and_values_are_inverse(value: Value) -> None:
 
 
 def test_listed() -> None:
-    assert Domain(Kind.INTEGER, Fraction(-1), Fraction(2)).listed() == (-1, 0, 1, 2)
-    assert Domain(Kind.INTEGER, Fraction(1), Fraction(5)).listed(most=4) is None
-    assert Domain(Kind.INTEGER, Fraction(1), Fraction(5)).listed(most=5) is not None
-    assert Domain(Kind.DECIMAL, Fraction(1), Fraction(2)).listed() is None
-    assert Domain(Kind.DATE, Fraction(0), Fraction(1)).listed() == (
+    assert Domain(Kind.INTEGER, Fraction(-1), Fraction(2)).list_values() == (-1, 0, 1, 2)
+    assert Domain(Kind.INTEGER, Fraction(1), Fraction(5)).list_values(most=4) is None
+    assert Domain(Kind.INTEGER, Fraction(1), Fraction(5)).list_values(most=5) is not None
+    assert Domain(Kind.DECIMAL, Fraction(1), Fraction(2)).list_values() is None
+    assert Domain(Kind.DATE, Fraction(0), Fraction(1)).list_values() == (
         date(1970, 1, 1),
         date(1970, 1, 2),
     )

@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 
 from discreet import errors
-from discreet.errors import CODES, InvalidParameter, Place, Refusal, shown
+from discreet.errors import CODES, InvalidParameter, Refusal, Span, shown
 
 FAMILIES = {
     kind.family: kind
@@ -19,9 +19,9 @@ FAMILIES = {
 }
 
 
-def a_refusal(place: Place | None = None, rewriting: str | None = None) -> InvalidParameter:
+def a_refusal(span: Span | None = None, rewriting: str | None = None) -> InvalidParameter:
     return InvalidParameter(
-        "P2", "rho must be positive.", why="w.", fix="f.", place=place, rewriting=rewriting
+        "P2", "rho must be positive.", why="w.", fix="f.", span=span, rewriting=rewriting
     )
 
 
@@ -43,8 +43,8 @@ def test_the_three_parts_are_printed_in_order():
 
 
 def test_the_place_is_underlined():
-    place = Place("SELECT a,\n  SUM(income)\nFROM people", 16, 22)
-    assert str(a_refusal(place)).splitlines()[1:3] == ["  SUM(income)", "      ^^^^^^"]
+    span = Span("SELECT a,\n  SUM(income)\nFROM people", 16, 22)
+    assert str(a_refusal(span)).splitlines()[1:3] == ["  SUM(income)", "      ^^^^^^"]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_the_place_is_underlined():
     ],
 )
 def test_places_at_the_edges_of_lines(start, stop, line, carets):
-    assert Place("ab\ncd", start, stop).underlined() == f"{line}\n{carets}"
+    assert Span("ab\ncd", start, stop).underline() == f"{line}\n{carets}"
 
 
 def test_json_has_one_shape():
@@ -71,13 +71,13 @@ def test_json_has_one_shape():
         "why": "w.",
         "fix": "f.",
     }
-    assert a_refusal(Place("abc", 1, 2)).to_json() == {**plain, "place": [1, 2]}
+    assert a_refusal(Span("abc", 1, 2)).to_json() == {**plain, "place": [1, 2]}
     assert a_refusal(rewriting="abd").to_json() == {**plain, "rewriting": "abd"}
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, lambda r: pickle.loads(pickle.dumps(r))])
 def test_a_refusal_survives_the_way_to_another_process(duplicate):
-    original = a_refusal(Place("abc", 1, 2), "abd")
+    original = a_refusal(Span("abc", 1, 2), "abd")
     other = duplicate(original)
     assert type(other) is InvalidParameter
     assert (str(other), other.to_json()) == (str(original), original.to_json())

@@ -16,7 +16,7 @@ from reference_values import value_of
 from discreet.errors import QuestionRefusal
 from discreet.question.domain import Kind
 from discreet.question.expressions import Call, Case, ColumnRef, Expression, Literal
-from discreet.question.functions import Outcome, domain_of, evaluate, narrowed
+from discreet.question.functions import Outcome, domain_of, evaluate, narrow
 
 N, T, D, B = (
     (Kind.INTEGER, Kind.DECIMAL),
@@ -225,7 +225,7 @@ def test_what_was_learnt_cannot_fail_on_other_rows(
     """An engine may compute before it filters: on rows shut out there is no promise but NULL."""
     if not accepted(condition):
         return
-    learnt = narrowed(DOMAINS, condition)
+    learnt = narrow(DOMAINS, condition)
     holds_where(engine, condition, learnt, [e for e in expressions if accepted(e, learnt)])
 
 
@@ -282,7 +282,7 @@ FEW = Call("and", (Call("greater", (REAL, Literal(0))), Call("less", (REAL, Lite
 def test_whole_numbers_that_fit_only_because_of_a_condition(
     engine: Poisoned, condition: Expression, expression: Expression
 ) -> None:
-    learnt = narrowed(DOMAINS, condition)
+    learnt = narrow(DOMAINS, condition)
     holds_where(engine, condition, learnt, [expression])
     # The same inside CASE, whose branches an engine may compute for every row.
     holds(engine, [Case(((condition, expression),), Literal(None))])
@@ -301,7 +301,7 @@ def teaches_truly(engine: Poisoned, conditions: list[Expression]) -> None:
     rows = engine.mix()
     conditions = [c for c in conditions if accepted(c)]
     for condition, values in zip(conditions, engine.compute_mixed(conditions), strict=True):
-        taught = {outcome: narrowed(DOMAINS, condition, outcome) for outcome in Outcome}
+        taught = {outcome: narrow(DOMAINS, condition, outcome) for outcome in Outcome}
         for row, value in zip(rows, values, strict=True):
             outcomes = [Outcome.TRUE] if value else [Outcome.NOT_TRUE]
             if value is False:

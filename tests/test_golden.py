@@ -9,7 +9,7 @@ from golden_cases import FOLDER, SCHEMA, Case, all_cases, price_of, verdict_of
 
 from discreet.errors import CODES, Refusal
 from discreet.question.question import AGGREGATES
-from discreet.question.sql import parse, question_text, statement
+from discreet.question.sql import parse, parse_statement, write_question_text
 from discreet.question.sql.aggregates import NAMES
 from discreet.question.sql.questions import OPTIONS
 
@@ -37,34 +37,34 @@ def test_verdict(case: Case):
 @pytest.mark.parametrize("case", ACCEPTED, ids=name)
 def test_written_as_text_it_asks_the_same(case: Case):
     """The text made from a question gives the question again: nothing of it lives elsewhere."""
-    question = statement(case.question, SCHEMA).question
-    text = question_text(question)
+    question = parse_statement(case.question, SCHEMA).question
+    text = write_question_text(question)
     assert replace(parse(text, SCHEMA), text="") == replace(question, text="")
-    assert question_text(parse(text, SCHEMA)) == text
+    assert write_question_text(parse(text, SCHEMA)) == text
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=name)
 def test_refusal_says_what_why_and_fix(case: Case):
     with pytest.raises(Refusal) as caught:
-        statement(case.question, SCHEMA)
+        parse_statement(case.question, SCHEMA)
     refusal = caught.value
     assert refusal.what.endswith(".")
     assert refusal.why.endswith(".")
     assert len(refusal.fix) > 5
-    assert refusal.place is None or 0 <= refusal.place.start < refusal.place.stop
-    if refusal.place is not None:
-        assert refusal.place.stop <= len(case.question)
+    assert refusal.span is None or 0 <= refusal.span.start < refusal.span.stop
+    if refusal.span is not None:
+        assert refusal.span.stop <= len(case.question)
         assert "^" in str(refusal)
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=name)
 def test_a_rewriting_that_is_printed_is_accepted(case: Case):
     with pytest.raises(Refusal) as caught:
-        statement(case.question, SCHEMA)
+        parse_statement(case.question, SCHEMA)
     rewriting = caught.value.rewriting
     assert (rewriting is not None) == ("ask SELECT " in caught.value.fix)
     if rewriting is not None:
-        statement(rewriting, SCHEMA)
+        parse_statement(rewriting, SCHEMA)
 
 
 def test_most_well_known_refusals_print_a_rewriting():
@@ -74,7 +74,7 @@ def test_most_well_known_refusals_print_a_rewriting():
     found = set()
     for case in REFUSED:
         try:
-            statement(case.question, SCHEMA)
+            parse_statement(case.question, SCHEMA)
         except Refusal as refusal:
             if refusal.rewriting is not None:
                 found.add(refusal.code)
@@ -90,7 +90,7 @@ def test_every_code_of_a_question_is_shown():
 
 @pytest.mark.parametrize("case", [c for c in ACCEPTED if c.price is not None], ids=name)
 def test_price(case: Case):
-    assert price_of(statement(case.question, SCHEMA).question) == case.price
+    assert price_of(parse_statement(case.question, SCHEMA).question) == case.price
 
 
 def test_every_aggregate_and_option_is_documented():

@@ -14,7 +14,14 @@ from discreet.accounting.budget import SATURATED, Budget
 from discreet.accounting.loss import INFINITY, NOTHING, Loss
 from discreet.errors import BudgetRefusal
 from discreet.ledger import Ledger
-from discreet.ledger.books import add, encoded, nothing, packed, relaid, selection
+from discreet.ledger.books import (
+    add_loss,
+    carry_over,
+    decode_blocks,
+    encode_blocks,
+    pack,
+    zero_balances,
+)
 
 steady = settings(deadline=None, derandomize=True, max_examples=40)
 
@@ -26,35 +33,35 @@ steady = settings(deadline=None, derandomize=True, max_examples=40)
 def test_an_area_is_recorded_as_it_is(marks):
     mask = np.array(marks)
     edges = np.flatnonzero(np.diff(mask.astype(int), prepend=0, append=0))
-    area = encoded(edges, len(marks))
+    area = encode_blocks(edges, len(marks))
     found = np.zeros(len(marks), dtype=bool)
-    found[selection(area, len(marks))] = True
+    found[decode_blocks(area, len(marks))] = True
     assert (found == mask).all()
     assert isinstance(area, str) == (edges.size > 64)
 
 
 @pytest.mark.parametrize(
     "area",
-    [[[-1, 2]], [[2, 2]], [[0, 9]], [[0, 2], [2, 4]], [[3, 4], [0, 1]], "AAAA", "?", packed(b"ab")],
+    [[[-1, 2]], [[2, 2]], [[0, 9]], [[0, 2], [2, 4]], [[3, 4], [0, 1]], "AAAA", "?", pack(b"ab")],
 )
 def test_what_is_not_an_area_is_not_one(area):
     with pytest.raises(ValueError, match=r"."):
-        selection(area, 8)
+        decode_blocks(area, 8)
 
 
 # --- sums --------------------------------------------------------------------------------------
 
 
 def test_sums_saturate_and_never_wrap():
-    balances = nothing(3)
+    balances = zero_balances(3)
     for _ in range(5):
-        add(balances, slice(0, 2), (SATURATED, 2**61, 3))
+        add_loss(balances, slice(0, 2), (SATURATED, 2**61, 3))
     assert balances.tolist() == [[SATURATED, SATURATED, 0], [SATURATED, SATURATED, 0], [15, 15, 0]]
 
 
 def test_blocks_start_at_the_largest_of_their_origins():
     balances = np.array([[5, 1, 9], [1, 7, 2], [0, 0, 4]], dtype=np.int64)
-    found = relaid(balances, [1, [[0, 2]], [[0, 3]], [[0, 1], [2, 3]]])
+    found = carry_over(balances, [1, [[0, 2]], [[0, 3]], [[0, 1], [2, 3]]])
     assert found.T.tolist() == [[1, 7, 0], [5, 7, 0], [9, 7, 4], [9, 2, 4]]
 
 

@@ -21,9 +21,9 @@ from discreet.question.domain import Domain, Kind
 from discreet.question.expressions import Call, Case, ColumnRef, Expression, Literal
 from discreet.question.ownership import (
     Unit,
-    checked,
+    check_relation,
     columns,
-    declared,
+    declared_multiplicity,
     row_bound,
     unit,
     unit_columns,
@@ -139,8 +139,8 @@ def test_a_public_join_multiplies_by_the_public_rows(kind: JoinKind) -> None:
     assert asked == [("towns", ("name",))]
     by_people = PublicJoin(V, towns(), ((AGE, "t.people"),), kind)
     assert row_bound(by_people) is None
-    assert declared(TOWNS, ("people",)) is None
-    assert declared(TOWNS, ("people", "name")) == 1
+    assert declared_multiplicity(TOWNS, ("people",)) is None
+    assert declared_multiplicity(TOWNS, ("people", "name")) == 1
     found = columns(join)
     assert found["t.people"].nullable
     assert unit_columns(join) == ("v.patient",)
@@ -245,7 +245,7 @@ REFUSED: list[tuple[str, Relation]] = [
 @pytest.mark.parametrize(("code", "relation"), REFUSED)
 def test_what_has_no_owner_or_no_type_is_refused(code: str, relation: Relation) -> None:
     with pytest.raises(QuestionRefusal) as caught:
-        checked(relation)
+        check_relation(relation)
     assert caught.value.code == code
     assert caught.value.why
     assert caught.value.fix

@@ -20,7 +20,7 @@ from discreet.exact.canonical import canonical_json
 from discreet.price import price
 from discreet.price.within import find_cheapest
 from discreet.question.offer import Offer
-from discreet.question.ownership import declared
+from discreet.question.ownership import declared_multiplicity
 from discreet.question.sql import parse
 from discreet.release.record import answer_from_bytes, answer_to_bytes, to_json
 
@@ -44,7 +44,9 @@ def test_every_kind_of_noise_is_there():
 def test_the_same_question_has_the_same_key_and_recorded_noise(case):
     spend = spend_of(case["spend"])
     find = find_cheapest if spend.within else price
-    priced = find(parse(case["question"], SCHEMA), spend, schema=SCHEMA, multiplicity=declared)
+    priced = find(
+        parse(case["question"], SCHEMA), spend, schema=SCHEMA, multiplicity=declared_multiplicity
+    )
     assert to_json(priced)["Priced"]["noises"] == case["noises"]
     assert replay_key(priced) == case["key"]
 

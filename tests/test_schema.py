@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from discreet.errors import SchemaRefusal
 from discreet.question.domain import Kind
-from discreet.question.functions import read
+from discreet.question.functions import read_column
 from discreet.question.schema import ROW, Column, Neighbours, Schema, SchemaFile, Table
 
 CLINIC = """\
@@ -199,20 +199,20 @@ def test_public_tables_fill_in_what_was_left_open() -> None:
         asked.append(f"{table.name}.{column.name}")
         return ("Faro", "Cork", "Faro")
 
-    schema = Schema.from_text(CLINIC).resolved(columns=columns, values=values)
+    schema = Schema.from_text(CLINIC).resolve(columns=columns, values=values)
     assert asked == ["cities", "cities.name"]  # never a private table
     city = schema.tables["visits"].column("city")
     assert city is not None
     assert city.values == ("Cork", "Faro")
     assert city.domain.values == ("Cork", "Faro")
-    again = schema.resolved(columns=columns, values=values)
+    again = schema.resolve(columns=columns, values=values)
     assert (again, asked) == (schema, ["cities", "cities.name"])
 
 
 def test_values_of_a_column_that_is_not_there_are_refused() -> None:
     schema = Schema.from_text(CLINIC)
     with pytest.raises(SchemaRefusal) as caught:
-        schema.resolved(columns=lambda _: (Column("town", Kind.TEXT),), values=lambda *_: ("a",))
+        schema.resolve(columns=lambda _: (Column("town", Kind.TEXT),), values=lambda *_: ("a",))
     assert caught.value.code == "S6"
 
 
@@ -226,7 +226,7 @@ def test_what_is_read_is_in_the_domain(name: str) -> None:
     with duckdb.connect() as connection:
         cells = ", ".join(f"({raw})" for raw in RAW[column.kind])
         connection.execute(f"CREATE TABLE t AS SELECT * FROM (VALUES {cells}) t(x)")
-        statement = f"SELECT x, {read(column, exp.column('x')).sql('duckdb')} FROM t"
+        statement = f"SELECT x, {read_column(column, exp.column('x')).sql('duckdb')} FROM t"
         for raw, value in connection.execute(statement).fetchall():
             assert column.domain.contains(value), (column, value)
             in_python = not isinstance(raw, str) or column.kind is Kind.TEXT
@@ -267,5 +267,7 @@ def test_any_stored_type_can_be_read_as_any_kind(kind: Kind, engine_type: str) -
     with duckdb.connect() as connection:
         connection.execute(f"CREATE TABLE t (x {engine_type})")
         connection.execute(f"INSERT INTO t VALUES ({TYPES[engine_type]}), (NULL)")
-        found = connection.execute(f"SELECT {read(column, exp.column('x')).sql('duckdb')} FROM t")
+        found = connection.execute(
+            f"SELECT {read_column(column, exp.column('x')).sql('duckdb')} FROM t"
+        )
         assert all(column.domain.contains(value) for (value,) in found.fetchall())

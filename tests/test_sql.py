@@ -24,9 +24,9 @@ from discreet.question.relation import (
     UnitAggregate,
     UnitJoin,
 )
-from discreet.question.sql import parse, statement
+from discreet.question.sql import parse, parse_statement
 from discreet.question.sql.allow import ALLOWED, MOST_DEPTH
-from discreet.question.sql.dialect import text_of, tokens_of, trees_of
+from discreet.question.sql.dialect import parse_trees, tokenize, write_text
 from discreet.question.sql.scalars import read_constant, write_constant
 
 
@@ -250,8 +250,8 @@ def test_the_privacy_clause_is_given_once():
 
 
 def test_explain():
-    assert statement("EXPLAIN SELECT COUNT(*) FROM visits", SCHEMA).explain
-    assert not statement("SELECT COUNT(*) FROM visits", SCHEMA).explain
+    assert parse_statement("EXPLAIN SELECT COUNT(*) FROM visits", SCHEMA).explain
+    assert not parse_statement("SELECT COUNT(*) FROM visits", SCHEMA).explain
     assert refused("EXPLAIN SELECT COUNT(*) FROM visits").code == "Q5"
 
 
@@ -272,7 +272,7 @@ def test_explain():
     ],
 )
 def test_the_place_is_underlined(text, place):
-    found = refused(text).place
+    found = refused(text).span
     assert found is not None
     assert text[found.start : found.stop] == place
 
@@ -514,7 +514,7 @@ DUMMY = exp.Literal(this="7", is_string=False)
 
 
 def tree_of(text: str) -> exp.Expr:
-    (tree,) = trees_of(text, tokens_of(text))
+    (tree,) = parse_trees(text, tokenize(text))
     assert tree is not None
     return tree
 
@@ -543,19 +543,19 @@ def test_every_argument_of_every_node_is_on_the_list_or_refused(monkeypatch):
     assert len(found) > 100
     for text, position, argument in found:
         tree = with_planted(text, position, argument)
-        monkeypatch.setattr(discreet.question.sql, "_tree", lambda *_, tree=tree: tree)
+        monkeypatch.setattr(discreet.question.sql, "_parse_tree", lambda *_, tree=tree: tree)
         with pytest.raises(Refusal):
             parse(text, SCHEMA)
 
 
 def test_without_the_allow_list_writing_back_refuses_the_same(monkeypatch):
     """The second defence by itself: what slips past the list differs when written back."""
-    monkeypatch.setattr(discreet.question.sql, "vet", lambda *_: None)
+    monkeypatch.setattr(discreet.question.sql, "check_allowed", lambda *_: None)
     checked = 0
     for text, position, argument in planted(every=1):
         tree = with_planted(text, position, argument)
         checked += 1
-        monkeypatch.setattr(discreet.question.sql, "_tree", lambda *_, tree=tree: tree)
+        monkeypatch.setattr(discreet.question.sql, "_parse_tree", lambda *_, tree=tree: tree)
         with pytest.raises(Exception):  # noqa: B017, PT011 - anything but an answer
             parse(text, SCHEMA)
     assert checked > 100
@@ -603,11 +603,11 @@ def test_constants_go_there_and_back(value):
 def test_written_text_cannot_become_a_comment():
     """Two minus signs in a row would hide the rest of the question."""
     question = ask("SELECT -(-age) AS k, COUNT(*) - (-3) AS n FROM visits GROUP BY -(-age)")
-    text = discreet.question.sql.question_text(question)
+    text = discreet.question.sql.write_question_text(question)
     assert "--" not in text
     assert parse(text, SCHEMA).keys == question.keys
 
 
 def test_the_dialect_writes_what_it_reads():
     for text in ACCEPTED:
-        assert tree_of(text_of(tree_of(text))) == tree_of(text)
+        assert tree_of(write_text(tree_of(text))) == tree_of(text)

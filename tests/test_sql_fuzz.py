@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import Refusal
-from discreet.question.sql import question_text, statement
-from discreet.question.sql.dialect import tokens_of
+from discreet.question.sql import parse_statement, write_question_text
+from discreet.question.sql.dialect import tokenize
 
 QUIET = settings(
     max_examples=250,
@@ -24,7 +24,7 @@ QUIET = settings(
 def words(text: str) -> list[str]:
     """The words of a question, as they are written."""
     try:
-        return [text[token.start : token.end + 1] for token in tokens_of(text)]
+        return [text[token.start : token.end + 1] for token in tokenize(text)]
     except Exception:
         return text.split()
 
@@ -43,14 +43,14 @@ HOSTILE = [
 def check(text: str) -> bool:
     """Refused, or a fixpoint of reading and writing; true if it was accepted."""
     try:
-        found = statement(text, SCHEMA)
+        found = parse_statement(text, SCHEMA)
     except Refusal as refusal:
         str(refusal), refusal.to_json()
         return False
-    written = question_text(found.question)
-    again = statement(written, SCHEMA).question
+    written = write_question_text(found.question)
+    again = parse_statement(written, SCHEMA).question
     assert replace(again, text="") == replace(found.question, text="")
-    assert question_text(again) == written
+    assert write_question_text(again) == written
     return True
 
 

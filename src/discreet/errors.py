@@ -147,17 +147,17 @@ def shown(value: object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Span:
     """Where in the question's text the trouble is: offsets of its first and past-last character."""
 
     text: str
     start: int
     stop: int
 
-    def underlined(self) -> str:
-        """The line of the question that holds the place, and carets beneath it.
+    def underline(self) -> str:
+        """The line of the question that holds the span, and carets beneath it.
 
-        >>> print(Place("SELECT SUM(income) FROM people", 11, 17).underlined())
+        >>> print(Span("SELECT SUM(income) FROM people", 11, 17).underlined())
         SELECT SUM(income) FROM people
                    ^^^^^^
         """
@@ -190,7 +190,7 @@ class Refusal(Exception):
         *,
         why: str,
         fix: str,
-        place: Place | None = None,
+        span: Span | None = None,
         rewriting: str | None = None,
     ) -> None:
         if code not in CODES or not code.startswith(self.family):
@@ -200,17 +200,17 @@ class Refusal(Exception):
         self.what = what
         self.why = why
         self.fix = fix
-        self.place = place
+        self.span = span
         self.rewriting = rewriting
 
     def __str__(self) -> str:
         lines = [f"{self.code}: {self.what}"]
-        if self.place is not None:
-            lines.append(self.place.underlined())
+        if self.span is not None:
+            lines.append(self.span.underline())
         return "\n".join([*lines, f"Why: {self.why}", f"Fix: {self.fix}"])
 
     def __reduce__(self) -> tuple[object, ...]:
-        parts = (self.code, self.what, self.why, self.fix, self.place, self.rewriting)
+        parts = (self.code, self.what, self.why, self.fix, self.span, self.rewriting)
         return _rebuild, (type(self), *parts)
 
     def to_json(self) -> dict[str, object]:
@@ -222,8 +222,9 @@ class Refusal(Exception):
             "why": self.why,
             "fix": self.fix,
         }
-        if self.place is not None:
-            shape["place"] = [self.place.start, self.place.stop]
+        if self.span is not None:
+            # Clients were promised this name.
+            shape["place"] = [self.span.start, self.span.stop]
         if self.rewriting is not None:
             shape["rewriting"] = self.rewriting
         return shape
@@ -235,10 +236,10 @@ def _rebuild(
     what: str,
     why: str,
     fix: str,
-    place: Place | None,
+    span: Span | None,
     rewriting: str | None,
 ) -> Refusal:
-    return kind(code, what, why=why, fix=fix, place=place, rewriting=rewriting)
+    return kind(code, what, why=why, fix=fix, span=span, rewriting=rewriting)
 
 
 class InvalidParameter(Refusal, ValueError):

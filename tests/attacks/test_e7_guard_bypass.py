@@ -17,7 +17,7 @@ from discreet.question.expressions import Call
 from discreet.question.functions import FUNCTIONS
 from discreet.question.relation import PublicSource, Source
 from discreet.question.schema import Table
-from discreet.question.sql import statement
+from discreet.question.sql import parse_statement
 
 BYPASSES = [
     "SELECT COUNT(*) FROM '/etc/passwd'",
@@ -88,7 +88,7 @@ BYPASSES = [
 @pytest.mark.parametrize("text", BYPASSES)
 def test_bypass_is_refused(text):
     with pytest.raises(Refusal):
-        statement(text, SCHEMA)
+        parse_statement(text, SCHEMA)
 
 
 @pytest.mark.parametrize(
@@ -102,8 +102,8 @@ def test_bypass_is_refused(text):
     ],
 )
 def test_comments_have_no_meaning(text):
-    plain = statement("SELECT COUNT(*) FROM visits", SCHEMA).question
-    found = statement(text, SCHEMA).question
+    plain = parse_statement("SELECT COUNT(*) FROM visits", SCHEMA).question
+    found = parse_statement(text, SCHEMA).question
     assert found.source == plain.source
     assert found.aggregates[0].function == "COUNT"
 
@@ -124,7 +124,7 @@ def test_an_accepted_question_holds_nothing_but_declared_names():
     for case in all_cases():
         if case.verdict[0] != "accepted":
             continue
-        question = dataclasses.replace(statement(case.question, SCHEMA).question, text="")
+        question = dataclasses.replace(parse_statement(case.question, SCHEMA).question, text="")
         for node in nodes(question):
             if isinstance(node, Source | PublicSource):
                 assert SCHEMA.tables[node.table.name] is node.table
@@ -138,7 +138,7 @@ def test_an_accepted_question_holds_nothing_but_declared_names():
 def test_no_word_of_the_parser_in_a_refusal(text):
     """What a library underneath says is not for the analyst."""
     with pytest.raises(Refusal) as caught:
-        statement(text, SCHEMA)
+        parse_statement(text, SCHEMA)
     words = f"{caught.value.what} {caught.value.why} {caught.value.fix}"
     assert "\x1b" not in words
     assert "sqlglot" not in words.replace(text, "")

@@ -166,7 +166,7 @@ def test_a_charge_below_one_unit_costs_one(account):
 
 def test_refusals_are_recorded_and_free(account):
     refusal = QuestionRefusal("Q12", "rows are not shown.", why="...", fix="...")
-    account.refused("curator", "SELECT *", refusal)
+    account.record_refusal("curator", "SELECT *", refusal)
     (entry,) = account.transcript()
     assert (entry.state, entry.code, entry.loss) == ("refused", "Q12", None)
     assert account.balance().spent == NOTHING
@@ -512,7 +512,7 @@ def test_exports_are_checked_without_the_database(ledger, tmp_path):
     filled(ledger)
     new_signing_key(tmp_path / "key.pem")
     made = ledger.checkpoint(tmp_path / "key.pem", folder=tmp_path / "checkpoints")
-    assert made.genuine
+    assert made.is_genuine
     count = ledger.export(tmp_path / "with.jsonl", answers=True)
     assert count == ledger.export(tmp_path / "without.jsonl") == len(ledger.records())
     for name in ("with", "without"):
@@ -625,7 +625,7 @@ def test_whoever_is_interrupted_leaves_no_lock_behind(ledger_address, step, monk
     with Ledger.open(ledger_address) as one, Ledger.open(ledger_address) as two:
         first, second = opened(one), opened(two)
         impatient(two, 2000)
-        begun = "_alone" if one._journal.store.sqlite else "_begin_there"
+        begun = "_begin_alone" if one._journal.store.sqlite else "_begin_on_server"
         name = {"begun": begun, "inserted": "_insert"}[step]
         real = getattr(Store, name)
 
@@ -775,9 +775,9 @@ def test_if_one_insert_fails_nothing_is_committed(ledger_address, place, monkeyp
         account.charge(request(account, "one"))
         journal = ledger._journal
         count, head = journal.store.count(), journal.store.head()
-        later = [chain.after(head, "burn", {"charge": 1}, at=head.at)]
+        later = [chain.next_record(head, "burn", {"charge": 1}, at=head.at)]
         for _ in range(5 if place == "among many" else 1):
-            later.append(chain.after(later[-1], "burn", {"charge": 1}, at=head.at))
+            later.append(chain.next_record(later[-1], "burn", {"charge": 1}, at=head.at))
         where = {"first": 0, "last": len(later), "among many": 2}[place]
         later.insert(where, head)  # its number is taken
         with pytest.raises(LedgerRefusal) as refusal:

@@ -101,7 +101,7 @@ def deleted_lock() -> None:
 
 def unsettled_names() -> None:
     """The names of the ledger's files are left to SQLite, which goes on if their disk fails."""
-    store.settle = lambda _: None
+    store.sync_folder = lambda _: None
 
 
 def committed_late() -> None:
@@ -171,15 +171,15 @@ def forgotten_dataset_cap() -> None:
 
 def forgotten_blocks() -> None:
     """Only the first of the blocks that a question touches is looked at."""
-    original = admission.overdrawn
-    admission.overdrawn = lambda standing, analyst, charge, blocks: original(
+    original = admission.find_overdrawn
+    admission.find_overdrawn = lambda standing, analyst, charge, blocks: original(
         standing, analyst, charge, slice(blocks.start, blocks.start + 1)
     )
 
 
 def _overdrawn(changed: Callable[[Standing], Standing]) -> None:
-    original = admission.overdrawn
-    admission.overdrawn = lambda standing, *rest: original(changed(standing), *rest)
+    original = admission.find_overdrawn
+    admission.find_overdrawn = lambda standing, *rest: original(changed(standing), *rest)
 
 
 def shown_before_stored() -> None:
@@ -201,13 +201,13 @@ def shown_before_stored() -> None:
 
 def forgotten_reservation() -> None:
     """A question that was paid and never answered is paid again."""
-    known = Account._known
+    known = Account._find_earlier
 
     def answered(account: Any, *arguments: Any) -> Any:
         found = known(account, *arguments)
         return None if found is not None and found.answer is None else found
 
-    Account._known = answered  # type: ignore[method-assign]
+    Account._find_earlier = answered  # type: ignore[method-assign]
 
 
 def second_answer() -> None:

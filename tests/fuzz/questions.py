@@ -233,7 +233,7 @@ def keys(draw: Any, known: Columns) -> Key:
         return Key("k", ColumnRef(name), (*(known[name].values or ()), None))
     kind = draw(st.sampled_from([Kind.TEXT, Kind.TEXT, Kind.INTEGER, Kind.BOOLEAN, Kind.DECIMAL]))
     expression = draw(values(known, kind, 1))
-    listed = domain_of(expression, known).listed(20)
+    listed = domain_of(expression, known).list_values(20)
     if listed is None or draw(st.integers(0, 3)) == 0:
         return Key("k", expression, None)
     some = tuple(draw(st.permutations(listed)))[: draw(st.integers(1, max(1, len(listed))))]

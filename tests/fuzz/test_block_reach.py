@@ -24,7 +24,7 @@ from sqlglot import exp
 from discreet.engine.duckdb import declared
 from discreet.errors import QuestionRefusal
 from discreet.price.plan import Contribution, Measurement, Moments, Plan, Units
-from discreet.question.blocks import Space, outcomes, reach, reaching
+from discreet.question.blocks import Space, outcomes, reach, reachability
 from discreet.question.domain import Kind
 from discreet.question.expressions import Call, ColumnRef, Expression, Literal
 from discreet.question.ownership import columns
@@ -97,7 +97,7 @@ def about_blocks(draw: Any, names: list[str], table: Table) -> Expression:
     """A condition on a block column alone."""
     name = draw(st.sampled_from(names))
     column = column_of(table, name.rpartition(".")[2])
-    constants = [Literal(v) for v in (column.domain.listed(100) or ())]
+    constants = [Literal(v) for v in (column.domain.list_values(100) or ())]
     ref = ColumnRef(name)
     shape = draw(st.integers(-1, 4))
     if shape == -1:
@@ -117,7 +117,7 @@ def about_blocks(draw: Any, names: list[str], table: Table) -> Expression:
 @st.composite
 def as_text(draw: Any, ref: Expression, column: Column) -> Expression:
     """How the engine writes a value, which shows whether it computed in doubles."""
-    wanted: Any = draw(st.sampled_from(column.domain.listed(100) or ()))
+    wanted: Any = draw(st.sampled_from(column.domain.list_values(100) or ()))
     if column.kind is Kind.INTEGER:
         ref, wanted = Call("multiply", (ref, Literal(1000))), 1000 * wanted
     name = draw(st.sampled_from(["equal", "not_equal", "not_equal"]))
@@ -302,34 +302,36 @@ def or_as_and(patch: Patch) -> None:
 
 def partners_for_all(patch: Patch) -> None:
     """A left join is read as if every row had a partner."""
-    original = reaching._joined
+    original = reachability._join_ways
     patch.setattr(
-        reaching, "_joined", lambda join, part: original(replace(join, kind=JoinKind.INNER), part)
+        reachability,
+        "_join_ways",
+        lambda join, part: original(replace(join, kind=JoinKind.INNER), part),
     )
 
 
 def everybody_is_home(patch: Patch) -> None:
     """A table without blocks is taken to hold nobody who lies in none."""
-    original = reaching._source
+    original = reachability._source
     patch.setattr(
-        reaching, "_source", lambda source, part: replace(original(source, part), outside=False)
+        reachability, "_source", lambda source, part: replace(original(source, part), outside=False)
     )
 
 
 def any_filter(patch: Patch) -> None:
     """The FILTER of an aggregate is taken for a WHERE although groups are counted by people."""
 
-    def counted(asked: Question, way: reaching.Way) -> reaching.Way:
+    def counted(asked: Question, way: reachability.Way) -> reachability.Way:
         for aggregate in asked.aggregates:
             way = way if aggregate.condition is None else way.where(aggregate.condition)
         return way
 
-    patch.setattr(reaching, "_counted", counted)
+    patch.setattr(reachability, "_find_counted", counted)
 
 
 def narrow_union(patch: Patch) -> None:
     """Each side of a union keeps its own bounds, as if the engine computed it alone."""
-    patch.setattr(reaching, "_within", lambda value, _: value)
+    patch.setattr(reachability, "_within", lambda value, _: value)
 
 
 SOON = {believed_blocks: BLOCKS, clipped_blocks: BLOCKS, narrow_union: [("x",)]}

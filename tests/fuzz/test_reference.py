@@ -21,7 +21,7 @@ from discreet.engine.duckdb import declared, grid
 from discreet.engine.truth import Opened, SparseCounts
 from discreet.errors import QuestionRefusal
 from discreet.price.plan import Plan
-from discreet.question.functions import nodes, typed
+from discreet.question.functions import nodes, read_kind
 
 QUICK, QUICK_CASES = 45, 150
 LONG, LONG_CASES = 3_000, 10_000
@@ -95,7 +95,7 @@ def lower_bound_used_twice(patch: pytest.MonkeyPatch) -> None:
 
 
 def column_not_clipped(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(declared, "read", lambda column, raw: typed(column.kind, raw))
+    patch.setattr(declared, "read_column", lambda column, raw: read_kind(column.kind, raw))
 
 
 def null_read_as_low(patch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from discreet.curate import session
 from discreet.curate.remote import connect
 from discreet.errors import QuestionRefusal, Refusal
 from discreet.ledger.keys import new_key
-from discreet.question.sql import statement
+from discreet.question.sql import parse_statement
 
 BUDGET = "[budget]\nepsilon = 100\ndelta = 1e-9\n\n"
 FAST = "[server]\nrate_per_minute = 1e6\nburst = 100000\n\n"
@@ -29,7 +29,7 @@ def offered() -> dict[str, QuestionRefusal]:
     found = {}
     for case in all_cases():
         try:
-            statement(case.question, SCHEMA)
+            parse_statement(case.question, SCHEMA)
         except QuestionRefusal as refusal:
             if refusal.rewriting is not None:
                 found[case.question] = refusal

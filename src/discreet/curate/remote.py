@@ -22,7 +22,7 @@ from urllib.parse import quote
 import httpx
 
 from discreet import errors
-from discreet.errors import CODES, AccessRefusal, Place, Refusal
+from discreet.errors import CODES, AccessRefusal, Refusal, Span
 from discreet.ledger.keys import is_loopback, key_id
 from discreet.question.offer import Amounts, Offer
 
@@ -298,11 +298,11 @@ class _Connection:
 def _question_text(question: Asking) -> str:
     if isinstance(question, str):
         return question
-    from discreet.question.builder import Asked
-    from discreet.question.sql import question_text
+    from discreet.question.builder import Query
+    from discreet.question.sql import write_question_text
 
-    parsed = question.question() if isinstance(question, Asked) else question
-    return parsed.text or question_text(parsed)
+    parsed = question.question() if isinstance(question, Query) else question
+    return parsed.text or write_question_text(parsed)
 
 
 # --- what comes back -----------------------------------------------------------------------------
@@ -407,14 +407,14 @@ def _read_refusal(response: httpx.Response, body: Mapping[str, Any] | None) -> R
 def _parse_refusal(shape: Mapping[str, Any], question: str) -> Refusal:
     """The refusal that the server sent, as the curator would have raised it."""
     code = shape["code"] if shape["code"] in CODES else "A18"
-    place = shape.get("place")
+    span = shape.get("place")
     kind = _FAMILIES[code[0]]
     return kind(
         code,
         str(shape["what"]),
         why=str(shape["why"]),
         fix=str(shape["fix"]),
-        place=None if not place else Place(question, *place),
+        span=None if not span else Span(question, *span),
         rewriting=None if shape.get("rewriting") is None else str(shape["rewriting"]),
     )
 

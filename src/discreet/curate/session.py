@@ -19,9 +19,9 @@ from discreet.accounting.budget import Budget
 from discreet.curate.curator import Curator
 from discreet.errors import InvalidParameter, SchemaRefusal, shown
 from discreet.ledger import Ledger, Policy, Verification
-from discreet.ledger.analysts import last_moment
+from discreet.ledger.analysts import end_of_day
 from discreet.question.schema import Schema, SchemaFile
-from discreet.question.schema.declarations import known, section
+from discreet.question.schema.declarations import check_known, section
 from discreet.question.schema.lines import Document
 
 FILE = "discreet.toml"
@@ -228,7 +228,7 @@ def parsed(home: Path, file: SchemaFile) -> Session:
     """The settings in a file that was read; refusals name its lines."""
     document = file.document
     for name, keys in _KEYS.items():
-        known(file.settings.get(name, {}), keys, f"[{name}]", document, (name,))
+        check_known(file.settings.get(name, {}), keys, f"[{name}]", document, (name,))
     ledger = file.settings.get("ledger", {})
     return Session(
         home,
@@ -254,7 +254,7 @@ def _budget(value: object, document: Document, path: tuple[str, ...]) -> Budget:
     with document.at(*path):
         section(value, ".".join(path))
         data: Mapping[str, Any] = value  # type: ignore[assignment]
-        known(data, _KEYS["budget"], f"[{'.'.join(path)}]", document, path)
+        check_known(data, _KEYS["budget"], f"[{'.'.join(path)}]", document, path)
         try:
             return Budget(**data)
         except InvalidParameter as refusal:
@@ -282,7 +282,7 @@ def _expires(data: Mapping[str, Any], document: Document) -> datetime | None:
         if value is None:
             return None
         if isinstance(value, date) and not isinstance(value, datetime):
-            value = last_moment(value)
+            value = end_of_day(value)
         try:
             zone = value.tzinfo or UTC
             moment: datetime = value.replace(tzinfo=zone).astimezone(UTC)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from discreet.ledger.account import Account
-    from discreet.ledger.analysts import Analyst, Key, Policy
+    from discreet.ledger.analysts import AccessKey, Analyst, Policy
     from discreet.ledger.balance import Balance
     from discreet.ledger.chain import Record
     from discreet.ledger.charges import Entry, Receipt, Request, State, Stored
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from discreet.ledger.verify import Verification
 
 _HOME = {
+    "AccessKey": "analysts",
     "Account": "account",
     "Analyst": "analysts",
     "Balance": "balance",
     "Checkpoint": "checkpoint",
     "Entry": "charges",
-    "Key": "analysts",
     "Ledger": "ledger",
     "Policy": "analysts",
     "Receipt": "charges",
@@ -51,12 +51,12 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "AccessKey",
     "Account",
     "Analyst",
     "Balance",
     "Checkpoint",
     "Entry",
-    "Key",
     "Ledger",
     "Policy",
     "Receipt",

@@ -15,24 +15,24 @@ from discreet.accounting.budget import Budget
 from discreet.accounting.loss import Loss
 from discreet.errors import DataRefusal, InvalidParameter, LedgerRefusal, Refusal, shown
 from discreet.ledger import admission, refusals
-from discreet.ledger.analysts import AUDITOR, CURATOR, Analyst, Key, aware
+from discreet.ledger.analysts import AUDITOR, CURATOR, AccessKey, Analyst, assume_utc
 from discreet.ledger.balance import Balance
-from discreet.ledger.books import Standing, at, encoded, layout, selection
-from discreet.ledger.chain import Record, subject
+from discreet.ledger.books import Standing, decode_blocks, digest_space, encode_blocks, take_blocks
+from discreet.ledger.chain import Record, digest_subject
 from discreet.ledger.charges import Entry, Receipt, Request, State, Stored
 from discreet.ledger.journal import Journal, Writer
 from discreet.question.blocks import Area, Space
 
 ROLES = (CURATOR, "analyst", AUDITOR)
 _NAME = re.compile(r"[^\W_][\w.@+-]{0,63}")
-_TOLD = ("charge", "refusal")
+_TRANSCRIPT_KINDS = ("charge", "refusal")
 _MOST_TYPED = 20_000
 """As long as a question may be; more of what was refused is not kept."""
 _STATES = {"release": State.ANSWERED, "burn": State.BURNT}
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _Earlier:
     """What the ledger knows of a question: its last record, and the answer if there is one."""
 
     record: Record
@@ -46,7 +46,7 @@ class Account:
         self.dataset = dataset
         self._journal = journal
         self.space = space
-        self._layout = layout(space.identity())
+        self._layout = digest_space(space.identity())
 
     @property
     def budget(self) -> Budget:
@@ -65,14 +65,14 @@ class Account:
         Nothing was read when this returns: what is refused, and why, depends on
         public knowledge and on the account alone.
         """
-        admission.check(request)
+        admission.check_request(request)
         with self._journal.writing(*self._subjects(request)) as writer:
-            known = self._known(request, writer.newest, writer.now)
-            if known is not None:
-                return self._again(known)
-            content = admission.content(request)
+            earlier = self._find_earlier(request, writer.newest, writer.now)
+            if earlier is not None:
+                return self._reuse(earlier)
+            content = admission.charge_content(request)
             self._admit(request, content)
-            writer.snapshot_if_due()
+            writer.append_snapshot_if_due()
             record = writer.append(
                 "charge",
                 content,
@@ -86,27 +86,27 @@ class Account:
 
     def preview(self, request: Request) -> str:
         """What ``charge`` would do now: "stored", "resumed" or "admitted", or its refusal."""
-        admission.check(request)
+        admission.check_request(request)
         with self._journal.reading():
             newest = [self._journal.store.last(each) for each in self._subjects(request)]
             found = [record for record in newest if record is not None]
-            known = self._known(request, found, self._journal.now())
-            if known is not None:
-                return "resumed" if known.answer is None else "stored"
-            self._admit(request, admission.content(request))
+            earlier = self._find_earlier(request, found, self._journal.now())
+            if earlier is not None:
+                return "resumed" if earlier.answer is None else "stored"
+            self._admit(request, admission.charge_content(request))
         return "admitted"
 
     def publish(self, receipt: Receipt, answer: bytes) -> bytes:
         """Store an answer, then return what is stored: the first publication is the only one."""
         with self._journal.writing() as writer:
-            charge = self._charge(receipt.id)
+            charge = self._find_charge(receipt.id)
             outcome = self._journal.store.outcome(charge)
             if outcome is None:
                 content = {"charge": charge.sequence, "answer": hashlib.sha256(answer).hexdigest()}
                 self._close("release", charge, content, writer, answer)
                 return answer
         if outcome.kind == "release":
-            return self._answer(outcome)
+            return self._read_answer(outcome)
         raise DataRefusal(
             "D1",
             "the engine could not answer this question.",
@@ -120,16 +120,16 @@ class Account:
         A charge that somebody else answered meanwhile stays answered.
         """
         with self._journal.writing() as writer:
-            charge = self._charge(receipt.id)
+            charge = self._find_charge(receipt.id)
             if self._journal.store.outcome(charge) is None:
                 self._close("burn", charge, {"charge": charge.sequence}, writer)
 
-    def refused(self, analyst: str, question: str, refusal: Refusal) -> None:
+    def record_refusal(self, analyst: str, question: str, refusal: Refusal) -> None:
         """Record that a question was refused; nothing is charged."""
         content = {"question": question, "code": refusal.code, "what": refusal.what}
-        written = {name: _written(text) for name, text in content.items()}
+        written = {name: _escape(text) for name, text in content.items()}
         with self._journal.writing() as writer:
-            writer.append("refusal", written, dataset=self.dataset, analyst=_written(analyst))
+            writer.append("refusal", written, dataset=self.dataset, analyst=_escape(analyst))
 
     def _close(
         self,
@@ -150,14 +150,16 @@ class Account:
 
     # --- what is known of a question ----------------------------------------------------------
 
-    def _known(self, request: Request, newest: list[Record], now: datetime) -> _Known | None:
+    def _find_earlier(
+        self, request: Request, newest: list[Record], now: datetime
+    ) -> _Earlier | None:
         """An answer or an open charge of the same question that this analyst may use.
 
         ``newest`` is the last record of each of the question's subjects.
         """
         standing = self.standing()
-        admission.let_in(standing, request.analyst, now)
-        self._current(standing)
+        admission.check_access(standing, request.analyst, now)
+        self._check_current(standing)
         # Records of one subject read: charge burn charge burn ... charge [release], because a
         # charge that is open or released is found here, and no other is made.  The last tells all.
         usable = [
@@ -168,13 +170,13 @@ class Account:
         ]
         for last in usable:
             if last.kind == "release":
-                return _Known(last, self._answer(last))
-        return _Known(usable[0]) if usable else None
+                return _Earlier(last, self._read_answer(last))
+        return _Earlier(usable[0]) if usable else None
 
-    def _again(self, known: _Known) -> Receipt | Stored:
-        if known.answer is not None:
-            return Stored(known.record.content["charge"], known.answer)
-        record, content = known.record, known.record.content
+    def _reuse(self, earlier: _Earlier) -> Receipt | Stored:
+        if earlier.answer is not None:
+            return Stored(earlier.record.content["charge"], earlier.answer)
+        record, content = earlier.record, earlier.record.content
         loss = Loss.from_units(*content["loss"])
         return Receipt(record.sequence, record.analyst, loss, content["data_version"], resumed=True)
 
@@ -188,9 +190,9 @@ class Account:
     def _subjects(self, request: Request) -> tuple[str, str]:
         """A question as its answer is found: by all, and by whoever asked it."""
         asked = ("question", self.dataset, request.key, request.data_version)
-        return subject(*asked), subject(*asked, request.analyst)
+        return digest_subject(*asked), digest_subject(*asked, request.analyst)
 
-    def _current(self, standing: Standing) -> None:
+    def _check_current(self, standing: Standing) -> None:
         if standing.layout != self._layout:
             raise LedgerRefusal(
                 "L9",
@@ -199,13 +201,13 @@ class Account:
                 fix="open the session again.",
             )
 
-    def _charge(self, number: int) -> Record:
+    def _find_charge(self, number: int) -> Record:
         record = self._journal.store.record(number)
         if record is None or record.kind != "charge" or record.dataset != self.dataset:
             raise refusals.missing(f"dataset {self.dataset!r} has no charge numbered {number}.")
         return record
 
-    def _answer(self, release: Record) -> bytes:
+    def _read_answer(self, release: Record) -> bytes:
         stored = self._journal.store.answer(release.sequence)
         if stored is None or hashlib.sha256(stored).hexdigest() != release.content["answer"]:
             raise refusals.corrupt("a stored answer was altered or lost.")
@@ -215,10 +217,10 @@ class Account:
 
     def answer(self, id: int) -> Stored:  # noqa: A002 (the word of receipts and transcripts)
         """The answer that was paid for by a charge; a ``LookupError`` if there is none."""
-        outcome = self._journal.store.outcome(self._charge(id))
+        outcome = self._journal.store.outcome(self._find_charge(id))
         if outcome is None or outcome.kind != "release":
             raise refusals.missing(f"charge {id} has no answer.")
-        return Stored(id, self._answer(outcome))
+        return Stored(id, self._read_answer(outcome))
 
     def balance(self, analyst: str | None = None) -> Balance:
         """What was spent and what is left: of the dataset, or of an analyst's allocation."""
@@ -228,7 +230,7 @@ class Account:
             whole = Balance(self.dataset, None, standing.budget, space, spent)
             if analyst is None:
                 return whole
-            self._analyst(analyst)
+            self._find_analyst(analyst)
             share = standing.spent_by(analyst).copy()
             limit = standing.limit(analyst) or standing.budget
             return Balance(self.dataset, analyst, limit, space, share, cap=whole)
@@ -240,10 +242,10 @@ class Account:
     def entry(self, id: int) -> Entry | None:  # noqa: A002
         """One line of the transcript, by its number."""
         record = self._journal.store.record(id)
-        if record is None or record.dataset != self.dataset or record.kind not in _TOLD:
+        if record is None or record.dataset != self.dataset or record.kind not in _TRANSCRIPT_KINDS:
             return None
         outcome = self._journal.store.outcome(record) if record.kind == "charge" else None
-        return _entry(record, outcome)
+        return _transcript_entry(record, outcome)
 
     def transcript(
         self, analyst: str | None = None, *, before: int | None = None, limit: int | None = None
@@ -252,12 +254,18 @@ class Account:
         if analyst is not None:
             self.analyst(analyst)
         store = self._journal.store
-        found = store.about(self.dataset, _TOLD, analyst=analyst, before=before, limit=limit)
+        found = store.about(
+            self.dataset, _TRANSCRIPT_KINDS, analyst=analyst, before=before, limit=limit
+        )
         if limit is not None:
-            return tuple(_entry(r, store.outcome(r) if r.subject else None) for r in found)
+            return tuple(
+                _transcript_entry(r, store.outcome(r) if r.subject else None) for r in found
+            )
         closed = store.about(self.dataset, tuple(_STATES), analyst=None, before=None, limit=None)
         outcomes = {record.content["charge"]: record for record in closed}
-        return tuple(_entry(record, outcomes.get(record.sequence)) for record in reversed(found))
+        return tuple(
+            _transcript_entry(record, outcomes.get(record.sequence)) for record in reversed(found)
+        )
 
     # --- renewal ------------------------------------------------------------------------------
 
@@ -267,16 +275,16 @@ class Account:
         Their people were promised the old budget; from here on they lose up to
         another one.  There is no renewal of everything at once by default.
         """
-        numbers = admission.numbered(self.space, blocks)
+        numbers = admission.number_blocks(self.space, blocks)
         if not reason.strip():
-            raise admission.no_reason()
+            raise admission.reason_refusal()
         mask = np.zeros(self.space.size, dtype=bool)
         mask[numbers] = True
-        area = encoded(Area.of(self.space, mask).edges, self.space.size)
+        area = encode_blocks(Area.of(self.space, mask).edges, self.space.size)
         with self._journal.writing() as writer:
             standing = self.standing()
-            self._current(standing)
-            before = at(standing.spent, selection(area, standing.size)).max(axis=1)
+            self._check_current(standing)
+            before = take_blocks(standing.spent, decode_blocks(area, standing.size)).max(axis=1)
             content = {"area": area, "reason": reason, "spent": [int(part) for part in before]}
             writer.append("renew", content, dataset=self.dataset)
 
@@ -292,42 +300,42 @@ class Account:
     ) -> Analyst:
         """Let somebody ask; ``limit`` is what they may cost any one person."""
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise _wrong(
+            raise _invalid(
                 f"{shown(name)} cannot be the name of an analyst", "use letters and digits"
             )
         if role not in ROLES:
-            raise _wrong(f"{shown(role)} is not a role", f"use one of {', '.join(ROLES)}")
-        analyst = Analyst(name, role, limit, aware(expires))
+            raise _invalid(f"{shown(role)} is not a role", f"use one of {', '.join(ROLES)}")
+        analyst = Analyst(name, role, limit, assume_utc(expires))
         with self._journal.writing() as writer:
             if name in self.standing().analysts:
-                raise _wrong(f"analyst {name!r} is there already", "choose another name")
+                raise _invalid(f"analyst {name!r} is there already", "choose another name")
             writer.append("analyst", analyst.to_json(), dataset=self.dataset, analyst=name)
         return analyst
 
     def limit_analyst(self, name: str, limit: Budget | None) -> Analyst:
         """Change what an analyst may cost any one person; what was spent stays spent."""
-        return self._changed(name, limit=limit)
+        return self._change_analyst(name, limit=limit)
 
     def disable_analyst(self, name: str) -> Analyst:
         """Let an analyst ask no more; what they paid for stays recorded."""
-        return self._changed(name, disabled=True)
+        return self._change_analyst(name, disabled=True)
 
-    def _changed(self, name: str, **change: Any) -> Analyst:
+    def _change_analyst(self, name: str, **change: Any) -> Analyst:
         if name == CURATOR:
-            raise _wrong(
+            raise _invalid(
                 "the curator has neither a limit nor an end", "limit the dataset: budget=..."
             )
         with self._journal.writing() as writer:
-            analyst = replace(self._analyst(name), **change)
+            analyst = replace(self._find_analyst(name), **change)
             writer.append("analyst", analyst.to_json(), dataset=self.dataset, analyst=name)
         return analyst
 
     def analyst(self, name: str) -> Analyst:
         """One analyst, or a refusal."""
         with self._journal.reading():
-            return self._analyst(name)
+            return self._find_analyst(name)
 
-    def _analyst(self, name: str) -> Analyst:
+    def _find_analyst(self, name: str) -> Analyst:
         found = self.standing().analysts.get(name)
         if found is None:
             raise admission.unknown_analyst(name)
@@ -342,13 +350,13 @@ class Account:
 
     def add_key(
         self, analyst: str, *, key_id: str, digest: str, expires: datetime | None = None
-    ) -> Key:
+    ) -> AccessKey:
         """Record the digest of an analyst's key."""
-        key = Key(key_id, analyst, digest, aware(expires))
+        key = AccessKey(key_id, analyst, digest, assume_utc(expires))
         with self._journal.writing() as writer:
-            self._analyst(analyst)
+            self._find_analyst(analyst)
             if key_id in self.standing().keys:
-                raise _wrong(f"key {key_id!r} is there already", "draw another key")
+                raise _invalid(f"key {key_id!r} is there already", "draw another key")
             record = writer.append("key", key.to_json(), dataset=self.dataset, analyst=analyst)
         return replace(key, at=record.time)
 
@@ -357,28 +365,28 @@ class Account:
         with self._journal.writing() as writer:
             key = self.standing().keys.get(key_id)
             if key is None:
-                raise _wrong(f"there is no key {shown(key_id)}", "list them: account.keys()")
+                raise _invalid(f"there is no key {shown(key_id)}", "list them: account.keys()")
             if not key.revoked:
                 content = {"key_id": key_id}
                 writer.append("revoke", content, dataset=self.dataset, analyst=key.analyst)
 
-    def key(self, key_id: str) -> Key | None:
+    def key(self, key_id: str) -> AccessKey | None:
         """One key, by its public part."""
         with self._journal.reading():
             return self.standing().keys.get(key_id)
 
-    def keys(self) -> tuple[Key, ...]:
+    def keys(self) -> tuple[AccessKey, ...]:
         """All keys, revoked ones too."""
         with self._journal.reading():
             return tuple(self.standing().keys.values())
 
 
-def _written(text: str) -> str:
+def _escape(text: str) -> str:
     """What somebody typed as a record can hold it: not too long, half characters escaped."""
     return text[:_MOST_TYPED].encode(errors="backslashreplace").decode()
 
 
-def _entry(record: Record, outcome: Record | None) -> Entry:
+def _transcript_entry(record: Record, outcome: Record | None) -> Entry:
     content = record.content
     if record.kind == "refusal":
         return Entry(
@@ -393,7 +401,7 @@ def _entry(record: Record, outcome: Record | None) -> Entry:
     )  # fmt: skip
 
 
-def _wrong(what: str, fix: str) -> InvalidParameter:
+def _invalid(what: str, fix: str) -> InvalidParameter:
     return InvalidParameter(
         "P4",
         f"{what}.",

@@ -18,10 +18,10 @@ from discreet.ledger.books import (
     Blocks,
     Encoded,
     Standing,
-    at,
-    encoded,
-    nothing,
-    selection,
+    decode_blocks,
+    encode_blocks,
+    take_blocks,
+    zero_balances,
 )
 from discreet.ledger.charges import Request
 from discreet.question.blocks import Space
@@ -29,7 +29,7 @@ from discreet.question.blocks import Space
 _BEYOND = "beyond it, what is promised to the people in the data would no longer hold."
 
 
-def check(request: Request) -> None:
+def check_request(request: Request) -> None:
     """Refuse what is not a charge: a loss of nothing, or one that is no loss at all."""
     loss = request.loss
     if isinstance(loss, Loss):
@@ -47,7 +47,7 @@ def check(request: Request) -> None:
     )
 
 
-def content(request: Request) -> dict[str, Any]:
+def charge_content(request: Request) -> dict[str, Any]:
     """What a charge records; its loss in whole units, rounded up."""
     return {
         "question": request.question,
@@ -55,7 +55,7 @@ def content(request: Request) -> dict[str, Any]:
         "key": request.key,
         "data_version": request.data_version,
         "loss": list(request.loss.to_units()),
-        "area": encoded(request.area.edges, request.area.space.size),
+        "area": encode_blocks(request.area.edges, request.area.space.size),
     }
 
 
@@ -68,7 +68,7 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
-def let_in(standing: Standing, name: str, now: datetime) -> None:
+def check_access(standing: Standing, name: str, now: datetime) -> None:
     """Refuse strangers, and those whose time is over."""
     analyst = standing.analysts.get(name)
     if analyst is None:
@@ -115,11 +115,11 @@ def admit(standing: Standing, space: Space, dataset: str, request: Request, area
     charge = saturate(request.loss)
     limit = standing.limit(request.analyst)
     share = standing.spent_by(request.analyst)
-    blocks = selection(area, standing.size)
-    refused = overdrawn(standing, request.analyst, charge, blocks)
+    blocks = decode_blocks(area, standing.size)
+    refused = find_overdrawn(standing, request.analyst, charge, blocks)
     if refused is None:
         return
-    cap, place = refused
+    cap, index = refused
     if cap == "question":
         raise BudgetRefusal(
             "B3",
@@ -127,7 +127,7 @@ def admit(standing: Standing, space: Space, dataset: str, request: Request, area
             why=_BEYOND,
             fix=f"offer less: a question may cost {standing.policy.question}.",
         )
-    number = int(np.arange(standing.size)[blocks][place])
+    number = int(np.arange(standing.size)[blocks][index])
     where = "" if space.size == 1 else f" for the block {space.name(number)!r}"
     if cap == "analyst" and limit is not None:
         balance = Balance(dataset, request.analyst, limit, space, share)
@@ -147,7 +147,7 @@ def admit(standing: Standing, space: Space, dataset: str, request: Request, area
     )
 
 
-def overdrawn(
+def find_overdrawn(
     standing: Standing,
     analyst: str,
     charge: tuple[int, int, int],
@@ -156,9 +156,9 @@ def overdrawn(
     """The first cap that a charge would break, and at which block most; None if it fits."""
     limit = standing.limit(analyst)
     caps: tuple[tuple[str, Budget | None, Balances], ...] = (
-        ("question", standing.policy.question, nothing(1)),
-        ("analyst", limit, at(standing.spent_by(analyst), blocks)),
-        ("dataset", standing.budget, at(standing.spent, blocks)),
+        ("question", standing.policy.question, zero_balances(1)),
+        ("analyst", limit, take_blocks(standing.spent_by(analyst), blocks)),
+        ("dataset", standing.budget, take_blocks(standing.spent, blocks)),
     )
     for name, budget, spent in caps:
         if budget is None:
@@ -170,7 +170,7 @@ def overdrawn(
     return None
 
 
-def numbered(space: Space, blocks: Sequence[int | str]) -> list[int]:
+def number_blocks(space: Space, blocks: Sequence[int | str]) -> list[int]:
     """Blocks by number or name."""
     if isinstance(blocks, str) or not blocks:
         raise _no_block(space, blocks)
@@ -196,7 +196,7 @@ def _no_block(space: Space, block: object) -> InvalidParameter:
     )
 
 
-def no_reason() -> InvalidParameter:
+def reason_refusal() -> InvalidParameter:
     """A renewal must say why."""
     return InvalidParameter(
         "P4",

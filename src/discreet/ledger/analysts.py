@@ -32,7 +32,7 @@ class Policy:
     expires: datetime | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "expires", aware(self.expires))
+        object.__setattr__(self, "expires", assume_utc(self.expires))
 
     def to_json(self) -> dict[str, Any]:
         """The policy as the ledger records it."""
@@ -40,7 +40,7 @@ class Policy:
             "question": to_json(self.question),
             "analyst": to_json(self.analyst),
             "shared_answers": self.shared_answers,
-            "expires": moment_json(self.expires),
+            "expires": write_time(self.expires),
         }
 
     @classmethod
@@ -50,7 +50,7 @@ class Policy:
             from_json(found["question"]),
             from_json(found["analyst"]),
             found["shared_answers"],
-            moment(found["expires"]),
+            read_time(found["expires"]),
         )
 
 
@@ -70,7 +70,7 @@ class Analyst:
             "name": self.name,
             "role": self.role,
             "limit": to_json(self.limit),
-            "expires": moment_json(self.expires),
+            "expires": write_time(self.expires),
             "disabled": self.disabled,
         }
 
@@ -81,13 +81,13 @@ class Analyst:
             found["name"],
             found["role"],
             from_json(found["limit"]),
-            moment(found["expires"]),
+            read_time(found["expires"]),
             found["disabled"],
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class AccessKey:
     """A key that opens the door for an analyst; the ledger knows its digest only."""
 
     key_id: str
@@ -103,32 +103,32 @@ class Key:
             "key_id": self.key_id,
             "analyst": self.analyst,
             "digest": self.digest,
-            "expires": moment_json(self.expires),
-            "at": moment_json(self.at),
+            "expires": write_time(self.expires),
+            "at": write_time(self.at),
             "revoked": self.revoked,
         }
 
     @classmethod
-    def from_json(cls, found: dict[str, Any]) -> Key:
+    def from_json(cls, found: dict[str, Any]) -> AccessKey:
         """The key that was recorded."""
         return cls(
             found["key_id"],
             found["analyst"],
             found["digest"],
-            moment(found["expires"]),
-            moment(found["at"]),
+            read_time(found["expires"]),
+            read_time(found["at"]),
             found["revoked"],
         )
 
 
-def aware(time: datetime | None) -> datetime | None:
+def assume_utc(time: datetime | None) -> datetime | None:
     """A time with its zone; without one it is meant as UTC."""
     if time is None or time.tzinfo is not None:
         return time
     return time.replace(tzinfo=UTC)
 
 
-def last_moment(day: date) -> datetime:
+def end_of_day(day: date) -> datetime:
     """When a day ends in Greenwich: who may ask until a day may ask on it.
 
     >>> str(last_moment(date(2027, 12, 31)))
@@ -137,12 +137,12 @@ def last_moment(day: date) -> datetime:
     return datetime.combine(day, time(23, 59, 59), UTC)
 
 
-def moment(text: str | None) -> datetime | None:
+def read_time(text: str | None) -> datetime | None:
     """A recorded time."""
     return None if text is None else datetime.fromisoformat(text)
 
 
-def moment_json(time: datetime | None) -> str | None:
+def write_time(time: datetime | None) -> str | None:
     """A time as it is recorded."""
-    found = aware(time)
+    found = assume_utc(time)
     return None if found is None else found.astimezone(UTC).isoformat()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from discreet.accounting.budget import SATURATED, Budget, Remaining
 from discreet.accounting.conversion import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS
 from discreet.accounting.loss import Loss
-from discreet.ledger.books import Balances, Blocks, encoded, selection
+from discreet.ledger.books import Balances, Blocks, decode_blocks, encode_blocks
 from discreet.question.blocks import Area, Space
 
 _ALL_SPENT = Loss(
@@ -84,7 +84,7 @@ class Balance:
         Either is enough, without a failure mass.  ``None`` for a budget of rho alone.
         """
         area = Area.everything(self.space) if area is None else area
-        blocks = selection(encoded(area.edges, self.space.size), self.space.size)
+        blocks = decode_blocks(encode_blocks(area.edges, self.space.size), self.space.size)
         left = self._left(blocks)
         if self.cap is None:
             return left

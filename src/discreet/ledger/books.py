@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from discreet.accounting.budget import SATURATED, Budget
 from discreet.exact.canonical import canonical_json
-from discreet.ledger.analysts import CURATOR, Analyst, Key, Policy
+from discreet.ledger.analysts import CURATOR, AccessKey, Analyst, Policy
 from discreet.ledger.chain import Record
 from discreet.release.record import from_json, to_json
 
@@ -42,17 +42,17 @@ SNAPSHOT_PERIOD = 2048
 writing them stays a small part of every charge."""
 
 
-def nothing(size: int) -> Balances:
+def zero_balances(size: int) -> Balances:
     """The balances of ``size`` blocks before any charge."""
     return np.zeros((3, size), dtype=np.int64)
 
 
-def packed(data: bytes) -> str:
+def pack(data: bytes) -> str:
     """Bytes as a record holds them; compressed, because neighbouring blocks are often alike."""
     return base64.b64encode(zlib.compress(data, 1)).decode()
 
 
-def unpacked(text: str) -> bytes:
+def unpack(text: str) -> bytes:
     """The bytes that were packed."""
     try:
         return zlib.decompress(base64.b64decode(text, validate=True))
@@ -62,15 +62,15 @@ def unpacked(text: str) -> bytes:
 
 def pack_balances(balances: Balances) -> str:
     """Balances as a record holds them: eight bytes, least first, for each amount."""
-    return packed(balances.astype("<i8").tobytes())
+    return pack(balances.astype("<i8").tobytes())
 
 
 def unpack_balances(text: str) -> Balances:
     """The balances that were packed."""
-    return np.frombuffer(unpacked(text), dtype="<i8").astype(np.int64).reshape(3, -1)
+    return np.frombuffer(unpack(text), dtype="<i8").astype(np.int64).reshape(3, -1)
 
 
-def encoded(edges: NDArray[np.int64], size: int) -> Encoded:
+def encode_blocks(edges: NDArray[np.int64], size: int) -> Encoded:
     """Some blocks as a record names them: ranges, or a bit for every block where they are many.
 
     ``edges`` are where each range begins and ends, one after the other.
@@ -85,13 +85,13 @@ def encoded(edges: NDArray[np.int64], size: int) -> Encoded:
     marks[edges[::2]] = 1
     marks[edges[1::2]] = -1
     bits = np.packbits(np.cumsum(marks[:-1], dtype=np.int8).astype(bool))
-    return packed(bits.tobytes())
+    return pack(bits.tobytes())
 
 
-def selection(area: Encoded, size: int) -> Blocks:
+def decode_blocks(area: Encoded, size: int) -> Blocks:
     """The blocks that a record names, as an index into balances."""
     if isinstance(area, str):
-        return _marked(area, size)
+        return _decode_bits(area, size)
     if not area:
         return slice(0, 0)
     edges = [edge for pair in area for edge in pair]
@@ -103,8 +103,8 @@ def selection(area: Encoded, size: int) -> Blocks:
 
 
 @functools.lru_cache(maxsize=4)  # a charge is checked, then counted
-def _marked(area: str, size: int) -> NDArray[np.int64]:
-    bits = np.frombuffer(unpacked(area), dtype=np.uint8)
+def _decode_bits(area: str, size: int) -> NDArray[np.int64]:
+    bits = np.frombuffer(unpack(area), dtype=np.uint8)
     marked = np.unpackbits(bits)
     if bits.size != (size + 7) // 8 or marked[size:].any():
         raise ValueError("not a bit for every block")
@@ -113,38 +113,40 @@ def _marked(area: str, size: int) -> NDArray[np.int64]:
     return found
 
 
-def add(balances: Balances, blocks: Blocks, units: Units) -> None:
+def add_loss(balances: Balances, blocks: Blocks, units: Units) -> None:
     """Charge some blocks, in place."""
     for balance, more in zip(balances, units, strict=True):
         if more:
             balance[blocks] = np.minimum(balance[blocks] + more, SATURATED)
 
 
-def at(balances: Balances, blocks: Blocks) -> Balances:
+def take_blocks(balances: Balances, blocks: Blocks) -> Balances:
     """The balances of some blocks."""
     # Taking is several times faster than indexing, where the numbers are scattered.
     return balances[:, blocks] if isinstance(blocks, slice) else balances.take(blocks, axis=1)
 
 
-def relaid(balances: Balances, origins: Sequence[Any]) -> Balances:
+def carry_over(balances: Balances, origins: Sequence[Any]) -> Balances:
     """Balances over other blocks: each starts at the largest of its origins.
 
     An origin is the number of an earlier block, or ranges of them.
     """
-    found = nothing(len(origins))
+    found = zero_balances(len(origins))
     known: dict[str, Balances] = {}  # many blocks share their ranges
-    for place, origin in enumerate(origins):
+    for block, origin in enumerate(origins):
         if isinstance(origin, int):
-            found[:, place] = balances[:, origin]
+            found[:, block] = balances[:, origin]
             continue
         name = str(origin)
         if name not in known:
-            known[name] = at(balances, selection(origin, balances.shape[1])).max(axis=1)
-        found[:, place] = known[name]
+            known[name] = take_blocks(balances, decode_blocks(origin, balances.shape[1])).max(
+                axis=1
+            )
+        found[:, block] = known[name]
     return found
 
 
-def layout(space: dict[str, Any]) -> str:
+def digest_space(space: dict[str, Any]) -> str:
     """A short name for a space: the same for the same blocks in the same order."""
     return hashlib.sha256(canonical_json(space).encode()).hexdigest()
 
@@ -162,9 +164,9 @@ class Standing:
     space: dict[str, Any] = field(default_factory=dict)
     layout: str = ""
     """The digest of ``space``: what is compared at every charge, where blocks may be many."""
-    spent: Balances = field(default_factory=lambda: nothing(0))
+    spent: Balances = field(default_factory=lambda: zero_balances(0))
     analysts: dict[str, Analyst] = field(default_factory=dict)
-    keys: dict[str, Key] = field(default_factory=dict)
+    keys: dict[str, AccessKey] = field(default_factory=dict)
     shares: dict[str, Balances] = field(default_factory=dict)
     """What each analyst has cost each block."""
 
@@ -176,13 +178,13 @@ class Standing:
     def share(self, analyst: str) -> Balances:
         """What an analyst has cost each block; made when it is first needed."""
         if analyst not in self.shares:
-            self.shares[analyst] = nothing(self.size)
+            self.shares[analyst] = zero_balances(self.size)
         return self.shares[analyst]
 
     def spent_by(self, analyst: str) -> Balances:
         """What an analyst has cost each block, to be read only."""
         found = self.shares.get(analyst)
-        return nothing(self.size) if found is None else found
+        return zero_balances(self.size) if found is None else found
 
     def limit(self, analyst: str) -> Budget | None:
         """What an analyst may cost any one person; the curator has the dataset's cap alone."""
@@ -190,14 +192,16 @@ class Standing:
             return None
         return self.analysts[analyst].limit or self.policy.analyst
 
-    def lay(self, space: dict[str, Any], size: int, origins: Sequence[Any] | None) -> None:
+    def declare_blocks(
+        self, space: dict[str, Any], size: int, origins: Sequence[Any] | None
+    ) -> None:
         """Declare the blocks; nobody's past is forgotten."""
         if origins is None:
-            self.spent, self.shares = nothing(size), {}
+            self.spent, self.shares = zero_balances(size), {}
         else:
-            self.spent = relaid(self.spent, origins)
-            self.shares = {name: relaid(share, origins) for name, share in self.shares.items()}
-        self.space, self.layout = space, layout(space)
+            self.spent = carry_over(self.spent, origins)
+            self.shares = {name: carry_over(share, origins) for name, share in self.shares.items()}
+        self.space, self.layout = space, digest_space(space)
 
     def to_json(self) -> dict[str, Any]:
         """The standing as a snapshot records it."""
@@ -217,14 +221,14 @@ class Standing:
     def from_json(cls, found: dict[str, Any]) -> Standing:
         """The standing that a snapshot recorded."""
         analysts = [Analyst.from_json(a) for a in found["analysts"]]
-        keys = [Key.from_json(k) for k in found["keys"]]
+        keys = [AccessKey.from_json(k) for k in found["keys"]]
         return cls(
-            budget=budget_of(canonical_json(found["budget"])),
+            budget=read_budget(canonical_json(found["budget"])),
             policy=Policy.from_json(found["policy"]),
             version=found["version"],
             people=found["people"],
             space=found["space"],
-            layout=layout(found["space"]),
+            layout=digest_space(found["space"]),
             spent=unpack_balances(found["spent"]),
             analysts={analyst.name: analyst for analyst in analysts},
             keys={key.key_id: key for key in keys},
@@ -313,7 +317,7 @@ def _begin(books: Books, _record: Record, content: dict[str, Any]) -> None:
 @effect("dataset")
 def _dataset(books: Books, record: Record, content: dict[str, Any]) -> None:
     standing = Standing(
-        budget_of(canonical_json(content["budget"])), Policy.from_json(content["policy"])
+        read_budget(canonical_json(content["budget"])), Policy.from_json(content["policy"])
     )
     standing.analysts[CURATOR] = Analyst(CURATOR, role=CURATOR)
     books.datasets[record.dataset] = standing
@@ -326,7 +330,9 @@ def _schema(books: Books, record: Record, content: dict[str, Any]) -> None:
     standing.people |= content["people"]
     if content["space"] is not None:
         first = not standing.space
-        standing.lay(content["space"], content["size"], None if first else content["origins"])
+        standing.declare_blocks(
+            content["space"], content["size"], None if first else content["origins"]
+        )
         if first and books.lost:
             # It may have been declared, and charged, in the time of which nothing is known.
             standing.spent[:] = SATURATED
@@ -334,7 +340,7 @@ def _schema(books: Books, record: Record, content: dict[str, Any]) -> None:
 
 @effect("budget")
 def _budget(books: Books, record: Record, content: dict[str, Any]) -> None:
-    books.datasets[record.dataset].budget = budget_of(canonical_json(content["budget"]))
+    books.datasets[record.dataset].budget = read_budget(canonical_json(content["budget"]))
 
 
 @effect("policy")
@@ -350,7 +356,7 @@ def _analyst(books: Books, record: Record, content: dict[str, Any]) -> None:
 
 @effect("key")
 def _key(books: Books, record: Record, content: dict[str, Any]) -> None:
-    key = replace(Key.from_json(content), at=record.time)
+    key = replace(AccessKey.from_json(content), at=record.time)
     books.datasets[record.dataset].keys[key.key_id] = key
 
 
@@ -363,16 +369,16 @@ def _revoke(books: Books, record: Record, content: dict[str, Any]) -> None:
 @effect("charge")
 def _charge(books: Books, record: Record, content: dict[str, Any]) -> None:
     standing = books.datasets[record.dataset]
-    blocks = selection(content["area"], standing.size)
+    blocks = decode_blocks(content["area"], standing.size)
     units = saturated_units(content["loss"])
-    add(standing.spent, blocks, units)
-    add(standing.share(record.analyst), blocks, units)
+    add_loss(standing.spent, blocks, units)
+    add_loss(standing.share(record.analyst), blocks, units)
 
 
 @effect("renew")
 def _renew(books: Books, record: Record, content: dict[str, Any]) -> None:
     standing = books.datasets[record.dataset]
-    blocks = selection(content["area"], standing.size)
+    blocks = decode_blocks(content["area"], standing.size)
     for balances in (standing.spent, *standing.shares.values()):
         balances[:, blocks] = 0
 
@@ -394,7 +400,7 @@ def _balances(books: Books, record: Record, _content: dict[str, Any]) -> None:
 @effect("burn")
 @effect("refusal")
 @effect("checkpoint")
-def _said(_books: Books, _record: Record, _content: dict[str, Any]) -> None:
+def _change_nothing(_books: Books, _record: Record, _content: dict[str, Any]) -> None:
     """Changes no balance."""
 
 
@@ -405,7 +411,7 @@ def saturated_units(loss: Sequence[int | None]) -> Units:
 
 
 @functools.lru_cache(maxsize=64)
-def budget_of(text: str) -> Budget:
+def read_budget(text: str) -> Budget:
     """A recorded budget; made once, because its ceilings take milliseconds to certify."""
     found: Budget = from_json(json.loads(text))
     return found

@@ -88,7 +88,7 @@ class Record:
         return cls(*parts)
 
 
-def after(
+def next_record(
     last: Record | None,
     kind: str,
     content: dict[str, Any],
@@ -115,12 +115,12 @@ def after(
     return Record(number, kind, at, dataset, analyst, subject, said[6], previous, _digest(said))
 
 
-def stamp(time: datetime) -> str:
+def write_time(time: datetime) -> str:
     """A time as records write it: texts of one length, in the order of the times."""
     return time.astimezone(UTC).isoformat(timespec="microseconds")
 
 
-def subject(*parts: str) -> str:
+def digest_subject(*parts: str) -> str:
     """One name for several texts; no two lists of texts have the same."""
     # Half characters are escaped as JSON would: whoever has such a name is refused later.
     text = canonical_json(list(parts)).encode(errors="backslashreplace")

@@ -29,7 +29,7 @@ from discreet.errors import LedgerRefusal
 from discreet.exact.canonical import canonical_json
 from discreet.ledger import refusals
 from discreet.ledger.chain import Record
-from discreet.ledger.store import settle
+from discreet.ledger.store import sync_folder
 from discreet.noise.entropy import random_bytes
 
 SigningKey = Ed25519PrivateKey | Path | str | bytes
@@ -53,7 +53,7 @@ class Checkpoint:
     @classmethod
     def sign(cls, ledger: str, last: Record, key: SigningKey) -> Checkpoint:
         """A checkpoint of the ledger as of ``last``."""
-        private = signing_key(key)
+        private = load_signing_key(key)
         public = private.public_key().public_bytes_raw().hex()
         unsigned = cls(ledger, last.sequence, last.digest, last.at, public, "")
         return cls(
@@ -62,7 +62,7 @@ class Checkpoint:
         )
 
     @property
-    def genuine(self) -> bool:
+    def is_genuine(self) -> bool:
         """Whether the signature is that of the public key on what the checkpoint says."""
         try:
             public = Ed25519PublicKey.from_public_bytes(bytes.fromhex(self.public_key))
@@ -96,12 +96,12 @@ class Checkpoint:
             and all(isinstance(v, str) for k, v in found.items() if k != "sequence")
         ):
             checkpoint = cls(**found)
-            if checkpoint.genuine:
+            if checkpoint.is_genuine:
                 return checkpoint
-        raise untrusted("a checkpoint is damaged or its signature is false.")
+        raise untrusted_refusal("a checkpoint is damaged or its signature is false.")
 
 
-def untrusted(what: str) -> LedgerRefusal:
+def untrusted_refusal(what: str) -> LedgerRefusal:
     """A checkpoint that proves nothing, or proves the ledger wrong."""
     return LedgerRefusal(
         "L8",
@@ -115,9 +115,9 @@ def untrusted(what: str) -> LedgerRefusal:
 # --- files -------------------------------------------------------------------------------------
 
 
-def read(place: Path) -> tuple[Checkpoint, ...]:
+def read(path: Path) -> tuple[Checkpoint, ...]:
     """The checkpoints of a file, or of every file of a folder, oldest first."""
-    files = sorted(place.glob("*.json")) if place.is_dir() else [place]
+    files = sorted(path.glob("*.json")) if path.is_dir() else [path]
     found = []
     for file in files:
         try:
@@ -125,7 +125,7 @@ def read(place: Path) -> tuple[Checkpoint, ...]:
         except (OSError, ValueError) as error:
             if isinstance(error, LedgerRefusal):
                 raise
-            raise untrusted(f"{file} cannot be read as a checkpoint.") from None
+            raise untrusted_refusal(f"{file} cannot be read as a checkpoint.") from None
     return tuple(sorted(found, key=lambda checkpoint: checkpoint.sequence))
 
 
@@ -133,11 +133,11 @@ def write(checkpoint: Checkpoint, folder: Path) -> Path:
     """Put a checkpoint into a folder: all of it, or none of it, also if the power fails."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{checkpoint.sequence:012d}.json"
-    durable(file, canonical_json(checkpoint.to_json()).encode())
+    write_durably(file, canonical_json(checkpoint.to_json()).encode())
     return file
 
 
-def durable(file: Path, data: bytes, *, mode: int = 0o644) -> None:
+def write_durably(file: Path, data: bytes, *, mode: int = 0o644) -> None:
     """Write a file under another name, wait for the disk, then give it its name."""
     draft = file.with_name(f".{file.name}.{random_bytes(4).hex()}")
     try:
@@ -147,14 +147,14 @@ def durable(file: Path, data: bytes, *, mode: int = 0o644) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         draft.replace(file)
-        settle(file.parent)
+        sync_folder(file.parent)
     except OSError:
         raise refusals.cannot_open(
             f"{file} cannot be written.", "give a place that can be written to."
         ) from None
 
 
-def newest(found: Iterable[Checkpoint]) -> Checkpoint | None:
+def find_newest(found: Iterable[Checkpoint]) -> Checkpoint | None:
     """The checkpoint that knows most."""
     return max(found, key=lambda checkpoint: checkpoint.sequence, default=None)
 
@@ -168,11 +168,11 @@ def new_signing_key(file: Path) -> str:
         raise refusals.exists(file)
     private = Ed25519PrivateKey.from_private_bytes(random_bytes(32))
     pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    durable(file, pem, mode=0o600)
+    write_durably(file, pem, mode=0o600)
     return private.public_key().public_bytes_raw().hex()
 
 
-def signing_key(key: SigningKey) -> Ed25519PrivateKey:
+def load_signing_key(key: SigningKey) -> Ed25519PrivateKey:
     """The key itself."""
     if isinstance(key, Ed25519PrivateKey):
         return key
@@ -182,5 +182,5 @@ def signing_key(key: SigningKey) -> Ed25519PrivateKey:
     except (OSError, ValueError, TypeError, UnsupportedAlgorithm):
         found = None
     if not isinstance(found, Ed25519PrivateKey):
-        raise untrusted("the signing key cannot be read.")
+        raise untrusted_refusal("the signing key cannot be read.")
     return found

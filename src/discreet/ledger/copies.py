@@ -18,11 +18,11 @@ from discreet.errors import InvalidParameter, LedgerRefusal
 from discreet.exact.canonical import canonical_json
 from discreet.ledger import checkpoint as checkpoints
 from discreet.ledger import refusals
-from discreet.ledger.chain import Record, after, stamp
+from discreet.ledger.chain import Record, next_record, write_time
 from discreet.ledger.checkpoint import Checkpoint
 from discreet.ledger.journal import Clock, Journal
-from discreet.ledger.store import Store, file_of, settle
-from discreet.ledger.verify import Verification, verified
+from discreet.ledger.store import Store, file_of, sync_folder
+from discreet.ledger.verify import Verification, verify_records
 from discreet.noise.entropy import random_bytes
 
 
@@ -61,7 +61,7 @@ def _filled(file: Path, fill: Callable[[TextIO], None]) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         draft.rename(file)
-        settle(file.parent)
+        sync_folder(file.parent)
     except OSError:
         raise refusals.cannot_open(
             f"{file} cannot be written.", "give a place that can be written to."
@@ -82,7 +82,7 @@ def verify_export(
     shown = () if checkpoint is None else checkpoints.read(Path(checkpoint))
     try:
         stored = any("answer" in line for line in _answer_lines(file))
-        return verified(
+        return verify_records(
             _batches(file),
             answers=_answers(file) if stored else None,
             checkpoints=shown,
@@ -115,15 +115,15 @@ def _answers(file: Path) -> Iterator[tuple[int, bytes]]:
 
 
 @contextmanager
-def placed(path: Path) -> Iterator[Store]:
+def create_store(path: Path) -> Iterator[Store]:
     """A new SQLite store that appears at ``path`` whole, or not at all; first come, first kept."""
     draft = path.with_name(f".{path.name}.{random_bytes(4).hex()}")
     try:
         with closing(Store(draft)) as store:
             yield store
             store.compact()
-        _named(draft, path)
-        settle(path.parent)
+        _link_file(draft, path)
+        sync_folder(path.parent)
     except FileExistsError:
         raise refusals.exists(path) from None
     except OSError:
@@ -136,7 +136,7 @@ def placed(path: Path) -> Iterator[Store]:
                 left.unlink(missing_ok=True)
 
 
-def _named(draft: Path, path: Path) -> None:
+def _link_file(draft: Path, path: Path) -> None:
     """Give a file its name; a link, unlike a renaming, never replaces what is there."""
     try:
         os.link(draft, path)
@@ -151,7 +151,7 @@ def _named(draft: Path, path: Path) -> None:
 def begin(path: Path, *, clock: Clock) -> None:
     """Begin a ledger in a new file."""
     try:
-        with placed(path) as store:
+        with create_store(path) as store:
             Journal(store, clock=clock, begin=True)
     except LedgerRefusal:
         if not path.exists():  # otherwise somebody else began it at the same time
@@ -165,12 +165,12 @@ def back_up(store: Store, file: Path) -> int:
     """Copy everything into a new SQLite file; how many records it has."""
     if file.exists():
         raise refusals.exists(file)
-    with placed(file) as copy, copy.transaction():
-        count, _, _ = _copied(store, copy)
+    with create_store(file) as copy, copy.transaction():
+        count, _, _ = _copy_all(store, copy)
     return count
 
 
-def _copied(source: Store, target: Store) -> tuple[int, Record, list[Record]]:
+def _copy_all(source: Store, target: Store) -> tuple[int, Record, list[Record]]:
     """Copy all records and answers, checking the chain on the way; within one transaction.
 
     How many there are, the last of them, and the charges that are still open.
@@ -212,22 +212,24 @@ def restore(
     path = file_of(address)
     if path is not None and path.exists():
         raise refusals.exists(path)
-    newest = None if shown is None else checkpoints.newest(checkpoints.read(shown))
+    newest = None if shown is None else checkpoints.find_newest(checkpoints.read(shown))
     with closing(Store(backup, create=False)) as source:
         _check_origin(source, newest)
-        with closing(Store(address)) if path is None else placed(path) as target:
+        with closing(Store(address)) if path is None else create_store(path) as target:
             if target.head() is not None:
                 raise refusals.exists("a ledger")
             with target.transaction():
-                _, last, unfinished = _copied(source, target)
-                last = _owning_up(last, newest, reason, clock)
+                _, last, unfinished = _copy_all(source, target)
+                last = _restoration_record(last, newest, reason, clock)
                 target.append(last)
                 for charge in unfinished:
-                    last = _burnt(charge, last)
+                    last = _burn_record(charge, last)
                     target.append(last)
 
 
-def _owning_up(last: Record, newest: Checkpoint | None, reason: str, clock: Clock) -> Record:
+def _restoration_record(
+    last: Record, newest: Checkpoint | None, reason: str, clock: Clock
+) -> Record:
     """The record of a restoration, numbered after all that are known to be lost."""
     lost = last.sequence if newest is None else max(last.sequence, newest.sequence)
     content = {
@@ -236,13 +238,13 @@ def _owning_up(last: Record, newest: Checkpoint | None, reason: str, clock: Cloc
         "lost": lost,
         "checkpoint": None if newest is None else newest.to_json(),
     }
-    at = max(last.at, stamp(clock()))
-    return after(last, "restore", content, at=at, sequence=lost + 1)
+    at = max(last.at, write_time(clock()))
+    return next_record(last, "restore", content, at=at, sequence=lost + 1)
 
 
-def _burnt(charge: Record, last: Record) -> Record:
+def _burn_record(charge: Record, last: Record) -> Record:
     """The record, after ``last``, that a charge will have no answer."""
-    return after(
+    return next_record(
         last,
         "burn",
         {"charge": charge.sequence},
@@ -261,12 +263,14 @@ def _check_origin(source: Store, newest: Checkpoint | None) -> None:
     if newest is None:
         return
     if first.content.get("identity") != newest.ledger:
-        raise checkpoints.untrusted("the checkpoint is of another ledger.")
+        raise checkpoints.untrusted_refusal("the checkpoint is of another ledger.")
     if newest.sequence <= last.sequence and not newest.names(source.record(newest.sequence)):
-        raise behind("the backup contradicts the checkpoint: it is of a ledger that was rewritten.")
+        raise behind_refusal(
+            "the backup contradicts the checkpoint: it is of a ledger that was rewritten."
+        )
 
 
-def behind(what: str) -> LedgerRefusal:
+def behind_refusal(what: str) -> LedgerRefusal:
     """The ledger lacks what a checkpoint names."""
     return LedgerRefusal(
         "L4",

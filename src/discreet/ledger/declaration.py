@@ -19,7 +19,7 @@ from discreet.release.record import to_json
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DatasetDeclaration:
     """What a dataset is to be: who is in it, its blocks, what may be lost, under which rules."""
 
     dataset: str
@@ -30,7 +30,9 @@ class Declared:
     policy: Policy
 
     @classmethod
-    def of(cls, dataset: str, *, schema: Schema, budget: Budget, policy: Policy) -> Declared:
+    def of(
+        cls, dataset: str, *, schema: Schema, budget: Budget, policy: Policy
+    ) -> DatasetDeclaration:
         """The declaration of a dataset with this schema."""
         version = hashlib.sha256(canonical_json(to_json(schema)).encode()).hexdigest()
         return cls(dataset, version, _people(schema), Space.of(schema), budget, policy)

@@ -16,8 +16,8 @@ from typing import Any
 from discreet.errors import LedgerRefusal
 from discreet.ledger import refusals
 from discreet.ledger.books import Books
-from discreet.ledger.chain import FORMAT, Record, after, stamp
-from discreet.ledger.store import Store, Wanted
+from discreet.ledger.chain import FORMAT, Record, next_record, write_time
+from discreet.ledger.store import Lookup, Store
 from discreet.noise.entropy import random_bytes
 
 Clock = Callable[[], datetime]
@@ -65,7 +65,7 @@ class Journal:
         if newest is not None:
             if newest.kind != SNAPSHOTS or not newest.intact:
                 raise refusals.corrupt("a record of all balances was altered.")
-            self.books = _understood(partial(Books.from_snapshot, newest))
+            self.books = _understand(partial(Books.from_snapshot, newest))
         self.catch_up()
         if self.books.snapshot_is_due():  # the next opening need not read as much
             with self.writing() as writer:
@@ -99,7 +99,7 @@ class Journal:
                 continue
             if not record.follows(last):
                 raise refusals.corrupt(f"record {record.sequence} does not follow the one before.")
-            _understood(partial(self.books.apply, record))
+            _understand(partial(self.books.apply, record))
 
     @contextmanager
     def reading(self) -> Iterator[Books]:
@@ -117,9 +117,9 @@ class Journal:
         records are looked up.
         """
         with self._lock:
-            with self.store.transaction(Wanted(one, other, self._first, _BATCH)) as news:
-                self._take_all(news.since)
-                writer = Writer(self.store, self.books, self._now(), news.newest)
+            with self.store.transaction(Lookup(one, other, self._first, _BATCH)) as found:
+                self._take_all(found.since)
+                writer = Writer(self.store, self.books, self._now(), found.newest)
                 yield writer
             for record, content in writer.appended:
                 self.books.apply(record, content)
@@ -131,7 +131,7 @@ class Journal:
     def _now(self) -> str:
         read, last = self.clock(), self.books.last
         if last is None or read >= last.time:
-            return stamp(read)
+            return write_time(read)
         if last.time - read > SLACK:
             raise LedgerRefusal(
                 "L7",
@@ -171,7 +171,7 @@ class Writer:
         answer: bytes | None = None,
     ) -> Record:
         """Add one record; durable when the transaction ends."""
-        record = after(
+        record = next_record(
             self._last,
             kind,
             content,
@@ -190,14 +190,14 @@ class Writer:
         """Add all balances, as they were before this transaction."""
         self.append(SNAPSHOTS, self._books.to_snapshot(), subject=SNAPSHOTS)
 
-    def snapshot_if_due(self) -> None:
+    def append_snapshot_if_due(self) -> None:
         """Add all balances if enough was recorded since the last time; first in a transaction."""
         if self._books.snapshot_is_due():
             self.snapshot()
 
 
 def _check_format(first: Record) -> None:
-    content = _understood(lambda: first.content)
+    content = _understand(lambda: first.content)
     if first.kind != "ledger" or not first.follows(None):
         raise refusals.corrupt("the ledger's first record was altered.")
     if content.get("format") != FORMAT:
@@ -209,7 +209,7 @@ def _check_format(first: Record) -> None:
         )
 
 
-def _understood(read: Callable[[], Any]) -> Any:
+def _understand(read: Callable[[], Any]) -> Any:
     """What a record says; records that say nothing sensible are damage."""
     try:
         return read()

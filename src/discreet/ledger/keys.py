@@ -80,7 +80,7 @@ def nothing_here(what: str, name: str) -> AccessRefusal:
 
 def new_key(account: Account, analyst: str, *, expires: datetime | None = None) -> str:
     """A key for ``analyst``: shown now, never again; the ledger keeps its hash."""
-    key = _drawn()
+    key = _draw_key()
     grant_key(account, analyst, key, expires=expires)
     return key
 
@@ -89,7 +89,7 @@ def grant_key(account: Account, analyst: str, key: str, *, expires: datetime | N
     """Let an existing key open another dataset, as ``analyst`` there."""
     if analyst not in {known.name for known in account.analysts()}:
         raise nothing_here("analyst", analyst)
-    account.add_key(analyst, key_id=key_id(key), digest=digest(key), expires=_future(expires))
+    account.add_key(analyst, key_id=key_id(key), digest=digest(key), expires=_check_future(expires))
 
 
 def rotate(accounts: Mapping[str, Account], key: str, *, expires: datetime | None = None) -> str:
@@ -99,10 +99,10 @@ def rotate(accounts: Mapping[str, Account], key: str, *, expires: datetime | Non
     a crash between the two locks nobody out.
     """
     caller = identify(accounts, key)
-    new = _drawn()
+    new = _draw_key()
     for dataset, grant in caller.grants.items():
         old = accounts[dataset].key(caller.key_id)
-        ends = (_future(expires), None if old is None else old.expires)
+        ends = (_check_future(expires), None if old is None else old.expires)
         least = min((end for end in ends if end is not None), default=None)
         grant_key(accounts[dataset], grant.analyst, new, expires=least)
     for dataset in caller.grants:
@@ -171,13 +171,13 @@ def digest(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
 
 
-def _drawn() -> str:
+def _draw_key() -> str:
     from discreet.noise.entropy import random_bytes
 
     return f"discreet_{random_bytes(_ID_BYTES).hex()}_{random_bytes(SECRET_BYTES).hex()}"
 
 
-def _future(expires: datetime | None) -> datetime | None:
+def _check_future(expires: datetime | None) -> datetime | None:
     if expires is None:
         return None
     aware = expires if expires.tzinfo is not None else expires.replace(tzinfo=UTC)

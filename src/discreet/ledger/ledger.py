@@ -13,10 +13,10 @@ from discreet.ledger.account import Account
 from discreet.ledger.analysts import Policy
 from discreet.ledger.chain import Record
 from discreet.ledger.checkpoint import Checkpoint, SigningKey
-from discreet.ledger.declaration import Declared
+from discreet.ledger.declaration import DatasetDeclaration
 from discreet.ledger.journal import Clock, Journal, utc_now
 from discreet.ledger.store import Store, file_of
-from discreet.ledger.verify import Verification, verified
+from discreet.ledger.verify import Verification, verify_records
 from discreet.question.schema import Schema
 from discreet.question.schema.tables import check_name
 
@@ -39,7 +39,7 @@ class Ledger:
     def __init__(self, journal: Journal, *, shown: Path | None = None) -> None:
         self._journal = journal
         self._shown = shown
-        self._check_checkpoints(checkpoints.newest(self.checkpoints()))
+        self._check_checkpoints(checkpoints.find_newest(self.checkpoints()))
 
     @classmethod
     def open(
@@ -60,9 +60,11 @@ class Ledger:
         """
         path = file_of(address)
         missing = path is not None and create and not path.exists()
-        if create and _known(None if path is None else _beside(path), checkpoint):
+        if create and _read_checkpoints(
+            None if path is None else _checkpoint_folder(path), checkpoint
+        ):
             if missing:
-                raise copies.behind("the ledger is gone; its checkpoints are still there.")
+                raise copies.behind_refusal("the ledger is gone; its checkpoints are still there.")
             create = False  # on a server neither
         if path is not None and missing:
             copies.begin(path, clock=clock)
@@ -100,7 +102,9 @@ class Ledger:
     ) -> Account:
         """The account of a dataset; what is new or has changed is recorded, never reset."""
         check_name(dataset, "dataset")
-        declared = Declared.of(dataset, schema=schema, budget=budget, policy=policy or Policy())
+        declared = DatasetDeclaration.of(
+            dataset, schema=schema, budget=budget, policy=policy or Policy()
+        )
         if not declared.recorded(self._journal.catch_up()):
             with self._journal.writing() as writer:
                 declared.record(self._journal.books, writer)
@@ -120,45 +124,47 @@ class Ledger:
     def folder(self) -> Path | None:
         """Where checkpoints are kept beside a file; None in memory and on a server."""
         path = self._journal.store.path
-        return None if path is None else _beside(path)
+        return None if path is None else _checkpoint_folder(path)
 
     def checkpoints(self) -> tuple[Checkpoint, ...]:
         """The checkpoints beside the ledger, and those it was shown, oldest first."""
-        return _known(self.folder, self._shown)
+        return _read_checkpoints(self.folder, self._shown)
 
     def checkpoint(self, key: SigningKey, *, folder: Path | None = None) -> Checkpoint:
         """Sign the last record, and keep the checkpoint beside the ledger (or in ``folder``).
 
         Give a copy to somebody who does not hold the ledger: an auditor.
         """
-        private = checkpoints.signing_key(key)
+        private = checkpoints.load_signing_key(key)
         with self._journal.writing() as writer:
             last = self._journal.books.last
             if last is None:
                 raise refusals.corrupt("the ledger is empty.")
             made = Checkpoint.sign(self.identity, last, private)
             writer.append("checkpoint", made.to_json())
-        place = folder or self.folder
-        if place is not None:
-            checkpoints.write(made, place)
+        path = folder or self.folder
+        if path is not None:
+            checkpoints.write(made, path)
         return made
 
     def _check_checkpoints(self, newest: Checkpoint | None) -> None:
         if newest is None:
             return
         if newest.ledger != self.identity:
-            raise checkpoints.untrusted("the checkpoint is of another ledger.")
+            raise checkpoints.untrusted_refusal("the checkpoint is of another ledger.")
         if any(kept < newest.sequence <= lost for kept, lost in self._journal.books.restores):
             return  # a restoration has owned up to the loss, and counted it as spent
         if not newest.names(self._journal.store.record(newest.sequence)):
-            raise copies.behind("the ledger lacks records that its newest checkpoint knows of.")
+            raise copies.behind_refusal(
+                "the ledger lacks records that its newest checkpoint knows of."
+            )
 
     def verify(self, *, public_key: str | None = None) -> Verification:
         """Check everything from the first record to the last; says what is wrong, changes nothing.
 
         With ``public_key``, checkpoints that another key signed are reported.
         """
-        return verified(
+        return verify_records(
             self._journal.store.batches(),
             answers=self._journal.store.answers(),
             checkpoints=self.checkpoints(),
@@ -173,10 +179,12 @@ class Ledger:
         path = file_of(address)
         store = Store(address, create=False)
         try:
-            return verified(
+            return verify_records(
                 store.batches(),
                 answers=store.answers(),
-                checkpoints=_known(None if path is None else _beside(path), checkpoint),
+                checkpoints=_read_checkpoints(
+                    None if path is None else _checkpoint_folder(path), checkpoint
+                ),
                 public_key=public_key,
             )
         finally:
@@ -212,22 +220,26 @@ class Ledger:
         and for a reason.
         """
         path = file_of(address)
-        beside = None if path is None or not _beside(path).exists() else _beside(path)
+        beside = (
+            None
+            if path is None or not _checkpoint_folder(path).exists()
+            else _checkpoint_folder(path)
+        )
         copies.restore(
             address, Path(backup), reason=reason, shown=checkpoint or beside, clock=clock
         )
         return cls.open(address, checkpoint=checkpoint, clock=clock)
 
 
-def _known(beside: Path | None, shown: Path | None) -> tuple[Checkpoint, ...]:
+def _read_checkpoints(beside: Path | None, shown: Path | None) -> tuple[Checkpoint, ...]:
     """All checkpoints there are, each once, oldest first; what is shown must be there."""
     found: dict[str, Checkpoint] = {}
-    for place in (beside, shown):
-        if place is not None and (place == shown or place.exists()):
-            found |= {c.signature: c for c in checkpoints.read(place)}
+    for path in (beside, shown):
+        if path is not None and (path == shown or path.exists()):
+            found |= {c.signature: c for c in checkpoints.read(path)}
     return tuple(sorted(found.values(), key=lambda checkpoint: checkpoint.sequence))
 
 
-def _beside(path: Path) -> Path:
+def _checkpoint_folder(path: Path) -> Path:
     """The folder of the checkpoints of a SQLite file."""
     return path.with_name(path.name + ".checkpoints")

@@ -19,10 +19,10 @@ def cannot_open(what: str, fix: str) -> LedgerRefusal:
     )
 
 
-def nowhere(place: object) -> LedgerRefusal:
+def nowhere(address: object) -> LedgerRefusal:
     """There is none, and none is to be made."""
     return cannot_open(
-        f"there is no ledger at {place}.",
+        f"there is no ledger at {address}.",
         "give the address of the ledger, or start one with `discreet init`.",
     )
 
@@ -80,11 +80,11 @@ def missing(what: str) -> Missing:
     )
 
 
-def exists(place: object) -> LedgerRefusal:
+def exists(address: object) -> LedgerRefusal:
     """Something is there already."""
     return LedgerRefusal(
         "L13",
-        f"{place} is there already.",
+        f"{address} is there already.",
         why="a ledger that is overwritten forgets what the people in the data have lost.",
         fix="give a path at which there is nothing, or move the old file away.",
     )

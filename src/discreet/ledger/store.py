@@ -89,12 +89,12 @@ answers = Table(
 # In one statement: each is a journey where the store is a server.
 
 
-def _newest(name: str) -> Any:
+def _newest_query(name: str) -> Any:
     about = select(*records.c).where(records.c.subject == bindparam(name))
     return about.order_by(records.c.sequence.desc()).limit(1)
 
 
-LAST = _newest("one")
+LAST = _newest_query("one")
 """The newest record of a subject."""
 SINCE = (
     select(*records.c)
@@ -103,17 +103,21 @@ SINCE = (
     .limit(bindparam("most"))
 )
 """The records from some number on, in order."""
-NEWS = union_all(
+LOOKUP = union_all(
     *(
         select(*part.subquery().c, literal(new))
-        for part, new in ((_newest("one"), False), (_newest("other"), False), (SINCE, True))
+        for part, new in (
+            (_newest_query("one"), False),
+            (_newest_query("other"), False),
+            (SINCE, True),
+        )
     )
 )
-"""What is ``Wanted``; the last column tells what is new from what is newest."""
+"""What a ``Lookup`` asks for; the last column tells what is new from what is newest."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Lookup:
     """What a transaction reads as it begins: by default, nothing."""
 
     one: str = "-"
@@ -127,7 +131,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class LookupResult:
     """What a transaction found as it began."""
 
     newest: list[Record]
@@ -136,7 +140,7 @@ class News:
     """Those from some number on, in order."""
 
     @classmethod
-    def of(cls, rows: Sequence[Any]) -> News:
+    def of(cls, rows: Sequence[Any]) -> LookupResult:
         """What the rows say that were read."""
         since = [record_of(row[:-1]) for row in rows if row[-1]]
         since.sort(key=lambda record: record.sequence)
@@ -175,11 +179,11 @@ class Store:
         self._lock = threading.RLock()
         self._broken = False
         self._appended: list[tuple[Insert, dict[str, Any]]] = []
-        self._connection = self._connected(create)
+        self._connection = self._connect(create)
 
     # --- opening and closing ----------------------------------------------------------------
 
-    def _connected(self, create: bool) -> Connection:
+    def _connect(self, create: bool) -> Connection:
         try:
             connection = self._engine.connect()
             if self.sqlite:
@@ -188,16 +192,16 @@ class Store:
             there = inspect(connection).has_table(records.name)
             if not there and not create:  # nothing was written to whatever it is
                 raise refusals.nowhere(self.path or "this address")
-            _durable_sqlite(connection) if self.sqlite else _durable_postgres(connection)
+            _make_sqlite_durable(connection) if self.sqlite else _make_postgres_durable(connection)
             if not there:
                 self._create(connection)
             if self.path is not None:
                 # SQLite does the same at its first write, and goes on if it fails; then a log that
                 # was removed may come back after a loss of power, older than the file it is of.
-                settle(self.path.resolve().parent)
+                sync_folder(self.path.resolve().parent)
         except OSError:
             self._engine.dispose()
-            raise _disk_failed() from None
+            raise _disk_refusal() from None
         except SQLAlchemyError as error:
             self._engine.dispose()
             if _is_damage(error):
@@ -228,11 +232,11 @@ class Store:
         return file.stat().st_size < size and not (log.exists() and log.stat().st_size)
 
     def _create(self, connection: Connection) -> None:
-        self._alone(connection)
+        self._begin_alone(connection)
         metadata.create_all(connection)
         connection.exec_driver_sql("COMMIT")
 
-    def _alone(self, connection: Connection) -> None:
+    def _begin_alone(self, connection: Connection) -> None:
         """Begin a transaction that no other writer shares."""
         if self.sqlite:
             # IMMEDIATE: the lock is taken before anything is read, or two could pass one check.
@@ -260,15 +264,15 @@ class Store:
     # --- one writer at a time ---------------------------------------------------------------
 
     @contextmanager
-    def transaction(self, wanted: Wanted | None = None) -> Iterator[News]:
+    def transaction(self, wanted: Lookup | None = None) -> Iterator[LookupResult]:
         """All or nothing, alone, and on the disk when it ends without an exception."""
         with self._lock:
-            self._usable()
+            self._check_usable()
             if self._in_transaction():  # one is under way in this thread, or was cut short
                 self._stop()
             self._appended = []
             try:
-                yield News.of(self._begin(wanted or Wanted()))
+                yield LookupResult.of(self._begin(wanted or Lookup()))
             except SQLAlchemyError as error:
                 self._stop(error)
             except BaseException:
@@ -288,7 +292,7 @@ class Store:
         return SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error
 
     @property
-    def _raw(self) -> Any:
+    def _driver(self) -> Any:
         return self._connection.connection.dbapi_connection
 
     def _commit(self) -> None:
@@ -296,7 +300,7 @@ class Store:
 
         If a statement fails there, those after it are not run, the commit neither.
         """
-        with nullcontext() if self.sqlite else self._raw.pipeline():
+        with nullcontext() if self.sqlite else self._driver.pipeline():
             self._insert()
             self._connection.exec_driver_sql("COMMIT")
 
@@ -305,14 +309,14 @@ class Store:
             self._connection.execute(statement, row)
         self._appended = []
 
-    def _begin(self, wanted: Wanted) -> Sequence[Any]:
+    def _begin(self, wanted: Lookup) -> Sequence[Any]:
         """Begin alone, and read what is wanted: after the lock was taken, never before."""
         named = asdict(wanted)
         try:
             if not self.sqlite:
-                return self._begin_there(named)
-            self._alone(self._connection)
-            return self._connection.execute(NEWS, named).all()
+                return self._begin_on_server(named)
+            self._begin_alone(self._connection)
+            return self._connection.execute(LOOKUP, named).all()
         except self._failures as error:
             if _is_lock(error):
                 self._rollback()
@@ -322,19 +326,21 @@ class Store:
             self._abandon()
             raise
 
-    def _begin_there(self, named: dict[str, Any]) -> Sequence[Any]:
+    def _begin_on_server(self, named: dict[str, Any]) -> Sequence[Any]:
         """With a server, in one journey: each statement sees what the one before waited for."""
-        with self._raw.cursor() as cursor:
-            with self._raw.pipeline():
+        with self._driver.cursor() as cursor:
+            with self._driver.pipeline():
                 for statement in _ALONE:
-                    self._raw.execute(statement)
-                cursor.execute(self._news.string, self._news.construct_params(named))
+                    self._driver.execute(statement)
+                cursor.execute(
+                    self._compiled_lookup.string, self._compiled_lookup.construct_params(named)
+                )
             rows: Sequence[Any] = cursor.fetchall()
         return rows
 
     @cached_property
-    def _news(self) -> Compiled:
-        return NEWS.compile(dialect=self._engine.dialect)
+    def _compiled_lookup(self) -> Compiled:
+        return LOOKUP.compile(dialect=self._engine.dialect)
 
     def _rollback(self) -> None:
         if self._broken:
@@ -342,12 +348,12 @@ class Store:
         try:
             # The driver's own: psycopg then forgets what it would have prepared in a journey that
             # failed, and otherwise names it in a later one.
-            self._raw.rollback()
+            self._driver.rollback()
         except self._failures:
             self._abandon()
 
     def _in_transaction(self) -> bool:
-        raw = self._raw
+        raw = self._driver
         return bool(raw.in_transaction) if self.sqlite else int(raw.info.transaction_status) != 0
 
     def _abandon(self) -> None:
@@ -363,7 +369,7 @@ class Store:
             raise refusals.corrupt("the ledger's file is damaged.") from None
         raise refusals.stopped() from None
 
-    def _usable(self) -> None:
+    def _check_usable(self) -> None:
         if os.getpid() != self._pid:
             raise refusals.closed()
         if self._broken:
@@ -374,7 +380,7 @@ class Store:
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
         with self._lock:
-            self._usable()
+            self._check_usable()
             try:
                 yield self._connection
             except SQLAlchemyError as error:
@@ -485,7 +491,7 @@ def file_of(address: str | Path) -> Path | None:
     return None
 
 
-def settle(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Wait until the disk knows the names in a folder."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -522,7 +528,7 @@ def _engine(address: str | Path, path: Path | None) -> Engine:
         ) from None
 
 
-def _durable_sqlite(connection: Connection) -> None:
+def _make_sqlite_durable(connection: Connection) -> None:
     for pragma in (
         "synchronous = EXTRA",  # FULL and more: every commit waits until the disk has it
         "fullfsync = ON",  # where a plain fsync stops at the drive's cache
@@ -548,16 +554,16 @@ def _write_ahead(connection: Connection) -> None:
     if mode not in ("wal", "memory"):
         # SQLite keeps the old mode without an error if the switch fails on the disk, and there
         # a commit is undone if the name of its journal outlives a power failure.
-        raise _disk_failed()
+        raise _disk_refusal()
 
 
-def _disk_failed() -> LedgerRefusal:
+def _disk_refusal() -> LedgerRefusal:
     return refusals.cannot_open(
         "the ledger's disk failed while it was opened.", "see to the disk, and open it again."
     )
 
 
-def _durable_postgres(connection: Connection) -> None:
+def _make_postgres_durable(connection: Connection) -> None:
     """Every commit waits for the disk, whatever the server's default is."""
     if connection.exec_driver_sql("SHOW fsync").scalar_one() != "on":
         raise refusals.cannot_open(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from discreet.ledger import admission
-from discreet.ledger.books import Books, Standing, saturated_units, selection
+from discreet.ledger.books import Books, Standing, decode_blocks, saturated_units
 from discreet.ledger.chain import FORMAT, Record
 from discreet.ledger.checkpoint import Checkpoint
 
@@ -43,7 +43,7 @@ class Verification:
         return f"{self.records:,} records, all in order{known}; the last is {self.head[:16]}."
 
 
-def verified(
+def verify_records(
     batches: Iterable[list[Record]],
     *,
     answers: Iterator[tuple[int, bytes]] | None,
@@ -90,7 +90,7 @@ class _Audit:
     def take(self, record: Record) -> None:
         """Check one record against all before it."""
         if not record.follows(self.last):
-            self.problems.append(_broken(record, self.last))
+            self.problems.append(_explain_break(record, self.last))
         if record.sequence in self.shown:
             self._compare(self.shown.pop(record.sequence), record)
         self.last = record
@@ -108,7 +108,7 @@ class _Audit:
             self.understood = False  # sums beyond this point would mean nothing
 
     def _compare(self, checkpoint: Checkpoint, record: Record) -> None:
-        if not checkpoint.genuine or not checkpoint.names(record):
+        if not checkpoint.is_genuine or not checkpoint.names(record):
             self.problems.append(f"record {record.sequence} is not the one its checkpoint names.")
         elif self.public_key not in (None, checkpoint.public_key):
             self.problems.append(f"the checkpoint of record {record.sequence} has another key.")
@@ -139,7 +139,7 @@ class _Audit:
             )
 
 
-def _broken(record: Record, last: Record | None) -> str:
+def _explain_break(record: Record, last: Record | None) -> str:
     where = f"record {record.sequence}"
     if not record.intact:
         return f"{where} was altered."
@@ -161,10 +161,10 @@ def _check_charge(audit: _Audit, record: Record, content: dict[str, Any]) -> Non
     units = saturated_units(content["loss"])
     if min(units) < 0 or not any(units):
         audit.problems.append(f"record {record.sequence} charges nothing, or less.")
-    blocks = selection(content["area"], standing.size)
+    blocks = decode_blocks(content["area"], standing.size)
     if record.analyst not in standing.analysts:
         audit.problems.append(f"record {record.sequence} charges nobody known.")
-    elif admission.overdrawn(standing, record.analyst, units, blocks) is not None:
+    elif admission.find_overdrawn(standing, record.analyst, units, blocks) is not None:
         audit.problems.append(f"record {record.sequence} charges more than a cap allowed.")
     if record.subject in audit.open:
         audit.problems.append(f"record {record.sequence} charges again for what was open.")

@@ -94,7 +94,7 @@ def number_of(value: Value) -> Fraction | None:
         case int():
             return Fraction(value)
         case _:  # a double in the engine: the nearest one is what is meant
-            return double(value)
+            return to_double(value)
 
 
 def value_at(kind: Kind, number: Fraction) -> Value:
@@ -114,7 +114,7 @@ def value_at(kind: Kind, number: Fraction) -> Value:
             return number
 
 
-def double(number: Fraction | float) -> Fraction | None:
+def to_double(number: Fraction | float) -> Fraction | None:
     """The double nearest to ``number``, exactly; None if it is out of their range.
 
     >>> double(Fraction(1, 10)) == Fraction(0.1), double(Fraction(10) ** 400)
@@ -127,7 +127,7 @@ def double(number: Fraction | float) -> Fraction | None:
     return Fraction(nearest) if math.isfinite(nearest) else None
 
 
-def calendar(kind: Kind) -> tuple[Fraction, Fraction]:
+def calendar_bounds(kind: Kind) -> tuple[Fraction, Fraction]:
     """The first and the last date or timestamp of all: the years 1 to 9999."""
     if kind is Kind.TIMESTAMP:
         moments = (datetime.min, datetime.max)
@@ -202,7 +202,7 @@ class Domain:
             (self.low is None or self.low <= number) and (self.high is None or number <= self.high)
         )
 
-    def listed(self, most: int = LISTED_MOST) -> tuple[Value, ...] | None:
+    def list_values(self, most: int = LISTED_MOST) -> tuple[Value, ...] | None:
         """Every value other than NULL, if there are at most ``most`` and they are known.
 
         >>> Domain(Kind.INTEGER, Fraction(1), Fraction(4)).listed()

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from discreet.errors import QuestionRefusal
-from discreet.question.domain import Domain, Kind, double
+from discreet.question.domain import Domain, Kind, to_double
 from discreet.question.expressions import ColumnRef
-from discreet.question.functions import Outcome, domain_of, narrowed
+from discreet.question.functions import Outcome, domain_of, narrow
 from discreet.question.functions.declaration import common_kind, union
 from discreet.question.relation import (
     Filter,
@@ -36,7 +36,7 @@ Multiplicity = Callable[[Table, tuple[str, ...]], int | None]
 """How many rows of a public table can share these columns' values, as read; None if unknown."""
 
 
-def declared(table: Table, key: tuple[str, ...]) -> int | None:
+def declared_multiplicity(table: Table, key: tuple[str, ...]) -> int | None:
     """What the schema alone says: one row, if ``key`` covers a key declared unique."""
     return 1 if any(set(unique) <= set(key) for unique in table.unique) else None
 
@@ -59,9 +59,9 @@ def unit(relation: Relation) -> Unit:
         case PublicJoin(left=left):  # Lemma 4: a public row has no owner to add.
             return unit(left)
         case UnitJoin(left=left, right=right):  # Lemma 5.
-            return _shared(unit(left), unit(right), by_row=False)
+            return _shared_unit(unit(left), unit(right), by_row=False)
         case Union(left=left, right=right):  # Lemma 7.
-            return _shared(unit(left), unit(right), by_row=True)
+            return _shared_unit(unit(left), unit(right), by_row=True)
 
 
 def unit_of(table: Table) -> Unit:
@@ -79,7 +79,7 @@ def unit_of(table: Table) -> Unit:
     return Unit(table.entity or ", ".join(table.unit), kinds)
 
 
-def _shared(left: Unit, right: Unit, *, by_row: bool) -> Unit:
+def _shared_unit(left: Unit, right: Unit, *, by_row: bool) -> Unit:
     if left == right and (by_row or left.kinds):
         return left
     raise QuestionRefusal(
@@ -114,7 +114,7 @@ def unit_columns(relation: Relation) -> tuple[str | None, ...]:
 # --- how many rows -------------------------------------------------------------------------
 
 
-def row_bound(relation: Relation, multiplicity: Multiplicity = declared) -> int | None:
+def row_bound(relation: Relation, multiplicity: Multiplicity = declared_multiplicity) -> int | None:
     """How many rows one unit can have at most; None if nothing bounds it."""
     match relation:
         case Source(table=table):  # Lemma 1: enforced where the table is read.
@@ -143,18 +143,22 @@ def _product(left: int | None, right: int | None) -> int | None:
 # --- columns -------------------------------------------------------------------------------
 
 
-def columns(relation: Relation | PublicSource, multiplicity: Multiplicity = declared) -> Columns:
+def columns(
+    relation: Relation | PublicSource, multiplicity: Multiplicity = declared_multiplicity
+) -> Columns:
     """The columns of ``relation`` and what each can be (Lemma 8), or a refusal."""
     match relation:
         case Source(table=table, columns=named) | PublicSource(table=table, columns=named):
-            return _distinct((name, _declared(table, column)) for name, column in named)
+            return _check_distinct(
+                (name, _declared_domain(table, column)) for name, column in named
+            )
         case Filter(source=source, predicate=predicate):
             known = columns(source, multiplicity)
-            _condition(domain_of(predicate, known))
-            return narrowed(known, predicate, Outcome.TRUE)
+            _check_condition(domain_of(predicate, known))
+            return narrow(known, predicate, Outcome.TRUE)
         case Project(source=source, columns=computed):
             known = columns(source, multiplicity)
-            return _distinct((name, domain_of(e, known)) for name, e in computed)
+            return _check_distinct((name, domain_of(e, known)) for name, e in computed)
         case PublicJoin():
             return _public_join(relation, multiplicity)
         case UnitJoin():
@@ -166,7 +170,7 @@ def columns(relation: Relation | PublicSource, multiplicity: Multiplicity = decl
             return _union(columns(left, multiplicity), columns(right, multiplicity))
 
 
-def _declared(table: Table, name: str) -> Domain:
+def _declared_domain(table: Table, name: str) -> Domain:
     column = table.column(name)
     if column is None:
         raise QuestionRefusal(
@@ -178,7 +182,7 @@ def _declared(table: Table, name: str) -> Domain:
     return column.domain
 
 
-def _distinct(named: Iterable[tuple[str, Domain]]) -> Columns:
+def _check_distinct(named: Iterable[tuple[str, Domain]]) -> Columns:
     found: dict[str, Domain] = {}
     for name, domain in named:
         if name in found:
@@ -192,7 +196,7 @@ def _distinct(named: Iterable[tuple[str, Domain]]) -> Columns:
     return found
 
 
-def _condition(domain: Domain) -> None:
+def _check_condition(domain: Domain) -> None:
     if domain.kind is not Kind.BOOLEAN:
         raise QuestionRefusal(
             "Q10",
@@ -202,10 +206,10 @@ def _condition(domain: Domain) -> None:
         )
 
 
-def _joined(left: Columns, right: Columns, kind: JoinKind) -> Columns:
+def _join_columns(left: Columns, right: Columns, kind: JoinKind) -> Columns:
     if kind is JoinKind.LEFT:
         right = {name: domain.with_null() for name, domain in right.items()}
-    return _distinct((*left.items(), *right.items()))
+    return _check_distinct((*left.items(), *right.items()))
 
 
 def _public_join(join: PublicJoin, multiplicity: Multiplicity) -> Columns:
@@ -219,7 +223,7 @@ def _public_join(join: PublicJoin, multiplicity: Multiplicity) -> Columns:
         )
     for expression, name in join.on:
         common_kind((domain_of(expression, left), right[name]), "a = b in a join")
-    return _joined(left, right, join.kind)
+    return _join_columns(left, right, join.kind)
 
 
 def _unit_join(join: UnitJoin, multiplicity: Multiplicity) -> Columns:
@@ -227,7 +231,7 @@ def _unit_join(join: UnitJoin, multiplicity: Multiplicity) -> Columns:
     left, right = columns(join.left, multiplicity), columns(join.right, multiplicity)
     for a, b in join.on:
         common_kind((left[a], right[b]), "a = b in a join")
-    return _joined(left, right, join.kind)
+    return _join_columns(left, right, join.kind)
 
 
 def _union(left: Columns, right: Columns) -> Columns:
@@ -254,15 +258,15 @@ def _either(left: Domain, right: Domain) -> Domain:
 def _per_unit(relation: PerUnit, multiplicity: Multiplicity) -> Columns:
     known = columns(relation.source, multiplicity)
     most = row_bound(relation.source, multiplicity)
-    return _distinct(
+    return _check_distinct(
         [
             *((name, domain_of(e, known)) for name, e in relation.keys),
-            *((name, aggregated(a, known, most)) for name, a in relation.aggregates),
+            *((name, aggregate_domain(a, known, most)) for name, a in relation.aggregates),
         ]
     )
 
 
-def aggregated(aggregate: UnitAggregate, known: Columns, most: int | None) -> Domain:
+def aggregate_domain(aggregate: UnitAggregate, known: Columns, most: int | None) -> Domain:
     """What one unit's aggregate of at most ``most`` rows can be; a unit has at least one row."""
     rows = None if most is None else Fraction(most)
     if aggregate.argument is None:
@@ -295,12 +299,12 @@ def _total(aggregate: UnitAggregate, argument: Domain, rows: Fraction | None) ->
             else "declare max_rows_per_unit for the table.",
         )
     if aggregate.function == "AVG":
-        low, high = double(argument.low), double(argument.high)
+        low, high = to_double(argument.low), to_double(argument.high)
         return Domain(Kind.DECIMAL, low, high, argument.nullable)
     low, high = min(argument.low, rows * argument.low), max(argument.high, rows * argument.high)
     if argument.kind is Kind.INTEGER and max(-low, high) <= 2**62:
         return Domain(Kind.INTEGER, low, high, argument.nullable)
-    return Domain(Kind.DECIMAL, double(low), double(high), argument.nullable)
+    return Domain(Kind.DECIMAL, to_double(low), to_double(high), argument.nullable)
 
 
 def unit_grid(domain: Domain) -> Fraction:
@@ -320,7 +324,9 @@ def unit_grid(domain: Domain) -> Fraction:
     return Fraction(2) ** (exponent - 40)
 
 
-def checked(relation: Relation, multiplicity: Multiplicity = declared) -> Relation:
+def check_relation(
+    relation: Relation, multiplicity: Multiplicity = declared_multiplicity
+) -> Relation:
     """``relation`` itself, refused unless all of it has a typing."""
     unit(relation)
     columns(relation, multiplicity)
@@ -331,10 +337,10 @@ __all__ = [
     "Columns",
     "Multiplicity",
     "Unit",
-    "aggregated",
-    "checked",
+    "aggregate_domain",
+    "check_relation",
     "columns",
-    "declared",
+    "declared_multiplicity",
     "row_bound",
     "unit",
     "unit_columns",

@@ -107,7 +107,7 @@ MOST_BINS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class AggregateFunction:
     """One aggregate of the allow-list.
 
     ``numbers`` says that its arguments are numbers with public bounds;
@@ -125,62 +125,84 @@ class Declared:
     per_group: bool = False
 
 
-AGGREGATES: dict[str, Declared] = {
-    "COUNT": Declared(
+AGGREGATES: dict[str, AggregateFunction] = {
+    "COUNT": AggregateFunction(
         "COUNT(*) or COUNT(x)",
         "rows, or rows in which x is not NULL",
         arguments=(0, 1),
         result=Kind.INTEGER,
         per_group=True,
     ),
-    "COUNT_UNITS": Declared(
+    "COUNT_UNITS": AggregateFunction(
         "COUNT(DISTINCT unit)",
         "people (units) with a row in the group",
         arguments=(0,),
         result=Kind.INTEGER,
     ),
-    "COUNT_DISTINCT": Declared(
+    "COUNT_DISTINCT": AggregateFunction(
         "COUNT(DISTINCT x)", "different values of x other than NULL", result=Kind.INTEGER
     ),
-    "SUM": Declared(
-        "SUM(x)", "sum of x, each clipped to its bounds", numbers=True, result=None, per_row=True,
+    "SUM": AggregateFunction(
+        "SUM(x)",
+        "sum of x, each clipped to its bounds",
+        numbers=True,
+        result=None,
+        per_row=True,
         per_group=True,
     ),
-    "AVG": Declared("AVG(x)", "mean of x", numbers=True, per_row=True, per_group=True),
-    "VAR_POP": Declared("VAR_POP(x)", "variance, divided by n", numbers=True, per_row=True),
-    "VAR_SAMP": Declared("VARIANCE(x)", "variance, divided by n - 1", numbers=True, per_row=True),
-    "STDDEV_POP": Declared("STDDEV_POP(x)", "root of VAR_POP", numbers=True, per_row=True),
-    "STDDEV_SAMP": Declared("STDDEV(x)", "root of VARIANCE", numbers=True, per_row=True),
-    "QUANTILE": Declared(
+    "AVG": AggregateFunction("AVG(x)", "mean of x", numbers=True, per_row=True, per_group=True),
+    "VAR_POP": AggregateFunction(
+        "VAR_POP(x)", "variance, divided by n", numbers=True, per_row=True
+    ),
+    "VAR_SAMP": AggregateFunction(
+        "VARIANCE(x)", "variance, divided by n - 1", numbers=True, per_row=True
+    ),
+    "STDDEV_POP": AggregateFunction("STDDEV_POP(x)", "root of VAR_POP", numbers=True, per_row=True),
+    "STDDEV_SAMP": AggregateFunction("STDDEV(x)", "root of VARIANCE", numbers=True, per_row=True),
+    "QUANTILE": AggregateFunction(
         "PERCENTILE_CONT(x, 0.5), MEDIAN(x) or APPROX_QUANTILES(x, 4)",
         "value below which the given part of the rows lies",
         numbers=True,
         result=None,
         per_row=True,
     ),
-    "MIN": Declared(
-        "MIN(x)", "a private low quantile near the least value", numbers=True, result=None,
+    "MIN": AggregateFunction(
+        "MIN(x)",
+        "a private low quantile near the least value",
+        numbers=True,
+        result=None,
         per_row=True,
     ),
-    "MAX": Declared(
-        "MAX(x)", "a private high quantile near the greatest value", numbers=True, result=None,
+    "MAX": AggregateFunction(
+        "MAX(x)",
+        "a private high quantile near the greatest value",
+        numbers=True,
+        result=None,
         per_row=True,
     ),
-    "COVAR_POP": Declared("COVAR_POP(y, x)", "covariance, divided by n", (2,), numbers=True),
-    "COVAR_SAMP": Declared("COVAR_SAMP(y, x)", "covariance, by n - 1", (2,), numbers=True),
-    "CORR": Declared("CORR(y, x)", "correlation", (2,), numbers=True),
-    "REGR_SLOPE": Declared("REGR_SLOPE(y, x)", "slope of y on x", (2,), numbers=True),
-    "REGR_INTERCEPT": Declared("REGR_INTERCEPT(y, x)", "y where x is 0", (2,), numbers=True),
-    "MODE": Declared("MODE(x)", "a most frequent value of x", result=None),
-    "TOP_K": Declared(
-        "APPROX_TOP_COUNT(x, 5)", "the k most frequent values of x, with counts", result=None,
+    "COVAR_POP": AggregateFunction(
+        "COVAR_POP(y, x)", "covariance, divided by n", (2,), numbers=True
+    ),
+    "COVAR_SAMP": AggregateFunction("COVAR_SAMP(y, x)", "covariance, by n - 1", (2,), numbers=True),
+    "CORR": AggregateFunction("CORR(y, x)", "correlation", (2,), numbers=True),
+    "REGR_SLOPE": AggregateFunction("REGR_SLOPE(y, x)", "slope of y on x", (2,), numbers=True),
+    "REGR_INTERCEPT": AggregateFunction(
+        "REGR_INTERCEPT(y, x)", "y where x is 0", (2,), numbers=True
+    ),
+    "MODE": AggregateFunction("MODE(x)", "a most frequent value of x", result=None),
+    "TOP_K": AggregateFunction(
+        "APPROX_TOP_COUNT(x, 5)",
+        "the k most frequent values of x, with counts",
+        result=None,
         many=True,
     ),
-    "HISTOGRAM": Declared(
-        "HISTOGRAM(x, 0, 18, 65, 120)", "rows in each bin [edge, next edge)", result=Kind.INTEGER,
+    "HISTOGRAM": AggregateFunction(
+        "HISTOGRAM(x, 0, 18, 65, 120)",
+        "rows in each bin [edge, next edge)",
+        result=Kind.INTEGER,
         many=True,
     ),
-}  # fmt: skip
+}
 """Every aggregate a question may ask for, by the name it has in a :class:`Question`."""
 
 
@@ -243,7 +265,7 @@ def _unlisted(aggregate: Aggregate) -> None:
     )
 
 
-def _check_bounds(aggregate: Aggregate, declared: Declared) -> None:
+def _check_bounds(aggregate: Aggregate, declared: AggregateFunction) -> None:
     for name, bounds, taken in (
         ("contribution_bounds_per_row", aggregate.bounds_per_row, declared.per_row),
         ("contribution_bounds_per_group", aggregate.bounds_per_group, declared.per_group),
@@ -326,7 +348,7 @@ def public_values(
 ) -> tuple[Value | None, ...] | None:
     """Every group of the key, in output order; None if the groups are private."""
     domain = domain_of(expression, columns)
-    values = domain.listed(MOST_VALUES)
+    values = domain.list_values(MOST_VALUES)
     if values is None:
         return None
     return (*values, None) if domain.nullable or domain.is_null else values

@@ -130,7 +130,7 @@ def _draft(path: Path, columns: list[tuple[str, Kind | str | None]]) -> Iterator
     yield "delta = 1e-9"
     yield ""
     yield f"[tables.{name}]"
-    yield f"source = {_quoted(str(path))}"
+    yield f"source = {_quote(str(path))}"
     yield f'unit = "{FILL_IN}"               # the column(s) that identify one person, or "row"'
     yield f'max_rows_per_unit = "{FILL_IN}"  # how many rows of one person are counted at most'
     yield ""
@@ -156,8 +156,8 @@ def _column(name: str, kind: Kind | str | None) -> Iterator[str]:
 
 
 def _key(name: str) -> str:
-    return name if _BARE.fullmatch(name) else _quoted(name)
+    return name if _BARE.fullmatch(name) else _quote(name)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

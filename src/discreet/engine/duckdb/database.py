@@ -40,7 +40,7 @@ from discreet.engine.duckdb.result import Columns
 from discreet.engine.duckdb.sources import DataSource, Version, quoted
 from discreet.errors import DataRefusal, SchemaRefusal
 from discreet.question.domain import Kind, Value
-from discreet.question.functions import nodes, read
+from discreet.question.functions import nodes, read_column
 from discreet.question.schema import Column, Schema, Table
 
 _CONFIGURATION: dict[str, str | bool] = {
@@ -261,7 +261,7 @@ class Database:
         column = Column(name, kind)
         if not (kind.is_number or kind.is_time):
             return column
-        value = read(column, named(name))
+        value = read_column(column, named(name))
         ends = [nodes.call(end, value.copy()) for end in ("MIN", "MAX")]
         query = select(ends, table_named(source))
         found = self._cursor().execute(query.sql("duckdb")).fetchone()

@@ -6,7 +6,7 @@ account is kept for each block.  :class:`Space` lists the blocks of a dataset,
 Lemmas: ``docs/proofs/blocks.md``.
 """
 
-from discreet.question.blocks.reaching import reach
+from discreet.question.blocks.reachability import reach
 from discreet.question.blocks.space import Area, Axis, Part, Space
 
 __all__ = ["Area", "Axis", "Part", "Space", "reach"]

@@ -13,7 +13,14 @@ from functools import reduce
 
 import numpy as np
 
-from discreet.question.blocks.known import Columns, Known, Mask, known, nulls, remembered
+from discreet.question.blocks.evaluate import (
+    Columns,
+    Known,
+    Mask,
+    evaluate_on_blocks,
+    find_nulls,
+    memoize,
+)
 from discreet.question.expressions import Call, Expression
 
 
@@ -26,25 +33,25 @@ class Outcomes:
     null: Mask
 
 
-def outcomes(condition: Expression, columns: Columns, dimensions: int) -> Outcomes:
+def possible_outcomes(condition: Expression, columns: Columns, dimensions: int) -> Outcomes:
     """How ``condition`` may come out on a row of a unit of each block."""
     match condition:
         case Call(function="and", arguments=parts):
-            return reduce(_and, (outcomes(part, columns, dimensions) for part in parts))
+            return reduce(_and, (possible_outcomes(part, columns, dimensions) for part in parts))
         case Call(function="or", arguments=parts):
-            return reduce(_or, (outcomes(part, columns, dimensions) for part in parts))
+            return reduce(_or, (possible_outcomes(part, columns, dimensions) for part in parts))
         case Call(function="not", arguments=(part,)):
-            return _not(outcomes(part, columns, dimensions))
+            return _not(possible_outcomes(part, columns, dimensions))
         case Call(function="is_true", arguments=(part,)):
-            found = outcomes(part, columns, dimensions)
+            found = possible_outcomes(part, columns, dimensions)
             return Outcomes(found.true, found.false | found.null, np.zeros_like(found.null))
-    value = known(condition, columns, dimensions)
+    value = evaluate_on_blocks(condition, columns, dimensions)
     return _anything(dimensions) if value is None else _of(value)
 
 
-@remembered
+@memoize
 def _of(value: Known) -> Outcomes:
-    null = nulls(value)
+    null = find_nulls(value)
     true = np.equal(value.values, True).astype(bool)
     return Outcomes(true, ~true & ~null, null)
 

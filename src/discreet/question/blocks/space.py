@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
 
-from discreet.question.blocks.known import Known, Mask, Objects
+from discreet.question.blocks.evaluate import Known, Mask, Objects
 from discreet.question.domain import Domain, Kind, Value, number_of
 from discreet.question.functions.declaration import plain
 from discreet.question.ownership import unit_of
@@ -97,9 +97,9 @@ class Part:
         """How many blocks there are."""
         return math.prod(self.shape)
 
-    def cell(self, place: int) -> tuple[Value | None, ...]:
+    def cell(self, index: int) -> tuple[Value | None, ...]:
         """The values of the block at ``place`` of this part."""
-        indices = np.unravel_index(place, self.shape)
+        indices = np.unravel_index(index, self.shape)
         return tuple(a.values[int(i)] for a, i in zip(self.axes, indices, strict=True))
 
     def same_columns(self, other: Part) -> bool:
@@ -204,26 +204,26 @@ class Space:
             if old is None or not old.same_columns(part):
                 found += [everywhere] * part.size
                 continue
-            places = _places(part, old)
-            kept += int(np.count_nonzero(places))
-            found += [((place, place + 1),) for place in places.tolist()]
+            numbers = _old_numbers(part, old)
+            kept += int(np.count_nonzero(numbers))
+            found += [((number, number + 1),) for number in numbers.tolist()]
         if kept < before.size:  # people of a block that is gone are now in none
             found[0] = everywhere
         return tuple(found)
 
 
-def _places(part: Part, old: Part) -> npt.NDArray[np.int64]:
+def _old_numbers(part: Part, old: Part) -> npt.NDArray[np.int64]:
     """For each block of ``part``, the number of the same cell in ``old``; 0 if there is none."""
     known = np.ones(part.shape, dtype=bool)
-    place = np.zeros(part.shape, dtype=np.int64)
-    for number, (axis, other) in enumerate(zip(part.axes, old.axes, strict=True)):
+    cells = np.zeros(part.shape, dtype=np.int64)
+    for dimension, (axis, other) in enumerate(zip(part.axes, old.axes, strict=True)):
         where = {(type(v), v): i for i, v in enumerate(other.values)}
         indices = np.array([where.get((type(v), v), -1) for v in axis.values], dtype=np.int64)
         shape = [1] * len(part.axes)
-        shape[number] = len(indices)
+        shape[dimension] = len(indices)
         known &= indices.reshape(shape) >= 0
-        place = place * len(other.values) + indices.reshape(shape)
-    return np.where(known, place + old.first, 0).ravel()
+        cells = cells * len(other.values) + indices.reshape(shape)
+    return np.where(known, cells + old.first, 0).ravel()
 
 
 def _part(table: Table, entity: str, first: int) -> Part:
@@ -240,12 +240,12 @@ def _part(table: Table, entity: str, first: int) -> Part:
     return Part(entity, unit, home, tuple(axes), first)
 
 
-def _along(axis: Axis, place: int, count: int) -> Objects:
+def _along(axis: Axis, dimension: int, count: int) -> Objects:
     """The values of an axis as the engine has them, laid along their own dimension."""
     values = np.empty(len(axis.values), dtype=object)
     values[:] = [plain(value) for value in axis.values]
     shape = [1] * count
-    shape[place] = len(values)
+    shape[dimension] = len(values)
     return values.reshape(shape)
 
 

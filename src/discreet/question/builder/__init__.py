@@ -30,13 +30,13 @@ from discreet.question.builder.aggregates import (
     variance,
 )
 from discreet.question.builder.formula import Descending, Formula, col, function, lit, when
-from discreet.question.builder.rows import Asked, Grouped, Rows, table
+from discreet.question.builder.rows import GroupedRows, Query, Rows, table
 
 __all__ = [
-    "Asked",
     "Descending",
     "Formula",
-    "Grouped",
+    "GroupedRows",
+    "Query",
     "Rows",
     "col",
     "correlation",

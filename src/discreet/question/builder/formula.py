@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact, fraction
-from discreet.question.sql.dialect import text_of
+from discreet.question.sql.dialect import write_text
 from discreet.question.sql.scalars import write_constant
 
 Constant = bool | int | float | Fraction | Decimal | str | date | None
@@ -26,11 +26,11 @@ def tree_of(value: Formula | Constant) -> exp.Expr:
         number = fraction(value)
         over, under = number.numerator, number.denominator
         if _finite(under):
-            return _negated(write_constant(number))
+            return _negate(write_constant(number))
         quotient = exp.Div(this=write_constant(over), expression=write_constant(under))
         return exp.Paren(this=quotient)
     if value is None or isinstance(value, bool | int | str | date):
-        return _negated(write_constant(value))
+        return _negate(write_constant(value))
     raise InvalidParameter(
         "P1",
         f"{type(value).__name__} is not a constant of a question.",
@@ -52,7 +52,7 @@ def _finite(denominator: int) -> bool:
     return denominator == 1
 
 
-def _negated(tree: exp.Expr) -> exp.Expr:
+def _negate(tree: exp.Expr) -> exp.Expr:
     negative = isinstance(tree, exp.Literal) and not tree.is_string and tree.name.startswith("-")
     return exp.Paren(this=tree) if negative else tree
 
@@ -69,7 +69,7 @@ class Formula:
     tree: exp.Expr
 
     def __str__(self) -> str:
-        return text_of(self.tree)
+        return write_text(self.tree)
 
     def __bool__(self) -> bool:
         raise InvalidParameter(
@@ -84,7 +84,7 @@ class Formula:
     def _binary(
         self, kind: type[exp.Expr], other: Formula | Constant, *, swap: bool = False
     ) -> Formula:
-        pair = [_wrapped(self.tree.copy()), _wrapped(tree_of(other))]
+        pair = [_wrap(self.tree.copy()), _wrap(tree_of(other))]
         left, right = reversed(pair) if swap else pair
         return Formula(kind(this=left, expression=right))
 
@@ -143,19 +143,19 @@ class Formula:
         return self._binary(exp.Or, other)
 
     def __invert__(self) -> Formula:
-        return Formula(exp.Not(this=_wrapped(self.tree.copy())))
+        return Formula(exp.Not(this=_wrap(self.tree.copy())))
 
     def __neg__(self) -> Formula:
-        return Formula(exp.Neg(this=_wrapped(self.tree.copy())))
+        return Formula(exp.Neg(this=_wrap(self.tree.copy())))
 
     def is_null(self) -> Formula:
         """Whether it is NULL."""
-        return Formula(exp.Is(this=_wrapped(self.tree.copy()), expression=exp.Null()))
+        return Formula(exp.Is(this=_wrap(self.tree.copy()), expression=exp.Null()))
 
     def is_in(self, *values: Constant) -> Formula:
         """Whether it is one of ``values``."""
         members = [tree_of(value) for value in values]
-        return Formula(exp.In(this=_wrapped(self.tree.copy()), expressions=members))
+        return Formula(exp.In(this=_wrap(self.tree.copy()), expressions=members))
 
     def between(self, low: Formula | Constant, high: Formula | Constant) -> Formula:
         """Whether it is at least ``low`` and at most ``high``."""
@@ -229,7 +229,7 @@ _ATOMS = (
 )
 
 
-def _wrapped(tree: exp.Expr) -> exp.Expr:
+def _wrap(tree: exp.Expr) -> exp.Expr:
     return tree if isinstance(tree, _ATOMS) else exp.Paren(this=tree)
 
 

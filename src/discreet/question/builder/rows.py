@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from discreet.question.builder.formula import Descending, Formula, col, of, tree_of
-from discreet.question.ownership import Multiplicity, declared
+from discreet.question.ownership import Multiplicity, declared_multiplicity
 from discreet.question.question import Question
 from discreet.question.schema import Schema
 from discreet.question.sql import parse
-from discreet.question.sql.dialect import PrivacyClause, text_of
+from discreet.question.sql.dialect import PrivacyClause, write_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Context:
     """What every step of one question shares."""
 
     schema: Schema
-    multiplicity: Multiplicity = declared
+    multiplicity: Multiplicity = declared_multiplicity
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +82,15 @@ class Rows:
         item.set("alias", _alias(alias))
         return replace(self, item=item, alias=alias)
 
-    def group_by(self, *keys: str | Formula, **computed: Formula) -> Grouped:
+    def group_by(self, *keys: str | Formula, **computed: Formula) -> GroupedRows:
         """Groups of rows, by columns or by named formulas."""
         named = {k: col(k) for k in keys if isinstance(k, str)}
         unnamed = [k for k in keys if isinstance(k, Formula)]
-        return Grouped(self, {**named, **computed}, tuple(unnamed))
+        return GroupedRows(self, {**named, **computed}, tuple(unnamed))
 
-    def agg(self, **aggregates: Formula) -> Asked:
+    def agg(self, **aggregates: Formula) -> Query:
         """The question about all rows together."""
-        return Grouped(self, {}).agg(**aggregates)
+        return GroupedRows(self, {}).agg(**aggregates)
 
     def _select(self, items: list[exp.Expr]) -> exp.Select:
         tree = exp.Select(expressions=items, from_=exp.From(this=self.item.copy()))
@@ -119,7 +119,11 @@ def _output(tree: exp.Expr, name: str) -> exp.Alias:
 
 
 def table(
-    name: str, schema: Schema, *, alias: str | None = None, multiplicity: Multiplicity = declared
+    name: str,
+    schema: Schema,
+    *,
+    alias: str | None = None,
+    multiplicity: Multiplicity = declared_multiplicity,
 ) -> Rows:
     """The rows of a table of ``schema``."""
     called = alias or name
@@ -131,14 +135,14 @@ def table(
 
 
 @dataclass(frozen=True, slots=True)
-class Grouped:
+class GroupedRows:
     """Rows in groups, waiting for what is to be aggregated."""
 
     rows: Rows
     keys: Mapping[str, Formula]
     unnamed: tuple[Formula, ...] = ()
 
-    def agg(self, **aggregates: Formula) -> Asked:
+    def agg(self, **aggregates: Formula) -> Query:
         """The question: ``aggregates`` of each group, by name."""
         items: list[exp.Expr] = [_output(f.tree, name) for name, f in self.keys.items()]
         items += [f.tree.copy() for f in self.unnamed]
@@ -147,18 +151,18 @@ class Grouped:
         keys = [f.tree.copy() for f in (*self.keys.values(), *self.unnamed)]
         if keys:
             tree.set("group", exp.Group(expressions=keys))
-        return Asked(self.rows.context, tree)
+        return Query(self.rows.context, tree)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Query:
     """A question, ready to be priced; what follows is computed from its answer for free."""
 
     context: Context
     tree: exp.Select
     options: Mapping[str, int] = field(default_factory=dict)
 
-    def having(self, *conditions: Formula) -> Asked:
+    def having(self, *conditions: Formula) -> Query:
         """Only the groups whose released values fulfil ``conditions``."""
         tree = self.tree.copy()
         present = tree.args.get("having")
@@ -166,7 +170,7 @@ class Asked:
         tree.set("having", exp.Having(this=exp.and_(*parts)))
         return replace(self, tree=tree)
 
-    def order_by(self, *formulas: str | Formula | Descending) -> Asked:
+    def order_by(self, *formulas: str | Formula | Descending) -> Query:
         """Sorted by released values."""
         tree = self.tree.copy()
         orders = []
@@ -177,7 +181,7 @@ class Asked:
         tree.set("order", exp.Order(expressions=orders))
         return replace(self, tree=tree)
 
-    def limit(self, rows: int) -> Asked:
+    def limit(self, rows: int) -> Query:
         """Only the first ``rows`` groups of the answer."""
         tree = self.tree.copy()
         tree.set("limit", exp.Limit(expression=tree_of(rows)))
@@ -189,7 +193,7 @@ class Asked:
         max_rows: int | None = None,
         max_groups: int | None = None,
         max_rows_per_group: int | None = None,
-    ) -> Asked:
+    ) -> Query:
         """What one unit may contribute: rows in all, or groups and rows in each."""
         given = {
             "max_rows": max_rows,
@@ -207,7 +211,7 @@ class Asked:
                 exp.EQ(this=exp.column(k), expression=tree_of(v)) for k, v in self.options.items()
             ]
             tree.set("hint", PrivacyClause(expressions=pairs))
-        return text_of(tree)
+        return write_text(tree)
 
     def question(self) -> Question:
         """The question, or a refusal that underlines the place in its SQL."""

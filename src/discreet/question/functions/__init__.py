@@ -21,10 +21,10 @@ from discreet.question.functions.interpret import (
     domain_of,
     domain_of_literal,
     evaluate,
-    narrowed,
-    read,
+    narrow,
+    read_column,
+    read_kind,
     render,
-    typed,
 )
 from discreet.question.functions.nodes import literal as render_literal
 
@@ -35,9 +35,9 @@ __all__ = [
     "domain_of",
     "domain_of_literal",
     "evaluate",
-    "narrowed",
-    "read",
+    "narrow",
+    "read_column",
+    "read_kind",
     "render",
     "render_literal",
-    "typed",
 ]

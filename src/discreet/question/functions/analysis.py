@@ -14,7 +14,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from discreet.exact.balls import exp_bounds, log_bounds, sqrt_bounds
-from discreet.question.domain import Domain, Kind, Value, double
+from discreet.question.domain import Domain, Kind, Value, to_double
 from discreet.question.functions import nodes
 from discreet.question.functions.declaration import (
     NUMBER,
@@ -22,15 +22,15 @@ from discreet.question.functions.declaration import (
     Function,
     Nodes,
     Plain,
-    alike,
     as_kind,
     cast_to,
+    check_kinds,
     common_kind,
     declare,
+    refuse_kinds,
     single,
     strict,
-    takes,
-    wrong_kinds,
+    to_one_kind,
 )
 from discreet.question.functions.nodes import Node
 
@@ -48,8 +48,8 @@ def _not_listable(_: Value) -> bool:
 
 def _outwards(low: Bound, high: Bound) -> tuple[Bound, Bound]:
     """Doubles around low ... high, with room for a library's rounding error."""
-    down = None if low is None else double(low - abs(low) * _SLACK - _TINY)
-    up = None if high is None else double(high + abs(high) * _SLACK + _TINY)
+    down = None if low is None else to_double(low - abs(low) * _SLACK - _TINY)
+    up = None if high is None else to_double(high + abs(high) * _SLACK + _TINY)
     return down, up
 
 
@@ -87,7 +87,7 @@ def _declare(
     usage = f"{name.upper()}(a)"
 
     def rule(domains: Domains) -> tuple[Domain, bool]:
-        takes(domains, usage, NUMBER)
+        check_kinds(domains, usage, NUMBER)
         a = as_kind(domains[0], Kind.DECIMAL)
         low, high, fails = interval(a)
         low, high = _outwards(scale(low), scale(high))
@@ -152,7 +152,7 @@ def _size_to_the(a: Domain, b: Domain) -> Bound:
 
 
 def _power_rule(domains: Domains) -> tuple[Domain, bool]:
-    takes(domains, _POWER, NUMBER, NUMBER)
+    check_kinds(domains, _POWER, NUMBER, NUMBER)
     whole = single(domains[1])
     a, b = (as_kind(d, Kind.DECIMAL) for d in domains)
     most = _size_to_the(a, b)
@@ -200,7 +200,7 @@ def _extreme(name: str, meaning: str, *, greatest: bool) -> None:
 
     def rule(domains: Domains) -> Domain:
         if not domains:
-            wrong_kinds(usage, domains)
+            refuse_kinds(usage, domains)
         kind = common_kind(domains, usage)
         same = [as_kind(d, kind) for d in domains]
         nullable = any(d.nullable for d in domains)
@@ -224,7 +224,7 @@ def _extreme(name: str, meaning: str, *, greatest: bool) -> None:
         return nodes.case((exp.and_(*checks), node)) if checks else node
 
     def evaluate(*values: Plain) -> Plain:
-        return pick(alike(*values))
+        return pick(to_one_kind(*values))
 
     declare(Function(name, usage, meaning, rule, render, strict(evaluate)))
 

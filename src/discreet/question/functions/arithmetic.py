@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from discreet.question.domain import WIDEST, Domain, Kind, double
+from discreet.question.domain import WIDEST, Domain, Kind, to_double
 from discreet.question.functions import nodes
 from discreet.question.functions.declaration import (
     NUMBER,
@@ -25,11 +25,11 @@ from discreet.question.functions.declaration import (
     anywhere,
     as_kind,
     cast_to,
+    check_kinds,
     declare,
+    refuse_kinds,
     single,
     strict,
-    takes,
-    wrong_kinds,
 )
 from discreet.question.functions.nodes import Node
 
@@ -72,8 +72,8 @@ def _times(a: Ends, b: Ends) -> Ends:
     return _corners(lambda x, y: x * y, a, b)
 
 
-def _rounded_ends(ends: Ends) -> Ends:
-    low, high = (None if end is None else double(end) for end in ends)
+def _round_ends(ends: Ends) -> Ends:
+    low, high = (None if end is None else to_double(end) for end in ends)
     return low, high
 
 
@@ -83,8 +83,8 @@ def _in_doubles(ends: Ends, reach: Ends, *, nullable: bool) -> tuple[Domain, boo
     ``ends`` is the interval that follows from what was declared; ``reach`` the
     one that follows when integers are also known to have 64 bits.
     """
-    certain = None not in _rounded_ends(reach)
-    return Domain(Kind.DECIMAL, *_rounded_ends(ends), nullable or not certain), certain
+    certain = None not in _round_ends(reach)
+    return Domain(Kind.DECIMAL, *_round_ends(ends), nullable or not certain), certain
 
 
 def _binary(
@@ -98,14 +98,14 @@ def _binary(
     """Declare +, - or *."""
 
     def rule(domains: Domains) -> tuple[Domain, bool]:
-        takes(domains, usage, NUMBER, NUMBER)
+        check_kinds(domains, usage, NUMBER, NUMBER)
         nullable = any(d.nullable for d in domains)
         if all(d.kind is Kind.INTEGER or d.is_null for d in domains):
             a, b = domains
             if _fits(interval(_reach(a), _reach(b))):
                 low, high = interval((a.low, a.high), (b.low, b.high))
                 return Domain(Kind.INTEGER, low, high, nullable), True
-        reach = interval(*(_rounded_ends(_reach(d)) for d in domains))
+        reach = interval(*(_round_ends(_reach(d)) for d in domains))
         a, b = (as_kind(d, Kind.DECIMAL) for d in domains)
         ends = interval((a.low, a.high), (b.low, b.high))
         return _in_doubles(ends, reach, nullable=nullable)
@@ -168,12 +168,12 @@ def _quotient(a: Ends, pieces: list[tuple[Fraction, Fraction]]) -> Ends:
 
 
 def _divide_rule(domains: Domains) -> tuple[Domain, bool]:
-    takes(domains, "a / b", NUMBER, NUMBER)
+    check_kinds(domains, "a / b", NUMBER, NUMBER)
     a, b = domains
     nullable = a.nullable or b.nullable or _may_be_zero(b)
     divisors = [(Fraction(float(low)), Fraction(float(high))) for low, high in _pieces(b)]
-    ends = _quotient(_rounded_ends((a.low, a.high)), divisors)
-    reach = _quotient(_rounded_ends(_reach(a)), divisors)
+    ends = _quotient(_round_ends((a.low, a.high)), divisors)
+    reach = _quotient(_round_ends(_reach(a)), divisors)
     return _in_doubles(ends, reach, nullable=nullable)
 
 
@@ -209,7 +209,7 @@ def _stays_whole(a: Domain, b: Domain) -> bool:
 
 
 def _whole_quotient_rule(domains: Domains) -> tuple[Domain, bool]:
-    takes(domains, "a // b", NUMBER, NUMBER)
+    check_kinds(domains, "a // b", NUMBER, NUMBER)
     a, b = domains
     nullable = a.nullable or b.nullable or _may_be_zero(b)
     if _stays_whole(a, b):
@@ -252,7 +252,7 @@ declare(
 
 
 def _remainder_rule(domains: Domains) -> Domain:
-    takes(domains, "a % b", NUMBER, NUMBER)
+    check_kinds(domains, "a % b", NUMBER, NUMBER)
     a, b = domains
     nullable = a.nullable or b.nullable or _may_be_zero(b)
     kind = Kind.INTEGER if _stays_whole(a, b) else Kind.DECIMAL
@@ -309,7 +309,7 @@ def _unary(
     """Declare a function of one number that is exact in doubles."""
 
     def rule(domains: Domains) -> Domain:
-        takes(domains, usage, NUMBER)
+        check_kinds(domains, usage, NUMBER)
         (a,) = domains
         kind = Kind.INTEGER
         if a.kind is not Kind.INTEGER or not _fits(interval(_reach(a))):
@@ -327,7 +327,7 @@ def _unary(
     declare(Function(name, usage, meaning, rule, render, strict(evaluate)))
 
 
-def _negated(ends: Ends) -> Ends:
+def _negate(ends: Ends) -> Ends:
     return _minus((Fraction(0), Fraction(0)), ends)
 
 
@@ -336,7 +336,7 @@ def _size(ends: Ends) -> Ends:
     if low is not None and low >= 0:
         return ends
     if high is not None and high <= 0:
-        return _negated(ends)
+        return _negate(ends)
     most = None if low is None or high is None else max(-low, high)
     return Fraction(0), most
 
@@ -345,7 +345,7 @@ _unary(
     "negate",
     "-a",
     "the number with the other sign",
-    _negated,
+    _negate,
     lambda a: exp.Paren(this=exp.Neg(this=nodes.paren(a))),
     lambda a: -a,
 )
@@ -353,7 +353,7 @@ _unary("abs", "ABS(a)", "size of a number", _size, lambda a: nodes.call("ABS", a
 
 
 def _sign_rule(domains: Domains) -> Domain:
-    takes(domains, "SIGN(a)", NUMBER)
+    check_kinds(domains, "SIGN(a)", NUMBER)
     (a,) = domains
     low = 1 if a.low is not None and a.low > 0 else 0 if a.low is not None and a.low >= 0 else -1
     high = -1 if a.high is not None and a.high < 0 else 0 if a.high == 0 else 1
@@ -386,7 +386,7 @@ def _to_whole(name: str, usage: str, meaning: str, function: Callable[[float], f
     """Declare FLOOR or CEIL: an integer where it is known to fit, else a decimal."""
 
     def rule(domains: Domains) -> Domain:
-        takes(domains, usage, NUMBER)
+        check_kinds(domains, usage, NUMBER)
         (a,) = domains
         if a.kind is Kind.INTEGER:
             return Domain(Kind.INTEGER, a.low, a.high, a.nullable)
@@ -423,11 +423,11 @@ def _digits(domains: Domains) -> int:
         return 0
     digits = single(domains[1]) if len(domains) == 2 else None
     if not isinstance(digits, int) or isinstance(digits, bool) or abs(digits) > _MOST_DIGITS:
-        wrong_kinds(f"{_ROUND} with a constant from -{_MOST_DIGITS} to {_MOST_DIGITS}", domains)
+        refuse_kinds(f"{_ROUND} with a constant from -{_MOST_DIGITS} to {_MOST_DIGITS}", domains)
     return digits
 
 
-def _rounded(value: Plain, digits: Plain = 0) -> Plain:
+def _round(value: Plain, digits: Plain = 0) -> Plain:
     """As DuckDB rounds doubles: scale, round halves away from zero, scale back."""
     digits = int(digits)
     if isinstance(value, int):
@@ -448,12 +448,12 @@ def _rounded(value: Plain, digits: Plain = 0) -> Plain:
 
 def _round_rule(domains: Domains) -> Domain:
     digits = _digits(domains)
-    takes(domains[:1], _ROUND, NUMBER)
+    check_kinds(domains[:1], _ROUND, NUMBER)
     (a,) = domains[:1]
     if a.kind is Kind.INTEGER and digits < 0 and not _fits(_reach(a)):
         a = as_kind(a, Kind.DECIMAL)
     ends = [
-        None if b is None else _rounded(int(b) if a.kind is Kind.INTEGER else float(b), digits)
+        None if b is None else _round(int(b) if a.kind is Kind.INTEGER else float(b), digits)
         for b in (a.low, a.high)
     ]
     low, high = (None if end is None else Fraction(end) for end in ends)
@@ -489,6 +489,6 @@ declare(
         "nearest multiple of 10**-digits (digits is a constant, 0 if left out), halves away from 0",
         _round_rule,
         _round_render,
-        strict(_rounded),
+        strict(_round),
     )
 )

@@ -13,7 +13,7 @@ from discreet.question.domain import (
     LISTED_MOST,
     Domain,
     Kind,
-    calendar,
+    calendar_bounds,
     domain_of_values,
     number_of,
     value_at,
@@ -26,9 +26,9 @@ from discreet.question.functions.declaration import (
     Nodes,
     anywhere,
     cast_to,
+    check_kinds,
     declare,
     strict,
-    takes,
 )
 from discreet.question.functions.nodes import Node
 
@@ -38,7 +38,7 @@ _DAY_MICROSECONDS = 86_400_000_000
 def _ends(domain: Domain) -> tuple[Any, Any]:
     """The first and the last point a date or timestamp can be, declared or not."""
     kind = domain.kind if domain.kind.is_time else Kind.DATE
-    first, last = calendar(kind)
+    first, last = calendar_bounds(kind)
     low = first if domain.low is None else domain.low
     high = last if domain.high is None else domain.high
     return value_at(kind, low), value_at(kind, high)
@@ -65,7 +65,7 @@ def _part(
     usage = f"{name.upper()}({'timestamp' if kinds == (Kind.TIMESTAMP,) else 'date'})"
 
     def rule(domains: Domains) -> Domain:
-        takes(domains, usage, kinds)
+        check_kinds(domains, usage, kinds)
         least, most = low, high
         if name == "year" and not domains[0].is_null:  # the one part that grows with time
             least, most = (point.year for point in _ends(domains[0]))
@@ -148,7 +148,7 @@ def _truncation(unit: str, kinds: tuple[Kind, ...]) -> None:
     evaluate = _start(unit)
 
     def rule(domains: Domains) -> Domain:
-        takes(domains, usage, kinds)
+        check_kinds(domains, usage, kinds)
         (a,) = domains
         if a.is_null:
             return Domain(kinds[-1])
@@ -189,7 +189,7 @@ def _difference(
     name, usage = f"date_diff_{unit}", f"DATE_DIFF('{unit[:-1]}', start, end)"
 
     def rule(domains: Domains) -> Domain:
-        takes(domains, usage, TIME, TIME)
+        check_kinds(domains, usage, TIME, TIME)
         a, b = domains
         nullable = a.nullable or b.nullable
         if a.is_null or b.is_null:
@@ -247,7 +247,7 @@ def _shift_ends(domains: Domains) -> tuple[Fraction, Fraction, bool]:
     """Where a shifted date can lie, and whether that is certain to be in the calendar."""
     a, days = domains
     step = _DAY_MICROSECONDS if a.kind is Kind.TIMESTAMP else 1
-    first, last = calendar(a.kind)
+    first, last = calendar_bounds(a.kind)
     low = (first if a.low is None else a.low) + step * (
         -_MOST_DAYS if days.low is None else days.low
     )
@@ -258,7 +258,7 @@ def _shift_ends(domains: Domains) -> tuple[Fraction, Fraction, bool]:
 
 
 def _shift_rule(domains: Domains) -> Domain:
-    takes(domains, _ADD, TIME, Kind.INTEGER)
+    check_kinds(domains, _ADD, TIME, Kind.INTEGER)
     a, days = domains
     if a.is_null or days.is_null:
         return Domain(Kind.DATE if a.is_null else a.kind)

@@ -22,9 +22,9 @@ from discreet.question.functions.declaration import (
     Nodes,
     Plain,
     as_kind,
+    check_kinds,
     declare,
     strict,
-    takes,
 )
 from discreet.question.functions.nodes import Node
 
@@ -161,7 +161,7 @@ _TO_TEXT = {
 
 
 def _truth(node: Node, _: Domain) -> Node:
-    plain = nodes.call("LOWER", nodes.trimmed(node))
+    plain = nodes.call("LOWER", nodes.trim(node))
     return nodes.case(
         *(
             (exp.In(this=plain.copy(), expressions=[nodes.text(w) for w in words]), result)
@@ -246,7 +246,7 @@ def _declare(target: Kind, routes: dict[Kind, _Route], meaning: str) -> None:
     usage = f"CAST(a AS {target.value.upper()})"
 
     def rule(domains: Domains) -> Domain:
-        takes(domains, usage, tuple(routes))
+        check_kinds(domains, usage, tuple(routes))
         return Domain(target) if domains[0].is_null else routes[domains[0].kind].domain(domains[0])
 
     def render(arguments: Nodes, domains: Domains) -> Node:

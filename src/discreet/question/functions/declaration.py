@@ -17,7 +17,7 @@ from discreet.question.domain import (
     Kind,
     Value,
     domain_of_values,
-    double,
+    to_double,
 )
 from discreet.question.functions import nodes
 from discreet.question.functions.nodes import Node
@@ -65,7 +65,7 @@ def declare(function: Function) -> Function:
 # --- refusals ------------------------------------------------------------------------------
 
 
-def wrong_kinds(usage: str, domains: Domains) -> NoReturn:
+def refuse_kinds(usage: str, domains: Domains) -> NoReturn:
     """Refuse arguments that the function does not take."""
     given = ", ".join("NULL" if d.is_null else d.kind.value for d in domains) or "nothing"
     raise QuestionRefusal(
@@ -77,7 +77,7 @@ def wrong_kinds(usage: str, domains: Domains) -> NoReturn:
     )
 
 
-def too_deep() -> NoReturn:
+def refuse_depth() -> NoReturn:
     """Refuse an expression that would be written out at a size nobody meant."""
     raise QuestionRefusal(
         "Q3",
@@ -90,14 +90,14 @@ def too_deep() -> NoReturn:
 # --- kinds ---------------------------------------------------------------------------------
 
 
-def takes(domains: Domains, usage: str, *kinds: Kind | tuple[Kind, ...]) -> None:
+def check_kinds(domains: Domains, usage: str, *kinds: Kind | tuple[Kind, ...]) -> None:
     """Refuse unless there is one argument for each of ``kinds``, of that kind or NULL."""
     if len(domains) != len(kinds):
-        wrong_kinds(usage, domains)
+        refuse_kinds(usage, domains)
     for domain, allowed in zip(domains, kinds, strict=True):
         options = allowed if isinstance(allowed, tuple) else (allowed,)
         if not domain.is_null and domain.kind not in options:
-            wrong_kinds(usage, domains)
+            refuse_kinds(usage, domains)
 
 
 NUMBER = (Kind.INTEGER, Kind.DECIMAL)
@@ -115,7 +115,7 @@ def common_kind(domains: Sequence[Domain], usage: str) -> Kind:
         return Kind.DECIMAL
     if kinds == set(TIME):
         return Kind.TIMESTAMP
-    wrong_kinds(usage, tuple(domains))
+    refuse_kinds(usage, tuple(domains))
 
 
 _DAY = 86_400_000_000
@@ -131,7 +131,7 @@ def as_kind(domain: Domain, kind: Kind) -> Domain:
         values = None
         if domain.values is not None:
             values = tuple(Fraction(float(v)) for v in domain.values)  # type: ignore[arg-type]
-        low, high = (None if b is None else double(b) for b in (domain.low, domain.high))
+        low, high = (None if b is None else to_double(b) for b in (domain.low, domain.high))
         return replace(domain, kind=kind, low=low, high=high, values=values)
     low, high = (None if b is None else b * _DAY for b in (domain.low, domain.high))
     return Domain(kind, low, high, domain.nullable)
@@ -203,7 +203,7 @@ def strict(function: Callable[..., Plain]) -> Callable[..., Plain]:
     return total
 
 
-def alike(*values: Plain) -> tuple[Plain, ...]:
+def to_one_kind(*values: Plain) -> tuple[Plain, ...]:
     """The values as one kind, as the engine compares them: doubles, or timestamps, if any is."""
     known = tuple(plain(v) for v in values)
     if any(isinstance(v, float) for v in known):
@@ -220,9 +220,9 @@ def single(domain: Domain) -> Value | None:
     return None
 
 
-def sharpened(function: Function, domains: Domains, rule: Domain) -> Domain:
+def sharpen(function: Function, domains: Domains, rule: Domain) -> Domain:
     """``rule``, made exact by listing the results when all argument values can be listed."""
-    listed = [d.listed() for d in domains]
+    listed = [d.list_values() for d in domains]
     if not domains or None in listed:
         return rule
     choices: list[tuple[Value | None, ...]] = [

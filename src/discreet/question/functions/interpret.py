@@ -1,7 +1,7 @@
 """An expression read in three ways: what it can be, how the engine writes it, what it is on a row.
 
 :func:`domain_of` says what an expression can be, given what its columns can be, and
-:func:`narrowed` what a condition teaches of them; :func:`render` writes it for the
+:func:`narrow` what a condition teaches of them; :func:`render` writes it for the
 engine; :func:`evaluate` computes on Python values what the engine computes, one row at
 a time.
 """
@@ -40,11 +40,11 @@ from discreet.question.functions.declaration import (
     as_kind,
     cast_to,
     plain,
-    sharpened,
+    refuse_depth,
+    refuse_kinds,
+    sharpen,
     single,
-    too_deep,
     union,
-    wrong_kinds,
 )
 from discreet.question.functions.nodes import Node
 from discreet.question.schema import Column
@@ -57,7 +57,7 @@ _DEEPEST = 60
 _CASE = "CASE WHEN condition THEN a ... ELSE b END"
 
 
-def function_named(name: str) -> Function:
+def find_function(name: str) -> Function:
     """A function of the allow-list, refused if there is none of that name."""
     try:
         return FUNCTIONS[name]
@@ -71,7 +71,7 @@ def function_named(name: str) -> Function:
         ) from None
 
 
-def column_named(name: str, columns: Mapping[str, Any]) -> Any:
+def find_column(name: str, columns: Mapping[str, Any]) -> Any:
     """What is known of a column, refused if there is none of that name."""
     try:
         return columns[name]
@@ -107,9 +107,9 @@ def domain_of_literal(value: Value | None) -> Domain:
 @lru_cache(maxsize=4096)
 def result_of(name: str, domains: tuple[Domain, ...]) -> Domain:
     """What a function gives on arguments in ``domains``; a pure function, asked for repeatedly."""
-    function = function_named(name)
+    function = find_function(name)
     # ``beyond`` takes no part in comparisons, so it must not be remembered either.
-    return replace(sharpened(function, domains, function.domain(domains)), beyond=None)
+    return replace(sharpen(function, domains, function.domain(domains)), beyond=None)
 
 
 def domain_of(expression: Expression, columns: Columns, *, depth: int = 0) -> Domain:
@@ -122,10 +122,10 @@ def domain_of(expression: Expression, columns: Columns, *, depth: int = 0) -> Do
     ('integer', 0, 12, True)
     """
     if depth > _DEEPEST:
-        too_deep()
+        refuse_depth()
     match expression:
         case ColumnRef(name=name):
-            found: Domain = column_named(name, columns)
+            found: Domain = find_column(name, columns)
             return found
         case Literal(value=value):
             return domain_of_literal(value)
@@ -157,10 +157,10 @@ def _domain_of_case(case: Case, columns: Columns, depth: int) -> Domain:
     for condition, value in case.branches:
         check = domain_of(condition, known, depth=depth + 1)
         if check.kind is not Kind.BOOLEAN:
-            wrong_kinds(_CASE, (check,))
-        inside = narrowed(known, condition, Outcome.TRUE)
+            refuse_kinds(_CASE, (check,))
+        inside = narrow(known, condition, Outcome.TRUE)
         results.append(domain_of(value, inside, depth=depth + 1))
-        known = narrowed(known, condition, Outcome.NOT_TRUE)
+        known = narrow(known, condition, Outcome.NOT_TRUE)
     results.append(domain_of(case.otherwise, known, depth=depth + 1))
     here = union(results, _CASE)
     if all(domain.beyond is None for domain in columns.values()):
@@ -207,7 +207,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def narrowed(columns: Columns, condition: Expression, outcome: Outcome = Outcome.TRUE) -> Columns:
+def narrow(columns: Columns, condition: Expression, outcome: Outcome = Outcome.TRUE) -> Columns:
     """What the columns can be on the rows where ``condition`` came out so.
 
     Only what is certain is learnt: a comparison of a column with a constant, a
@@ -218,14 +218,14 @@ def narrowed(columns: Columns, condition: Expression, outcome: Outcome = Outcome
     >>> narrowed({"age": age}, adult)["age"].low
     Fraction(18, 1)
     """
-    learnt = _learnt(columns, condition, outcome)
+    learnt = _learn(columns, condition, outcome)
     return {
         name: domain if domain is columns[name] else replace(domain, beyond=columns[name].anywhere)
         for name, domain in learnt.items()
     }
 
 
-def _learnt(columns: Columns, condition: Expression, outcome: Outcome) -> Columns:
+def _learn(columns: Columns, condition: Expression, outcome: Outcome) -> Columns:
     true = outcome is Outcome.TRUE
     match condition:
         case ColumnRef(name=name) if name in columns:
@@ -236,30 +236,30 @@ def _learnt(columns: Columns, condition: Expression, outcome: Outcome) -> Column
         case Call(function="not", arguments=(part,)):
             if outcome is Outcome.NOT_TRUE:  # then the part is true or NULL
                 return columns
-            return _learnt(columns, part, Outcome.FALSE if true else Outcome.TRUE)
+            return _learn(columns, part, Outcome.FALSE if true else Outcome.TRUE)
         case Call(function="is_true", arguments=(part,)):
-            return _learnt(columns, part, Outcome.TRUE if true else Outcome.NOT_TRUE)
+            return _learn(columns, part, Outcome.TRUE if true else Outcome.NOT_TRUE)
         case Call(function="is_null", arguments=(ColumnRef(name=name),)) if not true:
-            return {**columns, name: column_named(name, columns).without_null()}
+            return {**columns, name: find_column(name, columns).without_null()}
         case Call(function="in", arguments=(ColumnRef(name=name), *options)):
             return _listed(columns, name, tuple(options), outcome)
         case Call(function=name, arguments=(ColumnRef() as column, other)) if name in _COMPARE:
-            return _compared(columns, column.name, name, other, outcome)
+            return _compare(columns, column.name, name, other, outcome)
         case Call(function=name, arguments=(other, ColumnRef() as column)) if name in _COMPARE:
-            return _compared(columns, column.name, _FLIPPED[name], other, outcome)
+            return _compare(columns, column.name, _FLIPPED[name], other, outcome)
         case _:
             return columns
 
 
 def _every(columns: Columns, parts: tuple[Expression, ...], outcome: Outcome) -> Columns:
     for part in parts:
-        columns = _learnt(columns, part, outcome)
+        columns = _learn(columns, part, outcome)
     return columns
 
 
 def _any(columns: Columns, parts: tuple[Expression, ...], outcome: Outcome) -> Columns:
     """At least one part came out so: what all of them agree on."""
-    ways = [_learnt(columns, part, outcome) for part in parts]
+    ways = [_learn(columns, part, outcome) for part in parts]
     changed = [n for n in columns if all(way[n] is not columns[n] for way in ways)]
     return {**columns, **{n: union([way[n] for way in ways], "OR") for n in changed}}
 
@@ -289,7 +289,7 @@ def _constant(expression: Expression) -> Value | None:
 def _listed(
     columns: Columns, name: str, options: tuple[Expression, ...], outcome: Outcome
 ) -> Columns:
-    domain: Domain = column_named(name, columns)
+    domain: Domain = find_column(name, columns)
     values = [_constant(option) for option in options]
     nulls = [v for v in values if v is None]
     kinds = {kind_of(v) for v in values if v is not None}
@@ -309,10 +309,10 @@ def _listed(
     return {**columns, name: domain_of_values(domain.kind, kept, nullable=nullable)}
 
 
-def _compared(
+def _compare(
     columns: Columns, name: str, comparison: str, other: Expression, outcome: Outcome
 ) -> Columns:
-    domain: Domain = column_named(name, columns)
+    domain: Domain = find_column(name, columns)
     value = _constant(other)
     if value is None:
         return columns
@@ -326,15 +326,15 @@ def _compared(
     else:
         end = _end(domain, value)
         if end is not None:
-            known = _bounded(_among(known, holds, end, number_of), holds, end)
+            known = _bound(_among(known, holds, end, number_of), holds, end)
     return {**columns, name: known}
 
 
-def _among(domain: Domain, holds: str, end: Any, place: Callable[[Value], Any]) -> Domain:
+def _among(domain: Domain, holds: str, end: Any, position: Callable[[Value], Any]) -> Domain:
     """Only the listed values that compare so."""
     if domain.values is None:
         return domain
-    kept = [v for v in domain.values if _COMPARE[holds](place(v), end)]
+    kept = [v for v in domain.values if _COMPARE[holds](position(v), end)]
     return domain_of_values(domain.kind, kept, nullable=domain.nullable) if kept else domain
 
 
@@ -359,7 +359,7 @@ def _end(domain: Domain, value: Value) -> Fraction | None:
     return number if kinds[0] is kinds[1] else None
 
 
-def _bounded(domain: Domain, holds: str, end: Fraction) -> Domain:
+def _bound(domain: Domain, holds: str, end: Fraction) -> Domain:
     low, high = domain.low, domain.high
     whole = domain.kind is not Kind.DECIMAL
     if holds in ("equal", "greater", "greater_equal"):
@@ -387,13 +387,13 @@ def _bounded(domain: Domain, holds: str, end: Fraction) -> Domain:
 _LARGEST = 20_000  # nodes of one expression
 
 
-def quoted(name: str) -> Node:
+def quote_name(name: str) -> Node:
     """A column, its name in quotes."""
     return exp.column(exp.to_identifier(name, quoted=True))
 
 
 def render(
-    expression: Expression, columns: Columns, column: Callable[[str], Node] = quoted
+    expression: Expression, columns: Columns, column: Callable[[str], Node] = quote_name
 ) -> Node:
     """The expression for the engine, total on every row; ``column`` says how to write a name.
 
@@ -402,24 +402,24 @@ def render(
     >>> render(half, {"v.age": age}).sql("duckdb")
     '(CAST("v.age" AS DOUBLE) / CAST(CAST(2 AS BIGINT) AS DOUBLE))'
     """
-    return _written(expression, columns, column)[0]
+    return _render(expression, columns, column)[0]
 
 
-def _written(
+def _render(
     expression: Expression, columns: Columns, column: Callable[[str], Node]
 ) -> tuple[Node, Domain]:
     match expression:
         case ColumnRef(name=name):
-            domain: Domain = column_named(name, columns)
+            domain: Domain = find_column(name, columns)
             return column(name), domain
         case Literal(value=value):
             domain = domain_of_literal(value)
             return nodes.literal(domain.values[0] if domain.values else None), domain
         case Call(function="if", arguments=(condition, a, b)):
-            return _written(Case(((condition, a),), b), columns, column)
+            return _render(Case(((condition, a),), b), columns, column)
         case Call(function=name, arguments=arguments):
-            function = function_named(name)
-            written = [_written(argument, columns, column) for argument in arguments]
+            function = find_function(name)
+            written = [_render(argument, columns, column) for argument in arguments]
             domains = tuple(domain for _, domain in written)
             node = function.render(tuple(node for node, _ in written), domains)
             _refuse_if_large(node)
@@ -431,11 +431,11 @@ def _written(
 def _case(case: Case, columns: Columns, column: Callable[[str], Node]) -> tuple[Node, Domain]:
     branches, known = [], columns
     for condition, value in case.branches:
-        check, domain = _written(condition, known, column)
-        inside = narrowed(known, condition, Outcome.TRUE)
-        branches.append((cast_to(check, domain, Kind.BOOLEAN), _written(value, inside, column)))
-        known = narrowed(known, condition, Outcome.NOT_TRUE)
-    otherwise, last = _written(case.otherwise, known, column)
+        check, domain = _render(condition, known, column)
+        inside = narrow(known, condition, Outcome.TRUE)
+        branches.append((cast_to(check, domain, Kind.BOOLEAN), _render(value, inside, column)))
+        known = narrow(known, condition, Outcome.NOT_TRUE)
+    otherwise, last = _render(case.otherwise, known, column)
     result = union([*(domain for _, (_, domain) in branches), last], "CASE")
     node = nodes.case(
         *((check, cast_to(value, domain, result.kind)) for check, (value, domain) in branches),
@@ -449,13 +449,13 @@ def _refuse_if_large(node: Node) -> None:
     """A guard names its argument twice, so a deep expression could grow beyond reason."""
     for size, _ in enumerate(node.walk()):
         if size > _LARGEST:
-            too_deep()
+            refuse_depth()
 
 
 # --- columns -------------------------------------------------------------------------------
 
 
-def read(column: Column, raw: Node) -> Node:
+def read_column(column: Column, raw: Node) -> Node:
     """The column through its declaration: whatever ``raw`` is, the value is in its domain.
 
     NaN and the infinities are NULL, other numbers and dates are clipped to the
@@ -463,18 +463,18 @@ def read(column: Column, raw: Node) -> Node:
     is declared never NULL has its low bound or its first value in NULL's place.
     """
     domain = column.domain
-    node = typed(column.kind, raw)
+    node = read_kind(column.kind, raw)
     if domain.values is not None and column.kind is not Kind.BOOLEAN:
         allowed = [nodes.literal(value) for value in domain.values]
         node = nodes.case((exp.In(this=nodes.paren(node), expressions=allowed), node.copy()))
     elif column.ends is not None:
-        node = nodes.clipped(node, *column.ends)
+        node = nodes.clip(node, *column.ends)
     if not domain.nullable:
         node = nodes.call("COALESCE", node, nodes.literal(column.instead_of_null))
     return node
 
 
-def typed(kind: Kind, raw: Node) -> Node:
+def read_kind(kind: Kind, raw: Node) -> Node:
     """``raw`` as a value of ``kind``, or NULL: what holds of every value of a kind holds of it."""
     node = nodes.try_cast(raw, kind)
     match kind:
@@ -483,7 +483,7 @@ def typed(kind: Kind, raw: Node) -> Node:
         case Kind.DATE | Kind.TIMESTAMP:
             return nodes.in_calendar(node, kind)
         case Kind.TEXT:
-            return nodes.shortened(node)
+            return nodes.shorten(node)
         case _:
             return node
 
@@ -505,7 +505,7 @@ def evaluate(
     """
     match expression:
         case ColumnRef(name=name):
-            return plain(column_named(name, row))
+            return plain(find_column(name, row))
         case Literal(value=value):
             return plain(value)
         case Call(function="if", arguments=(condition, a, b)):
@@ -513,17 +513,17 @@ def evaluate(
         case Call(function=name, arguments=arguments):
             values = [evaluate(argument, row, columns) for argument in arguments]
             kind = None if columns is None else domain_of(expression, columns).kind
-            result = function_named(name).evaluate(*(as_engine(v, kind) for v in values))
+            result = find_function(name).evaluate(*(as_engine(v, kind) for v in values))
             return as_engine(result, kind)
         case Case():
             kind = None if columns is None else domain_of(expression, columns).kind
-            return as_engine(_chosen(expression, row, columns), kind)
+            return as_engine(_choose(expression, row, columns), kind)
 
 
-def _chosen(case: Case, row: Mapping[str, Plain], columns: Columns | None) -> Plain:
+def _choose(case: Case, row: Mapping[str, Plain], columns: Columns | None) -> Plain:
     """The value of the branch taken, computed with what the conditions taught about it."""
     for condition, value in case.branches:
         if evaluate(condition, row, columns) is True:
-            return evaluate(value, row, columns and narrowed(columns, condition, Outcome.TRUE))
-        columns = columns and narrowed(columns, condition, Outcome.NOT_TRUE)
+            return evaluate(value, row, columns and narrow(columns, condition, Outcome.TRUE))
+        columns = columns and narrow(columns, condition, Outcome.NOT_TRUE)
     return evaluate(case.otherwise, row, columns)

@@ -16,17 +16,17 @@ from discreet.question.functions.declaration import (
     Function,
     Nodes,
     Plain,
-    alike,
     as_kind,
     cast_to,
+    check_kinds,
     common_kind,
     declare,
     plain,
+    refuse_kinds,
     single,
     strict,
-    takes,
+    to_one_kind,
     union,
-    wrong_kinds,
 )
 from discreet.question.functions.nodes import Node
 
@@ -39,8 +39,8 @@ def _connective(name: str, meaning: str, node: type[exp.Connector], *, deciding:
 
     def rule(domains: Domains) -> Domain:
         if not domains:
-            wrong_kinds(usage, domains)
-        takes(domains, usage, *[Kind.BOOLEAN] * len(domains))
+            refuse_kinds(usage, domains)
+        check_kinds(domains, usage, *[Kind.BOOLEAN] * len(domains))
         return boolean(nullable=any(d.nullable for d in domains))
 
     def render(arguments: Nodes, domains: Domains) -> Node:
@@ -63,7 +63,7 @@ _connective("or", "whether any is true; decided by one that is true", exp.Or, de
 
 def _of_boolean(usage: str, *, keeps_null: bool) -> Callable[[Domains], Domain]:
     def rule(domains: Domains) -> Domain:
-        takes(domains, usage, Kind.BOOLEAN)
+        check_kinds(domains, usage, Kind.BOOLEAN)
         return boolean(nullable=keeps_null and domains[0].nullable)
 
     return rule
@@ -98,7 +98,7 @@ declare(
 def _one_of_any(usage: str) -> Callable[[Domains], Domain]:
     def rule(domains: Domains) -> Domain:
         if len(domains) != 1:
-            wrong_kinds(usage, domains)
+            refuse_kinds(usage, domains)
         domain = boolean(nullable=False)
         return domain if domains[0].nullable else replace(domain, values=(False,))
 
@@ -129,7 +129,7 @@ def _comparison(
 
     def rule(domains: Domains) -> Domain:
         if len(domains) != 2:
-            wrong_kinds(usage, domains)
+            refuse_kinds(usage, domains)
         common_kind(domains, usage)
         return boolean(nullable=any(d.nullable for d in domains))
 
@@ -139,7 +139,7 @@ def _comparison(
         return nodes.infix(node, a, b)
 
     def evaluate(a: Plain, b: Plain) -> bool:
-        return compare(*alike(a, b))
+        return compare(*to_one_kind(a, b))
 
     declare(Function(name, usage, f"whether a {sign} b", rule, render, strict(evaluate)))
 
@@ -156,7 +156,7 @@ _IN = "a IN (constant, ...)"
 
 def _in_rule(domains: Domains) -> Domain:
     if len(domains) < 2 or any(single(d) is None and not d.is_null for d in domains[1:]):
-        wrong_kinds(_IN, domains)
+        refuse_kinds(_IN, domains)
     common_kind(domains, _IN)
     return boolean(nullable=any(d.nullable for d in domains))
 
@@ -172,7 +172,7 @@ def _in(value: Plain, *options: Plain) -> bool | None:
         return None
     for option in options:
         if option is not None:
-            a, b = alike(plain(value), plain(option))
+            a, b = to_one_kind(plain(value), plain(option))
             if a == b:
                 return True
     return None if None in options else False
@@ -188,7 +188,7 @@ _COALESCE = "COALESCE(a, b, ...)"
 
 def _coalesce_rule(domains: Domains) -> Domain:
     if not domains:
-        wrong_kinds(_COALESCE, domains)
+        refuse_kinds(_COALESCE, domains)
     common_kind(domains, _COALESCE)
     reached = []
     for domain in domains:  # what stands after a value that is never NULL is never reached
@@ -207,7 +207,7 @@ def _coalesce_render(arguments: Nodes, domains: Domains) -> Node:
 
 
 def _coalesce(*values: Plain) -> Plain:
-    return next((v for v in alike(*values) if v is not None), None)
+    return next((v for v in to_one_kind(*values) if v is not None), None)
 
 
 declare(
@@ -226,7 +226,7 @@ _NULLIF = "NULLIF(a, b)"
 
 def _nullif_rule(domains: Domains) -> Domain:
     if len(domains) != 2:
-        wrong_kinds(_NULLIF, domains)
+        refuse_kinds(_NULLIF, domains)
     common_kind(domains, _NULLIF)
     return replace(domains[0], nullable=True)
 
@@ -240,7 +240,7 @@ def _nullif_render(arguments: Nodes, domains: Domains) -> Node:
 
 
 def _nullif(a: Plain, b: Plain) -> Plain:
-    return None if a is not None and b is not None and operator.eq(*alike(a, b)) else a
+    return None if a is not None and b is not None and operator.eq(*to_one_kind(a, b)) else a
 
 
 declare(
@@ -252,8 +252,8 @@ _IF = "IF(condition, a, b)"
 
 def _if_rule(domains: Domains) -> Domain:
     if len(domains) != 3:
-        wrong_kinds(_IF, domains)
-    takes(domains[:1], _IF, Kind.BOOLEAN)
+        refuse_kinds(_IF, domains)
+    check_kinds(domains[:1], _IF, Kind.BOOLEAN)
     return union(domains[1:], _IF)
 
 
@@ -265,7 +265,7 @@ def _if_render(arguments: Nodes, domains: Domains) -> Node:
 
 
 def _if(condition: bool | None, a: Plain, b: Plain) -> Plain:
-    return alike(a, b)[0 if condition is True else 1]
+    return to_one_kind(a, b)[0 if condition is True else 1]
 
 
 declare(Function("if", _IF, "a if the condition is true, else b", _if_rule, _if_render, _if))
@@ -277,9 +277,9 @@ _LIKE = "a LIKE 'pattern'"
 
 
 def _like_rule(domains: Domains) -> Domain:
-    takes(domains, _LIKE, Kind.TEXT, Kind.TEXT)
+    check_kinds(domains, _LIKE, Kind.TEXT, Kind.TEXT)
     if not isinstance(single(domains[1]), str):
-        wrong_kinds(_LIKE, domains)
+        refuse_kinds(_LIKE, domains)
     return boolean(nullable=domains[0].nullable)
 
 
@@ -291,12 +291,12 @@ def _like(value: str, pattern: str) -> bool:
     last = middle.pop()
     if len(value) < len(first) + len(last) or not _fits(value, first):
         return False
-    place, end = len(first), len(value) - len(last)
+    start, end = len(first), len(value) - len(last)
     for piece in middle:
-        while place + len(piece) <= end and not _fits(value[place:], piece):
-            place += 1
-        place += len(piece)
-    return place <= end and _fits(value[end:], last)
+        while start + len(piece) <= end and not _fits(value[start:], piece):
+            start += 1
+        start += len(piece)
+    return start <= end and _fits(value[end:], last)
 
 
 def _fits(value: str, piece: str) -> bool:

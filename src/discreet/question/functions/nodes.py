@@ -16,7 +16,7 @@ from discreet.question.domain import (
     TEXT_LIMIT,
     Kind,
     Value,
-    calendar,
+    calendar_bounds,
     value_at,
 )
 
@@ -145,7 +145,7 @@ def nonzero(node: Node) -> Node:
 
 def in_calendar(node: Node, kind: Kind) -> Node:
     """The date or timestamp, or NULL outside the years 1 to 9999 (infinity is outside)."""
-    low, high = calendar(kind)
+    low, high = calendar_bounds(kind)
     return case((between(node, low, high, kind), node.copy()))
 
 
@@ -157,7 +157,7 @@ def between(node: Node, low: Fraction, high: Fraction, kind: Kind) -> Node:
     )
 
 
-def clipped(node: Node, low: Value, high: Value) -> Node:
+def clip(node: Node, low: Value, high: Value) -> Node:
     """The value moved into low ... high; NULL stays NULL (it is not less than anything)."""
     return case(
         (exp.LT(this=paren(node), expression=literal(low)), literal(low)),
@@ -166,11 +166,11 @@ def clipped(node: Node, low: Value, high: Value) -> Node:
     )
 
 
-def trimmed(node: Node) -> Node:
+def trim(node: Node) -> Node:
     """The text without spaces at its ends; left to itself, the engine takes other blanks too."""
     return call("TRIM", node, exp.Literal.string(" "))
 
 
-def shortened(node: Node) -> Node:
+def shorten(node: Node) -> Node:
     """The first ``TEXT_LIMIT`` characters of a text."""
     return call("LEFT", node, exp.Literal.number(str(TEXT_LIMIT)))

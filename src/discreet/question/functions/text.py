@@ -15,11 +15,11 @@ from discreet.question.functions.declaration import (
     Nodes,
     Plain,
     cast_to,
+    check_kinds,
     declare,
+    refuse_kinds,
     single,
     strict,
-    takes,
-    wrong_kinds,
 )
 from discreet.question.functions.nodes import Node
 
@@ -31,7 +31,7 @@ def _ascii(value: Value) -> bool:
 
 def _text_rule(usage: str) -> Callable[[Domains], Domain]:
     def rule(domains: Domains) -> Domain:
-        takes(domains, usage, Kind.TEXT)
+        check_kinds(domains, usage, Kind.TEXT)
         return Domain(Kind.TEXT, nullable=domains[0].nullable)
 
     return rule
@@ -62,7 +62,7 @@ _of_text("upper", "the text in capital letters", _each(str.upper), _ascii)
 
 
 def _trim_render(arguments: Nodes, domains: Domains) -> Node:
-    return nodes.trimmed(cast_to(arguments[0], domains[0], Kind.TEXT))
+    return nodes.trim(cast_to(arguments[0], domains[0], Kind.TEXT))
 
 
 declare(
@@ -80,7 +80,7 @@ _LENGTH = "LENGTH(text)"
 
 
 def _length_rule(domains: Domains) -> Domain:
-    takes(domains, _LENGTH, Kind.TEXT)
+    check_kinds(domains, _LENGTH, Kind.TEXT)
     return Domain(Kind.INTEGER, Fraction(0), Fraction(TEXT_LIMIT), domains[0].nullable)
 
 
@@ -108,16 +108,16 @@ def _part(domains: Domains) -> tuple[int, int]:
     usage = f"{_SUBSTR} with constants first >= 1 and length >= 0"
     numbers = [single(d) for d in domains[1:]]
     if not 1 <= len(numbers) <= 2 or not all(type(n) is int for n in numbers):
-        wrong_kinds(usage, domains)
+        refuse_kinds(usage, domains)
     first, count = (*numbers, TEXT_LIMIT)[:2]
     if not isinstance(first, int) or not isinstance(count, int) or first < 1 or count < 0:
-        wrong_kinds(usage, domains)
+        refuse_kinds(usage, domains)
     return min(first, TEXT_LIMIT + 1), min(count, TEXT_LIMIT)  # past the end is past the end
 
 
 def _substr_rule(domains: Domains) -> Domain:
     _part(domains)
-    takes(domains[:1], _SUBSTR, Kind.TEXT)
+    check_kinds(domains[:1], _SUBSTR, Kind.TEXT)
     return Domain(Kind.TEXT, nullable=domains[0].nullable)
 
 
@@ -147,8 +147,8 @@ _CONCAT = "a || b"
 
 def _concat_rule(domains: Domains) -> Domain:
     if not domains:
-        wrong_kinds(_CONCAT, domains)
-    takes(domains, _CONCAT, *[Kind.TEXT] * len(domains))
+        refuse_kinds(_CONCAT, domains)
+    check_kinds(domains, _CONCAT, *[Kind.TEXT] * len(domains))
     return Domain(Kind.TEXT, nullable=any(d.nullable for d in domains))
 
 
@@ -157,7 +157,7 @@ def _concat_render(arguments: Nodes, domains: Domains) -> Node:
     node = same[0]
     for other in same[1:]:
         node = nodes.infix(exp.DPipe, node, other)
-    return nodes.shortened(node)
+    return nodes.shorten(node)
 
 
 def _concat(*values: Plain) -> str:
@@ -178,7 +178,7 @@ declare(
 
 def _within(name: str, usage: str, meaning: str, evaluate: Callable[[str, str], bool]) -> None:
     def rule(domains: Domains) -> Domain:
-        takes(domains, usage, Kind.TEXT, Kind.TEXT)
+        check_kinds(domains, usage, Kind.TEXT, Kind.TEXT)
         return boolean(nullable=any(d.nullable for d in domains))
 
     def render(arguments: Nodes, domains: Domains) -> Node:

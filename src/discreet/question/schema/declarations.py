@@ -44,9 +44,9 @@ _OTHER_NAMES = {
 }
 
 
-def tables_of(document: Document) -> tuple[dict[str, Table], Neighbours]:
+def read_tables(document: Document) -> tuple[dict[str, Table], Neighbours]:
     """The tables a document declares, and its neighbours."""
-    known(document.data, SECTIONS, "the schema", document, ())
+    check_known(document.data, SECTIONS, "the schema", document, ())
     with document.at("neighbours"):
         neighbours = _neighbours(document.data.get("neighbours", Neighbours.ADD_REMOVE.value))
     declared = document.data.get("tables", {})
@@ -73,7 +73,7 @@ def section(value: object, name: str) -> None:
         )
 
 
-def known(
+def check_known(
     data: Mapping[str, Any],
     names: Sequence[str],
     what: str,
@@ -109,7 +109,7 @@ def _table(name: str, document: Document) -> Table:
     data = document.data["tables"][name]
     with document.at(*path):
         section(data, f"tables.{name}")
-        known(data, _TABLE, f"table {name!r}", document, path)
+        check_known(data, _TABLE, f"table {name!r}", document, path)
         unit = _unit(data, name, document)
         columns = data.get("columns", {})
         section(columns, f"tables.{name}.columns")
@@ -208,7 +208,7 @@ def _column(table: str, name: str, document: Document) -> Column:
         if isinstance(data, str):  # the type alone
             data = {"type": data}
         section(data, ".".join(path))
-        known(data, _COLUMN, f"column {name!r}", document, path)
+        check_known(data, _COLUMN, f"column {name!r}", document, path)
         kind = _kind(data.get("type"), name)
         low, high = _bounds(data, kind, name)
         return Column(

@@ -47,7 +47,7 @@ class Document:
                 fix="correct that line; https://toml.io shows the notation.",
             ) from None
         lines: dict[Path, int] = {}
-        for path, number in _located(text):
+        for path, number in _locate(text):
             lines.setdefault(path, number)
         return cls(data, name, lines)
 
@@ -82,7 +82,7 @@ def _line_of(error: tomllib.TOMLDecodeError, text: str) -> str:
     return f", line {found[1] or len(text.splitlines())}"
 
 
-def _located(text: str) -> Iterator[tuple[Path, int]]:
+def _locate(text: str) -> Iterator[tuple[Path, int]]:
     """Where each header and each key stands; lines inside long strings may be found too."""
     inside: Path = ()
     for number, line in enumerate(text.splitlines(), start=1):

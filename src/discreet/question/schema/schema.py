@@ -9,7 +9,7 @@ from typing import Any
 
 from discreet.errors import SchemaRefusal, shown
 from discreet.question.domain import Kind, Value, number_of
-from discreet.question.schema.declarations import SECTIONS, tables_of
+from discreet.question.schema.declarations import SECTIONS, read_tables
 from discreet.question.schema.lines import Document
 from discreet.question.schema.tables import (
     Column,
@@ -110,7 +110,7 @@ class Schema:
         """The schema declared in a dict of the same shape as the TOML file."""
         return _schema(Document(declarations))
 
-    def resolved(
+    def resolve(
         self,
         *,
         columns: Callable[[Table], tuple[Column, ...]],
@@ -169,7 +169,7 @@ def _order(value: Value) -> Any:
 
 
 def _schema(document: Document) -> Schema:
-    tables, neighbours = tables_of(document)
+    tables, neighbours = read_tables(document)
     for name, table in tables.items():
         with document.at("tables", name, "blocks"):
             check_block_columns(table)

@@ -17,9 +17,9 @@ from discreet.question.domain import (
     Value,
     boolean,
     domain_of_values,
-    double,
     kind_of,
     number_of,
+    to_double,
     value_at,
 )
 
@@ -83,7 +83,7 @@ class Column:
                 fix="list each allowed value once.",
             )
         if self.low is not None or self.high is not None or self.values_from is not None:
-            _contradiction(self.name)
+            _find_contradiction(self.name)
 
     def _check_bounds(self) -> None:
         if self.kind in (Kind.TEXT, Kind.BOOLEAN):
@@ -102,7 +102,7 @@ class Column:
                 fix="declare both: bounds = [low, high].",
             )
         if self.values_from is not None:
-            _contradiction(self.name)
+            _find_contradiction(self.name)
         wrong = [v for v in (low, high) if not _of_kind(v, self.kind)]
         if wrong:
             raise SchemaRefusal(
@@ -175,7 +175,7 @@ def _domain(column: Column) -> Domain:
     return Domain(column.kind, low, high, nullable=column.nullable or low is None)
 
 
-def _contradiction(name: str) -> None:
+def _find_contradiction(name: str) -> None:
     raise SchemaRefusal(
         "S4",
         f"column {name!r} has more than one of bounds, values and values_from.",
@@ -190,7 +190,7 @@ def _of_kind(value: object, kind: Kind) -> bool:
         return False
     own = kind_of(value)
     if kind is Kind.DECIMAL and own is Kind.INTEGER:
-        return double(Fraction(value)) is not None  # type: ignore[arg-type]
+        return to_double(Fraction(value)) is not None  # type: ignore[arg-type]
     if own is not kind:
         return False
     if kind is Kind.INTEGER:
@@ -455,10 +455,10 @@ def check_block_columns(table: Table) -> None:
                 fix=f"give {name!r} values = [...], or bounds if it is an integer or a date.",
             )
         counts.append(1 if count is None else count)
-    _few_enough(prod(counts), f"table {table.name!r} has")
+    _check_block_count(prod(counts), f"table {table.name!r} has")
 
 
-def _few_enough(count: int, who: str) -> None:
+def _check_block_count(count: int, who: str) -> None:
     if count > MOST_BLOCKS:
         raise SchemaRefusal(
             "S10",
@@ -484,7 +484,7 @@ def check_blocks(table: Table, tables: Mapping[str, Table], neighbours: Neighbou
     for other in tables.values():
         if not other.blocks or other.name == table.name or other.public:
             continue
-        if entity_of(other) == entity and not _agree(table, other):
+        if entity_of(other) == entity and not _list_same_blocks(table, other):
             raise SchemaRefusal(
                 "S11",
                 f"tables {other.name!r} and {table.name!r} both declare blocks of {entity!r}.",
@@ -505,10 +505,10 @@ def check_all_blocks(tables: Mapping[str, Table], neighbours: Neighbours) -> Non
             columns = [c for name in table.blocks if (c := table.column(name)) is not None]
             counts = [cell_count(table, column) or 1 for column in columns]
             counted[entity_of(table)] = prod(counts)
-    _few_enough(sum(counted.values()), "the schema declares")
+    _check_block_count(sum(counted.values()), "the schema declares")
 
 
-def _agree(one: Table, other: Table) -> bool:
+def _list_same_blocks(one: Table, other: Table) -> bool:
     """Whether both read a unit's block off the unit, and list the same blocks."""
     return in_unit(one) and in_unit(other) and _cells_of_unit(one) == _cells_of_unit(other)
 

@@ -3,9 +3,15 @@
 Four steps.  The text becomes a syntax tree in a deliberately small dialect
 (:mod:`~discreet.question.sql.dialect`).  Every node and every argument of it must be on
 the allow-list (:mod:`~discreet.question.sql.allow`).  The tree is brought into one
-spelling and given its meaning.  The meaning is written back as SQL
-(:mod:`~discreet.question.sql.write`) and must equal the tree: what was forgotten is
-refused.  The analyst's text goes no further than this package.
+spelling (:mod:`~discreet.question.sql.normalize`) and given its meaning, from the
+outermost SELECT (:mod:`~discreet.question.sql.questions`) inwards: what FROM reads
+(:mod:`~discreet.question.sql.sources`, :mod:`~discreet.question.sql.subqueries`), what a
+name means there (:mod:`~discreet.question.sql.scope`), aggregates, scalars.  The meaning
+is written back as SQL (:mod:`~discreet.question.sql.write`) and must equal the tree: what
+was forgotten is refused.  The analyst's text goes no further than this package.
+
+What is refused is shown with a question that would be accepted, if a rule of
+:mod:`~discreet.question.sql.rewrite` finds one.
 """
 
 from __future__ import annotations
@@ -16,18 +22,22 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from discreet.errors import Place, QuestionRefusal, Refusal
-from discreet.question.ownership import Multiplicity, declared
+from discreet.errors import QuestionRefusal, Refusal, Span
+from discreet.question.ownership import Multiplicity, declared_multiplicity
 from discreet.question.question import Question
 from discreet.question.schema import Schema
-from discreet.question.sql.allow import too_deep, vet
-from discreet.question.sql.dialect import Explain, tokens_of, trees_of
+from discreet.question.sql.allow import check_allowed, depth_refusal
+from discreet.question.sql.dialect import Explain, parse_trees, tokenize
 from discreet.question.sql.questions import read_question
 from discreet.question.sql.reader import Reader
-from discreet.question.sql.rewriting import dated, dated_in_days, in_days
+from discreet.question.sql.rewrite import (
+    cast_texts_and_count_in_days,
+    cast_texts_to_dates,
+    count_in_days,
+)
 from discreet.question.sql.sources import Frame
-from discreet.question.sql.subqueries import read_query
-from discreet.question.sql.write import question_text, write_question
+from discreet.question.sql.subqueries import read_subquery
+from discreet.question.sql.write import write_question, write_question_text
 
 MOST_CHARACTERS = 20_000
 """How long a question may be."""
@@ -39,16 +49,18 @@ _STARTS = {"SELECT", "WITH", "EXPLAIN", "(", "FROM"}
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class ParsedStatement:
     """What the analyst typed: a question, to be answered or only explained."""
 
     question: Question
     explain: bool = False
 
 
-def parse(text: str, schema: Schema, *, multiplicity: Multiplicity = declared) -> Question:
+def parse(
+    text: str, schema: Schema, *, multiplicity: Multiplicity = declared_multiplicity
+) -> Question:
     """The question that ``text`` asks, or a refusal; looks at no data."""
-    found = statement(text, schema, multiplicity=multiplicity)
+    found = parse_statement(text, schema, multiplicity=multiplicity)
     if found.explain:
         raise QuestionRefusal(
             "Q5",
@@ -59,51 +71,55 @@ def parse(text: str, schema: Schema, *, multiplicity: Multiplicity = declared) -
     return found.question
 
 
-def statement(text: str, schema: Schema, *, multiplicity: Multiplicity = declared) -> Statement:
+def parse_statement(
+    text: str, schema: Schema, *, multiplicity: Multiplicity = declared_multiplicity
+) -> ParsedStatement:
     """What ``text`` asks for: a question, or with EXPLAIN in front its price and plan only."""
 
     def accepts(rewritten: str) -> bool:
         try:
-            _statement(rewritten, Reader(rewritten, schema, multiplicity=multiplicity))
+            _read_statement(rewritten, Reader(rewritten, schema, multiplicity=multiplicity))
         except (Refusal, RecursionError):
             return False
         return True
 
     try:
-        return _statement(text, Reader(text, schema, multiplicity=multiplicity, accepts=accepts))
+        return _read_statement(
+            text, Reader(text, schema, multiplicity=multiplicity, accepts=accepts)
+        )
     except RecursionError:
-        raise too_deep() from None
+        raise depth_refusal() from None
 
 
-def _statement(text: str, reader: Reader) -> Statement:
-    tokens = _tokens(text)
+def _read_statement(text: str, reader: Reader) -> ParsedStatement:
+    tokens = _tokenize(text)
     reader.tokens.extend(tokens)
-    tree = _tree(text, tokens)
+    tree = _parse_tree(text, tokens)
     explain = isinstance(tree, Explain)
     if isinstance(tree, Explain):
         tree = tree.this
-    vet(tree, reader)
+    check_allowed(tree, reader)
     while isinstance(tree, exp.Subquery) and tree.args.get("alias") is None:
         tree = tree.this
     if not isinstance(tree, exp.Select):
         raise _not_select(tree, reader)
     try:
-        question, normal = read_question(tree, Frame(reader, read_query))
+        question, normal = read_question(tree, Frame(reader, read_subquery))
     except QuestionRefusal as refusal:
         if refusal.code == "Q10":  # the most common of which is about days
-            for change in (dated, in_days, dated_in_days):
+            for change in (cast_texts_to_dates, count_in_days, cast_texts_and_count_in_days):
                 reader.improve(refusal, tree, change)
         raise
-    _written_back(question, normal, reader)
-    return Statement(question, explain)
+    _check_written_back(question, normal, reader)
+    return ParsedStatement(question, explain)
 
 
-def _tokens(text: str) -> list[Token]:
+def _tokenize(text: str) -> list[Token]:
     if not isinstance(text, str) or len(text) > MOST_CHARACTERS:
-        raise too_deep()
+        raise depth_refusal()
     try:
         text.encode()  # half a character is none: neither the engine nor the account can write it
-        tokens = tokens_of(text)
+        tokens = tokenize(text)
     except (SqlglotError, UnicodeEncodeError):
         raise _unreadable(None) from None
     while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
@@ -112,16 +128,16 @@ def _tokens(text: str) -> list[Token]:
     for token in tokens:
         depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
         if depth > MOST_BRACKETS:
-            raise too_deep()
+            raise depth_refusal()
         if token.token_type in (TokenType.L_BRACE, TokenType.R_BRACE):
-            raise _unreadable(Place(text, token.start, token.end + 1))
+            raise _unreadable(Span(text, token.start, token.end + 1))
         if token.token_type is TokenType.SEMICOLON:
             raise QuestionRefusal(
                 "Q4",
                 "there is more than one statement.",
                 why="each question is priced and charged by itself.",
                 fix="ask them one after the other.",
-                place=Place(text, token.start, token.end + 1),
+                span=Span(text, token.start, token.end + 1),
             )
     _check_start(text, tokens)
     return tokens
@@ -130,23 +146,23 @@ def _tokens(text: str) -> list[Token]:
 def _check_start(text: str, tokens: list[Token]) -> None:
     if tokens and tokens[0].text.upper() in _STARTS:
         return
-    place = Place(text, tokens[0].start, tokens[0].end + 1) if tokens else None
+    span = Span(text, tokens[0].start, tokens[0].end + 1) if tokens else None
     raise QuestionRefusal(
         "Q5",
         "a question begins with SELECT, WITH or EXPLAIN.",
         why="analysts read statistics; they change nothing and set nothing.",
         fix="write SELECT COUNT(*) FROM ...",
-        place=place,
+        span=span,
     )
 
 
-def _tree(text: str, tokens: list[Token]) -> exp.Expr:
+def _parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
     try:
-        trees = trees_of(text, tokens)
+        trees = parse_trees(text, tokens)
     except RecursionError:
         raise
     except SqlglotError as error:
-        raise _unreadable(_stumbled(text, error)) from None
+        raise _unreadable(_find_stumble(text, error)) from None
     except Exception:
         # The text is hostile and the parser is not ours: whatever it stumbles over, the text
         # could not be read.
@@ -156,17 +172,17 @@ def _tree(text: str, tokens: list[Token]) -> exp.Expr:
     return trees[0]
 
 
-def _unreadable(place: Place | None) -> QuestionRefusal:
+def _unreadable(span: Span | None) -> QuestionRefusal:
     return QuestionRefusal(
         "Q2",
         "the text cannot be read as one SQL question.",
         why="what is not understood wholly is not answered at all.",
         fix="check brackets, commas and quotes near the mark; docs/sql.md shows the dialect.",
-        place=place,
+        span=span,
     )
 
 
-def _stumbled(text: str, error: SqlglotError) -> Place | None:
+def _find_stumble(text: str, error: SqlglotError) -> Span | None:
     """Where the parser stopped, from what it says it saw there."""
     details = getattr(error, "errors", None)
     if not details or not details[0].get("highlight"):
@@ -176,7 +192,7 @@ def _stumbled(text: str, error: SqlglotError) -> Place | None:
     if start < 0:
         return None
     start += len(before)
-    return Place(text, start, start + len(details[0]["highlight"]))
+    return Span(text, start, start + len(details[0]["highlight"]))
 
 
 def _not_select(tree: exp.Expr, reader: Reader) -> QuestionRefusal:
@@ -197,7 +213,7 @@ def _not_select(tree: exp.Expr, reader: Reader) -> QuestionRefusal:
     )
 
 
-def _written_back(question: Question, normal: exp.Select, reader: Reader) -> None:
+def _check_written_back(question: Question, normal: exp.Select, reader: Reader) -> None:
     """Refuse unless the meaning, written back, is the question."""
     written = write_question(question)
     if written == normal:
@@ -207,8 +223,8 @@ def _written_back(question: Question, normal: exp.Select, reader: Reader) -> Non
         None,
         "a part of the question was read but not understood.",
         why="an answer to another question than the one asked would be wrong, and charged.",
-        fix=f"ask what was understood: {question_text(question)}",
+        fix=f"ask what was understood: {write_question_text(question)}",
     )
 
 
-__all__ = ["Statement", "parse", "question_text", "statement"]
+__all__ = ["ParsedStatement", "parse", "parse_statement", "write_question_text"]

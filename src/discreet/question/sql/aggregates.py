@@ -18,8 +18,8 @@ from sqlglot import exp
 from discreet.errors import QuestionRefusal
 from discreet.question.domain import Value
 from discreet.question.question import AGGREGATES, MOST_BINS, Aggregate
-from discreet.question.sql.normal import with_unread
-from discreet.question.sql.reader import Reader, placed
+from discreet.question.sql.normalize import keep_unread
+from discreet.question.sql.reader import Reader, copy_span
 from discreet.question.sql.scalars import (
     Leaf,
     call,
@@ -112,7 +112,7 @@ class Parts:
     offset: exp.Expr | None  # of APPROX_QUANTILES(...)[OFFSET(i)]
 
 
-def normal_aggregate(
+def normalize_aggregate(
     node: exp.Expr,
     inner: Inner,
     unit: Unit,
@@ -121,7 +121,7 @@ def normal_aggregate(
     """The one spelling of an aggregate; ``inner`` normalises what it is an aggregate of."""
     if aggregate_name(node) in UNKNOWN:
         raise _unknown(node, reader)
-    parts = _taken_apart(node, reader)
+    parts = _take_apart(node, reader)
     tree = _SPELLINGS.get(parts.name, _plain)(parts, inner, unit, reader)
     condition = [inner(f) for f in parts.filters]
     if parts.name in {"COUNTIF", "COUNT_IF"}:
@@ -129,14 +129,14 @@ def normal_aggregate(
     for name in (PER_ROW, PER_GROUP):
         if name in parts.named:
             tree.append("expressions", _bounds(name, parts.named[name], inner, reader))
-    with_unread(with_unread(placed(tree, parts.node), node), parts.node)
+    keep_unread(keep_unread(copy_span(tree, parts.node), node), parts.node)
     if not condition:
         return tree
     joined = conjunction([part for tree in condition for part in conjuncts(tree)])
     return exp.Filter(this=tree, expression=exp.Where(this=joined))
 
 
-def _taken_apart(node: exp.Expr, reader: Reader) -> Parts:
+def _take_apart(node: exp.Expr, reader: Reader) -> Parts:
     ordered = offset = None
     filters: list[exp.Expr] = []
     while not isinstance(node, exp.Anonymous):
@@ -146,11 +146,11 @@ def _taken_apart(node: exp.Expr, reader: Reader) -> Parts:
             case exp.WithinGroup():
                 orders = node.expression.expressions
                 if ordered is not None or len(orders) != 1 or orders[0].args.get("desc"):
-                    raise _misused(node, "WITHIN GROUP (ORDER BY x), ascending", reader)
+                    raise _misuse_refusal(node, "WITHIN GROUP (ORDER BY x), ascending", reader)
                 ordered = orders[0].this
             case _:
                 if offset is not None or len(node.expressions) != 1:
-                    raise _misused(node, "one [OFFSET(i)]", reader)
+                    raise _misuse_refusal(node, "one [OFFSET(i)]", reader)
                 offset = node.expressions[0]
         node = node.this
     name = node.name.upper()
@@ -160,15 +160,15 @@ def _taken_apart(node: exp.Expr, reader: Reader) -> Parts:
         if isinstance(argument, exp.Kwarg):
             key = argument.this.name.lower()
             if key not in (PER_ROW, PER_GROUP) or key in named:
-                raise _misused(
+                raise _misuse_refusal(
                     argument, f"{PER_ROW} => (low, high) or {PER_GROUP} => (low, high)", reader
                 )
             named[key] = argument.expression
     parts = Parts(node, name, arguments, named, ordered, filters, offset)
     if ordered is not None and name not in {"PERCENTILE_CONT", "QUANTILE_CONT", "MODE", "MEDIAN"}:
-        raise _misused(node, f"{name} without WITHIN GROUP", reader)
+        raise _misuse_refusal(node, f"{name} without WITHIN GROUP", reader)
     if offset is not None and name != "APPROX_QUANTILES":
-        raise _misused(node, f"{name} without [...]", reader)
+        raise _misuse_refusal(node, f"{name} without [...]", reader)
     return parts
 
 
@@ -179,7 +179,7 @@ def _plain(parts: Parts, inner: Inner, unit: Unit, reader: Reader) -> exp.Anonym
     del unit
     function = NAMES[parts.name]
     if len(parts.arguments) not in AGGREGATES[function].arguments:
-        raise _misused(parts.node, AGGREGATES[function].usage, reader)
+        raise _misuse_refusal(parts.node, AGGREGATES[function].usage, reader)
     return call(function, *map(inner, parts.arguments))
 
 
@@ -199,7 +199,7 @@ def _count(
         case [argument]:
             return call("COUNT", inner(argument))
         case _:
-            raise _misused(parts.node, AGGREGATES["COUNT"].usage, reader)
+            raise _misuse_refusal(parts.node, AGGREGATES["COUNT"].usage, reader)
 
 
 def _count_distinct(
@@ -209,14 +209,14 @@ def _count_distinct(
     if unit and None not in unit and set(names) == set(unit) and len(names) == len(unit):
         return call("COUNT_UNITS")
     if len(values) != 1:
-        raise _misused(parts.node, AGGREGATES["COUNT_DISTINCT"].usage, reader)
+        raise _misuse_refusal(parts.node, AGGREGATES["COUNT_DISTINCT"].usage, reader)
     return call("COUNT_DISTINCT", values[0])
 
 
 def _count_if(parts: Parts, inner: Inner, unit: Unit, reader: Reader) -> exp.Anonymous:
     del inner, unit
     if len(parts.arguments) != 1 or isinstance(parts.arguments[0], exp.Star | exp.Distinct):
-        raise _misused(parts.node, "COUNTIF(condition)", reader)
+        raise _misuse_refusal(parts.node, "COUNTIF(condition)", reader)
     return call("COUNT", exp.Star())
 
 
@@ -229,7 +229,7 @@ def _quantile(parts: Parts, inner: Inner, unit: Unit, reader: Reader) -> exp.Ano
         arguments.append(exp.Literal.string("1/2"))
     several = parts.name == "QUANTILE_CONT"
     if len(arguments) < 2 or (len(arguments) > 2 and not several):
-        raise _misused(parts.node, AGGREGATES["QUANTILE"].usage, reader)
+        raise _misuse_refusal(parts.node, AGGREGATES["QUANTILE"].usage, reader)
     if parts.name == "APPROX_QUANTILES":
         fractions = _quantiles(parts, _constant(arguments[1], inner), inner, reader)
     else:
@@ -247,22 +247,22 @@ def _part(parts: Parts, value: Value | None, reader: Reader) -> Fraction:
     if isinstance(value, str) and _RATIO.fullmatch(value):
         return Fraction(value)
     if isinstance(value, bool) or not isinstance(value, int | Fraction):
-        raise _misused(parts.node, AGGREGATES["QUANTILE"].usage, reader)
+        raise _misuse_refusal(parts.node, AGGREGATES["QUANTILE"].usage, reader)
     return Fraction(value)
 
 
 def _quantiles(parts: Parts, count: Value | None, inner: Inner, reader: Reader) -> list[Fraction]:
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST_BINS:
         usage = f"APPROX_QUANTILES(x, n), n from 1 to {MOST_BINS}"
-        raise _misused(parts.node, usage, reader)
+        raise _misuse_refusal(parts.node, usage, reader)
     if parts.offset is None:
         return [Fraction(i, count) for i in range(count + 1)]
-    place = parts.offset
-    if isinstance(place, exp.Anonymous) and place.name.upper() in {"OFFSET", "SAFE_OFFSET"}:
-        place = place.expressions[0] if len(place.expressions) == 1 else place
-    index = _constant(place, inner)
+    offset = parts.offset
+    if isinstance(offset, exp.Anonymous) and offset.name.upper() in {"OFFSET", "SAFE_OFFSET"}:
+        offset = offset.expressions[0] if len(offset.expressions) == 1 else offset
+    index = _constant(offset, inner)
     if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index <= count:
-        raise _misused(parts.node, f"[OFFSET(i)], i from 0 to {count}", reader)
+        raise _misuse_refusal(parts.node, f"[OFFSET(i)], i from 0 to {count}", reader)
     return [Fraction(index, count)]
 
 
@@ -275,16 +275,16 @@ def _mode(parts: Parts, inner: Inner, unit: Unit, reader: Reader) -> exp.Anonymo
     del unit
     arguments = parts.arguments if parts.ordered is None else [*parts.arguments, parts.ordered]
     if len(arguments) != 1:
-        raise _misused(parts.node, AGGREGATES["MODE"].usage, reader)
+        raise _misuse_refusal(parts.node, AGGREGATES["MODE"].usage, reader)
     return call("MODE", inner(arguments[0]))
 
 
-def _with_constants(parts: Parts, inner: Inner, unit: Unit, reader: Reader) -> exp.Anonymous:
+def _split_constants(parts: Parts, inner: Inner, unit: Unit, reader: Reader) -> exp.Anonymous:
     del unit
     function = NAMES[parts.name]
     trees = [inner(a) for a in parts.arguments]
     if len(trees) < 2 or not all(map(is_constant, trees[1:])):
-        raise _misused(parts.node, AGGREGATES[function].usage, reader)
+        raise _misuse_refusal(parts.node, AGGREGATES[function].usage, reader)
     return call(function, *trees)
 
 
@@ -308,10 +308,10 @@ _SPELLINGS: dict[str, Spelling] = {
     "APPROX_QUANTILE": _quantile,
     "APPROX_QUANTILES": _quantile,
     "MODE": _mode,
-    "APPROX_TOP_COUNT": _with_constants,
-    "APPROX_TOP_K": _with_constants,
-    "TOP_K": _with_constants,
-    "HISTOGRAM": _with_constants,
+    "APPROX_TOP_COUNT": _split_constants,
+    "APPROX_TOP_K": _split_constants,
+    "TOP_K": _split_constants,
+    "HISTOGRAM": _split_constants,
 }
 
 
@@ -321,12 +321,12 @@ def _bounds(name: str, node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr
     values = [read_constant(t) if is_constant(t) else None for t in trees]
     numbers = [v for v in values if isinstance(v, int | Fraction) and not isinstance(v, bool)]
     if len(values) != 2 or len(numbers) != 2:
-        raise _misused(node, f"{name} => (low, high)", reader)
+        raise _misuse_refusal(node, f"{name} => (low, high)", reader)
     pair = exp.Tuple(expressions=[write_constant(Fraction(v)) for v in numbers])
     return exp.Kwarg(this=exp.var(name), expression=pair)
 
 
-def _misused(node: exp.Expr, usage: str, reader: Reader) -> QuestionRefusal:
+def _misuse_refusal(node: exp.Expr, usage: str, reader: Reader) -> QuestionRefusal:
     return reader.refusal(
         "Q33",
         node,

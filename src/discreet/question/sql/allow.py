@@ -15,7 +15,13 @@ from sqlglot import exp
 from discreet.errors import QuestionRefusal
 from discreet.question.sql.dialect import PrivacyClause
 from discreet.question.sql.reader import Reader
-from discreet.question.sql.rewriting import Change, all_rows, counted, lowered, without
+from discreet.question.sql.rewrite import (
+    Change,
+    count_by_group,
+    drop_clauses,
+    keep_all_rows,
+    rewrite_ilike,
+)
 
 MOST_DEPTH = 100
 """How deeply expressions and sub-queries may be nested in one another."""
@@ -80,7 +86,7 @@ ALLOWED: dict[type[exp.Expr], set[str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class No:
+class Ban:
     """Why something well known is refused, and what to write instead."""
 
     code: str
@@ -90,67 +96,67 @@ class No:
     change: Change | None = None  # of the node that has what is refused
 
 
-SUBQUERY = No(
+SUBQUERY = Ban(
     "Q15",
     "a sub-query cannot stand inside an expression.",
     "it looks at other people's rows: one person's row could switch everybody's on or off.",
     "join on the unit: FROM a JOIN (SELECT unit, MAX(x) AS x FROM b GROUP BY unit) AS s "
     "ON a.unit = s.unit; or join a public table.",
 )
-_WINDOW = No(
+_WINDOW = Ban(
     "Q14",
     "a window function looks at other rows than its own.",
     "one person's row would change the number on everybody else's.",
     "aggregate by unit in a sub-query (GROUP BY the unit), or ask for the aggregate itself.",
 )
-_SAMPLE = No(
+_SAMPLE = Ban(
     "Q17",
     "rows cannot be sampled in a question.",
     "the price would have to know by what chance each person was drawn.",
     "leave the sampling out: noise is added to the full answer.",
-    without("sample"),
+    drop_clauses("sample"),
 )
-DISTINCT = No(
+DISTINCT = Ban(
     "Q13",
     "DISTINCT stands only inside COUNT(DISTINCT ...).",
     "whether a row survives would depend on other people's rows being equal to it.",
     "list groups with a count: SELECT x, COUNT(*) FROM t GROUP BY x.",
-    counted,
+    count_by_group,
 )
-SET = No(
+SET = Ban(
     "Q21",
     "only UNION ALL puts rows together.",
     "to drop equal rows is to compare people with one another.",
     "write UNION ALL, inside FROM ( ... ).",
-    all_rows,
+    keep_all_rows,
 )
-JOIN = No(
+JOIN = Ban(
     "Q19",
     "this kind of join is outside the dialect.",
     "every row must keep exactly one owner, and its partner must be written down.",
     "write a JOIN b ON a.x = b.x, or a LEFT JOIN b ON a.x = b.x.",
 )
-_GROUPING = No(
+_GROUPING = Ban(
     "Q11",
     "GROUP BY takes columns and expressions only.",
     "grouping sets are several questions in one, and each has its own price.",
     "ask one question for each grouping.",
 )
-_NAMED_COLUMNS = No(
+_NAMED_COLUMNS = Ban(
     "Q29",
     "columns cannot be renamed beside a table's alias.",
     "a name then hides which column, and whose, it stands for.",
     "rename inside: (SELECT x AS y FROM t) AS s.",
 )
-_NO_SKIPPING = No(
+_NO_SKIPPING = Ban(
     "Q11",
     "OFFSET is outside the dialect.",
     "nothing for a person in the data: it is not built.",
     "ask without OFFSET and leave out the first rows yourself; the answer is yours to cut.",
-    without("offset"),
+    drop_clauses("offset"),
 )
 
-REFUSED: dict[type[exp.Expr] | tuple[type[exp.Expr], str], No] = {
+REFUSED: dict[type[exp.Expr] | tuple[type[exp.Expr], str], Ban] = {
     exp.Window: _WINDOW,
     (exp.Select, "qualify"): _WINDOW,
     (exp.Select, "windows"): _WINDOW,
@@ -179,7 +185,7 @@ REFUSED: dict[type[exp.Expr] | tuple[type[exp.Expr], str], No] = {
     (exp.Group, "totals"): _GROUPING,
     (exp.TableAlias, "columns"): _NAMED_COLUMNS,
     (exp.Select, "offset"): _NO_SKIPPING,
-    (exp.With, "recursive"): No(
+    (exp.With, "recursive"): Ban(
         "Q29",
         "WITH RECURSIVE is outside the dialect.",
         "a relation that grows from itself has no bound on what one person adds.",
@@ -187,20 +193,20 @@ REFUSED: dict[type[exp.Expr] | tuple[type[exp.Expr], str], No] = {
     ),
     (exp.Subquery, "joins"): JOIN,
     (exp.Table, "joins"): JOIN,
-    exp.ILike: No(
+    exp.ILike: Ban(
         "Q11",
         "ILIKE is outside the dialect.",
         "nothing for a person in the data: it is not built.",
         "write LOWER(x) LIKE 'north%'.",
-        lowered,
+        rewrite_ilike,
     ),
-    (exp.Table, "db"): No(
+    (exp.Table, "db"): Ban(
         "Q6",
         "a table has a plain name here, without a database or schema before it.",
         "only the tables the curator declared exist.",
         "write the table's name alone.",
     ),
-    (exp.Column, "db"): No(
+    (exp.Column, "db"): Ban(
         "Q7",
         "a column is written as name or table.name.",
         "only the columns the curator declared exist.",
@@ -210,13 +216,13 @@ REFUSED: dict[type[exp.Expr] | tuple[type[exp.Expr], str], No] = {
 """The well-known ones, by node or by node and argument."""
 
 
-def vet(tree: exp.Expr, reader: Reader) -> None:
+def check_allowed(tree: exp.Expr, reader: Reader) -> None:
     """Refuse ``tree`` unless all of it is on the list."""
     pending: list[tuple[exp.Expr, int]] = [(tree, 1)]
     while pending:
         node, depth = pending.pop()
         if depth > MOST_DEPTH:
-            raise too_deep()
+            raise depth_refusal()
         allowed = ALLOWED.get(type(node))
         if allowed is None:
             raise _refusal(reader, node, node, REFUSED.get(type(node)), _name_of(node))
@@ -224,9 +230,9 @@ def vet(tree: exp.Expr, reader: Reader) -> None:
             if value is None or value is False or value == []:
                 continue
             if argument not in allowed:
-                no = REFUSED.get((type(node), argument))
-                place = _first(value) or node
-                raise _refusal(reader, node, place, no, _clause(node, argument))
+                ban = REFUSED.get((type(node), argument))
+                culprit = _first(value) or node
+                raise _refusal(reader, node, culprit, ban, _clause(node, argument))
             for child in value if isinstance(value, list) else [value]:
                 if isinstance(child, exp.Expr) and argument != "_type":
                     # a AND b AND c ... is one level, however long: it is read as one list
@@ -234,7 +240,7 @@ def vet(tree: exp.Expr, reader: Reader) -> None:
                     pending.append((child, depth + (not chained)))
 
 
-def too_deep() -> QuestionRefusal:
+def depth_refusal() -> QuestionRefusal:
     """The refusal of a question no person wrote."""
     return QuestionRefusal(
         "Q3",
@@ -246,18 +252,18 @@ def too_deep() -> QuestionRefusal:
 
 
 def _refusal(
-    reader: Reader, node: exp.Expr, place: exp.Expr, no: No | None, name: str
+    reader: Reader, node: exp.Expr, culprit: exp.Expr, ban: Ban | None, name: str
 ) -> QuestionRefusal:
-    if no is None:
+    if ban is None:
         return reader.refusal(
             "Q11",
-            place,
+            culprit,
             f"{name} is outside the dialect.",
             why="what has no proof that it keeps one person's share bounded is not run.",
             fix="leave it out; docs/sql.md lists all a question may contain.",
         )
-    fix = reader.instead(node, no.change, no.fix)
-    return reader.refusal(no.code, place, no.what, why=no.why, fix=fix)
+    fix = reader.suggest_fix(node, ban.change, ban.fix)
+    return reader.refusal(ban.code, culprit, ban.what, why=ban.why, fix=fix)
 
 
 def _first(value: object) -> exp.Expr | None:

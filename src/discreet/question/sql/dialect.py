@@ -132,17 +132,17 @@ class QuestionDialect(Dialect):
 DIALECT = QuestionDialect()
 
 
-def tokens_of(text: str) -> list[Token]:
+def tokenize(text: str) -> list[Token]:
     """The words of ``text``, with their places; comments are no words."""
     return DIALECT.tokenize(text)
 
 
-def trees_of(text: str, tokens: list[Token]) -> list[exp.Expr | None]:
+def parse_trees(text: str, tokens: list[Token]) -> list[exp.Expr | None]:
     """One syntax tree for each statement of ``text``."""
     parser = QuestionParser(dialect=DIALECT, error_level=ErrorLevel.IMMEDIATE, max_nodes=MOST_NODES)
     return list(parser.parse(tokens, text))
 
 
-def text_of(tree: exp.Expr) -> str:
+def write_text(tree: exp.Expr) -> str:
     """``tree`` as text of this dialect."""
     return str(DIALECT.generate(tree, comments=False, unsupported_level=ErrorLevel.IGNORE))

@@ -29,40 +29,40 @@ from discreet.question.question import (
 from discreet.question.sql.aggregates import (
     aggregate_name,
     is_aggregate,
-    normal_aggregate,
+    normalize_aggregate,
     read_aggregate,
     subjects,
 )
 from discreet.question.sql.dialect import PrivacyClause
-from discreet.question.sql.names import Scope, checked_name, match, meant
-from discreet.question.sql.normal import normal
-from discreet.question.sql.reader import Reader, written
-from discreet.question.sql.released import folded, has_aggregates
-from discreet.question.sql.rewriting import (
+from discreet.question.sql.merge_subqueries import has_aggregates, merge_subqueries
+from discreet.question.sql.normalize import normalize
+from discreet.question.sql.reader import Reader, find_original
+from discreet.question.sql.rewrite import (
     Change,
-    as_number,
-    averaged,
-    clipped,
-    counted,
-    each,
-    only_counted,
-    since_1970,
+    average_over_units,
+    cast_to_integer,
+    change_each,
+    clip_arguments,
+    count_by_group,
+    count_days_since_1970,
+    count_rows,
 )
 from discreet.question.sql.scalars import (
     column,
     is_constant,
-    normal_constant,
+    normalize_constant,
     output_tree,
     read,
     read_constant,
 )
-from discreet.question.sql.sources import Frame, Rows, no_leaf, read_rows, typed
-from discreet.question.sql.subqueries import not_grouped
+from discreet.question.sql.scope import Scope, check_name, find_name, resolve_output
+from discreet.question.sql.sources import Frame, Rows, no_leaf, read_rows, read_typed
+from discreet.question.sql.subqueries import ungrouped_refusal
 from discreet.question.sql.write import options_tree
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class GroupNames:
     """Names above the aggregates; ``aliases`` are the columns of the answer, where visible."""
 
     scope: Scope
@@ -72,12 +72,12 @@ class Names:
 
     def column(self, node: exp.Column) -> exp.Expr:
         """A key; failing that, a column of the answer; failing that, a column of the rows."""
-        alias = None if node.table else match(node.name, self.aliases, node, self.scope.reader)
+        alias = None if node.table else find_name(node.name, self.aliases, node, self.scope.reader)
         if alias is not None:
             found = self.scope.find(node)
             if found is None or self.scope.column(node) not in self.keys:
-                own = Names(self.scope, self.unit)
-                return normal(self.aliases[alias], own, self.scope.reader)
+                own = GroupNames(self.scope, self.unit)
+                return normalize(self.aliases[alias], own, self.scope.reader)
         return self.scope.column(node)
 
     def aggregate(self, node: exp.Expr) -> exp.Expr | None:
@@ -85,13 +85,13 @@ class Names:
         if aggregate_name(node) is None:
             return None
         reader = self.scope.reader
-        return normal_aggregate(
-            node, lambda inner: normal(inner, self.scope, reader), self.unit, reader
+        return normalize_aggregate(
+            node, lambda inner: normalize(inner, self.scope, reader), self.unit, reader
         )
 
 
 @dataclass(slots=True)
-class Released:
+class ReleasedNames:
     """What is released: keys and aggregates by their trees, each with a name of its own."""
 
     reader: Reader
@@ -119,10 +119,10 @@ class Released:
     def _aggregate(self, node: exp.Expr) -> Aggregate:
         taken = {*self.keys.values(), *(a.name for a in self.aggregates.values())}
         taken |= {name for tree, name in self.wanted.items() if tree != node}
-        name = self.wanted.get(node) or _fresh(_default(node), taken)
+        name = self.wanted.get(node) or _unused_name(_default_aggregate(node), taken)
         known = self.reader.columns(self.rows.relation)
         for part in subjects(node):
-            typed(part, known, self.reader)
+            read_typed(part, known, self.reader)
         with self.reader.at(node):
             aggregate = read_aggregate(node, name, no_leaf)
             try:
@@ -130,11 +130,11 @@ class Released:
             except QuestionRefusal as refusal:
                 if refusal.code == "Q1":
                     call = node.this if isinstance(node, exp.Filter) else node
-                    own = written(call, self.select)
+                    own = find_original(call, self.select)
                     words = "declare bounds in the schema, or "
-                    self.reader.improve(refusal, own, clipped, words)
+                    self.reader.improve(refusal, own, clip_arguments, words)
                 if refusal.code == "Q33":
-                    change = each(self._not_numbers(known))
+                    change = change_each(self._not_numbers(known))
                     self.reader.improve(refusal, self.select, change)
                 raise
         return aggregate
@@ -143,7 +143,7 @@ class Released:
         """The calls that want numbers and are given something else, and how they get some."""
         found: dict[exp.Expr, Change] = {}
         quiet = replace(self.reader, accepts=None)  # their refusals are not shown
-        names = Names(replace(self.rows.scope, reader=quiet), self.rows.unit)
+        names = GroupNames(replace(self.rows.scope, reader=quiet), self.rows.unit)
         for call in self.select.find_all(exp.Anonymous):
             with suppress(QuestionRefusal):  # of something else
                 tree = names.aggregate(call)
@@ -153,21 +153,23 @@ class Released:
                 try:
                     check_aggregate(read_aggregate(tree, "", no_leaf), known)
                 except QuestionRefusal:
-                    found[call] = as_number if Kind.BOOLEAN in kinds else since_1970
+                    found[call] = (
+                        cast_to_integer if Kind.BOOLEAN in kinds else count_days_since_1970
+                    )
         return found
 
     def _bare(self, node: exp.Column) -> QuestionRefusal:
         if has_aggregates(self.select):
-            return not_grouped(node, self.select, self.reader)
+            return ungrouped_refusal(node, self.select, self.reader)
         name = node.name.partition(".")[2]
-        groups = self.reader.rewrite(self.select, counted) is not None
-        first = counted if groups else only_counted
+        groups = self.reader.rewrite(self.select, count_by_group) is not None
+        first = count_by_group if groups else count_rows
         return self.reader.refusal(
             "Q12",
             node,
             f"column '{name}' would be shown row by row.",
             why="each row is a person's own.",
-            fix=self.reader.instead(self.select, first, "count the rows: COUNT(*)."),
+            fix=self.reader.suggest_fix(self.select, first, "count the rows: COUNT(*)."),
         )
 
 
@@ -180,7 +182,7 @@ def _default_key(tree: exp.Expr) -> str:
     return ""
 
 
-def _default(tree: exp.Expr) -> str:
+def _default_aggregate(tree: exp.Expr) -> str:
     """What an aggregate is called if the analyst does not say."""
     call = tree.this if isinstance(tree, exp.Filter) else tree
     first = call.expressions[0] if call.expressions else None
@@ -188,7 +190,7 @@ def _default(tree: exp.Expr) -> str:
     return f"{call.this.lower()}_{subject}".strip("_")
 
 
-def _fresh(name: str, taken: set[str]) -> str:
+def _unused_name(name: str, taken: set[str]) -> str:
     lowered = {t.casefold() for t in taken}
     candidate, number = name, 2
     while candidate.casefold() in lowered:
@@ -199,27 +201,29 @@ def _fresh(name: str, taken: set[str]) -> str:
 def read_question(select: exp.Select, frame: Frame) -> tuple[Question, exp.Select]:
     """The question, and its normal form."""
     reader = frame.reader
-    select = folded(select, reader)
+    start = select.args.get("from_")
+    if select.args.get("with_") is not None or (start and isinstance(start.this, exp.Subquery)):
+        select = merge_subqueries(select, reader)  # which reads the answer of another question
     inside = frame.within(select)
     rows = read_rows(select, inside)
-    inside.all_used(select)
+    inside.check_all_read(select)
     limits, spend, hint = read_options(select.args.get("hint"), rows, reader)
     key_trees = _key_trees(select, rows, reader)
-    names = Names(rows.scope, rows.unit)
-    outputs = _outputs(select, names, reader)
-    released = _released(select, outputs, key_trees, rows, reader)
+    names = GroupNames(rows.scope, rows.unit)
+    outputs = _read_outputs(select, names, reader)
+    released = _collect_released(select, outputs, key_trees, rows, reader)
     expressions = [released.expression(tree) for _, tree in outputs]
-    above = Names(rows.scope, rows.unit, tuple(key_trees), _aliases(select))
+    above = GroupNames(rows.scope, rows.unit, tuple(key_trees), _aliases(select))
     having = select.args.get("having")
-    having_tree = None if having is None else normal(having.this, above, reader)
+    having_tree = None if having is None else normalize(having.this, above, reader)
     condition = None if having_tree is None else released.expression(having_tree)
-    order, order_clause = _order(select, above, released, reader)
-    limit = _limit(select, reader)
+    order, order_clause = _read_order(select, above, released, reader)
+    limit = _read_limit(select, reader)
     if not released.aggregates:
-        raise _nothing(select, reader)
+        raise _no_aggregate_refusal(select, reader)
     question = Question(
         source=rows.relation,
-        keys=_keys(released, reader),
+        keys=_read_keys(released, reader),
         aggregates=tuple(released.aggregates.values()),
         outputs=tuple(Output(n, e) for (n, _), e in zip(outputs, expressions, strict=True)),
         having=condition,
@@ -248,27 +252,27 @@ def _key_trees(select: exp.Select, rows: Rows, reader: Reader) -> list[exp.Expr]
     group = select.args.get("group")
     found: dict[exp.Expr, None] = {}
     for node in group.expressions if group is not None else ():
-        tree = normal(meant(node, select, rows.scope), rows.scope, reader)
-        typed(tree, reader.columns(rows.relation), reader)
+        tree = normalize(resolve_output(node, select, rows.scope), rows.scope, reader)
+        read_typed(tree, reader.columns(rows.relation), reader)
         found[tree] = None
     unit = [None if name is None else column(name) for name in rows.unit]
     if unit and all(tree in found for tree in unit):
-        raise _one_each(select, rows, reader)
+        raise _one_person_refusal(select, rows, reader)
     return list(found)
 
 
-def _one_each(select: exp.Select, rows: Rows, reader: Reader) -> QuestionRefusal:
+def _one_person_refusal(select: exp.Select, rows: Rows, reader: Reader) -> QuestionRefusal:
     names = ", ".join(name.partition(".")[2] for name in rows.unit if name)
     return reader.refusal(
         "Q23",
         select.args.get("group"),
         f"GROUP BY {names} makes one group per person.",
         why="each row of the answer would be about one person alone.",
-        fix=reader.instead(select, averaged, f"leave {names} out of GROUP BY."),
+        fix=reader.suggest_fix(select, average_over_units, f"leave {names} out of GROUP BY."),
     )
 
 
-def _keys(released: Released, reader: Reader) -> tuple[Key, ...]:
+def _read_keys(released: ReleasedNames, reader: Reader) -> tuple[Key, ...]:
     known = reader.columns(released.rows.relation)
     keys = []
     for tree, name in released.keys.items():
@@ -282,18 +286,20 @@ def _keys(released: Released, reader: Reader) -> tuple[Key, ...]:
 # --- outputs -------------------------------------------------------------------------------
 
 
-def _outputs(select: exp.Select, names: Names, reader: Reader) -> list[tuple[str, exp.Expr]]:
+def _read_outputs(
+    select: exp.Select, names: GroupNames, reader: Reader
+) -> list[tuple[str, exp.Expr]]:
     given = [i.alias for i in select.expressions if isinstance(i, exp.Alias)]
     taken = set(given)
     found: list[tuple[str, exp.Expr]] = []
     for item in select.expressions:
         if isinstance(item, exp.Alias):
-            name = checked_name(item.args["alias"], reader)
-            found.append((name, normal(item.this, names, reader)))
+            name = check_name(item.args["alias"], reader)
+            found.append((name, normalize(item.this, names, reader)))
             continue
-        tree = normal(item, names, reader)
-        default = _default(tree) if is_aggregate(tree) else _default_key(tree)
-        name = _fresh(default or f"column_{len(found) + 1}", taken)
+        tree = normalize(item, names, reader)
+        default = _default_aggregate(tree) if is_aggregate(tree) else _default_key(tree)
+        name = _unused_name(default or f"column_{len(found) + 1}", taken)
         taken.add(name)
         found.append((name, tree))
     lowered = [name.casefold() for name in given]
@@ -309,13 +315,13 @@ def _outputs(select: exp.Select, names: Names, reader: Reader) -> list[tuple[str
     return found
 
 
-def _released(
+def _collect_released(
     select: exp.Select,
     outputs: list[tuple[str, exp.Expr]],
     key_trees: list[exp.Expr],
     rows: Rows,
     reader: Reader,
-) -> Released:
+) -> ReleasedNames:
     bare = {tree: name for name, tree in reversed(outputs)}
     wanted: dict[exp.Expr, str] = {
         t: n for t, n in bare.items() if t in key_trees or is_aggregate(t)
@@ -324,16 +330,16 @@ def _released(
     for tree in key_trees:
         default = _default_key(tree)
         taken: set[str] = {*keys.values(), *(n for n, _ in outputs)}
-        keys[tree] = wanted.get(tree) or _fresh(default or "key", taken)
-    return Released(reader, select, rows, keys, wanted)
+        keys[tree] = wanted.get(tree) or _unused_name(default or "key", taken)
+    return ReleasedNames(reader, select, rows, keys, wanted)
 
 
 def _aliases(select: exp.Select) -> dict[str, exp.Expr]:
     return {i.alias: i.this for i in select.expressions if isinstance(i, exp.Alias)}
 
 
-def _order(
-    select: exp.Select, names: Names, released: Released, reader: Reader
+def _read_order(
+    select: exp.Select, names: GroupNames, released: ReleasedNames, reader: Reader
 ) -> tuple[tuple[Order, ...], dict[str, object]]:
     clause = select.args.get("order")
     if clause is None:
@@ -348,16 +354,16 @@ def _order(
                 why="nothing for a person in the data: it is not built.",
                 fix="leave it out: NULL is last.",
             )
-        node = meant(item.this, select, names.scope, alias_first=True)
-        own = Names(names.scope, names.unit) if node is not item.this else names
-        tree = normal(node, own, reader)
+        node = resolve_output(item.this, select, names.scope, alias_first=True)
+        own = GroupNames(names.scope, names.unit) if node is not item.this else names
+        tree = normalize(node, own, reader)
         orders.append(Order(released.expression(tree), bool(item.args.get("desc"))))
         kept = {k: v for k, v in item.args.items() if k != "nulls_first" and v}
         trees.append(exp.Ordered(**{**kept, "this": tree}))
     return tuple(orders), {"order": exp.Order(**{**clause.args, "expressions": trees})}
 
 
-def _limit(select: exp.Select, reader: Reader) -> int | None:
+def _read_limit(select: exp.Select, reader: Reader) -> int | None:
     clause = select.args.get("limit")
     if clause is None:
         return None
@@ -374,7 +380,7 @@ def _limit(select: exp.Select, reader: Reader) -> int | None:
     )
 
 
-def _nothing(select: exp.Select, reader: Reader) -> QuestionRefusal:
+def _no_aggregate_refusal(select: exp.Select, reader: Reader) -> QuestionRefusal:
     return reader.refusal(
         "Q35",
         select,
@@ -471,12 +477,14 @@ def read_options(
     for option in clause.expressions:
         name = option.this.name.lower() if _is_option(option) else ""
         if name not in OPTIONS or name in values:
-            raise _misread(reader, option, f"is not one of {', '.join(OPTIONS)}, each given once")
+            raise _option_refusal(
+                reader, option, f"is not one of {', '.join(OPTIONS)}, each given once"
+            )
         if name == "privacy_unit_column":
             _check_unit(option.expression, rows, reader)
         else:
-            values[name] = _number(name, option, reader)
-    limits, spend = _limits(values, clause, reader), _spend(values, clause, reader)
+            values[name] = _read_number(name, option, reader)
+    limits, spend = _read_limits(values, clause, reader), _read_spend(values, clause, reader)
     tree = options_tree(limits, spend)
     kept = {k: v for k, v in clause.args.items() if k != "expressions"}
     if tree is not None and any(kept.values()):
@@ -488,35 +496,37 @@ def _is_option(option: exp.Expr) -> bool:
     return isinstance(option, exp.EQ) and isinstance(option.this, exp.Column)
 
 
-def _number(name: str, option: exp.Expr, reader: Reader) -> Fraction:
-    tree = normal_constant(option.expression, reader)
+def _read_number(name: str, option: exp.Expr, reader: Reader) -> Fraction:
+    tree = normalize_constant(option.expression, reader)
     value = read_constant(tree) if tree is not None and is_constant(tree) else None
     if isinstance(value, bool) or not isinstance(value, int | Fraction) or value <= 0:
-        raise _misread(reader, option, "is not a positive number")
+        raise _option_refusal(reader, option, "is not a positive number")
     if name in LIMIT_OPTIONS and (not isinstance(value, int) or value > 10**9):
-        raise _misread(reader, option, "is not a whole number from 1 to 1000000000")
+        raise _option_refusal(reader, option, "is not a whole number from 1 to 1000000000")
     if name in ("delta", "confidence") and value >= 1:
-        raise _misread(reader, option, "is not below 1")
+        raise _option_refusal(reader, option, "is not below 1")
     return Fraction(value)
 
 
-def _limits(values: dict[str, Fraction], clause: exp.Expr, reader: Reader) -> Limits:
+def _read_limits(values: dict[str, Fraction], clause: exp.Expr, reader: Reader) -> Limits:
     found: dict[str, int] = {}
     for name, limit in LIMIT_OPTIONS.items():
         if name in values:
             if limit in found:
-                raise _misread(reader, clause, f"gives {limit} twice")
+                raise _option_refusal(reader, clause, f"gives {limit} twice")
             found[limit] = int(values[name])
     if "max_rows" in found and len(found) > 1:
-        raise _misread(reader, clause, "bounds rows in all and groups at once: choose one way")
+        raise _option_refusal(
+            reader, clause, "bounds rows in all and groups at once: choose one way"
+        )
     return Limits(**found)
 
 
-def _spend(values: dict[str, Fraction], clause: exp.Expr, reader: Reader) -> Offer | None:
+def _read_spend(values: dict[str, Fraction], clause: exp.Expr, reader: Reader) -> Offer | None:
     if sum(name in values for name in ("epsilon", "rho", "within")) > 1:
-        raise _misread(reader, clause, "gives more than one of epsilon, rho and within")
+        raise _option_refusal(reader, clause, "gives more than one of epsilon, rho and within")
     if "confidence" in values and "within" not in values:
-        raise _misread(reader, clause, "gives a confidence without within")
+        raise _option_refusal(reader, clause, "gives a confidence without within")
     offered = Offer.of(
         epsilon=values.get("epsilon"),
         rho=values.get("rho"),
@@ -541,7 +551,7 @@ def _check_unit(node: exp.Expr, rows: Rows, reader: Reader) -> None:
     )
 
 
-def _misread(reader: Reader, node: exp.Expr, what: str) -> QuestionRefusal:
+def _option_refusal(reader: Reader, node: exp.Expr, what: str) -> QuestionRefusal:
     return reader.refusal(
         "Q28",
         node,

@@ -1,8 +1,8 @@
-"""The question being read: its text, its schema, and how to say no with a place.
+"""The question being read: its text, its schema, and how to say no, underlining a span of it.
 
 A refusal underlines what it speaks of.  sqlglot records places of names and
-constants only; the place of anything larger is what its parts span, and the
-place of a call goes on to its closing parenthesis.
+constants only; the span of anything larger is what its parts span, and the
+span of a call goes on to its closing parenthesis.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from discreet.errors import Place, QuestionRefusal
+from discreet.errors import QuestionRefusal, Span
 from discreet.question.domain import Domain
-from discreet.question.ownership import Multiplicity, columns, declared
+from discreet.question.ownership import Multiplicity, columns, declared_multiplicity
 from discreet.question.relation import PublicSource, Relation
 from discreet.question.schema import Schema
-from discreet.question.sql.dialect import text_of
-from discreet.question.sql.rewriting import Change, well_known
+from discreet.question.sql.dialect import write_text
+from discreet.question.sql.rewrite import Change, find_rewrites
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Reader:
     text: str
     schema: Schema
     tokens: list[Token] = field(default_factory=list)
-    multiplicity: Multiplicity = declared
+    multiplicity: Multiplicity = declared_multiplicity
     accepts: Callable[[str], bool] | None = None  # None while a rewriting is being tried
     _known: dict[int, tuple[object, Mapping[str, Domain]]] = field(default_factory=dict)
 
@@ -64,16 +64,16 @@ class Reader:
     ) -> QuestionRefusal:
         """The word no, underlining ``node``; with a rewriting where ``node`` has a known one."""
         told = fix if isinstance(fix, Fix) else Fix(fix)
-        for words, change in well_known(node, self._is_key):
+        for words, change in find_rewrites(node, self._is_key):
             question = self.rewrite(node, change)
             if question is not None:
                 told = Fix.asking(question, words)
                 break
         return QuestionRefusal(
-            code, what, why=why, fix=told.text, place=self.place(node), rewriting=told.rewriting
+            code, what, why=why, fix=told.text, span=self.span(node), rewriting=told.rewriting
         )
 
-    def instead(self, node: exp.Expr | None, change: Change | None, otherwise: str) -> Fix:
+    def suggest_fix(self, node: exp.Expr | None, change: Change | None, otherwise: str) -> Fix:
         """A whole question that would be accepted, made by ``change``; else ``otherwise``."""
         question = self.rewrite(node, change)
         return Fix(otherwise) if question is None else Fix.asking(question)
@@ -98,7 +98,7 @@ class Reader:
         position = next(i for i, part in enumerate(root.walk()) if part is node)
         copy = root.copy()
         change(next(part for i, part in enumerate(copy.walk()) if i == position))
-        text = text_of(copy)
+        text = write_text(copy)
         return text if self.accepts(text) else None
 
     def _is_key(self, table: str, columns: set[str]) -> bool:
@@ -108,27 +108,27 @@ class Reader:
 
     @contextmanager
     def at(self, node: exp.Expr | None) -> Iterator[None]:
-        """Give ``node``'s place to a refusal that comes from below, where places are not known."""
+        """Give ``node``'s span to a refusal that comes from below, where spans are not known."""
         try:
             yield
         except QuestionRefusal as refusal:
-            if refusal.place is None:
-                refusal.place = self.place(node)
+            if refusal.span is None:
+                refusal.span = self.span(node)
             raise
 
-    def place(self, node: exp.Expr | None) -> Place | None:
-        """Where ``node`` stands in the text, if anything of it has a place."""
+    def span(self, node: exp.Expr | None) -> Span | None:
+        """Where ``node`` stands in the text, if anything of it has a span."""
         while node is not None:
             span = self._span(node)
             if span is not None:
-                return Place(self.text, *span)
+                return Span(self.text, *span)
             node = node.parent
         return None
 
     def words(self, node: exp.Expr) -> str:
         """The analyst's own words for ``node``, on one line."""
-        place = self.place(node)
-        return " ".join(self.text[place.start : place.stop].split()) if place else ""
+        span = self.span(node)
+        return " ".join(self.text[span.start : span.stop].split()) if span else ""
 
     def _span(self, node: exp.Expr) -> tuple[int, int] | None:
         starts: list[int] = []
@@ -157,7 +157,7 @@ class Reader:
         return stop
 
 
-def written(node: exp.Expr, within: exp.Expr) -> exp.Expr | None:
+def find_original(node: exp.Expr, within: exp.Expr) -> exp.Expr | None:
     """The analyst's own node that became ``node`` in normal form."""
     start = node.meta.get("start")
     for part in within.walk():
@@ -167,7 +167,7 @@ def written(node: exp.Expr, within: exp.Expr) -> exp.Expr | None:
     return None
 
 
-def placed(new: exp.Expr, old: exp.Expr) -> exp.Expr:
+def copy_span(new: exp.Expr, old: exp.Expr) -> exp.Expr:
     """``new`` stands where ``old`` stood."""
     start, end = old.meta.get("start"), old.meta.get("end")
     if start is not None:

@@ -1,6 +1,6 @@
 """Expressions over one row: from normal form to meaning, and back.
 
-``read`` gives a tree in normal form (:mod:`~discreet.question.sql.normal`) its meaning;
+``read`` gives a tree in normal form (:mod:`~discreet.question.sql.normalize`) its meaning;
 ``write`` turns the meaning back into the normal form.  What reading forgot is
 missing there, and the two trees differ.  The tables are used both ways.
 """
@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from discreet.question.domain import Value
 from discreet.question.expressions import Call, Case, ColumnRef, Expression, Literal
-from discreet.question.sql.reader import Reader, placed
+from discreet.question.sql.reader import Reader, copy_span
 
 # --- small trees -------------------------------------------------------------------------------
 
@@ -48,21 +48,21 @@ _LARGEST = Fraction(10) ** 300
 _TIMES = {exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ, exp.DType.DATETIME}
 
 
-def normal_constant(node: exp.Expr, reader: Reader) -> exp.Expr | None:
+def normalize_constant(node: exp.Expr, reader: Reader) -> exp.Expr | None:
     """``node`` in its one spelling, if it is a constant."""
     match node:
         case exp.Literal(is_string=False):
-            return placed(write_constant(_number(node, reader)), node)
+            return copy_span(write_constant(_number(node, reader)), node)
         case exp.Literal() | exp.Boolean() | exp.Null():
-            return placed(type(node)(**node.args), node)
+            return copy_span(type(node)(**node.args), node)
         case exp.Cast(this=exp.Literal(is_string=True) as text) if _is_time(node):
-            return placed(write_constant(_moment(node, text.name, reader)), text)
+            return copy_span(write_constant(_moment(node, text.name, reader)), text)
         case exp.Neg():
-            inner = normal_constant(_unwrapped(node.this), reader)
+            inner = normalize_constant(_drop_parentheses(node.this), reader)
             value = None if inner is None else read_constant(inner)
             if inner is None or isinstance(value, bool) or not isinstance(value, int | Fraction):
                 return None
-            return placed(write_constant(-value), inner)
+            return copy_span(write_constant(-value), inner)
         case _:
             return None
 
@@ -126,7 +126,7 @@ def _decimal(number: Fraction) -> str:
     return f"{'-' if number < 0 else ''}{whole}.{part or '0'}"
 
 
-def _unwrapped(node: exp.Expr) -> exp.Expr:
+def _drop_parentheses(node: exp.Expr) -> exp.Expr:
     while isinstance(node, exp.Paren):
         node = node.this
     return node
@@ -226,10 +226,10 @@ def conjunction(members: list[exp.Expr]) -> exp.Expr:
 
 def conjuncts(node: exp.Expr) -> list[exp.Expr]:
     """The conditions, in normal form, that ``node`` is the AND of."""
-    return chained(node, "and")
+    return flatten_chain(node, "and")
 
 
-def chained(node: exp.Expr, name: str) -> list[exp.Expr]:
+def flatten_chain(node: exp.Expr, name: str) -> list[exp.Expr]:
     """The members of ``node``, in normal form, if it is a chain of that name; else itself."""
     known = {"this", "expressions"}  # anything else was not read, and must not get lost here
     if isinstance(node, exp.Anonymous) and node.this == name.upper() and set(node.args) <= known:
@@ -258,11 +258,11 @@ def read(node: exp.Expr, leaf: Leaf) -> Expression:
             for branch in node.args["ifs"]
         )
         return Case(branches, read(node.args["default"], leaf))
-    function, arguments = _called(node)
+    function, arguments = _split_call(node)
     return Call(function, tuple(read(argument, leaf) for argument in arguments))
 
 
-def _called(node: exp.Expr) -> tuple[str, list[exp.Expr]]:
+def _split_call(node: exp.Expr) -> tuple[str, list[exp.Expr]]:
     """The function that a tree in normal form is a call of, and its arguments."""
     match node:
         case exp.Is():

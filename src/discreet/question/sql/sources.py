@@ -26,22 +26,22 @@ from discreet.question.relation import (
 )
 from discreet.question.schema import ROW, Table
 from discreet.question.sql.allow import JOIN
-from discreet.question.sql.names import Item, Scope, checked_name, guess, listed, match
-from discreet.question.sql.normal import normal, unread
-from discreet.question.sql.reader import Fix, Reader, placed
-from discreet.question.sql.rewriting import from_where, on, turned
+from discreet.question.sql.normalize import find_unread, normalize
+from discreet.question.sql.reader import Fix, Reader, copy_span
+from discreet.question.sql.rewrite import add_join_conditions, move_where_to_join, swap_join_sides
 from discreet.question.sql.scalars import column, conjunction, conjuncts, read, table_tree
+from discreet.question.sql.scope import Item, Scope, check_name, find_name, list_names, suggest_name
 
 MOST_TABLES = 32
 """How many tables a question may read, a table read twice counted twice."""
 
 
 @dataclass(frozen=True, slots=True)
-class Common:
+class CommonTable:
     """A common table expression: its query, what it can see, and whether anybody read it."""
 
     query: exp.Expr
-    visible: Mapping[str, Common]
+    visible: Mapping[str, CommonTable]
     used: list[bool] = field(default_factory=list)
 
 
@@ -66,7 +66,7 @@ class Frame:
 
     reader: Reader
     subquery: Callable[[exp.Expr, str, Frame, exp.Expr], Item]
-    commons: Mapping[str, Common] = field(default_factory=dict)
+    commons: Mapping[str, CommonTable] = field(default_factory=dict)
     tables: list[str] = field(default_factory=list)
 
     def within(self, query: exp.Expr) -> Frame:
@@ -76,7 +76,7 @@ class Frame:
             return self
         commons = dict(self.commons)
         for part in clause.walk(prune=lambda n: isinstance(n, exp.Query)):
-            if not isinstance(part, exp.Query) and unread(part):
+            if not isinstance(part, exp.Query) and find_unread(part):
                 raise self.reader.refusal(
                     "Q30",
                     part,
@@ -85,7 +85,7 @@ class Frame:
                     fix="write WITH name AS (SELECT ...).",
                 )
         for cte in clause.expressions:
-            name = checked_name(cte.args["alias"].this, self.reader)
+            name = check_name(cte.args["alias"].this, self.reader)
             if name in self.reader.schema.tables or name in commons:
                 raise self.reader.refusal(
                     "Q8",
@@ -94,10 +94,10 @@ class Frame:
                     why="it must be certain whose rows are read.",
                     fix="give the common table expression another name.",
                 )
-            commons[name] = Common(cte.this, dict(commons))
+            commons[name] = CommonTable(cte.this, dict(commons))
         return replace(self, commons=commons)
 
-    def all_used(self, query: exp.Expr) -> None:
+    def check_all_read(self, query: exp.Expr) -> None:
         """Refuse a WITH that nobody reads: it would be forgotten without a word."""
         clause = query.args.get("with_")
         for cte in clause.expressions if clause is not None else ():
@@ -120,7 +120,7 @@ def no_leaf(node: exp.Expr) -> Expression | None:
     return None
 
 
-def typed(
+def read_typed(
     tree: exp.Expr, known: Mapping[str, Domain], reader: Reader, *, kind: Kind | None = None
 ) -> Expression:
     """The meaning of ``tree``, refused at the innermost place where the kinds do not fit."""
@@ -131,7 +131,7 @@ def typed(
         for part in reversed(list(tree.walk())):
             if isinstance(part, exp.Condition) and not isinstance(part, exp.Star):
                 with reader.at(part):
-                    _try(part, known)
+                    _check_kinds(part, known)
         raise
     if kind is not None and domain.kind is not kind:
         raise reader.refusal(
@@ -144,7 +144,7 @@ def typed(
     return expression
 
 
-def _try(part: exp.Expr, known: Mapping[str, Domain]) -> None:
+def _check_kinds(part: exp.Expr, known: Mapping[str, Domain]) -> None:
     try:
         expression = read(part, no_leaf)
     except (KeyError, AttributeError, ValueError):
@@ -155,22 +155,22 @@ def _try(part: exp.Expr, known: Mapping[str, Domain]) -> None:
 # --- FROM ----------------------------------------------------------------------------------
 
 
-def filtered(rows: Rows, select: exp.Select, reader: Reader) -> Rows:
+def apply_where(rows: Rows, select: exp.Select, reader: Reader) -> Rows:
     """``rows`` where WHERE is true."""
     where = select.args.get("where")
     conditions = list(rows.extra)
     if where is not None:
-        conditions += conjuncts(normal(where.this, rows.scope, reader))
+        conditions += conjuncts(normalize(where.this, rows.scope, reader))
     if not conditions:
         return rows
     tree = conjunction(conditions)
-    predicate = typed(tree, reader.columns(rows.relation), reader, kind=Kind.BOOLEAN)
+    predicate = read_typed(tree, reader.columns(rows.relation), reader, kind=Kind.BOOLEAN)
     kept = {} if where is None else where.args
     clauses = {**rows.clauses, "where": exp.Where(**{**kept, "this": tree})}
     return replace(rows, relation=Filter(rows.relation, predicate), clauses=clauses, extra=())
 
 
-def no_private_table(reader: Reader, node: exp.Expr) -> QuestionRefusal:
+def public_only_refusal(reader: Reader, node: exp.Expr) -> QuestionRefusal:
     """Refuse a question nobody is in."""
     return reader.refusal(
         "Q26",
@@ -192,11 +192,11 @@ def read_item(node: exp.Expr, frame: Frame) -> Item:
                 node,
                 "a table function is no table.",
                 why="only the tables the curator declared can be read, not files.",
-                fix=f"read one of {listed(reader.schema.tables)}.",
+                fix=f"read one of {list_names(reader.schema.tables)}.",
             )
         return _named(node, frame)
     if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
-        name = checked_name(alias.this, reader) if alias else f"subquery_{len(frame.tables) + 1}"
+        name = check_name(alias.this, reader) if alias else f"subquery_{len(frame.tables) + 1}"
         return frame.subquery(node.this, name, frame, node)
     raise reader.refusal(
         "Q11",
@@ -211,23 +211,23 @@ def _named(node: exp.Table, frame: Frame) -> Item:
     reader = frame.reader
     name = node.name
     alias_node = node.args.get("alias")
-    common = match(name, frame.commons, node, reader)
+    common = find_name(name, frame.commons, node, reader)
     if common is not None:
         found = frame.commons[common]
         found.used.append(True)
-        alias = checked_name(alias_node.this, reader) if alias_node else common
+        alias = check_name(alias_node.this, reader) if alias_node else common
         return frame.subquery(found.query, alias, replace(frame, commons=found.visible), node)
-    key = match(name, reader.schema.tables, node, reader)
+    key = find_name(name, reader.schema.tables, node, reader)
     if key is None:
         raise reader.refusal(
             "Q6",
             node,
             f"there is no table '{name}'.",
             why="only the tables the curator declared can be read.",
-            fix=f"{guess(name, reader.schema.tables)}the tables are "
-            f"{listed(reader.schema.tables)}.",
+            fix=f"{suggest_name(name, reader.schema.tables)}the tables are "
+            f"{list_names(reader.schema.tables)}.",
         )
-    alias = checked_name(alias_node.this, reader) if alias_node else key
+    alias = check_name(alias_node.this, reader) if alias_node else key
     return _table(reader.schema.tables[key], alias, node, frame)
 
 
@@ -244,9 +244,9 @@ def _table(table: Table, alias: str, node: exp.Table, frame: Frame) -> Item:
     tree = exp.Table(**{**node.args, **table_tree(table.name, alias).args})
     names = {own: name for name, own in pairs}
     if table.public:
-        return Item(alias, PublicSource(table, pairs), names, None, placed(tree, node.this))
+        return Item(alias, PublicSource(table, pairs), names, None, copy_span(tree, node.this))
     unit = () if table.unit == ROW else tuple(names.get(u) for u in table.unit or ())
-    return Item(alias, Source(table, pairs), names, unit, placed(tree, node.this))
+    return Item(alias, Source(table, pairs), names, unit, copy_span(tree, node.this))
 
 
 # --- joins -------------------------------------------------------------------------------------
@@ -259,20 +259,20 @@ def read_rows(select: exp.Select, frame: Frame) -> Rows:
     reader = frame.reader
     start = select.args.get("from_")
     if start is None:
-        raise no_private_table(reader, select)
+        raise public_only_refusal(reader, select)
     first = read_item(start.this, frame)
     joins = list(select.args.get("joins") or [])
     if first.public and joins:
-        rows = _swapped(first, joins.pop(0), start, frame)
+        rows = _read_public_first(first, joins.pop(0), start, frame)
     elif first.public:
-        raise no_private_table(reader, start)
+        raise public_only_refusal(reader, start)
     else:
         tree = exp.From(**{**start.args, "this": first.tree})
         scope = Scope(reader, (first,))
         rows = Rows(_private(first), scope, first.unit or (), {"from_": tree})
     for join in joins:
-        rows = _joined(rows, join, frame)
-    return filtered(rows, select, reader)
+        rows = _read_join(rows, join, frame)
+    return apply_where(rows, select, reader)
 
 
 def _private(item: Item) -> Relation:
@@ -281,7 +281,7 @@ def _private(item: Item) -> Relation:
     return item.relation
 
 
-def _swapped(first: Item, join: exp.Join, start: exp.From, frame: Frame) -> Rows:
+def _read_public_first(first: Item, join: exp.Join, start: exp.From, frame: Frame) -> Rows:
     """A public table first: the private one it is joined to takes its place."""
     reader = frame.reader
     second = read_item(join.this, frame)
@@ -293,7 +293,7 @@ def _swapped(first: Item, join: exp.Join, start: exp.From, frame: Frame) -> Rows
             why="rows must have an owner before anything is joined to them.",
             fix="start with the private table: FROM private JOIN public ON ... JOIN public ON ...",
         )
-    if _kind(join, reader) is JoinKind.LEFT:
+    if _join_kind(join, reader) is JoinKind.LEFT:
         raise reader.refusal(
             "Q20",
             join,
@@ -305,15 +305,15 @@ def _swapped(first: Item, join: exp.Join, start: exp.From, frame: Frame) -> Rows
         )
     tree = exp.From(**{**start.args, "this": second.tree})
     rows = Rows(_private(second), Scope(reader, (second,)), second.unit or (), {"from_": tree})
-    return _with(rows, first, join, reader)
+    return _join_item(rows, first, join, reader)
 
 
-def _joined(rows: Rows, join: exp.Join, frame: Frame) -> Rows:
-    _kind(join, frame.reader)  # refuse CROSS and the like before looking further
-    return _with(rows, read_item(join.this, frame), join, frame.reader)
+def _read_join(rows: Rows, join: exp.Join, frame: Frame) -> Rows:
+    _join_kind(join, frame.reader)  # refuse CROSS and the like before looking further
+    return _join_item(rows, read_item(join.this, frame), join, frame.reader)
 
 
-def _kind(join: exp.Join, reader: Reader) -> JoinKind:
+def _join_kind(join: exp.Join, reader: Reader) -> JoinKind:
     side, kind = str(join.args.get("side") or ""), str(join.args.get("kind") or "")
     conditioned = join.args.get("on") is not None or join.args.get("using")
     if conditioned and side == "" and kind in ("", "INNER"):
@@ -322,13 +322,15 @@ def _kind(join: exp.Join, reader: Reader) -> JoinKind:
         return JoinKind.LEFT
     if side == "RIGHT":
         what = "RIGHT JOIN is outside the dialect."
-        fix: str | Fix = reader.instead(join, turned, "turn it around: b LEFT JOIN a ON ...")
+        fix: str | Fix = reader.suggest_fix(
+            join, swap_join_sides, "turn it around: b LEFT JOIN a ON ..."
+        )
     elif side == "FULL":
         what = "FULL JOIN is outside the dialect."
         fix = "ask two questions, or use LEFT JOIN."
     elif not conditioned:
         what = "a join without a condition pairs everybody with everybody."
-        fix = reader.instead(join, from_where, "write a JOIN b ON a.x = b.x.")
+        fix = reader.suggest_fix(join, move_where_to_join, "write a JOIN b ON a.x = b.x.")
     else:
         what, fix = f"{kind or side} JOIN is outside the dialect.", JOIN.fix
     raise reader.refusal(JOIN.code, join, what, why=JOIN.why, fix=fix)
@@ -343,7 +345,7 @@ class Condition:
     merged: tuple[tuple[str, str], ...] = ()  # names in USING, and the left column
 
 
-def _with(rows: Rows, item: Item, join: exp.Join, reader: Reader) -> Rows:
+def _join_item(rows: Rows, item: Item, join: exp.Join, reader: Reader) -> Rows:
     """``rows`` joined to one more thing."""
     if any(item.alias.casefold() == other.alias.casefold() for other in rows.scope.items):
         raise reader.refusal(
@@ -353,26 +355,26 @@ def _with(rows: Rows, item: Item, join: exp.Join, reader: Reader) -> Rows:
             why="it must be certain whose rows are read.",
             fix=f"give one an alias: {item.alias} AS other.",
         )
-    kind = _kind(join, reader)
+    kind = _join_kind(join, reader)
     both = replace(rows.scope, items=(*rows.scope.items, item))
-    condition = _condition(rows, item, join, both)
+    condition = _read_condition(rows, item, join, both)
     if kind is JoinKind.LEFT and condition.others:
         raise _one_sided(condition.others[0], item, reader)
     merged = {**both.merged, **dict(condition.merged)}
     both = replace(both, merged=merged)
     if item.public:
-        return _public(rows, item, join, condition, both)
-    return _on_unit(rows, item, join, condition, both)
+        return _join_public(rows, item, join, condition, both)
+    return _join_on_unit(rows, item, join, condition, both)
 
 
-def _condition(rows: Rows, item: Item, join: exp.Join, both: Scope) -> Condition:
+def _read_condition(rows: Rows, item: Item, join: exp.Join, both: Scope) -> Condition:
     reader = both.reader
     right = set(item.columns.values())
     if join.args.get("using"):
-        return _using(rows.scope, item, join, reader)
+        return _read_using(rows.scope, item, join, reader)
     pairs: list[tuple[exp.Expr, exp.Expr]] = []
     others: list[exp.Expr] = []
-    for tree in conjuncts(normal(join.args["on"], both, reader)):
+    for tree in conjuncts(normalize(join.args["on"], both, reader)):
         sides = (
             [_side(part, right) for part in (tree.this, tree.expression)]
             if (isinstance(tree, exp.EQ))
@@ -394,11 +396,11 @@ def _side(tree: exp.Expr, right: set[str]) -> str:
     return "right" if names <= right else "both" if names & right else "left"
 
 
-def _using(scope: Scope, item: Item, join: exp.Join, reader: Reader) -> Condition:
+def _read_using(scope: Scope, item: Item, join: exp.Join, reader: Reader) -> Condition:
     pairs, merged = [], []
     for identifier in join.args["using"]:
         left = scope.column(exp.Column(this=identifier.copy()))
-        name = match(identifier.name, item.columns, identifier, reader)
+        name = find_name(identifier.name, item.columns, identifier, reader)
         if name is None:
             raise reader.refusal(
                 "Q7",
@@ -435,7 +437,7 @@ def _join_tree(join: exp.Join, item: Item, on: exp.Expr) -> exp.Join:
     return exp.Join(**{**join.args, **known})
 
 
-def _public(rows: Rows, item: Item, join: exp.Join, found: Condition, both: Scope) -> Rows:
+def _join_public(rows: Rows, item: Item, join: exp.Join, found: Condition, both: Scope) -> Rows:
     reader = both.reader
     pairs, others = [], list(found.others)
     for left, right in found.pairs:
@@ -452,20 +454,20 @@ def _public(rows: Rows, item: Item, join: exp.Join, found: Condition, both: Scop
             why="how many rows one person's row turns into must be known beforehand.",
             fix=f"write ON x = {item.alias}.column.",
         )
-    if others and _kind(join, reader) is JoinKind.LEFT:
+    if others and _join_kind(join, reader) is JoinKind.LEFT:
         raise _one_sided(others[0], item, reader)
     known = reader.columns(rows.relation)
-    equal = tuple((typed(left, known, reader), right.name) for left, right in pairs)
-    relation = PublicJoin(rows.relation, item.relation, equal, _kind(join, reader))
+    equal = tuple((read_typed(left, known, reader), right.name) for left, right in pairs)
+    relation = PublicJoin(rows.relation, item.relation, equal, _join_kind(join, reader))
     with reader.at(join.args.get("on") or join):
         known = reader.columns(relation)
         for expression, name in equal:
             domain_of(Call("equal", (expression, ColumnRef(name))), known)
     tree = _join_tree(join, item, _on_tree(pairs))
-    return _extended(rows, relation, both, tree, others)
+    return _append_join(rows, relation, both, tree, others)
 
 
-def _extended(
+def _append_join(
     rows: Rows, relation: Relation, scope: Scope, join: exp.Join, others: list[exp.Expr]
 ) -> Rows:
     joins = [*rows.clauses.get("joins", []), join]  # type: ignore[misc]
@@ -478,13 +480,13 @@ def _extended(
     )
 
 
-def _on_unit(rows: Rows, item: Item, join: exp.Join, found: Condition, both: Scope) -> Rows:
+def _join_on_unit(rows: Rows, item: Item, join: exp.Join, found: Condition, both: Scope) -> Rows:
     reader = both.reader
     wanted = _unit_pairs(rows, item, join, reader)
     missing = [pair for pair in wanted if pair not in found.pairs]
     if missing:
         raise _not_on_unit(item, join, missing, reader)
-    kind = _kind(join, reader)
+    kind = _join_kind(join, reader)
     names, others = [], list(found.others)
     for left, right in found.pairs:
         if (left, right) in wanted:
@@ -504,7 +506,7 @@ def _on_unit(rows: Rows, item: Item, join: exp.Join, found: Condition, both: Sco
     if kind is JoinKind.INNER:  # then the unit of the right side is the unit of the left
         same = {right.name: left.name for left, right in wanted}
         both = replace(both, same={**both.same, **same})
-    return _extended(rows, relation, both, _join_tree(join, item, _on_tree(pairs)), others)
+    return _append_join(rows, relation, both, _join_tree(join, item, _on_tree(pairs)), others)
 
 
 def _unit_pairs(
@@ -530,19 +532,23 @@ def _not_on_unit(
     missing: list[tuple[exp.Expr, exp.Expr]],
     reader: Reader,
 ) -> QuestionRefusal:
-    added: list[exp.Expr] = [exp.EQ(this=_written(a), expression=_written(b)) for a, b in missing]
+    added: list[exp.Expr] = [
+        exp.EQ(this=_column_as_written(a), expression=_column_as_written(b)) for a, b in missing
+    ]
     return reader.refusal(
         "Q18",
         join.args.get("on") or join,
         f"'{item.alias}' is joined on something else than the unit.",
         why="a row made of two people's rows belongs to both, and no bound holds for either.",
-        fix=reader.instead(
-            join, on(added), "join each person's rows with their own: ON a.unit = b.unit."
+        fix=reader.suggest_fix(
+            join,
+            add_join_conditions(added),
+            "join each person's rows with their own: ON a.unit = b.unit.",
         ),
     )
 
 
-def _written(tree: exp.Expr) -> exp.Column:
+def _column_as_written(tree: exp.Expr) -> exp.Column:
     """A column in normal form as the analyst would write it."""
     alias, _, name = tree.name.partition(".")
     return exp.column(name, table=alias)

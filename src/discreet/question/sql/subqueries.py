@@ -15,22 +15,28 @@ from discreet.question.relation import Filter, PerUnit, Project, Relation, Union
 from discreet.question.sql.aggregates import (
     aggregate_name,
     is_aggregate,
-    normal_aggregate,
+    normalize_aggregate,
     read_aggregate,
 )
 from discreet.question.sql.allow import SET
-from discreet.question.sql.names import Item, Scope, checked_name, meant
-from discreet.question.sql.normal import Names, normal
-from discreet.question.sql.reader import Reader, written
-from discreet.question.sql.released import has_aggregates
-from discreet.question.sql.rewriting import all_rows, by_unit, everything, grouped, without
+from discreet.question.sql.merge_subqueries import has_aggregates
+from discreet.question.sql.normalize import Names, normalize
+from discreet.question.sql.reader import Reader, find_original
+from discreet.question.sql.rewrite import (
+    drop_clauses,
+    group_by_column,
+    group_by_unit,
+    keep_all_rows,
+    select_all_columns,
+)
 from discreet.question.sql.scalars import Leaf, alias_tree, column, output_tree, read
-from discreet.question.sql.sources import Frame, Rows, no_leaf, read_rows, typed
+from discreet.question.sql.scope import Item, Scope, check_name, resolve_output
+from discreet.question.sql.sources import Frame, Rows, no_leaf, read_rows, read_typed
 
 
-def read_query(query: exp.Expr, alias: str, frame: Frame, node: exp.Expr) -> Item:
+def read_subquery(query: exp.Expr, alias: str, frame: Frame, node: exp.Expr) -> Item:
     """A sub-query in FROM, under ``alias``."""
-    relation, tree, unit = _query(query, alias, frame)
+    relation, tree, unit = _read_query(query, alias, frame)
     names = {name.split(".", 1)[1]: name for name in _column_names(relation)}
     kept = {k: v for k, v in node.args.items() if k not in ("this", "alias")}
     subquery = exp.Subquery(this=tree, alias=alias_tree(alias), **kept)
@@ -46,16 +52,16 @@ def _column_names(relation: Relation) -> tuple[str, ...]:
 Read = tuple[Relation, exp.Expr, tuple[str | None, ...]]
 
 
-def _query(query: exp.Expr, alias: str, frame: Frame) -> Read:
+def _read_query(query: exp.Expr, alias: str, frame: Frame) -> Read:
     while isinstance(query, exp.Subquery) and isinstance(query.this, exp.Query):
         if query.args.get("alias") is not None:
             break
         query = query.this
     inside = frame.within(query)
     if isinstance(query, exp.Union):
-        found = _union(query, alias, inside)
+        found = _read_union(query, alias, inside)
     elif isinstance(query, exp.Select):
-        found = _select(query, alias, inside)
+        found = _read_select(query, alias, inside)
     else:
         raise frame.reader.refusal(
             "Q11",
@@ -64,17 +70,17 @@ def _query(query: exp.Expr, alias: str, frame: Frame) -> Read:
             why="only the tables the curator declared can be read.",
             fix="write (SELECT ... FROM visits) AS v.",
         )
-    inside.all_used(query)
+    inside.check_all_read(query)
     return found
 
 
-def _union(query: exp.Union, alias: str, frame: Frame) -> Read:
+def _read_union(query: exp.Union, alias: str, frame: Frame) -> Read:
     reader = frame.reader
     if query.args.get("distinct"):
-        fix = reader.instead(query, all_rows, SET.fix)
+        fix = reader.suggest_fix(query, keep_all_rows, SET.fix)
         raise reader.refusal(SET.code, query, SET.what, why=SET.why, fix=fix)
-    left, left_tree, left_unit = _query(query.this, alias, frame)
-    right, right_tree, right_unit = _query(query.expression, alias, frame)
+    left, left_tree, left_unit = _read_query(query.this, alias, frame)
+    right, right_tree, right_unit = _read_query(query.expression, alias, frame)
     names, others = _column_names(left), _column_names(right)
     if len(names) != len(others):
         raise reader.refusal(
@@ -85,44 +91,44 @@ def _union(query: exp.Union, alias: str, frame: Frame) -> Read:
             fix="select the same number of columns on both sides.",
         )
     renamed = dict(zip(others, names, strict=True))
-    right = _renamed(right, renamed)
+    right = _rename_columns(right, renamed)
     right_unit = tuple(None if u is None else renamed[u] for u in right_unit)
     with reader.at(query):
         relation = Union(left, right)
         reader.columns(relation)
     unit = left_unit if left_unit == right_unit else tuple(None for _ in left_unit)
     kept = {k: v for k, v in query.args.items() if k != "with_"}
-    right_tree = renamed_tree(right_tree, renamed)
+    right_tree = rename_tree(right_tree, renamed)
     kept.update(this=left_tree, expression=right_tree)
     return relation, exp.Union(**kept), unit
 
 
-def _renamed(relation: Relation, names: Mapping[str, str]) -> Relation:
+def _rename_columns(relation: Relation, names: Mapping[str, str]) -> Relation:
     """The same rows, with the columns of a sub-query called otherwise."""
     match relation:
         case Union(left=left, right=right):
-            return Union(_renamed(left, names), _renamed(right, names))
+            return Union(_rename_columns(left, names), _rename_columns(right, names))
         case Project(source=source, columns=pairs):
             return Project(source, tuple((names[n], e) for n, e in pairs))
         case _:
             return relation
 
 
-def renamed_tree(tree: exp.Expr, names: Mapping[str, str]) -> exp.Expr:
+def rename_tree(tree: exp.Expr, names: Mapping[str, str]) -> exp.Expr:
     """A query in normal form, with its columns called otherwise."""
     if isinstance(tree, exp.Union):
-        this, other = (renamed_tree(t, names) for t in (tree.this, tree.expression))
+        this, other = (rename_tree(t, names) for t in (tree.this, tree.expression))
         return exp.Union(**{**tree.args, "this": this, "expression": other})
     items = [output_tree(item.this, names[item.alias]) for item in tree.expressions]
     return exp.Select(**{**tree.args, "expressions": items})
 
 
-def _select(select: exp.Select, alias: str, frame: Frame) -> Read:
+def _read_select(select: exp.Select, alias: str, frame: Frame) -> Read:
     reader = frame.reader
-    _plain_select(select, reader)
+    _check_clauses(select, reader)
     rows = read_rows(select, frame)
     if has_aggregates(select):
-        return _per_unit(select, rows, alias, reader)
+        return _read_per_unit(select, rows, alias, reader)
     if select.args.get("having") is not None:
         raise reader.refusal(
             "Q25",
@@ -135,25 +141,25 @@ def _select(select: exp.Select, alias: str, frame: Frame) -> Read:
     outputs: list[tuple[str, Expression]] = []
     trees: list[exp.Expr] = []
     for name, tree in _outputs(select, rows.scope, rows.scope, reader):
-        outputs.append((f"{alias}.{name}", typed(tree, known, reader)))
+        outputs.append((f"{alias}.{name}", read_typed(tree, known, reader)))
         trees.append(output_tree(tree, f"{alias}.{name}"))
-    unit = tuple(_passed_on(outputs, u) for u in rows.unit)
+    unit = tuple(_find_output(outputs, u) for u in rows.unit)
     relation = Project(rows.relation, tuple(outputs))
-    return relation, _rebuilt(select, expressions=trees, **rows.clauses), unit
+    return relation, _rebuild(select, expressions=trees, **rows.clauses), unit
 
 
-def _rebuilt(select: exp.Select, **clauses: object) -> exp.Select:
+def _rebuild(select: exp.Select, **clauses: object) -> exp.Select:
     """The query in normal form; a clause that nobody read is still there."""
     kept = {k: v for k, v in select.args.items() if k not in ("with_", "joins", "where")}
     return exp.Select(**{**kept, **clauses})
 
 
-def _passed_on(outputs: list[tuple[str, Expression]], unit: str | None) -> str | None:
+def _find_output(outputs: list[tuple[str, Expression]], unit: str | None) -> str | None:
     """Under which name a column of the unit is seen from outside."""
     return next((n for n, e in outputs if unit is not None and e == ColumnRef(unit)), None)
 
 
-def _plain_select(select: exp.Select, reader: Reader) -> None:
+def _check_clauses(select: exp.Select, reader: Reader) -> None:
     if select.args.get("hint") is not None:
         raise reader.refusal(
             "Q28",
@@ -168,7 +174,7 @@ def _plain_select(select: exp.Select, reader: Reader) -> None:
             select,
             "the sub-query selects no column.",
             why="nothing for a person in the data: there would be nothing to read from it.",
-            fix=reader.instead(select, everything, "write SELECT * FROM ..."),
+            fix=reader.suggest_fix(select, select_all_columns, "write SELECT * FROM ..."),
         )
     for clause in ("limit", "order"):
         if select.args.get(clause) is not None:
@@ -177,9 +183,9 @@ def _plain_select(select: exp.Select, reader: Reader) -> None:
                 select.args[clause],
                 f"{'LIMIT' if clause == 'limit' else 'ORDER BY'} cannot stand in a sub-query.",
                 why="which rows are left would depend on other people's rows.",
-                fix=reader.instead(
+                fix=reader.suggest_fix(
                     select,
-                    without("order", "limit"),
+                    drop_clauses("order", "limit"),
                     "put ORDER BY and LIMIT at the end of the whole question.",
                 ),
             )
@@ -197,13 +203,13 @@ def _outputs(
             continue
         value = item.this if isinstance(item, exp.Alias) else item
         if isinstance(item, exp.Alias):
-            name = checked_name(item.args["alias"], reader)
+            name = check_name(item.args["alias"], reader)
         else:
             inner = value
             while isinstance(inner, exp.Paren):
                 inner = inner.this
             name = inner.name if isinstance(inner, exp.Column) else f"column_{position}"
-        found.append((name, normal(value, names, reader)))
+        found.append((name, normalize(value, names, reader)))
     seen = [name.casefold() for name, _ in found]
     for position, name in enumerate(seen):
         if name in seen[:position]:
@@ -235,7 +241,7 @@ UNIT_FUNCTIONS = {"COUNT", "COUNT_DISTINCT", "SUM", "MIN", "MAX", "AVG"}
 
 
 @dataclass(frozen=True, slots=True)
-class Grouped:
+class UnitNames:
     """Names in a sub-query with GROUP BY: the keys, and aggregates of one unit's rows."""
 
     scope: Scope
@@ -250,26 +256,28 @@ class Grouped:
         if aggregate_name(node) is None:
             return None
         reader = self.scope.reader
-        return normal_aggregate(
-            node, lambda inner: normal(inner, self.scope, reader), self.unit, reader
+        return normalize_aggregate(
+            node, lambda inner: normalize(inner, self.scope, reader), self.unit, reader
         )
 
 
-def _per_unit(select: exp.Select, rows: Rows, alias: str, reader: Reader) -> Read:
+def _read_per_unit(select: exp.Select, rows: Rows, alias: str, reader: Reader) -> Read:
     group = select.args.get("group")
     key_nodes = group.expressions if group is not None else []
-    trees = [normal(meant(n, select, rows.scope), rows.scope, reader) for n in key_nodes]
-    _by_unit(select, rows, trees, reader)
+    trees = [
+        normalize(resolve_output(n, select, rows.scope), rows.scope, reader) for n in key_nodes
+    ]
+    _check_grouped_by_unit(select, rows, trees, reader)
     known = reader.columns(rows.relation)
     keys = {tree: f"group_{i}" for i, tree in enumerate(trees, start=1)}
-    key_pairs = tuple((name, typed(tree, known, reader)) for tree, name in keys.items())
+    key_pairs = tuple((name, read_typed(tree, known, reader)) for tree, name in keys.items())
     measures: dict[exp.Expr, tuple[str, UnitAggregate]] = {}
     leaf = _leaf(select, keys, measures, known, reader)
-    grouped = Grouped(rows.scope, rows.unit)
+    grouped = UnitNames(rows.scope, rows.unit)
     outputs = _outputs(select, rows.scope, grouped, reader)
     expressions = tuple((f"{alias}.{n}", read(tree, leaf)) for n, tree in outputs)
     having = select.args.get("having")
-    having_tree = None if having is None else normal(having.this, grouped, reader)
+    having_tree = None if having is None else normalize(having.this, grouped, reader)
     condition = None if having_tree is None else read(having_tree, leaf)
     relation: Relation = PerUnit(rows.relation, key_pairs, tuple(measures.values()))
     with reader.at(select):
@@ -277,7 +285,7 @@ def _per_unit(select: exp.Select, rows: Rows, alias: str, reader: Reader) -> Rea
     if condition is not None and having is not None:
         with reader.at(having):
             if domain_of(condition, inside).kind is not Kind.BOOLEAN:
-                typed(having_tree, {}, reader, kind=Kind.BOOLEAN)  # type: ignore[arg-type]
+                read_typed(having_tree, {}, reader, kind=Kind.BOOLEAN)  # type: ignore[arg-type]
         relation = Filter(relation, condition)
     for (_, expression), item in zip(expressions, outputs, strict=True):
         with reader.at(item[1]):
@@ -289,10 +297,12 @@ def _per_unit(select: exp.Select, rows: Rows, alias: str, reader: Reader) -> Rea
     if having is not None:
         clauses["having"] = exp.Having(**{**having.args, "this": having_tree})
     items = [output_tree(tree, f"{alias}.{n}") for n, tree in outputs]
-    return Project(relation, expressions), _rebuilt(select, expressions=items, **clauses), unit
+    return Project(relation, expressions), _rebuild(select, expressions=items, **clauses), unit
 
 
-def _by_unit(select: exp.Select, rows: Rows, trees: list[exp.Expr], reader: Reader) -> None:
+def _check_grouped_by_unit(
+    select: exp.Select, rows: Rows, trees: list[exp.Expr], reader: Reader
+) -> None:
     """Refuse unless each group is one person's own."""
     if rows.unit and all(u is not None and column(u) in trees for u in rows.unit):
         return
@@ -302,9 +312,9 @@ def _by_unit(select: exp.Select, rows: Rows, trees: list[exp.Expr], reader: Read
         select.args.get("group") or select,
         "a sub-query with aggregates must GROUP BY the unit.",
         why="it would put several people into one row, and that row would belong to nobody.",
-        fix=reader.instead(
+        fix=reader.suggest_fix(
             select,
-            by_unit(missing) if missing else None,
+            group_by_unit(missing) if missing else None,
             "ask for these aggregates in the outermost SELECT, or GROUP BY the unit.",
         ),
     )
@@ -326,13 +336,13 @@ def _leaf(
                 measures[node] = name, _unit_aggregate(node, known, reader)
             return ColumnRef(measures[node][0])
         if isinstance(node, exp.Column):
-            raise not_grouped(node, select, reader)
+            raise ungrouped_refusal(node, select, reader)
         return None
 
     return leaf
 
 
-def not_grouped(node: exp.Column, select: exp.Select, reader: Reader) -> QuestionRefusal:
+def ungrouped_refusal(node: exp.Column, select: exp.Select, reader: Reader) -> QuestionRefusal:
     """Refuse a column that has many values in one group."""
     name = node.name.partition(".")[2] or node.name
     return reader.refusal(
@@ -340,9 +350,9 @@ def not_grouped(node: exp.Column, select: exp.Select, reader: Reader) -> Questio
         node,
         f"column '{name}' is neither grouped nor aggregated.",
         why="one row of the answer would have to show one person's value.",
-        fix=reader.instead(
-            written(node, select),
-            grouped,
+        fix=reader.suggest_fix(
+            find_original(node, select),
+            group_by_column,
             f"add {name} to GROUP BY, or aggregate it: AVG({name}), COUNT(DISTINCT {name}).",
         ),
     )

@@ -29,7 +29,7 @@ from discreet.question.relation import (
     UnitJoin,
 )
 from discreet.question.sql.aggregates import write_aggregate
-from discreet.question.sql.dialect import PrivacyClause, text_of
+from discreet.question.sql.dialect import PrivacyClause, write_text
 from discreet.question.sql.scalars import (
     BINARY,
     CHAINS,
@@ -193,10 +193,10 @@ _OPERATORS = (*BINARY, *UNARY, exp.Is, exp.In, exp.Connector)
 _CHAINS = {name.upper(): kind for kind, name in CHAINS.items()}
 
 
-def question_text(question: Question) -> str:
+def write_question_text(question: Question) -> str:
     """``question`` in SQL, in one canonical spelling."""
     unit = [_column(name) for name in unit_columns(question.source) if name is not None]
-    return text_of(_Surface(unit).tree(write_question(replace(question, text=""))))
+    return write_text(_Surface(unit).tree(write_question(replace(question, text=""))))
 
 
 class _Surface:

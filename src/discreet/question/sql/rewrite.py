@@ -13,12 +13,12 @@ from datetime import date
 
 from sqlglot import exp
 
-from discreet.question.sql.semijoins import IsKey, alone, joined
+from discreet.question.sql.unnest_subqueries import IsKey, ask_subquery_alone, join_subqueries
 
 Change = Callable[[exp.Expr], None]
 
 
-def without(*arguments: str) -> Change:
+def drop_clauses(*arguments: str) -> Change:
     """Leave clauses out."""
 
     def change(node: exp.Expr) -> None:
@@ -28,12 +28,12 @@ def without(*arguments: str) -> Change:
     return change
 
 
-def everything(node: exp.Expr) -> None:
+def select_all_columns(node: exp.Expr) -> None:
     """A SELECT of nothing selects every column."""
     node.set("expressions", [exp.Star()])
 
 
-def counted(node: exp.Expr) -> None:
+def count_by_group(node: exp.Expr) -> None:
     """Rows shown one by one, or DISTINCT rows, become groups with a count."""
     select = node if isinstance(node, exp.Select) else node.parent_select
     if not isinstance(select, exp.Select) or select.args.get("group") is not None:
@@ -44,7 +44,7 @@ def counted(node: exp.Expr) -> None:
     select.append("expressions", exp.alias_(_count(), "n"))
 
 
-def only_counted(node: exp.Expr) -> None:
+def count_rows(node: exp.Expr) -> None:
     """Rows shown one by one become their number: a person is not a group."""
     select = node if isinstance(node, exp.Select) else node.parent_select
     if isinstance(select, exp.Select):
@@ -57,7 +57,7 @@ def _count() -> exp.Anonymous:
     return exp.Anonymous(this="COUNT", expressions=[exp.Star()])
 
 
-def grouped(node: exp.Expr) -> None:
+def group_by_column(node: exp.Expr) -> None:
     """A column that is neither grouped nor aggregated is grouped."""
     select = node.parent_select
     if isinstance(select, exp.Select):
@@ -66,7 +66,7 @@ def grouped(node: exp.Expr) -> None:
         select.set("group", group)
 
 
-def by_unit(unit: tuple[str, ...]) -> Change:
+def group_by_unit(unit: tuple[str, ...]) -> Change:
     """A sub-query that mixes people groups by the unit as well."""
 
     def change(node: exp.Expr) -> None:
@@ -83,7 +83,7 @@ def by_unit(unit: tuple[str, ...]) -> Change:
     return change
 
 
-def averaged(node: exp.Expr) -> None:
+def average_over_units(node: exp.Expr) -> None:
     """One group per person becomes an average over people."""
     if not isinstance(node, exp.Select):
         return
@@ -107,17 +107,17 @@ def averaged(node: exp.Expr) -> None:
     node.set("with_", kept["with_"])
 
 
-def clipped(node: exp.Expr) -> None:
+def clip_arguments(node: exp.Expr) -> None:
     """An argument without bounds is put between 0 and 1000."""
     call = node
     while isinstance(call, exp.Filter | exp.WithinGroup | exp.Bracket):
         if isinstance(call, exp.WithinGroup):
             ordered = call.expression.expressions[0]
-            ordered.set("this", _between(ordered.this))
+            ordered.set("this", _clip(ordered.this))
             return
         call = call.this
     for value in _values(call):
-        value.replace(_between(value.copy()))
+        value.replace(_clip(value.copy()))
 
 
 def _values(node: exp.Expr) -> list[exp.Expr]:
@@ -126,17 +126,17 @@ def _values(node: exp.Expr) -> list[exp.Expr]:
     return [e for e in call.expressions if not isinstance(e, exp.Kwarg | exp.Literal)]
 
 
-def _between(value: exp.Expr) -> exp.Anonymous:
+def _clip(value: exp.Expr) -> exp.Anonymous:
     least = exp.Anonymous(this="LEAST", expressions=[value, exp.Literal.number(1000)])
     return exp.Anonymous(this="GREATEST", expressions=[least, exp.Literal.number(0)])
 
 
-def all_rows(node: exp.Expr) -> None:
+def keep_all_rows(node: exp.Expr) -> None:
     """UNION becomes UNION ALL."""
     node.set("distinct", False)
 
 
-def on(conditions: list[exp.Expr]) -> Change:
+def add_join_conditions(conditions: list[exp.Expr]) -> Change:
     """A join gets further conditions."""
 
     def change(node: exp.Expr) -> None:
@@ -146,7 +146,7 @@ def on(conditions: list[exp.Expr]) -> Change:
     return change
 
 
-def turned(node: exp.Expr) -> None:
+def swap_join_sides(node: exp.Expr) -> None:
     """``a RIGHT JOIN b`` becomes ``b LEFT JOIN a``."""
     select = node.parent
     if isinstance(select, exp.Select) and len(select.args.get("joins") or []) == 1:
@@ -157,7 +157,7 @@ def turned(node: exp.Expr) -> None:
         node.set("side", "LEFT")
 
 
-def qualified(alias: str) -> Change:
+def qualify_column(alias: str) -> Change:
     """A column says which table it is of."""
 
     def change(node: exp.Expr) -> None:
@@ -171,7 +171,7 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?")
 
 
-def dated(node: exp.Expr) -> None:
+def cast_texts_to_dates(node: exp.Expr) -> None:
     """Texts that are compared and look like days or moments are said to be such."""
     compared = [part for part in node.walk() if isinstance(part, _COMPARED)]
     for text in [child for part in compared for child in part.iter_expressions()]:
@@ -181,7 +181,7 @@ def dated(node: exp.Expr) -> None:
                     text.replace(exp.cast(text.copy(), kind))
 
 
-def in_days(node: exp.Expr) -> None:
+def count_in_days(node: exp.Expr) -> None:
     """``day + 7`` becomes ``day + INTERVAL '7' DAY``; ``a - b`` the days from b to a."""
     for part in [part for part in node.walk() if isinstance(part, exp.Add | exp.Sub)]:
         number = part.expression
@@ -193,19 +193,19 @@ def in_days(node: exp.Expr) -> None:
             part.replace(exp.Anonymous(this="DATE_DIFF", expressions=days))
 
 
-def dated_in_days(node: exp.Expr) -> None:
+def cast_texts_and_count_in_days(node: exp.Expr) -> None:
     """Both of these."""
-    dated(node)
-    in_days(node)
+    cast_texts_to_dates(node)
+    count_in_days(node)
 
 
-def as_number(node: exp.Expr) -> None:
+def cast_to_integer(node: exp.Expr) -> None:
     """Whether something is true is counted as 0 or 1."""
     for value in _values(node):
         value.replace(exp.cast(value.copy(), "INTEGER"))
 
 
-def since_1970(node: exp.Expr) -> None:
+def count_days_since_1970(node: exp.Expr) -> None:
     """A day is counted from another, so that it is a number."""
     for value in _values(node):
         start = exp.cast(exp.Literal.string("1970-01-01"), "DATE")
@@ -213,7 +213,7 @@ def since_1970(node: exp.Expr) -> None:
         value.replace(exp.Anonymous(this="DATE_DIFF", expressions=days))
 
 
-def each(changes: Mapping[exp.Expr, Change]) -> Change:
+def change_each(changes: Mapping[exp.Expr, Change]) -> Change:
     """Several calls, each with its own change, all at once."""
 
     def change(node: exp.Expr) -> None:
@@ -223,7 +223,7 @@ def each(changes: Mapping[exp.Expr, Change]) -> Change:
     return change
 
 
-def lowered(node: exp.Expr) -> None:
+def rewrite_ilike(node: exp.Expr) -> None:
     """``x ILIKE 'North%'`` becomes ``LOWER(x) LIKE 'north%'``."""
     pattern = node.expression
     if isinstance(pattern, exp.Literal):
@@ -232,7 +232,7 @@ def lowered(node: exp.Expr) -> None:
         node.replace(exp.Like(this=small, expression=text, negate=node.args.get("negate")))
 
 
-def from_where(node: exp.Expr) -> None:
+def move_where_to_join(node: exp.Expr) -> None:
     """``a, b WHERE a.x = b.x`` becomes ``a JOIN b ON a.x = b.x``."""
     select = node.parent
     where = select.args.get("where") if isinstance(select, exp.Select) else None
@@ -260,31 +260,31 @@ def from_where(node: exp.Expr) -> None:
 # --- what is refused wherever it stands ----------------------------------------------------
 
 
-def well_known(node: exp.Expr | None, is_key: IsKey) -> tuple[tuple[str, Change], ...]:
+def find_rewrites(node: exp.Expr | None, is_key: IsKey) -> tuple[tuple[str, Change], ...]:
     """What may be typed instead of ``node``: words to say first, and the change; best first."""
     match node:
         case exp.Null(parent=exp.In()):
-            return (("NULL equals nothing, so leave it out (x IS NULL finds it): ", without_nulls),)
+            return (("NULL equals nothing, so leave it out (x IS NULL finds it): ", drop_nulls),)
         case exp.Interval():
             days = "months and years differ in length; with 30 and 365 days: "
-            return (("" if _moved(node) else days, in_fixed_days),)
+            return (("" if _move_by_months(node) else days, count_months_in_days),)
         case exp.Exists() | exp.Subquery(parent=exp.In()):
-            return (("", joined(is_key)),)
+            return (("", join_subqueries(is_key)),)
         case exp.Subquery():
             first = "ask two questions, and put the first one's answer in its place; first "
-            return (("", joined(is_key)), (first, alone))
+            return (("", join_subqueries(is_key)), (first, ask_subquery_alone))
     while isinstance(node, exp.Filter | exp.WithinGroup):
         node = node.this
     if isinstance(node, exp.Anonymous):
         name = node.name.upper()
         if name in ("LEFT", "RIGHT"):
-            return (("", cut),)
+            return (("", rewrite_left_and_right),)
         if name in _CONTINUOUS:
-            return (("for a quantile that nobody need have, ", continuous),)
+            return (("for a quantile that nobody need have, ", use_continuous_quantiles),)
     return ()
 
 
-def without_nulls(node: exp.Expr) -> None:
+def drop_nulls(node: exp.Expr) -> None:
     """NULL in a list finds nothing; outside it (NOT IN) a row without a value is none either."""
     for part in list(node.root().find_all(exp.In)):
         kept = [e for e in part.expressions if not isinstance(e, exp.Null)]
@@ -297,13 +297,13 @@ def without_nulls(node: exp.Expr) -> None:
 _CONTINUOUS = {"PERCENTILE_DISC": "PERCENTILE_CONT", "QUANTILE_DISC": "QUANTILE_CONT"}
 
 
-def continuous(node: exp.Expr) -> None:
+def use_continuous_quantiles(node: exp.Expr) -> None:
     """A quantile here is a number between the bounds, whether or not somebody has it."""
     for call in node.root().find_all(exp.Anonymous):
         call.set("this", _CONTINUOUS.get(call.name.upper(), call.this))
 
 
-def cut(node: exp.Expr) -> None:
+def rewrite_left_and_right(node: exp.Expr) -> None:
     """``LEFT(x, 3)`` becomes ``SUBSTR(x, 1, 3)``, ``RIGHT(x, 3) = 'ing'`` ENDS_WITH(x, 'ing')."""
     for call in list(node.root().find_all(exp.Anonymous)):
         name, arguments = call.name.upper(), call.expressions
@@ -323,10 +323,10 @@ def cut(node: exp.Expr) -> None:
 _MONTHS = {"MONTH": 1, "MONTHS": 1, "QUARTER": 3, "QUARTERS": 3, "YEAR": 12, "YEARS": 12}
 
 
-def in_fixed_days(node: exp.Expr) -> None:
+def count_months_in_days(node: exp.Expr) -> None:
     """Months before or after a day that is written down are counted; others have 30 days."""
     for interval in list(node.root().find_all(exp.Interval)):
-        moved = _moved(interval)
+        moved = _move_by_months(interval)
         if moved is not None and interval.parent is not None:
             interval.parent.replace(exp.cast(exp.Literal.string(moved.isoformat()), "DATE"))
             continue
@@ -344,7 +344,7 @@ def _months(interval: exp.Interval) -> int | None:
     return None if each is None or not re.fullmatch(r"\d{1,4}", number) else each * int(number)
 
 
-def _moved(interval: exp.Interval) -> date | None:
+def _move_by_months(interval: exp.Interval) -> date | None:
     """The day that so many months before or after a day written down is; the month's last."""
     months, parent = _months(interval), interval.parent
     match parent:

@@ -16,8 +16,8 @@ from sqlglot import exp
 from discreet.errors import QuestionRefusal
 from discreet.question.relation import PublicSource, Relation
 from discreet.question.sql.aggregates import aggregate_name
-from discreet.question.sql.reader import Reader, placed
-from discreet.question.sql.rewriting import only_counted, qualified
+from discreet.question.sql.reader import Reader, copy_span
+from discreet.question.sql.rewrite import count_rows, qualify_column
 from discreet.question.sql.scalars import column
 
 _NAME = re.compile(r"[^\W\d][\w $-]{0,127}")
@@ -74,12 +74,12 @@ class Scope:
                 node,
                 "* stands only in COUNT(*) and in sub-queries.",
                 why="every column of a row is a person's own values.",
-                fix=self.reader.instead(node, only_counted, "count the rows: COUNT(*)."),
+                fix=self.reader.suggest_fix(node, count_rows, "count the rows: COUNT(*)."),
             )
         name = self.find(node)
         if name is None:
             raise self._unknown(node)
-        return placed(column(self.same.get(name, name)), node.this)
+        return copy_span(column(self.same.get(name, name)), node.this)
 
     def find(self, node: exp.Column) -> str | None:
         """The name of the relation's column, or None if there is no such column."""
@@ -91,7 +91,7 @@ class Scope:
         found = [
             item.columns[name]
             for item in items
-            if (name := match(node.name, item.columns, node, self.reader)) is not None
+            if (name := find_name(node.name, item.columns, node, self.reader)) is not None
         ]
         if len(found) > 1:
             raise self.reader.refusal(
@@ -99,22 +99,22 @@ class Scope:
                 node,
                 f"'{node.name}' is a column of {' and of '.join(i.alias for i in items)}.",
                 why="the two may have different bounds.",
-                fix=self.reader.instead(
-                    node, qualified(items[0].alias), f"write {items[0].alias}.{node.name}."
+                fix=self.reader.suggest_fix(
+                    node, qualify_column(items[0].alias), f"write {items[0].alias}.{node.name}."
                 ),
             )
         return found[0] if found else None
 
     def _item(self, node: exp.Column) -> Item:
         by_alias = {item.alias: item for item in self.items}
-        alias = match(node.table, by_alias, node, self.reader)
+        alias = find_name(node.table, by_alias, node, self.reader)
         if alias is None:
             raise self.reader.refusal(
                 "Q6",
                 node.args["table"],
                 f"there is no '{node.table}' in FROM.",
                 why="a name must lead to one table, so that it is known whose rows are read.",
-                fix=f"use one of {listed(by_alias)}.",
+                fix=f"use one of {list_names(by_alias)}.",
             )
         return by_alias[alias]
 
@@ -125,11 +125,11 @@ class Scope:
             node.this,
             f"there is no column '{node.name}'.",
             why="only what the curator declared can be read.",
-            fix=f"{guess(node.name, known)}the columns are {listed(known)}.",
+            fix=f"{suggest_name(node.name, known)}the columns are {list_names(known)}.",
         )
 
 
-def match(name: str, names: Iterable[str], node: exp.Expr, reader: Reader) -> str | None:
+def find_name(name: str, names: Iterable[str], node: exp.Expr, reader: Reader) -> str | None:
     """The one of ``names`` that is ``name``, in any case of letters; exactly, where it is there."""
     options = list(names)
     if name in options:
@@ -146,10 +146,10 @@ def match(name: str, names: Iterable[str], node: exp.Expr, reader: Reader) -> st
     return found[0] if found else None
 
 
-def meant(
+def resolve_output(
     node: exp.Expr, select: exp.Select, scope: Scope, *, alias_first: bool = False
 ) -> exp.Expr:
-    """GROUP BY 2, ORDER BY n: a place in the SELECT list, or the name of something in it."""
+    """GROUP BY 2, ORDER BY n: a position in the SELECT list, or the name of something in it."""
     if isinstance(node, exp.Literal) and not node.is_string:
         items = select.expressions
         if not node.name.isdigit() or not 1 <= int(node.name) <= len(items):
@@ -160,19 +160,19 @@ def meant(
                 why="nothing for a person in the data.",
                 fix=f"write a number from 1 to {len(items)}, or the expression itself.",
             )
-        place: exp.Expr = items[int(node.name) - 1]
-        return place.unalias()
+        output: exp.Expr = items[int(node.name) - 1]
+        return output.unalias()
     if isinstance(node, exp.Column) and not node.table:
         aliases: dict[str, exp.Expr] = {
             i.alias: i.this for i in select.expressions if isinstance(i, exp.Alias)
         }
-        alias = match(node.name, aliases, node, scope.reader)
+        alias = find_name(node.name, aliases, node, scope.reader)
         if alias is not None and (alias_first or scope.find(node) is None):
             return aliases[alias]
     return node
 
 
-def checked_name(identifier: exp.Expr, reader: Reader) -> str:
+def check_name(identifier: exp.Expr, reader: Reader) -> str:
     """A name the analyst gives to something, refused if it could be confused."""
     name = identifier.name
     if not _NAME.fullmatch(name):
@@ -187,13 +187,13 @@ def checked_name(identifier: exp.Expr, reader: Reader) -> str:
     return name
 
 
-def listed(names: Iterable[str]) -> str:
+def list_names(names: Iterable[str]) -> str:
     """Names as a sentence shows them; a long list is cut."""
     shown = sorted(set(names))
     return ", ".join(shown[:40]) + (", ..." if len(shown) > 40 else "") if shown else "none"
 
 
-def guess(name: str, names: Iterable[str]) -> str:
+def suggest_name(name: str, names: Iterable[str]) -> str:
     """``did you mean 'x'? `` if something is spelled nearly like ``name``."""
     lowered = {known.casefold(): known for known in names}
     near = difflib.get_close_matches(name.casefold(), lowered, n=1)

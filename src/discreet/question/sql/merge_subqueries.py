@@ -11,20 +11,20 @@ from __future__ import annotations
 from sqlglot import exp
 
 from discreet.question.sql.aggregates import aggregate_name
-from discreet.question.sql.names import guess, listed, match
-from discreet.question.sql.normal import unread
+from discreet.question.sql.normalize import find_unread
 from discreet.question.sql.reader import Reader
+from discreet.question.sql.scope import find_name, list_names, suggest_name
 
 _FOLDED = {"expressions", "from_", "where", "order", "limit", "with_", "hint"}
 
 
-def folded(select: exp.Select, reader: Reader) -> exp.Select:
+def merge_subqueries(select: exp.Select, reader: Reader) -> exp.Select:
     """``select``, with every question in its FROM folded into it."""
     while True:
-        inner = _question_inside(select)
+        inner = _find_question(select)
         if inner is None:
             return select
-        select = _fold(select, inner, reader)
+        select = _merge(select, inner, reader)
 
 
 def has_aggregates(select: exp.Select) -> bool:
@@ -38,17 +38,17 @@ def has_aggregates(select: exp.Select) -> bool:
     )
 
 
-def _question_inside(select: exp.Select) -> exp.Select | None:
+def _find_question(select: exp.Select) -> exp.Select | None:
     """The question in FROM, if ``select`` does nothing but compute from its answer."""
     filled = _filled(select)
-    if "with_" in filled and unread(select.args["with_"]):
+    if "with_" in filled and find_unread(select.args["with_"]):
         return None
     if not filled <= _FOLDED or "from_" not in filled or has_aggregates(select):
         return None
     source = select.args["from_"].this
     if isinstance(source, exp.Table):
         common = _common(select, source.name)
-        if common is None or not _filled(source) <= {"this", "alias"} or unread(common):
+        if common is None or not _filled(source) <= {"this", "alias"} or find_unread(common):
             return None
         source = common.this
     while isinstance(source, exp.Subquery):
@@ -59,7 +59,7 @@ def _question_inside(select: exp.Select) -> exp.Select | None:
             return None
         source = source.this
     if isinstance(source, exp.Select) and (
-        has_aggregates(source) or _question_inside(source) is not None
+        has_aggregates(source) or _find_question(source) is not None
     ):
         return source
     return None
@@ -75,9 +75,9 @@ def _common(select: exp.Select, name: str) -> exp.CTE | None:
     return next((c for c in expressions if c.alias.casefold() == name.casefold()), None)
 
 
-def _fold(outer: exp.Select, inner: exp.Select, reader: Reader) -> exp.Select:
-    inner = folded(inner, reader)
-    _no_order_conflict(outer, inner, reader)
+def _merge(outer: exp.Select, inner: exp.Select, reader: Reader) -> exp.Select:
+    inner = merge_subqueries(inner, reader)
+    _check_order(outer, inner, reader)
     source = outer.args["from_"].this
     values: dict[str, exp.Expr] = {
         item.alias_or_name: item.unalias() for item in inner.expressions if item.alias_or_name
@@ -121,7 +121,7 @@ def _with(outer: exp.Select, source: exp.Expr, inner: exp.Select) -> exp.With | 
     return exp.With(expressions=commons) if commons else None
 
 
-def _no_order_conflict(outer: exp.Select, inner: exp.Select, reader: Reader) -> None:
+def _check_order(outer: exp.Select, inner: exp.Select, reader: Reader) -> None:
     later = any(outer.args.get(clause) is not None for clause in ("where", "order", "limit"))
     if inner.args.get("limit") is not None and later:
         raise reader.refusal(
@@ -168,19 +168,20 @@ class _Substitution:
         if isinstance(copy, exp.Column):
             return self._value(copy)
         for column in list(copy.find_all(exp.Column)):
-            if column.table or match(column.name, kept, column, self._reader) is None:
+            if column.table or find_name(column.name, kept, column, self._reader) is None:
                 column.replace(exp.Paren(this=self._value(column)))
         return copy
 
     def _value(self, column: exp.Column) -> exp.Expr:
         wrong = column.table and column.table.casefold() != self._alias.casefold()
-        name = None if wrong else match(column.name, self._values, column, self._reader)
+        name = None if wrong else find_name(column.name, self._values, column, self._reader)
         if name is None:
             raise self._reader.refusal(
                 "Q7",
                 column,
                 f"there is no column '{column.name}' in the sub-query.",
                 why="only what is released can be computed with.",
-                fix=f"{guess(column.name, self._values)}its columns are {listed(self._values)}.",
+                fix=f"{suggest_name(column.name, self._values)}its columns are "
+                f"{list_names(self._values)}.",
             )
         return self._values[name].copy()

@@ -15,8 +15,8 @@ from sqlglot import exp
 from discreet.errors import QuestionRefusal
 from discreet.question.functions import FUNCTIONS
 from discreet.question.sql.allow import DISTINCT, SUBQUERY
-from discreet.question.sql.reader import Reader, placed
-from discreet.question.sql.rewriting import only_counted
+from discreet.question.sql.reader import Reader, copy_span
+from discreet.question.sql.rewrite import count_rows
 from discreet.question.sql.scalars import (
     BINARY,
     CAST_TYPES,
@@ -24,9 +24,9 @@ from discreet.question.sql.scalars import (
     CHAINS,
     UNARY,
     call,
-    chained,
+    flatten_chain,
     is_constant,
-    normal_constant,
+    normalize_constant,
     write_constant,
 )
 
@@ -69,23 +69,23 @@ class Names(Protocol):
         ...
 
 
-def normal(node: exp.Expr, names: Names, reader: Reader) -> exp.Expr:
+def normalize(node: exp.Expr, names: Names, reader: Reader) -> exp.Expr:
     """``node`` in its one spelling."""
     while isinstance(node, exp.Paren):
         node = node.this
-    constant = normal_constant(node, reader)
+    constant = normalize_constant(node, reader)
     if constant is not None:
-        return with_unread(constant, node)
+        return keep_unread(constant, node)
     if isinstance(node, exp.Column):
-        return with_unread(names.column(node), node)
+        return keep_unread(names.column(node), node)
     aggregate = names.aggregate(node)
     if aggregate is not None:
         return aggregate
     rule = _RULES.get(type(node))
     if rule is None:
         raise _refuse_node(node, reader)
-    found = rule(node, lambda child: normal(child, names, reader), reader)
-    return with_unread(placed(found, node), node)
+    found = rule(node, lambda child: normalize(child, names, reader), reader)
+    return keep_unread(copy_span(found, node), node)
 
 
 _READ: dict[type[exp.Expr], set[str]] = {
@@ -122,18 +122,18 @@ _PIECES = (
 """Pieces of an expression that have no meaning of their own."""
 
 
-def with_unread(new: exp.Expr, old: exp.Expr) -> exp.Expr:
+def keep_unread(new: exp.Expr, old: exp.Expr) -> exp.Expr:
     """``new``, with the arguments of ``old`` and its pieces that no rule has read.
 
     The allow-list refuses them before; should one slip through, it stays in the
     normal form, and what is written back differs from it.
     """
-    for name, value in unread(old).items():
+    for name, value in find_unread(old).items():
         new.set(f"unread_{name}", value)
     return new
 
 
-def unread(node: exp.Expr) -> dict[str, object]:
+def find_unread(node: exp.Expr) -> dict[str, object]:
     """The arguments of ``node`` and its pieces that no rule reads."""
     found: dict[str, object] = {}
     pending = [node]
@@ -171,7 +171,7 @@ def _chain(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
         if type(part) is type(node):
             pending += [part.expression, part.this]
         else:
-            members += chained(inner(part), CHAINS[type(node)])
+            members += flatten_chain(inner(part), CHAINS[type(node)])
     return call(CHAINS[type(node)], *members)
 
 
@@ -289,7 +289,7 @@ def _cast(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
 
 
 def _extract(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
-    return call(_known(node.this.name, node, reader), inner(node.expression))
+    return call(_find_function(node.this.name, node, reader), inner(node.expression))
 
 
 def _function(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
@@ -300,10 +300,10 @@ def _function(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
     special = _SPECIAL.get(name)
     if special is not None:
         return special(node, inner, reader)
-    return call(_known(name, node, reader), *(inner(argument) for argument in arguments))
+    return call(_find_function(name, node, reader), *(inner(argument) for argument in arguments))
 
 
-def _known(name: str, node: exp.Expr, reader: Reader) -> str:
+def _find_function(name: str, node: exp.Expr, reader: Reader) -> str:
     name = SYNONYMS.get(name.lower(), name.lower())
     if name not in FUNCTIONS or name in _HIDDEN:
         raise _unknown(node, reader)
@@ -317,11 +317,11 @@ def _unknown(node: exp.Expr, reader: Reader) -> QuestionRefusal:
         f"{node.name.upper() or 'this'} is not a function of the allow-list.",
         why="a function that could fail, or look at other rows, on one person's value would tell "
         "that they are there.",
-        fix=f"use one of {', '.join(_usable())}.",
+        fix=f"use one of {', '.join(_list_functions())}.",
     )
 
 
-def _usable() -> list[str]:
+def _list_functions() -> list[str]:
     """The functions that are called by name, as analysts write them."""
     called = (f.usage for name, f in FUNCTIONS.items() if name not in _HIDDEN)
     return sorted({usage.partition("(")[0] for usage in called if "(" in usage})
@@ -352,16 +352,16 @@ def _date_trunc(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
     if len(arguments) == 2:
         first, second = arguments
         if isinstance(first, exp.Literal) and (unit := _unit_name(first)):
-            return call(_known(f"date_trunc_{unit}", node, reader), inner(second))
+            return call(_find_function(f"date_trunc_{unit}", node, reader), inner(second))
         if not isinstance(second, exp.Literal) and (unit := _unit_name(second)):
-            return call(_known(f"date_trunc_{unit}", node, reader), inner(first))
+            return call(_find_function(f"date_trunc_{unit}", node, reader), inner(first))
     raise _arity(node, "DATE_TRUNC('month', day)", reader)
 
 
 def _date_part(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
     arguments = node.expressions
     if len(arguments) == 2 and isinstance(arguments[0], exp.Literal):
-        return call(_known(arguments[0].name, node, reader), inner(arguments[1]))
+        return call(_find_function(arguments[0].name, node, reader), inner(arguments[1]))
     raise _arity(node, "DATE_PART('month', day)", reader)
 
 
@@ -371,9 +371,13 @@ def _date_diff(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
     if len(arguments) == 3:
         first, second, third = arguments
         if isinstance(first, exp.Literal) and (unit := _unit_name(first)):
-            return call(_known(f"date_diff_{unit}s", node, reader), inner(second), inner(third))
+            return call(
+                _find_function(f"date_diff_{unit}s", node, reader), inner(second), inner(third)
+            )
         if not isinstance(third, exp.Literal) and (unit := _unit_name(third)):
-            return call(_known(f"date_diff_{unit}s", node, reader), inner(second), inner(first))
+            return call(
+                _find_function(f"date_diff_{unit}s", node, reader), inner(second), inner(first)
+            )
     raise _arity(node, "DATE_DIFF('day', start, end)", reader)
 
 
@@ -436,7 +440,7 @@ def _refuse_node(node: exp.Expr, reader: Reader) -> QuestionRefusal:
             node,
             "* stands only in COUNT(*).",
             why="every column of a row is a person's own values.",
-            fix=reader.instead(node, only_counted, "count the rows: COUNT(*)."),
+            fix=reader.suggest_fix(node, count_rows, "count the rows: COUNT(*)."),
         )
     if isinstance(node, exp.Distinct):
         return reader.refusal(

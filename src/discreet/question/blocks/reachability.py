@@ -16,8 +16,8 @@ from functools import reduce
 
 import numpy as np
 
-from discreet.question.blocks.known import Columns, Known, Mask, known
-from discreet.question.blocks.outcomes import outcomes
+from discreet.question.blocks.evaluate import Columns, Known, Mask, evaluate_on_blocks
+from discreet.question.blocks.outcomes import possible_outcomes
 from discreet.question.blocks.space import Area, Part, Space
 from discreet.question.domain import Domain
 from discreet.question.expressions import Call, ColumnRef, Expression
@@ -56,7 +56,7 @@ class Way:
 
     def where(self, condition: Expression) -> Way:
         """The rows on which ``condition`` is true."""
-        return self.only(outcomes(condition, self.columns, self.possible.ndim).true)
+        return self.only(possible_outcomes(condition, self.columns, self.possible.ndim).true)
 
     def only(self, blocks: Mask) -> Way:
         """The rows of units in ``blocks``."""
@@ -91,14 +91,14 @@ def reach(question: Question, schema: Schema, space: Space) -> Area:
     found = np.zeros(space.size, dtype=bool)
     cells = np.zeros(part.shape, dtype=bool)
     for way in _ways(question.source, part):
-        counted = _counted(question, way)
+        counted = _find_counted(question, way)
         cells |= counted.possible
         found[0] |= counted.outside
     found[part.first : part.first + part.size] = cells.ravel()
     return Area.of(space, found)
 
 
-def _counted(question: Question, way: Way) -> Way:
+def _find_counted(question: Question, way: Way) -> Way:
     """The rows that are counted: of a listed group, and in a FILTER of an aggregate."""
     for key in question.keys:
         way = _listed(key, way)
@@ -116,7 +116,7 @@ def _either(a: Expression, b: Expression) -> Expression:
 
 
 def _listed(key: Key, way: Way) -> Way:
-    value = known(key.expression, way.columns, way.possible.ndim)
+    value = evaluate_on_blocks(key.expression, way.columns, way.possible.ndim)
     if key.values is None or value is None:
         return way
     listed = set(map(plain, key.values))
@@ -142,11 +142,13 @@ def _each_way(relation: Relation, part: Part) -> Iterable[Way]:
         case Filter(source=source, predicate=predicate):
             return [way.where(predicate) for way in _ways(source, part)]
         case Project(source=source, columns=named):
-            return [replace(way, columns=_computed(named, way)) for way in _ways(source, part)]
+            return [
+                replace(way, columns=_compute_columns(named, way)) for way in _ways(source, part)
+            ]
         case PublicJoin(left=left):  # public rows look the same from every block
             return _ways(left, part)
         case UnitJoin():
-            return _joined(relation, part)
+            return _join_ways(relation, part)
         case PerUnit():
             return _per_unit(relation, part)
         case Union(left=left, right=right):
@@ -164,12 +166,12 @@ def _source(source: Source, part: Part) -> Way:
     return Way(np.ones(part.shape, dtype=bool), not blocks, columns)
 
 
-def _computed(named: Iterable[tuple[str, Expression]], way: Way) -> Columns:
-    found = ((name, known(e, way.columns, way.possible.ndim)) for name, e in named)
+def _compute_columns(named: Iterable[tuple[str, Expression]], way: Way) -> Columns:
+    found = ((name, evaluate_on_blocks(e, way.columns, way.possible.ndim)) for name, e in named)
     return {name: value for name, value in found if value is not None}
 
 
-def _joined(join: UnitJoin, part: Part) -> Iterable[Way]:
+def _join_ways(join: UnitJoin, part: Part) -> Iterable[Way]:
     """Both rows belong to one unit, so they lie in the same block."""
     lefts, rights = _ways(join.left, part), _ways(join.right, part)
     for left in lefts:
@@ -199,7 +201,7 @@ def _per_unit(relation: PerUnit, part: Part) -> Iterable[Way]:
     ways = _ways(relation.source, part)
     same = relation.aggregates if len(ways) == 1 else ()
     named = [*relation.keys, *((name, e) for name, a in same if (e := _extreme(a)) is not None)]
-    return [replace(way, columns=_computed(named, way)) for way in ways]
+    return [replace(way, columns=_compute_columns(named, way)) for way in ways]
 
 
 def _extreme(aggregate: UnitAggregate) -> Expression | None:

@@ -74,7 +74,7 @@ class Known:
 R = TypeVar("R")
 
 
-def remembered(function: Callable[..., R]) -> Callable[..., R]:
+def memoize(function: Callable[..., R]) -> Callable[..., R]:
     """The function, which remembers its last results unless they are large."""
     cached = lru_cache(maxsize=256)(function)
 
@@ -86,8 +86,8 @@ def remembered(function: Callable[..., R]) -> Callable[..., R]:
     return either
 
 
-@remembered
-def nulls(value: Known) -> Mask:
+@memoize
+def find_nulls(value: Known) -> Mask:
     """Where the value is NULL."""
     missing = np.empty((1,) * value.values.ndim, dtype=object)
     return np.equal(value.values, missing).astype(np.bool_)
@@ -96,7 +96,7 @@ def nulls(value: Known) -> Mask:
 Columns = Mapping[str, Known]
 
 
-def known(expression: Expression, columns: Columns, dimensions: int) -> Known | None:
+def evaluate_on_blocks(expression: Expression, columns: Columns, dimensions: int) -> Known | None:
     """What ``expression`` is on each block, if it depends on ``columns`` alone."""
     match expression:
         case ColumnRef(name=name):
@@ -104,10 +104,10 @@ def known(expression: Expression, columns: Columns, dimensions: int) -> Known | 
         case Literal(value=value):
             return _constant(type(value).__name__, value, dimensions)
         case Call(function="if", arguments=(condition, a, b)):
-            return known(Case(((condition, a),), b), columns, dimensions)
+            return evaluate_on_blocks(Case(((condition, a),), b), columns, dimensions)
         case Call(function=name, arguments=arguments):
-            parts = _all_known(arguments, columns, dimensions)
-            return None if parts is None else _called(name, *parts)
+            parts = _evaluate_all(arguments, columns, dimensions)
+            return None if parts is None else _call(name, *parts)
         case Case():
             return _case(expression, columns, dimensions)
 
@@ -121,20 +121,20 @@ def _constant(_: str, value: Value | None, dimensions: int) -> Known:
     return Known(single, domain)
 
 
-def _all_known(
+def _evaluate_all(
     expressions: Sequence[Expression], columns: Columns, dimensions: int
 ) -> list[Known] | None:
     found: list[Known] = []
     for expression in expressions:
-        value = known(expression, columns, dimensions)
+        value = evaluate_on_blocks(expression, columns, dimensions)
         if value is None:
             return None
         found.append(value)
     return found
 
 
-@remembered
-def _called(name: str, *parts: Known) -> Known | None:
+@memoize
+def _call(name: str, *parts: Known) -> Known | None:
     function = FUNCTIONS[name]
     try:
         result = result_of(name, tuple(part.domain for part in parts))
@@ -143,7 +143,7 @@ def _called(name: str, *parts: Known) -> Known | None:
     if _unsettled(result, parts):
         return None
     if name in _COMPARE:
-        return Known(_compared(_COMPARE[name], *parts), result)
+        return Known(_compare(_COMPARE[name], *parts), result)
     if name == "in" and all(part.values.size == 1 for part in parts[1:]):
         return Known(_among(*parts), result)
     shape = np.broadcast_shapes(*(part.values.shape for part in parts))
@@ -175,9 +175,9 @@ def _same_in_engine(function: Function, part: Known) -> bool:
     )
 
 
-def _compared(compare: Callable[[Any, Any], Any], a: Known, b: Known) -> Objects:
+def _compare(compare: Callable[[Any, Any], Any], a: Known, b: Known) -> Objects:
     kind = common_kind((a.domain, b.domain), "a comparison")
-    missing = nulls(a) | nulls(b)
+    missing = find_nulls(a) | find_nulls(b)
     if not missing.any():
         return np.asarray(compare(a.of_kind(kind), b.of_kind(kind)), dtype=object)
     left, right = (np.broadcast_to(part.of_kind(kind), missing.shape) for part in (a, b))
@@ -199,8 +199,8 @@ def _among(first: Known, *options: Known) -> Objects:
 
 
 def _case(case: Case, columns: Columns, dimensions: int) -> Known | None:
-    conditions = _all_known([c for c, _ in case.branches], columns, dimensions)
-    values = _all_known([*(v for _, v in case.branches), case.otherwise], columns, dimensions)
+    conditions = _evaluate_all([c for c, _ in case.branches], columns, dimensions)
+    values = _evaluate_all([*(v for _, v in case.branches), case.otherwise], columns, dimensions)
     if conditions is None or values is None:
         return None
     result = union([value.domain for value in values], "CASE")

@@ -19,7 +19,7 @@ IsKey = Callable[[str, set[str]], bool]
 _READ = {"expressions", "from_", "where", "distinct", "order"}
 
 
-def alone(node: exp.Expr) -> None:
+def ask_subquery_alone(node: exp.Expr) -> None:
     """A sub-query that depends on no row is a question of its own."""
     root, inner = node.root(), node.this
     for clause in list(root.args):
@@ -28,20 +28,20 @@ def alone(node: exp.Expr) -> None:
         root.set(clause, value)
 
 
-def joined(is_key: IsKey) -> Callable[[exp.Expr], None]:
+def join_subqueries(is_key: IsKey) -> Callable[[exp.Expr], None]:
     """Every sub-query in an expression becomes a join; those inside others first."""
 
     def change(node: exp.Expr) -> None:
         found = node.root().find_all(exp.Exists, exp.In, exp.Subquery)
         parts = [part for part in found if _inner(part) is not None]
         for number, part in enumerate(reversed(parts), start=1):
-            lookup = _lookup(part)
+            lookup = _take_apart(part)
             if lookup is None:
                 continue
             if lookup.has_key(is_key):
-                _with_public(lookup)
+                _join_public(lookup)
             else:
-                _with_private(lookup, "chosen" if number == 1 else f"chosen_{number}")
+                _join_private(lookup, "chosen" if number == 1 else f"chosen_{number}")
 
     return change
 
@@ -78,11 +78,11 @@ def _inner(part: exp.Expr) -> exp.Select | None:
     return query.this if isinstance(query.this, exp.Select) else None
 
 
-def _lookup(part: exp.Expr) -> _Lookup | None:
+def _take_apart(part: exp.Expr) -> _Lookup | None:
     inner, outer = _inner(part), part.parent_select
     if inner is None or not isinstance(outer, exp.Select) or inner.args.get("from_") is None:
         return None
-    pairs, rest = _correlated(inner)
+    pairs, rest = _split_conditions(inner)
     if isinstance(part, exp.Exists):
         counts = any(item.find(exp.Anonymous) for item in inner.expressions)
         if counts and inner.args.get("group") is None:
@@ -96,7 +96,7 @@ def _lookup(part: exp.Expr) -> _Lookup | None:
     return _Lookup(part, inner, outer, pairs, rest) if pairs else None
 
 
-def _correlated(inner: exp.Select) -> tuple[list[tuple[exp.Expr, exp.Expr]], list[exp.Expr]]:
+def _split_conditions(inner: exp.Select) -> tuple[list[tuple[exp.Expr, exp.Expr]], list[exp.Expr]]:
     """The conditions of a sub-query: columns outside that are equal to something, and others."""
     parts = [inner.args["from_"], *(inner.args.get("joins") or [])]
     names = {part.this.alias_or_name for part in parts}
@@ -131,7 +131,7 @@ def _filled(node: exp.Expr) -> set[str]:
 # --- the joins -----------------------------------------------------------------------------
 
 
-def _with_public(lookup: _Lookup) -> None:
+def _join_public(lookup: _Lookup) -> None:
     """A join with a public table itself; what else must hold of its row is a condition."""
     table, part = lookup.inner.args["from_"].this, lookup.part
     own = exp.to_identifier(table.alias_or_name)
@@ -145,13 +145,13 @@ def _with_public(lookup: _Lookup) -> None:
     on = _equal([outside for outside, _ in lookup.pairs], found)
     if value is None and _stands_alone(part):
         lookup.outer.append("joins", exp.Join(this=table.copy(), on=on))
-        _say(part, exp.and_(*rest) if rest else None)
+        _replace_part(part, exp.and_(*rest) if rest else None)
     elif not rest:
         lookup.outer.append("joins", exp.Join(this=table.copy(), on=on, side="LEFT"))
-        _say(part, shown[0] if shown else _present(found[0]))
+        _replace_part(part, shown[0] if shown else _present(found[0]))
 
 
-def _with_private(lookup: _Lookup, alias: str) -> None:
+def _join_private(lookup: _Lookup, alias: str) -> None:
     """A join with a sub-query that has one row for each of what is compared."""
     inner, part, value = lookup.inner, lookup.part, lookup.value
     inside = [own for _, own in lookup.pairs]
@@ -175,12 +175,12 @@ def _with_private(lookup: _Lookup, alias: str) -> None:
     inward = value is None and _stands_alone(part)
     lookup.outer.append("joins", exp.Join(this=query, on=on, side=None if inward else "LEFT"))
     if value is not None:
-        _say(part, _looked_up(value, alias))
+        _replace_part(part, _value_tree(value, alias))
     else:
-        _say(part, None if inward else _present(members[0]))
+        _replace_part(part, None if inward else _present(members[0]))
 
 
-def _looked_up(value: exp.Expr, alias: str) -> exp.Expr:
+def _value_tree(value: exp.Expr, alias: str) -> exp.Expr:
     found = exp.column("value", table=alias)
     if value.name.upper() != "COUNT":
         return found
@@ -211,19 +211,19 @@ def _stands_alone(part: exp.Expr) -> bool:
 
 def _only_if_true(part: exp.Expr) -> bool:
     """Whether WHERE takes a row for what is true here, and NULL is as good as false."""
-    parent = _bracketed(part).parent
+    parent = _with_brackets(part).parent
     parent = parent.parent if isinstance(parent, exp.Not) else parent
     while isinstance(parent, exp.Connector | exp.Paren):
         parent = parent.parent
     return isinstance(parent, exp.Where)
 
 
-def _say(part: exp.Expr, condition: exp.Expr | None) -> None:
+def _replace_part(part: exp.Expr, condition: exp.Expr | None) -> None:
     """``condition`` where ``part`` stood; nothing there if there is none."""
-    place = _bracketed(part)
-    parent = place.parent
+    whole = _with_brackets(part)
+    parent = whole.parent
     if condition is None and isinstance(parent, exp.And):
-        parent.replace(parent.expression if parent.this is place else parent.this)
+        parent.replace(parent.expression if parent.this is whole else parent.this)
     elif condition is None and parent is not None:
         parent.pop()  # WHERE itself
     elif isinstance(condition, exp.Not) and isinstance(parent, exp.Not):
@@ -235,7 +235,7 @@ def _say(part: exp.Expr, condition: exp.Expr | None) -> None:
         part.replace(condition)
 
 
-def _bracketed(part: exp.Expr) -> exp.Expr:
+def _with_brackets(part: exp.Expr) -> exp.Expr:
     while isinstance(part.parent, exp.Paren):
         part = part.parent
     return part
