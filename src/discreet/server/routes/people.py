@@ -9,7 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from discreet.accounting.budget import Budget
-from discreet.ledger import Account, Analyst, Key
+from discreet.ledger import AccessKey, Account, Analyst
 from discreet.ledger import keys as ledger_keys
 from discreet.ledger.keys import CURATOR
 from discreet.release.amounts import budget_json, loss_json
@@ -32,7 +32,9 @@ def _list_analysts(account: Account) -> dict[str, Any]:
     return {"analysts": [_analyst_json(account, one, keys) for one in account.analysts()]}
 
 
-def _analyst_json(account: Account, analyst: Analyst, keys: tuple[Key, ...]) -> dict[str, Any]:
+def _analyst_json(
+    account: Account, analyst: Analyst, keys: tuple[AccessKey, ...]
+) -> dict[str, Any]:
     balance = account.balance(analyst.name)
     limit = account.standing().limit(analyst.name)
     return {
