@@ -26,11 +26,11 @@ from discreet.ledger import Account, Balance, Entry, Ledger, Policy, Receipt, Re
 from discreet.price import Priced, price
 from discreet.price.within import find_cheapest
 from discreet.question.blocks import Area, Space, reach
-from discreet.question.builder import Asked, Rows, table
+from discreet.question.builder import Query, Rows, table
 from discreet.question.offer import Amounts, Offer
 from discreet.question.question import Question
 from discreet.question.schema import Schema
-from discreet.question.sql import question_text, statement
+from discreet.question.sql import write_question_text, statement
 from discreet.release.answer import Answer
 from discreet.release.explanation import Explanation
 from discreet.release.notes import VALUE, MarginUnit
@@ -42,7 +42,7 @@ from discreet.release.record import (
 )
 from discreet.release.release import release
 
-Asking = str | Question | Asked
+Asking = str | Question | Query
 """A question in SQL, built in Python, or already parsed."""
 
 CURATOR = "curator"
@@ -172,7 +172,7 @@ class Curator:
             receipt = self.account.charge(request)  # durable from here on
         except Refusal as refusal:
             told = self._explain_refusal(refusal, question, spend, analyst)
-            self.account.refused(analyst, _text(question), told)
+            self.account.record_refusal(analyst, _text(question), told)
             raise told from None
         if isinstance(receipt, Stored):
             return self._replay(planned.priced, receipt)
@@ -329,7 +329,7 @@ class Curator:
     # --- parts -------------------------------------------------------------------------------
 
     def _parsed(self, question: Asking, analyst: str | None = None) -> tuple[Question, bool]:
-        if isinstance(question, Asked):
+        if isinstance(question, Query):
             return question.question(), False
         if isinstance(question, Question):
             return question, False
@@ -344,7 +344,7 @@ class Curator:
             return self._questions(question, self.engine.catalogue.version)
         except Refusal as refusal:
             if analyst is not None:
-                self.account.refused(analyst, question, refusal)
+                self.account.record_refusal(analyst, question, refusal)
             raise
 
     def _parse_text(self, text: str, _version: Hashable) -> tuple[Question, bool]:
@@ -401,7 +401,7 @@ def replay_key(priced: Priced) -> str:
 
 
 def _text(question: Question) -> str:
-    return question.text or question_text(question)
+    return question.text or write_question_text(question)
 
 
 def _about(amount: Fraction | None) -> str:

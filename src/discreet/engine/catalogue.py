@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from discreet.question.ownership import Multiplicity, declared
+from discreet.question.ownership import Multiplicity, declared_multiplicity
 from discreet.question.schema import Schema
 
 
@@ -23,7 +23,7 @@ class Catalogue:
 
     schema: Schema
     version: Hashable = ()  # of the public tables: what was derived from another one is stale
-    multiplicity: Multiplicity = field(default=declared, compare=False)
+    multiplicity: Multiplicity = field(default=declared_multiplicity, compare=False)
 
 
 __all__ = ["Catalogue"]

@@ -31,7 +31,7 @@ from discreet.errors import DataRefusal
 from discreet.price.recipes import GRID_BITS, put_on_grid
 from discreet.question.domain import Domain, Kind
 from discreet.question.expressions import ColumnRef
-from discreet.question.functions import nodes, read, typed
+from discreet.question.functions import nodes, read_column, read_kind
 from discreet.question.functions.nodes import Node
 from discreet.question.schema import Column, Table
 from discreet.question.schema.tables import has_null_cell, in_unit
@@ -174,7 +174,7 @@ def codes(column: Column) -> tuple[str, ...] | None:
 def _enforced(table: Table, column: Column, raw: Node) -> Node:
     listed_values = codes(column)
     if listed_values is None:
-        return read(column, raw)
+        return read_column(column, raw)
     code = exp.TryCast(this=raw, to=_enum(table, column))
     if column.nullable:
         return code
@@ -303,7 +303,7 @@ def _block(column: Column) -> Node:
     Declaring further values later must move nobody into a block that is new
     (docs/proofs/blocks.md, Lemma 1).
     """
-    return typed(column.kind, named(column.name))
+    return read_kind(column.kind, named(column.name))
 
 
 def _inside_blocks(table: Table, blocks: Sequence[Node]) -> list[Node]:

@@ -98,7 +98,7 @@ class DuckDBEngine:
                         for name, table in known.items()
                     }
             with closing(Database.open(Schema(known), readers, self._resources, {})) as database:
-                return schema.resolved(
+                return schema.resolve(
                     columns=lambda table: known[table.name].columns,
                     values=lambda table, column: database.values(known[table.name], column),
                 )

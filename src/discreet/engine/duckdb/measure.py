@@ -192,7 +192,7 @@ class _Rows:
 
     def _only_listed(self, key: Key, values: Sequence[Value | None]) -> None:
         domain, value = self.domain(key.expression), self.source.value(key.expression)
-        known = domain.listed()
+        known = domain.list_values()
         listed = [v for v in values if v is not None]
         checks: list[Node] = []
         if known is None or not set(known) <= set(listed):

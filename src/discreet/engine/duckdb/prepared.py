@@ -45,7 +45,9 @@ def _clusters(shape: Layout) -> list[Node]:
     bucket = nodes.infix(
         exp.Mod, nodes.call("HASH", *map(named, shape.unit)), exp.Literal.number(str(_BUCKETS))
     )
-    keys = [named(f.identifier) for f in shape.fields.values() if f.domain.listed() is not None]
+    keys = [
+        named(f.identifier) for f in shape.fields.values() if f.domain.list_values() is not None
+    ]
     return [bucket, *keys]
 
 
