@@ -30,7 +30,7 @@ from discreet.question.builder import Query, Rows, table
 from discreet.question.offer import Amounts, Offer
 from discreet.question.question import Question
 from discreet.question.schema import Schema
-from discreet.question.sql import write_question_text, statement
+from discreet.question.sql import parse_statement, write_question_text
 from discreet.release.answer import Answer
 from discreet.release.explanation import Explanation
 from discreet.release.notes import VALUE, MarginUnit
@@ -348,7 +348,7 @@ class Curator:
             raise
 
     def _parse_text(self, text: str, _version: Hashable) -> tuple[Question, bool]:
-        parsed = statement(text, self.schema, multiplicity=self.engine.catalogue.multiplicity)
+        parsed = parse_statement(text, self.schema, multiplicity=self.engine.catalogue.multiplicity)
         return parsed.question, parsed.explain
 
     def _find_plan(self, question: Question, spend: Offer) -> Planned:
