@@ -14,7 +14,7 @@ from discreet.publication import Cells, Column, Distance, Records, Spend, loss_o
 from discreet.publication.bins import make_binning
 from discreet.publication.denoise import denoise, looks_ordered
 from discreet.publication.plan import plan_pairs
-from discreet.publication.synthetic import Settings
+from discreet.publication.synthetic import Settings, outline_stages
 from discreet.publication.tree import Limits, eliminate, within_limits
 
 SIZES = [column.size for column in COLUMNS]
@@ -201,6 +201,30 @@ def test_one_column_gets_the_whole_spend():
     assert loss_of(records.queries).rho == 2
     truth = count_cells(people(), (0,), SIZES)
     assert np.abs(count_cells(made.rows, (0,), SIZES) - truth).max() < 40
+
+
+@pytest.mark.parametrize("spend", [Spend.concentrated("1/9"), Spend.pure("1/3")])
+def test_the_outline_is_what_is_drawn(spend):
+    records = Records(COLUMNS, people())
+    synthesize(records, COLUMNS, spend, seed=1)
+    outline = outline_stages(COLUMNS, spend)
+    assert sum(stage.amount for stage in outline) == spend.amount
+    drawn = {
+        "histograms": records.queries[:5],
+        "distances": [q for q in records.queries if isinstance(q, Distance)],
+        "pair tables": records.queries[15:],
+    }
+    for stage in outline:
+        losses = loss_of(drawn[stage.name])
+        assert (losses.rho if spend.gaussian else losses.epsilon) == stage.amount
+        assert len(drawn[stage.name]) <= stage.queries
+
+
+def test_less_noise_is_looked_at_longer():
+    rough, fine = Spend.approximate(1, "1e-9"), Spend.approximate(10, "1e-9")
+    assert Settings().looks_for(40_000, rough) == 80
+    assert 160 < Settings().looks_for(40_000, fine) <= 240
+    assert Settings(looks=7).looks_for(40_000, fine) == 7
 
 
 def test_stages_ask_what_they_say():

@@ -47,7 +47,14 @@ from discreet.publication.strategy import (
     expected_rmse,
     plan_strategy,
 )
-from discreet.publication.synthetic import Settings, Synthesis, synthesize
+from discreet.publication.synthetic import (
+    Settings,
+    Stage,
+    Synthesis,
+    outline_stages,
+    synthesize,
+    too_few,
+)
 from discreet.publication.weights import MWEM, PrivateMultiplicativeWeights, WeightsRun
 from discreet.publication.workload import (
     LinearQuestion,
@@ -85,6 +92,7 @@ __all__ = [
     "Records",
     "Settings",
     "Spend",
+    "Stage",
     "Strategy",
     "Synthesis",
     "Typical",
@@ -102,10 +110,12 @@ __all__ = [
     "list_margins",
     "loss_of",
     "make_consistent",
+    "outline_stages",
     "plan_marginals",
     "plan_strategy",
     "plan_workload",
     "release_hierarchy",
     "release_marginals",
     "synthesize",
+    "too_few",
 ]

@@ -14,6 +14,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -39,6 +40,8 @@ from discreet.publication.tree import JunctionTree, Limits, eliminate
 
 _MOST_BINS = 64
 _LEAST_BINS = 4
+_ROWS_A_CELL = 16  # deviations of a count that an even cell of a pair's finest table should hold
+_HAZY = 8500.0  # rows times sharpness up to which eighty looks are enough
 _USUAL_TABLES = 54.0  # pair tables that share the spend of the third stage, about
 
 
@@ -50,7 +53,8 @@ class Settings:
     distances: float | None = None
     limits: Limits | None = None
     """Unless given, 10**5 cells in a clique, and more of them together the more columns."""
-    looks: int = 80
+    looks: int | None = None
+    """At the tree while fitting; unless given, more the less noise there is to overfit."""
 
     def shares(self, gaussian: bool) -> tuple[float, float, float]:
         """The three stages' shares of the spend."""
@@ -61,6 +65,11 @@ class Settings:
     def limits_for(self, columns: int) -> Limits:
         """How large the model may grow."""
         return self.limits or Limits(together=1e5 * max(5.0, columns / 3))
+
+    def looks_for(self, rows: float, spend: Spend) -> int:
+        """Eighty where noise hides what further looks would find, up to three times that."""
+        clear = math.sqrt(rows * _sharpness(spend) / _HAZY)
+        return self.looks or round(80 * min(max(clear, 1.0), 3.0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,7 +141,8 @@ def synthesize(
         interest=[column.interest for column in listed],
     )
     tables = measure_pairs(measurer, binnings, chosen, third)
-    fitted, maps = fit_law(binnings, chosen, tables, histograms, wanted)
+    looks = wanted.looks_for(histograms.rows, spend)
+    fitted, maps = fit_law(binnings, chosen, tables, histograms, looks=looks)
     bins = sample_bins(fitted, _whole_rows(histograms), generator)
     rows = refine(bins, maps, histograms.values, generator)
     return Synthesis(listed, rows, fitted, chosen, [*released, *distances, *tables], histograms)
@@ -146,14 +156,18 @@ def measure_histograms(
     Total noise is least when shares go like levels ** (2/3) for Gaussian noise
     and like levels ** (1/2) for Laplace noise.
     """
-    power = 2 / 3 if spend.gaussian else 1 / 2
-    parts = spend.divide([column.interest ** (2 / 3) * column.size**power for column in columns])
+    parts = _divide_histograms(columns, spend)
     return measurer.measure(
         [
             ask_cells([place], [np.arange(column.size)], part)
             for place, (column, part) in enumerate(zip(columns, parts, strict=True))
         ]
     )
+
+
+def _divide_histograms(columns: Sequence[Column], spend: Spend) -> list[Spend]:
+    power = 2 / 3 if spend.gaussian else 1 / 2
+    return spend.divide([column.interest ** (2 / 3) * column.size**power for column in columns])
 
 
 def find_orders(columns: Sequence[Column], released: Sequence[Measurement]) -> tuple[Column, ...]:
@@ -186,11 +200,75 @@ def clean_histograms(columns: Sequence[Column], released: Sequence[Measurement])
 
 def make_binnings(columns: Sequence[Column], histograms: Histograms, spend: Spend) -> list[Binning]:
     """Nested bins for every column; more of them the more rows stand out from the noise."""
-    sharp = spend.sharpness if spend.gaussian else spend.sharpness / math.sqrt(_USUAL_TABLES)
-    most = int(np.clip(math.sqrt(histograms.rows * sharp / 16), _LEAST_BINS, _MOST_BINS))
+    most = count_bins(histograms.rows, spend)
     return [
         make_binning(column, values, most=most)
         for column, values in zip(columns, histograms.values, strict=True)
+    ]
+
+
+def count_bins(rows: float, spend: Spend) -> int:
+    """How many bins a column gets at most: so many that a pair's cells still stand out."""
+    wished = math.sqrt(rows * _sharpness(spend) / _ROWS_A_CELL)
+    return int(np.clip(wished, _LEAST_BINS, _MOST_BINS))
+
+
+def too_few(rows: float, spend: Spend) -> bool:
+    """Whether so few rows leave little but the histograms at this price.
+
+    From a declared number of rows before, from the released one afterwards;
+    never from the data.
+
+    >>> price = Spend.approximate(1, "1e-9")
+    >>> too_few(1300, price), too_few(9000, price)
+    (True, False)
+    """
+    return rows * _sharpness(spend) < _ROWS_A_CELL * _LEAST_BINS**2
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One stage of a synthetic table before it is drawn: what is asked, for how much."""
+
+    name: str
+    queries: int
+    amount: Fraction
+    deviation: float | None
+    """Of a noisy count, the mean over the stage's tables; None where the plan decides."""
+
+
+def outline_stages(
+    columns: Sequence[Column], spend: Spend, *, settings: Settings | None = None
+) -> list[Stage]:
+    """The stages and their shares, from public knowledge alone; free.
+
+    >>> people = [Column("age", 90, ordered=True), Column("sex", 2), Column("city", 30)]
+    >>> for stage in outline_stages(people, Spend.pure(1)):
+    ...     print(stage.name, stage.queries, f"{float(stage.amount):.2f}")
+    histograms 3 0.40
+    distances 3 0.10
+    pair tables 3 0.50
+    """
+    listed = check_columns(columns)
+    pairs = len(listed) * (len(listed) - 1) // 2
+    if not pairs:
+        return [Stage("histograms", 1, spend.amount, 1 / spend.sharpness)]
+    first, second, third = spend.divide((settings or Settings()).shares(spend.gaussian))
+    histograms = _divide_histograms(listed, first)
+    return [
+        Stage(
+            "histograms",
+            len(listed),
+            first.amount,
+            float(np.mean([1 / part.sharpness for part in histograms])),
+        ),
+        Stage(
+            "distances",
+            pairs,
+            second.amount,
+            1 / second.divide(np.ones(pairs))[0].sharpness,
+        ),
+        Stage("pair tables", pairs, third.amount, None),
     ]
 
 
@@ -259,7 +337,8 @@ def fit_law(
     chosen: Mapping[Pair, Choice],
     tables: Sequence[Measurement],
     histograms: Histograms,
-    settings: Settings,
+    *,
+    looks: int,
 ) -> tuple[Fitted, list[Integers]]:
     """The fitted law over each column's finest bins in use, and the maps from levels to them."""
     finest = finest_bins(chosen, [sorted(binning.levels) for binning in binnings])
@@ -290,7 +369,7 @@ def fit_law(
         targets.append(
             Target(pair, coarse, table.values.astype(np.float64), deviation(table.query.noise))
         )
-    fitted = fit(tree, shares, targets, rows=histograms.rows, looks=settings.looks)
+    fitted = fit(tree, shares, targets, rows=histograms.rows, looks=looks)
     return fitted, maps
 
 
@@ -304,6 +383,11 @@ def _between(binning: Binning, fine: int, coarse: int) -> Integers:
 def _independent(binnings: Sequence[Binning], pair: Pair, rows: float) -> Doubles:
     a, b = (binnings[column].shares for column in pair)
     return rows * np.outer(a, b)
+
+
+def _sharpness(spend: Spend) -> float:
+    """1 / the deviation of a count, were the spend divided over the usual tables as rho is."""
+    return spend.sharpness if spend.gaussian else spend.sharpness / math.sqrt(_USUAL_TABLES)
 
 
 def _whole_rows(histograms: Histograms) -> int:
