@@ -34,7 +34,7 @@ from discreet.publication.measure import (
     make_view,
 )
 from discreet.publication.plan import Choice, Pair, finest_bins, plan_pairs
-from discreet.publication.sample import refine, sample_bins
+from discreet.publication.sample import lean, refine, sample_bins
 from discreet.publication.spend import Spend, deviation
 from discreet.publication.tree import JunctionTree, Limits, eliminate
 
@@ -144,7 +144,12 @@ def synthesize(
     looks = wanted.looks_for(histograms.rows, spend)
     fitted, maps = fit_law(binnings, chosen, tables, histograms, looks=looks)
     bins = sample_bins(fitted, _whole_rows(histograms), generator)
-    rows = refine(bins, maps, histograms.values, generator)
+    turns = {
+        place: lean(fitted, bins, place, _bins_in_order(column, maps[place]), generator)
+        for place, column in enumerate(ordered)
+        if column.ordered
+    }
+    rows = refine(bins, maps, histograms.values, generator, turns=turns)
     return Synthesis(listed, rows, fitted, chosen, [*released, *distances, *tables], histograms)
 
 
@@ -378,6 +383,13 @@ def _between(binning: Binning, fine: int, coarse: int) -> Integers:
     mapped = np.zeros(fine, dtype=np.int64)
     mapped[binning.levels[fine]] = binning.levels[coarse]
     return mapped
+
+
+def _bins_in_order(column: Column, mapped: Integers) -> int:
+    """How many of a column's bins are stretches of its order: all but a NULL's own."""
+    count = int(mapped.max()) + 1
+    alone = column.null and count > 1 and int((mapped == mapped[-1]).sum()) == 1
+    return count - 1 if alone else count
 
 
 def _independent(binnings: Sequence[Binning], pair: Pair, rows: float) -> Doubles:
