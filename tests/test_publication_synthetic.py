@@ -223,7 +223,7 @@ def test_the_outline_is_what_is_drawn(spend):
 def test_less_noise_is_looked_at_longer():
     rough, fine = Spend.approximate(1, "1e-9"), Spend.approximate(10, "1e-9")
     assert Settings().looks_for(40_000, rough) == 80
-    assert 160 < Settings().looks_for(40_000, fine) <= 240
+    assert Settings().looks_for(40_000, fine) == 160
     assert Settings(looks=7).looks_for(40_000, fine) == 7
 
 

@@ -52,7 +52,7 @@ class Settings:
     histograms: float | None = None
     distances: float | None = None
     limits: Limits | None = None
-    """Unless given, 10**5 cells in a clique, and more of them together the more columns."""
+    """Unless given, 250,000 cells in a clique, and more of them together the more columns."""
     looks: int | None = None
     """At the tree while fitting; unless given, more the less noise there is to overfit."""
 
@@ -64,12 +64,12 @@ class Settings:
 
     def limits_for(self, columns: int) -> Limits:
         """How large the model may grow."""
-        return self.limits or Limits(together=1e5 * max(5.0, columns / 3))
+        return self.limits or Limits(together=Limits().largest * max(5.0, columns / 3))
 
     def looks_for(self, rows: float, spend: Spend) -> int:
-        """Eighty where noise hides what further looks would find, up to three times that."""
+        """Eighty where noise hides what further looks would find, up to twice that."""
         clear = math.sqrt(rows * _sharpness(spend) / _HAZY)
-        return self.looks or round(80 * min(max(clear, 1.0), 3.0))
+        return self.looks or round(80 * min(max(clear, 1.0), 2.0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

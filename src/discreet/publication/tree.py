@@ -24,8 +24,8 @@ Clique = frozenset[int]
 class Limits:
     """How many cells the largest clique may have, and all of them together."""
 
-    largest: float = 1e5
-    together: float = 5e5
+    largest: float = 2.5e5
+    together: float = 1.25e6
 
 
 def add_edge(neighbours: Sequence[set[int]], pair: tuple[int, int]) -> list[set[int]]:
