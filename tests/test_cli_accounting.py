@@ -46,7 +46,11 @@ def test_epsilon_as_json_and_picture(run, tmp_path):
     assert (code, err) == (0, "")
     told = json.loads(out)
     assert told == Meaning(epsilon="1/3", delta="1e-9").to_json()
-    assert Fraction(told["factor"]) >= Fraction(math.exp(1 / 3))
+    assert Fraction(told["presence"]["factor"]) >= Fraction(math.exp(1 / 3))
+    assert Fraction(told["value"]["factor"]) >= Fraction(math.exp(2 / 3))
+    _, out, _ = run("epsilon", "1/3", "--delta", "1e-9", "--json", "--neighbours", "change-one")
+    changed = json.loads(out)
+    assert (changed["presence"], changed["value"]) == (None, told["presence"])
     assert ElementTree.fromstring(file.read_text(encoding="utf-8")).tag.endswith("svg")
 
 

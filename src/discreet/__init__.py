@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from discreet.accounting.budget import Budget
     from discreet.accounting.loss import Loss
     from discreet.accounting.meaning import Meaning
+    from discreet.accounting.neighbours import Neighbours
     from discreet.curate.curator import Curator, curator
     from discreet.curate.remote import connect
     from discreet.curate.session import open  # noqa: A004 (as a file is opened, so is a session)
     from discreet.errors import Refusal
     from discreet.ledger import Ledger, Policy
-    from discreet.question.schema import Column, Neighbours, Schema, Table
+    from discreet.question.schema import Column, Schema, Table
     from discreet.release.answer import Answer
 
 __version__ = "0.1.0"
@@ -32,7 +33,7 @@ _HOME = {
     "Ledger": "ledger",
     "Loss": "accounting.loss",
     "Meaning": "accounting.meaning",
-    "Neighbours": "question.schema",
+    "Neighbours": "accounting.neighbours",
     "Policy": "ledger",
     "Refusal": "errors",
     "Schema": "question.schema",

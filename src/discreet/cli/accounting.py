@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from discreet.accounting.neighbours import Neighbours
 from discreet.cli import screen
 from discreet.cli.options import Json, unwritable
 from discreet.errors import InvalidParameter
@@ -30,12 +31,15 @@ def epsilon(
     amount: Annotated[str, typer.Argument(metavar="EPSILON", help="Such as 0.5 or 1/3.")],
     delta: Annotated[str, typer.Option(metavar="AMOUNT", help="Such as 1e-6.")] = "0",
     group: Annotated[int, typer.Option(metavar="COUNT", help="How many people together.")] = 1,
+    neighbours: Annotated[
+        Neighbours, typer.Option(help="Which data sets the epsilon was stated for.")
+    ] = Neighbours.ADD_REMOVE,
     as_json: Json = False,
     svg: Svg = None,
 ) -> None:
     """Say what EPSILON promises to a person, in numbers and words."""
     meaning = import_module("discreet.accounting.meaning").Meaning(
-        epsilon=amount, delta=delta, group=group
+        epsilon=amount, delta=delta, group=group, neighbours=neighbours
     )
     if svg is not None:
         _save(svg, meaning.svg())

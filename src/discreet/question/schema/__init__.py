@@ -6,7 +6,8 @@ the data: the engine enforces each declaration row by row.
 
 from __future__ import annotations
 
+from discreet.accounting.neighbours import Neighbours
 from discreet.question.schema.schema import Schema, SchemaFile
-from discreet.question.schema.tables import ROW, Column, Neighbours, Table
+from discreet.question.schema.tables import ROW, Column, Table
 
 __all__ = ["ROW", "Column", "Neighbours", "Schema", "SchemaFile", "Table"]

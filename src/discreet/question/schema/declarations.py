@@ -9,11 +9,12 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from discreet.accounting.neighbours import Neighbours
 from discreet.errors import InvalidParameter, SchemaRefusal, shown
 from discreet.exact.numbers import fraction
 from discreet.question.domain import Kind, Value
 from discreet.question.schema.lines import Document
-from discreet.question.schema.tables import Column, Neighbours, Table
+from discreet.question.schema.tables import Column, Table
 
 SECTIONS = ("tables", "neighbours", "budget", "policy", "ledger", "engine", "server")
 """What may stand at the top of the file; all but the first two are for the curator."""

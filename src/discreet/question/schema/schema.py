@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from discreet.accounting.neighbours import Neighbours
 from discreet.errors import SchemaRefusal, shown
 from discreet.question.domain import Kind, Value, number_of
 from discreet.question.schema.declarations import SECTIONS, read_tables
 from discreet.question.schema.lines import Document
 from discreet.question.schema.tables import (
     Column,
-    Neighbours,
     Table,
     check_all_blocks,
     check_block_columns,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
-from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, floor, prod
 
+from discreet.accounting.neighbours import Neighbours
 from discreet.errors import SchemaRefusal, shown
 from discreet.question.domain import (
     Domain,
@@ -25,13 +25,6 @@ from discreet.question.domain import (
 
 ROW = ("row",)
 """The unit of a table in which every row is a person of its own."""
-
-
-class Neighbours(StrEnum):
-    """Which databases must be hard to tell apart."""
-
-    ADD_REMOVE = "add/remove"
-    CHANGE_ONE = "change-one"
 
 
 _READ = "what is read of a person's row must be known beforehand, whatever the row holds."

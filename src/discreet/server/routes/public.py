@@ -10,6 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse, Response
 
 from discreet.accounting.meaning import Meaning
+from discreet.accounting.neighbours import Neighbours
 from discreet.server.auth import count_visit
 from discreet.server.refusals import unknown_route
 from discreet.server.sending import ERRORS, json_response
@@ -30,14 +31,21 @@ router = APIRouter(responses=ERRORS)
 Epsilon = Annotated[str, Query(max_length=50, examples=["0.5"])]
 Delta = Annotated[str, Query(max_length=50, examples=["1e-9"])]
 Group = Annotated[int, Query(ge=1, le=1000)]
+Apart = Annotated[Neighbours, Query(description="which data sets the epsilon was stated for")]
 
 
 @router.get("/v1/meaning", tags=["meaning"], dependencies=[Depends(count_visit)])
-async def meaning(epsilon: Epsilon = "1", delta: Delta = "0", group: Group = 1) -> Response:
+async def meaning(
+    epsilon: Epsilon = "1",
+    delta: Delta = "0",
+    group: Group = 1,
+    neighbours: Apart = Neighbours.ADD_REMOVE,
+) -> Response:
     """What (epsilon, delta) promises to a person, in numbers and in words."""
 
     def told() -> dict[str, object]:
-        promise = Meaning(epsilon, delta, group)  # type: ignore[arg-type]  # made exact there
+        # Made exact there.
+        promise = Meaning(epsilon, delta, group, neighbours)  # type: ignore[arg-type]
         return {**promise.to_json(), "table": [list(row) for row in promise.table()]}
 
     return json_response(await run_in_threadpool(told))
@@ -50,9 +58,14 @@ async def meaning(epsilon: Epsilon = "1", delta: Delta = "0", group: Group = 1) 
     response_class=Response,
     responses={200: {"content": {"image/svg+xml": {}}, "description": "two charts"}},
 )
-async def picture(epsilon: Epsilon = "1", delta: Delta = "0", group: Group = 1) -> Response:
+async def picture(
+    epsilon: Epsilon = "1",
+    delta: Delta = "0",
+    group: Group = 1,
+    neighbours: Apart = Neighbours.ADD_REMOVE,
+) -> Response:
     """The same as a picture."""
-    promise = Meaning(epsilon, delta, group)  # type: ignore[arg-type]
+    promise = Meaning(epsilon, delta, group, neighbours)  # type: ignore[arg-type]
     # A picture of its own may style itself; it can load nothing and run nothing.
     policy = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
     drawn = await run_in_threadpool(promise.svg)
