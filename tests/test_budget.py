@@ -109,7 +109,7 @@ def test_deciding_on_the_way_how_delta_is_shared_would_break_the_promise(epsilon
     play = {"ratio": math.exp(step), "reward": hockey_stick_reward(e, step)}
     wrong = best_adversary(either_with_what_is_left(e, d), menu, **play)
     assert wrong > float(d) * 1.05
-    right = best_adversary(Budget(epsilon=e, delta=d).admits, menu, **play)
+    right = best_adversary(Budget(epsilon=e, delta=d, accept_large_delta=True).admits, menu, **play)
     assert float(d) / 3 < right <= float(d)
 
 
@@ -125,7 +125,7 @@ def test_the_gap_is_no_artefact_of_floats():
 
     low, high = exp_bounds(epsilon)
     assert play(either_with_what_is_left(epsilon, delta), high) > delta
-    assert play(Budget(epsilon=epsilon, delta=delta).admits, low) <= delta
+    assert play(Budget(epsilon=epsilon, delta=delta, accept_large_delta=True).admits, low) <= delta
 
 
 menus = st.tuples(
@@ -150,7 +150,7 @@ def test_no_adaptive_analyst_exceeds_the_budget(epsilon, delta, share, menu):
     items += [Response(s, Loss(INFINITY, Loss.pure(s * step).rho)) for s in known_by_rho]
     items += [Leak(float(d / part), Loss(0, 0, d / part)) for part in leaks]
     failures = None if share is None else Fraction(share) * d
-    budget = Budget(epsilon=e, delta=d, failures=failures)
+    budget = Budget(epsilon=e, delta=d, failures=failures, accept_large_delta=True)
     reached = best_adversary(
         budget.admits, items, ratio=math.exp(step), reward=hockey_stick_reward(e, step)
     )
@@ -240,14 +240,14 @@ finite = st.integers(2, 3).flatmap(
 def test_no_conversation_about_random_mechanisms_exceeds_the_budget(laws, epsilon, delta):
     """Each is charged the tight loss of its own two laws, some by their rho alone."""
     menu = [Finite(mine, theirs, pure=pure) for mine, theirs, pure in laws]
-    budget = Budget(epsilon=epsilon, delta=delta)
+    budget = Budget(epsilon=epsilon, delta=delta, accept_large_delta=True)
     reached = best_conversation(budget.admits, menu, float(epsilon), rounds=4)
     assert reached <= float(Fraction(delta)) + 1e-12
 
 
 def test_the_conversation_has_teeth():
     """Against a filter that forgets what was spent, the same search breaks the promise."""
-    budget = Budget(epsilon="0.4", delta="0.02")
+    budget = Budget(epsilon="0.4", delta="0.02", accept_large_delta=True)
     menu = [Finite([5, 4, 6], [6, 4, 5]), Finite([4, 5], [5, 4], pure=False)]
     forgetful = lambda _, charge: budget.admits(NOTHING, charge)  # noqa: E731
     assert best_conversation(forgetful, menu, 0.4, rounds=6) > 0.02
@@ -306,7 +306,7 @@ def test_delta_is_split_beforehand():
 )
 @steady
 def test_one_release_may_take_the_budget_whole(epsilon, delta):
-    budget = Budget(epsilon=epsilon, delta=delta)
+    budget = Budget(epsilon=epsilon, delta=delta, accept_large_delta=True)
     whole = Loss.concentrated(round_down(largest_rho(epsilon, delta), Fraction(1, RHO_UNITS)))
     crumb = Loss.pure("1e-6")
     for charge in (Loss.approximate(epsilon, delta), Loss.pure(epsilon), whole):
@@ -397,7 +397,7 @@ def test_a_decision_takes_as_long_after_a_long_history_as_after_a_short_one():
 @pytest.mark.parametrize(("within", "confidence"), [(50, "0.95"), (3, "0.9"), (150, "0.999")])
 def test_remaining_counts_are_admitted_and_accurate(delta, within, confidence):
     """As many as were promised can be asked, one by one, and not many more could have been."""
-    budget = Budget(epsilon=2, delta=delta)
+    budget = Budget(epsilon=2, delta=delta, accept_large_delta=True)
     spent = 3 * Loss.pure("0.1").rounded()
     counts = budget.remaining(spent, within=within, confidence=confidence).counts
     beta = 1 - Fraction(confidence)

@@ -37,6 +37,7 @@ CODES: dict[str, str] = {
     "P7": "more than the recorded bytes",
     "P8": "an optional component that is not installed",
     "P9": "a file that cannot be written",
+    "P10": "a delta that would let somebody be published",
     "Q40": "no public list of values to choose from",
     "Q41": "nothing bounds what one unit contributes",
     "Q42": "groups that are not public need a delta",

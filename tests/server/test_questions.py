@@ -177,6 +177,24 @@ def test_running_out_and_a_raised_limit(server, fresh):
     assert [(e["state"], e["code"]) for e in told] == [("answered", None), ("refused", "B2")]
 
 
+def test_a_limit_with_a_delta_that_may_publish_somebody_is_insisted_on(server):
+    limit = {"epsilon": "1/10", "delta": "1/2"}
+    refused = server.call("POST", "analysts", {"name": "insisting", "limit": limit})
+    assert (refused.status_code, refused.json()["code"]) == (422, "P10")
+    limit["accept_large_delta"] = True
+    made = server.call("POST", "analysts", {"name": "insisting", "limit": limit})
+    assert (made.status_code, made.json()["limit"]["delta"]) == (201, "1/2")
+
+
+def test_what_epsilon_means_is_said_of_presence_and_of_values(server):
+    told = server.client.get("/v1/meaning?epsilon=1/2").json()
+    assert told["presence"]["belief_change"].startswith("0.124")
+    assert told["value"]["belief_change"].startswith("0.244")
+    changed = server.client.get("/v1/meaning?epsilon=1/2&neighbours=change-one").json()
+    assert (changed["presence"], changed["value"]) == (None, told["presence"])
+    assert server.client.get("/v1/meaning?neighbours=other").status_code == 422
+
+
 def test_the_schema_is_complete(server):
     found = server.call("GET", "/v1/datasets/clinic").json()
     (table,) = found["tables"]

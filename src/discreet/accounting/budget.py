@@ -19,11 +19,12 @@ on the conversion where they did not (filters.md, Lemma 5).
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,13 +32,22 @@ from numpy.typing import NDArray
 from discreet.accounting.conversion import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS, largest_rho
 from discreet.accounting.law import DiscreteGaussianLaw, DiscreteLaplaceLaw, IntegerLaw
 from discreet.accounting.loss import NOTHING, Amount, Loss, failure_mass
-from discreet.errors import InvalidParameter
+from discreet.errors import InvalidParameter, shown
 from discreet.exact.balls import enclose
 from discreet.exact.numbers import Exact, decimal_up, fraction, positive, proportion, whole
 from discreet.exact.search import greatest_integer
 
 SATURATED: Final = 2**62 - 1
 """Units from which on an amount counts as infinite where it is kept in 64 bits."""
+
+REFUSED_DELTA: Final = Fraction(1, 100)
+"""From here on a delta is refused, whatever the population is, unless it is insisted on."""
+WARNED_DELTA: Final = Fraction(1, 10**5)
+"""Above this a delta is warned of where nobody said how many units there are."""
+
+
+class LargeDelta(UserWarning):
+    """A delta that may allow what nobody meant to allow."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -57,11 +67,13 @@ class Budget:
     epsilon: Fraction | None
     """The bound promised, or ``None`` for a budget of rho alone."""
     delta: Fraction
-    """The chance that the promise fails, everything included."""
+    """How much probability the bound of epsilon may miss by, everything included."""
     rho: Fraction
     """The most that the rhos of an adaptive session may add up to."""
     failures: Fraction
     """The share of delta that charges may use up as their own delta."""
+    accept_large_delta: bool = field(repr=False, compare=False)
+    """Whether it was insisted on, in so many words, that delta may let somebody be published."""
     _ceilings: tuple[int, int, int, int, int] = field(repr=False, compare=False)
 
     def __init__(
@@ -71,7 +83,45 @@ class Budget:
         delta: Exact = 0,
         rho: Exact | None = None,
         failures: Exact | None = None,
+        accept_large_delta: bool = False,
     ) -> None:
+        self._make(epsilon, delta, rho, failures, accept_large_delta)
+        if self.delta >= REFUSED_DELTA and not self.accept_large_delta:
+            raise _too_large(self.delta, "a hundredth or more")
+
+    @classmethod
+    def recorded(
+        cls,
+        *,
+        epsilon: Exact | None = None,
+        delta: Exact = 0,
+        rho: Exact | None = None,
+        failures: Exact | None = None,
+        accept_large_delta: bool = False,
+    ) -> Self:
+        """A budget written down before, whose delta is not objected to here.
+
+        Whoever promises it anew calls :meth:`check_delta`.
+        """
+        made = cls.__new__(cls)
+        made._make(epsilon, delta, rho, failures, accept_large_delta)
+        return made
+
+    def _make(
+        self,
+        epsilon: Exact | None,
+        delta: Exact,
+        rho: Exact | None,
+        failures: Exact | None,
+        accept_large_delta: bool,
+    ) -> None:
+        if not isinstance(accept_large_delta, bool):
+            raise InvalidParameter(
+                "P4",
+                f"accept_large_delta must be true or false, got {shown(accept_large_delta)}.",
+                why="what lets somebody be published is not decided by accident.",
+                fix="leave it out, or say accept_large_delta=True.",
+            )
         if (epsilon is None) == (rho is None):
             raise InvalidParameter(
                 "P4",
@@ -93,9 +143,36 @@ class Budget:
             ("delta", mass),
             ("rho", ceiling),
             ("failures", share),
+            ("accept_large_delta", accept_large_delta),
             ("_ceilings", _ceilings(promise, mass, ceiling, share)),
         ):
             object.__setattr__(self, name, value)
+
+    def check_delta(self, population: int | None) -> None:
+        """Refuse, or warn of, a delta that is about to be promised to ``population`` units.
+
+        To publish one unit's rows, drawn at random, and nothing else is
+        (0, 1/population)-differentially private: a delta as large as that promises
+        nobody anything.  How many units there are is public, or None if not declared.
+
+        >>> Budget(epsilon=3, delta="1e-3").check_delta(population=2000)
+        Traceback (most recent call last):
+        ...
+        discreet.errors.InvalidParameter: P10: delta = 0.001 is too large: ...
+        """
+        if self.accept_large_delta:
+            return
+        if population is not None and self.delta * population >= 1:
+            raise _too_large(self.delta, f"1/n or more, where n = {population:,} are declared")
+        if self.delta >= REFUSED_DELTA:
+            raise _too_large(self.delta, "a hundredth or more")
+        if population is None and self.delta > WARNED_DELTA:
+            warnings.warn(
+                f"delta = {decimal_up(self.delta)} is large: {_PUBLISHED} Declare the population "
+                "in the schema, or choose a smaller delta.",
+                LargeDelta,
+                stacklevel=2,
+            )
 
     def admits(self, spent: Loss, next: Loss) -> bool:  # noqa: A002 (the word of the proof)
         """Whether ``next`` may be charged after ``spent``; public knowledge only.
@@ -270,6 +347,21 @@ def _total(spent: Loss, charge: Loss) -> tuple[int | None, int | None, int]:
         None if epsilon is None or more_epsilon is None else epsilon + more_epsilon,
         None if rho is None or more_rho is None else rho + more_rho,
         delta + more_delta,
+    )
+
+
+_PUBLISHED = (
+    "a mechanism that publishes all rows of one person, drawn at random among n, has delta = 1/n."
+)
+
+
+def _too_large(delta: Fraction, limit: str) -> InvalidParameter:
+    return InvalidParameter(
+        "P10",
+        f"delta = {decimal_up(delta)} is too large: it is {limit}.",
+        why=_PUBLISHED,
+        fix="choose a delta far below one in the number of people, such as '1e-9'; or insist: "
+        "accept_large_delta=True (in a file, accept_large_delta = true).",
     )
 
 

@@ -66,7 +66,7 @@ class Loss:
             raise InvalidParameter(
                 "P4",
                 "epsilon and rho cannot both be infinite.",
-                why="nothing would bound what the release tells about a person.",
+                why="nothing would bound what a person's data add to what the release tells.",
                 fix="give a finite epsilon or a finite rho.",
             )
 
@@ -315,7 +315,7 @@ def _no_promise(what: str) -> InvalidParameter:
     return InvalidParameter(
         "P2",
         f"{what}.",
-        why="delta is the chance that the promise to a person fails; at 1 there is no promise.",
+        why="delta is how much probability the promise to a person may miss by; at 1 it is void.",
         fix="pass a small probability such as delta='1e-9', or compose fewer releases.",
     )
 

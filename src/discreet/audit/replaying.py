@@ -32,7 +32,7 @@ from discreet.exact.numbers import positive
 from discreet.question.schema import Schema
 
 NORMS = ("l1", "l2", "linf")
-_PLENTY = Budget(epsilon=1000, delta="0.5")
+_PLENTY = Budget(epsilon=1000, delta="0.5", accept_large_delta=True)
 
 
 @dataclass(frozen=True, slots=True)

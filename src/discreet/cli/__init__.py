@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Annotated
@@ -101,11 +102,18 @@ def _print_refusal(refusal: Refusal, *, as_json: bool) -> None:
         typer.echo(str(refusal), err=True)
 
 
+def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """A warning on standard error, without the line of the program that gave it."""
+    typer.echo(f"warning: {message}", err=True)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; ``arguments`` are those of the process unless given."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        app(args=given)
+        with warnings.catch_warnings():
+            warnings.showwarning = _print_warning
+            app(args=given)
     except Refusal as refusal:
         _print_refusal(refusal, as_json="--json" in given)
         sys.exit(REFUSED)

@@ -22,6 +22,10 @@ app = typer.Typer(no_args_is_help=True, help="Say who may ask, and how much.")
 Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False)]
 Epsilon = Annotated[str | None, typer.Option(metavar="AMOUNT", help="The most they may spend.")]
 Rho = Annotated[str | None, typer.Option(metavar="AMOUNT", help="The same, as concentrated loss.")]
+Insist = Annotated[
+    bool,
+    typer.Option("--accept-large-delta", help="Insist on a delta that may publish somebody."),
+]
 Role = Annotated[str, typer.Option(metavar="ROLE", help="analyst, curator or auditor.")]
 Expires = Annotated[str | None, typer.Option(metavar="DAY", help="The last day, as 2027-12-31.")]
 Key = Annotated[bool, typer.Option("--key", help="Make a key for the server, too.")]
@@ -37,11 +41,13 @@ def add(  # noqa: PLR0913, PLR0917 (each is an option)
     role: Role = "analyst",
     expires: Expires = None,
     key: Key = False,
+    accept_large_delta: Insist = False,
     as_json: Json = False,
     session: Home = HERE,
 ) -> None:
     """Let somebody ask; without a limit, up to what the dataset has."""
-    limit, until = allowance(epsilon, rho, delta), last_day(expires)
+    limit = allowance(epsilon, rho, delta, accept_large_delta)
+    until = last_day(expires)
     secret = None
     with open_planner(session) as curator:
         curator.account.add_analyst(name, role=role, limit=limit, expires=until)
@@ -81,11 +87,12 @@ def limit(
     rho: Rho = None,
     delta: Delta = None,
     unlimited: Unlimited = False,
+    accept_large_delta: Insist = False,
     as_json: Json = False,
     session: Home = HERE,
 ) -> None:
     """Change how much somebody may spend; what is spent stays spent."""
-    changed = allowance(epsilon, rho, delta)
+    changed = allowance(epsilon, rho, delta, accept_large_delta)
     if (changed is None) is not unlimited:
         raise InvalidParameter(
             "P4",
@@ -115,12 +122,16 @@ def disable(name: Name, as_json: Json = False, session: Home = HERE) -> None:
         screen.print_text(f"{name} may ask no more.")
 
 
-def allowance(epsilon: str | None, rho: str | None, delta: str | None) -> Budget | None:
+def allowance(
+    epsilon: str | None, rho: str | None, delta: str | None, accept_large_delta: bool = False
+) -> Budget | None:
     """The budget that the options name, if they name one."""
     if epsilon is None and rho is None and delta is None:
         return None
     budget = import_module("discreet.accounting.budget").Budget
-    made: Budget = budget(epsilon=epsilon, rho=rho, delta=delta or 0)
+    made: Budget = budget(
+        epsilon=epsilon, rho=rho, delta=delta or 0, accept_large_delta=accept_large_delta
+    )
     return made
 
 

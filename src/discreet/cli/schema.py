@@ -43,7 +43,8 @@ def check(file: _SchemaPath = Path("discreet.toml"), as_json: Json = False) -> N
     file = file / FILE if file.is_dir() else file
     read = SchemaFile.read(file)
     if read.settings:  # a whole session: its other sections are checked, too
-        parsed(file.parent, read)
+        session = parsed(file.parent, read)
+        session.budget.check_delta(read.schema.population)
     if as_json:
         screen.print_json(schema_json(read.schema))
         return
@@ -55,6 +56,7 @@ def schema_json(schema: Schema) -> dict[str, Any]:
     """A schema for JSON: whom it protects, and what is known of each column."""
     return {
         "neighbours": schema.neighbours.value,
+        "population": schema.population,
         "tables": {
             table.name: {
                 "protects": _owner(table),
@@ -68,6 +70,8 @@ def schema_json(schema: Schema) -> dict[str, Any]:
 def describe_schema(schema: Schema) -> Iterator[str]:
     """A schema in words: whom it protects, and what is known of each column."""
     yield f"neighbours: {schema.neighbours.value}"
+    if schema.population is not None:
+        yield f"population: about {schema.population:,}"
     for table in schema.tables.values():
         yield f"{table.name}: {_owner(table)}"
         for column in table.columns:

@@ -30,7 +30,7 @@ PREPARED = "prepared"
 DATASET = "data"
 
 _KEYS = {
-    "budget": ("epsilon", "delta", "rho", "failures"),
+    "budget": ("epsilon", "delta", "rho", "failures", "accept_large_delta"),
     "policy": ("question", "analyst", "shared_answers", "expires"),
     "ledger": ("address", "checkpoint", "dataset"),
     "engine": ("memory_limit", "threads", "store"),
@@ -256,7 +256,8 @@ def _budget(value: object, document: Document, path: tuple[str, ...]) -> Budget:
         data: Mapping[str, Any] = value  # type: ignore[assignment]
         check_known(data, _KEYS["budget"], f"[{'.'.join(path)}]", document, path)
         try:
-            return Budget(**data)
+            # A large delta is objected to where it is promised anew: an older session still opens.
+            return Budget.recorded(**data)
         except InvalidParameter as refusal:
             at = next((key for key in data if refusal.what.startswith(key)), None)
             with document.at(*path, *([at] if at else [])):

@@ -28,6 +28,7 @@ class DatasetDeclaration:
     space: Space
     budget: Budget
     policy: Policy
+    population: int | None = None
 
     @classmethod
     def of(
@@ -35,7 +36,10 @@ class DatasetDeclaration:
     ) -> DatasetDeclaration:
         """The declaration of a dataset with this schema."""
         version = hashlib.sha256(canonical_json(to_json(schema)).encode()).hexdigest()
-        return cls(dataset, version, _people(schema), Space.of(schema), budget, policy)
+        return cls(
+            *(dataset, version, _people(schema), Space.of(schema), budget, policy),
+            population=schema.population,
+        )
 
     def recorded(self, books: Books) -> bool:
         """Whether the ledger says all this already."""
@@ -49,6 +53,9 @@ class DatasetDeclaration:
     def record(self, books: Books, writer: Writer) -> None:
         """Record what is new or has changed."""
         standing = books.datasets.get(self.dataset)
+        if standing is None or standing.budget != self.budget:
+            # What was promised before stays promised, and such a ledger opens as it is.
+            self.budget.check_delta(self.population)
         if standing is None:
             writer.append(
                 "dataset",

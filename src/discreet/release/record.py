@@ -91,6 +91,10 @@ _CLASSES: dict[str, type[Any]] = {
         *(Selection, Selected),
     )
 }
+_NOT_RECORDED: dict[type[Any], tuple[str, ...]] = {
+    Answer: ("id", "replayed"),
+    Schema: ("population",),
+}
 _ENUMS: dict[str, type[Enum]] = {kind.__name__: kind for kind in (Kind, Neighbours, JoinKind)}
 _ARRAYS = {"int64": np.int64, "object": object}
 _THEMSELVES = frozenset({bool, int, str, type(None)})
@@ -176,8 +180,12 @@ def _fields_json(name: str, value: Any) -> dict[str, JSON]:
 
 
 def _recorded_fields(kind: type[Any]) -> list[str]:
-    """The fields that are recorded; an answer's place in a ledger is not part of the answer."""
-    left_out = ("id", "replayed") if kind is Answer else ()
+    """The fields that are recorded.
+
+    An answer's place in a ledger is not part of the answer; nor is how many units there are,
+    about, part of what a schema means for one.
+    """
+    left_out = _NOT_RECORDED.get(kind, ())
     return [f.name for f in fields(kind) if f.init and f.name not in left_out]
 
 
@@ -253,7 +261,7 @@ def _read_priced(*, noises: tuple[Bought, ...], **others: Any) -> Priced:
 
 
 _MADE: dict[str, Callable[..., Any]] = {
-    "Budget": Budget,
+    "Budget": Budget.recorded,  # a large delta was objected to when it was promised, or never
     "GaussianNoise": _read_gaussian,
     "LaplaceNoise": _read_laplace,
     "Priced": _read_priced,

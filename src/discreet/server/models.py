@@ -354,6 +354,9 @@ class Limit(Sent):
     epsilon: Number | None = None
     delta: Number = 0
     rho: Number | None = None
+    accept_large_delta: bool = Field(
+        default=False, description="insist on a delta of 1/100 or more, which may publish somebody"
+    )
 
 
 class NewAnalyst(Sent):

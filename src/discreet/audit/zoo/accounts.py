@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from discreet.accounting.law import DiscreteLaplaceLaw, FiniteLaw, Law, ProductLaw
 from discreet.accounting.loss import Loss
-from discreet.audit.zoo.animal import Animal, Check
+from discreet.audit.zoo.animal import CHANGED, Animal, Check
 from discreet.exact.balls import ball, enclose, sqrt_down
 from discreet.mechanisms import Gaussian
 from discreet.noise import discrete_laplace
@@ -81,6 +81,20 @@ def sampled(people: int) -> FiniteLaw:
     return _table(
         lambda z: ball(1 - _RATE) * _folded(without, z) + ball(_RATE) * _folded(with_one, z)
     )
+
+
+def publish_one(rows: int) -> Callable[[bool], FiniteLaw]:
+    """All that is said is one row, drawn at random; whether it is this person's, and what it holds.
+
+    Delta is one in ``rows``, at every epsilon.
+    """
+
+    def law(ill: bool) -> FiniteLaw:
+        shown = Fraction(1, rows)
+        outcomes = (("ill", shown * ill), ("well", shown * (not ill)), ("another row", 1 - shown))
+        return FiniteLaw.exact(list(outcomes))
+
+    return law
 
 
 # --- noise and charges over time ------------------------------------------------------------
@@ -202,6 +216,18 @@ ANIMALS = (
         (0, 1),
         not_sampled,
         sampled,
+    ),
+    Animal(
+        "one person published, within delta",
+        "accounts",
+        "one row in twenty is published whole, and delta is said to be a thousandth",
+        "Dwork and Roth (2014), section 2.3: delta far below one in the size of the database",
+        Check.LAW,
+        Loss.approximate(1, Fraction(1, 1000)),
+        (True, False),
+        publish_one(20),
+        publish_one(1000),
+        relation=CHANGED,
     ),
     Animal(
         "noise kept with the question",

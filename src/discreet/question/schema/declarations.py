@@ -14,10 +14,10 @@ from discreet.errors import InvalidParameter, SchemaRefusal, shown
 from discreet.exact.numbers import fraction
 from discreet.question.domain import Kind, Value
 from discreet.question.schema.lines import Document
-from discreet.question.schema.tables import Column, Table
+from discreet.question.schema.tables import Column, Table, check_population
 
-SECTIONS = ("tables", "neighbours", "budget", "policy", "ledger", "engine", "server")
-"""What may stand at the top of the file; all but the first two are for the curator."""
+SECTIONS = ("tables", "neighbours", "population", "budget", "policy", "ledger", "engine", "server")
+"""What may stand at the top of the file; all but the first three are for the curator."""
 
 _TABLE = (
     "source",
@@ -103,6 +103,13 @@ def _neighbours(value: object) -> Neighbours:
         why="it says what a person is protected against.",
         fix=f"use one of {', '.join(map(repr, names))}.",
     )
+
+
+def read_population(document: Document) -> int | None:
+    """About how many units there are, if the document says so; public, like all of it."""
+    value = document.data.get("population")
+    with document.at("population"):
+        return check_population(value)
 
 
 def _table(name: str, document: Document) -> Table:

@@ -10,7 +10,7 @@ from typing import Any
 from discreet.accounting.neighbours import Neighbours
 from discreet.errors import SchemaRefusal, shown
 from discreet.question.domain import Kind, Value, number_of
-from discreet.question.schema.declarations import SECTIONS, read_tables
+from discreet.question.schema.declarations import SECTIONS, read_population, read_tables
 from discreet.question.schema.lines import Document
 from discreet.question.schema.tables import (
     Column,
@@ -18,6 +18,7 @@ from discreet.question.schema.tables import (
     check_all_blocks,
     check_block_columns,
     check_blocks,
+    check_population,
 )
 
 
@@ -27,8 +28,12 @@ class Schema:
 
     tables: Mapping[str, Table]
     neighbours: Neighbours = Neighbours.ADD_REMOVE
+    population: int | None = None
+    """About how many units there are (of several kinds, the fewest): public, and not read from
+    the data.  It decides nothing but whether a delta is small enough."""
 
     def __post_init__(self) -> None:
+        check_population(self.population)
         for name, table in self.tables.items():
             if name != table.name:
                 raise SchemaRefusal(
@@ -128,14 +133,14 @@ class Schema:
             else table
             for name, table in self.tables.items()
         }
-        known = Schema(complete, self.neighbours)  # checks values_from once more
+        known = replace(self, tables=complete)  # checks values_from once more
         filled = {
             name: replace(
                 table, columns=tuple(known._filled(table, c, values) for c in table.columns)
             )
             for name, table in complete.items()
         }
-        return Schema(filled, self.neighbours)
+        return replace(self, tables=filled)
 
     def _filled(
         self, table: Table, column: Column, values: Callable[[Table, Column], tuple[Value, ...]]
@@ -170,6 +175,7 @@ def _order(value: Value) -> Any:
 
 def _schema(document: Document) -> Schema:
     tables, neighbours = read_tables(document)
+    population = read_population(document)
     for name, table in tables.items():
         with document.at("tables", name, "blocks"):
             check_block_columns(table)
@@ -179,7 +185,7 @@ def _schema(document: Document) -> Schema:
                 with document.at("tables", name, "columns", column.name):
                     Schema(tables, neighbours)._check_source_of_values(table, column)
     with document.at("tables"):
-        return Schema(tables, neighbours)
+        return Schema(tables, neighbours, population)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +222,7 @@ class SchemaFile:
         document = Document.parse(text, name=name)
         schema = _schema(document)
         settings = {}
-        for key in SECTIONS[2:]:
+        for key in SECTIONS[3:]:
             if key in document.data:
                 value = document.data[key]
                 with document.at(key):

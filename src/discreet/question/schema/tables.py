@@ -27,6 +27,18 @@ ROW = ("row",)
 """The unit of a table in which every row is a person of its own."""
 
 
+def check_population(value: object) -> int | None:
+    """``value``, if it says how many units there are, or that nobody said so."""
+    if value is None or (type(value) is int and value >= 1):
+        return value
+    raise SchemaRefusal(
+        "S2",
+        f"population cannot be {shown(value)}.",
+        why="it says among how many a person is hidden if delta fails them.",
+        fix="write about how many units there are, as a whole number: population = 20000.",
+    )
+
+
 _READ = "what is read of a person's row must be known beforehand, whatever the row holds."
 
 

@@ -61,7 +61,12 @@ def _analyst_json(
 def _parse_limit(limit: models.Limit | None) -> Budget | None:
     if limit is None:
         return None
-    return Budget(epsilon=limit.epsilon, delta=limit.delta, rho=limit.rho)
+    return Budget(
+        epsilon=limit.epsilon,
+        delta=limit.delta,
+        rho=limit.rho,
+        accept_large_delta=limit.accept_large_delta,
+    )
 
 
 @router.post("/analysts", status_code=201, response_model=models.Analyst)
