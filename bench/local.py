@@ -126,7 +126,10 @@ def errors() -> None:
             closer = squared_error(
                 lambda o=chosen, v=values: o.estimate(o.release(v)).consistent(), truth
             )
-            print(f"  ours, measured {ours:.3f}, projected {closer:.3f}")
+            shrunk = squared_error(
+                lambda o=chosen, v=values: o.estimate(o.release(v)).consistent("shrunk"), truth
+            )
+            print(f"  ours, measured {ours:.3f}, projected {closer:.3f}, shrunk {shrunk:.3f}")
             for peer in (pure_ldp, multi_freq):
                 try:
                     rivals = peer(categories, float(chosen.epsilon), values)

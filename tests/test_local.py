@@ -274,6 +274,33 @@ def test_consistent_ways():
     ]
 
 
+def test_shrunk_numbers_keep_their_order_and_add_up():
+    oracle = Direct(6, epsilon=1)
+    found = Frequencies(oracle, 900, np.array([300, 180, 140, 120, 90, 70]))
+    shrunk = found.consistent("shrunk")
+    assert shrunk.sum() == pytest.approx(900)
+    assert shrunk.min() >= 0
+    assert (np.diff(shrunk) <= 1e-9).all()
+    assert np.ptp(shrunk) < np.ptp(found.values)
+    exact = Frequencies(Direct(3, epsilon=20), 900, np.array([600, 200, 100]))
+    assert np.allclose(exact.consistent("shrunk"), [600, 200, 100], atol=1)
+    assert Frequencies(oracle, 0, np.zeros(6, dtype=int)).consistent("shrunk").sum() == 0
+
+
+def test_shrinking_more_than_halves_the_error_of_rare_answers():
+    """Measured 0.09 against 0.47, over n; the spread of a mean of five is below a fifth."""
+    oracle = SubsetSelection(500, epsilon="1/2")
+    weights = 1 / (np.arange(500) + 5.0)
+    values = np.repeat(np.arange(500), np.round(weights / weights.sum() * 5000).astype(int))
+    truth = np.bincount(values, minlength=500)
+    errors = {"simplex": 0.0, "shrunk": 0.0}
+    for _ in range(5):
+        found = oracle.estimate(oracle.release(values))
+        for method in errors:
+            errors[method] += float(((found.consistent(method) - truth) ** 2).sum())
+    assert errors["shrunk"] < errors["simplex"] / 2
+
+
 # --- reports ---------------------------------------------------------------------------------
 
 

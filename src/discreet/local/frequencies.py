@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+_GRID = 240
+_ROUNDS = 20  # few: more would gather the numbers at single points of the grid
+
 
 class Estimate(NamedTuple):
     """A number estimated without bias, its standard error, and ends that hold."""
@@ -139,13 +142,17 @@ class Frequencies:
         return Estimate(value, error, value - margin, value + margin)
 
     def consistent(self, method: str = "simplex") -> Doubles:
-        """Numbers that could be true: ``simplex``, ``nonnegative`` or ``norm-sub``.
+        """Numbers that could be true: ``simplex``, ``nonnegative``, ``norm-sub`` or ``shrunk``.
 
         ``nonnegative`` replaces negative numbers by 0; ``norm-sub`` subtracts one number from
         all and replaces by 0 until the total is right, which is the projection ``simplex``,
         found another way (Wang et al. 2020, "Locally differentially private frequency
-        estimation with consistency").
+        estimation with consistency").  ``shrunk`` mostly has the least squared error where
+        noise is as large as the numbers: the mean of each number given its estimate, under the
+        law of numbers that explains all estimates best; rare answers are drawn together.
         """
+        if method == "shrunk":
+            return self._shrunk()
         if method == "nonnegative":
             return np.maximum(self.values, 0.0)
         if method == "norm-sub":
@@ -154,10 +161,40 @@ class Frequencies:
             return self.plausible.copy()
         raise InvalidParameter(
             "P4",
-            "method must be 'simplex', 'nonnegative' or 'norm-sub'.",
+            "method must be 'simplex', 'nonnegative', 'norm-sub' or 'shrunk'.",
             why="each repairs the estimates in its own way.",
             fix="leave method out for the projection to the simplex.",
         )
+
+    def _shrunk(self) -> Doubles:
+        """Empirical Bayes: the law of the answers' numbers by maximum likelihood on a grid.
+
+        Kiefer and Wolfowitz (1956), by expectation maximisation, with the normal law of an
+        estimate; then the closest numbers that add up to the respondents.
+        """
+        n, d = float(self.respondents), self.support.size
+        if not n:
+            return np.zeros(d)
+        p, q = float(self.oracle.inside), float(self.oracle.outside)
+        most = min(n, max(float(self.values.max()), n / d))
+        # Finer where most answers are, and with the estimates themselves: where noise is small
+        # nothing is to be moved.
+        grid = most * np.linspace(0.0, 1.0, _GRID) ** 2
+        largest = np.sort(self.values)[-_GRID:]
+        grid = np.unique(np.concatenate([grid, np.clip(largest, 0.0, most)]))
+        variances = (grid * p * (1 - p) + (n - grid) * q * (1 - q)) / (p - q) ** 2
+        exponents = -((self.values[:, None] - grid) ** 2) / (2 * variances)
+        exponents -= exponents.max(axis=1, keepdims=True)
+        likely = np.exp(exponents) / np.sqrt(variances)
+        weights = np.full(grid.size, 1 / grid.size)
+        for _ in range(_ROUNDS):
+            shares = likely * weights
+            weights = (shares / shares.sum(axis=1, keepdims=True)).mean(axis=0)
+        shares = likely * weights
+        means: Doubles = (shares @ grid) / shares.sum(axis=1)
+        # All are shifted alike: scaled instead, what many rare answers have too much would be
+        # taken from the frequent ones.
+        return postprocess.simplex(means, total=n)
 
     def top(self, count: int, *, beta: Exact = "0.05") -> list[tuple[int, Estimate]]:
         """The ``count`` answers with the largest estimates, all intervals at once."""
