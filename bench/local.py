@@ -139,7 +139,7 @@ def errors() -> None:
                 for name, run in rivals.items():
                     try:
                         taken, error = seconds(lambda run=run, t=truth: squared_error(run, t))
-                    except TypeError:  # pure-ldp hashes texts that xxhash no longer takes
+                    except TypeError:  # they hash texts, which xxhash takes no more from 4 on
                         print(f"  {name}: does not run with what is installed")
                         continue
                     print(f"  {name} {error:.3f}   ({taken / REPEATS:.1f} s)")
