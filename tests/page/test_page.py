@@ -305,7 +305,7 @@ def test_the_budget_runs_out_the_curator_raises_the_limit_and_it_goes_on(page, b
 @pytest.mark.parametrize(
     ("view", "words"),
     [
-        ("Data", "one person is one"),
+        ("Data", "one unit is one"),
         ("Balance", "% used"),
         ("History", "Show again, free"),
         ("What ε means", "at most"),

@@ -198,7 +198,7 @@ def test_what_epsilon_means_is_said_of_presence_and_of_values(server):
 def test_the_schema_is_complete(server):
     found = server.call("GET", "/v1/datasets/clinic").json()
     (table,) = found["tables"]
-    assert table["unit_text"].startswith("one person is one patient: all rows that share it")
+    assert table["unit_text"].startswith("one unit is one patient: all rows that share it")
     columns = {column["name"]: column for column in table["columns"]}
     assert columns["age"]["bounds"] == ["0", "110"]
     assert columns["city"]["values"] == ["Aalborg", "Bergen", "Cork"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -33,7 +34,9 @@ def balance(analyst: Who = None, as_json: Json = False, session: Home = HERE) ->
 def show_balance(curator: Curator, analyst: str | None = None, *, brief: bool = False) -> None:
     """A bar for each block of people and for each analyst, then what is left in words."""
     found = curator.balance(analyst)
-    whose = "Each person may lose" if analyst is None else f"{analyst} may cost each person"
+    name_units = import_module("discreet.question.ownership").name_units
+    each = f"each {name_units(curator.schema)}"
+    whose = f"{'E' + each[1:]} may lose" if analyst is None else f"{analyst} may cost {each}"
     screen.print_text(f"{whose} {found.budget} in all.\n")
     rows = [_bar_row(name, share) for name, _, share in found.blocks(MOST_BLOCKS)]
     screen.print_table(("people", "spent", ""), rows, right=(2,))

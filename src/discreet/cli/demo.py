@@ -53,14 +53,14 @@ class Demo:
         _heading("A clinic, ten questions, one account")
         _say(
             f"A made-up clinic has {clinic.PATIENTS:,} patients in {len(clinic.CITIES)} cities. "
-            "It wants to answer questions about them in SQL, so that nobody can tell from all "
-            "the answers together whether any one patient was ever there.\n\n"
+            "It wants to answer questions about them in SQL, so that all the answers together "
+            "come out nearly as they would without any one patient.\n\n"
             "So every answer has a little noise in it. The answer says how much: 512 ± 30 means "
             "that the truth is within 30 of 512, 95 times in 100. And every answer has a price, "
-            "called ε: at ε = 0.1 no reader can become more than about a tenth surer of anything "
-            "about any one patient. The clinic lets each patient lose ε = 1 in all, and writes "
-            "every payment into a ledger before it looks at the data. Two analysts may ask: Ana "
-            "may spend 0.6 of it, and Mallory, whom nobody knows well, 0.1."
+            "called ε: at ε = 0.1 nothing that may come of the answer becomes more than about a "
+            "tenth likelier because a patient took part. The clinic lets each patient lose ε = 1 "
+            "in all, and writes every payment into a ledger before it looks at the data. Two "
+            "analysts may ask: Ana may spend 0.6 of it, and Mallory, whom nobody knows well, 0.1."
         )
         self._balance("Before the first question")
         _remark(

@@ -81,9 +81,9 @@ def describe_schema(schema: Schema) -> Iterator[str]:
 def _owner(table: Table) -> str:
     if table.public:
         return "public" + ("" if table.columns else ", columns as in its file")
-    who = (
-        "every row is protected" if table.by_row else f"protects each {', '.join(table.unit or ())}"
-    )
+    from discreet.question.ownership import unit_of
+
+    who = f"protects each {unit_of(table).name}"
     limits = [
         f"at most {limit} {what}{'' if limit == 1 else 's'} each"
         for limit, what in (

@@ -116,7 +116,8 @@ def _open_account(directory: Path, as_json: bool, question: str | None) -> None:
         shown: dict[str, Any] = {"file": str(directory / "discreet.toml"), "ledger": place}
         screen.print_json(shown | {"key": secret, "next": steps})
         return
-    screen.print_text(f"The account is open in {place}: {session.budget} for each person, in all.")
+    whom = import_module("discreet.question.ownership").name_units(session.schema)
+    screen.print_text(f"The account is open in {place}: {session.budget} for each {whom}, in all.")
     show_key("curator", secret)
     screen.print_text("It is for the server; on this machine no key is needed. Next:")
     _steps(steps)

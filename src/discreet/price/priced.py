@@ -137,8 +137,8 @@ def bound_contribution(question: Question, multiplicity: Multiplicity) -> Contri
         return Contribution(rows=most, enforced=True)
     raise QuestionRefusal(
         "Q41",
-        "nothing says how many rows one person can have in this question.",
-        why="a person with any number of rows could not be hidden by any amount of noise.",
+        "nothing says how many rows one unit can have in this question.",
+        why="somebody with any number of rows could not be hidden by any amount of noise.",
         fix="declare max_rows_per_unit for the table, or ask with max_rows=20.",
     )
 

@@ -59,7 +59,7 @@ def promise_margin(priced: Priced, index: int, beta: Exact) -> float:
     if margin is None:
         raise _impossible(
             f"the error of '{priced.question.aggregates[index].name}' depends on "
-            "how many people are in each group"
+            "how many units are in each group"
         )
     return margin
 

@@ -28,7 +28,7 @@ from discreet.question.relation import (
     UnitAggregate,
     UnitJoin,
 )
-from discreet.question.schema import Table
+from discreet.question.schema import Schema, Table
 
 Columns = Mapping[str, Domain]
 
@@ -47,6 +47,20 @@ class Unit:
 
     entity: str
     kinds: tuple[Kind, ...]  # of the columns that identify one; empty if every row is one
+
+    @property
+    def name(self) -> str:
+        """What one of them is, as the schema says: what stands after "one" or "each".
+
+        >>> Unit("src, dst", (Kind.TEXT, Kind.TEXT)).name, Unit("rows of visits", ()).name
+        ('pair (src, dst)', 'row of visits')
+        """
+        if not self.kinds:
+            return f"row{self.entity.removeprefix('rows')}"
+        columns = self.entity.count(", ") + 1
+        if 1 < columns == len(self.kinds):
+            return f"{'pair' if columns == 2 else 'combination'} ({self.entity})"
+        return self.entity
 
 
 def unit(relation: Relation) -> Unit:
@@ -77,6 +91,13 @@ def unit_of(table: Table) -> Unit:
         return Unit(f"rows of {table.name}", ())
     kinds = tuple(c.kind for name in table.unit for c in table.columns if c.name == name)
     return Unit(table.entity or ", ".join(table.unit), kinds)
+
+
+def name_units(schema: Schema) -> str:
+    """Whom a schema protects, after "each": its unit, or all of its units."""
+    private = (table for table in schema.tables.values() if not table.public)
+    names = sorted({unit_of(table).name for table in private})
+    return names[0] if len(names) == 1 else f"unit ({', '.join(names)})"
 
 
 def _shared_unit(left: Unit, right: Unit, *, by_row: bool) -> Unit:

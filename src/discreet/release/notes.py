@@ -22,22 +22,23 @@ VERSION = version("discreet")
 
 def notes(priced: Priced) -> tuple[str, ...]:
     """What noise margins do not tell: clipping, bounding, hidden groups, stand-ins."""
-    said = [_bounding(priced)]
+    said = [_bounding(priced), *_narrow(priced)]
     said += [
         f"{name}: {what} {_number(low)} ... {_number(high)}."
         for name, what, (low, high) in _clips(priced)
     ]
     if priced.threshold is not None:
         said.append(
-            f"groups whose noisy number of people is below {priced.threshold.least} are absent; "
-            f"a group with one person appears with probability at most "
+            f"groups whose noisy number of units is below {priced.threshold.least} are absent; "
+            f"a group with one {_unit_name(priced)} appears with probability at most "
             f"{decimal_up(priced.threshold.delta, 3)}."
         )
     for aggregate in priced.question.aggregates:
         if aggregate.function in ("MIN", "MAX"):
+            end = "lower" if aggregate.function == "MIN" else "upper"
             said.append(
-                f"{aggregate.name}: an extreme value belongs to one person, so this is a private "
-                f"quantile near the {'lower' if aggregate.function == 'MIN' else 'upper'} end."
+                f"{aggregate.name}: an extreme value belongs to one {_unit_name(priced)}, so this "
+                f"is a private quantile near the {end} end."
             )
     return (*said, *_how_known(priced))
 
@@ -91,19 +92,34 @@ def margin_unit(recipe: Recipe) -> MarginUnit:
 
 
 def _bounding(priced: Priced) -> str:
-    bound = priced.plan.contribution
+    bound, name = priced.plan.contribution, _unit_name(priced)
     if bound.rows is not None:
         rows = "1 row" if bound.rows == 1 else f"{bound.rows} rows"
-        return f"at most {rows} of each person {'is' if bound.rows == 1 else 'are'} counted."
+        return f"at most {rows} of each {name} {'is' if bound.rows == 1 else 'are'} counted."
     return (
-        f"each person is counted in at most {bound.groups} groups, "
+        f"each {name} is counted in at most {bound.groups} groups, "
         f"with at most {bound.rows_per_group} rows in each."
     )
 
 
+def _narrow(priced: Priced) -> list[str]:
+    """What is protected, where a person may be more than one of it."""
+    protected = unit(priced.plan.source)
+    if len(protected.kinds) == 1:
+        return []
+    return [
+        f"protected is one {protected.name}: whoever has several of them loses so many times the "
+        "price."
+    ]
+
+
+def _unit_name(priced: Priced) -> str:
+    return unit(priced.plan.source).name
+
+
 def owner(priced: Priced) -> str:
     """Who one unit is, as the schema names it."""
-    return unit(priced.plan.source).entity
+    return unit(priced.plan.source).name
 
 
 def _clips(priced: Priced) -> list[tuple[str, str, tuple[Fraction, Fraction]]]:
@@ -112,7 +128,7 @@ def _clips(priced: Priced) -> list[tuple[str, str, tuple[Fraction, Fraction]]]:
         measurement = priced.plan.measurements[recipe.measurement]
         if isinstance(measurement, GroupTotal):
             low, high = measurement.low, measurement.low + measurement.span
-            what = "each person's total in a group is clipped to"
+            what = f"the total of each {_unit_name(priced)} in a group is clipped to"
             found.append((aggregate.name, what, (low * measurement.grid, high * measurement.grid)))
         if aggregate.function == "COUNT":
             continue
@@ -139,7 +155,7 @@ def describe(priced: Priced) -> dict[str, Any]:
         "question": priced.question.text,
         "unit": owner(priced),
         "neighbours": str(priced.neighbours),
-        "promise": "all rows of one unit " + ("changed" if change else "added or removed"),
+        "promise": f"all rows of one {owner(priced)} {'changed' if change else 'added or removed'}",
         "contribution": {
             "rows": priced.plan.contribution.rows,
             "groups": priced.plan.contribution.groups,

@@ -24,7 +24,8 @@ from discreet.server.settings import MOST_BODY
 from discreet.server.state import ServerState
 
 _ABOUT = f"""
-Ask about people without learning about a person: every answer has noise, a margin and a price.
+Ask about people: every answer has noise, a margin, and a price, which bounds what each of them
+adds to it.
 
 Every request but those marked otherwise carries `Authorization: Bearer KEY`. Every error has one
 shape (`Refusal`). Losses and limits are exact fractions or decimals, in quotes. A body has at most

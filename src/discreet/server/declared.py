@@ -8,6 +8,7 @@ from typing import Any
 from discreet.errors import Refusal
 from discreet.question.domain import Kind, Value
 from discreet.question.functions import FUNCTIONS
+from discreet.question.ownership import unit_of
 from discreet.question.question import AGGREGATES
 from discreet.question.schema import Column, Neighbours, Schema, Table
 from discreet.question.sql import parse
@@ -64,21 +65,18 @@ def _table_json(table: Table) -> dict[str, Any]:
 
 
 def unit_text(table: Table) -> str:
-    """Who one person is, in words.
+    """Who is protected, in words.
 
     >>> visits = Table("visits", (Column("patient", Kind.INTEGER),), ("patient",), 20)
     >>> unit_text(visits)
-    'one person is one patient: all rows that share it are hidden together; at most 20 rows
+    'one unit is one patient: all rows that share it are hidden together; at most 20 rows
     of each are counted'
     """
     if table.public:
         return "public: about nobody in particular"
     if table.by_row:
-        return "every row is a person of its own"
-    words = [
-        f"one person is one {', '.join(table.unit or ())}: all rows that share it are hidden "
-        "together"
-    ]
+        return "one unit is one row: whoever has several is not hidden as a whole"
+    words = [f"one unit is one {unit_of(table).name}: all rows that share it are hidden together"]
     for most, what in (
         (table.max_rows_per_unit, "rows"),
         (table.max_groups_per_unit, "groups"),
@@ -86,7 +84,7 @@ def unit_text(table: Table) -> str:
         if most is not None:
             words.append(f"at most {most:,} {what} of each are counted")
     if table.blocks:
-        words.append(f"questions about one {', '.join(table.blocks)} cost only the people there")
+        words.append(f"questions about one {', '.join(table.blocks)} cost only the units there")
     return "; ".join(words)
 
 
@@ -112,7 +110,7 @@ def _column_text(column: Column, own: bool) -> str:
     elif column.low is not None:
         words += f" from {plain_text(column.low)} to {plain_text(column.high)}"
     if own:
-        words += ", tells people apart"
+        words += ", part of the unit"
     return words + (", may be missing" if column.domain.nullable else "")
 
 

@@ -24,7 +24,7 @@ from discreet.question.domain import (
 )
 
 ROW = ("row",)
-"""The unit of a table in which every row is a person of its own."""
+"""The unit of a table in which every row is protected by itself."""
 
 
 def check_population(value: object) -> int | None:

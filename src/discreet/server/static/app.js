@@ -95,7 +95,7 @@ function signIn(refusal) {
   const problem = h("div", {}, refusal ? refusalCard(refusal) : null);
   const form = h("form", { class: "card narrow", onsubmit: (event) => enter(event, input, problem) },
     h("h1", {}, "Sign in"),
-    h("p", {}, "Ask questions about people without learning about any one of them. ",
+    h("p", {}, "Ask questions about people; what any one of them adds to the answers is bounded. ",
       "Every answer comes with its margin and its price."),
     field("Your key", input, "The curator gave it to you; it is kept until this tab closes."),
     problem,
