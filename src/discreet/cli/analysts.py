@@ -140,7 +140,7 @@ def last_day(text: str | None) -> datetime | None:
     if text is None:
         return None
     try:
-        ended: datetime = import_module("discreet.ledger.analysts").last_moment(
+        ended: datetime = import_module("discreet.ledger.analysts").end_of_day(
             date.fromisoformat(text)
         )
     except ValueError:

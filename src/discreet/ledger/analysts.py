@@ -131,7 +131,7 @@ def assume_utc(time: datetime | None) -> datetime | None:
 def end_of_day(day: date) -> datetime:
     """When a day ends in Greenwich: who may ask until a day may ask on it.
 
-    >>> str(last_moment(date(2027, 12, 31)))
+    >>> str(end_of_day(date(2027, 12, 31)))
     '2027-12-31 23:59:59+00:00'
     """
     return datetime.combine(day, time(23, 59, 59), UTC)
