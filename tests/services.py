@@ -64,7 +64,7 @@ class Postgres:
 
     @property
     def url(self) -> str:
-        """For SQLAlchemy."""
+        """As a ledger is addressed."""
         return f"postgresql+psycopg://{OWNER}@/{self.database}?host={self.home}"
 
     @property

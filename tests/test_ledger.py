@@ -14,13 +14,13 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 from ledger_cases import BUDGET, NORTH, SOUTH, Clock, opened, request, schema, spend_all
-from sqlalchemy import Connection
 
 from discreet.accounting.budget import Budget
 from discreet.errors import LedgerRefusal
 from discreet.exact.canonical import canonical_json
 from discreet.ledger import Ledger, Policy, books, chain, new_signing_key, verify_export
 from discreet.ledger.checkpoint import Checkpoint
+from discreet.ledger.connection import SqliteConnection
 
 
 @pytest.fixture
@@ -488,12 +488,12 @@ def test_a_file_that_keeps_no_log_is_refused(path, monkeypatch):
     """SQLite stays in its old mode without an error, if the disk fails at that moment."""
     Ledger.open(path).close()
     change(path, "PRAGMA journal_mode = DELETE")
-    real = Connection.exec_driver_sql
+    real = SqliteConnection.execute
 
     def failing(self, text, *rest):
         return real(self, text.removesuffix(" = WAL"), *rest)
 
-    monkeypatch.setattr(Connection, "exec_driver_sql", failing)
+    monkeypatch.setattr(SqliteConnection, "execute", failing)
     assert refused(path) == "L1"
 
 
@@ -538,7 +538,7 @@ def test_commits_wait_for_the_disk(path):
     with Ledger.open(path) as ledger:
         connection = ledger._journal.store._connection
         settings = {
-            name: connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
+            name: connection.value(f"PRAGMA {name}")
             for name in ("synchronous", "journal_mode", "fullfsync", "foreign_keys")
         }
     assert settings == {
@@ -552,7 +552,7 @@ def test_commits_wait_for_the_disk(path):
 def test_a_lock_that_is_held_too_long_is_told_and_stops_nothing(path):
     with Ledger.open(path) as ledger:
         account = opened(ledger)
-        ledger._journal.store._connection.exec_driver_sql("PRAGMA busy_timeout = 20")
+        ledger._journal.store._connection.execute("PRAGMA busy_timeout = 20")
         holder = sqlite3.connect(path, isolation_level=None)
         holder.execute("BEGIN IMMEDIATE")
         with pytest.raises(LedgerRefusal) as refusal:

@@ -11,7 +11,6 @@ from fractions import Fraction
 
 import pytest
 from ledger_cases import BUDGET, opened, request
-from sqlalchemy import event
 
 from discreet.accounting.budget import Budget
 from discreet.accounting.loss import Loss
@@ -96,13 +95,10 @@ def test_a8_a_charge_takes_as_many_statements_after_thousands_as_after_one():
 def _statements(ledger, account, key) -> int:
     seen: list[str] = []
 
-    def note(_connection, _cursor, statement, *_):
-        seen.append(statement)
-
-    engine = ledger._journal.store._engine
-    event.listen(engine, "before_cursor_execute", note)
+    connection = ledger._journal.store._connection
+    connection._driver.set_trace_callback(seen.append)
     try:
         account.charge(request(account, key, loss="1/8"))
     finally:
-        event.remove(engine, "before_cursor_execute", note)
+        connection._driver.set_trace_callback(None)
     return len(seen)

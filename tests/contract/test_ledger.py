@@ -32,6 +32,7 @@ from discreet.ledger import (
     new_signing_key,
     verify_export,
 )
+from discreet.ledger.connection import PostgresConnection, SqliteConnection
 from discreet.ledger.store import _LOCK, Store
 from discreet.question.schema import Schema
 
@@ -604,20 +605,18 @@ class Failing:
     def __getattr__(self, name):
         return getattr(self._connection, name)
 
-    def exec_driver_sql(self, text, *rest):
-        from sqlalchemy.exc import OperationalError
-
+    def send(self, text, *rest):
         if text == self._statement:
             self.tries += 1
-            raise OperationalError(text, None, Exception("database or disk is full"))
-        return self._connection.exec_driver_sql(text, *rest)
+            raise self._connection.failures[0]("database or disk is full")
+        return self._connection.send(text, *rest)
 
 
 def impatient(ledger, milliseconds):
     """Wait for no lock longer than that."""
     store = ledger._journal.store
     wait = "PRAGMA busy_timeout = {}" if store.sqlite else "SET lock_timeout = {}"
-    store._connection.exec_driver_sql(wait.format(milliseconds))
+    store._connection.execute(wait.format(milliseconds))
 
 
 @pytest.mark.parametrize("step", ["begun", "inserted"])
@@ -625,15 +624,17 @@ def test_whoever_is_interrupted_leaves_no_lock_behind(ledger_address, step, monk
     with Ledger.open(ledger_address) as one, Ledger.open(ledger_address) as two:
         first, second = opened(one), opened(two)
         impatient(two, 2000)
-        begun = "_begin_alone" if one._journal.store.sqlite else "_begin_on_server"
-        name = {"begun": begun, "inserted": "_insert"}[step]
-        real = getattr(Store, name)
+        kind = type(one._journal.store._connection)
+        begun = kind, "execute" if kind is SqliteConnection else "fetch_after"
+        owner, name = begun if step == "begun" else (Store, "_insert")
+        real = getattr(owner, name)
 
         def interrupted(*arguments):
             real(*arguments)
-            raise KeyboardInterrupt
+            if step == "inserted" or "BEGIN" in str(arguments):
+                raise KeyboardInterrupt
 
-        monkeypatch.setattr(Store, name, interrupted)
+        monkeypatch.setattr(owner, name, interrupted)
         with pytest.raises(KeyboardInterrupt):
             first.charge(request(first, "interrupted"))
         monkeypatch.undo()
@@ -736,10 +737,10 @@ def test_postgres_waits_for_the_disk_whatever_its_defaults(postgres):
             connection.execute(f'ALTER DATABASE "{name}" SET {setting}')
     with Ledger.open(postgres.url) as one, Ledger.open(postgres.url) as two:
         raw = one._journal.store._connection
-        assert raw.exec_driver_sql("SHOW synchronous_commit").scalar_one() == "on"
+        assert raw.value("SHOW synchronous_commit") == "on"
         first, second = opened(one), opened(two)
         with one._journal.store.transaction():
-            level = raw.exec_driver_sql("SHOW transaction_isolation").scalar_one()
+            level = raw.value("SHOW transaction_isolation")
         assert level == "read committed"
         first.charge(request(first, "one"))
         second.charge(request(second, "two"))
@@ -747,14 +748,12 @@ def test_postgres_waits_for_the_disk_whatever_its_defaults(postgres):
 
 
 def test_a_server_that_may_lose_what_it_confirmed_is_refused(postgres, monkeypatch):
-    from sqlalchemy import Connection
-
-    real = Connection.exec_driver_sql
+    real = PostgresConnection.execute
 
     def without_fsync(self, text, *rest):
         return real(self, "SELECT 'off'" if text == "SHOW fsync" else text, *rest)
 
-    monkeypatch.setattr(Connection, "exec_driver_sql", without_fsync)
+    monkeypatch.setattr(PostgresConnection, "execute", without_fsync)
     with pytest.raises(LedgerRefusal) as refusal:
         Ledger.open(postgres.url)
     assert code(refusal) == "L1"

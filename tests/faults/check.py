@@ -21,7 +21,6 @@ import psycopg
 from faults.disk import Step
 from faults.scenarios import Scenario
 from faults.world import ANALYST_CAPS, CAP, QUESTION_CAP, Desk, Question, digest
-from sqlalchemy import make_url
 
 from discreet.accounting.conversion import EPSILON_UNITS
 from discreet.errors import Refusal
@@ -202,8 +201,7 @@ def _tables(address: str) -> tuple[list[Any], list[Any]]:
     records = "SELECT sequence, kind, analyst, subject, body FROM records ORDER BY sequence"
     answers = "SELECT record, body FROM answers"
     if "://" in address:
-        url = make_url(address).set(drivername="postgresql")
-        connect = psycopg.connect(url.render_as_string(hide_password=False))
+        connect = psycopg.connect(address.replace("+psycopg", ""))
     elif Path(address).exists():
         connect = sqlite3.connect(address)
     else:  # connecting would make one

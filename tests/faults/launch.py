@@ -27,7 +27,7 @@ def run(arguments: list[str], *, store: str = "", timeout_s: float = 6 * 3600) -
         env={
             **os.environ,
             "LD_PRELOAD": str(shim()),
-            "PYTHONPATH": str(Path(__file__).parent.parent),
+            "PYTHONPATH": os.pathsep.join(map(str, (Path(__file__).parent.parent, *sys.path))),
             "OPENBLAS_NUM_THREADS": "1",  # a process without threads can be forked safely
         },
         capture_output=True,

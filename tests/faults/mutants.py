@@ -17,12 +17,12 @@ from faults.schedule import Schedule, alone, together
 from faults.stage import Bug, Stage
 from faults.whole import CuratorDesk
 from faults.world import Desk
-from sqlalchemy import Engine, event, text
 
 from discreet import Budget, Curator
 from discreet.errors import LedgerRefusal
 from discreet.ledger import Account, Ledger, admission, store
 from discreet.ledger.books import Standing
+from discreet.ledger.connection import SqliteConnection
 from discreet.ledger.store import Store
 
 
@@ -110,10 +110,12 @@ def committed_late() -> None:
 
 
 def _said_instead(pattern: str, other: str) -> None:
-    def replaced(_: Any, __: Any, said: str, parameters: Any, *___: Any) -> tuple[str, Any]:
-        return re.sub(pattern, other, said), parameters
+    execute = SqliteConnection.execute
 
-    event.listen(Engine, "before_cursor_execute", replaced, retval=True)
+    def replaced(connection: SqliteConnection, said: str, *rest: Any) -> Any:
+        return execute(connection, re.sub(pattern, other, said), *rest)
+
+    SqliteConnection.execute = replaced  # type: ignore[method-assign]
 
 
 def without_log() -> None:
@@ -122,9 +124,7 @@ def without_log() -> None:
     A commit is then undone when the removal of its journal does not survive a loss of power.
     """
     _said_instead("synchronous = .*", "synchronous = FULL")
-    store._write_ahead = lambda connection: connection.exec_driver_sql(
-        "PRAGMA journal_mode = DELETE"
-    )
+    store._write_ahead = lambda connection: connection.execute("PRAGMA journal_mode = DELETE")
 
 
 def ignored_commit() -> None:
@@ -148,7 +148,7 @@ def _retry(name: str) -> None:
             kept = account._journal.store
             with suppress(Exception):
                 kept._connection.close()
-            kept._connection, kept._broken = kept._connected(create=False), False
+            kept._connection, kept._broken = kept._connect(create=False), False
             return once(account, *arguments)
 
     setattr(Account, name, again)
@@ -226,7 +226,7 @@ def refunded() -> None:
 
     def taken_back(account: Any, receipt: Any) -> None:
         connection = account._journal.store._connection
-        connection.execute(text("DELETE FROM records WHERE sequence = :n"), {"n": receipt.id})
+        connection.execute("DELETE FROM records WHERE sequence = :n", {"n": receipt.id})
 
     Account.burn = taken_back  # type: ignore[method-assign]
 
@@ -236,13 +236,13 @@ def refunded() -> None:
 
 def charged_after_the_run() -> None:
     """The data is read first; who has no budget is refused afterwards."""
-    paid = Curator._paid
+    paid = Curator._pay
 
     def late(curator: Any, question: Any, spend: Any, analyst: str) -> Any:
         curator.engine.run(curator.engine.compile(curator._priced(question, spend).plan))
         return paid(curator, question, spend, analyst)
 
-    Curator._paid = late  # type: ignore[method-assign]
+    Curator._pay = late  # type: ignore[method-assign]
 
 
 def refunded_by_the_curator() -> None:

@@ -13,7 +13,7 @@ import components
 import psycopg
 import services
 from faults.disk import Power, Step
-from sqlalchemy import make_url
+from psycopg.conninfo import conninfo_to_dict
 
 Begin = Callable[[str], None]
 """Plays the beginning of a scenario on the ledger at an address."""
@@ -97,13 +97,16 @@ class Server:
         programs = components.postgres_programs()
         if programs is None:
             raise RuntimeError("PostgreSQL is not installed")
-        server = services.Postgres(Path(str(make_url(self.url).query["host"])), programs)
+        server = services.Postgres(Path(conninfo_to_dict(self._conninfo)["host"]), programs)
         if how == "restart":
             server.restart()
         else:
             server.kill_backends()
 
     def _execute(self, statement: str) -> None:
-        url = make_url(self.url).set(drivername="postgresql")
-        with psycopg.connect(url.render_as_string(hide_password=False), autocommit=True) as server:
+        with psycopg.connect(self._conninfo, autocommit=True) as server:
             server.execute(statement)
+
+    @property
+    def _conninfo(self) -> str:
+        return self.url.replace("+psycopg", "")

@@ -29,9 +29,8 @@ from faults.places import Files, Server
 from faults.scenarios import Scenario
 from faults.schedule import FAULTS, SOUND, Schedule
 from faults.world import Desk
-from sqlalchemy import Connection, Engine, create_engine, event
 
-from discreet.ledger import store
+from discreet.ledger.connection import PostgresConnection, SqliteConnection
 
 PATIENCE_S = 0.04
 """How long a second process may run before the first, which was held, goes on."""
@@ -62,7 +61,6 @@ class Stage:
     def prepare(self) -> Stage:
         """Do once in this process what every actor would do again."""
         observe(self.disk)
-        share_statements()
         with tempfile.TemporaryDirectory(dir=self.places.home) as home:
             for name, scenario in self.scenarios.items():
                 self.play(scenario.play, str(Path(home) / f"{name}.sqlite"))
@@ -291,27 +289,18 @@ _SURVIVED = {"io", "full", "short", "stays-full", "stays-broken"}
 def observe(disk: Disk) -> None:
     """Make every statement two steps of a watched process: before, and after."""
 
-    def before(_: Connection, __: object, statement: str, *___: object) -> None:
-        disk.mark(f"before {' '.join(statement.split()[:3])}")
+    def watched(send: Callable[..., Any]) -> Callable[..., Any]:
+        def mark_and_send(connection: object, statement: str, *rest: Any) -> Any:
+            said = " ".join(statement.split()[:3])
+            disk.mark(f"before {said}")
+            found = send(connection, statement, *rest)
+            disk.mark(f"after {said}")
+            return found
 
-    def after(_: Connection, __: object, statement: str, *___: object) -> None:
-        disk.mark(f"after {' '.join(statement.split()[:3])}")
+        return mark_and_send
 
-    event.listen(Engine, "before_cursor_execute", before)
-    event.listen(Engine, "after_cursor_execute", after)
-
-
-def share_statements() -> None:
-    """Compile each statement once for all ledgers of this process and of its forks."""
-    first: dict[str, Engine] = {}
-
-    def made(*where: Any, **options: Any) -> Engine:
-        engine = create_engine(*where, **options)
-        known = first.setdefault(engine.dialect.name, engine)
-        engine.dialect, engine._compiled_cache = known.dialect, known._compiled_cache
-        return engine
-
-    store.create_engine = made
+    SqliteConnection.execute = watched(SqliteConnection.execute)  # type: ignore[method-assign]
+    PostgresConnection._cursor = watched(PostgresConnection._cursor)  # type: ignore[method-assign]
 
 
 def _digest(scenario: str, witness: Witness, files: Mapping[str, bytes]) -> bytes:
@@ -325,15 +314,15 @@ def _digest(scenario: str, witness: Witness, files: Mapping[str, bytes]) -> byte
 def _told(pragmas: tuple[str, ...]) -> Iterator[None]:
     """Give every new connection to SQLite some settings."""
 
-    def connected(raw: Any, _: object) -> None:
-        for pragma in pragmas:
-            raw.execute(f"PRAGMA {pragma}")
+    connect = SqliteConnection.__init__
 
-    if not pragmas:
-        yield
-        return
-    event.listen(Engine, "connect", connected)
+    def connected(connection: SqliteConnection, *where: Any) -> None:
+        connect(connection, *where)
+        for pragma in pragmas:
+            connection._driver.execute(f"PRAGMA {pragma}")
+
+    SqliteConnection.__init__ = connected  # type: ignore[method-assign]
     try:
         yield
     finally:
-        event.remove(Engine, "connect", connected)
+        SqliteConnection.__init__ = connect  # type: ignore[method-assign]

@@ -28,7 +28,7 @@ from discreet.exact.canonical import canonical_json
 FORMAT = 1
 """The version of the JSON's shape; what is recorded under it never changes its meaning."""
 
-_PACKAGES = ("discreet", "numpy", "duckdb", "sqlglot", "python-flint", "pyarrow", "sqlalchemy")
+_PACKAGES = ("discreet", "numpy", "duckdb", "sqlglot", "python-flint", "pyarrow")
 
 
 def environment() -> dict[str, str]:

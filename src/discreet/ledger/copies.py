@@ -20,8 +20,9 @@ from discreet.ledger import checkpoint as checkpoints
 from discreet.ledger import refusals
 from discreet.ledger.chain import Record, next_record, write_time
 from discreet.ledger.checkpoint import Checkpoint
+from discreet.ledger.connection import find_file
 from discreet.ledger.journal import Clock, Journal
-from discreet.ledger.store import Store, file_of, sync_folder
+from discreet.ledger.store import Store, sync_folder
 from discreet.ledger.verify import Verification, verify_records
 from discreet.noise.entropy import random_bytes
 
@@ -209,7 +210,7 @@ def restore(
             why="records that are lost were somebody's losses, and they may ask why.",
             fix="restore(..., reason='the disk of 3 May failed').",
         )
-    path = file_of(address)
+    path = find_file(address)
     if path is not None and path.exists():
         raise refusals.exists(path)
     newest = None if shown is None else checkpoints.find_newest(checkpoints.read(shown))

@@ -13,9 +13,10 @@ from discreet.ledger.account import Account
 from discreet.ledger.analysts import Policy
 from discreet.ledger.chain import Record
 from discreet.ledger.checkpoint import Checkpoint, SigningKey
+from discreet.ledger.connection import find_file
 from discreet.ledger.declaration import DatasetDeclaration
 from discreet.ledger.journal import Clock, Journal, utc_now
-from discreet.ledger.store import Store, file_of
+from discreet.ledger.store import Store
 from discreet.ledger.verify import Verification, verify_records
 from discreet.question.schema import Schema
 from discreet.question.schema.tables import check_name
@@ -58,7 +59,7 @@ class Ledger:
         file, and ``checkpoint``, a file or a folder.  With ``create=False`` a ledger
         that is not there is refused, too.
         """
-        path = file_of(address)
+        path = find_file(address)
         missing = path is not None and create and not path.exists()
         if create and _read_checkpoints(
             None if path is None else _checkpoint_folder(path), checkpoint
@@ -176,7 +177,7 @@ class Ledger:
         cls, address: str | Path, *, checkpoint: Path | None = None, public_key: str | None = None
     ) -> Verification:
         """``verify`` for a ledger that cannot be opened: says all that is wrong with it."""
-        path = file_of(address)
+        path = find_file(address)
         store = Store(address, create=False)
         try:
             return verify_records(
@@ -219,7 +220,7 @@ class Ledger:
         lacking what they name.  Blocks go on only by ``account.renew``, one by one
         and for a reason.
         """
-        path = file_of(address)
+        path = find_file(address)
         beside = (
             None
             if path is None or not _checkpoint_folder(path).exists()
