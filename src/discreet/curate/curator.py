@@ -30,7 +30,7 @@ from discreet.question.builder import Query, Rows, table
 from discreet.question.offer import Amounts, Offer
 from discreet.question.question import Question
 from discreet.question.schema import Schema
-from discreet.question.sql import parse_statement, write_question_text
+from discreet.question.sql import depth_refusal, parse_statement, write_question_text
 from discreet.release.answer import Answer
 from discreet.release.explanation import Explanation
 from discreet.release.notes import VALUE, MarginUnit
@@ -117,7 +117,7 @@ class Curator:
         asked, explain = self._parsed(question, analyst)
         spend = Offer.of(**offer).beside(asked.spend)
         if explain:
-            return self._explain(self._priced(asked, spend))
+            return self._explain(self._find_plan(asked, spend))
         paid = self._pay(asked, spend, analyst)
         if isinstance(paid, Answer):
             return paid
@@ -232,7 +232,7 @@ class Curator:
         ):
             if offer.epsilon or offer.rho:
                 with suppress(Refusal):
-                    explained = self._explain(self._priced(question, offer))
+                    explained = self._explain(self._find_plan(question, offer))
                     offers.append((name, explained.margins(spend.confidence)))
                     units = explained.margin_units
         if not offers:
@@ -257,7 +257,7 @@ class Curator:
         """What the question would cost and how good its answer would be; free."""
         asked, _ = self._parsed(question)
         spend = Offer.of(**offer).beside(asked.spend)
-        return self._explain(self._priced(asked, spend))
+        return self._explain(self._find_plan(asked, spend))
 
     def price(
         self,
@@ -270,7 +270,7 @@ class Curator:
         asked, _ = self._parsed(question)
         spend = Offer.of(**offer).beside(asked.spend)
         planned = self._find_plan(asked, spend)
-        explanation = self._explain(planned.priced)
+        explanation = self._explain(planned)
         try:
             outcome = self.account.preview(self._request(planned, spend, analyst))
         except Refusal as refusal:
@@ -330,7 +330,10 @@ class Curator:
 
     def _parsed(self, question: Asking, analyst: str | None = None) -> tuple[Question, bool]:
         if isinstance(question, Query):
-            return question.question(), False
+            try:
+                return question.question(), False
+            except RecursionError:
+                raise depth_refusal() from None
         if isinstance(question, Question):
             return question, False
         if not isinstance(question, str):
@@ -352,9 +355,12 @@ class Curator:
         return parsed.question, parsed.explain
 
     def _find_plan(self, question: Question, spend: Offer) -> Planned:
-        # Python takes 1 and true for equal: questions are told apart by how they are written.
-        written = question.text or repr(question)
-        return self._plans(question, spend, written, self.engine.catalogue.version)
+        version = self.engine.catalogue.version
+        try:
+            # Python takes 1 and true for equal: questions are told apart by how they are written.
+            return self._plans(question, spend, question.text or repr(question), version)
+        except RecursionError:  # built in Python, where nothing counts parentheses
+            raise depth_refusal() from None
 
     def _make_plan(
         self, question: Question, spend: Offer, _written: str, _version: Hashable
@@ -369,8 +375,8 @@ class Curator:
             question, spend, schema=self.schema, multiplicity=self.engine.catalogue.multiplicity
         )
 
-    def _explain(self, priced: Priced) -> Explanation:
-        return Explanation(priced, self.engine.compile(priced.plan).explain())
+    def _explain(self, planned: Planned) -> Explanation:
+        return Explanation(planned.priced, planned.compiled.explain())
 
 
 # --- what is computed --------------------------------------------------------------------------

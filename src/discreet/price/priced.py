@@ -35,7 +35,7 @@ from discreet.price.sensitivity import Reach, Sensitivity, compute_sensitivity
 from discreet.price.split import concentrated_shares, pure_shares
 from discreet.question.offer import Offer
 from discreet.question.ownership import columns, row_bound
-from discreet.question.question import Limits, Question
+from discreet.question.question import Limits, Question, check_size
 from discreet.question.schema import Neighbours, Schema, Table
 
 Multiplicity = Callable[[Table, tuple[str, ...]], int | None]
@@ -70,6 +70,7 @@ def price(
     question: Question, spend: Offer, *, schema: Schema, multiplicity: Multiplicity
 ) -> Priced:
     """The best noise that ``spend`` buys for ``question``, and its exact loss."""
+    check_size(question)
     bound = bound_contribution(question, multiplicity)
     known = columns(question.source, multiplicity=multiplicity)
     private = any(key.values is None for key in question.keys)

@@ -99,6 +99,12 @@ class Question:
 # the same table.
 
 
+MOST_AGGREGATES = 50
+"""How many aggregates one question may have."""
+
+MOST_KEYS = 16
+"""How many keys one question may group by."""
+
 MOST_FRACTIONS = 1_001
 """How many quantiles one aggregate may ask for."""
 
@@ -352,6 +358,21 @@ def public_values(
     if values is None:
         return None
     return (*values, None) if domain.nullable or domain.is_null else values
+
+
+def check_size(question: Question) -> None:
+    """Refuse a question of more parts than one statement can compute at a known cost."""
+    for parts, most, name in (
+        (question.aggregates, MOST_AGGREGATES, "aggregates"),
+        (question.keys, MOST_KEYS, "keys"),
+    ):
+        if len(parts) > most:
+            raise QuestionRefusal(
+                "Q3",
+                f"the question has {len(parts)} {name}, more than {most}.",
+                why="asking what a question costs is free, so what it takes to say it is limited.",
+                fix="ask two questions, each for a part of them.",
+            )
 
 
 def check_groups(keys: Sequence[Key]) -> None:

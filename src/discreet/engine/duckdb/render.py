@@ -27,7 +27,7 @@ from discreet.engine.duckdb.query import (
 )
 from discreet.question.domain import Domain, Kind
 from discreet.question.expressions import ColumnRef, Expression
-from discreet.question.functions import domain_of, nodes, render
+from discreet.question.functions import Size, domain_of, nodes, render
 from discreet.question.functions.declaration import common_kind
 from discreet.question.functions.nodes import Node
 from discreet.question.ownership import Columns, Multiplicity, columns, unit_grid
@@ -57,10 +57,14 @@ class Rendered:
     name: str
     unit: tuple[str, ...]
     fields: Mapping[str, Field]
+    size: Size
+    """Of the whole statement that the step is part of."""
 
     def value(self, expression: Expression, *, of: str | None = None) -> Node:
         """An expression over the step's columns."""
-        return render(expression, self.columns, lambda name: self.fields[name].value(of=of))
+        node = render(expression, self.columns, lambda name: self.fields[name].value(of=of))
+        self.size.add(node)
+        return node
 
     def held(self, expression: Expression) -> tuple[Node, Field | None]:
         """The same, as it is held where it is a plain column, and that column."""
@@ -83,6 +87,7 @@ class Renderer:
     """The engine's own table of that name, or a refusal."""
     multiplicity: Multiplicity
     definitions: list[Definition] = field(default_factory=list)
+    size: Size = field(default_factory=Size)
     _tables: dict[str, tuple[Table, Rendered]] = field(default_factory=dict)
 
     @property
@@ -144,7 +149,7 @@ class Renderer:
             return found
         table, name = self.find(table), f"table {table.name}"
         self.definitions.append((name, everything(table_named(rows_name(table))), False))
-        found = Rendered(name, layout(table).unit, layout(table).fields)
+        found = Rendered(name, layout(table).unit, layout(table).fields, self.size)
         self._tables[table.name] = table, found
         return found
 
@@ -160,7 +165,7 @@ class Renderer:
         listed = list(items)
         owners = tuple(unit)
         picked, fields = _picked(owners, listed, of=of)
-        return Rendered(self.define(select(picked, table_named(source))), owners, fields)
+        return Rendered(self.define(select(picked, table_named(source))), owners, fields, self.size)
 
     # --- row by row --------------------------------------------------------------------------
 
@@ -218,7 +223,7 @@ class Renderer:
         kind = {"side": "LEFT"} if join.kind is JoinKind.LEFT else {"kind": "INNER"}
         partner = exp.Join(this=_as(right.name, "r"), on=all_of(conditions), **kind)
         query = select(picked, _as(left.name, "l"), joins=[partner])
-        return Rendered(self.define(query), left.unit, fields)
+        return Rendered(self.define(query), left.unit, fields, self.size)
 
     # --- one unit's own rows -----------------------------------------------------------------
 
@@ -236,7 +241,7 @@ class Renderer:
             items.append((name, Field(name, domains[name]), node, None))
         picked, fields = _picked(below.unit, items, of=None)
         query = select(picked, table_named(below.name), group=grouped)
-        return Rendered(self.define(query), below.unit, fields)
+        return Rendered(self.define(query), below.unit, fields, self.size)
 
     def _union(self, union: Union) -> Rendered:
         domains = self._domains(union)
@@ -251,7 +256,7 @@ class Renderer:
             unit = side.unit
         both = exp.Union(this=sides[0], expression=sides[1], distinct=False)
         fields = {name: Field(names[name], domain) for name, domain in domains.items()}
-        return Rendered(self.define(both), unit, fields)
+        return Rendered(self.define(both), unit, fields, self.size)
 
 
 def _as(name: str, alias: str) -> exp.Table:

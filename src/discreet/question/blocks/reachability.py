@@ -106,13 +106,9 @@ def _find_counted(question: Question, way: Way) -> Way:
     every = len(conditions) == len(question.aggregates)
     if conditions and every and all(key.values is not None for key in question.keys):
         # Groups that are not listed are counted by people, whatever the aggregates filter.
-        way = way.where(reduce(_either, conditions))
+        # A condition that is NULL counts no row, and must not make another one NULL.
+        way = way.where(Call("or", tuple(Call("is_true", (c,)) for c in conditions)))
     return way
-
-
-def _either(a: Expression, b: Expression) -> Expression:
-    # A condition that is NULL counts no row, and must not make the other one NULL.
-    return Call("or", (Call("is_true", (a,)), Call("is_true", (b,))))
 
 
 def _listed(key: Key, way: Way) -> Way:

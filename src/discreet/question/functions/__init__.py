@@ -17,7 +17,9 @@ from discreet.question.functions import logic as _logic  # noqa: F401
 from discreet.question.functions import text as _text  # noqa: F401
 from discreet.question.functions.declaration import FUNCTIONS, Function
 from discreet.question.functions.interpret import (
+    MOST_WRITTEN,
     Outcome,
+    Size,
     domain_of,
     domain_of_literal,
     evaluate,
@@ -30,8 +32,10 @@ from discreet.question.functions.nodes import literal as render_literal
 
 __all__ = [
     "FUNCTIONS",
+    "MOST_WRITTEN",
     "Function",
     "Outcome",
+    "Size",
     "domain_of",
     "domain_of_literal",
     "evaluate",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
@@ -53,7 +53,9 @@ from discreet.question.schema import Column
 
 
 Columns = Mapping[str, Domain]
-_DEEPEST = 60
+MOST_NESTING = 60
+"""How deep functions may be called within each other."""
+
 _CASE = "CASE WHEN condition THEN a ... ELSE b END"
 
 
@@ -121,7 +123,7 @@ def domain_of(expression: Expression, columns: Columns, *, depth: int = 0) -> Do
     >>> found.kind.value, int(found.low), int(found.high), found.nullable
     ('integer', 0, 12, True)
     """
-    if depth > _DEEPEST:
+    if depth > MOST_NESTING:
         refuse_depth()
     match expression:
         case ColumnRef(name=name):
@@ -129,15 +131,18 @@ def domain_of(expression: Expression, columns: Columns, *, depth: int = 0) -> Do
             return found
         case Literal(value=value):
             return domain_of_literal(value)
+        case Call(function="if", arguments=(condition, a, b)):
+            return domain_of(Case(((condition, a),), b), columns, depth=depth)
         case Call(function=name, arguments=arguments):
-            if name == "if" and len(arguments) == 3:  # the condition teaches both branches
-                condition, a, b = arguments
-                case = Case(((condition, a),), b)
-                return domain_of(case, columns, depth=depth)
             domains = tuple(domain_of(a, columns, depth=depth + 1) for a in arguments)
             return result_on(name, domains)
         case Case():
-            return _domain_of_case(expression, columns, depth)
+            here = _domain_here(expression, columns, depth)
+            if all(domain.beyond is None for domain in columns.values()):
+                return here  # its own conditions choose the value on every row
+            everywhere = {name: domain.anywhere for name, domain in columns.items()}
+            wider = _domain_here(expression, everywhere, depth)
+            return replace(here, beyond=wider if wider.kind is here.kind else Domain(here.kind))
 
 
 def result_on(name: str, domains: tuple[Domain, ...]) -> Domain:
@@ -151,23 +156,42 @@ def result_on(name: str, domains: tuple[Domain, ...]) -> Domain:
     return replace(here, beyond=wider if same else Domain(here.kind))
 
 
-def _domain_of_case(case: Case, columns: Columns, depth: int) -> Domain:
+def _domain_here(expression: Expression, columns: Columns, depth: int) -> Domain:
+    """What the value can be where ``columns`` hold, and nothing of the rows beyond.
+
+    A CASE gives no branch's ``beyond`` on: computing it in every branch would take twice
+    the time at each level of nesting, and a question of 459 characters half a minute.
+    """
+    if depth > MOST_NESTING:
+        refuse_depth()
+    match expression:
+        case ColumnRef() | Literal():
+            return replace(domain_of(expression, columns), beyond=None)
+        case Call(function="if", arguments=(condition, a, b)):
+            return _domain_here(Case(((condition, a),), b), columns, depth)
+        case Call(function=name, arguments=arguments):
+            found = tuple(_domain_here(a, columns, depth + 1) for a in arguments)
+            return result_of(name, found)
+        case Case(branches=branches, otherwise=otherwise):
+            return _domain_of_branches(branches, otherwise, columns, depth)
+
+
+def _domain_of_branches(
+    branches: tuple[tuple[Expression, Expression], ...],
+    otherwise: Expression,
+    columns: Columns,
+    depth: int,
+) -> Domain:
     """The union of the branches; each is reached only where the conditions say so."""
-    results, known = [], columns
-    for condition, value in case.branches:
-        check = domain_of(condition, known, depth=depth + 1)
+    results = []
+    for condition, value in branches:
+        check = _domain_here(condition, columns, depth + 1)
         if check.kind is not Kind.BOOLEAN:
             refuse_kinds(_CASE, (check,))
-        inside = narrow(known, condition, Outcome.TRUE)
-        results.append(domain_of(value, inside, depth=depth + 1))
-        known = narrow(known, condition, Outcome.NOT_TRUE)
-    results.append(domain_of(case.otherwise, known, depth=depth + 1))
-    here = union(results, _CASE)
-    if all(domain.beyond is None for domain in columns.values()):
-        return here  # its own conditions choose the value on every row
-    everywhere = {name: domain.anywhere for name, domain in columns.items()}
-    wider = _domain_of_case(case, everywhere, depth)
-    return replace(here, beyond=wider if wider.kind is here.kind else Domain(here.kind))
+        results.append(_domain_here(value, _learn(columns, condition, Outcome.TRUE), depth + 1))
+        columns = _learn(columns, condition, Outcome.NOT_TRUE)
+    results.append(_domain_here(otherwise, columns, depth + 1))
+    return union(results, _CASE)
 
 
 # --- what a condition teaches --------------------------------------------------------------
@@ -384,7 +408,21 @@ def _bound(domain: Domain, holds: str, end: Fraction) -> Domain:
 # --- engine SQL --------------------------------------------------------------------------------
 
 
-_LARGEST = 20_000  # nodes of one expression
+MOST_WRITTEN = 10_000
+"""How many nodes the expressions of one statement may have, written out for the engine."""
+
+
+@dataclass(slots=True)
+class Size:
+    """How much has been written out for one statement."""
+
+    nodes: int = 0
+
+    def add(self, node: Node) -> None:
+        """Count an expression, refused once the statement is larger than anybody meant."""
+        self.nodes += sum(1 for _ in node.walk())
+        if self.nodes > MOST_WRITTEN:
+            refuse_depth()
 
 
 def quote_name(name: str) -> Node:
@@ -448,7 +486,7 @@ def _case(case: Case, columns: Columns, column: Callable[[str], Node]) -> tuple[
 def _refuse_if_large(node: Node) -> None:
     """A guard names its argument twice, so a deep expression could grow beyond reason."""
     for size, _ in enumerate(node.walk()):
-        if size > _LARGEST:
+        if size > MOST_WRITTEN:
             refuse_depth()
 
 

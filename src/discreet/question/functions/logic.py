@@ -44,10 +44,14 @@ def _connective(name: str, meaning: str, node: type[exp.Connector], *, deciding:
         return boolean(nullable=any(d.nullable for d in domains))
 
     def render(arguments: Nodes, domains: Domains) -> Node:
-        result = cast_to(arguments[0], domains[0], Kind.BOOLEAN)
-        for argument, domain in zip(arguments[1:], domains[1:], strict=True):
-            result = nodes.infix(node, result, cast_to(argument, domain, Kind.BOOLEAN))
-        return result
+        parts = [cast_to(n, d, Kind.BOOLEAN) for n, d in zip(arguments, domains, strict=True)]
+        # Paired like a tournament: a chain of a thousand would be a thousand parentheses deep.
+        while len(parts) > 1:
+            paired = [
+                nodes.infix(node, a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)
+            ]
+            parts = [*paired, *parts[2 * len(paired) :]]
+        return parts[0]
 
     def evaluate(*values: bool | None) -> bool | None:
         if deciding in values:

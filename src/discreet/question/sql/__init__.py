@@ -227,4 +227,10 @@ def _check_written_back(question: Question, normal: exp.Select, reader: Reader) 
     )
 
 
-__all__ = ["ParsedStatement", "parse", "parse_statement", "write_question_text"]
+__all__ = [
+    "ParsedStatement",
+    "depth_refusal",
+    "parse",
+    "parse_statement",
+    "write_question_text",
+]

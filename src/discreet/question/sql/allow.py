@@ -23,6 +23,12 @@ from discreet.question.sql.rewrite import (
     rewrite_ilike,
 )
 
+MOST_TERMS = 500
+"""How often AND and OR may stand in a question."""
+
+MOST_LISTED = 2_000
+"""How many values IN (...) may list, and how many parts any other list may have."""
+
 MOST_DEPTH = 100
 """How deeply expressions and sub-queries may be nested in one another."""
 
@@ -219,9 +225,11 @@ REFUSED: dict[type[exp.Expr] | tuple[type[exp.Expr], str], Ban] = {
 def check_allowed(tree: exp.Expr, reader: Reader) -> None:
     """Refuse ``tree`` unless all of it is on the list."""
     pending: list[tuple[exp.Expr, int]] = [(tree, 1)]
+    terms = 0
     while pending:
         node, depth = pending.pop()
-        if depth > MOST_DEPTH:
+        terms += isinstance(node, exp.Connector)
+        if depth > MOST_DEPTH or terms > MOST_TERMS:
             raise depth_refusal()
         allowed = ALLOWED.get(type(node))
         if allowed is None:
@@ -233,7 +241,10 @@ def check_allowed(tree: exp.Expr, reader: Reader) -> None:
                 ban = REFUSED.get((type(node), argument))
                 culprit = _first(value) or node
                 raise _refusal(reader, node, culprit, ban, _clause(node, argument))
-            for child in value if isinstance(value, list) else [value]:
+            children = value if isinstance(value, list) else [value]
+            if len(children) > MOST_LISTED:
+                raise depth_refusal()
+            for child in children:
                 if isinstance(child, exp.Expr) and argument != "_type":
                     # a AND b AND c ... is one level, however long: it is read as one list
                     chained = type(child) is type(node) and isinstance(node, exp.Connector)
@@ -244,7 +255,8 @@ def depth_refusal() -> QuestionRefusal:
     """The refusal of a question no person wrote."""
     return QuestionRefusal(
         "Q3",
-        f"the question nests more than {MOST_DEPTH} levels deep, or is too large.",
+        f"the question nests more than {MOST_DEPTH} levels deep, joins more than {MOST_TERMS} "
+        f"terms by AND and OR, lists more than {MOST_LISTED:,} values, or is too long.",
         why="a question must be understood wholly before it can be priced.",
         fix="write it flatter: IN (...) instead of many ORs, a join with a public table "
         "instead of a long CASE.",
