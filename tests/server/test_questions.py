@@ -266,3 +266,17 @@ def test_the_page_and_what_needs_no_key(server):
         assert "default-src 'none'" in found.headers["content-security-policy"]
     for path in ("/static/../app.py", "/static/%2e%2e%2fapp.py", "/static/app.py"):
         assert httpx.get(server.url + path, timeout=PATIENCE_S).status_code == 404
+
+
+def test_who_did_not_pay_sees_the_question_and_not_the_payer_s_words(server, fresh):
+    (question,) = fresh()
+    first, second = server.person(), server.person()
+    remark = "/* for the report on ward seven */"
+    number = server.ask(f"{question} {remark}", key=first).json()["id"]
+    server.ask(question, key=second)
+    for path in (f"answers/{number}", f"answers/{number}/certificate"):
+        assert "ward seven" in server.call("GET", path, key=first).text
+        shown = server.call("GET", path, key=second)
+        assert shown.status_code == 200
+        assert "ward seven" not in shown.text
+        assert "FROM visits" in shown.text

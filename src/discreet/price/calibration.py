@@ -84,13 +84,15 @@ def buy_laplace(epsilon: Fraction, sensitivity: Sensitivity) -> Laplace | None:
 
 def buy_gaussian(rho: Fraction, sensitivity: Sensitivity) -> Gaussian | None:
     """The least Gaussian noise of at most this concentrated loss; None if it cannot be drawn."""
-    if not Gaussian.drawable(sensitivity.l2_squared / (2 * rho)):
+    if not rho or not Gaussian.drawable(sensitivity.l2_squared / (2 * rho)):
         return None
     return Gaussian(sensitivity_squared=sensitivity.l2_squared, rho=rho)
 
 
 def buy_smallest(rho: Fraction, sensitivity: Sensitivity) -> Additive | None:
     """Laplace or Gaussian noise of at most this concentrated loss, whichever is smaller."""
+    if not rho:  # so little was offered that it was rounded down to nothing
+        return None
     epsilon = _find_laplace_epsilon(rho)
     scale = sensitivity.l1 / epsilon
     smaller = laplace_variance(scale) < float(sensitivity.l2_squared / (2 * rho))

@@ -262,8 +262,17 @@ def _without_ending(priced: Priced) -> Priced:
 
 
 def _plain(values: list[Any]) -> list[Any]:
-    """Values that Arrow can hold: whole numbers beyond 64 bits, and fractions, as doubles."""
-    wide = any(isinstance(v, int) and abs(v) >= 2**63 for v in values)
-    return [
-        float(v) if isinstance(v, Fraction | (int if wide else Fraction)) else v for v in values
-    ]
+    """Values that Arrow can hold: whole numbers beyond 64 bits, and fractions, as doubles.
+
+    Also in lists, as TOP_K and quantiles answer with.
+    """
+    flat = [v for value in values for v in (value if isinstance(value, list) else [value])]
+    wide = any(isinstance(v, int) and abs(v) >= 2**63 for v in flat)
+    doubles = Fraction | (int if wide else Fraction)
+
+    def hold(value: Any) -> Any:
+        if isinstance(value, list):
+            return [hold(part) for part in value]
+        return float(value) if isinstance(value, doubles) else value
+
+    return [hold(value) for value in values]

@@ -5,11 +5,12 @@ The parent process keeps the account and plans; it never opens a private source.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
-from starlette.concurrency import run_in_threadpool
+from anyio import CapacityLimiter, to_thread
 
 from discreet.curate.curator import Paid
 from discreet.curate.quote import Quote
@@ -17,23 +18,38 @@ from discreet.curate.session import Session
 from discreet.engine.protocol import describe_failure
 from discreet.ledger import Account, Entry, State
 from discreet.ledger.keys import AUDITOR, CURATOR, Grant, nothing_here
+from discreet.question.sql import write_question_text
 from discreet.release.answer import Answer
 from discreet.release.record import answer_from_bytes
 from discreet.server import idempotency
 from discreet.server.cache import AnswerCache
 from discreet.server.idempotency import IdempotencyKeys, fingerprint
 from discreet.server.jobs import Job, Jobs, Status
-from discreet.server.limits import Concurrency, Rate
+from discreet.server.limits import Busy, Concurrency, Rate
 from discreet.server.log import Log
 from discreet.server.metrics import Metrics
 from discreet.server.models import Ask
 from discreet.server.pool import Pool
 from discreet.server.settings import Settings
 
+T = TypeVar("T")
+
 REQUESTS = "requests.sqlite"
 """Beside the ledger: the idempotency keys that were used."""
 
+EXPLAINED_AT_ONCE = 2
+"""How many questions are explained at a time, of all keys; more wait in line."""
+PAID_AT_ONCE = 4
+"""How many questions are parsed, priced and charged at a time, of all keys."""
+
 _STATES = {State.ANSWERED: "done", State.BURNT: "failed", State.OPEN: "interrupted"}
+
+
+def _with_canonical_text(answer: Answer) -> Answer:
+    """The answer without the words of who paid for it: what they wrote beside it is theirs."""
+    question = answer.priced.question
+    plain = replace(question, text=write_question_text(question))
+    return replace(answer, priced=replace(answer.priced, question=plain))
 
 
 class Dataset:
@@ -47,6 +63,8 @@ class Dataset:
         self.rate = Rate(self.settings.rate_per_minute, self.settings.burst)
         self.concurrency = Concurrency(self.settings.concurrent)
         self.cache = AnswerCache()
+        self._explaining = CapacityLimiter(EXPLAINED_AT_ONCE)
+        self._paying = CapacityLimiter(PAID_AT_ONCE)
         self._metrics = metrics
         self.pool = Pool(
             str(session.directory),
@@ -77,6 +95,23 @@ class Dataset:
 
     # --- asking ------------------------------------------------------------------------------
 
+    async def explain(self, work: Callable[[], T], key_id: str) -> T:
+        """Do what is free, within the limits of what is paid for.
+
+        It is Python's own work, and whatever else the server does waits for it in turn: so only
+        few do it at a time, no key more than it may ask at once, and none waits for ever.
+        """
+        self.concurrency.enter(key_id)
+        try:
+            async with asyncio.timeout(self.settings.time_limit_s):
+                return await to_thread.run_sync(
+                    work, limiter=self._explaining, abandon_on_cancel=True
+                )
+        except TimeoutError:
+            raise Busy("what this question costs could not be said in time.", 1) from None
+        finally:
+            self.concurrency.leave(key_id)
+
     def quote(self, ask: Ask, grant: Grant) -> Quote:
         """What a question would cost; free."""
         return self.curator.price(ask.question, analyst=grant.analyst, **ask.offer().amounts())
@@ -89,7 +124,7 @@ class Dataset:
         self.concurrency.enter(key_id)
         leave: Callable[..., None] = lambda *_: self.concurrency.leave(key_id)  # noqa: E731
         try:
-            mine = await run_in_threadpool(self._pay, ask, grant, retry)
+            mine = await to_thread.run_sync(self._pay, ask, grant, retry, limiter=self._paying)
             job = self._job(mine, grant)
         except BaseException:
             leave()
@@ -169,7 +204,9 @@ class Dataset:
             raise describe_failure()
         if state is not State.ANSWERED:
             raise nothing_here("answer", str(number))
-        return self._load(number)
+        found = self._load(number)
+        own = entry.analyst == grant.analyst or grant.role in (CURATOR, AUDITOR)
+        return found if own else _with_canonical_text(found)
 
     def _load(self, number: int) -> Answer:
         stored = self.account.answer(number)

@@ -183,12 +183,15 @@ class _Rows:
     def key(self, place: int, key: Key) -> GroupColumn:
         """A column for a key; rows of groups that are not listed are left out here, unbounded."""
         node, plain = self.source.held(key.expression)
+        domain = self.domain(key.expression)
+        if domain.is_null:  # a bare NULL has no type, and its groups could not be read off
+            node = nodes.typed_null(domain.kind)
         if key.values is not None:
             self._only_listed(key, key.values)
         identifier = f"_k{place}"
         self.columns[key, place] = (identifier, node)
         codes = None if plain is None else plain.codes
-        return GroupColumn(identifier, self.domain(key.expression).kind, codes)
+        return GroupColumn(identifier, domain.kind, codes)
 
     def _only_listed(self, key: Key, values: Sequence[Value | None]) -> None:
         domain, value = self.domain(key.expression), self.source.value(key.expression)

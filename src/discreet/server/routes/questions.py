@@ -56,7 +56,7 @@ _FORMS: dict[int | str, dict[str, Any]] = {
 async def explain(request: Request, ask: models.Ask, access: Asker) -> Response:
     """What a question would cost and how good its answer would be; free."""
     exact = negotiate(request, "application/json", RECORD) == RECORD
-    return await run_in_threadpool(_explain, ask, access, exact)
+    return await access.dataset.explain(lambda: _explain(ask, access, exact), access.key_id)
 
 
 def _explain(ask: models.Ask, access: Access, exact: bool) -> Response:
