@@ -280,7 +280,9 @@ def _buy_mechanisms(
                 epsilon = share * way.epsilon / (groups * choices[i])
             else:  # rho = epsilon**2 / 8 for each choice
                 epsilon = sqrt_down(8 * share * (way.rho or 0) / (groups * choices[i]), bits=32)
-            yield Selection(epsilon, choices[i], groups, factor * reach.rows_per_group)
+            # An offer that was rounded down to nothing buys no choice.
+            chosen = Selection(epsilon, choices[i], groups, factor * reach.rows_per_group)
+            yield chosen if epsilon else None
         elif way.epsilon is not None:
             yield buy_laplace(share * way.epsilon, sensitivities[i])
         else:
