@@ -10,6 +10,7 @@ import threading
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -37,7 +38,7 @@ from discreet.engine.duckdb.query import (
     with_definitions,
 )
 from discreet.engine.duckdb.result import Columns
-from discreet.engine.duckdb.sources import DataSource, Version, quoted
+from discreet.engine.duckdb.sources import DataSource, Part, Version, quoted
 from discreet.errors import DataRefusal, SchemaRefusal
 from discreet.question.domain import Kind, Value
 from discreet.question.functions import nodes, read_column
@@ -62,6 +63,7 @@ class Resources:
     memory: str
     threads: int | None
     spill: str  # a folder for what does not fit in memory
+    copies: str  # a folder for what cannot be read in place
 
 
 def connect(resources: Resources) -> duckdb.DuckDBPyConnection:
@@ -116,7 +118,8 @@ class Database:
     schema: Schema
     readers: Mapping[str, DataSource]
     versions: Mapping[str, Version]
-    held: dict[str, dict[str, str]] = field(default_factory=dict)
+    parts: dict[str, tuple[Part, ...]] = field(default_factory=dict)
+    held: dict[str, dict[str, str]] = field(default_factory=dict)  # view: columns and types
     prepared: dict[str, str] = field(default_factory=dict)  # table: catalog
     _cursors: threading.local = field(default_factory=threading.local)
     _descriptions: dict[str, str] = field(default_factory=dict)
@@ -134,22 +137,30 @@ class Database:
     ) -> Database:
         """Attach every source, and what is prepared of it (``kept``: table to file)."""
         versions = {name: source.version() for name, source in readers.items()}
-        connection = connect(resources)
-        database = cls(connection, schema, readers, versions)
-        for name, source in readers.items():
-            source.attach(connection, given_name(name))
-            database.held[name] = held_types(connection, given_name(name))
+        database = cls(connect(resources), schema, readers, versions)
+        try:
+            database._attach(kept, Path(resources.copies))
+            if locked:
+                files = [path for source in readers.values() for path in source.paths()]
+                copies = [p.copy for parts in database.parts.values() for p in parts if p.copy]
+                lock(database.connection, [*files, *copies, *kept.values()])
+        except BaseException:
+            database.close()  # or its files would stay attached
+            raise
+        return database
+
+    def _attach(self, kept: Mapping[str, str], copies: Path) -> None:
+        for name, source in self.readers.items():
+            self.parts[name] = source.attach(self.connection, given_name(name), copies=copies)
+            for part in self.parts[name]:
+                self.held[part.view] = held_types(self.connection, part.view)
         for number, (name, path) in enumerate(kept.items()):
             catalog = f"prepared {number}"
-            connection.execute(f"ATTACH {constant(path)} AS {quoted(catalog)} (READ_ONLY)")
-            database.prepared[name] = catalog
-        for table in schema.tables.values():
-            if table.columns and (table.name in readers or not table.public):
-                database._declare(table)
-        if locked:
-            files = [path for source in readers.values() for path in source.paths()]
-            lock(connection, [*files, *kept.values()])
-        return database
+            self.connection.execute(f"ATTACH {constant(path)} AS {quoted(catalog)} (READ_ONLY)")
+            self.prepared[name] = catalog
+        for table in self.schema.tables.values():
+            if table.columns and (table.name in self.readers or not table.public):
+                self._declare(table)
 
     def _declare(self, table: Table) -> None:
         """Check the columns, create the types, and put the rows under the name of the table."""
@@ -162,9 +173,10 @@ class Database:
                 statements.append(f"CREATE TYPE {name} AS ENUM ({values})")
         view = quoted(source_name(table.name))
         if table.name in self.readers:
-            _require_columns(table, self.held[table.name])
-            typed = typed_rows(table, self._held(table), given_name(table.name))
-            statements.append(f"CREATE VIEW {view} AS {typed.sql('duckdb')}")
+            parts = self.parts[table.name]
+            _require_columns(table, [name for part in parts for name in self.held[part.view]])
+            typed = (typed_rows(table, p, self.held[p.view]).sql("duckdb") for p in parts)
+            statements.append(f"CREATE VIEW {view} AS {' UNION ALL '.join(typed)}")
         else:
             fields = (f"{quoted(c.name)} {nodes.TYPES[c.kind]}" for c in table.columns)
             statements.append(f"CREATE TABLE {view} ({', '.join(fields)})")
@@ -209,10 +221,6 @@ class Database:
                 fix=f"remove the repeated rows, or do not declare {', '.join(key)} unique.",
             )
 
-    def _held(self, table: Table) -> Mapping[str, str]:
-        types = {name.casefold(): held for name, held in self.held[table.name].items()}
-        return {column.name: types[column.name.casefold()] for column in table.columns}
-
     # --- what questions need -------------------------------------------------------------------
 
     def multiplicity(self, table: Table, columns: tuple[str, ...]) -> int:
@@ -252,7 +260,7 @@ class Database:
             raise ValueError(f"{table.name} is private: it is declared, not described")
         columns = tuple(
             self._described(given_name(table.name), name, kind)
-            for name, held in self.held[table.name].items()
+            for name, held in self.held[given_name(table.name)].items()
             if (kind := kind_held(held)) is not None
         )
         return replace(table, columns=columns)
@@ -307,7 +315,7 @@ def held_types(connection: duckdb.DuckDBPyConnection, view: str) -> dict[str, st
     return {str(row[0]): str(row[1]) for row in rows}
 
 
-def _require_columns(table: Table, held: Mapping[str, str]) -> None:
+def _require_columns(table: Table, held: Iterable[str]) -> None:
     there = {name.casefold() for name in held}
     missing = [c.name for c in table.columns if c.name.casefold() not in there]
     if missing:

@@ -27,6 +27,7 @@ from discreet.engine.duckdb.query import (
     select,
     table_named,
 )
+from discreet.engine.duckdb.sources import MARK, Part
 from discreet.errors import DataRefusal
 from discreet.price.recipes import GRID_BITS, put_on_grid
 from discreet.question.domain import Domain, Kind
@@ -133,8 +134,11 @@ _NATURAL = {
 }
 
 
-def physical(column: Column, kind_held: str, *, table: str) -> Node:
-    """The raw value as the engine's type for its kind; NULL where it is not one."""
+def physical(column: Column, kind_held: str, *, table: str, marked: bool = False) -> Node:
+    """The raw value as the engine's type for its kind; NULL where it is not one.
+
+    In what is ``marked``, a text with the mark of damage is not one.
+    """
     held = kind_held.partition("(")[0]
     if held == '"NULL"':  # a column in memory that holds nothing has no type
         held = _NATURAL[column.kind]
@@ -149,6 +153,9 @@ def physical(column: Column, kind_held: str, *, table: str) -> Node:
     raw: Node = named(column.name)
     if held == "BLOB":  # bytes, because not all of them are text: see sources
         raw = nodes.call("TRY", nodes.call("DECODE", raw))
+    elif marked and held == "VARCHAR" and column.kind is Kind.TEXT and not _unmarked(column):
+        damaged = nodes.call("CONTAINS", raw, nodes.text(MARK))
+        raw = nodes.case((damaged, nodes.typed_null(Kind.TEXT)), otherwise=raw.copy())
     elif held in _MOMENTS:
         # Compared before it is converted: far outside the calendar, conversions themselves fail.
         raw = nodes.try_cast(raw, Kind.DATE if held == "DATE" else Kind.TIMESTAMP)
@@ -157,6 +164,11 @@ def physical(column: Column, kind_held: str, *, table: str) -> Node:
     if column.kind is Kind.DECIMAL:  # -0.0 equals 0.0 but does not print alike: make them one
         value = nodes.infix(exp.Add, value, nodes.literal(Fraction(0)))
     return value
+
+
+def _unmarked(column: Column) -> bool:
+    """Whether a text with the mark is none of the declared values anyway."""
+    return codes(column) is not None and not any(MARK in code for code in codes(column) or ())
 
 
 def enum_name(table: Table, column: Column) -> str:
@@ -330,18 +342,23 @@ def _declared(table: Table, column: Column, node: Node) -> Node:
     return present(node)
 
 
-def typed_rows(table: Table, held: Mapping[str, str], given: str) -> exp.Select:
-    """The declared columns of what was given, each in its kind's own type, whatever it was in.
+def typed_rows(table: Table, part: Part, held: Mapping[str, str]) -> exp.Select:
+    """The declared columns of a part, each in its kind's own type, whatever it was in.
 
     This is a view of its own, so that the statements over it do not tell how a
-    column is held: a table in memory takes its types from the rows it has.
+    column is held: a table in memory takes its types from the rows it has.  A
+    column that only other parts have is NULL.
     """
+    types = {name.casefold(): kind for name, kind in held.items()}
+
+    def typed(column: Column) -> Node:
+        kind = types.get(column.name.casefold())
+        if kind is None:
+            return nodes.typed_null(column.kind)
+        return physical(column, kind, table=table.name, marked=part.marked)
+
     return select(
-        [
-            aliased(physical(column, held[column.name], table=table.name), column.name)
-            for column in table.columns
-        ],
-        table_named(given),
+        [aliased(typed(column), column.name) for column in table.columns], table_named(part.view)
     )
 
 

@@ -65,9 +65,10 @@ class DuckDBEngine:
     ) -> None:
         self._lock = threading.RLock()
         self._store = _folder(self, store)
-        self._resources = Resources(memory_limit, threads, str(self._store / "spill"))
+        self._resources = Resources(
+            memory_limit, threads, str(self._store / "spill"), str(self._store)
+        )
         self._sources = _readers(tables, schema)
-        self._careful = False
         self.schema = self._resolved(schema)
         self._prepared: set[str] = set()
         self._private: Database | None = None
@@ -144,9 +145,6 @@ class DuckDBEngine:
         """The exact integers of what was compiled, sealed."""
         database = self._current()
         truth = self._attempt(compiled, database)
-        if truth is None:
-            database = self._carefully()
-            truth = self._attempt(compiled, database)
         if truth is None or self._versions() != database.versions:
             self._forget()
             raise describe_failure()
@@ -212,8 +210,6 @@ class DuckDBEngine:
             versions = self._versions()
             if self._private is not None and self._private.versions == versions:
                 return self._private
-            if self._private is not None:  # new data: perhaps no longer damaged
-                self._careful = False
             self._forget()
             self._prepared |= self._kept(versions)
             for name in sorted(self._prepared):
@@ -238,29 +234,11 @@ class DuckDBEngine:
             for name, version in self._versions().items()
             if name in self._prepared
         }
-        if not self._careful:
-            with suppress(duckdb.Error):  # even a file's summary can be damaged
-                return self._opened(kept)
-            self._careful = True
-        return self._opened(kept)
-
-    def _opened(self, kept: Mapping[str, str]) -> Database:
-        readers = {
-            name: (source.careful() if self._careful else None) or source
-            for name, source in self._sources.items()
-        }
-        return Database.open(self.schema, readers, self._resources, kept)
+        return Database.open(self.schema, self._sources, self._resources, kept)
 
     def _forget(self) -> None:
         with self._lock:
             self._private = None  # closed when the last question that uses it is done
-
-    def _carefully(self) -> Database:
-        """A new database that reads every source in its most careful way."""
-        with self._lock:
-            self._forget()
-            self._careful = True
-            return self._current()
 
     # --- preparing ---------------------------------------------------------------------------
 
@@ -286,12 +264,8 @@ class DuckDBEngine:
         final = self._store / prepared.file_name(table, version)
         if not final.exists():
             partial = final.with_suffix(".partial")
-            plain = self._sources[table.name]
-            for source in (plain, plain.careful()):
-                partial.unlink(missing_ok=True)
-                if source and self._written(table, source, partial, progress):
-                    break
-            else:
+            partial.unlink(missing_ok=True)
+            if not self._written(table, self._sources[table.name], partial, progress):
                 partial.unlink(missing_ok=True)
                 raise describe_failure()
             partial.replace(final)
@@ -378,9 +352,8 @@ def _readers(tables: Mapping[str, Given], schema: Schema) -> dict[str, DataSourc
                 why="a declared table that cannot be read answers nothing.",
                 fix=f"pass {{'{name}': 'path.parquet'}}, or name its source in the schema.",
             )
-        columns = [column.name for column in table.columns]
         # The types of a public table may be guessed from its rows: they are nobody's.
-        found[name] = open_source(name, given, columns=columns or None, sniff=not columns)
+        found[name] = open_source(name, given, columns=table.columns or None)
     return found
 
 

@@ -1,9 +1,11 @@
 """Where a table's rows come from: Parquet, CSV and DuckDB files, and tables in memory.
 
-A source is opened by the curator and never named by an analyst.  Reading is
-total: one person's bytes, whatever they are, must not make it fail.  Types are
-never guessed from the data, text that is not UTF-8 is read as NULL, and a line
-of a CSV file that is not a row of the table is left out.
+A source is opened by the curator and never named by an analyst.  It has one
+reader, chosen from its metadata and the declaration: never by a value, and never
+because something failed, or one person's bytes would decide how everybody's are
+read.  The reader is total.  Types are never guessed from the data, text that is
+not UTF-8 is read as NULL, and a line of a CSV file that is not a row of the table
+is left out.
 """
 
 from __future__ import annotations
@@ -13,8 +15,10 @@ import glob
 import hashlib
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +29,8 @@ from sqlglot import exp
 
 from discreet.errors import DataRefusal
 from discreet.noise.entropy import random_bytes
+from discreet.question.domain import Kind
+from discreet.question.schema import Column
 
 Given = str | os.PathLike[str] | Any
 """A path, or a table in memory: Arrow, pandas, Polars, or anything that offers Arrow's stream."""
@@ -66,6 +72,19 @@ class Version:
         return hashlib.sha256(repr(self).encode()).hexdigest()[:32]
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows of a source that are held in the same types: the view that shows them."""
+
+    view: str
+    marked: bool = False  # what was no text has MARK in it
+    copy: str | None = None  # the file that is read instead of the source's own
+
+
+MARK = "\ufffd"
+"""What a reader puts in place of bytes that are no text."""
+
+
 class DataSource(ABC):
     """How one source is put before the engine."""
 
@@ -76,8 +95,13 @@ class DataSource(ABC):
         """Files that hold the rows; the locked-down engine may open these and no others."""
 
     @abstractmethod
-    def attach(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
-        """Make the rows readable as the view ``name``."""
+    def attach(
+        self, connection: duckdb.DuckDBPyConnection, name: str, *, copies: Path
+    ) -> tuple[Part, ...]:
+        """Make the rows readable as the view ``name``, or as views whose names begin with it.
+
+        What cannot be read in place is copied to the folder ``copies``.
+        """
 
     def lend(self, cursor: duckdb.DuckDBPyConnection, name: str) -> None:  # noqa: B027
         """Show a cursor what lives in this process's memory: DuckDB ties that to one cursor."""
@@ -85,10 +109,6 @@ class DataSource(ABC):
     def version(self) -> Version:
         """What the source looks like now, without reading its rows."""
         return Version(tuple(map(Stamp.of, self.paths())))
-
-    def careful(self) -> DataSource | None:
-        """A slower way to read the same rows that survives damaged values, if there is one."""
-        return None
 
     def content_hash(self) -> str:
         """A SHA-256 of what the source holds; reads all of it."""
@@ -99,28 +119,30 @@ class DataSource(ABC):
         return total.hexdigest()
 
 
-def open_source(
-    table: str, given: Given, *, columns: Iterable[str] | None = None, sniff: bool = False
-) -> DataSource:
+def open_source(table: str, given: Given, *, columns: Iterable[Column] | None = None) -> DataSource:
     """The source for what the curator gave as ``table``; ``columns`` are those declared.
 
-    ``sniff`` lets the types of a CSV file be guessed from its rows; for public
-    tables only.
+    Without them its types are what the rows look like: for public tables only.
     """
+    kinds = None if columns is None else {c.name.casefold(): c.kind for c in columns}
     if isinstance(given, str | os.PathLike):
-        return _from_path(table, os.fspath(given), sniff=sniff)
-    wanted = None if columns is None else frozenset(name.lower() for name in columns)
-    return InMemory(_arrow(table, given, wanted))
+        return _from_path(table, os.fspath(given), kinds)
+    return InMemory(_arrow(table, given, kinds))
 
 
-def _from_path(table: str, text: str, *, sniff: bool) -> DataSource:
+Kinds = Mapping[str, Kind]
+"""The declared kind of each column, by its name in lower case."""
+
+
+def _from_path(table: str, text: str, kinds: Kinds | None) -> DataSource:
     suffix = Path(text).suffix.lower()
+    declared = kinds is not None
     if Path(text).is_dir():
-        return Parquet(str(Path(glob.escape(text)) / "**" / "*.parquet"))
+        return Parquet(str(Path(glob.escape(text)) / "**" / "*.parquet"), declared)
     if suffix in _PARQUET:
-        return Parquet(text if not Path(text).exists() else glob.escape(text))
+        return Parquet(text if not Path(text).exists() else glob.escape(text), declared)
     if suffix in _CSV:
-        return Csv(text, delimiter=_CSV[suffix], sniff=sniff)
+        return Csv(text, delimiter=_CSV[suffix], sniff=kinds is None)
     path, _, inner = text.rpartition("#")
     if suffix in _DUCKDB:
         return DuckDBFile(text, table)
@@ -159,47 +181,107 @@ def _given(name: str) -> str:
     return f"{name}, as given"
 
 
+_WHOLE_BYTES = ((4, 2), (9, 4), (18, 8), (38, 16))
+"""The digits of a decimal that DuckDB holds in so many bytes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parquet(DataSource):
-    """One Parquet file, or all that match a pattern; read in place."""
+    """One Parquet file, or all that match a pattern; read in place.
+
+    Each file is read by its own description: in a folder, a file whose columns are
+    written otherwise or in other types changes nothing for the others.
+    """
 
     pattern: str
-    damaged: bool = False
+    declared: bool = True
 
     def paths(self) -> tuple[str, ...]:
         """The files, as they are found now."""
         return _files(self.pattern)
 
-    def attach(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
+    def attach(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        name: str,
+        *,
+        copies: Path,  # noqa: ARG002
+    ) -> tuple[Part, ...]:
         """Read in place."""
-        if self.damaged:
-            self.lend(connection, name)
-            connection.execute(f"CREATE VIEW {quoted(name)} AS FROM {quoted(_given(name))}")
-            return
-        listed = ", ".join(map(_string, self.paths()))
-        connection.execute(
-            f"CREATE VIEW {quoted(name)} AS "
-            f"FROM read_parquet([{listed}], hive_partitioning=false, union_by_name=true)"
+        if not self.declared:
+            connection.execute(
+                f"CREATE VIEW {quoted(name)} AS FROM {_read_parquet(self.paths(), by_name=True)}"
+            )
+            return (Part(name, marked=True),)
+        found = self._alike(connection)
+        views = [name] if len(found) == 1 else [f"{name}, part {i}" for i in range(len(found))]
+        for view, (files, strict) in zip(views, found, strict=True):
+            if strict:
+                self._register(connection, view, files)
+            rows = quoted(_given(view)) if strict else _read_parquet(files)
+            connection.execute(f"CREATE VIEW {quoted(view)} AS FROM {rows}")
+        return tuple(
+            Part(view, marked=not strict) for view, (_, strict) in zip(views, found, strict=True)
         )
 
     def lend(self, cursor: duckdb.DuckDBPyConnection, name: str) -> None:
-        """Arrow's reader, if the values are damaged.
+        """What Arrow reads."""
+        if not self.declared:
+            return
+        found = self._alike(cursor)
+        views = [name] if len(found) == 1 else [f"{name}, part {i}" for i in range(len(found))]
+        for view, (files, strict) in zip(views, found, strict=True):
+            if strict:
+                self._register(cursor, view, files)
 
-        It hands over bytes where DuckDB would insist on UTF-8, and timestamps as
-        stored where DuckDB would insist on microseconds that fit; what is no
-        value is NULL when it is read.
+    def _alike(self, connection: duckdb.DuckDBPyConnection) -> list[tuple[tuple[str, ...], bool]]:
+        """Files with the same description, and whether DuckDB is too strict to read them."""
+        paths = self.paths()
+        listed = ", ".join(map(_string, paths))
+        described: dict[str, list[tuple[Any, ...]]] = {path: [] for path in paths}
+        fields = "name, type, type_length, num_children, converted_type, scale, precision"
+        statement = f"SELECT file_name, {fields}, logical_type FROM parquet_schema([{listed}])"  # noqa: S608
+        for path, *column in connection.execute(statement).fetchall():
+            described[path].append(tuple(column))
+        groups: dict[tuple[tuple[Any, ...], ...], list[str]] = {}
+        for path in paths:
+            groups.setdefault(tuple(described[path]), []).append(path)
+        return [
+            (tuple(files), any(map(self._too_strict, columns))) for columns, files in groups.items()
+        ]
+
+    @staticmethod
+    def _too_strict(column: tuple[Any, ...]) -> bool:
+        """Whether DuckDB gives up the whole table for one value that does not fit its type.
+
+        Declared or not: it looks at what a file says of all its columns.
         """
-        if self.damaged:
-            import pyarrow.dataset as ds  # it brings pandas with it: half a second
+        _, kind, length, _, converted, _, precision, logical = column
+        if converted == "TIMESTAMP_MILLIS" or "MILLIS=Milli" in (logical or ""):
+            return True  # held in microseconds, which not all of them are
+        if converted == "DECIMAL" and kind in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"):
+            room = next((size for digits, size in _WHOLE_BYTES if precision <= digits), 0)
+            return kind == "BYTE_ARRAY" or int(length) > room
+        return False
 
-            files = ds.dataset(list(self.paths()), format="parquet")
-            columns = [pa.field(f.name, _bytes_for(f.type)) for f in files.schema]
-            lenient = ds.dataset(list(self.paths()), format="parquet", schema=pa.schema(columns))
-            cursor.register(_given(name), lenient)
+    @staticmethod
+    def _register(cursor: duckdb.DuckDBPyConnection, view: str, files: tuple[str, ...]) -> None:
+        """Arrow's reader: it hands over times as stored, and bytes for text."""
+        import pyarrow.dataset as ds  # it brings pandas with it: half a second
 
-    def careful(self) -> DataSource | None:
-        """Arrow's reader, which takes any bytes."""
-        return None if self.damaged else replace(self, damaged=True)
+        form = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
+        found = ds.dataset(list(files[:1]), format=form).schema
+        lenient = pa.schema([pa.field(f.name, _bytes_for(f.type)) for f in found])
+        cursor.register(_given(view), ds.dataset(list(files), format=form, schema=lenient))
+
+
+def _read_parquet(files: Iterable[str], *, by_name: bool = False) -> str:
+    """DuckDB's reader, which marks what is no text instead of giving up."""
+    listed = ", ".join(map(_string, files))
+    return (
+        f"read_parquet([{listed}], hive_partitioning=false, "
+        f"union_by_name={str(by_name).lower()}, utf8_validation='replace')"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +289,9 @@ class Csv(DataSource):
     """A CSV file with a header; every field is text until its declaration reads it.
 
     Nothing is sniffed: types, quotes and delimiters guessed from the rows would
-    let one person's row change how everybody's are read.
+    let one person's row change how everybody's are read.  So would the ends of
+    lines: DuckDB fails on a file that mixes them, in one line or in all.  It reads
+    a copy in which each is a line feed, whichever it was.
     """
 
     path: str
@@ -218,25 +302,55 @@ class Csv(DataSource):
         """The files, as they are found now."""
         return (str(Path(self.path).resolve()),)
 
-    def attach(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
-        """Read in place."""
+    def attach(
+        self, connection: duckdb.DuckDBPyConnection, name: str, *, copies: Path
+    ) -> tuple[Part, ...]:
+        """Copied first, unless it is public and may be sniffed."""
         path = self.paths()[0]
         if self.sniff:
             options = f"delim={_string(self.delimiter)}, header=true, sample_size=-1"
             connection.execute(
                 f"CREATE VIEW {quoted(name)} AS FROM read_csv({_string(path)}, {options})"
             )
-            return
-        with Path(path).open(encoding="utf-8-sig", errors="replace", newline="") as stream:
+            return (Part(name),)
+        copy = self._copied(copies)
+        with copy.open(encoding="utf-8-sig", errors="replace", newline="") as stream:
             header = next(csv.reader(stream, delimiter=self.delimiter), [])
         fields = ", ".join(f"{_string(column)}: 'VARCHAR'" for column in header)
         # One thread: where a quoted field spans lines, several would have to guess.
         connection.execute(
-            f"CREATE VIEW {quoted(name)} AS FROM read_csv({_string(path)}, "
-            f"columns={{{fields}}}, auto_detect=false, header=true, "
+            f"CREATE VIEW {quoted(name)} AS FROM read_csv({_string(str(copy))}, "
+            f"columns={{{fields}}}, auto_detect=false, header=true, new_line='\\n', "
             f"delim={_string(self.delimiter)}, quote='\"', escape='\"', "
             "strict_mode=true, ignore_errors=true, parallel=false)"
         )
+        return (Part(name, copy=str(copy)),)
+
+    def _copied(self, folder: Path) -> Path:
+        """The copy of the file as it is now; those of earlier versions are deleted."""
+        stem = f"csv-{hashlib.sha256(self.paths()[0].encode()).hexdigest()[:16]}"
+        copy = folder / f"{stem}-{self.version().digest()}.csv"
+        if not copy.exists():
+            partial = folder / f"{stem}-{random_bytes(8).hex()}.partial"
+            _copy_with_line_feeds(Path(self.paths()[0]), partial)
+            partial.replace(copy)
+        for other in folder.glob(f"{stem}-*.csv"):
+            if other.name != copy.name:
+                other.unlink(missing_ok=True)
+        return copy
+
+
+_COPIED = 1 << 22
+
+
+def _copy_with_line_feeds(path: Path, copy: Path) -> None:
+    """Copy a text; carriage returns, alone or before a line feed, become line feeds."""
+    with path.open("rb") as source, copy.open("xb") as target:
+        copy.chmod(0o600)
+        while block := source.read(_COPIED):
+            if block.endswith(b"\r"):  # whether a line feed follows must be seen
+                block += source.read(1)
+            target.write(block.replace(b"\r\n", b"\n").replace(b"\r", b"\n"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +371,13 @@ class DuckDBFile(DataSource):
         path = str(Path(self.path).resolve())
         return (path, f"{path}.wal")
 
-    def attach(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
+    def attach(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        name: str,
+        *,
+        copies: Path,  # noqa: ARG002
+    ) -> tuple[Part, ...]:
         """Read in place."""
         path = self.paths()[0]
         alias = f"file {hashlib.sha256(path.encode()).hexdigest()[:12]}"
@@ -267,6 +387,7 @@ class DuckDBFile(DataSource):
         connection.execute(
             f"CREATE VIEW {quoted(name)} AS FROM {quoted(alias, 'main', self.table)}"
         )
+        return (Part(name),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,10 +405,17 @@ class InMemory(DataSource):
         """The files, as they are found now."""
         return ()
 
-    def attach(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
+    def attach(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        name: str,
+        *,
+        copies: Path,  # noqa: ARG002
+    ) -> tuple[Part, ...]:
         """Read in place."""
         self.lend(connection, name)
         connection.execute(f"CREATE VIEW {quoted(name)} AS FROM {quoted(_given(name))}")
+        return (Part(name),)
 
     def lend(self, cursor: duckdb.DuckDBPyConnection, name: str) -> None:
         """The table itself; nothing is copied."""
@@ -306,40 +434,84 @@ class InMemory(DataSource):
 # --- tables in memory ------------------------------------------------------------------------
 
 
-def _arrow(table: str, given: Any, wanted: frozenset[str] | None) -> pa.Table:
+def _arrow(table: str, given: Any, kinds: Kinds | None) -> pa.Table:
     """What was given as an Arrow table of the declared columns, every text checked."""
-    if type(given).__module__.split(".")[0] == "pandas":
-        arrays = {str(name): _from_pandas(series) for name, series in given.items()}
-    elif type(given).__module__.split(".")[0] == "polars" and hasattr(given, "collect"):
-        return _arrow(table, given.collect(), wanted)
+    module = type(given).__module__.split(".")[0]
+    if module == "pandas":
+        columns = ((str(name), series) for name, series in given.items())
+        known = kinds or {}
+        kept = {
+            name: _from_pandas(series, known.get(name.casefold()))
+            for name, series in columns
+            if _wanted(name, kinds)
+        }
+    elif module == "polars" and hasattr(given, "collect"):
+        return _arrow(table, given.collect(), kinds)
     elif isinstance(given, pa.Table) or hasattr(given, "__arrow_c_stream__"):
         rows = given if isinstance(given, pa.Table) else pa.table(given)
-        arrays = dict(zip(rows.column_names, rows.columns, strict=True))
+        pairs = zip(rows.column_names, rows.columns, strict=True)
+        kept = {name: array for name, array in pairs if _wanted(name, kinds)}
     else:
         raise _unreadable(table, f"a {type(given).__name__} is neither a path nor a table")
-    kept = {
-        name: _checked(array)
-        for name, array in arrays.items()
-        if wanted is None or name.lower() in wanted
-    }
-    return pa.table(kept)
+    return pa.table({name: _without_damage(array) for name, array in kept.items()})
 
 
-def _from_pandas(series: Any) -> pa.ChunkedArray:
-    """A pandas column, copied; one that mixes types is read as text, value by value."""
-    try:
+def _wanted(name: str, kinds: Kinds | None) -> bool:
+    return kinds is None or name.casefold() in kinds
+
+
+def _from_pandas(series: Any, kind: Kind | None) -> pa.ChunkedArray:
+    """A pandas column, copied; objects are read one by one, as their declaration says."""
+    if kind is None or _has_type(series.dtype):
         array = pa.array(series.copy(deep=True), from_pandas=True)
-    except (pa.ArrowException, OverflowError, TypeError, ValueError):
-        missing = series.isna()
+    else:
+        pairs = zip(series, series.isna(), strict=True)
         array = pa.array(
-            [None if m else _as_bytes(v) for v, m in zip(series, missing, strict=True)],
+            [None if missing else _written(value, kind) for value, missing in pairs],
             type=pa.large_binary(),
         )
     return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
 
 
-def _as_bytes(value: object) -> bytes:
-    return value if isinstance(value, bytes) else str(value).encode(errors="surrogatepass")
+def _has_type(dtype: Any) -> bool:
+    """Whether every value of a pandas column has the type that its dtype names.
+
+    Objects have none, and pandas' own texts in Python need not be text that can be
+    encoded.
+    """
+    if hasattr(dtype, "categories"):
+        return _has_type(dtype.categories.dtype)
+    if hasattr(dtype, "storage"):
+        return bool(dtype.storage == "pyarrow")
+    return dtype.kind in "biufmM"
+
+
+def _written(value: Any, kind: Kind) -> bytes | None:
+    """One object as the text that its declared kind is read from; None if it has none.
+
+    A function of the object and the declaration alone.  What a typed column would
+    hold is written so that it is read as the same value.
+    """
+    try:
+        text = _text_of(value.item() if hasattr(value, "dtype") else value, kind)
+        return text if isinstance(text, bytes) else text.encode(errors="surrogatepass")
+    except Exception:  # an object may do anything when it is looked at
+        return None
+
+
+def _text_of(value: Any, kind: Kind) -> str | bytes:
+    if isinstance(value, str | bytes):
+        return value
+    if isinstance(value, bool):
+        return str(int(value)) if kind is Kind.INTEGER else str(value).lower()
+    if isinstance(value, float | Decimal) and kind is Kind.INTEGER:
+        return str(round(value))  # half to even, as the engine casts a typed column
+    if isinstance(value, datetime):
+        moment = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+        return moment.date().isoformat() if kind is Kind.DATE else moment.isoformat(sep=" ")
+    if isinstance(value, date):
+        return value.isoformat()
+    return str(value)
 
 
 def _bytes_for(kind: pa.DataType) -> pa.DataType:
@@ -349,8 +521,8 @@ def _bytes_for(kind: pa.DataType) -> pa.DataType:
     return pa.large_binary() if text or pa.types.is_string_view(kind) else kind
 
 
-def _checked(array: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column; as bytes if its text is not UTF-8, which would stop the engine for everybody."""
+def _without_damage(array: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column in its own type, NULL where its text is not UTF-8."""
     if pa.types.is_dictionary(array.type):
         array = pc.cast(array, array.type.value_type)
     if _bytes_for(array.type) == array.type:
@@ -358,17 +530,27 @@ def _checked(array: pa.ChunkedArray) -> pa.ChunkedArray:
     try:
         array.validate(full=True)
     except pa.ArrowInvalid:
-        return array.cast(pa.large_binary())
+        texts = [_decoded(value) for value in array.cast(pa.large_binary()).to_pylist()]
+        return pa.chunked_array([pa.array(texts, array.type)])
     return array
 
 
+def _decoded(value: bytes | None) -> str | None:
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return None
+
+
 __all__ = [
+    "MARK",
     "Csv",
     "DataSource",
     "DuckDBFile",
     "Given",
     "InMemory",
     "Parquet",
+    "Part",
     "Stamp",
     "Version",
     "open_source",
