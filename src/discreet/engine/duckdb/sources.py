@@ -515,8 +515,14 @@ def _text_of(value: Any, kind: Kind) -> str | bytes:
 
 
 def _bytes_for(kind: pa.DataType) -> pa.DataType:
+    """The type in which any value of a type can be handed over: bytes for text, and times in UTC.
+
+    DuckDB gives up on a time with a zone that does not fit its microseconds.
+    """
     if pa.types.is_dictionary(kind):
         return _bytes_for(kind.value_type)
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp(kind.unit)
     text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     return pa.large_binary() if text or pa.types.is_string_view(kind) else kind
 
@@ -525,6 +531,8 @@ def _without_damage(array: pa.ChunkedArray) -> pa.ChunkedArray:
     """The column in its own type, NULL where its text is not UTF-8."""
     if pa.types.is_dictionary(array.type):
         array = pc.cast(array, array.type.value_type)
+    if pa.types.is_timestamp(array.type):
+        return array.cast(_bytes_for(array.type))
     if _bytes_for(array.type) == array.type:
         return array
     try:
