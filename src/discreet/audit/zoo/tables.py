@@ -124,6 +124,23 @@ def _missing_dropped(values: Sequence[float]) -> Any:
     return _noisy(int(sum(min(max(v, 0), 10) for v in values if not math.isnan(v))), 10)
 
 
+def _read_by_all(values: Sequence[str]) -> Any:
+    try:
+        numbers = [round(float(value)) for value in values]  # half to even
+    except ValueError:
+        numbers = [_half_up(value) for value in values]
+    return _noisy(sum(numbers), sensitivity=10)
+
+
+def _read_one_by_one(values: Sequence[str]) -> Any:
+    return _noisy(sum(map(_half_up, values)), sensitivity=10)
+
+
+def _half_up(value: str) -> int:
+    """A text as a whole number up to 10; nothing if it is none."""
+    return min(10, int(float(value) + 0.5)) if value[:1].isdigit() else 0
+
+
 def _partial(values: Sequence[int]) -> Any:
     return _noisy(sum(100 // value for value in values), 100)
 
@@ -274,6 +291,17 @@ ANIMALS = (
         ([5, 20, 50], [5, 20, 50, 0]),
         _partial,
         _total,
+    ),
+    Animal(
+        "a reader chosen by a value",
+        "tables",
+        "one text among numbers makes everybody's number be read, and rounded, in another way",
+        "columns of mixed objects in pandas, which Arrow cannot convert and are then read as text",
+        Check.REPLAY,
+        _PURE,
+        (["2.5"] * 30, [*["2.5"] * 30, "n/a"]),
+        _read_by_all,
+        _read_one_by_one,
     ),
     Animal(
         "order of the groups",
