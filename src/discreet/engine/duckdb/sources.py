@@ -348,8 +348,8 @@ def _copy_with_line_feeds(path: Path, copy: Path) -> None:
     with path.open("rb") as source, copy.open("xb") as target:
         copy.chmod(0o600)
         while block := source.read(_COPIED):
-            if block.endswith(b"\r"):  # whether a line feed follows must be seen
-                block += source.read(1)
+            while block.endswith(b"\r") and (more := source.read(1)):
+                block += more  # whether a line feed follows must be seen
             target.write(block.replace(b"\r\n", b"\n").replace(b"\r", b"\n"))
 
 
