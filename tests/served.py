@@ -68,13 +68,22 @@ def serve(
     text = re.sub(r"^epsilon = \S+", f"epsilon = {budget}", settings.read_text(), flags=re.M)
     settings.write_text(text)
     (key,) = KEY.findall(made.stdout)
+    with serve_session(home, key, *options, verify=verify) as served:
+        yield served
+
+
+@contextmanager
+def serve_session(
+    home: Path, key: str, *options: str, verify: ssl.SSLContext | bool = True
+) -> Iterator[Served]:
+    """A session that is there, with its curator's key, behind ``discreet serve``."""
     # Kept, never listened to: nobody else is given the port, and the server, which shares it as
     # any server does (SO_REUSEADDR), may have it.
     kept = socket.socket()
     kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     kept.bind(("127.0.0.1", 0))
     port = kept.getsockname()[1]
-    log = (directory / "server.log").open("wb")
+    log = (home.parent / "server.log").open("wb")
     process = subprocess.Popen(
         [sys.executable, "-m", "discreet", "serve", "--port", str(port), *options],
         stdout=log,

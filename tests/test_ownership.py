@@ -21,6 +21,7 @@ from discreet.question.domain import Domain, Kind
 from discreet.question.expressions import Call, Case, ColumnRef, Expression, Literal
 from discreet.question.ownership import (
     Unit,
+    check_joined_rows,
     check_relation,
     columns,
     declared_multiplicity,
@@ -155,6 +156,33 @@ def test_an_outer_join_makes_the_other_side_nullable() -> None:
     inner = PublicJoin(V, right, ((CITY, "t.name"),))
     assert not columns(inner)["t.people"].nullable
     assert columns(replace(inner, kind=JoinKind.LEFT))["t.people"].nullable
+
+
+def test_what_joins_make_of_one_unit_is_bounded_at_every_step() -> None:
+    join = UnitJoin(V, P)
+    totals = PerUnit(join, (), (("n", UnitAggregate("COUNT")),))
+    for relation in (join, Filter(join, Call("is_null", (AGE,))), totals, UnitJoin(totals, P)):
+        check_joined_rows(relation, 8)
+        with pytest.raises(QuestionRefusal, match=r"Q45: .* 8 rows of one person, and at most 7"):
+            check_joined_rows(relation, 7)
+    with pytest.raises(QuestionRefusal, match=r"Q45: .* 8 rows"):
+        check_joined_rows(Union(V, V), 7)
+    check_joined_rows(V, 1)  # a table's own bound is the curator's word
+
+
+def test_rows_without_a_bound_are_read_but_not_multiplied() -> None:
+    many = source(replace(VISITS, max_rows_per_unit=None), "v.")
+    one = PerUnit(P, (), (("n", UnitAggregate("COUNT")),))
+    for relation in (many, Union(many, many), UnitJoin(many, one), UnitJoin(one, many)):
+        check_joined_rows(relation, 8)
+    for relation in (UnitJoin(many, P), UnitJoin(P, many), UnitJoin(one, UnitJoin(many, P))):
+        with pytest.raises(QuestionRefusal, match="Q41"):
+            check_joined_rows(relation, 8)
+    join = PublicJoin(many, towns(), ((CITY, "t.name"),))
+    check_joined_rows(join, 8, lambda table, key: 1)
+    for multiplicity in (2, None):
+        with pytest.raises(QuestionRefusal, match="Q41"):
+            check_joined_rows(join, 8, lambda table, key, most=multiplicity: most)
 
 
 def test_a_join_on_the_unit_multiplies() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
 
@@ -203,3 +204,10 @@ def test_an_answer_is_not_an_explanation(engine):
     asked = priced(*QUESTIONS["moments"], engine)
     with pytest.raises(LedgerRefusal):
         answer_from_bytes(explanation_to_bytes(Explanation(asked, "SELECT")))
+
+
+def test_how_many_rows_joins_may_make_is_not_recorded() -> None:
+    """The hash of a schema is in old ledgers: a setting that came later must not change it."""
+    text = canonical_json(to_json(SCHEMA))
+    assert set(json.loads(text)["Schema"]) == {"tables", "neighbours"}
+    assert canonical_json(to_json(replace(SCHEMA, max_joined_rows_per_unit=30))) == text

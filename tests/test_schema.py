@@ -49,6 +49,20 @@ public = true
 """
 
 
+def test_how_many_rows_joins_may_make_of_one_unit() -> None:
+    schema = SchemaFile.parse(CLINIC).schema
+    assert schema.most_joined_rows == 1000
+    visits = replace(schema.tables["visits"], max_rows_per_unit=70_000)
+    assert replace(schema, tables={**schema.tables, "visits": visits}).most_joined_rows == 70_000
+    declared = Schema.from_text(f"max_joined_rows_per_unit = 30\n{CLINIC}")
+    assert declared.most_joined_rows == 30
+    kept = declared.resolve(
+        columns=lambda _: (Column("name", Kind.TEXT),), values=lambda *_: ("here",)
+    )
+    assert kept.most_joined_rows == 30
+    assert Schema({}).most_joined_rows == 1000
+
+
 def test_the_file_of_the_manual() -> None:
     found = SchemaFile.parse(CLINIC)
     visits, cities = found.schema.tables["visits"], found.schema.tables["cities"]
@@ -135,6 +149,9 @@ REFUSED = [
     ("public = true", 'public = true\nunit = "name"', "S5", 25),
     ("public = true", "public = true\nmax_rows_per_unit = 3", "S5", 26),
     ("[tables.cities]", "[table.cities]", "S2", 23),
+    ("# everything here is public", "max_joined_rows_per_unit = 0", "S7", 1),
+    ("# everything here is public", "max_joined_rows_per_unit = 2.5", "S7", 1),
+    ("# everything here is public", "max_joined_rows = 5", "S2", 1),
 ]
 
 

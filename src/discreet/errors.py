@@ -43,6 +43,7 @@ CODES: dict[str, str] = {
     "Q42": "groups that are not public need a delta",
     "Q43": "neither a price nor an accuracy was given",
     "Q44": "this accuracy cannot be promised",
+    "Q45": "a join that makes too many rows of one unit",
     "D1": "the engine could not answer",
     "D2": "a source that cannot be opened as declared",
     "B1": "the budget does not cover this question",

@@ -34,7 +34,7 @@ from discreet.price.recipes import WEIGHT_BITS, Choice, Menu, Quantile, Recipe, 
 from discreet.price.sensitivity import Reach, Sensitivity, compute_sensitivity
 from discreet.price.split import concentrated_shares, pure_shares
 from discreet.question.offer import Offer
-from discreet.question.ownership import columns, row_bound
+from discreet.question.ownership import check_joined_rows, columns, row_bound
 from discreet.question.question import Limits, Question, check_size
 from discreet.question.schema import Neighbours, Schema, Table
 
@@ -71,6 +71,7 @@ def price(
 ) -> Priced:
     """The best noise that ``spend`` buys for ``question``, and its exact loss."""
     check_size(question)
+    check_joined_rows(question.source, schema.most_joined_rows, multiplicity)
     bound = bound_contribution(question, multiplicity)
     known = columns(question.source, multiplicity=multiplicity)
     private = any(key.values is None for key in question.keys)

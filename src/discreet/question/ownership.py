@@ -6,7 +6,7 @@ typing here is refused: then nothing is known of who can change what.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -159,6 +159,73 @@ def row_bound(relation: Relation, multiplicity: Multiplicity = declared_multipli
 
 def _product(left: int | None, right: int | None) -> int | None:
     return None if left is None or right is None else left * right
+
+
+def check_joined_rows(
+    relation: Relation, ceiling: int, multiplicity: Multiplicity = declared_multiplicity
+) -> None:
+    """Refuse a relation in which, at any step, one unit could have more than ``ceiling`` rows.
+
+    How long a question takes, and whether it fails, is seen by the analyst and paid for by
+    nobody.  So what one unit's rows can make of it is bounded like an answer is: by public
+    knowledge, before anything is read, and not only at the end, where contributions are cut.
+    A table's own bound is the curator's word; what multiplies it is the analyst's.
+    """
+    joins = [step for step in _steps(relation) if isinstance(step, PublicJoin | UnitJoin | Union)]
+    for step in joins:
+        if not isinstance(step, Union):  # a union adds: each row is still one that was read
+            _check_bounded_sides(step, multiplicity)
+    most = max((row_bound(step, multiplicity) or 0 for step in joins), default=0)
+    if most <= ceiling:
+        return
+    raise QuestionRefusal(
+        "Q45",
+        f"the joins could make {most:,} rows of one person, and at most {ceiling:,} are allowed.",
+        why="the work would be so much more for some people than for others that the time it "
+        "takes, or that it fails, could tell who they are.",
+        fix="join fewer tables, or one row for each person: JOIN (SELECT the unit, ... GROUP BY "
+        "the unit). The curator may declare a smaller max_rows_per_unit for the tables, or "
+        "max_joined_rows_per_unit for the schema.",
+    )
+
+
+def _steps(relation: Relation) -> Iterator[Relation]:
+    """A relation and all that it is made of, public tables left out."""
+    waiting: list[Relation] = [relation]
+    while waiting:
+        step = waiting.pop()
+        yield step
+        match step:
+            case Filter(source=source) | Project(source=source) | PerUnit(source=source):
+                waiting.append(source)
+            case PublicJoin(left=left):
+                waiting.append(left)
+            case UnitJoin(left=left, right=right) | Union(left=left, right=right):
+                waiting += [left, right]
+
+
+def _check_bounded_sides(join: PublicJoin | UnitJoin, multiplicity: Multiplicity) -> None:
+    """Refuse a join that multiplies rows of which nobody has said how many there are.
+
+    One partner for each row multiplies nothing, so the other side may be as long as it is.
+    """
+    left = row_bound(join.left, multiplicity)
+    if isinstance(join, UnitJoin):
+        right = row_bound(join.right, multiplicity)
+    else:
+        names = dict(join.right.columns)
+        right = multiplicity(join.right.table, tuple(names[column] for _, column in join.on))
+    sides = [side for side in (left, right) if side is not None]
+    if len(sides) == 2 or (len(sides) == 1 and sides[0] <= 1):
+        return
+    raise QuestionRefusal(
+        "Q41",
+        "nothing says how many rows one person can have in this join.",
+        why="the work would grow with the rows that one person has, multiplied, and the time it "
+        "takes, or that it fails, could tell who has many.",
+        fix="declare max_rows_per_unit for the tables, or join one row for each person: "
+        "JOIN (SELECT the unit, ... GROUP BY the unit).",
+    )
 
 
 # --- columns -------------------------------------------------------------------------------
@@ -359,6 +426,7 @@ __all__ = [
     "Multiplicity",
     "Unit",
     "aggregate_domain",
+    "check_joined_rows",
     "check_relation",
     "columns",
     "declared_multiplicity",

@@ -93,7 +93,7 @@ _CLASSES: dict[str, type[Any]] = {
 }
 _NOT_RECORDED: dict[type[Any], tuple[str, ...]] = {
     Answer: ("id", "replayed"),
-    Schema: ("population",),
+    Schema: ("population", "max_joined_rows_per_unit"),
 }
 _ENUMS: dict[str, type[Enum]] = {kind.__name__: kind for kind in (Kind, Neighbours, JoinKind)}
 _ARRAYS = {"int64": np.int64, "object": object}

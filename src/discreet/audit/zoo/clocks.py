@@ -13,6 +13,7 @@ from discreet.mechanisms import Laplace
 EPSILON = Fraction(1, 2)
 _COUNT = Laplace(sensitivity=1, epsilon=EPSILON)
 _ROWS = list(range(400))
+_HISTORIES = [tuple(range(person, person + 20)) for person in range(40)]
 
 
 def early_exit(rows: Sequence[int]) -> Any:
@@ -33,6 +34,27 @@ def whole_scan(rows: Sequence[int]) -> Any:
     return _COUNT.release(int(found))
 
 
+def multiplied_first(histories: Sequence[Sequence[int]]) -> Any:
+    """Joins each person's matching rows with themselves, twice, and then keeps one of them."""
+    found = 0
+    for history in histories:
+        own = [row for row in history if row == -1]
+        made = [(a, b, c) for a in own for b in own for c in own]
+        found += min(len(made), 1)
+    return _COUNT.release(found)
+
+
+def bounded_first(histories: Sequence[Sequence[int]]) -> Any:
+    """Looks at every row once: at most one of each person could matter."""
+    found = 0
+    for history in histories:
+        matches = 0
+        for row in history:
+            matches |= row == -1
+        found += matches
+    return _COUNT.release(int(found))
+
+
 ANIMALS = (
     Animal(
         "stops when it has seen enough",
@@ -44,6 +66,19 @@ ANIMALS = (
         (_ROWS, [-1, *_ROWS[1:]]),
         early_exit,
         whole_scan,
+        relation=CHANGED,
+    ),
+    Animal(
+        "rows multiplied before they are cut",
+        "clocks",
+        "joined with themselves, the rows of somebody who has the property are k cubed; that one "
+        "of them is counted hides the number, not the work",
+        "Haeberlen, Pierce, Narayan (2011), timing; joins on the unit of this library",
+        Check.TIMING,
+        Loss.pure(EPSILON),
+        (_HISTORIES, [(-1,) * 20, *_HISTORIES[1:]]),
+        multiplied_first,
+        bounded_first,
         relation=CHANGED,
     ),
 )

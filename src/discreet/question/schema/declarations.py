@@ -16,8 +16,10 @@ from discreet.question.domain import Kind, Value
 from discreet.question.schema.lines import Document
 from discreet.question.schema.tables import Column, Table, check_population
 
-SECTIONS = ("tables", "neighbours", "population", "budget", "policy", "ledger", "engine", "server")
-"""What may stand at the top of the file; all but the first three are for the curator."""
+DECLARED = ("tables", "neighbours", "population", "max_joined_rows_per_unit")
+SETTINGS = ("budget", "policy", "ledger", "engine", "server")
+SECTIONS = DECLARED + SETTINGS
+"""What may stand at the top of the file: the schema, then what is for the curator."""
 
 _TABLE = (
     "source",

@@ -10,7 +10,7 @@ from typing import Any
 from discreet.accounting.neighbours import Neighbours
 from discreet.errors import SchemaRefusal, shown
 from discreet.question.domain import Kind, Value, number_of
-from discreet.question.schema.declarations import SECTIONS, read_population, read_tables
+from discreet.question.schema.declarations import SETTINGS, read_population, read_tables
 from discreet.question.schema.lines import Document
 from discreet.question.schema.tables import (
     Column,
@@ -18,19 +18,28 @@ from discreet.question.schema.tables import (
     check_all_blocks,
     check_block_columns,
     check_blocks,
+    check_limit,
     check_population,
 )
+
+MOST_JOINED_ROWS = 1000
+"""How many rows joins may make of one unit, unless the schema says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """All tables of one dataset, by name."""
+    """All tables of one dataset, by name.
+
+    ``max_joined_rows_per_unit`` is how many rows a join or a union may make of one unit,
+    anywhere in a question, whatever is kept of them afterwards.
+    """
 
     tables: Mapping[str, Table]
     neighbours: Neighbours = Neighbours.ADD_REMOVE
     population: int | None = None
     """About how many units there are (of several kinds, the fewest): public, and not read from
     the data.  It decides nothing but whether a delta is small enough."""
+    max_joined_rows_per_unit: int | None = None
 
     def __post_init__(self) -> None:
         check_population(self.population)
@@ -46,6 +55,22 @@ class Schema:
                 self._check_source_of_values(table, column)
         self._check_entities()
         check_all_blocks(self.tables, self.neighbours)
+        check_limit("max_joined_rows_per_unit", self.max_joined_rows_per_unit, "the schema")
+
+    @property
+    def most_joined_rows(self) -> int:
+        """How many rows joins may make of one unit: as declared, or a thousand.
+
+        What the curator lets one table have of a unit, a question may read without a word more.
+
+        >>> visits = Table("visits", (Column("who", Kind.INTEGER),), ("who",), 20)
+        >>> Schema({"visits": visits}).most_joined_rows
+        1000
+        """
+        if self.max_joined_rows_per_unit is not None:
+            return self.max_joined_rows_per_unit
+        declared = (table.max_rows_per_unit or 1 for table in self.tables.values())
+        return max(MOST_JOINED_ROWS, *declared, 1)
 
     def _check_source_of_values(self, table: Table, column: Column) -> None:
         if column.values_from is None:
@@ -185,7 +210,10 @@ def _schema(document: Document) -> Schema:
                 with document.at("tables", name, "columns", column.name):
                     Schema(tables, neighbours)._check_source_of_values(table, column)
     with document.at("tables"):
-        return Schema(tables, neighbours, population)
+        schema = Schema(tables, neighbours, population)
+    with document.at("max_joined_rows_per_unit"):
+        most = document.data.get("max_joined_rows_per_unit")
+        return replace(schema, max_joined_rows_per_unit=most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +250,7 @@ class SchemaFile:
         document = Document.parse(text, name=name)
         schema = _schema(document)
         settings = {}
-        for key in SECTIONS[3:]:
+        for key in SETTINGS:
             if key in document.data:
                 value = document.data[key]
                 with document.at(key):

@@ -239,6 +239,18 @@ def check_name(name: object, what: str) -> None:
     )
 
 
+def check_limit(name: str, limit: object, who: str) -> None:
+    """Refuse a limit per unit, if there is one, that is not a whole number from 1."""
+    if limit is None or (type(limit) is int and 1 <= limit <= 2**31):
+        return
+    raise SchemaRefusal(
+        "S7",
+        f"{who} has {name} = {shown(limit)}.",
+        why="it bounds how much of one person is counted.",
+        fix=f"give a whole number of at least 1, such as {name} = 20.",
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """One table: private with a unit, or public (``unit`` is None).
@@ -297,14 +309,7 @@ class Table:
 
     def _check_limits(self) -> None:
         for name in ("max_rows_per_unit", "max_groups_per_unit"):
-            limit = getattr(self, name)
-            if limit is not None and (type(limit) is not int or not 1 <= limit <= 2**31):
-                raise SchemaRefusal(
-                    "S7",
-                    f"table {self.name!r} has {name} = {shown(limit)}.",
-                    why="it bounds how much of one person is counted.",
-                    fix=f"give a whole number of at least 1, such as {name} = 20.",
-                )
+            check_limit(name, getattr(self, name), f"table {self.name!r}")
 
     def _check_public(self) -> None:
         private = [
