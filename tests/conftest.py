@@ -6,6 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 import services
+from hypothesis import settings
+
+# A slow machine is not a failure: no example is given a time of its own.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 _BEGAN = pytest.StashKey[bool]()
 
