@@ -122,7 +122,7 @@ def released(name: str, coded: Coded, spend: Spend, repeats: int, ways: Sequence
     seconds, errors = [], []
     for seed in range(repeats):
         start = time.process_time()
-        made = synthesize(Records(columns, rows), columns, spend, seed=seed)
+        made = synthesize(Records(columns, rows), columns, spend, label=f"{seed}")
         seconds.append(time.process_time() - start)
         errors.append([mean_variation(rows, made.rows, sizes, way) for way in ways])
         if name.startswith("ACS"):

@@ -175,7 +175,7 @@ def test_tails_are_bounded_whatever_the_weights():
 def test_order_statistics_of_errors_move_no_further_than_a_count(rows_per_unit):
     """Lemma 16, whatever the battery's size."""
     spend = Spend.pure(1, rows_per_unit=rows_per_unit)
-    batteries = draw_batteries(COLUMNS, ways=2, questions=90, seed=1, tables=6)
+    batteries = draw_batteries(COLUMNS, ways=2, questions=90, label="1", tables=6)
     rows, public = people(300), people(300, seed=9)
     references = [battery.answer(tabulate(public, battery.view)) for battery in batteries]
     query = ask_errors(batteries, references, [10, 44, 89], spend)
@@ -216,7 +216,7 @@ def test_certified_margins_hold_and_typical_ones_are_typical(whole):
     rows = people(6000)
     made_for, certified, usual = whole.divide([8, 1, 1])
     records = Records(COLUMNS, rows)
-    made = synthesize(records, COLUMNS, made_for, seed=3)
+    made = synthesize(records, COLUMNS, made_for, label="3")
     bought = buy_certificate(
         records,
         COLUMNS,
@@ -229,7 +229,7 @@ def test_certified_margins_hold_and_typical_ones_are_typical(whole):
     loss = loss_of(records.queries)
     assert (loss.rho if whole.gaussian else loss.epsilon) == whole.amount
     errors = []
-    for battery in draw_batteries(COLUMNS, ways=2, questions=6000, seed=77):
+    for battery in draw_batteries(COLUMNS, ways=2, questions=6000, label="77"):
         bound = bought.bound(battery.view.columns, beta="0.001")
         wrong = np.abs(
             battery.answer(tabulate(rows, battery.view))
@@ -272,11 +272,11 @@ def test_certified_margins_are_never_violated(release):
     rows = people(8000, seed=release)
     made_for, certified = Spend.concentrated("1/20").divide([97, 3])
     records = Records(COLUMNS, rows)
-    made = synthesize(records, COLUMNS, made_for, seed=release)
+    made = synthesize(records, COLUMNS, made_for, label=f"{release}")
     bought = buy_certificate(
         records, COLUMNS, made.rows, PAIRS, certified, rows_variance=made.histograms.rows_variance
     )
-    for battery in draw_batteries(COLUMNS, ways=2, questions=5000, seed=release):
+    for battery in draw_batteries(COLUMNS, ways=2, questions=5000, label=f"{release}"):
         wrong = battery.answer(tabulate(rows, battery.view)) - battery.answer(
             tabulate(made.rows, battery.view)
         )

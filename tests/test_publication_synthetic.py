@@ -134,7 +134,7 @@ def test_interest_moves_the_plan_towards_a_column():
 )
 def test_the_draws_cost_exactly_the_spend(spend):
     records = Records(COLUMNS, people())
-    made = synthesize(records, COLUMNS, spend, seed=1)
+    made = synthesize(records, COLUMNS, spend, label="1")
     assert made.chosen  # the third stage was drawn, so all of the spend is gone
     loss = loss_of(records.queries)
     assert (loss.rho if spend.gaussian else loss.epsilon) == spend.amount
@@ -143,7 +143,7 @@ def test_the_draws_cost_exactly_the_spend(spend):
 
 def test_rows_are_like_the_data_and_within_the_declaration():
     rows = people()
-    made = synthesize(Records(COLUMNS, rows), COLUMNS, GENEROUS, seed=1)
+    made = synthesize(Records(COLUMNS, rows), COLUMNS, GENEROUS, label="1")
     assert ((made.rows >= 0) & (made.rows < SIZES)).all()
     assert abs(len(made.rows) - len(rows)) < 50
     shuffled = np.stack(
@@ -157,7 +157,7 @@ def test_rows_are_like_the_data_and_within_the_declaration():
 
 def test_pure_noise_gives_rows_like_the_data_too():
     rows = people()
-    made = synthesize(Records(COLUMNS, rows), COLUMNS, Spend.pure(8), seed=1)
+    made = synthesize(Records(COLUMNS, rows), COLUMNS, Spend.pure(8), label="1")
     assert mean_variation(rows, made.rows, SIZES, 2) < 0.06
 
 
@@ -171,13 +171,13 @@ def test_the_same_measurements_and_seed_give_the_same_rows():
         def measure(self, queries):
             return [self.left.pop(0) for _ in queries]
 
-    made = synthesize(Records(COLUMNS, people()), COLUMNS, GENEROUS, seed=7)
-    again = synthesize(Again(made.measurements), COLUMNS, GENEROUS, seed=7)
+    made = synthesize(Records(COLUMNS, people()), COLUMNS, GENEROUS, label="7")
+    again = synthesize(Again(made.measurements), COLUMNS, GENEROUS, label="7")
     assert (made.rows == again.rows).all()
 
 
 def test_every_group_by_of_one_synopsis_agrees_with_every_other():
-    made = synthesize(Records(COLUMNS, people(3000)), COLUMNS, Spend.concentrated("1/8"), seed=2)
+    made = synthesize(Records(COLUMNS, people(3000)), COLUMNS, Spend.concentrated("1/8"), label="2")
     whole = count_cells(made.rows, (0, 1, 2), SIZES)
     assert whole.dtype.kind == "i"
     assert (whole >= 0).all()
@@ -190,14 +190,14 @@ def test_every_group_by_of_one_synopsis_agrees_with_every_other():
 @pytest.mark.parametrize("spend", [Spend.concentrated("1/50"), Spend.pure("1/10")])
 def test_little_data_is_released_like_any(count, spend):
     """A refusal that depends on the data would be an oracle."""
-    made = synthesize(Records(COLUMNS, people(count)), COLUMNS, spend, seed=1)
+    made = synthesize(Records(COLUMNS, people(count)), COLUMNS, spend, label="1")
     assert len(made.rows) >= 1
     assert ((made.rows >= 0) & (made.rows < SIZES)).all()
 
 
 def test_one_column_gets_the_whole_spend():
     records = Records(COLUMNS[:1], people()[:, :1])
-    made = synthesize(records, COLUMNS[:1], GENEROUS, seed=1)
+    made = synthesize(records, COLUMNS[:1], GENEROUS, label="1")
     assert loss_of(records.queries).rho == 2
     truth = count_cells(people(), (0,), SIZES)
     assert np.abs(count_cells(made.rows, (0,), SIZES) - truth).max() < 40
@@ -206,7 +206,7 @@ def test_one_column_gets_the_whole_spend():
 @pytest.mark.parametrize("spend", [Spend.concentrated("1/9"), Spend.pure("1/3")])
 def test_the_outline_is_what_is_drawn(spend):
     records = Records(COLUMNS, people())
-    synthesize(records, COLUMNS, spend, seed=1)
+    synthesize(records, COLUMNS, spend, label="1")
     outline = outline_stages(COLUMNS, spend)
     assert sum(stage.amount for stage in outline) == spend.amount
     drawn = {
@@ -229,7 +229,9 @@ def test_less_noise_is_looked_at_longer():
 
 def test_stages_ask_what_they_say():
     records = Records(COLUMNS, people())
-    synthesize(records, COLUMNS, GENEROUS, seed=1, settings=Settings(histograms=0.5, distances=0.1))
+    synthesize(
+        records, COLUMNS, GENEROUS, label="1", settings=Settings(histograms=0.5, distances=0.1)
+    )
     singles = [q for q in records.queries if isinstance(q, Cells) and len(q.view.columns) == 1]
     distances = [q for q in records.queries if isinstance(q, Distance)]
     assert len(singles) == 5

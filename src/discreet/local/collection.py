@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 import sqlite3
+from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +16,7 @@ from discreet.errors import AccessRefusal, SchemaRefusal
 from discreet.exact.numbers import whole
 from discreet.local.page import answer_page
 from discreet.local.survey import Survey
+from discreet.noise.entropy import random_bytes
 
 SURVEY = "survey.toml"
 PAGE = "page.html"
@@ -74,7 +75,7 @@ class Collection:
                 why="a survey that is begun anew would lose the reports it has.",
                 fix="choose another directory.",
             ) from None
-        handed = [secrets.token_urlsafe(16) for _ in range(count)]
+        handed = [_make_token() for _ in range(count)]
         (directory / SURVEY).write_text(survey.text, encoding="utf-8")
         (directory / PAGE).write_text(page, encoding="utf-8", newline="\n")
         _private(directory / TOKENS, "".join(f"{token}\n" for token in handed))
@@ -143,7 +144,7 @@ class Collection:
     def _store(self, found: sqlite3.Connection, reports: Sequence[Any]) -> None:
         found.executemany(
             "INSERT INTO reports VALUES (?, ?)",
-            [(os.urandom(16), json.dumps(one, separators=(",", ":"))) for one in reports],
+            [(random_bytes(16), json.dumps(one, separators=(",", ":"))) for one in reports],
         )
 
     @contextmanager
@@ -164,6 +165,11 @@ def _hash(token: str) -> bytes:
 def _private(path: Path, text: str) -> None:
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(text)
+
+
+def _make_token() -> str:
+    """A token of 128 random bits, as it is written in an address."""
+    return urlsafe_b64encode(random_bytes(16)).rstrip(b"=").decode()
 
 
 __all__ = ["Collection"]

@@ -33,6 +33,7 @@ from discreet.publication.measure import (
     make_view,
 )
 from discreet.publication.spend import Noise, Spend, tail_bound
+from discreet.publication.stream import PublicStream
 
 Subset = tuple[int, ...]
 
@@ -175,10 +176,10 @@ def buy_typical(
     ways: int = 2,
     quantiles: Sequence[Exact] = ("0.5", "0.95"),
     questions: int = 3000,
-    seed: int = 0,
+    label: str = "questions",
 ) -> tuple[Typical, Measurement]:
     """Measure the usual errors over a public random battery of counting questions."""
-    batteries = draw_batteries(columns, ways=ways, questions=questions, seed=seed)
+    batteries = draw_batteries(columns, ways=ways, questions=questions, label=label)
     references = [battery.answer(tabulate(rows, battery.view)) for battery in batteries]
     total = sum(len(reference) for reference in references)
     shares = sorted({proportion(one, name="quantile") for one in quantiles})
@@ -189,19 +190,18 @@ def buy_typical(
 
 
 def draw_batteries(
-    columns: Sequence[Column], *, ways: int, questions: int, seed: int, tables: int = 60
+    columns: Sequence[Column], *, ways: int, questions: int, label: str, tables: int = 60
 ) -> list[Battery]:
     """Random sets of columns, and for each random questions: an interval where a column is
     ordered, half of the levels where it is not."""
-    generator = np.random.default_rng(seed)
+    stream = PublicStream(label)
     count = min(ways, len(columns))
     batteries = []
     for _ in range(tables):
-        those = tuple(sorted(generator.choice(len(columns), count, replace=False).tolist()))
+        those = tuple(sorted(stream.choose(len(columns), count).tolist()))
         view = _full_view(columns, those)
         sets = tuple(
-            _draw_sets(columns[column], math.ceil(questions / tables), generator)
-            for column in those
+            _draw_sets(columns[column], math.ceil(questions / tables), stream) for column in those
         )
         batteries.append(Battery(view, sets))
     return batteries
@@ -245,9 +245,9 @@ def _full_view(columns: Sequence[Column], those: Sequence[int]) -> View:
     return make_view(those, [np.arange(columns[column].size) for column in those])
 
 
-def _draw_sets(column: Column, count: int, generator: np.random.Generator) -> NDArray[np.bool_]:
+def _draw_sets(column: Column, count: int, stream: PublicStream) -> NDArray[np.bool_]:
     if not column.ordered:
-        return generator.random((count, column.size)) < 0.5
-    ends = np.sort(generator.integers(0, column.size, (count, 2)), axis=1)
+        return stream.uniform(count, column.size) < 0.5
+    ends = np.sort(stream.integers(column.size, count, 2), axis=1)
     place = np.arange(column.size)
     return (place >= ends[:, :1]) & (place <= ends[:, 1:])

@@ -15,11 +15,12 @@ import numpy as np
 
 from discreet.publication.fit import Fitted
 from discreet.publication.measure import Doubles, Integers
+from discreet.publication.stream import PublicStream
 
 _GOLDEN = 0.6180339887498949
 
 
-def sample_bins(fitted: Fitted, count: int, generator: np.random.Generator) -> Integers:
+def sample_bins(fitted: Fitted, count: int, stream: PublicStream) -> Integers:
     """``count`` rows of bins that follow the law as evenly as they can."""
     tree = fitted.tree
     rows = np.zeros((count, len(tree.sizes)), dtype=np.int64)
@@ -31,9 +32,7 @@ def sample_bins(fitted: Fitted, count: int, generator: np.random.Generator) -> I
         key = np.zeros(count, dtype=np.int64)
         for column in shared:
             key = key * tree.sizes[column] + rows[:, column]
-        cell, order = _place_evenly(
-            belief.reshape(groups, -1), key, generator.random(count), generator
-        )
+        cell, order = _place_evenly(belief.reshape(groups, -1), key, stream.uniform(count), stream)
         for column in reversed(rest):
             rows[order, column] = cell % tree.sizes[column]
             cell = cell // tree.sizes[column]
@@ -41,7 +40,7 @@ def sample_bins(fitted: Fitted, count: int, generator: np.random.Generator) -> I
 
 
 def _place_evenly(
-    table: Doubles, key: Integers, turns: Doubles, generator: np.random.Generator
+    table: Doubles, key: Integers, turns: Doubles, stream: PublicStream
 ) -> tuple[Integers, Integers]:
     """A cell of its group's line of ``table`` for every row, and the order of rows they are in.
 
@@ -53,7 +52,7 @@ def _place_evenly(
     held = np.bincount(group, minlength=groups)
     rank = np.arange(key.size) - (np.cumsum(held) - held)[group]
     # Offsets of neighbouring groups differ by the golden ratio: roundings do not gang up.
-    offset = (generator.random() + np.arange(groups) * _GOLDEN) % 1
+    offset = (stream.uniform(1)[0] + np.arange(groups) * _GOLDEN) % 1
     point = np.minimum((rank + offset[group]) / held[group], 1 - 1e-12)
     # Each group's line is cumulated by itself, so that a group of mass 1e-300 is as exact as any.
     sums = table.sum(axis=1, keepdims=True)
@@ -69,7 +68,7 @@ def refine(
     rows: Integers,
     maps: Sequence[Integers],
     histograms: Sequence[Doubles],
-    generator: np.random.Generator,
+    stream: PublicStream,
     *,
     turns: Mapping[int, Doubles] | None = None,
 ) -> Integers:
@@ -84,8 +83,8 @@ def refine(
         order = np.argsort(mapped, kind="stable")
         inside = _lines(mapped, histogram, count, order)
         turn = (turns or {}).get(column)
-        turn = generator.random(len(rows)) if turn is None else turn
-        cell, placed = _place_evenly(inside, rows[:, column], turn, generator)
+        turn = stream.uniform(len(rows)) if turn is None else turn
+        cell, placed = _place_evenly(inside, rows[:, column], turn, stream)
         starts = np.searchsorted(mapped[order], np.arange(count))
         last = np.append(starts[1:], mapped.size)
         group = rows[placed, column]
@@ -93,9 +92,7 @@ def refine(
     return fine
 
 
-def lean(
-    fitted: Fitted, rows: Integers, column: int, bins: int, generator: np.random.Generator
-) -> Doubles:
+def lean(fitted: Fitted, rows: Integers, column: int, bins: int, stream: PublicStream) -> Doubles:
     """Where in its bin a row lies, from 0 to 1: drawn from what neighbouring bins are like.
 
     Within a bin of an ordered column the model knows nothing; between bins it
@@ -124,7 +121,7 @@ def lean(
     left, right = edges[group, key], edges[group + 1, key]
     flat = left + right <= 0
     left, right = np.where(flat, 1.0, left), np.where(flat, 1.0, right)
-    drawn = generator.random(len(rows))
+    drawn = stream.uniform(len(rows))
     root = np.sqrt(np.maximum(left**2 + (right - left) * (right + left) * drawn, 0))
     return np.asarray(drawn * (left + right) / np.maximum(left + root, 1e-300))
 

@@ -30,6 +30,7 @@ from discreet.publication.measure import (
     make_view,
 )
 from discreet.publication.spend import Spend
+from discreet.publication.stream import PublicStream
 
 STEPS = 2**16
 """The weights of a strategy are whole multiples of 1 / STEPS of its largest column."""
@@ -186,8 +187,7 @@ def _find_extra(gram: Gram, *, gaussian: bool) -> Strategy:
     minimize = import_minimize()
     size = gram.size
     count = int(min(_MOST_EXTRA, max(1, size // 32) + 7, size))
-    generator = np.random.default_rng(0)  # public: where a search for a strategy starts
-    start = generator.random((count, size))
+    start = PublicStream("where a search for a strategy starts").uniform(count, size)
     found = minimize(
         lambda flat: _extra_error(flat.reshape(count, size), gram, gaussian),
         start.ravel(),

@@ -36,6 +36,7 @@ from discreet.publication.measure import (
 from discreet.publication.plan import Choice, Pair, finest_bins, plan_pairs
 from discreet.publication.sample import lean, refine, sample_bins
 from discreet.publication.spend import Spend, deviation
+from discreet.publication.stream import PublicStream
 from discreet.publication.tree import JunctionTree, Limits, eliminate
 
 _MOST_BINS = 64
@@ -101,15 +102,16 @@ def synthesize(
     spend: Spend,
     *,
     settings: Settings | None = None,
-    seed: int | None = None,
+    label: str = "rows",
 ) -> Synthesis:
     """Measure, fit and sample a table like the one the measurer holds.
 
-    ``seed`` fixes the sampling, which is public post-processing; never the noise.
+    ``label`` names the public digits that rows are sampled with, which is post-processing: the
+    same released numbers give the same rows.  Noise has none.
     """
     listed = check_columns(columns)
     wanted = settings or Settings()
-    generator = np.random.default_rng(seed)
+    stream = PublicStream(label)
     pairs = list(itertools.combinations(range(len(listed)), 2))
     shares = wanted.shares(spend.gaussian)
     first, second, third = (
@@ -125,7 +127,7 @@ def synthesize(
             np.zeros((_whole_rows(histograms), 1), dtype=np.int64),
             [np.zeros(listed[0].size, dtype=np.int64)],
             histograms.values,
-            generator,
+            stream,
         )
         return Synthesis(listed, rows, None, {}, released, histograms)
     binnings = make_binnings(ordered, histograms, spend)
@@ -143,13 +145,13 @@ def synthesize(
     tables = measure_pairs(measurer, binnings, chosen, third)
     looks = wanted.looks_for(histograms.rows, spend)
     fitted, maps = fit_law(binnings, chosen, tables, histograms, looks=looks)
-    bins = sample_bins(fitted, _whole_rows(histograms), generator)
+    bins = sample_bins(fitted, _whole_rows(histograms), stream)
     turns = {
-        place: lean(fitted, bins, place, _bins_in_order(column, maps[place]), generator)
+        place: lean(fitted, bins, place, _bins_in_order(column, maps[place]), stream)
         for place, column in enumerate(ordered)
         if column.ordered
     }
-    rows = refine(bins, maps, histograms.values, generator, turns=turns)
+    rows = refine(bins, maps, histograms.values, stream, turns=turns)
     return Synthesis(listed, rows, fitted, chosen, [*released, *distances, *tables], histograms)
 
 
