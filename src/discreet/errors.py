@@ -159,7 +159,7 @@ class Span:
     def underline(self) -> str:
         """The line of the question that holds the span, and carets beneath it.
 
-        >>> print(Span("SELECT SUM(income) FROM people", 11, 17).underlined())
+        >>> print(Span("SELECT SUM(income) FROM people", 11, 17).underline())
         SELECT SUM(income) FROM people
                    ^^^^^^
         """

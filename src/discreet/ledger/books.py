@@ -75,7 +75,7 @@ def encode_blocks(edges: NDArray[np.int64], size: int) -> Encoded:
 
     ``edges`` are where each range begins and ends, one after the other.
 
-    >>> encoded(np.array([2, 5, 7, 8]), 10)
+    >>> encode_blocks(np.array([2, 5, 7, 8]), 10)
     [[2, 5], [7, 8]]
     """
     if edges.size <= 2 * _MOST_RANGES:

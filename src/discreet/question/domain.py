@@ -117,7 +117,7 @@ def value_at(kind: Kind, number: Fraction) -> Value:
 def to_double(number: Fraction | float) -> Fraction | None:
     """The double nearest to ``number``, exactly; None if it is out of their range.
 
-    >>> double(Fraction(1, 10)) == Fraction(0.1), double(Fraction(10) ** 400)
+    >>> to_double(Fraction(1, 10)) == Fraction(0.1), to_double(Fraction(10) ** 400)
     (True, None)
     """
     try:
@@ -205,7 +205,7 @@ class Domain:
     def list_values(self, most: int = LISTED_MOST) -> tuple[Value, ...] | None:
         """Every value other than NULL, if there are at most ``most`` and they are known.
 
-        >>> Domain(Kind.INTEGER, Fraction(1), Fraction(4)).listed()
+        >>> Domain(Kind.INTEGER, Fraction(1), Fraction(4)).list_values()
         (1, 2, 3, 4)
         """
         if self.values is not None:

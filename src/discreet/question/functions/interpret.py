@@ -239,7 +239,7 @@ def narrow(columns: Columns, condition: Expression, outcome: Outcome = Outcome.T
 
     >>> age = Domain(Kind.INTEGER)
     >>> adult = Call("greater_equal", (ColumnRef("age"), Literal(18)))
-    >>> narrowed({"age": age}, adult)["age"].low
+    >>> narrow({"age": age}, adult)["age"].low
     Fraction(18, 1)
     """
     learnt = _learn(columns, condition, outcome)
