@@ -104,7 +104,7 @@ def test_a_population_is_a_whole_number(wrong):
 def test_a_population_is_no_part_of_what_is_recorded():
     """It decides nothing but whether a delta is accepted: replay keys stay as they are."""
     assert to_json(schema(20_000)) == to_json(schema())
-    resolved = schema(20_000).resolved(columns=lambda _: (), values=lambda *_: ())
+    resolved = schema(20_000).resolve(columns=lambda _: (), values=lambda *_: ())
     assert resolved.population == 20_000
 
 
