@@ -153,7 +153,7 @@ def short_in_euclidean_length(patch):
 
     def wrong(*arguments):
         whole = original(*arguments)
-        return replace(whole, l2_squared=whole.l2_squared / 4)
+        return replace(whole, l2_squared=whole.l2_squared // 4)
 
     patch.setattr(priced, "compute_sensitivity", wrong)
 

@@ -289,7 +289,7 @@ def test_a_refusal_ends_with_2_before_anything_is_done(run, monkeypatch, tmp_pat
     def never(**_):
         raise AssertionError("the work was started")
 
-    monkeypatch.setattr(installation, "done", never)
+    monkeypatch.setattr(installation, "run_task", never)
     assert is_refusal(run("audit", "--html", tmp_path / "nowhere" / "a.html"), "P9")
     assert is_refusal(run("audit", tmp_path), "S20")
     assert list(tmp_path.iterdir()) == []

@@ -72,7 +72,7 @@ def made(directory: Path | None = None, *, quick: bool = False) -> Report:
         subject = f"this installation and the session {directory.resolve().name}"
     specimens = [one for one in zoo.animals() if one.check.deterministic or not quick]
     with _progress(len(tasks) + len(specimens)) as advance:
-        checks = [_run_tasks(advance, task.subject, installation.done, task) for task in tasks]
+        checks = [_run_tasks(advance, task.subject, installation.run_task, task) for task in tasks]
         seen = [_run_tasks(advance, one.name, zoo.examine, one) for one in specimens]
     walk = zoo.Walk(tuple(seen), samples=zoo.SAMPLES)
     took = time.perf_counter() - clock
