@@ -6,7 +6,7 @@ made on the way.  Here every join and every union of a random relation is run by
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ from fuzz.worlds import World, worlds
 from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from discreet.engine.duckdb import render
+from discreet.engine.duckdb import database, render
 from discreet.engine.duckdb.query import everything, table_named, with_definitions
 from discreet.errors import QuestionRefusal
 from discreet.question import ownership
@@ -24,6 +24,7 @@ from discreet.question.relation import PublicJoin, Relation, Union, UnitJoin
 
 QUICK, LONG = 8, 500
 SHAPES = ("unit join", "unit join", "public join", "union", "per unit", "filter")
+Patch = pytest.MonkeyPatch
 
 
 def multiplying(relation: Any) -> Iterator[Relation]:
@@ -69,7 +70,8 @@ def fuzz(examples: int, *, phases: tuple[Phase, ...] = tuple(Phase), shard: int 
                 except QuestionRefusal:
                     continue
                 for step in multiplying(relation):
-                    assert most_rows(world, step) <= ceiling, (step, ceiling)
+                    made = most_rows(world, step)  # by name: nobody wants to read the world
+                    assert made <= ceiling
                     steps += 1
         finally:
             world.close()
@@ -85,3 +87,36 @@ def test_nobody_has_more_rows_at_any_step_than_the_ceiling_allows() -> None:
 @pytest.mark.soak
 def test_nobody_has_more_rows_at_any_step_than_the_ceiling_allows_for_long() -> None:
     assert fuzz(LONG, shard=1) >= 2 * LONG
+
+
+# --- bugs on purpose ---------------------------------------------------------------------------
+
+
+def no_ceiling(patch: Patch) -> None:
+    """Only what is counted in the end is bounded."""
+    patch.setattr(ownership, "check_joined_rows", lambda *_: None)
+
+
+def only_the_last_step(patch: Patch) -> None:
+    """What a sub-query makes before it leaves one row of everybody is not looked at."""
+    patch.setattr(ownership, "_steps", lambda relation: iter([relation]))
+
+
+def larger_for_product(patch: Patch) -> None:
+    """A join is taken to have as many rows as the longer of its sides."""
+    patch.setattr(ownership, "_product", lambda a, b: None if None in (a, b) else max(a, b))
+
+
+def believed_multiplicity(patch: Patch) -> None:
+    """A public table is taken to have one partner for everybody."""
+    patch.setattr(database.Database, "multiplicity", lambda *_: 1)
+
+
+MUTANTS = (no_ceiling, only_the_last_step, larger_for_product, believed_multiplicity)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
+def test_is_found(mutant: Callable[[Patch], None], monkeypatch: Patch) -> None:
+    mutant(monkeypatch)
+    with pytest.raises(AssertionError):
+        fuzz(2 * QUICK, phases=(Phase.generate,))
