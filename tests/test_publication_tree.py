@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from discreet.errors import InvalidParameter
 from discreet.publication.fit import Fitted, Target, fit
 from discreet.publication.sample import lean, refine, sample_bins
+from discreet.publication.stream import PublicStream
 from discreet.publication.tree import (
     JunctionTree,
     Limits,
@@ -204,7 +205,7 @@ def test_sampled_rows_follow_the_law_within_a_few_rows_a_cell():
     )
     tree = JunctionTree(sizes, eliminate(graph(3, [(0, 1), (1, 2)]), sizes))
     beliefs = [marginal_of(joint, node.columns) for node in tree.nodes]
-    rows = sample_bins(Fitted(tree, beliefs, 0, 0.0), 10_000, np.random.default_rng(0))
+    rows = sample_bins(Fitted(tree, beliefs, 0, 0.0), 10_000, PublicStream("rows"))
     for node, belief in zip(tree.nodes, beliefs, strict=True):
         shape = [sizes[c] for c in node.columns]
         index = np.ravel_multi_index([rows[:, c] for c in node.columns], shape)
@@ -216,7 +217,7 @@ def test_refined_rows_stay_in_their_bins_and_follow_the_histogram():
     mapped = np.array([0, 1, 0, 2, 1, 2, 0])
     histogram = np.array([50.0, 30.0, 25.0, 0.0, 10.0, 0.0, 25.0])
     bins = np.repeat([0, 1, 2], [100, 40, 10])[:, None]
-    fine = refine(bins, [mapped], [histogram], np.random.default_rng(1))
+    fine = refine(bins, [mapped], [histogram], PublicStream("levels"))
     assert (mapped[fine[:, 0]] == bins[:, 0]).all()
     counts = np.bincount(fine[:, 0], minlength=7)
     assert np.abs(counts - [50, 30, 25, 5, 10, 5, 25]).max() <= 1
@@ -258,19 +259,19 @@ def test_levels_inside_a_bin_lean_towards_the_neighbours_they_are_like():
     mapped = np.arange(20) // 5
     belief = truth.reshape(4, 5, 2).sum(axis=1) / 10_000
     fitted = Fitted(JunctionTree([4, 2], [frozenset({0, 1})]), [belief], 0, 0.0)
-    generator = np.random.default_rng(0)
-    bins = sample_bins(fitted, 10_000, generator)
+    stream = PublicStream("rows")
+    bins = sample_bins(fitted, 10_000, stream)
     histograms = [np.full(20, 500.0), truth.sum(axis=0).astype(float)]
     maps = [mapped, np.arange(2)]
 
     def distance(turns):
-        fine = refine(bins, maps, histograms, np.random.default_rng(1), turns=turns)
+        fine = refine(bins, maps, histograms, PublicStream("levels"), turns=turns)
         assert (mapped[fine[:, 0]] == bins[:, 0]).all()
         found = np.bincount(fine[:, 0] * 2 + fine[:, 1], minlength=40).reshape(20, 2)
         np.testing.assert_allclose(found.sum(axis=1), 500, atol=2)  # the histogram is kept
         return np.abs(found - truth).sum()
 
-    assert distance({0: lean(fitted, bins, 0, 4, generator)}) < 0.4 * distance(None)
+    assert distance({0: lean(fitted, bins, 0, 4, stream)}) < 0.4 * distance(None)
 
 
 def test_leaning_survives_bins_that_are_empty_or_alone():
@@ -278,6 +279,6 @@ def test_leaning_survives_bins_that_are_empty_or_alone():
     belief = np.array([[0.5, 0.0], [0.0, 0.0], [0.0, 0.5]])
     rows = np.array([[0, 0], [1, 1], [2, 1], [2, 0]])
     for bins in (1, 2, 3):
-        places = lean(Fitted(tree, [belief], 0, 0.0), rows, 0, bins, np.random.default_rng(2))
+        places = lean(Fitted(tree, [belief], 0, 0.0), rows, 0, bins, PublicStream("places"))
         assert np.isfinite(places).all()
         assert ((places >= 0) & (places <= 1 + 1e-9)).all()
