@@ -309,6 +309,124 @@ def test_composed_randomized_responses_are_the_optimum():
             assert float(ours) == pytest.approx(float(truth), rel=1e-9)
 
 
+# --- arbitrary releases that differ --------------------------------------------------------------
+
+
+def enumerated_mix(releases, target):
+    """Delta of randomised responses (e**epsilon, delta), answer by answer, in fractions."""
+    total = Fraction(0)
+    pairs = []
+    for growth, mass in releases:
+        yes, no = (1 - mass) * growth / (1 + growth), (1 - mass) / (1 + growth)
+        pairs.append([(yes, no), (no, yes), (mass, Fraction(0)), (Fraction(0), mass)])
+    for answers in itertools.product(*pairs):
+        p = math.prod((a for a, _ in answers), start=Fraction(1))
+        q = math.prod((b for _, b in answers), start=Fraction(1))
+        total += max(p - target * q, 0)
+    return total
+
+
+MIXES = st.lists(
+    st.tuples(
+        st.sampled_from([Fraction(11, 10), Fraction(3, 2), Fraction(2), Fraction(7, 2)]),
+        st.sampled_from([Fraction(0), Fraction(0), Fraction(1, 50), Fraction(1, 3)]),
+    ),
+    min_size=2,
+    max_size=4,
+)
+
+
+@given(MIXES, st.fractions(0, 6, max_denominator=10), st.booleans())
+@steady
+def test_composed_arbitrary_releases_are_the_enumerated_truth(releases, target, gridded):
+    with pytest.MonkeyPatch.context() as patch:
+        if gridded:  # too many sums to list: never below the truth, and close
+            patch.setattr(composed, "_MOST_SUMS", 1)
+            composed._account.cache_clear()
+        together = compose([AnyProfile(log_up(growth), mass) for growth, mass in releases])
+        ours = together.delta_at(target)
+        composed._account.cache_clear()
+    low, high = exp_bounds(target) if target else (1, 1)
+    assert ours >= enumerated_mix(releases, high)
+    truth = float(enumerated_mix(releases, low))
+    near = {"abs": 1e-3} if gridded else {"rel": 1e-9, "abs": 1e-15}
+    assert float(ours) == pytest.approx(truth, **near)
+
+
+@given(MIXES, st.sampled_from([Fraction(1, 10**6), Fraction(1, 100), Fraction(2, 5)]))
+@steady
+def test_the_epsilon_of_arbitrary_releases_inverts_their_delta(releases, target):
+    together = compose([AnyProfile(log_up(growth), mass) for growth, mass in releases])
+    found = together.epsilon_at(target)
+    if isinstance(found, float):
+        assert 1 - math.prod(1 - mass for _, mass in releases) > target
+        return
+    assert together.delta_at(found) <= target * (1 + Fraction(1, 10**9))
+    if found:
+        least = together.delta_at(found * Fraction(999_999, 10**6))
+        assert least > target * Fraction(999, 1000)
+
+
+@pytest.mark.parametrize("sums", [1, 1 << 14])
+@pytest.mark.parametrize(
+    "releases",
+    [
+        [(1, 0), (2, 0)],
+        [("0.3", 0), ("0.7", 0), (2, 0)],
+        [(1, "0.001"), (2, "0.002")],
+        [("1/3", "1e-9"), ("1/7", 0), ("9/10", "1/7")],
+    ],
+)
+def test_nothing_but_failure_exceeds_the_sum(releases, sums, monkeypatch):
+    """It was 0.0053 for 0 at the sum 1 + 2, and no epsilon for the delta of the failures."""
+    monkeypatch.setattr(composed, "_MOST_SUMS", sums)
+    composed._account.cache_clear()
+    together = compose([AnyProfile(epsilon, delta) for epsilon, delta in releases])
+    most = sum((Fraction(epsilon) for epsilon, _ in releases), Fraction(0))
+    failure = 1 - math.prod(1 - Fraction(delta) for _, delta in releases)
+    assert 0 <= together.delta_at(most) - failure <= Fraction(1, 10**40)
+    assert together.delta_at(2 * most) == together.delta_at(most)
+    assert together.delta_at(most * Fraction(999, 1000)) > failure
+    assert together.epsilon_at(failure) == most
+    assert together.epsilon_at(failure + Fraction(1, 10**30)) <= most
+    if failure:
+        assert together.epsilon_at(failure * (1 - Fraction(1, 10**30))) == INFINITY
+    composed._account.cache_clear()
+
+
+def test_laplace_releases_that_differ_end_at_their_sum():
+    together = compose(
+        [LaplaceProfile(sensitivity=1, scale=3), LaplaceProfile(sensitivity=5, scale=7)]
+    )
+    assert together.delta_at(Fraction(1, 3) + Fraction(5, 7)) == 0
+    assert together.delta_at(1) > 0
+    # ... and Gaussian tails, which have no end, are not cut off.
+    endless = compose(
+        [LaplaceProfile(sensitivity=1, scale=3), GaussianProfile(sensitivity=1, sigma_squared=4)]
+    )
+    assert endless.delta_at(endless.reach * Fraction(99, 100)) > 0
+    assert endless.delta_at(endless.reach * 2) > 0
+
+
+def test_equal_releases_have_an_epsilon_at_the_very_delta_of_their_failures():
+    for delta, count in ((Fraction(1, 1000), 2), (Fraction(1, 7), 9), (Fraction(1, 10**6), 3000)):
+        failure = 1 - (1 - delta) ** count
+        for profile in (
+            OptimalComposition(count=count, epsilon="0.4", delta=delta),
+            compose([AnyProfile("0.4", delta)] * count),
+        ):
+            assert profile.epsilon_at(failure) == count * Fraction(2, 5)
+            assert profile.epsilon_at(failure * (1 - Fraction(1, 10**30))) == INFINITY
+
+
+def test_failures_too_many_to_write_out_are_bounded(monkeypatch):
+    monkeypatch.setattr(composed, "_MOST_WRITTEN", 10)
+    failures = [(Fraction(1, 10), 2), (Fraction(1, 3), 5)]
+    truth = 1 - Fraction(9, 10) ** 2 * Fraction(2, 3) ** 5
+    assert composed.fails_within(failures, truth + Fraction(1, 10**40))
+    assert not composed.fails_within(failures, truth - Fraction(1, 10**40))
+
+
 def test_composed_gaussians_are_one_gaussian():
     """Closed form, against the same through the grid (a vanishing Laplace spoils the shortcut)."""
     gaussians = [GaussianProfile(sensitivity=3, sigma_squared=3600, grid=0)] * 300

@@ -33,6 +33,7 @@ from discreet.accounting.profile import (
     LaplaceProfile,
     Profile,
     compose,
+    fails_within,
 )
 from discreet.errors import InvalidParameter, shown
 from discreet.exact.balls import ball, enclose, ends, log_up, precision
@@ -230,7 +231,8 @@ class OptimalComposition(Profile):
         with precision(_BITS):
             left = ends(1 - ball(1 - target) / ball(1 - self.delta) ** self.count)[0]
             if left < 0 and self.delta:
-                return self.reach if target >= self.count * self.delta else INFINITY
+                within = fails_within([(self.delta, self.count)], target)
+                return self.reach if within else INFINITY
             return self._solve(max(left, Fraction(0)))
 
     def _solve(self, left: Fraction) -> Fraction:

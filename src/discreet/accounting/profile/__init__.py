@@ -13,7 +13,7 @@ and whose kinds did not depend on the answers.  The gate for adaptive sessions i
 """
 
 from discreet.accounting.profile.closed import AnyProfile, GaussianProfile, LaplaceProfile, Profile
-from discreet.accounting.profile.composed import ComposedProfile, compose
+from discreet.accounting.profile.composed import ComposedProfile, compose, fails_within
 
 __all__ = [
     "AnyProfile",
@@ -22,4 +22,5 @@ __all__ = [
     "LaplaceProfile",
     "Profile",
     "compose",
+    "fails_within",
 ]

@@ -1,6 +1,8 @@
-"""The profile of many releases, by their privacy-loss distribution in integers.
+"""The profile of many releases, by their privacy-loss distribution.
 
-Every mass is a whole number of 2**-192 and only ever rounds up; see
+Arbitrary (epsilon, delta) releases have a loss of plus or minus epsilon, so that few
+of them have few sums, which are listed one by one.  All others go on a grid, where
+every mass is a whole number of 2**-192 and only ever rounds up; see
 docs/proofs/profile.md for why the result is an upper bound.
 """
 
@@ -8,18 +10,19 @@ from __future__ import annotations
 
 import math
 import sys
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Final
+from typing import Final, Protocol
 
-from flint import arb, fmpz_poly
+from flint import arb, ctx, fmpz_poly
 
 from discreet.accounting.conversion import EPSILON_UNITS, INFINITY, Amount
 from discreet.accounting.loss import Loss, failure_mass
-from discreet.accounting.profile.closed import TAIL_BITS, GaussianProfile, Profile
+from discreet.accounting.profile.closed import TAIL_BITS, AnyProfile, GaussianProfile, Profile
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, ends, log_up, precision
 from discreet.exact.numbers import Exact, round_up
@@ -28,6 +31,8 @@ from discreet.exact.search import least_integer
 _BITS: Final = 192
 _STEPS: Final = 48  # grid steps in one typical privacy loss: the error falls with its square
 _MOST_CELLS: Final = 1 << 18
+_MOST_SUMS: Final = 1 << 14  # of losses, listed one by one
+_MOST_WRITTEN: Final = 1 << 22  # bits of a product of fractions that is written out
 
 
 def compose(profiles: Iterable[Profile]) -> Profile:
@@ -91,18 +96,154 @@ class ComposedProfile(Profile):
         """Independent losses: the squares add."""
         return math.sqrt(sum(count * part.spread**2 for part, count in self.parts))
 
+    @property
+    def _most(self) -> Amount:
+        """What is exceeded by failures alone: the tails of Gaussian noise have no end."""
+        endless = any(isinstance(part, GaussianProfile) for part, _ in self.parts)
+        return INFINITY if endless else self.reach
+
+    @property
+    def _failures(self) -> tuple[tuple[Fraction, int], ...]:
+        return tuple((part.loss.delta, count) for part, count in self.parts)
+
     def curve(self, epsilon: Fraction) -> arb:
         """A ball around an upper bound of delta."""
-        return _tables(self).curve(epsilon)
+        if epsilon >= self._most:  # a grid that does not meet the sum would go on beyond it
+            return 1 - _survival(self._failures)
+        return _account(self).curve(epsilon)
 
     def epsilon_at(self, delta: Exact) -> Amount:
         """The least epsilon certified for this delta, rounded up to a unit."""
         mass = failure_mass(delta)
-        best = _tables(self).epsilon_at(mass)
+        best = _account(self).epsilon_at(mass)
+        if fails_within(self._failures, mass):
+            best = min(best, self._most)
         # The tails that were cut off cost a little delta; the sum of losses does not.
-        if sum(count * part.loss.delta for part, count in self.parts) <= mass:
+        if sum(count * failure for failure, count in self._failures) <= mass:
             best = min(best, self.loss.epsilon_at(mass))
         return best
+
+
+def _survival(failures: Iterable[tuple[Fraction, int]]) -> arb:
+    """The probability that nothing fails outright, of so many releases of each delta."""
+    survives = arb(1)
+    for delta, count in failures:
+        survives *= ball(1 - delta) ** count
+    return survives
+
+
+def fails_within(failures: Sequence[tuple[Fraction, int]], mass: Fraction) -> bool:
+    """Whether any of them fails with probability at most ``mass``, certainly; exact at equality.
+
+    >>> fails_within([(Fraction(1, 10), 2)], Fraction(19, 100))
+    True
+    """
+    if sum(count * (1 - delta).denominator.bit_length() for delta, count in failures) > (
+        _MOST_WRITTEN
+    ):
+        with precision(_BITS):
+            return bool(1 - _survival(failures) <= ball(mass))
+    return 1 - math.prod((1 - delta) ** count for delta, count in failures) <= mass
+
+
+class _Account(Protocol):
+    """What a composition is read off."""
+
+    def curve(self, epsilon: Fraction) -> arb: ...
+
+    def epsilon_at(self, delta: Fraction) -> Amount: ...
+
+
+@lru_cache(maxsize=16)
+def _account(composed: ComposedProfile) -> _Account:
+    known = [part for part, _ in composed.parts if isinstance(part, AnyProfile)]
+    sums = math.prod(count + 1 for _, count in composed.parts)
+    return (
+        _Sums(composed)
+        if len(known) == len(composed.parts) and sums <= _MOST_SUMS
+        else (_tables(composed))
+    )
+
+
+# --- sums of losses, one by one ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """Randomised responses of any epsilons that fail with any deltas, exactly.
+
+    Murtagh and Vadhan (2016), Theorem 1.5: the best composition of mechanisms that
+    differ is that of their randomised responses.  To compute it is hard in general,
+    because 2**k sums may differ; here they are few.
+    """
+
+    composed: ComposedProfile
+
+    def curve(self, epsilon: Fraction) -> arb:
+        losses, mine, theirs = _listed(self.composed, ctx.prec)
+        above = bisect_left(losses, -epsilon, key=lambda loss: -loss)  # so many exceed it
+        excess = mine[above] - ball(epsilon).exp() * theirs[above]
+        return 1 - _survival(self.composed._failures) * (1 - excess)
+
+    def epsilon_at(self, delta: Fraction) -> Amount:
+        composed = self.composed
+        losses, mine, theirs = _listed(composed, _BITS)
+        with precision(_BITS):
+            left = ends(1 - ball(1 - delta) / _survival(composed._failures))[0]
+            if left < 0:
+                return composed.reach if fails_within(composed._failures, delta) else INFINITY
+
+            def too_large(index: int) -> bool:  # the divergence at this loss, by those above it
+                at = ball(losses[index]).exp()
+                return bool(ends(mine[index] - at * theirs[index])[1] > left)
+
+            # At the greatest loss nothing exceeds it; they fall until 0 or until too much does.
+            first = least_integer(
+                lambda index: index == len(losses) or losses[index] < 0 or too_large(index),
+                fails_at=0,
+                holds_at=len(losses),
+            )
+            # Between two losses the divergence is linear in e**epsilon.
+            top = losses[first - 1]
+            bottom = max(Fraction(0), losses[first] if first < len(losses) else Fraction(0))
+            most, least = ends(mine[first])[1], ends(theirs[first])[0]
+            if most <= left:
+                return bottom
+            solved = round_up(log_up((most - left) / least), Fraction(1, EPSILON_UNITS))
+            return min(top, max(solved, bottom))
+
+
+@lru_cache(maxsize=16)
+def _listed(composed: ComposedProfile, bits: int) -> tuple[list[Fraction], list[arb], list[arb]]:
+    """The sums of losses, greatest first, and the mass of the first so many, under either world."""
+    with precision(bits):
+        masses = {Fraction(0): arb(1)}
+        for part, count in composed.parts:
+            longer: dict[Fraction, arb] = {}
+            for loss, mass in _responses(part.reach, count):
+                for known, before in masses.items():
+                    at = known + loss
+                    longer[at] = longer.get(at, arb(0)) + before * mass
+            masses = longer
+        losses = sorted(masses, reverse=True)
+        mine, theirs = [arb(0)], [arb(0)]
+        for loss in losses:
+            mine.append(mine[-1] + masses[loss])
+            theirs.append(theirs[-1] + masses[loss] * ball(-loss).exp())
+    return losses, mine, theirs
+
+
+def _responses(epsilon: Fraction, count: int) -> list[tuple[Fraction, arb]]:
+    """The losses of ``count`` randomised responses, and their masses: binomial."""
+    yes, ratio = 1 / (1 + ball(-epsilon).exp()), ball(-epsilon).exp()
+    mass, found = yes**count, []
+    for dissents in range(count + 1):
+        found.append(((count - 2 * dissents) * epsilon, mass))
+        mass = mass * ratio * (count - dissents) / (dissents + 1)
+    return found
+
+
+# --- losses on a grid --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +365,6 @@ class _Tables:
         )
 
 
-@lru_cache(maxsize=16)
 def _tables(composed: ComposedProfile) -> _Tables:
     step = _step(composed)
     combined: _Losses | None = None
