@@ -173,6 +173,19 @@ def test_refusals_are_recorded_and_free(account):
     assert account.balance().spent == NOTHING
 
 
+def test_many_refusals_are_counted_in_little_room(ledger_address):
+    refusal = QuestionRefusal("Q12", "rows are not shown.", why="...", fix="...")
+    for opening in (1, 2):
+        with Ledger.open(ledger_address) as ledger:
+            account = opened(ledger)
+            for _ in range(100):
+                account.record_refusal("curator", "SELECT *", refusal)
+            assert sum(account.refusals().values()) == 100 * opening
+            assert account.refusals("curator") == account.refusals()
+            assert sum(r.kind == "refusal" for r in ledger.records()) <= 20  # two days at most
+            assert ledger.verify().ok
+
+
 # --- every cap -----------------------------------------------------------------------------------
 
 

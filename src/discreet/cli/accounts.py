@@ -105,9 +105,11 @@ def show_transcript(entries: Sequence[Entry]) -> None:
         screen.print_text("Nothing was asked yet.")
     for entry in entries:
         what = f"refused: {entry.code}" if entry.code else entry.state
+        what = what if entry.question else f"{entry.count:,} more {what}"
         paid = "" if entry.loss is None else f"   {entry.loss}"
         screen.print_text(f"{entry.id}  {entry.at:%Y-%m-%d %H:%M}  {entry.analyst}  {what}{paid}")
-        screen.print_text(" ".join(entry.question.split()), indent=len(str(entry.id)) + 2)
+        if entry.question:
+            screen.print_text(" ".join(entry.question.split()), indent=len(str(entry.id)) + 2)
 
 
 def _entry(entry: Entry) -> dict[str, Any]:
@@ -122,6 +124,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
         "price": None if entry.loss is None else loss_json(entry.loss),
         "state": entry.state,
         "code": entry.code,
+        "count": entry.count,
     }
 
 

@@ -449,6 +449,7 @@ def _parse_entry(shape: Mapping[str, Any]) -> Entry:
         None if shape["price"] is None else _parse_loss(shape["price"]),
         State(shape["state"]),
         shape["code"] or "",
+        shape.get("count", 1),
     )
 
 

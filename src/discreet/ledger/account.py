@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -14,6 +15,7 @@ import numpy as np
 from discreet.accounting.budget import Budget
 from discreet.accounting.loss import Loss
 from discreet.errors import DataRefusal, InvalidParameter, LedgerRefusal, Refusal, shown
+from discreet.exact.canonical import canonical_json
 from discreet.ledger import admission, refusals
 from discreet.ledger.analysts import AUDITOR, CURATOR, AccessKey, Analyst, assume_utc
 from discreet.ledger.balance import Balance
@@ -21,13 +23,15 @@ from discreet.ledger.books import Standing, decode_blocks, digest_space, encode_
 from discreet.ledger.chain import Record, digest_subject
 from discreet.ledger.charges import Entry, Receipt, Request, State, Stored
 from discreet.ledger.journal import Journal, Writer
+from discreet.ledger.tally import Tally
 from discreet.question.blocks import Area, Space
 
 ROLES = (CURATOR, "analyst", AUDITOR)
 _NAME = re.compile(r"[^\W_][\w.@+-]{0,63}")
-_TRANSCRIPT_KINDS = ("charge", "refusal")
+_TRANSCRIPT_KINDS = ("charge", "refusal", "refusals")
 _MOST_TYPED = 20_000
 """As long as a question may be; more of what was refused is not kept."""
+_LONGEST_NAME = 64
 _STATES = {"release": State.ANSWERED, "burn": State.BURNT}
 
 
@@ -125,11 +129,57 @@ class Account:
                 self._close("burn", charge, {"charge": charge.sequence}, writer)
 
     def record_refusal(self, analyst: str, question: str, refusal: Refusal) -> None:
-        """Record that a question was refused; nothing is charged."""
+        """Record that a question was refused; nothing is charged.
+
+        The first of a kind whole, the others by their number: see :mod:`discreet.ledger.tally`.
+        """
         content = {"question": question, "code": refusal.code, "what": refusal.what}
         written = {name: _escape(text) for name, text in content.items()}
+        store = self._journal.store
         with self._journal.writing() as writer:
-            writer.append("refusal", written, dataset=self.dataset, analyst=_escape(analyst))
+            # Names that nobody was given are as many as somebody likes: they share one count.
+            known = analyst if analyst in self.standing().analysts else ""
+            day = f"{writer.now:%Y-%m-%d}"
+            tallies = store.tallies(self.dataset, known)
+            for over in tallies:
+                if over.day != day:
+                    self._tell(over, over.count, writer)
+                    store.forget_tally(over)
+            today = {tally.code: tally for tally in tallies if tally.day == day}
+            before = today.pop(refusal.code, Tally(self.dataset, known, day, refusal.code))
+            size = len(canonical_json(written).encode())
+            now = before.add(size, sum(tally.size for tally in today.values()))
+            store.count_refusals(now)
+            if now.size > before.size:
+                name = known or _escape(analyst)[:_LONGEST_NAME]
+                writer.append("refusal", written, dataset=self.dataset, analyst=name)
+            else:
+                self._tell(before, now.told, writer)
+
+    def _tell(self, tally: Tally, told: int, writer: Writer) -> None:
+        """Enter into the log what it does not know of a count yet."""
+        if told > tally.told:
+            content = tally.to_content(told)
+            writer.append("refusals", content, dataset=self.dataset, analyst=tally.analyst)
+
+    def refusals(self, analyst: str | None = None) -> dict[tuple[str, str, str], int]:
+        """How often each analyst was refused, by (day, analyst, code); exact, as of now.
+
+        Those who are not known to the dataset are counted together, under no name.
+        """
+        found: Counter[tuple[str, str, str]] = Counter()
+        with self._journal.reading() as books:
+            known = books.datasets[self.dataset].analysts
+            for record in self._journal.store.about(
+                self.dataset, ("refusal", "refusals"), analyst=analyst, before=None, limit=None
+            ):
+                content = record.content
+                name = record.analyst if record.analyst in known else ""
+                day = content.get("day", record.at[:10])
+                found[day, name, content["code"]] += content.get("count", 1)
+            for tally in self._journal.store.tallies(self.dataset, analyst):
+                found[tally.day, tally.analyst, tally.code] += tally.untold
+        return dict(sorted(found.items()))
 
     def _close(
         self,
@@ -392,6 +442,11 @@ def _transcript_entry(record: Record, outcome: Record | None) -> Entry:
         return Entry(
             record.sequence, record.time, record.analyst, content["question"], {}, None,
             State.REFUSED, content["code"],
+        )  # fmt: skip
+    if record.kind == "refusals":
+        return Entry(
+            record.sequence, record.time, record.analyst, "", {}, None,
+            State.REFUSED, content["code"], content["count"],
         )  # fmt: skip
     state = State.OPEN if outcome is None else _STATES[outcome.kind]
     loss = Loss.from_units(*content["loss"])

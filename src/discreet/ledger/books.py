@@ -399,6 +399,7 @@ def _balances(books: Books, record: Record, _content: dict[str, Any]) -> None:
 @effect("release")
 @effect("burn")
 @effect("refusal")
+@effect("refusals")
 @effect("checkpoint")
 def _change_nothing(_books: Books, _record: Record, _content: dict[str, Any]) -> None:
     """Changes no balance."""

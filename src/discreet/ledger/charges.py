@@ -73,3 +73,5 @@ class Entry:
     state: State
     code: str = ""
     """The code of a refusal."""
+    count: int = 1
+    """How many refusals it stands for; more than one, and their questions were not kept."""

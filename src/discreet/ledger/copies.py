@@ -1,7 +1,7 @@
 """Copies of a ledger: for an auditor, for a rainy day, and back again.
 
 The log only grows, so a copy of all records up to some number is consistent however long the
-copying takes, and needs no lock.
+copying takes, and needs no lock but for the moment in which the counts of refusals are read.
 """
 
 from __future__ import annotations
@@ -176,7 +176,9 @@ def _copy_all(source: Store, target: Store) -> tuple[int, Record, list[Record]]:
 
     How many there are, the last of them, and the charges that are still open.
     """
-    count, last, head = 0, None, source.head()
+    with source.transaction():  # both as of one moment
+        head, tallies = source.head(), source.tallies()
+    count, last = 0, None
     charges: dict[str, Record] = {}
     for batch in source.batches(last=None if head is None else head.sequence):
         for record in batch:
@@ -191,6 +193,8 @@ def _copy_all(source: Store, target: Store) -> tuple[int, Record, list[Record]]:
         count += len(batch)
     if last is None:
         raise refusals.corrupt("the backup is empty.")
+    for tally in tallies:
+        target.count_refusals(tally)
     return count, last, list(charges.values())
 
 

@@ -165,9 +165,11 @@ class Ledger:
 
         With ``public_key``, checkpoints that another key signed are reported.
         """
+        store = self._journal.store
         return verify_records(
-            self._journal.store.batches(),
-            answers=self._journal.store.answers(),
+            store.batches(),
+            answers=store.answers(),
+            tallies=store.tallies(),
             checkpoints=self.checkpoints(),
             public_key=public_key,
         )
@@ -183,6 +185,7 @@ class Ledger:
             return verify_records(
                 store.batches(),
                 answers=store.answers(),
+                tallies=store.tallies(),
                 checkpoints=_read_checkpoints(
                     None if path is None else _checkpoint_folder(path), checkpoint
                 ),

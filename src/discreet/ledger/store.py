@@ -1,6 +1,7 @@
 """Where records are kept: SQLite or PostgreSQL, one writer at a time, durable when told so.
 
-Two tables, the same in both: records are append-only, answers belong to some of them.
+Two tables, the same in both: records are append-only, answers belong to some of them.  A third,
+small one counts refusals until the log is told of them.
 
 A commit that fails may or may not have reached the disk, and asking again can be answered from a
 cache that was never written.  So there is no second try: the store stops until it is opened anew.
@@ -29,6 +30,7 @@ from discreet.ledger.connection import (
     describe_closed,
     find_file,
 )
+from discreet.ledger.tally import Tally
 
 # --- the two tables ----------------------------------------------------------------------------
 
@@ -46,6 +48,15 @@ TABLES = (
     "CREATE TABLE answers (record BIGINT NOT NULL PRIMARY KEY REFERENCES records (sequence), "
     "body {bytes} NOT NULL)",
 )
+
+
+TALLIES = (
+    "CREATE TABLE IF NOT EXISTS refused (dataset TEXT NOT NULL, analyst TEXT NOT NULL, "
+    "day TEXT NOT NULL, code TEXT NOT NULL, count BIGINT NOT NULL, told BIGINT NOT NULL, "
+    "size BIGINT NOT NULL, PRIMARY KEY (dataset, analyst, day, code))"
+)
+"""Running counts of refusals, the only rows that change; made when there is first one to count,
+so that ledgers from before they were counted are what they were."""
 
 
 # --- what a transaction reads as it begins -----------------------------------------------------
@@ -117,6 +128,17 @@ _INSERT = (
     f"VALUES ({', '.join(':' + name for name in Record.__slots__)})"
 )
 _INSERT_ANSWER = "INSERT INTO answers (record, body) VALUES (:record, :body)"
+_TALLY = ", ".join(Tally.__slots__)
+_COUNT = (
+    f"INSERT INTO refused ({_TALLY}) "  # noqa: S608
+    f"VALUES ({', '.join(':' + name for name in Tally.__slots__)}) "
+    "ON CONFLICT (dataset, analyst, day, code) DO UPDATE SET "
+    "count = excluded.count, told = excluded.told, size = excluded.size"
+)
+_FORGET = (
+    "DELETE FROM refused WHERE dataset = :dataset AND analyst = :analyst AND day = :day "
+    "AND code = :code"
+)
 
 
 class Store:
@@ -374,6 +396,30 @@ class Store:
             yield from ((int(number), _bytes(body)) for number, body in rows)
             first = int(rows[-1][0])
 
+    # --- refusals that are counted ------------------------------------------------------------
+
+    def tallies(self, dataset: str | None = None, analyst: str | None = None) -> list[Tally]:
+        """The running counts of refusals: all, or of a dataset, or of an analyst there."""
+        wanted = {"dataset": dataset, "analyst": analyst}
+        named = {name: value for name, value in wanted.items() if value is not None}
+        where = " AND ".join(f"{name} = :{name}" for name in named) or "1 = 1"
+        order = "ORDER BY dataset, analyst, day, code"
+        with self._reading() as connection:
+            if not connection.has_table("refused"):
+                return []
+            query = f"SELECT {_TALLY} FROM refused WHERE {where} {order}"  # noqa: S608
+            return [_tally_of(row) for row in connection.execute(query, named)]
+
+    def count_refusals(self, tally: Tally) -> None:
+        """Keep a running count, with what else this transaction writes."""
+        self._appended += [(TALLIES, {}), (_COUNT, asdict(tally))]
+
+    def forget_tally(self, tally: Tally) -> None:
+        """Keep it no longer: the log tells all of it."""
+        named = asdict(tally)
+        keys = ("dataset", "analyst", "day", "code")
+        self._appended.append((_FORGET, {name: named[name] for name in keys}))
+
     def count(self) -> int:
         """How many records there are."""
         with self._reading() as connection:
@@ -387,6 +433,15 @@ class Store:
         with self._reading() as connection:
             rows = connection.execute(query, named)
         return list(map(record_of, rows))
+
+
+def _tally_of(row: Sequence[Any]) -> Tally:
+    """The running count of a row; refused if somebody stored other types, or less than nothing."""
+    texts, amounts = row[:4], row[4:]
+    plain = all(isinstance(part, str) for part in texts)
+    if not plain or any(type(part) is not int or part < 0 for part in amounts):
+        raise refusals.corrupt("a count of refusals was altered.")
+    return Tally(*row)
 
 
 def sync_folder(folder: Path) -> None:

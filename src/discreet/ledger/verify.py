@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,7 @@ from discreet.ledger import admission
 from discreet.ledger.books import Books, Standing, decode_blocks, saturated_units
 from discreet.ledger.chain import FORMAT, Record
 from discreet.ledger.checkpoint import Checkpoint
+from discreet.ledger.tally import Tally
 
 _MOST_PROBLEMS = 20
 
@@ -48,15 +50,20 @@ def verify_records(
     *,
     answers: Iterator[tuple[int, bytes]] | None,
     checkpoints: Iterable[Checkpoint],
+    tallies: Iterable[Tally] = (),
     public_key: str | None = None,
 ) -> Verification:
-    """Check the chain, the sums, the caps, the answers (if given) and the checkpoints."""
+    """Check the chain, the sums, the caps, the answers (if given) and the checkpoints.
+
+    And that the running counts of refusals, which are beside the chain, go on from what it says.
+    """
     audit = _Audit({c.sequence: c for c in checkpoints}, public_key)
     for batch in batches:
         for record in batch:
             audit.take(record)
     if answers is not None:
         audit.answers(answers)
+    audit.compare_tallies(tallies)
     audit.finish()
     last = audit.last
     return Verification(
@@ -86,6 +93,8 @@ class _Audit:
     """The charge of each subject that has no outcome yet."""
     released: dict[int, str] = field(default_factory=dict)
     """The digest of each release's answer."""
+    refused: Counter[tuple[str, str, str, str]] = field(default_factory=Counter)
+    """How many refusals the log tells of, by dataset, analyst, day and code."""
 
     def take(self, record: Record) -> None:
         """Check one record against all before it."""
@@ -125,6 +134,19 @@ class _Audit:
                     f"the answer of record {number} was altered or never released."
                 )
         self.problems += [f"the answer of record {number} is missing." for number in missing]
+
+    def compare_tallies(self, tallies: Iterable[Tally]) -> None:
+        """Check that no count is less than what the log was told, or claims to have told more.
+
+        Between two records of it a count grows by less than it was: so it can be altered by as
+        much, and no more, without the log giving it away.
+        """
+        for tally in tallies:
+            told = self.refused[tally.dataset, tally.analyst, tally.day, tally.code]
+            if not tally.told <= told or not tally.told <= tally.count < 2 * max(tally.told, 1):
+                self.problems.append(
+                    f"the count of {tally.code} of {tally.day} does not go on from the log."
+                )
 
     def finish(self) -> None:
         """Check what only the whole can show: that nothing was cut off."""
@@ -179,6 +201,15 @@ def _check_outcome(audit: _Audit, record: Record, content: dict[str, Any]) -> No
         audit.released[record.sequence] = content["answer"]
 
 
+def _check_refusal(audit: _Audit, record: Record, content: dict[str, Any]) -> None:
+    count, day = content.get("count", 1), content.get("day", record.at[:10])
+    if type(count) is not int or count < 1 or not day <= record.at[:10]:
+        audit.problems.append(f"record {record.sequence} counts no refusals, or of another day.")
+    known = record.analyst in audit.books.datasets[record.dataset].analysts
+    name = record.analyst if known else ""
+    audit.refused[record.dataset, name, day, content["code"]] += count
+
+
 def _check_snapshot(audit: _Audit, record: Record, _content: dict[str, Any]) -> None:
     found = Books.from_snapshot(record)
     if not _same_books(found, audit.books):
@@ -196,6 +227,8 @@ _CHECKS: Mapping[str, Callable[[_Audit, Record, dict[str, Any]], None]] = {
     "charge": _check_charge,
     "release": _check_outcome,
     "burn": _check_outcome,
+    "refusal": _check_refusal,
+    "refusals": _check_refusal,
     "balances": _check_snapshot,
     "checkpoint": _check_own,
 }

@@ -337,6 +337,7 @@ class Entry(Given):
     price: Price | None
     state: Literal["answered", "open", "burnt", "refused"]
     code: str | None
+    count: int = Field(description="refusals that it stands for; their questions were not kept")
     answer: str | None
     shown: bool
 

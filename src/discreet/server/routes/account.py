@@ -84,6 +84,7 @@ def _entry_json(entry: Entry, access: Access) -> dict[str, Any]:
         "price": None if entry.loss is None else loss_json(entry.loss),
         "state": state.value,
         "code": entry.code or None,
+        "count": entry.count,
         "answer": str(entry.id) if answered else None,
         "shown": answered and access.dataset.visible(entry, access.grant),
     }

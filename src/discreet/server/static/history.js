@@ -26,10 +26,11 @@ export async function historyView(main, state) {
       h("div", { class: "row" },
         h("span", {}, h("time", { datetime: e.at }, new Date(e.at).toLocaleString("en-GB")), ` · ${e.analyst} `),
         h("span", { class: `badge ${STATES[e.state]}` }, e.code ? `${e.state}: ${e.code}` : e.state)),
-      h("pre", { class: "question", tabindex: "0" }, e.question),
+      e.question ? h("pre", { class: "question", tabindex: "0" }, e.question)
+        : h("p", { class: "quiet" }, `${e.count.toLocaleString("en-GB")} more; only the first of a kind are kept each day.`),
       h("div", { class: "row" }, h("small", {}, e.state === "refused" ? "cost nothing" : `cost ${e.price.text}`),
         h("span", { class: "actions" },
-          h("button", { class: "quiet", onclick: () => again(e) }, "Edit"),
+          e.question ? h("button", { class: "quiet", onclick: () => again(e) }, "Edit") : null,
           e.answer && e.shown ? h("button", { class: "quiet", onclick: () => open(e) }, "Show again, free") : null)));
   }
 
