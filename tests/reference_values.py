@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from fractions import Fraction
@@ -234,6 +235,62 @@ def shifted(point: Any, days: int) -> Any:
     return datetime.combine(day, point.time()) if isinstance(point, datetime) else day
 
 
+def clock(point: Any, seconds: int) -> int:
+    """Which hour, minute or second since the beginning of the calendar it is."""
+    time = point.time() if isinstance(point, datetime) else datetime.min.time()
+    since = time.hour * 3600 + time.minute * 60 + time.second
+    return (day_number(point) * 86_400 + since) // seconds
+
+
+def apart(a: Any, b: Any) -> Fraction:
+    def place(point: Any) -> Fraction:
+        micros = point.microsecond if isinstance(point, datetime) else 0
+        return clock(point, 1) + Fraction(micros, 10**6)
+
+    return place(b) - place(a)
+
+
+def whole(a: Any, b: Any, months: int) -> int:
+    """Months that are over, counted one day of the month after the other, in so many at a time."""
+    if apart(a, b) < 0:
+        return -whole(b, a, months)
+
+    def within(point: Any) -> Fraction:
+        return apart(date(point.year, point.month, 1), point)
+
+    over = 12 * (b.year - a.year) + b.month - a.month - (1 if within(b) < within(a) else 0)
+    return over // months
+
+
+def months_later(point: Any, months: int) -> Any:
+    number = 12 * point.year + point.month - 1 + months
+    year, month = number // 12, number % 12 + 1
+    if not 1 <= year <= 9999:
+        return None
+    days = 31 if (year, month) == (9999, 12) else _days(year, month)
+    return point.replace(year=year, month=month, day=min(point.day, days))
+
+
+def _days(year: int, month: int) -> int:
+    following = date(year + month // 12, month % 12 + 1, 1)
+    return following.toordinal() - date(year, month, 1).toordinal()
+
+
+def seconds_later(point: Any, seconds: int) -> Any:
+    midnight = datetime(point.year, point.month, point.day)
+    moment = point if isinstance(point, datetime) else midnight
+    try:
+        return moment + timedelta(seconds=seconds)
+    except OverflowError:
+        return None
+
+
+def formatted(point: Any, text: str) -> str:
+    moment = point if isinstance(point, datetime) else datetime(point.year, point.month, point.day)
+    years = text.replace("%Y", f"{point.year:04d}").replace("%G", f"{point.isocalendar()[0]:04d}")
+    return moment.strftime(years.replace("%Q", str(math.ceil(point.month / 3))))
+
+
 # --- functions -----------------------------------------------------------------------------
 
 
@@ -333,10 +390,38 @@ STRICT: dict[str, Callable[..., Any]] = {
     "date_trunc_day": lambda d: at(d, d.year, d.month, d.day),
     "date_trunc_hour": lambda d: at(d, d.year, d.month, d.day, d.hour),
     "date_trunc_minute": lambda d: at(d, d.year, d.month, d.day, d.hour, d.minute),
+    "date_trunc_second": lambda d: d.replace(microsecond=0),
     "date_diff_days": lambda a, b: day_number(b) - day_number(a),
+    "date_diff_weeks": lambda a, b: (day_number(b) - 1) // 7 - (day_number(a) - 1) // 7,
     "date_diff_months": lambda a, b: 12 * b.year + b.month - 12 * a.year - a.month,
+    "date_diff_quarters": lambda a, b: (
+        4 * (b.year - a.year) + math.ceil(b.month / 3) - math.ceil(a.month / 3)
+    ),
     "date_diff_years": lambda a, b: b.year - a.year,
+    "date_diff_hours": lambda a, b: clock(b, 3600) - clock(a, 3600),
+    "date_diff_minutes": lambda a, b: clock(b, 60) - clock(a, 60),
+    "date_diff_seconds": lambda a, b: clock(b, 1) - clock(a, 1),
+    "whole_years": lambda a, b: whole(a, b, 12),
+    "whole_quarters": lambda a, b: whole(a, b, 3),
+    "whole_months": lambda a, b: whole(a, b, 1),
+    "whole_weeks": lambda a, b: toward_zero(apart(a, b) / 604_800),
+    "whole_days": lambda a, b: toward_zero(apart(a, b) / 86_400),
+    "whole_hours": lambda a, b: toward_zero(apart(a, b) / 3600),
+    "whole_minutes": lambda a, b: toward_zero(apart(a, b) / 60),
+    "whole_seconds": lambda a, b: toward_zero(apart(a, b)),
+    "seconds_between": lambda a, b: rounded(apart(a, b)),
+    "epoch": lambda a: rounded(apart(date(1970, 1, 1), a)),
     "date_add_days": shifted,
+    "date_add_months": months_later,
+    "date_add_seconds": seconds_later,
+    "strftime": formatted,
+    "regexp_matches": lambda a, pattern: (
+        re.search(pattern.replace("$", r"\Z"), a, re.ASCII) is not None
+    ),
+    "right": lambda a, count: a[-count:] if count else "",
+    "split_part": lambda a, b, place: [*a.split(b), *[""] * place][place - 1],
+    "replace": lambda a, old, new: new.join(a.split(old))[:TEXT_LIMIT],
+    "strpos": lambda a, b: a.find(b) + 1,
     "cast_text": lambda a: a if isinstance(a, str) else written(a),
 }
 """Functions that are NULL whenever an argument is."""

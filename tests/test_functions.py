@@ -9,7 +9,10 @@ from datetime import date, datetime
 from fractions import Fraction
 from typing import Any
 
+import duckdb
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from poison import DOMAINS, Poisoned, poisoned
 from reference_values import LENIENT, STRICT, matches, value_of
 
@@ -17,6 +20,7 @@ from discreet.errors import QuestionRefusal
 from discreet.question.domain import Domain, Kind
 from discreet.question.expressions import Call, ColumnRef, Expression, Literal
 from discreet.question.functions import FUNCTIONS, domain_of, evaluate, render
+from discreet.question.functions.patterns import write_pattern
 
 LITERALS = [
     Literal(None),
@@ -33,8 +37,41 @@ LITERALS = [
     Literal(date(2024, 2, 29)),
     Literal(datetime(2024, 2, 29, 18, 30)),
 ]
-NOT_BIT_EXACT = {"sqrt", "ln", "log10", "log2", "exp", "power"}
-WIDTHS = {"in": (2, 3), "if": (3,), "greatest": (2, 3), "least": (2, 3), "substr": (2, 3)}
+NOT_BIT_EXACT = {"sqrt", "ln", "log10", "log2", "exp", "power", "epoch", "seconds_between"}
+WIDTHS = {
+    "in": (2, 3),
+    "if": (3,),
+    "greatest": (2, 3),
+    "least": (2, 3),
+    "substr": (2, 3),
+    "split_part": (3,),
+    "replace": (3,),
+}
+CONSTANTS: dict[str, list[list[Any]]] = {
+    "strftime": [
+        [Literal(text) for text in ("%Y-%m", "%d %b %y, %H:%M:%S", "Q%Q", "%A %j %u %w", "%p%I")]
+        + [Literal("%V of %G"), Literal("100%%"), Literal("%B%a")]
+    ],
+    "regexp_matches": [
+        [
+            Literal(text)
+            for text in (
+                "a",
+                "^a",
+                "b$",
+                "[0-9]+",
+                r"\d{1,3}",
+                "(?i)A%",
+                "a|true",
+                r"\bna.ve",
+                "x*?e",
+            )
+        ]
+    ],
+    "split_part": [[Literal("a"), Literal(" ")], [Literal(1), Literal(2), Literal(9000)]],
+    "replace": [[Literal("a"), Literal("e4")], [Literal("bb"), Literal("")]],
+}
+"""Constants that a function must be given, since nearly all others are refused."""
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +102,8 @@ def calls(name: str) -> Iterator[Call]:
         choices: list[list[Any]] = [[*lefts, *LITERALS], [*rights, *LITERALS], LITERALS]
         if width == 3:  # enough to meet every kind, without the full product
             choices = [lefts, LITERALS, LITERALS[:1] + LITERALS[2:4]]
+        if name in CONSTANTS:
+            choices = [[*lefts, Literal("banana"), Literal(None)], *CONSTANTS[name]]
         if name == "if":
             choices = [[ColumnRef("a_boolean_0")], [*rights, *LITERALS], LITERALS]
         for arguments in itertools.product(*choices[:width]):
@@ -195,3 +234,31 @@ def test_decimal_constants_arrive_unchanged(engine: Poisoned, value: float) -> N
         f"SELECT {render(Literal(Fraction(value)), {}).sql('duckdb')}"
     )
     assert found.fetchone() == (value,)
+
+
+PATTERN = st.recursive(
+    st.sampled_from(
+        ["a", "b.", "[a-z]", "[^0-9_]", r"\d", r"\W", r"\s", "^", "$", r"\b", "é", "-"]
+    ),
+    lambda inner: (
+        st.tuples(inner, st.sampled_from(["*", "+", "?", "{2}", "{1,3}", "{0,}"])).map("".join)
+        | st.tuples(inner, inner).map("|".join)
+        | st.lists(inner, max_size=3).map("".join)
+        | inner.map("({})".format)
+        | inner.map("(?:{})".format)
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(pattern=PATTERN | st.text("ab()[]{}*+?|^$\\.-1,=!<i:", max_size=12))
+def test_no_pattern_that_is_let_through_fails_in_the_engine(pattern: str) -> None:
+    written = write_pattern(pattern)
+    if written is None:
+        return
+    for text in ("", "a", "ab-b é", "12_z", "a\nb"):
+        (found,) = duckdb.execute("SELECT REGEXP_MATCHES($1, $2)", [text, written]).fetchone() or (
+            None,
+        )
+        assert found is FUNCTIONS["regexp_matches"].evaluate(text, pattern), (pattern, written)

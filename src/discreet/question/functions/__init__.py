@@ -13,7 +13,10 @@ from discreet.question.functions import analysis as _analysis  # noqa: F401
 from discreet.question.functions import arithmetic as _arithmetic  # noqa: F401
 from discreet.question.functions import calendar as _calendar  # noqa: F401
 from discreet.question.functions import casts as _casts  # noqa: F401
+from discreet.question.functions import formats as _formats  # noqa: F401
+from discreet.question.functions import intervals as _intervals  # noqa: F401
 from discreet.question.functions import logic as _logic  # noqa: F401
+from discreet.question.functions import patterns as _patterns  # noqa: F401
 from discreet.question.functions import text as _text  # noqa: F401
 from discreet.question.functions.declaration import FUNCTIONS, Function
 from discreet.question.functions.interpret import (

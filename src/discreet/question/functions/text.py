@@ -198,3 +198,131 @@ _within(
     "whether part occurs in the text",
     lambda value, part: part in value,
 )
+
+
+# --- pieces --------------------------------------------------------------------------------
+
+_RIGHT = "RIGHT(text, length)"
+
+
+def _right_count(domains: Domains) -> int:
+    count = single(domains[1]) if len(domains) == 2 else None
+    if type(count) is not int or count < 0:
+        refuse_kinds(f"{_RIGHT} with a constant length >= 0", domains)
+    return min(count, TEXT_LIMIT)
+
+
+def _right_rule(domains: Domains) -> Domain:
+    _right_count(domains)
+    check_kinds(domains[:1], _RIGHT, Kind.TEXT)
+    return Domain(Kind.TEXT, nullable=domains[0].nullable)
+
+
+declare(
+    Function(
+        "right",
+        _RIGHT,
+        "the last characters of a text, as many as the constant says",
+        _right_rule,
+        lambda arguments, domains: nodes.call(
+            "RIGHT",
+            cast_to(arguments[0], domains[0], Kind.TEXT),
+            nodes.integer(_right_count(domains)),
+        ),
+        strict(lambda value, count: value[max(len(value) - count, 0) :]),
+    )
+)
+
+_SPLIT = "SPLIT_PART(text, '-', place)"
+
+
+def _split_constants(domains: Domains) -> tuple[str, int]:
+    between, place = map(single, domains[1:]) if len(domains) == 3 else (None, None)
+    if not isinstance(between, str) or not between or type(place) is not int or place < 1:
+        refuse_kinds(f"{_SPLIT} with a constant text between and a constant place >= 1", domains)
+    return between, min(place, TEXT_LIMIT + 2)
+
+
+def _split_rule(domains: Domains) -> Domain:
+    _split_constants(domains)
+    check_kinds(domains[:1], _SPLIT, Kind.TEXT)
+    return Domain(Kind.TEXT, nullable=domains[0].nullable)
+
+
+def _split_render(arguments: Nodes, domains: Domains) -> Node:
+    between, place = _split_constants(domains)
+    argument = cast_to(arguments[0], domains[0], Kind.TEXT)
+    return nodes.call("SPLIT_PART", argument, nodes.text(between), nodes.integer(place))
+
+
+def _split_part(value: str, between: str, place: int) -> str:
+    parts = value.split(between)
+    return parts[place - 1] if place <= len(parts) else ""
+
+
+declare(
+    Function(
+        "split_part",
+        _SPLIT,
+        "one of the pieces between a constant text, the first is 1; empty beyond the last",
+        _split_rule,
+        _split_render,
+        strict(_split_part),
+    )
+)
+
+_REPLACE = "REPLACE(text, 'old', 'new')"
+
+
+def _replace_constants(domains: Domains) -> tuple[str, str]:
+    old, new = map(single, domains[1:]) if len(domains) == 3 else (None, None)
+    if not isinstance(old, str) or not isinstance(new, str) or not old or len(new) > 100:
+        refuse_kinds(f"{_REPLACE} with constants, new of at most 100 characters", domains)
+    return old, new
+
+
+def _replace_rule(domains: Domains) -> Domain:
+    _replace_constants(domains)
+    check_kinds(domains[:1], _REPLACE, Kind.TEXT)
+    return Domain(Kind.TEXT, nullable=domains[0].nullable)
+
+
+def _replace_render(arguments: Nodes, domains: Domains) -> Node:
+    old, new = map(nodes.text, _replace_constants(domains))
+    argument = cast_to(arguments[0], domains[0], Kind.TEXT)
+    return nodes.shorten(nodes.call("REPLACE", argument, old, new))
+
+
+declare(
+    Function(
+        "replace",
+        _REPLACE,
+        f"the text with another in the place of a part (the first {TEXT_LIMIT} characters)",
+        _replace_rule,
+        _replace_render,
+        strict(lambda value, old, new: value.replace(old, new)[:TEXT_LIMIT]),
+    )
+)
+
+_PLACE = "STRPOS(text, part)"
+
+
+def _place_rule(domains: Domains) -> Domain:
+    check_kinds(domains, _PLACE, Kind.TEXT, Kind.TEXT)
+    nullable = any(d.nullable for d in domains)
+    return Domain(Kind.INTEGER, Fraction(0), Fraction(TEXT_LIMIT + 1), nullable)
+
+
+declare(
+    Function(
+        "strpos",
+        _PLACE,
+        "where a part first stands in the text, 1 is the first character; 0 if nowhere",
+        _place_rule,
+        lambda arguments, domains: nodes.call(
+            "STRPOS",
+            *(cast_to(n, d, Kind.TEXT) for n, d in zip(arguments, domains, strict=True)),
+        ),
+        strict(lambda value, part: value.find(part) + 1),
+    )
+)
