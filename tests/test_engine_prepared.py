@@ -13,7 +13,7 @@ from fuzz.worlds import World, vectors, worlds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.engine.duckdb import DuckDBEngine, prepared
+from discreet.engine.duckdb import DuckDBEngine
 from discreet.errors import DataRefusal, QuestionRefusal
 from discreet.price.plan import Histogram, Moments, Scaled, Units
 from discreet.price.recipes import GRID_BITS, put_on_grid
@@ -152,7 +152,7 @@ def test_a_failure_to_prepare_says_nothing(monkeypatch):
     with DuckDBEngine({"visits": cases.frame()}, cases.schema()) as engine:
         before = asked(engine)
         with monkeypatch.context() as patch:
-            patch.setattr(prepared, "run_with_progress", fails)
+            patch.setattr("discreet.engine.duckdb.engine.watch", fails)
             with pytest.raises(DataRefusal) as refused:
                 engine.prepare()
         assert refused.value.code == "D1"

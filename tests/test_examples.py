@@ -2,7 +2,9 @@
 
 import ast
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,6 +36,49 @@ def test_notebook(notebook, tmp_path, monkeypatch, capsys):
     printed = capsys.readouterr().out
     assert "Fix:" in printed
     assert "more counts within" in printed
+
+
+BARE = "import sys\nsys.modules['ipywidgets'] = None  # as in a kernel that has nothing else"
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Iterator[Any]:
+    """A real kernel, in a directory of its own, without the package that draws bars."""
+    from jupyter_client.manager import start_new_kernel
+
+    manager, client = start_new_kernel(kernel_name="python3", cwd=str(tmp_path))
+    try:
+        yield client
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+def run_in(kernel: Any, source: str) -> str:
+    """What a cell shows, as HTML where it has that; an error fails the test."""
+    shown: list[str] = []
+
+    def keep(message: dict[str, Any]) -> None:
+        content = message["content"]
+        if message["msg_type"] == "error":
+            pytest.fail(f"{content['ename']}: {content['evalue']}")
+        elif message["msg_type"] == "stream":
+            shown.append(content["text"])
+        elif "data" in content:
+            data = content["data"]
+            shown.append(data.get("text/html", data.get("text/plain", "")))
+
+    kernel.execute_interactive(source, output_hook=keep, timeout=60)
+    return "".join(shown)
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.name)
+def test_notebook_in_a_plain_kernel(notebook, kernel):
+    run_in(kernel, BARE)
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    shown = [run_in(kernel, "".join(c["source"])) for c in cells if c["cell_type"] == "code"]
+    assert sum("<table" in text and " ± " in text for text in shown) >= 2
+    assert any("Fix:" in text for text in shown)
 
 
 def test_there_is_a_notebook():

@@ -76,7 +76,11 @@ def shell(
     session: Home = HERE,
 ) -> None:
     """Ask question after question, seeing each price before paying."""
-    with open_curator(session) as curator:
+    with (
+        screen.stoppable(),
+        screen.progress_bar() as progress,
+        open_curator(session, progress=progress) as curator,
+    ):
         import_module("discreet.cli.shell").shell(
             curator, home=session, analyst=analyst, epsilon=epsilon, yes=yes
         )

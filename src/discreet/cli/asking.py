@@ -55,7 +55,11 @@ def ask(  # noqa: PLR0913, PLR0917 (each is an option)
             fix="leave out one of them.",
         )
     offer = _offer(epsilon, rho, delta, within, confidence)
-    with open_curator(session) as curator:
+    with (
+        screen.stoppable(),
+        screen.progress_bar() as progress,
+        open_curator(session, progress=progress) as curator,
+    ):
         answer = curator.ask(question, analyst=analyst, **offer.amounts())
     if isinstance(
         answer, import_module("discreet.release.explanation").Explanation

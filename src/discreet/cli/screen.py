@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -60,6 +63,65 @@ def print_table(
     for row in rows:
         made.add_row(*(import_module("rich.text").Text(cell) for cell in row))
     console().print(made)
+
+
+STOPPED = 130
+"""The exit code after Ctrl-C, as shells have it."""
+STOPPED_WORDS = (
+    "stopped. Nothing was shown; if it was paid for already, the same question finishes it "
+    "without paying again."
+)
+_SOON_S = 1.0
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Let Ctrl-C end the command at once, saying what became of the question."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo(STOPPED_WORDS, err=True)
+        raise typer.Exit(STOPPED) from None
+
+
+@contextmanager
+def progress_bar() -> Iterator[Callable[[str, float], None] | None]:
+    """How far a long question is, on a terminal; a question of a moment shows nothing."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    parts = import_module("rich.progress")
+    shown = parts.Progress(
+        parts.TextColumn("reading"),
+        parts.BarColumn(),
+        parts.TaskProgressColumn(),
+        parts.TimeElapsedColumn(),
+        parts.TextColumn("Ctrl-C stops it"),
+        console=console(err=True),
+        transient=True,
+    )
+    begun: list[float] = []
+    tasks: list[Any] = []
+
+    def tell(_: str, share: float) -> None:
+        if not begun:
+            begun.append(time.monotonic())
+        if not tasks and time.monotonic() - begun[0] > _SOON_S:
+            shown.start()
+            tasks.append(shown.add_task("question", total=1.0))
+        for task in tasks:
+            shown.update(task, completed=share)
+        if share == 1:  # the next question has a bar of its own
+            shown.stop()
+            for task in tasks:
+                shown.remove_task(task)
+            tasks.clear()
+            begun.clear()
+
+    try:
+        yield tell
+    finally:
+        shown.stop()
 
 
 def bar(share: float) -> str:
@@ -133,4 +195,6 @@ __all__ = [
     "print_refusal",
     "print_table",
     "print_text",
+    "progress_bar",
+    "stoppable",
 ]

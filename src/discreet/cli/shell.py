@@ -84,7 +84,10 @@ class Shell:
                 return
 
     def _run_statement(self, text: str) -> None:
-        """One statement; a refusal is printed and the conversation goes on."""
+        """One statement; a refusal is printed and the conversation goes on.
+
+        So it does after Ctrl-C, for a person; what is piped in ends there.
+        """
         try:
             if text.startswith("\\"):
                 self._command(*text[1:].split(maxsplit=1))
@@ -93,6 +96,10 @@ class Shell:
         except Refusal as refusal:
             screen.print_refusal(refusal)
             screen.print_text("")
+        except KeyboardInterrupt:
+            if not isinstance(self.lines, Terminal):
+                raise
+            screen.print_text(f"{screen.STOPPED_WORDS}\n")
 
     # --- questions ---------------------------------------------------------------------------
 

@@ -7,11 +7,12 @@ and no others, loads no extension, and its configuration cannot be changed.
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 from sqlglot import exp
@@ -39,7 +40,8 @@ from discreet.engine.duckdb.query import (
 )
 from discreet.engine.duckdb.result import Columns
 from discreet.engine.duckdb.sources import DataSource, Part, Version, quoted
-from discreet.errors import DataRefusal, SchemaRefusal
+from discreet.engine.protocol import Progress
+from discreet.errors import DataRefusal, InvalidParameter, SchemaRefusal, shown
 from discreet.question.domain import Kind, Value
 from discreet.question.functions import nodes, read_column
 from discreet.question.schema import Column, Schema, Table
@@ -72,14 +74,27 @@ def connect(resources: Resources) -> duckdb.DuckDBPyConnection:
         **_CONFIGURATION,
         "memory_limit": resources.memory,
         "temp_directory": resources.spill,
-        "enable_progress_bar": True,
-        "enable_progress_bar_print": False,
     }
     connection = duckdb.connect(":memory:")
     statements = [f"SET {name} = {constant(value)}" for name, value in settings.items()]
     if resources.threads is not None:
         statements.append(f"SET threads = {int(resources.threads)}")
-    connection.execute("; ".join(statements))
+    started = False
+    with suppress(duckdb.Error):
+        connection.execute("; ".join(statements))
+        started = True
+    if not started:
+        raise InvalidParameter(
+            "P4",
+            f"the engine does not start with memory_limit = {shown(resources.memory)} and "
+            f"threads = {shown(resources.threads)}.",
+            why="no file was opened: nobody's data is involved.",
+            fix="write the memory as '4GB', and as threads a whole number.",
+        )
+    # So that progress can be told, and never printed.  In a notebook DuckDB asks for a package that
+    # draws bars, and without it refuses both settings: then nothing is told, and all else works.
+    with suppress(duckdb.Error):
+        connection.execute("SET enable_progress_bar_print = false; SET enable_progress_bar = true")
     return connection
 
 
@@ -121,6 +136,7 @@ class Database:
     parts: dict[str, tuple[Part, ...]] = field(default_factory=dict)
     held: dict[str, dict[str, str]] = field(default_factory=dict)  # view: columns and types
     prepared: dict[str, str] = field(default_factory=dict)  # table: catalog
+    progress: Progress | None = None  # told how far a statement is
     _cursors: threading.local = field(default_factory=threading.local)
     _descriptions: dict[str, str] = field(default_factory=dict)
     _multiplicities: dict[tuple[str, tuple[str, ...]], int] = field(default_factory=dict)
@@ -278,15 +294,26 @@ class Database:
         return Column(name, kind, public_value(found[0]), public_value(found[1]))
 
     def run(self, sql: str) -> Columns:
-        """The result of one generated statement."""
-        return self._cursor().execute(sql).fetchnumpy()
+        """The result of one generated statement; Ctrl-C stops it at once."""
+        cursor = self._cursor()
+
+        def fetch() -> Columns:
+            return cursor.execute(sql).fetchnumpy()
+
+        return watch(cursor, fetch, "answer", self.progress)
 
     def bind(self, sql: str) -> None:
         """Let the engine resolve every name and type of a statement, without running it."""
         self._cursor().sql(sql)
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
-        """This thread's own: what lives in memory is lent to it once."""
+        """This thread's own: what lives in memory is lent to it once.
+
+        The main thread's is the connection itself, which can tell how far it is: a cursor is
+        made without that setting, and nothing can be set any more.
+        """
+        if threading.current_thread() is threading.main_thread():
+            return self.connection
         cursor: duckdb.DuckDBPyConnection | None = getattr(self._cursors, "cursor", None)
         if cursor is None:
             cursor = self.connection.cursor()
@@ -301,6 +328,56 @@ class Database:
         if cursor is not None:
             cursor.close()
         self.connection.close()
+
+
+T = TypeVar("T")
+_POLL_S = 0.1
+_STOPPING_S = 5.0
+
+
+def watch(
+    cursor: duckdb.DuckDBPyConnection,
+    work: Callable[[], T],
+    name: str,
+    progress: Progress | None = None,
+) -> T:
+    """Do what may take long on ``cursor``, saying now and then how much of it is done.
+
+    It runs beside the main thread, which alone hears Ctrl-C: DuckDB would make it an error like
+    any other, and an error closes a charge for good.
+    """
+    if threading.current_thread() is not threading.main_thread() and progress is None:
+        return work()
+    found: list[T] = []
+    failures: list[BaseException] = []
+    ended = threading.Event()  # a thread whose join is interrupted says that it is done
+
+    def attempt() -> None:
+        try:
+            found.append(work())
+        except BaseException as failure:
+            failures.append(failure)
+        ended.set()
+
+    worker = threading.Thread(target=attempt, name=f"discreet {name}", daemon=True)
+    done = 0.0
+    try:
+        if progress is not None:
+            progress(name, done)
+        worker.start()
+        while not ended.wait(_POLL_S):
+            if progress is not None:
+                done = max(done, min(0.99, cursor.query_progress() / 100))
+                progress(name, done)
+    except BaseException:
+        cursor.interrupt()
+        ended.wait(_STOPPING_S)
+        raise
+    if failures:
+        raise failures[0]
+    if progress is not None:
+        progress(name, 1.0)
+    return found[0]
 
 
 def public_value(value: Any) -> Value:

@@ -24,7 +24,7 @@ import duckdb
 
 from discreet.engine.catalogue import Catalogue
 from discreet.engine.duckdb import prepared
-from discreet.engine.duckdb.database import Database, Resources, constant
+from discreet.engine.duckdb.database import Database, Resources, constant, watch
 from discreet.engine.duckdb.measure import Compiled, compile_plan
 from discreet.engine.duckdb.sources import DataSource, Given, Version, open_source, quoted
 from discreet.engine.protocol import Progress, describe_failure
@@ -50,7 +50,8 @@ class DuckDBEngine:
     the schema names.  ``store`` is a folder in which prepared tables are kept
     between processes; without it they last as long as the engine.  With
     ``opened=False`` private sources are left alone until a plan is run: pricing
-    and refusing never need them.
+    and refusing never need them.  ``progress`` is called now and then while a
+    question runs, with a name and the part that is done.
     """
 
     def __init__(
@@ -62,8 +63,10 @@ class DuckDBEngine:
         threads: int | None = None,
         store: str | Path | None = None,
         opened: bool = True,
+        progress: Progress | None = None,
     ) -> None:
         self._lock = threading.RLock()
+        self._progress = progress
         self._store = _folder(self, store)
         self._resources = Resources(
             memory_limit, threads, str(self._store / "spill"), str(self._store)
@@ -234,7 +237,9 @@ class DuckDBEngine:
             for name, version in self._versions().items()
             if name in self._prepared
         }
-        return Database.open(self.schema, self._sources, self._resources, kept)
+        database = Database.open(self.schema, self._sources, self._resources, kept)
+        database.progress = self._progress
+        return database
 
     def _forget(self) -> None:
         with self._lock:
@@ -286,7 +291,7 @@ class DuckDBEngine:
                 connection = database.connection
                 connection.execute(f"ATTACH {constant(str(path))} AS {quoted('target')}")
                 statement = prepared.creation(table, "target")
-                prepared.run_with_progress(connection, statement, table.name, progress)
+                watch(connection, lambda: connection.execute(statement), table.name, progress)
                 connection.execute(f"DETACH {quoted('target')}")
             return True
         return False

@@ -9,7 +9,6 @@ it is only found sooner.  A prepared table belongs to one version of its source.
 from __future__ import annotations
 
 import hashlib
-import threading
 from pathlib import Path
 
 import duckdb
@@ -18,14 +17,12 @@ from sqlglot import exp
 from discreet.engine.duckdb.declared import Layout, layout, rows_name
 from discreet.engine.duckdb.query import everything, named, ordered, table_named
 from discreet.engine.duckdb.sources import Version
-from discreet.engine.protocol import Progress
 from discreet.question.functions import nodes
 from discreet.question.functions.nodes import Node
 from discreet.question.schema import Table
 
 _LAYOUT = "5"  # to be changed whenever prepared tables look different
 _BUCKETS = 8
-_POLL_S = 0.1
 ROWS = "rows"
 
 
@@ -67,31 +64,3 @@ def discard_others(folder: Path, table: Table, kept: str) -> None:
     for path in folder.glob(f"{stem(table)}-*"):
         if not path.name.startswith(kept):
             path.unlink(missing_ok=True)
-
-
-def run_with_progress(
-    connection: duckdb.DuckDBPyConnection, sql: str, table: str, progress: Progress | None
-) -> None:
-    """Run a long statement, saying now and then how much of it is done."""
-    if progress is None:
-        connection.execute(sql)
-        return
-    failures: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            connection.execute(sql)
-        except BaseException as failure:
-            failures.append(failure)
-
-    worker = threading.Thread(target=work, name=f"prepare {table}")
-    progress(table, 0.0)
-    worker.start()
-    done = 0.0
-    while worker.is_alive():
-        worker.join(_POLL_S)
-        done = max(done, min(0.99, connection.query_progress() / 100))
-        progress(table, done)
-    if failures:
-        raise failures[0]
-    progress(table, 1.0)

@@ -1,0 +1,124 @@
+"""Ctrl-C: a question stops at once, keeps its reservation, and is finished by asking it again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing
+from fractions import Fraction
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import discreet
+from discreet.curate.session import init
+from discreet.engine.duckdb.database import watch
+from discreet.errors import InvalidParameter
+
+SETTINGS = """
+[budget]
+epsilon = 3
+delta = 1e-9
+
+[tables.v]
+source = "v.parquet"
+unit = "person"
+max_rows_per_unit = 2
+columns.person = "integer"
+columns.note = "text"
+"""
+SLOW = "SELECT COUNT(*) AS n FROM v WHERE note LIKE '%7%3%1%' OR note LIKE '%1%7%3%9%'"
+PROMPT_S = 5.0
+"""Far more than stopping takes, far less than what is asked here."""
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Path:
+    """Enough rows that a question takes seconds."""
+    with closing(duckdb.connect()) as connection:
+        connection.execute(
+            "COPY (SELECT range // 4 AS person, repeat(hash(range)::VARCHAR, 6) AS note "
+            f"FROM range(600_000)) TO '{tmp_path / 'v.parquet'}'"
+        )
+    init(tmp_path, SETTINGS)
+    return tmp_path
+
+
+def is_charged(home: Path) -> bool:
+    with closing(sqlite3.connect(home / "ledger.sqlite")) as ledger:
+        found = ledger.execute("SELECT COUNT(*) FROM records WHERE kind = 'charge'").fetchone()
+    return bool(found[0])
+
+
+def test_ctrl_c_on_the_command_line(session: Path):
+    command = [sys.executable, "-m", "discreet", "ask", SLOW, "--epsilon", "0.25", "-s", "."]
+    asking = subprocess.Popen(
+        command, cwd=session, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        while not is_charged(session):
+            time.sleep(0.05)
+        asking.send_signal(signal.SIGINT)
+        stopped = time.monotonic()
+        out, err = asking.communicate(timeout=60)
+    finally:
+        asking.kill()
+    assert asking.returncode == 130
+    assert time.monotonic() - stopped < PROMPT_S
+    assert out == ""
+    assert "without paying again" in err
+    assert "Traceback" not in err
+    with discreet.open(session) as curator:
+        spent = curator.spent
+        assert [entry.state for entry in curator.transcript()] == ["open"]
+        curator.ask(SLOW, epsilon="0.25")
+        assert curator.spent == spent
+        assert [entry.state for entry in curator.transcript()] == ["answered"]
+
+
+def test_ctrl_c_in_python(session: Path):
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # others may ignore it
+    with discreet.open(session, progress=lambda *_: None) as curator:
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        begun = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            curator.ask(SLOW, epsilon="0.25")
+        signal.signal(signal.SIGINT, before)
+        assert time.monotonic() - begun < PROMPT_S
+        assert curator.spent.epsilon == Fraction(1, 4)
+        curator.ask("SELECT COUNT(*) FROM v", epsilon="0.25")  # the connection is whole
+
+
+def test_progress_is_told():
+    told: list[tuple[str, float]] = []
+    with closing(duckdb.connect()) as connection:
+        connection.execute("SET enable_progress_bar_print = false; SET enable_progress_bar = true")
+        heavy = "SELECT SUM(hash(a.range + b.range) % 7) FROM range(40_000) a, range(4_000) b"
+        found = watch(
+            connection,
+            lambda: connection.execute(heavy).fetchall(),
+            "answer",
+            lambda name, share: told.append((name, share)),
+        )
+    assert len(found) == 1
+    assert told[0] == ("answer", 0.0)
+    assert told[-1] == ("answer", 1.0)
+    shares = [share for _, share in told]
+    assert shares == sorted(shares)
+
+
+def test_a_setting_of_the_engine_is_not_a_missing_source(tmp_path: Path):
+    schema = discreet.Schema.from_text(SETTINGS)
+    with pytest.raises(InvalidParameter, match="memory_limit = 'plenty'"):
+        discreet.curator(
+            {"v": tmp_path / "v.parquet"},
+            schema=schema,
+            budget=discreet.Budget(epsilon=1),
+            memory_limit="plenty",
+        )
