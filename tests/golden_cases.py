@@ -26,11 +26,10 @@ from discreet.errors import Refusal
 from discreet.question.ownership import row_bound, unit_columns
 from discreet.question.question import Key, Question
 from discreet.question.schema import Schema
-from discreet.question.sql import ParsedStatement, parse_statement
+from discreet.question.sql import ParsedStatement, _column, _Surface, parse_statement
 from discreet.question.sql.aggregates import write_aggregate
 from discreet.question.sql.dialect import write_text
 from discreet.question.sql.scalars import column
-from discreet.question.sql.write import _column, _Surface
 
 FOLDER = Path(__file__).parent / "golden"
 SCHEMA = Schema.from_toml(FOLDER / "clinic.toml")

@@ -28,7 +28,7 @@ from discreet.mechanisms import (
 from discreet.noise import bernoulli, discrete_gaussian, discrete_laplace
 from discreet.noise.entropy import random_bytes
 from discreet.price.calibration import buy_laplace
-from discreet.price.sensitivity import Sensitivity
+from discreet.price.plan import Sensitivity
 from discreet.question.schema import Schema
 from discreet.release import release as airlock
 

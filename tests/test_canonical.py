@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.exact.canonical import canonical_json
+from discreet.exact.numbers import canonical_json
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

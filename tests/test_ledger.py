@@ -17,8 +17,8 @@ from ledger_cases import BUDGET, NORTH, SOUTH, Clock, opened, request, schema, s
 
 from discreet.accounting.budget import Budget
 from discreet.errors import LedgerRefusal
-from discreet.exact.canonical import canonical_json
-from discreet.ledger import Ledger, Policy, books, chain, new_signing_key, verify_export
+from discreet.exact.numbers import canonical_json
+from discreet.ledger import Ledger, Policy, books, new_signing_key, verify_export
 from discreet.ledger.checkpoint import Checkpoint
 from discreet.ledger.connection import SqliteConnection
 
@@ -111,7 +111,7 @@ def test_a_ledger_of_another_version_is_refused(path):
     fill(path)
     with Ledger.open(path) as ledger:
         first = ledger.records(limit=1)[0]
-    newer = chain.next_record(None, "ledger", {**first.content, "format": 99}, at=first.at)
+    newer = books.next_record(None, "ledger", {**first.content, "format": 99}, at=first.at)
     change(path, f"UPDATE records SET body = '{newer.body}', digest = '{newer.digest}' "
                  "WHERE sequence = 1")  # fmt: skip
     assert refused(path) == "L3"
@@ -121,8 +121,8 @@ def test_a_kind_of_record_that_is_not_known_is_refused(path):
     fill(path)
     with Ledger.open(path) as ledger:
         last = ledger.records()[-1]
-    odd = chain.next_record(last, "jubilee", {"balance": 0}, at=last.at)
-    values = ", ".join(f"'{getattr(odd, name)}'" for name in chain.Record.__slots__)
+    odd = books.next_record(last, "jubilee", {"balance": 0}, at=last.at)
+    values = ", ".join(f"'{getattr(odd, name)}'" for name in books.Record.__slots__)
     change(path, f"INSERT INTO records VALUES ({values})")
     assert refused(path) == "L2"
 
@@ -198,7 +198,7 @@ def test_a_log_that_was_computed_anew_is_found_with_a_checkpoint(path, key, tmp_
         content = record.content
         if record.kind == "charge":
             content = {**content, "loss": [1, 1, 0]}
-        last = chain.next_record(
+        last = books.next_record(
             last, record.kind, content, at=record.at, dataset=record.dataset,
             analyst=record.analyst, subject=record.subject,
         )  # fmt: skip
@@ -215,7 +215,7 @@ def test_a_record_with_a_digest_of_its_own_does_not_fit_the_next(path, tmp_path)
         records = list(ledger.records())
     place = next(i for i, record in enumerate(records) if record.kind == "charge")
     old = records[place]
-    records[place] = chain.next_record(
+    records[place] = books.next_record(
         records[place - 1],
         old.kind,
         {**old.content, "loss": [1, 1, 0]},
@@ -247,7 +247,7 @@ def test_a_chain_in_order_that_breaks_the_rules_is_found(path, tmp_path, overdra
         charge = next(record for record in records if record.kind == "charge")
         content = {**charge.content, **OVERDRAFTS[overdraft]}
         ledger.export(tmp_path / "log.jsonl")
-    extra = chain.next_record(
+    extra = books.next_record(
         records[-1], "charge", content, at=records[-1].at, dataset="clinic", analyst="curator",
         subject="new",
     )  # fmt: skip
@@ -402,7 +402,7 @@ def test_a_false_snapshot_is_found(path, monkeypatch, tmp_path):
             packed = books.pack_balances(np.ones((3, 4), dtype=np.int64))
             content["datasets"]["clinic"]["spent"] = packed
             altered += 1
-        last = chain.next_record(
+        last = books.next_record(
             last, record.kind, content, at=record.at, dataset=record.dataset,
             analyst=record.analyst, subject=record.subject,
         )  # fmt: skip

@@ -18,8 +18,8 @@ from discreet.noise import (
     geometric,
     uniform_below,
 )
-from discreet.noise import draws as module
-from discreet.noise.draws import CHUNK, SMALL
+from discreet.noise import table as module
+from discreet.noise.table import CHUNK, SMALL
 
 DRAWS = {
     "uniform_below": lambda size=None: uniform_below(6, size),

@@ -18,9 +18,8 @@ from flint import arb
 from discreet.exact.balls import ball
 from discreet.noise import gaussian, laplace
 from discreet.noise.bernoulli import _exponential_coin
-from discreet.noise.draws import SMALL
 from discreet.noise.entropy import use_recording, use_source
-from discreet.noise.table import Table
+from discreet.noise.table import SMALL, Table
 
 LAST = 2**64 - 1
 

@@ -10,7 +10,7 @@ from golden_cases import SCHEMA
 
 from discreet.cli.asking import _offer
 from discreet.errors import InvalidParameter
-from discreet.exact.canonical import canonical_json
+from discreet.exact.numbers import canonical_json
 from discreet.question.offer import Offer
 from discreet.question.sql import parse
 from discreet.release.record import from_json, to_json

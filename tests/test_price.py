@@ -16,11 +16,11 @@ from discreet.exact.balls import enclose
 from discreet.mechanisms import Gaussian, Laplace
 from discreet.mechanisms import Quantile as OneQuantile
 from discreet.price import Choice, Counts, Linear, Reach, Selection, compute_sensitivity, price
+from discreet.price.calibration import concentrated_shares, pure_shares
 from discreet.price.keys import compute_exposure, find_threshold
 from discreet.price.margins import entry_margin, linear_margin, rank_margin, ratio_margin
 from discreet.price.plan import Contribution, GroupTotal, Histogram, Moments, Scaled, Units
 from discreet.price.recipes import Ratio, choose_grid, compute_ratios, power_coefficients
-from discreet.price.split import concentrated_shares, pure_shares
 from discreet.price.within import find_cheapest
 from discreet.question.domain import Kind
 from discreet.question.expressions import Call, ColumnRef, Literal

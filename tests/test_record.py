@@ -18,7 +18,7 @@ from discreet.accounting.budget import Budget
 from discreet.accounting.loss import Loss
 from discreet.engine.duckdb.engine import DuckDBEngine
 from discreet.errors import LedgerRefusal
-from discreet.exact.canonical import canonical_json
+from discreet.exact.numbers import canonical_json
 from discreet.price import price
 from discreet.question.domain import Kind
 from discreet.question.expressions import Call, ColumnRef, Literal

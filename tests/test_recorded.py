@@ -16,7 +16,7 @@ import pytest
 from golden_cases import SCHEMA
 
 from discreet.curate.curator import replay_key
-from discreet.exact.canonical import canonical_json
+from discreet.exact.numbers import canonical_json
 from discreet.price import price
 from discreet.price.within import find_cheapest
 from discreet.question.offer import Offer

@@ -20,7 +20,7 @@ from discreet.question.offer import Offer
 from discreet.question.ownership import declared_multiplicity
 from discreet.question.schema import Schema
 from discreet.question.sql import parse
-from discreet.release import reading
+from discreet.release import answer as reading
 from discreet.release.answer import Answer
 from discreet.release.release import release
 

@@ -25,8 +25,7 @@ from discreet.question.relation import (
     UnitJoin,
 )
 from discreet.question.sql import parse, parse_statement
-from discreet.question.sql.allow import ALLOWED, MOST_DEPTH
-from discreet.question.sql.dialect import parse_trees, tokenize, write_text
+from discreet.question.sql.dialect import ALLOWED, MOST_DEPTH, parse_trees, tokenize, write_text
 from discreet.question.sql.scalars import read_constant, write_constant
 
 

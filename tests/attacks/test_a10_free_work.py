@@ -14,7 +14,7 @@ from discreet.errors import QuestionRefusal
 from discreet.question.functions import interpret
 from discreet.question.question import MOST_AGGREGATES, MOST_KEYS
 from discreet.question.sql import MOST_CHARACTERS
-from discreet.question.sql.allow import MOST_LISTED, MOST_TERMS
+from discreet.question.sql.dialect import MOST_LISTED, MOST_TERMS
 
 
 def nested(pattern: str, times: int) -> str:

@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from discreet.engine.duckdb import database, declared, grid, measure, render
 from discreet.engine.duckdb.query import everything, table_named
-from discreet.price.sensitivity import Sensitivity
+from discreet.price.plan import Sensitivity
 from discreet.question.functions.nodes import Node
 from discreet.question.schema import Neighbours
 

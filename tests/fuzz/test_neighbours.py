@@ -16,11 +16,10 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from discreet.errors import QuestionRefusal
-from discreet.price.plan import Plan
-from discreet.price.sensitivity import Sensitivity
+from discreet.price.plan import Plan, Sensitivity
 from discreet.question.schema import Neighbours
 
-price = import_module("discreet.price.sensitivity")  # the package has a function of this name
+price = import_module("discreet.price.plan")  # the package has a function of this name
 
 # With those of test_sql_neighbours: 2,000 and 100,000.
 QUICK, QUICK_CASES = 50, 1_500

@@ -23,7 +23,7 @@ from discreet.audit.installation import ALPHA, GAMES, LAWS, PURPOSE, Done
 from discreet.audit.timing import Timing
 from discreet.audit.verdict import Finding, Verdict
 from discreet.audit.zoo import FALSE_ALARMS, Examined, Walk
-from discreet.exact.canonical import canonical_json
+from discreet.exact.numbers import canonical_json
 
 FORMAT = 1
 """The version of the JSON's shape; what is recorded under it never changes its meaning."""

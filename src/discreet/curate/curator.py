@@ -21,7 +21,7 @@ from discreet.curate.quote import Quote
 from discreet.engine.duckdb.engine import DuckDBEngine
 from discreet.engine.protocol import C, Compiled, Engine, describe_failure
 from discreet.errors import BudgetRefusal, DataRefusal, InvalidParameter, Refusal
-from discreet.exact.canonical import canonical_json
+from discreet.exact.numbers import canonical_json
 from discreet.ledger import Account, Balance, Entry, Ledger, Policy, Receipt, Request, Stored
 from discreet.price import Priced, price
 from discreet.price.within import find_cheapest

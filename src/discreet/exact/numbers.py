@@ -1,19 +1,23 @@
-"""Numbers without rounding, and rounding on purpose.
+"""Numbers without rounding, rounding on purpose, and the one text of what is hashed.
 
 Every parameter enters as a :class:`fractions.Fraction`.  A float is taken as
 its shortest decimal: ``0.1`` means one tenth, as the person who typed it meant,
 and not the double 0.1000000000000000055.
 
 Losses round up, accuracies round down; a function here says which in its name.
+
+What is hashed, signed or compared must have one spelling: ``canonical_json``.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import numbers
 import re
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 from discreet.errors import InvalidParameter, shown
 
@@ -169,3 +173,22 @@ def _magnitude(x: Fraction) -> int:
     while Fraction(10) ** (m + 1) <= x:
         m += 1
     return m
+
+
+def canonical_json(value: Any, *, ascii_only: bool = False) -> str:
+    """``value`` as JSON with its keys sorted, no spaces, and no number that JSON does not have.
+
+    The same value has the same bytes for ever: they are in ledgers.  ``ascii_only``
+    escapes every other character, as the keys of replays always did.
+
+    >>> canonical_json({"b": 7, "ä": [3, None]})
+    '{"b":7,"ä":[3,null]}'
+    >>> print(canonical_json({"b": 7, "ä": [3, None]}, ascii_only=True))
+    {"b":7,"\\u00e4":[3,null]}
+    """
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=ascii_only, allow_nan=False
+    )
+
+
+__all__ = ["canonical_json"]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from discreet.ledger.account import Account
     from discreet.ledger.analysts import AccessKey, Analyst, Policy
     from discreet.ledger.balance import Balance
-    from discreet.ledger.chain import Record
+    from discreet.ledger.books import Record
     from discreet.ledger.charges import Entry, Receipt, Request, State, Stored
     from discreet.ledger.checkpoint import Checkpoint, new_signing_key
     from discreet.ledger.copies import verify_export
@@ -34,7 +34,7 @@ _HOME = {
     "Ledger": "ledger",
     "Policy": "analysts",
     "Receipt": "charges",
-    "Record": "chain",
+    "Record": "books",
     "Request": "charges",
     "State": "charges",
     "Stored": "charges",

@@ -15,12 +15,19 @@ import numpy as np
 from discreet.accounting.budget import Budget
 from discreet.accounting.loss import Loss
 from discreet.errors import DataRefusal, InvalidParameter, LedgerRefusal, Refusal, shown
-from discreet.exact.canonical import canonical_json
+from discreet.exact.numbers import canonical_json
 from discreet.ledger import admission, refusals
 from discreet.ledger.analysts import AUDITOR, CURATOR, AccessKey, Analyst, assume_utc
 from discreet.ledger.balance import Balance
-from discreet.ledger.books import Standing, decode_blocks, digest_space, encode_blocks, take_blocks
-from discreet.ledger.chain import Record, digest_subject
+from discreet.ledger.books import (
+    Record,
+    Standing,
+    decode_blocks,
+    digest_space,
+    digest_subject,
+    encode_blocks,
+    take_blocks,
+)
 from discreet.ledger.charges import Entry, Receipt, Request, State, Stored
 from discreet.ledger.journal import Journal, Writer
 from discreet.ledger.tally import Tally

@@ -26,9 +26,9 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from discreet.errors import LedgerRefusal
-from discreet.exact.canonical import canonical_json
+from discreet.exact.numbers import canonical_json
 from discreet.ledger import refusals
-from discreet.ledger.chain import Record
+from discreet.ledger.books import Record
 from discreet.ledger.store import sync_folder
 from discreet.noise.entropy import random_bytes
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from discreet.errors import InvalidParameter, LedgerRefusal
-from discreet.exact.canonical import canonical_json
+from discreet.exact.numbers import canonical_json
 from discreet.ledger import checkpoint as checkpoints
 from discreet.ledger import refusals
-from discreet.ledger.chain import Record, next_record, write_time
+from discreet.ledger.books import Record, next_record, write_time
 from discreet.ledger.checkpoint import Checkpoint
 from discreet.ledger.connection import find_file
 from discreet.ledger.journal import Clock, Journal

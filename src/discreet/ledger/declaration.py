@@ -8,7 +8,7 @@ from typing import Any
 
 from discreet.accounting.budget import Budget
 from discreet.errors import LedgerRefusal
-from discreet.exact.canonical import canonical_json
+from discreet.exact.numbers import canonical_json
 from discreet.ledger.analysts import Policy
 from discreet.ledger.books import Books, Standing
 from discreet.ledger.journal import Writer

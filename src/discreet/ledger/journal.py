@@ -15,8 +15,7 @@ from typing import Any
 
 from discreet.errors import LedgerRefusal
 from discreet.ledger import refusals
-from discreet.ledger.books import Books
-from discreet.ledger.chain import FORMAT, Record, next_record, write_time
+from discreet.ledger.books import FORMAT, Books, Record, next_record, write_time
 from discreet.ledger.store import Lookup, Store
 from discreet.noise.entropy import random_bytes
 

@@ -11,7 +11,7 @@ from discreet.ledger import checkpoint as checkpoints
 from discreet.ledger import copies, refusals
 from discreet.ledger.account import Account
 from discreet.ledger.analysts import Policy
-from discreet.ledger.chain import Record
+from discreet.ledger.books import Record
 from discreet.ledger.checkpoint import Checkpoint, SigningKey
 from discreet.ledger.connection import find_file
 from discreet.ledger.declaration import DatasetDeclaration

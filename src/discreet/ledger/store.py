@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 from discreet.errors import LedgerRefusal
 from discreet.ledger import refusals
-from discreet.ledger.chain import Record
+from discreet.ledger.books import Record
 from discreet.ledger.connection import (
     Connection,
     PostgresConnection,

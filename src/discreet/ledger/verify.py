@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from discreet.ledger import admission
-from discreet.ledger.books import Books, Standing, decode_blocks, saturated_units
-from discreet.ledger.chain import FORMAT, Record
+from discreet.ledger.books import FORMAT, Books, Record, Standing, decode_blocks, saturated_units
 from discreet.ledger.checkpoint import Checkpoint
 from discreet.ledger.tally import Tally
 

@@ -13,14 +13,13 @@ from discreet.accounting.law import DiscreteLaplaceLaw
 from discreet.accounting.loss import Loss
 from discreet.errors import Halted, InvalidParameter
 from discreet.exact.numbers import Exact, nonnegative, positive, proportion, whole
-from discreet.mechanisms.grid import Grid, add_noise, to_steps
+from discreet.mechanisms.grid import Grid, add_noise, set_fields, to_steps, write_call
 from discreet.mechanisms.laplace import (
     fractional_without_grid,
     l1_steps,
     margin_steps,
     too_much_noise,
 )
-from discreet.mechanisms.surface import set_fields, write_call
 from discreet.noise import discrete_laplace
 from discreet.noise.laplace import GREATEST_SCALE
 

@@ -13,9 +13,8 @@ import numpy as np
 from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact, fraction, positive, proportion, whole
-from discreet.mechanisms.grid import Grid
+from discreet.mechanisms.grid import Grid, set_fields, write_call
 from discreet.mechanisms.laplace import Laplace
-from discreet.mechanisms.surface import set_fields, write_call
 from discreet.noise import uniform_below
 
 

@@ -13,8 +13,8 @@ from discreet.accounting.law import DiscreteLaplaceLaw, ProductLaw
 from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact, positive, whole
+from discreet.mechanisms.grid import Mechanism, set_fields, write_call
 from discreet.mechanisms.laplace import Laplace
-from discreet.mechanisms.surface import Mechanism, set_fields, write_call
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)

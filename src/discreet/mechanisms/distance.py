@@ -24,8 +24,8 @@ import numpy as np
 from discreet.accounting.law import DiscreteLaplaceLaw, ProductLaw
 from discreet.accounting.loss import Loss
 from discreet.exact.numbers import Exact, fraction, nonnegative, whole
+from discreet.mechanisms.grid import set_fields, write_call
 from discreet.mechanisms.laplace import Laplace
-from discreet.mechanisms.surface import set_fields, write_call
 
 _LARGEST = sys.float_info.max
 

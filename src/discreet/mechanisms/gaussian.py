@@ -15,9 +15,8 @@ from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, enclose, log_up
 from discreet.exact.numbers import Exact, nonnegative, positive, proportion, whole
 from discreet.exact.search import least_decimal, least_integer
-from discreet.mechanisms.grid import Grid, add_noise, to_steps
+from discreet.mechanisms.grid import Grid, add_noise, set_fields, to_steps, write_call
 from discreet.mechanisms.laplace import fractional_without_grid, refuse_unstated, too_much_noise
-from discreet.mechanisms.surface import set_fields, write_call
 from discreet.noise import discrete_gaussian
 from discreet.noise.gaussian import GREATEST_SIGMA_SQUARED
 

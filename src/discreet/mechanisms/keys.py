@@ -16,7 +16,7 @@ from discreet.accounting.loss import Loss
 from discreet.exact.balls import ball, enclose, floor_scaled
 from discreet.exact.numbers import Exact, positive, proportion, round_down, whole
 from discreet.exact.search import least_integer
-from discreet.mechanisms.surface import set_fields, write_call
+from discreet.mechanisms.grid import set_fields, write_call
 from discreet.noise import bernoulli
 
 # The probabilities are computed for a delta smaller by this share and then rounded down to a

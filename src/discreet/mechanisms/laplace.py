@@ -15,8 +15,14 @@ from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, floor_scaled, log_up
 from discreet.exact.numbers import Exact, nonnegative, positive, proportion, whole
 from discreet.exact.search import least_decimal
-from discreet.mechanisms.grid import Grid, add_noise, count_entries, to_steps
-from discreet.mechanisms.surface import set_fields, write_call
+from discreet.mechanisms.grid import (
+    Grid,
+    add_noise,
+    count_entries,
+    set_fields,
+    to_steps,
+    write_call,
+)
 from discreet.noise import discrete_laplace
 from discreet.noise.laplace import GREATEST_SCALE
 

@@ -21,9 +21,8 @@ from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, enclose
 from discreet.exact.numbers import Exact, nonnegative, positive, proportion, whole
 from discreet.exact.search import least_integer
-from discreet.mechanisms.surface import is_sequence, match_kind, set_fields, write_call
-from discreet.noise.draws import draw_array
-from discreet.noise.table import Table
+from discreet.mechanisms.grid import is_sequence, match_kind, set_fields, write_call
+from discreet.noise.table import Table, draw_array
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)

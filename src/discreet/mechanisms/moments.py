@@ -14,9 +14,8 @@ from discreet.accounting.law import DiscreteLaplaceLaw, ProductLaw
 from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact, positive, proportion, whole
-from discreet.mechanisms.grid import Grid
+from discreet.mechanisms.grid import Grid, set_fields, write_call
 from discreet.mechanisms.laplace import Laplace
-from discreet.mechanisms.surface import set_fields, write_call
 
 Doubles = NDArray[np.float64]
 

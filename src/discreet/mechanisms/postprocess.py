@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact, fraction, positive
-from discreet.mechanisms.surface import match_kind
+from discreet.mechanisms.grid import match_kind
 
 Doubles = NDArray[np.float64]
 Released = TypeVar(

@@ -16,12 +16,11 @@ from discreet.errors import InvalidParameter
 from discreet.exact.balls import enclose
 from discreet.exact.numbers import Exact, float_up, positive, proportion, whole
 from discreet.exact.search import least_integer
-from discreet.mechanisms.grid import Grid, add_noise, to_steps
+from discreet.mechanisms.grid import Grid, add_noise, to_steps, write_call
 from discreet.mechanisms.laplace import l1_steps, margin_steps
 from discreet.mechanisms.quantiles.ranks import Domain
 from discreet.mechanisms.selection.scores import check_drawable
 from discreet.mechanisms.smooth_sensitivity import median_reach
-from discreet.mechanisms.surface import write_call
 from discreet.noise import discrete_laplace
 
 

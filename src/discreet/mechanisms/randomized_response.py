@@ -19,10 +19,9 @@ from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, enclose, log_up
 from discreet.exact.numbers import Exact, positive, proportion, whole
-from discreet.mechanisms.surface import is_sequence, match_kind, set_fields, write_call
+from discreet.mechanisms.grid import is_sequence, match_kind, set_fields, write_call
 from discreet.noise import bernoulli, uniform_below
-from discreet.noise.draws import draw_array
-from discreet.noise.table import Table
+from discreet.noise.table import Table, draw_array
 
 _MOST_CATEGORIES = 2**31
 

@@ -14,11 +14,10 @@ from discreet.accounting.law import DiscreteLaplaceLaw
 from discreet.accounting.loss import Loss
 from discreet.exact.balls import log_up
 from discreet.exact.numbers import Exact, positive, proportion
-from discreet.mechanisms.grid import Grid, Integers
+from discreet.mechanisms.grid import Grid, Integers, write_call
 from discreet.mechanisms.laplace import margin_steps
 from discreet.mechanisms.quantiles.ranks import Domain
 from discreet.mechanisms.selection.scores import check_drawable
-from discreet.mechanisms.surface import write_call
 from discreet.noise import discrete_laplace
 
 _FRACTION_BITS = 20

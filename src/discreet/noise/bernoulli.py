@@ -18,9 +18,8 @@ from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, precision
 from discreet.exact.numbers import Exact, nonnegative, proportion
 from discreet.noise.doubles import RELATIVE, Doubles, exp_negative, nearest_double
-from discreet.noise.draws import CHUNK, Integers, check_size, draw_array
 from discreet.noise.entropy import random_bits, random_words
-from discreet.noise.table import Table
+from discreet.noise.table import CHUNK, Integers, Table, check_size, draw_array
 
 _BITS = 64
 _ONE = float(2**_BITS)

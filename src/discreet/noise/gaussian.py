@@ -25,9 +25,8 @@ from discreet.errors import InvalidParameter, shown
 from discreet.exact.balls import ball
 from discreet.exact.numbers import Exact, positive
 from discreet.noise.bernoulli import compare_digits, decide_below
-from discreet.noise.draws import Integers, check_size, draw_array
 from discreet.noise.entropy import random_bits, random_words
-from discreet.noise.table import Table
+from discreet.noise.table import Integers, Table, check_size, draw_array
 
 GREATEST_SIGMA_SQUARED = 2**112
 """Larger variances are refused: their draws would not fit 64-bit integers."""

@@ -26,9 +26,8 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidParameter, shown
 from discreet.exact.balls import ball
 from discreet.exact.numbers import Exact, positive
-from discreet.noise.draws import Integers, check_size, draw_array
 from discreet.noise.entropy import random_words
-from discreet.noise.table import Table
+from discreet.noise.table import Integers, Table, check_size, draw_array
 
 GREATEST_SCALE = 2**56
 """Larger scales are refused: their draws would not fit 64-bit integers."""

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidParameter
 from discreet.exact.numbers import whole
-from discreet.noise.draws import Integers, check_size, draw_array
 from discreet.noise.entropy import random_bits, random_words
+from discreet.noise.table import Integers, check_size, draw_array
 
 _BITS = 64
 

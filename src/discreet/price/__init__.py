@@ -5,9 +5,9 @@
 
 from discreet.price.calibration import Additive, Bought, Selection
 from discreet.price.keys import Threshold
+from discreet.price.plan import Reach, Sensitivity, compute_sensitivity
 from discreet.price.priced import Priced, price
 from discreet.price.recipes import Choice, Counts, Linear, Quantile, Ratio, Recipe
-from discreet.price.sensitivity import Reach, Sensitivity, compute_sensitivity
 
 __all__ = [
     "Additive",

@@ -1,12 +1,19 @@
-"""Which mechanism a share of the spend buys, and with which parameters; nothing is drawn here.
+"""Which mechanism a share of the spend buys, with which parameters; and how a spend is shared.
 
-``release`` alone calls what is bought.  Noise that would not fit 64-bit integers is not
-bought at all: the mechanisms say which can be drawn.
+``release`` alone calls what is bought; nothing is drawn here.  Noise that would not fit 64-bit
+integers is not bought at all: the mechanisms say which can be drawn.
+
+One spend is divided among the measurements of a statement so that errors are least.  Let
+a_i be the size of measurement i's noise at a loss of one, in its own unit (persons, say).
+With pure losses e_i that add up to e, the sum of squared errors of (a_i / e_i)**2 is least
+for e_i proportional to a_i**(2/3); with concentrated losses, the sum of a_i**2 / r_i is
+least for r_i proportional to a_i (Lagrange).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -14,8 +21,8 @@ from discreet.accounting.loss import Loss
 from discreet.exact.numbers import round_down
 from discreet.exact.search import bracket
 from discreet.mechanisms import Gaussian, Laplace, Quantiles, TopK
+from discreet.price.plan import Sensitivity
 from discreet.price.recipes import Choice, Quantile
-from discreet.price.sensitivity import Sensitivity
 
 Additive = Laplace | Gaussian
 """Noise on every entry of a measurement."""
@@ -118,3 +125,29 @@ def _find_laplace_epsilon(rho: Fraction) -> Fraction:
     )
     # The law on the integers loses a little more than the continuous one: stay below.
     return max(round_down(Fraction(below * 0.999), _STEP), _STEP)
+
+
+_PART = Fraction(1, 2**16)
+
+
+def pure_shares(sizes: Sequence[float]) -> list[Fraction]:
+    """Shares of epsilon for noises of these sizes; they add up to at most one."""
+    return _shares([size ** (2 / 3) for size in sizes])
+
+
+def concentrated_shares(sizes: Sequence[float]) -> list[Fraction]:
+    """Shares of rho for noises of these sizes; they add up to at most one."""
+    return _shares(list(sizes))
+
+
+def _shares(weights: Sequence[float]) -> list[Fraction]:
+    if len(weights) == 1:
+        return [Fraction(1)]
+    total = sum(weights)
+    # Rounded down, so that the parts never add up to more than was offered; never to nothing.
+    rounded = [max(round_down(Fraction(weight / total), _PART), _PART) for weight in weights]
+    surplus = sum(rounded) - 1
+    if surplus > 0:
+        largest = max(range(len(rounded)), key=rounded.__getitem__)
+        rounded[largest] -= surplus
+    return rounded

@@ -17,7 +17,9 @@ from discreet.price.calibration import (
     Selection,
     buy_laplace,
     buy_smallest,
+    concentrated_shares,
     laplace_variance,
+    pure_shares,
 )
 from discreet.price.keys import Threshold, find_threshold
 from discreet.price.plan import (
@@ -27,12 +29,13 @@ from discreet.price.plan import (
     Measurement,
     Moments,
     Plan,
+    Reach,
+    Sensitivity,
     Units,
     ValueCounts,
+    compute_sensitivity,
 )
 from discreet.price.recipes import WEIGHT_BITS, Choice, Menu, Quantile, Recipe, choose_measurements
-from discreet.price.sensitivity import Reach, Sensitivity, compute_sensitivity
-from discreet.price.split import concentrated_shares, pure_shares
 from discreet.question.offer import Offer
 from discreet.question.ownership import check_joined_rows, columns, row_bound
 from discreet.question.question import Limits, Question, check_size

@@ -18,7 +18,7 @@ import numpy as np
 from discreet.accounting.loss import Loss
 from discreet.errors import Halted, InvalidParameter
 from discreet.exact.numbers import Exact, proportion, whole
-from discreet.mechanisms.surface import set_fields
+from discreet.mechanisms.grid import set_fields
 from discreet.publication.measure import Doubles, Integers
 from discreet.publication.spend import Noise, Spend, deviation
 

@@ -21,10 +21,10 @@ from numpy.typing import ArrayLike
 from discreet.accounting.loss import Loss
 from discreet.errors import Halted, InvalidParameter
 from discreet.exact.numbers import Exact, positive, proportion, whole
+from discreet.mechanisms.grid import set_fields
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.selection.exponential import PermuteAndFlip
 from discreet.mechanisms.sparse.vector import NumericSparse
-from discreet.mechanisms.surface import set_fields
 from discreet.publication.measure import GRID, Doubles, Integers
 
 

@@ -26,7 +26,7 @@ import numpy as np
 from discreet.accounting.budget import Budget
 from discreet.accounting.loss import Loss
 from discreet.errors import LedgerRefusal, Refusal
-from discreet.exact.canonical import canonical_json
+from discreet.exact.numbers import canonical_json
 from discreet.mechanisms import Gaussian, Laplace
 from discreet.price import (
     Bought,
@@ -69,9 +69,8 @@ from discreet.question.relation import (
     UnitJoin,
 )
 from discreet.question.schema import Column, Neighbours, Schema, Table
-from discreet.release.answer import Answer
+from discreet.release.answer import Answer, Released, Selected
 from discreet.release.explanation import Explanation
-from discreet.release.reading import Released, Selected
 
 _T = TypeVar("_T")
 JSON = None | bool | int | str | list[Any] | dict[str, Any]

@@ -11,7 +11,7 @@ from discreet.engine.truth import SparseCounts, Truth
 from discreet.mechanisms.quantiles.ranks import Cells
 from discreet.price import Additive, Choice, Priced, Quantile, Selection
 from discreet.price.plan import ValueCounts
-from discreet.release.reading import Entries, Part, Released, Selected
+from discreet.release.answer import Entries, Part, Released, Selected
 
 
 def release(priced: Priced, truth: Truth) -> Released:

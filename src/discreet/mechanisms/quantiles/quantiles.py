@@ -15,12 +15,11 @@ from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, log_up, sqrt_down
 from discreet.exact.numbers import Exact, float_up, positive, proportion
-from discreet.mechanisms.grid import Grid
+from discreet.mechanisms.grid import Grid, write_call
 from discreet.mechanisms.quantiles.bit_reversal import RankedCells
 from discreet.mechanisms.quantiles.rank_choice import choose_by_rank, score_runs
 from discreet.mechanisms.quantiles.ranks import Cells, Domain, count_cells
 from discreet.mechanisms.selection.exponential import bounded_range_price
-from discreet.mechanisms.surface import write_call
 
 _MOST_PARTS = 2**31
 

@@ -16,9 +16,8 @@ from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, enclose, log_up, sqrt_down
 from discreet.exact.numbers import Exact, float_up, positive, proportion, whole
 from discreet.exact.search import least_decimal, least_integer
-from discreet.mechanisms.grid import Grid
+from discreet.mechanisms.grid import Grid, write_call
 from discreet.mechanisms.selection.scores import Scores, rate_per_step, read_scores, to_score_units
-from discreet.mechanisms.surface import write_call
 from discreet.noise import exponential_choice, permute_and_flip
 
 _FINE = 2**26  # points per unit of a distance that is found by search

@@ -14,7 +14,7 @@ from discreet.accounting.law import FiniteLaw
 from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact, positive, proportion, whole
-from discreet.mechanisms.grid import Grid, Integers, saturating_sum
+from discreet.mechanisms.grid import Grid, Integers, saturating_sum, write_call
 from discreet.mechanisms.laplace_table import LaplaceTable, summation_reach
 from discreet.mechanisms.selection.exponential import ExponentialMechanism, PermuteAndFlip
 from discreet.mechanisms.selection.noisy_race import least_distance, overtaking_probability
@@ -25,7 +25,6 @@ from discreet.mechanisms.selection.scores import (
     read_scores,
     to_score_units,
 )
-from discreet.mechanisms.surface import write_call
 from discreet.noise import discrete_laplace
 
 Noise = Literal["laplace", "exponential", "gumbel"]

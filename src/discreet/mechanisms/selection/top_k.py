@@ -16,7 +16,7 @@ from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, sqrt_down
 from discreet.exact.numbers import Exact, positive, proportion, whole
-from discreet.mechanisms.grid import Grid, Integers, saturating_sum
+from discreet.mechanisms.grid import Grid, Integers, saturating_sum, write_call
 from discreet.mechanisms.laplace import margin_steps
 from discreet.mechanisms.selection.exponential import (
     ExponentialMechanism,
@@ -31,7 +31,6 @@ from discreet.mechanisms.selection.scores import (
     read_scores,
     to_score_units,
 )
-from discreet.mechanisms.surface import write_call
 from discreet.noise import discrete_laplace, exponential_choice, permute_and_flip
 
 Method = Literal["peeling", "gumbel", "laplace"]

@@ -11,14 +11,13 @@ from discreet.accounting.law import FiniteLaw
 from discreet.accounting.loss import Loss
 from discreet.exact.balls import log_up
 from discreet.exact.numbers import Exact, proportion, whole
-from discreet.mechanisms.grid import Grid
+from discreet.mechanisms.grid import Grid, write_call
 from discreet.mechanisms.laplace import l1_steps
 from discreet.mechanisms.selection.noisy_race import least_distance
 from discreet.mechanisms.selection.scores import check_drawable, to_score_units
 from discreet.mechanisms.sparse.law import transcript_law
 from discreet.mechanisms.sparse.plan import Plan, Settings, steps_list
 from discreet.mechanisms.sparse.run import NumericSparseRun, SparseRun, Transcript
-from discreet.mechanisms.surface import write_call
 
 _NUMBERS_PER_ROUND = Fraction(1, 8)
 """What a numeric answer costs, in rounds: with DR's 8/9 and 1/9, both errors are balanced."""

@@ -18,8 +18,8 @@ from sqlglot import exp
 from discreet.errors import QuestionRefusal
 from discreet.question.domain import Value
 from discreet.question.question import AGGREGATES, MOST_BINS, Aggregate
+from discreet.question.sql.dialect import Reader, copy_span
 from discreet.question.sql.normalize import keep_unread
-from discreet.question.sql.reader import Reader, copy_span
 from discreet.question.sql.scalars import (
     Leaf,
     call,

@@ -1,4 +1,4 @@
-"""The words of a question: ANSI SQL as sqlglot reads it, and BigQuery's privacy clause.
+"""The dialect of questions: its words, the allow-list over its trees, and how to say no to one.
 
 The dialect is a *smaller* sqlglot, not a larger one.  sqlglot turns some five
 hundred function names into classes of their own; here every function call stays
@@ -8,10 +8,22 @@ parser cannot produce, nobody has to refuse.
 
 Added: ``SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 0.5, ...)`` before
 the columns, and arguments by name (``contribution_bounds_per_group => (0, 9)``).
+
+A refusal underlines what it speaks of.  sqlglot records the positions of names and
+constants only; the span of anything larger is what its parts span, and the
+span of a call goes on to its closing parenthesis.
+
+The allow-list is a first refusal, before anything is given a meaning.  A node that
+is not listed, or a listed node with a clause that is not, is no part of the dialect,
+whether or not anybody thought of it.  The well-known ones have a code, a reason and a
+rewriting of their own; the others share one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from sqlglot import exp
@@ -21,6 +33,20 @@ from sqlglot.generator import Generator
 from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
+
+from discreet.errors import QuestionRefusal, Span
+from discreet.question.domain import Domain
+from discreet.question.ownership import Multiplicity, columns, declared_multiplicity
+from discreet.question.relation import PublicSource, Relation
+from discreet.question.schema import Schema
+from discreet.question.sql.rewrite import (
+    Change,
+    count_by_group,
+    drop_clauses,
+    find_rewrites,
+    keep_all_rows,
+    rewrite_ilike,
+)
 
 MOST_NODES = 5_000
 """How many nodes a statement may have; a question of a person has some dozens."""
@@ -146,3 +172,428 @@ def parse_trees(text: str, tokens: list[Token]) -> list[exp.Expr | None]:
 def write_text(tree: exp.Expr) -> str:
     """``tree`` as text of this dialect."""
     return str(DIALECT.generate(tree, comments=False, unsupported_level=ErrorLevel.IGNORE))
+
+
+# --- the question being read ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """What to do instead, in words; and the whole question in it, if it holds one."""
+
+    text: str
+    rewriting: str | None = None
+
+    @classmethod
+    def asking(cls, question: str, words: str = "") -> Fix:
+        """Type ``question``, after ``words`` that say how it differs.
+
+        >>> Fix.asking("SELECT 7", "declare bounds, or ").text
+        'declare bounds, or ask SELECT 7'
+        """
+        return cls(f"{words}ask {question}", question)
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """What every stage of reading needs: the text for places, the schema for names."""
+
+    text: str
+    schema: Schema
+    tokens: list[Token] = field(default_factory=list)
+    multiplicity: Multiplicity = declared_multiplicity
+    accepts: Callable[[str], bool] | None = None  # None while a rewriting is being tried
+    _known: dict[int, tuple[object, Mapping[str, Domain]]] = field(default_factory=dict)
+
+    def columns(self, relation: Relation | PublicSource) -> Mapping[str, Domain]:
+        """What each column of ``relation`` can be."""
+        found = self._known.get(id(relation))
+        if found is None:  # kept with the relation itself, so that no other can take its id
+            found = relation, columns(relation, self.multiplicity)
+            self._known[id(relation)] = found
+        return found[1]
+
+    def refusal(
+        self, code: str, node: exp.Expr | None, what: str, *, why: str, fix: str | Fix
+    ) -> QuestionRefusal:
+        """The word no, underlining ``node``; with a rewriting where ``node`` has a known one."""
+        told = fix if isinstance(fix, Fix) else Fix(fix)
+        for words, change in find_rewrites(node, self._is_key):
+            question = self.rewrite(node, change)
+            if question is not None:
+                told = Fix.asking(question, words)
+                break
+        return QuestionRefusal(
+            code, what, why=why, fix=told.text, span=self.span(node), rewriting=told.rewriting
+        )
+
+    def suggest_fix(self, node: exp.Expr | None, change: Change | None, otherwise: str) -> Fix:
+        """A whole question that would be accepted, made by ``change``; else ``otherwise``."""
+        question = self.rewrite(node, change)
+        return Fix(otherwise) if question is None else Fix.asking(question)
+
+    def improve(
+        self, refusal: QuestionRefusal, node: exp.Expr | None, change: Change, words: str = ""
+    ) -> None:
+        """Give a refusal that comes from below a whole question to type, if there is one."""
+        question = self.rewrite(node, change)
+        if question is not None:
+            refusal.fix = Fix.asking(question, words).text
+            refusal.rewriting = question
+
+    def rewrite(self, node: exp.Expr | None, change: Change | None) -> str | None:
+        """The whole question with ``change`` made at ``node``, if it would be accepted.
+
+        ``node`` stands in the analyst's own tree; its twin in a copy is changed.
+        """
+        if self.accepts is None or node is None or change is None:
+            return None
+        root = node.root()
+        position = next(i for i, part in enumerate(root.walk()) if part is node)
+        copy = root.copy()
+        change(next(part for i, part in enumerate(copy.walk()) if i == position))
+        text = write_text(copy)
+        return text if self.accepts(text) else None
+
+    def _is_key(self, table: str, columns: set[str]) -> bool:
+        """Whether ``table`` is public, and no two of its rows agree on ``columns``."""
+        found = self.schema.tables.get(table)
+        return found is not None and any(set(key) <= columns for key in found.unique)
+
+    @contextmanager
+    def at(self, node: exp.Expr | None) -> Iterator[None]:
+        """Give ``node``'s span to a refusal that comes from below, where spans are not known."""
+        try:
+            yield
+        except QuestionRefusal as refusal:
+            if refusal.span is None:
+                refusal.span = self.span(node)
+            raise
+
+    def span(self, node: exp.Expr | None) -> Span | None:
+        """Where ``node`` stands in the text, if anything of it has a span."""
+        while node is not None:
+            span = self._span(node)
+            if span is not None:
+                return Span(self.text, *span)
+            node = node.parent
+        return None
+
+    def words(self, node: exp.Expr) -> str:
+        """The analyst's own words for ``node``, on one line."""
+        span = self.span(node)
+        return " ".join(self.text[span.start : span.stop].split()) if span else ""
+
+    def _span(self, node: exp.Expr) -> tuple[int, int] | None:
+        starts: list[int] = []
+        stops: list[int] = []
+        for part in node.walk():
+            start, end = part.meta.get("start"), part.meta.get("end")
+            if start is None or end is None:
+                continue
+            starts.append(start)
+            stops.append(end + 1)
+            if isinstance(part, exp.Anonymous):
+                stops.append(self._closing(start, end + 1))
+        return (min(starts), max(stops)) if starts else None
+
+    def _closing(self, start: int, stop: int) -> int:
+        """Past the parenthesis that closes the call whose name stands at ``start``."""
+        depth = 0
+        for token in self.tokens:
+            if token.start <= start:
+                continue
+            depth += (token.token_type is TokenType.L_PAREN) - (
+                token.token_type is TokenType.R_PAREN
+            )
+            if depth <= 0:
+                return token.end + 1 if token.token_type is TokenType.R_PAREN else stop
+        return stop
+
+
+def find_original(node: exp.Expr, within: exp.Expr) -> exp.Expr | None:
+    """The analyst's own node that became ``node`` in normal form."""
+    start = node.meta.get("start")
+    for part in within.walk():
+        same = part.this if isinstance(part, exp.Column) else part
+        if start is not None and same.meta.get("start") == start and type(part) is type(node):
+            return part
+    return None
+
+
+def copy_span(new: exp.Expr, old: exp.Expr) -> exp.Expr:
+    """``new`` stands where ``old`` stood."""
+    start, end = old.meta.get("start"), old.meta.get("end")
+    if start is not None:
+        new.meta["start"], new.meta["end"] = start, end
+    return new
+
+
+# --- the allow-list -------------------------------------------------------------------------------
+
+MOST_TERMS = 500
+"""How often AND and OR may stand in a question."""
+
+MOST_LISTED = 2_000
+"""How many values IN (...) may list, and how many parts any other list may have."""
+
+MOST_DEPTH = 100
+"""How deeply expressions and sub-queries may be nested in one another."""
+
+_BINARY = {"this", "expression"}
+
+ALLOWED: dict[type[exp.Expr], set[str]] = {
+    # the statement
+    exp.Select: {
+        "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "with_",
+        "hint",
+    },
+    PrivacyClause: {"expressions"},
+    exp.Union: {"this", "expression", "distinct", "with_"},
+    exp.Subquery: {"this", "alias"},
+    exp.With: {"expressions"},
+    exp.CTE: {"this", "alias"},
+    exp.From: {"this"},
+    exp.Join: {"this", "on", "using", "side", "kind"},
+    exp.Table: {"this", "alias"},
+    exp.TableAlias: {"this"},
+    exp.Where: {"this"},
+    exp.Group: {"expressions"},
+    exp.Having: {"this"},
+    exp.Order: {"expressions"},
+    exp.Ordered: {"this", "desc", "nulls_first"},
+    exp.Limit: {"expression"},
+    # names and constants
+    exp.Alias: {"this", "alias"},
+    exp.Column: {"this", "table"},
+    exp.Identifier: {"this", "quoted"},
+    exp.Var: {"this"},
+    exp.Star: set(),
+    exp.Literal: {"this", "is_string"},
+    exp.Boolean: {"this"},
+    exp.Null: set(),
+    exp.Interval: {"this", "unit"},
+    exp.DataType: {"this", "nested"},
+    exp.Tuple: {"expressions"},
+    # expressions
+    **dict.fromkeys(
+        (exp.Add, exp.Sub, exp.Mul, exp.IntDiv, exp.Mod, exp.And, exp.Or, exp.EQ, exp.NEQ, exp.LT,
+         exp.LTE, exp.GT, exp.GTE, exp.Is, exp.Kwarg, exp.Filter, exp.WithinGroup, exp.Extract),
+        _BINARY,
+    ),
+    exp.Div: {*_BINARY, "typed", "safe"},
+    exp.DPipe: {*_BINARY, "safe"},
+    exp.Like: {*_BINARY, "negate"},
+    exp.Between: {"this", "low", "high"},
+    exp.In: {"this", "expressions"},
+    exp.Not: {"this"},
+    exp.Neg: {"this"},
+    exp.Paren: {"this"},
+    exp.Case: {"this", "ifs", "default"},
+    exp.If: {"this", "true"},
+    exp.Cast: {"this", "to", "_type"},
+    exp.Anonymous: {"this", "expressions"},
+    exp.Distinct: {"expressions"},
+    exp.Bracket: {"this", "expressions"},
+}  # fmt: skip
+"""What may appear, and which of its arguments may be filled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ban:
+    """Why something well known is refused, and what to write instead."""
+
+    code: str
+    what: str
+    why: str
+    fix: str
+    change: Change | None = None  # of the node that has what is refused
+
+
+SUBQUERY = Ban(
+    "Q15",
+    "a sub-query cannot stand inside an expression.",
+    "it looks at other people's rows: one person's row could switch everybody's on or off.",
+    "join on the unit: FROM a JOIN (SELECT unit, MAX(x) AS x FROM b GROUP BY unit) AS s "
+    "ON a.unit = s.unit; or join a public table.",
+)
+_WINDOW = Ban(
+    "Q14",
+    "a window function looks at other rows than its own.",
+    "one person's row would change the number on everybody else's.",
+    "aggregate by unit in a sub-query (GROUP BY the unit), or ask for the aggregate itself.",
+)
+_SAMPLE = Ban(
+    "Q17",
+    "rows cannot be sampled in a question.",
+    "the price would have to know by what chance each person was drawn.",
+    "leave the sampling out: noise is added to the full answer.",
+    drop_clauses("sample"),
+)
+DISTINCT = Ban(
+    "Q13",
+    "DISTINCT stands only inside COUNT(DISTINCT ...).",
+    "whether a row survives would depend on other people's rows being equal to it.",
+    "list groups with a count: SELECT x, COUNT(*) FROM t GROUP BY x.",
+    count_by_group,
+)
+SET = Ban(
+    "Q21",
+    "only UNION ALL puts rows together.",
+    "to drop equal rows is to compare people with one another.",
+    "write UNION ALL, inside FROM ( ... ).",
+    keep_all_rows,
+)
+JOIN = Ban(
+    "Q19",
+    "this kind of join is outside the dialect.",
+    "every row must keep exactly one owner, and its partner must be written down.",
+    "write a JOIN b ON a.x = b.x, or a LEFT JOIN b ON a.x = b.x.",
+)
+_GROUPING = Ban(
+    "Q11",
+    "GROUP BY takes columns and expressions only.",
+    "grouping sets are several questions in one, and each has its own price.",
+    "ask one question for each grouping.",
+)
+_NAMED_COLUMNS = Ban(
+    "Q29",
+    "columns cannot be renamed beside a table's alias.",
+    "a name then hides which column, and whose, it stands for.",
+    "rename inside: (SELECT x AS y FROM t) AS s.",
+)
+_NO_SKIPPING = Ban(
+    "Q11",
+    "OFFSET is outside the dialect.",
+    "nothing for a person in the data: it is not built.",
+    "ask without OFFSET and leave out the first rows yourself; the answer is yours to cut.",
+    drop_clauses("offset"),
+)
+
+REFUSED: dict[type[exp.Expr] | tuple[type[exp.Expr], str], Ban] = {
+    exp.Window: _WINDOW,
+    (exp.Select, "qualify"): _WINDOW,
+    (exp.Select, "windows"): _WINDOW,
+    exp.Exists: SUBQUERY,
+    exp.Any: SUBQUERY,
+    exp.All: SUBQUERY,
+    (exp.In, "query"): SUBQUERY,
+    (exp.In, "field"): SUBQUERY,
+    (exp.In, "unnest"): SUBQUERY,
+    exp.TableSample: _SAMPLE,
+    (exp.Select, "sample"): _SAMPLE,
+    (exp.Table, "sample"): _SAMPLE,
+    (exp.Subquery, "sample"): _SAMPLE,
+    (exp.Select, "distinct"): DISTINCT,
+    exp.Intersect: SET,
+    exp.Except: SET,
+    (exp.Union, "by_name"): SET,
+    (exp.Join, "method"): JOIN,
+    exp.Lateral: JOIN,
+    exp.Unnest: JOIN,
+    (exp.Select, "laterals"): JOIN,
+    (exp.Group, "rollup"): _GROUPING,
+    (exp.Group, "cube"): _GROUPING,
+    (exp.Group, "grouping_sets"): _GROUPING,
+    (exp.Group, "all"): _GROUPING,
+    (exp.Group, "totals"): _GROUPING,
+    (exp.TableAlias, "columns"): _NAMED_COLUMNS,
+    (exp.Select, "offset"): _NO_SKIPPING,
+    (exp.With, "recursive"): Ban(
+        "Q29",
+        "WITH RECURSIVE is outside the dialect.",
+        "a relation that grows from itself has no bound on what one person adds.",
+        "write the steps out, or leave RECURSIVE away if nothing refers to itself.",
+    ),
+    (exp.Subquery, "joins"): JOIN,
+    (exp.Table, "joins"): JOIN,
+    exp.ILike: Ban(
+        "Q11",
+        "ILIKE is outside the dialect.",
+        "nothing for a person in the data: it is not built.",
+        "write LOWER(x) LIKE 'north%'.",
+        rewrite_ilike,
+    ),
+    (exp.Table, "db"): Ban(
+        "Q6",
+        "a table has a plain name here, without a database or schema before it.",
+        "only the tables the curator declared exist.",
+        "write the table's name alone.",
+    ),
+    (exp.Column, "db"): Ban(
+        "Q7",
+        "a column is written as name or table.name.",
+        "only the columns the curator declared exist.",
+        "write table.column.",
+    ),
+}
+"""The well-known ones, by node or by node and argument."""
+
+
+def check_allowed(tree: exp.Expr, reader: Reader) -> None:
+    """Refuse ``tree`` unless all of it is on the list."""
+    pending: list[tuple[exp.Expr, int]] = [(tree, 1)]
+    terms = 0
+    while pending:
+        node, depth = pending.pop()
+        terms += isinstance(node, exp.Connector)
+        if depth > MOST_DEPTH or terms > MOST_TERMS:
+            raise depth_refusal()
+        allowed = ALLOWED.get(type(node))
+        if allowed is None:
+            raise _refusal(reader, node, node, REFUSED.get(type(node)), _name_of(node))
+        for argument, value in node.args.items():
+            if value is None or value is False or value == []:
+                continue
+            if argument not in allowed:
+                ban = REFUSED.get((type(node), argument))
+                culprit = _first(value) or node
+                raise _refusal(reader, node, culprit, ban, _clause(node, argument))
+            children = value if isinstance(value, list) else [value]
+            if len(children) > MOST_LISTED:
+                raise depth_refusal()
+            for child in children:
+                if isinstance(child, exp.Expr) and argument != "_type":
+                    # a AND b AND c ... is one level, however long: it is read as one list
+                    chained = type(child) is type(node) and isinstance(node, exp.Connector)
+                    pending.append((child, depth + (not chained)))
+
+
+def depth_refusal() -> QuestionRefusal:
+    """The refusal of a question no person wrote."""
+    return QuestionRefusal(
+        "Q3",
+        f"the question nests more than {MOST_DEPTH} levels deep, joins more than {MOST_TERMS} "
+        f"terms by AND and OR, lists more than {MOST_LISTED:,} values, or is too long.",
+        why="a question must be understood wholly before it can be priced.",
+        fix="write it flatter: IN (...) instead of many ORs, a join with a public table "
+        "instead of a long CASE.",
+    )
+
+
+def _refusal(
+    reader: Reader, node: exp.Expr, culprit: exp.Expr, ban: Ban | None, name: str
+) -> QuestionRefusal:
+    if ban is None:
+        return reader.refusal(
+            "Q11",
+            culprit,
+            f"{name} is outside the dialect.",
+            why="what has no proof that it keeps one person's share bounded is not run.",
+            fix="leave it out; docs/sql.md lists all a question may contain.",
+        )
+    fix = reader.suggest_fix(node, ban.change, ban.fix)
+    return reader.refusal(ban.code, culprit, ban.what, why=ban.why, fix=fix)
+
+
+def _first(value: object) -> exp.Expr | None:
+    candidates = value if isinstance(value, list) else [value]
+    return next((v for v in candidates if isinstance(v, exp.Expr)), None)
+
+
+def _name_of(node: exp.Expr) -> str:
+    return node.key.replace("_", " ").upper()
+
+
+def _clause(node: exp.Expr, argument: str) -> str:
+    return f"{argument.strip('_').replace('_', ' ').upper()} of {_name_of(node)}"

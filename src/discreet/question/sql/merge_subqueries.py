@@ -11,8 +11,8 @@ from __future__ import annotations
 from sqlglot import exp
 
 from discreet.question.sql.aggregates import aggregate_name
+from discreet.question.sql.dialect import Reader
 from discreet.question.sql.normalize import find_unread
-from discreet.question.sql.reader import Reader
 from discreet.question.sql.scope import find_name, list_names, suggest_name
 
 _FOLDED = {"expressions", "from_", "where", "order", "limit", "with_", "hint"}

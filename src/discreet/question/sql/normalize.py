@@ -14,8 +14,7 @@ from sqlglot import exp
 
 from discreet.errors import QuestionRefusal
 from discreet.question.functions import FUNCTIONS
-from discreet.question.sql.allow import DISTINCT, SUBQUERY
-from discreet.question.sql.reader import Reader, copy_span
+from discreet.question.sql.dialect import DISTINCT, SUBQUERY, Reader, copy_span
 from discreet.question.sql.rewrite import count_rows
 from discreet.question.sql.scalars import (
     BINARY,

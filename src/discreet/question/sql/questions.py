@@ -33,10 +33,9 @@ from discreet.question.sql.aggregates import (
     read_aggregate,
     subjects,
 )
-from discreet.question.sql.dialect import PrivacyClause
+from discreet.question.sql.dialect import PrivacyClause, Reader, find_original
 from discreet.question.sql.merge_subqueries import has_aggregates, merge_subqueries
 from discreet.question.sql.normalize import normalize
-from discreet.question.sql.reader import Reader, find_original
 from discreet.question.sql.rewrite import (
     Change,
     average_over_units,
@@ -54,11 +53,11 @@ from discreet.question.sql.scalars import (
     output_tree,
     read,
     read_constant,
+    write_constant,
 )
 from discreet.question.sql.scope import Scope, check_name, find_name, resolve_output
 from discreet.question.sql.sources import Frame, Rows, no_leaf, read_rows, read_typed
 from discreet.question.sql.subqueries import ungrouped_refusal
-from discreet.question.sql.write import options_tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -490,6 +489,28 @@ def read_options(
     if tree is not None and any(kept.values()):
         tree = PrivacyClause(expressions=tree.expressions, **kept)
     return limits, spend, tree
+
+
+def options_tree(limits: Limits, spend: Offer | None) -> PrivacyClause | None:
+    """The privacy clause in normal form; None if it says nothing."""
+    offered = spend or Offer()
+    within = [margin for name, margin in offered.within if not name]
+    options = {
+        "epsilon": offered.epsilon,
+        "rho": offered.rho,
+        "delta": offered.delta,
+        "within": within[0] if within else None,
+        "confidence": offered.confidence if within else None,
+        "max_rows": limits.max_rows,
+        "max_groups_contributed": limits.max_groups,
+        "max_rows_per_group": limits.max_rows_per_group,
+    }
+    trees = [
+        exp.EQ(this=exp.column(name), expression=write_constant(value))
+        for name, value in options.items()
+        if value is not None
+    ]
+    return PrivacyClause(expressions=trees) if trees else None
 
 
 def _is_option(option: exp.Expr) -> bool:

@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from discreet.question.domain import Value
 from discreet.question.expressions import Call, Case, ColumnRef, Expression, Literal
-from discreet.question.sql.reader import Reader, copy_span
+from discreet.question.sql.dialect import Reader, copy_span
 
 # --- small trees -------------------------------------------------------------------------------
 

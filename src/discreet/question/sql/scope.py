@@ -16,7 +16,7 @@ from sqlglot import exp
 from discreet.errors import QuestionRefusal
 from discreet.question.relation import PublicSource, Relation
 from discreet.question.sql.aggregates import aggregate_name
-from discreet.question.sql.reader import Reader, copy_span
+from discreet.question.sql.dialect import Reader, copy_span
 from discreet.question.sql.rewrite import count_rows, qualify_column
 from discreet.question.sql.scalars import column
 

@@ -25,9 +25,8 @@ from discreet.question.relation import (
     UnitJoin,
 )
 from discreet.question.schema import ROW, Table
-from discreet.question.sql.allow import JOIN
+from discreet.question.sql.dialect import JOIN, Fix, Reader, copy_span
 from discreet.question.sql.normalize import find_unread, normalize
-from discreet.question.sql.reader import Fix, Reader, copy_span
 from discreet.question.sql.rewrite import add_join_conditions, move_where_to_join, swap_join_sides
 from discreet.question.sql.scalars import column, conjunction, conjuncts, read, table_tree
 from discreet.question.sql.scope import Item, Scope, check_name, find_name, list_names, suggest_name

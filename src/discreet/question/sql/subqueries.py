@@ -18,10 +18,9 @@ from discreet.question.sql.aggregates import (
     normalize_aggregate,
     read_aggregate,
 )
-from discreet.question.sql.allow import SET
+from discreet.question.sql.dialect import SET, Reader, find_original
 from discreet.question.sql.merge_subqueries import has_aggregates
 from discreet.question.sql.normalize import Names, normalize
-from discreet.question.sql.reader import Reader, find_original
 from discreet.question.sql.rewrite import (
     drop_clauses,
     group_by_column,
