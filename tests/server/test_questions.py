@@ -280,3 +280,20 @@ def test_who_did_not_pay_sees_the_question_and_not_the_payer_s_words(server, fre
         assert shown.status_code == 200
         assert "ward seven" not in shown.text
         assert shown.json()["question"].startswith("SELECT COUNT(*)")
+
+
+def test_a_retry_is_read_through_the_caller_s_own_question(server, fresh):
+    """Not through the payer's: neither their words nor their columns."""
+    (question,) = fresh()
+    first, second = server.person(), server.person()
+    server.ask(f"{question} /* for the report on ward seven */", key=first)
+    mine = question.replace(" AS n", " AS people")
+    for person, number in ((second, "r1"), (first, "r2")):
+        sent = [server.ask(mine, key=person, headers={"Idempotency-Key": number}) for _ in "ab"]
+        for found in sent:
+            assert found.status_code == 200
+            assert "ward seven" not in found.text
+            assert found.json()["replayed"] is True
+            assert [column["name"] for column in found.json()["columns"]] == ["people"]
+            assert found.json()["question"] == mine
+        assert sent[0].json()["rows"] == sent[1].json()["rows"]

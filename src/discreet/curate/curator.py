@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Hashable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from types import TracebackType
@@ -189,6 +189,18 @@ class Curator:
             self._replays.clear()
         self._replays[stored.id] = priced, stored.answer, answer
         return answer
+
+    def retell(self, answer: Answer, question: Asking, **offer: Unpack[Amounts]) -> Answer | None:
+        """A stored answer through the outputs of a question that measures just the same, if it does.
+
+        Its names, order and arithmetic are the asker's own, whoever paid with which words.
+        """
+        with suppress(Refusal):
+            asked, _ = self._parsed(question)
+            planned = self._find_plan(asked, Offer.of(**offer).beside(asked.spend))
+            if planned.key == replay_key(answer.priced):
+                return replace(answer, priced=planned.priced)
+        return None
 
     def _request(self, planned: Planned, spend: Offer, analyst: str) -> Request:
         return Request(

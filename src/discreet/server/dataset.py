@@ -173,7 +173,9 @@ class Dataset:
             return None
         if entry.state is State.BURNT:
             raise describe_failure()
-        return replace(self._load(entry.id), replayed=True)
+        stored = replace(self._load(entry.id), replayed=True)
+        mine = self.curator.retell(stored, ask.question, **ask.offer().amounts())
+        return self._shown_to(stored, entry, grant) if mine is None else mine
 
     # --- what was asked ------------------------------------------------------------------------
 
@@ -204,9 +206,12 @@ class Dataset:
             raise describe_failure()
         if state is not State.ANSWERED:
             raise nothing_here("answer", str(number))
-        found = self._load(number)
+        return self._shown_to(self._load(number), entry, grant)
+
+    def _shown_to(self, answer: Answer, entry: Entry, grant: Grant) -> Answer:
+        """An answer with the words it was paid with, for whom they are meant."""
         own = entry.analyst == grant.analyst or grant.role in (CURATOR, AUDITOR)
-        return found if own else _with_canonical_text(found)
+        return answer if own else _with_canonical_text(answer)
 
     def _load(self, number: int) -> Answer:
         stored = self.account.answer(number)
