@@ -13,7 +13,8 @@ import pytest
 from ledger_cases import BUDGET, opened, request
 
 from discreet.accounting.budget import Budget
-from discreet.accounting.loss import Loss
+from discreet.accounting.conversion import EPSILON_UNITS
+from discreet.accounting.loss import INFINITY, Loss
 from discreet.errors import BudgetRefusal, DataRefusal, InvalidParameter, LedgerRefusal
 from discreet.ledger import Ledger, new_signing_key
 
@@ -83,6 +84,31 @@ def test_a7_colluding_analysts_share_one_cap(account):
         account.charge(request(account, "his", loss=2, analyst="bob"))
     account.charge(request(account, "the rest", loss=1, analyst="bob"))
     assert account.balance().spent.epsilon == BUDGET.epsilon
+
+
+def test_a4_what_an_account_cannot_count_is_refused_in_plain_words_and_to_the_unit():
+    """A budget beyond 64 bits of units: words, sums and decisions agree on what there is."""
+    with Ledger.open("sqlite://") as ledger:
+        account = opened(ledger, budget=Budget(epsilon=5000))
+        account.charge(request(account, "much", loss="1000"))
+        left, _ = account.balance().left()
+        assert 830 < left < 831
+        for loss in ("1025", "2000", "4000", str(2**40)):
+            with pytest.raises(BudgetRefusal, match="B1") as refused:
+                account.charge(request(account, "more", loss=loss))
+            assert "Left: ε 830.034 of 5000" in refused.value.fix
+            assert "No account counts beyond an ε, or a ρ, of 1830.03." in refused.value.fix
+        assert account.balance().spent.epsilon == 1000
+        unit = Fraction(1, EPSILON_UNITS)
+        with pytest.raises(BudgetRefusal):
+            account.charge(request(account, "a unit more", loss=Loss.pure(left + unit)))
+        account.charge(request(account, "all", loss=Loss.pure(left)))
+        assert account.balance().left()[0] == 0
+        with pytest.raises(BudgetRefusal):
+            account.charge(request(account, "one unit", loss=Loss(unit, INFINITY)))
+        assert account.balance().spent.epsilon == 1000 + left
+        assert "Not enough for another count" in str(account.balance())
+        assert ledger.verify().ok
 
 
 def test_a8_a_charge_takes_as_many_statements_after_thousands_as_after_one():

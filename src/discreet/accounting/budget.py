@@ -40,6 +40,10 @@ from discreet.exact.search import greatest_integer
 SATURATED: Final = 2**62 - 1
 """Units from which on an amount counts as infinite where it is kept in 64 bits."""
 
+COUNTED: Final = Fraction(SATURATED - 1, EPSILON_UNITS)
+"""The most epsilon, and the most rho, that an account counts: about 1830, whatever the budget is.
+Who is promised more than that is promised nothing; the ceiling is that of arithmetic."""
+
 REFUSED_DELTA: Final = Fraction(1, 100)
 """From here on a delta is refused, whatever the population is, unless it is insisted on."""
 WARNED_DELTA: Final = Fraction(1, 10**5)
@@ -174,6 +178,17 @@ class Budget:
                 stacklevel=2,
             )
 
+    @property
+    def countable(self) -> tuple[Fraction | None, Fraction]:
+        """The most epsilon, and the most rho, that an account admits in all under this budget.
+
+        >>> epsilon, rho = Budget(epsilon=5000, delta="1e-9").countable
+        >>> round(float(epsilon), 2), round(float(rho), 2)
+        (1830.03, 1830.03)
+        """
+        epsilon = None if self.epsilon is None else min(self.epsilon, COUNTED)
+        return epsilon, min(self.rho, COUNTED)
+
     def admits(self, spent: Loss, next: Loss) -> bool:  # noqa: A002 (the word of the proof)
         """Whether ``next`` may be charged after ``spent``; public knowledge only.
 
@@ -235,13 +250,14 @@ class Budget:
         distance = whole(within, name="within", least=1)
         certainty = proportion(confidence, name="confidence")
         counts = max(self._repeats(spent, count) for count in _counts(distance, 1 - certainty))
-        epsilon = None if self.epsilon is None else _left(self.epsilon, spent.epsilon)
+        most_epsilon, most_rho = self.countable
+        epsilon = None if most_epsilon is None else _left(most_epsilon, spent.epsilon)
         return Remaining(
             counts=counts,
             within=distance,
             confidence=certainty,
             epsilon=epsilon,
-            rho=_left(self.rho, spent.rho),
+            rho=_left(most_rho, spent.rho),
             delta=_left(self.failures, spent.delta),
             budget=self,
         )
@@ -250,7 +266,9 @@ class Budget:
         """How many times ``count`` is admitted, one after the other."""
         epsilon, rho, delta = spent.to_units()
         one_epsilon, one_rho, _ = count.to_units()
-        most_epsilon, most_rho, most_failures, _, _ = self._ceilings
+        most_epsilon, most_rho, most_failures, _, _ = (
+            min(ceiling, SATURATED - 1) for ceiling in self._ceilings
+        )
         if delta > most_failures:
             return 0
         times = [0]
@@ -295,8 +313,12 @@ class Remaining:
             left.append(f"ρ {_down_text(self.rho)} of {of} by concentrated accounting")
         if self.budget.failures:
             left.append(f"δ {_down_text(self.delta)} for releases that may fail")
+        counted = ""
+        if max(self.budget.epsilon or 0, self.budget.rho) > COUNTED:
+            counted = f"\nNo account counts beyond an ε, or a ρ, of {_down_text(COUNTED)}."
         return (
-            f"{first} within ±{self.within:,} at {percent} % confidence.\nLeft: {', '.join(left)}."
+            f"{first} within ±{self.within:,} at {percent} % confidence.\n"
+            f"Left: {', '.join(left)}.{counted}"
         )
 
 

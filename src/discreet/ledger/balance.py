@@ -63,10 +63,11 @@ class Balance:
     def _shares(self) -> NDArray[np.float64]:
         """By the filter that has more left; nothing here decides whether a charge is admitted."""
         amounts = self.balances.astype(np.float64)
-        rho: NDArray[np.float64] = amounts[1] / max(1.0, float(self.budget.rho * RHO_UNITS))
-        if self.budget.epsilon is None:
+        most_epsilon, most_rho = self.budget.countable
+        rho: NDArray[np.float64] = amounts[1] / max(1.0, float(most_rho * RHO_UNITS))
+        if most_epsilon is None:
             return np.minimum(rho, 1.0, out=rho)
-        epsilon = amounts[0] / float(self.budget.epsilon * EPSILON_UNITS)
+        epsilon = amounts[0] / float(most_epsilon * EPSILON_UNITS)
         least = np.minimum(epsilon, rho) if self.budget.rho else epsilon
         shares: NDArray[np.float64] = np.minimum(least, 1.0)
         return shares
@@ -94,14 +95,15 @@ class Balance:
 
     def _left(self, blocks: Blocks) -> tuple[Fraction | None, Fraction]:
         touched = self.balances[:, blocks]
+        most_epsilon, most_rho = self.budget.countable
         if touched.shape[1] == 0:
-            return self.budget.epsilon, self.budget.rho
+            return most_epsilon, most_rho
         if int(touched[2].max()) > self.budget.failures * DELTA_UNITS:
-            return (None if self.budget.epsilon is None else Fraction(0)), Fraction(0)
-        rho = max(Fraction(0), self.budget.rho - Fraction(int(touched[1].max()), RHO_UNITS))
-        if self.budget.epsilon is None:
+            return (None if most_epsilon is None else Fraction(0)), Fraction(0)
+        rho = max(Fraction(0), most_rho - Fraction(int(touched[1].max()), RHO_UNITS))
+        if most_epsilon is None:
             return None, rho
-        epsilon = self.budget.epsilon - Fraction(int(touched[0].max()), EPSILON_UNITS)
+        epsilon = most_epsilon - Fraction(int(touched[0].max()), EPSILON_UNITS)
         return max(Fraction(0), epsilon), rho
 
     def remaining(self, number: int | None = None) -> Remaining:
