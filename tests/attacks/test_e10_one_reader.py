@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -23,10 +24,12 @@ import pyarrow.parquet as pq
 import pytest
 from poison import RAW
 
+import discreet
 from discreet.engine.duckdb import DuckDBEngine
 from discreet.engine.duckdb.database import Database
 from discreet.engine.duckdb.sources import quoted
 from discreet.errors import DataRefusal
+from discreet.ledger import Ledger
 from discreet.price.plan import Contribution, Moments, Plan
 from discreet.question.domain import Kind
 from discreet.question.relation import Source
@@ -398,6 +401,29 @@ def test_a_failed_open_leaves_no_file_attached(tmp_path: Path) -> None:
     assert any("t" in database.readers for database in closed)
     with duckdb.connect(str(path)) as connection:  # refused while it is attached read-only
         connection.execute("CREATE TABLE other (i BIGINT)")
+
+
+@pytest.mark.parametrize("refused_by", ["another source", "the ledger"])
+def test_whoever_is_refused_holds_no_file(tmp_path: Path, refused_by: str) -> None:
+    """Also while what was raised is still held, with every frame it came through."""
+    path = tmp_path / "t.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE t (who BIGINT, x VARCHAR)")
+    table = declared(Kind.TEXT)
+    tables: dict[str, Any] = {"t": path}
+    listed = {"t": replace(table, unit=None, max_rows_per_unit=None)}  # public: opened first
+    if refused_by == "another source":
+        tables["u"] = tmp_path / "missing.parquet"
+        listed["u"] = replace(table, name="u")
+    with Ledger.open("sqlite://") as ledger:
+        options: dict[str, Any] = {"schema": Schema(listed), "ledger": ledger}
+        if refused_by == "the ledger":
+            options["dataset"] = "no name" * 40
+        with pytest.raises(discreet.Refusal) as held:
+            discreet.Curator(tables, budget=discreet.Budget(epsilon=1), **options)
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE other (i BIGINT)")
+    assert held.value
 
 
 # --- the test has teeth --------------------------------------------------------------------

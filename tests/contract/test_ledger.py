@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -184,6 +185,21 @@ def test_many_refusals_are_counted_in_little_room(ledger_address):
             assert account.refusals("curator") == account.refusals()
             assert sum(r.kind == "refusal" for r in ledger.records()) <= 20  # two days at most
             assert ledger.verify().ok
+
+
+def test_a_ceiling_of_work_that_changes_is_recorded(ledger_address):
+    """As every change of the schema is: who raised it, and when, can be asked later."""
+    declared = [None, 2_000_000_000, 2_000_000_000, None]
+    for most in declared:
+        with Ledger.open(ledger_address) as ledger:
+            shape = replace(schema(), max_joined_rows_per_unit=most)
+            ledger.account("clinic", schema=shape, budget=BUDGET)
+    with Ledger.open(ledger_address) as ledger:
+        told = [
+            r.content["max_joined_rows_per_unit"] for r in ledger.records() if r.kind == "schema"
+        ]
+        assert told == [1000, 2_000_000_000, 1000]
+        assert ledger.verify().ok
 
 
 # --- every cap -----------------------------------------------------------------------------------

@@ -57,6 +57,7 @@ def schema_json(schema: Schema) -> dict[str, Any]:
     return {
         "neighbours": schema.neighbours.value,
         "population": schema.population,
+        "max_joined_rows_per_unit": schema.most_joined_rows,
         "tables": {
             table.name: {
                 "protects": _owner(table),
@@ -72,6 +73,7 @@ def describe_schema(schema: Schema) -> Iterator[str]:
     yield f"neighbours: {schema.neighbours.value}"
     if schema.population is not None:
         yield f"population: about {schema.population:,}"
+    yield f"joins and unions: at most {schema.most_joined_rows:,} rows of one unit"
     for table in schema.tables.values():
         yield f"{table.name}: {_owner(table)}"
         for column in table.columns:

@@ -92,9 +92,13 @@ class Curator:
         self.space = Space.of(self.schema)
         self._owns_ledger = owns_ledger or ledger is None
         self.ledger = Ledger.open("sqlite://") if ledger is None else ledger
-        self.account: Account = self.ledger.account(
-            dataset, schema=self.schema, budget=budget, policy=policy or Policy()
-        )
+        try:
+            self.account: Account = self.ledger.account(
+                dataset, schema=self.schema, budget=budget, policy=policy or Policy()
+            )
+        except BaseException:
+            self.close()  # whoever is refused an account holds no source either
+            raise
         # Both are functions of public knowledge: the version of the public tables is part of it.
         self._questions = lru_cache(REMEMBERED)(self._parse_text)
         self._plans = lru_cache(REMEMBERED)(self._make_plan)
@@ -191,7 +195,7 @@ class Curator:
         return answer
 
     def retell(self, answer: Answer, question: Asking, **offer: Unpack[Amounts]) -> Answer | None:
-        """A stored answer through the outputs of a question that measures just the same, if it does.
+        """A stored answer through the outputs of a question that measures the same, if it does.
 
         Its names, order and arithmetic are the asker's own, whoever paid with which words.
         """

@@ -29,16 +29,24 @@ class DatasetDeclaration:
     budget: Budget
     policy: Policy
     population: int | None = None
+    max_joined_rows_per_unit: int = 0
+    """How much work one unit may cause: not part of answers, so that they stay what they were,
+    but part of what is declared."""
 
     @classmethod
     def of(
         cls, dataset: str, *, schema: Schema, budget: Budget, policy: Policy
     ) -> DatasetDeclaration:
         """The declaration of a dataset with this schema."""
-        version = hashlib.sha256(canonical_json(to_json(schema)).encode()).hexdigest()
+        most = schema.max_joined_rows_per_unit
+        written = to_json(schema)
+        if most is not None:  # without it, the version that ledgers know
+            written = {"schema": written, "max_joined_rows_per_unit": most}
+        version = hashlib.sha256(canonical_json(written).encode()).hexdigest()
         return cls(
             *(dataset, version, _people(schema), Space.of(schema), budget, policy),
             population=schema.population,
+            max_joined_rows_per_unit=schema.most_joined_rows,
         )
 
     def recorded(self, books: Books) -> bool:
@@ -83,6 +91,7 @@ class DatasetDeclaration:
             "space": None if unchanged else space,
             "size": self.space.size,
             "origins": origins,
+            "max_joined_rows_per_unit": self.max_joined_rows_per_unit,
         }
         writer.append("schema", content, dataset=self.dataset)
 

@@ -37,6 +37,7 @@ def schema_json(name: str, schema: Schema) -> dict[str, Any]:
         "neighbours": str(schema.neighbours),
         "promise": "whatever one unit's rows are, answers are nearly as likely with them "
         + ("changed in any way" if changed else "removed altogether"),
+        "max_joined_rows_per_unit": schema.most_joined_rows,
         "tables": [_table_json(table) for table in schema.tables.values()],
         "functions": [
             {"name": f.name, "usage": f.usage, "meaning": f.meaning} for f in FUNCTIONS.values()

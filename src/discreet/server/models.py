@@ -193,6 +193,7 @@ class Schema(Given):
     name: str
     neighbours: str
     promise: str
+    max_joined_rows_per_unit: int
     tables: list[Table]
     functions: list[Word]
     aggregates: list[Word]

@@ -78,9 +78,13 @@ class DuckDBEngine:
         self._public: Database | None = None
         self._catalogue: Catalogue | None = None
         self._compiled: OrderedDict[Hashable, Compiled] = OrderedDict()
-        self._public_database()
-        if opened:
-            self._current()
+        try:
+            self._public_database()
+            if opened:
+                self._current()
+        except BaseException:
+            self.close()  # or the files that could be opened would stay attached
+            raise
 
     def _resolved(self, schema: Schema) -> Schema:
         """The schema with what its public tables hold; no private source is opened for it."""

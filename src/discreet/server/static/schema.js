@@ -5,7 +5,7 @@ import { h, show, table } from "./dom.js";
 export async function schemaView(main, state) {
   const { schema } = state;
   show(main, h("h1", {}, "Data"),
-    h("p", {}, `Everything here is public. Answers hide ${schema.promise}.`),
+    h("p", {}, `Everything here is public. What is promised: ${schema.promise}.`),
     schema.tables.map((t) => h("section", { class: "card", "aria-label": t.name },
       h("h2", {}, t.name, " ", h("span", { class: `badge ${t.public ? "free" : "yes"}` }, t.public ? "public" : "private")),
       t.unit_text ? h("p", {}, t.unit_text) : null,
