@@ -16,7 +16,7 @@ from discreet import audit
 from discreet.accounting.budget import Budget
 from discreet.accounting.loss import Loss
 from discreet.audit import Promise, Verdict, adversaries
-from discreet.audit.events import Outcomes
+from discreet.audit.events import Plain, halves
 from discreet.audit.proportions import at_least, at_most
 from discreet.errors import InvalidParameter, QuestionRefusal
 from discreet.mechanisms import Gaussian, RandomizedResponse
@@ -163,8 +163,7 @@ def test_a_failure_mass_is_allowed_for():
     assert not kept.alarm
     assert broken.alarm
     games, share = trials // 2, float(ALPHA) / 2
-    (fresh, _) = (world.halves()[1] for world in Outcomes.pair(telling, telling))
-    told = int(fresh.scores.sum())
+    told = int(halves(telling)[1].sum())
     assert sorted(broken.hits) == [(games, 0), (games, told)]
     p, q = stats.beta.ppf(share, told, games - told + 1), 1 - share ** (1 / games)
     # Rounded outward, by at most one part in 2**20 of a probability or of what it lacks to 1.
@@ -205,7 +204,8 @@ def test_the_second_half_alone_decides():
 def test_what_is_judged_was_not_looked_at():
     found = audit.game(lambda x, n: np.arange(n) + x, 0, 1, promised=3, trials=1001, batch=True)
     assert found.judged.trials == (500, 500)
-    fresh = [world.halves()[1] for world in Outcomes.pair(np.arange(1001), 1 + np.arange(1001))]
+    plain = Plain.learn(())
+    fresh = [plain.read(halves(np.arange(1001) + x)[1]) for x in (0, 1)]
     event = found.judged.chosen.event
     assert found.judged.hits == (event.count(fresh[0]), event.count(fresh[1]))
 
@@ -225,11 +225,11 @@ def test_the_curve_of_an_adversary_who_hears_nothing_is_the_diagonal():
 
 
 def test_halves_are_disjoint_and_miss_nothing():
-    first, _ = Outcomes.pair(np.arange(1001), np.arange(3))
-    looked, fresh = first.halves()
+    looked, fresh = halves(np.arange(1001))
     assert (len(looked), len(fresh)) == (501, 500)
-    assert sorted([*looked.scores, *fresh.scores]) == list(range(1001))
-    assert 200 < sum(score % 2 == 0 for score in looked.scores) < 300  # nothing periodic
+    assert sorted([*looked, *fresh]) == list(range(1001))
+    assert 200 < sum(view % 2 == 0 for view in looked) < 300  # nothing periodic
+    assert halves([f"{x}" for x in range(7)])[0] == [f"{x}" for x in halves(np.arange(7))[0]]
 
 
 # --- promises --------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ import numpy as np
 from discreet.accounting.conversion import Amount
 from discreet.accounting.drawing import Axis, Chart, Line, svg
 from discreet.audit.crowd import Crowd
-from discreet.audit.events import Judged, Outcomes, judge, outcome_of, search
+from discreet.audit.events import Judged, Outcomes, halves, judge, look, outcome_of, search
 from discreet.audit.neighbours import Adjacent, neighbouring
 from discreet.audit.promise import Promise, Promised
 from discreet.audit.rehearsal import Rehearsal
@@ -217,14 +217,13 @@ def game(  # noqa: PLR0913 (each is one word of the experiment)
 def conclude(first: Any, second: Any, *, promise: Promise, confidence: Fraction, name: str) -> Game:
     """The conclusion from the views of both worlds, each a sequence of outcomes."""
     alpha = 1 - confidence
-    worlds = Outcomes.pair(first, second)
-    halves = worlds[0].halves(), worlds[1].halves()
-    looked = halves[0][0], halves[1][0]
-    chosen = search(looked, promise, alpha)
-    fresh = halves[0][1], halves[1][1]
+    (seen_0, fresh_0), (seen_1, fresh_1) = halves(first), halves(second)
+    ways = look(seen_0, seen_1)
+    chosen = search(ways, promise, alpha)
+    fresh = chosen.reading.read(fresh_0), chosen.reading.read(fresh_1)
     judged = judge(chosen, fresh, alpha)
-    curve = _roc(looked, fresh)
-    return Game(name, promise, confidence, len(worlds[0]), judged, curve)
+    looked = next(way.worlds for way in ways if way.reading is chosen.reading)
+    return Game(name, promise, confidence, len(first), judged, _roc(looked, fresh))
 
 
 def trials_needed(promised: Promised, *, confidence: Number = "0.999") -> int:
@@ -332,7 +331,7 @@ def _batch(
             why="games that are left out may be the ones that tell.",
             fix="return one output for each game, or pass batch=False.",
         )
-    if isinstance(found, np.ndarray) and (found.ndim > 1 or found.dtype.kind not in "biuf"):
+    if isinstance(found, np.ndarray) and (found.ndim > 2 or found.dtype.kind not in "biuf"):
         return [tuple(row) if isinstance(row, list) else row for row in found.tolist()]
     return found
 
