@@ -1,8 +1,9 @@
 """Events: finding one that tells two worlds apart, and judging it on fresh games.
 
-Half of the games of either world are looked at to choose an event, a world that
-it speaks for and a point of the promise; the other half alone decides.  So
-however cleverly the event was searched for, one event is judged, once.
+Half of the games of either world are looked at to choose how views are read, an event,
+a world that it speaks for and a point of the promise; the other half alone decides.  So
+however cleverly the event was searched for, one event is judged, once, and what keeps its
+promise is accused with chance at most alpha.
 
 An event is a set of outcomes.  Scores are cut at thresholds; outcomes without an
 order, and scores once more in narrow cells, are sorted by how much likelier they
@@ -379,9 +380,8 @@ def _sorted_cells(
     ]
     for label, name in enumerate(names, start=1):
         sorting, counting = ([int(world[label]) for world in part] for part in hits_of)
-        if any(sorting) or any(counting):
-            cells.append((name, (), frozenset([label])))
-            counts.append((sorting, counting))
+        cells.append((name, (), frozenset([label])))
+        counts.append((sorting, counting))
     if not cells:
         return
     # Sorted by one part and counted on the other, or chance would seem to be telling.

@@ -95,6 +95,11 @@ class Game:
         return self.verdict is Verdict.BROKEN
 
     @property
+    def false_alarms(self) -> Fraction:
+        """The chance, at most, that a target which keeps the promise is found to break it."""
+        return 1 - self.confidence
+
+    @property
     def sentence(self) -> str:
         """The conclusion in words."""
         (m, a), (n, b) = self.hits
@@ -116,6 +121,7 @@ class Game:
             "delta": amount_up(self.delta, 12),
             "lower": amount_down(self.lower, 12),
             "confidence": amount_down(self.confidence, 12),
+            "false_alarms": amount_up(self.false_alarms, 12),
             "trials": self.trials,
             "event": self.event,
             "hits": [list(side) for side in self.hits],
@@ -164,7 +170,9 @@ def game(  # noqa: PLR0913 (each is one word of the experiment)
     ``target(table)`` is one release; an ``adversary`` is given a function ``ask``
     that calls the target on the world's table with whatever arguments it chooses,
     as often as it likes, and returns its view: a number, or anything else with a
-    text.  With ``batch``, ``target(table, size)`` makes so many releases at once
+    text.  Of views with parts (vectors, rows, transcripts) scores are learned, from
+    games that do not decide.  What keeps its promise is found broken with chance
+    at most 1 - ``confidence``.  With ``batch``, ``target(table, size)`` makes so many releases at once
     and the adversary maps the array of them to one score each.  A target that
     raises has an outcome too: what kind of error it was.
 

@@ -30,7 +30,7 @@ _CHANCE: Final = 12.0  # the best of some hundred questions gains as much where 
 _DEPTH: Final = 3
 _PACE: Final = 0.4  # of what a tree says, this much is believed
 _LEAST: Final = 4.0  # information in a leaf, as so many fair coins / 4
-_RIDGE: Final = 1e-9
+_RIDGE: Final = 1e-12
 
 
 class Scorer(Protocol):
