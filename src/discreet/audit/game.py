@@ -172,9 +172,9 @@ def game(  # noqa: PLR0913 (each is one word of the experiment)
     as often as it likes, and returns its view: a number, or anything else with a
     text.  Of views with parts (vectors, rows, transcripts) scores are learned, from
     games that do not decide.  What keeps its promise is found broken with chance
-    at most 1 - ``confidence``.  With ``batch``, ``target(table, size)`` makes so many releases at once
-    and the adversary maps the array of them to one score each.  A target that
-    raises has an outcome too: what kind of error it was.
+    at most 1 - ``confidence``.  A target that raises has an outcome too: what kind
+    of error it was.  With ``batch``, ``target(table, size)`` makes so many releases at
+    once and the adversary, if there is one, maps the array of them to one view each.
 
     A curator as target stands for its schema and its budget, which is then the
     promise: d0 and d1 are its tables by name, every game has a fresh account, and
