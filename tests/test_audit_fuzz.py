@@ -119,8 +119,8 @@ def unclipped_total(patch):
 def forgotten_bound(patch):
     patch.setattr(
         database,
-        "bounded_rows",
-        lambda shape, source, name: [(name, declared.owned_rows(shape, source), True)],
+        "bound_rows",
+        lambda shape, source, name: [(name, declared.select_owned_rows(shape, source), True)],
     )
 
 

@@ -13,11 +13,11 @@ import pytest
 
 from discreet.engine.duckdb import DuckDBEngine
 from discreet.engine.duckdb.grid import exponent, from_steps, scaled_steps, to_steps
-from discreet.engine.duckdb.query import named
 from discreet.errors import InvalidParameter
 from discreet.price.plan import Contribution, GroupTotal, Moments, Plan, Scaled
 from discreet.question.domain import Kind
 from discreet.question.expressions import ColumnRef
+from discreet.question.functions.nodes import quote_column
 from discreet.question.relation import Source
 from discreet.question.schema import ROW, Column, Schema, Table
 
@@ -50,7 +50,7 @@ def computed(connection, kind, node):
 def test_steps_are_exact_and_clipped(connection, kind, grid):
     for low, span in BANDS:
         scaled = Scaled(ColumnRef("x"), grid, low, span)
-        for x, u in computed(connection, kind, scaled_steps(named("x"), kind, scaled)):
+        for x, u in computed(connection, kind, scaled_steps(quote_column("x"), kind, scaled)):
             if x is None:
                 assert u is None
             else:
@@ -60,7 +60,7 @@ def test_steps_are_exact_and_clipped(connection, kind, grid):
 @pytest.mark.parametrize("kind", [Kind.INTEGER, Kind.DECIMAL])
 @pytest.mark.parametrize("grid", GRIDS)
 def test_steps_without_a_band_saturate(connection, kind, grid):
-    for x, u in computed(connection, kind, to_steps(named("x"), kind, grid)):
+    for x, u in computed(connection, kind, to_steps(quote_column("x"), kind, grid)):
         if x is None:
             assert u is None
         else:
@@ -69,7 +69,9 @@ def test_steps_without_a_band_saturate(connection, kind, grid):
 
 @pytest.mark.parametrize("power", [-1000, -40, 0, 40, 900])
 def test_numbers_come_back_from_steps(connection, power):
-    for x, y in computed(connection, Kind.INTEGER, from_steps(named("x"), Fraction(2) ** power)):
+    for x, y in computed(
+        connection, Kind.INTEGER, from_steps(quote_column("x"), Fraction(2) ** power)
+    ):
         assert x is None or y == math.ldexp(float(x), power)
 
 
@@ -81,7 +83,7 @@ def test_dates_timestamps_and_booleans_lie_on_the_number_line(connection):
         (Kind.BOOLEAN, "TRUE", 1),
     ):
         scaled = Scaled(ColumnRef("x"), Fraction(1), number - 5, 10)
-        node = scaled_steps(named("x"), kind, scaled).sql("duckdb")
+        node = scaled_steps(quote_column("x"), kind, scaled).sql("duckdb")
         assert connection.execute(f"SELECT {node} FROM (SELECT {value} AS x)").fetchone() == (5,)
 
 
@@ -95,7 +97,7 @@ def test_a_grid_that_is_no_power_of_two_is_refused():
 def test_a_grid_beyond_every_whole_number_is_refused_before_the_engine_fails():
     for steps in (to_steps, lambda x, kind, g: scaled_steps(x, kind, Scaled(x, g, -1, 2))):
         with pytest.raises(InvalidParameter):
-            steps(named("x"), Kind.INTEGER, Fraction(2**977))
+            steps(quote_column("x"), Kind.INTEGER, Fraction(2**977))
 
 
 # --- sums ----------------------------------------------------------------------------------

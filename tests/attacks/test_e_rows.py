@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from discreet.engine.duckdb import DuckDBEngine, render
-from discreet.engine.duckdb.query import everything, table_named, with_definitions
 from discreet.errors import QuestionRefusal
 from discreet.price.plan import Contribution, DistinctValues, Moments, Plan
 from discreet.question.domain import Kind, value_at
 from discreet.question.expressions import Call, ColumnRef, Expression, Literal
 from discreet.question.functions import FUNCTIONS, domain_of
+from discreet.question.functions.nodes import add_definitions, quote_table, select_all
 from discreet.question.ownership import columns, row_bound
 from discreet.question.relation import Relation, Source
 from discreet.question.schema import Column, Schema, Table
@@ -206,7 +206,7 @@ def reader(world: World, relation: Relation) -> Callable[[], Rows]:
     database = world._database
     renderer = render.Renderer(lambda table: table, database.multiplicity)
     step = renderer.relation(relation)
-    query = with_definitions(everything(table_named(step.name)), renderer.definitions)
+    query = add_definitions(select_all(quote_table(step.name)), renderer.definitions)
     sql = query.sql("duckdb")
 
     def read() -> Rows:
@@ -268,7 +268,7 @@ def test_e4_a_look_at_other_rows_is_seen(monkeypatch: pytest.MonkeyPatch) -> Non
                     exp.Paren(
                         this=exp.GT(
                             this=exp.Subquery(
-                                this=exp.select("COUNT(*) % 2").from_(table_named(self.name))
+                                this=exp.select("COUNT(*) % 2").from_(quote_table(self.name))
                             ),
                             expression=exp.Literal.number("0"),
                         )

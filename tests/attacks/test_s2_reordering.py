@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from discreet.engine.duckdb import DuckDBEngine, declared
+from discreet.engine.duckdb import DuckDBEngine, declared, render
 from discreet.price.plan import Contribution, GroupTotal, Histogram, Moments, Plan, Scaled, Units
 from discreet.question.expressions import ColumnRef
 from discreet.question.functions import nodes
@@ -130,7 +130,7 @@ def test_rows_that_are_units_are_chosen_from_by_content_alone():
 
 def test_the_test_sees_a_choice_by_position(tmp_path, monkeypatch):
     """With no order among a unit's rows, the first that come are kept: layouts must differ."""
-    monkeypatch.setattr(declared, "_by_hash", lambda *_: [nodes.literal(None)])
+    monkeypatch.setattr(declared, "_order_by_hash", lambda *_: [nodes.literal(None)])
     sources = [data(), data().sample(frac=1, random_state=1)]
     assert len({answers(source, threads=1) for source in sources}) == 2
 
@@ -143,7 +143,7 @@ def test_nobody_else_decides_which_rows_are_kept(limit):
 
     def kept(rows: pd.DataFrame) -> pd.DataFrame:
         with DuckDBEngine({"visits": rows}, cases.schema(text)) as engine:
-            rows = declared.rows_name(engine.schema.tables["visits"])
+            rows = render.name_rows(engine.schema.tables["visits"])
             found = pd.DataFrame(engine._current().run(f'SELECT * FROM "{rows}"'))
         return found.sort_values(list(found.columns), ignore_index=True)
 

@@ -278,12 +278,12 @@ Patch = pytest.MonkeyPatch
 
 def believed_blocks(patch: Patch) -> None:
     """That a unit lies in one block is believed, not enforced."""
-    patch.setattr(declared, "first_block", lambda *_: exp.true())
+    patch.setattr(declared, "choose_block", lambda *_: exp.true())
 
 
 def clipped_blocks(patch: Patch) -> None:
     """A value outside the declared ones is clipped into a block, or becomes NULL."""
-    patch.setattr(declared, "_inside_blocks", lambda *_: [exp.true()])
+    patch.setattr(declared, "_check_blocks", lambda *_: [exp.true()])
 
 
 def shuttered_not(patch: Patch) -> None:

@@ -17,9 +17,9 @@ from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from discreet.engine.duckdb import database, render
-from discreet.engine.duckdb.query import everything, table_named, with_definitions
 from discreet.errors import QuestionRefusal
 from discreet.question import ownership
+from discreet.question.functions.nodes import add_definitions, quote_table, select_all
 from discreet.question.relation import PublicJoin, Relation, Union, UnitJoin
 
 QUICK, LONG = 8, 500
@@ -42,7 +42,7 @@ def most_rows(world: World, relation: Relation) -> int:
     found = world._database
     renderer = render.Renderer(lambda table: table, found.multiplicity)
     step = renderer.relation(relation)
-    query = with_definitions(everything(table_named(step.name)), renderer.definitions)
+    query = add_definitions(select_all(quote_table(step.name)), renderer.definitions)
     unit = ", ".join(f'"{name}"' for name in step.unit)
     sql = f"SELECT MAX(c) FROM (SELECT COUNT(*) AS c FROM ({query.sql('duckdb')}) GROUP BY {unit})"
     ((most,),) = found.connection.execute(sql).fetchall()

@@ -15,9 +15,8 @@ from hypothesis import Phase
 from sqlglot import exp
 
 from discreet.engine.duckdb import database, declared, grid, measure, render
-from discreet.engine.duckdb.query import everything, table_named
 from discreet.price.plan import Sensitivity
-from discreet.question.functions.nodes import Node
+from discreet.question.functions.nodes import Node, quote_table, select_all
 from discreet.question.schema import Neighbours
 
 Patch = pytest.MonkeyPatch
@@ -46,9 +45,9 @@ def forgotten_bound(patch: Patch) -> None:
     """max_rows_per_unit is believed, not enforced."""
 
     def unbounded(shape: Any, source: str, name: str) -> list[Any]:
-        return [(name, declared.owned_rows(shape, source), True)]
+        return [(name, declared.select_owned_rows(shape, source), True)]
 
-    patch.setattr(database, "bounded_rows", unbounded)
+    patch.setattr(database, "bound_rows", unbounded)
 
 
 def forgotten_truncation(patch: Patch) -> None:
@@ -58,7 +57,7 @@ def forgotten_truncation(patch: Patch) -> None:
 
 def forgotten_groups(patch: Patch) -> None:
     """Rows per group are limited, groups are not."""
-    patch.setattr(measure, "chosen_values", lambda *_, **__: exp.Boolean(this=True))
+    patch.setattr(measure, "choose_values", lambda *_, **__: exp.Boolean(this=True))
 
 
 def lost_unit(patch: Patch) -> None:
@@ -66,7 +65,7 @@ def lost_unit(patch: Patch) -> None:
 
     def joined(self: Any, join: Any) -> Any:
         left, right = self.relation(join.left), self.relation(join.right)
-        return self._joined(join, left, right, [exp.Boolean(this=True)])
+        return self._join(join, left, right, [exp.Boolean(this=True)])
 
     patch.setattr(render.Renderer, "_unit_join", joined)
 
@@ -78,18 +77,18 @@ def believed_multiplicity(patch: Patch) -> None:
 
 def chosen_among_all(patch: Patch) -> None:
     """The first rows of everybody are kept, instead of the first of each."""
-    original = declared.chosen
+    original = declared.choose_rows
 
     def among_all(_: Any, content: Any, **options: Any) -> Node:
         return original((), content, **options)
 
-    patch.setattr(declared, "chosen", among_all)
-    patch.setattr(measure, "chosen", among_all)
+    patch.setattr(declared, "choose_rows", among_all)
+    patch.setattr(measure, "choose_rows", among_all)
 
 
 def merged_people(patch: Patch) -> None:
     """The unit is clipped to its bounds, so that two people become one."""
-    original = declared.owned_rows
+    original = declared.select_owned_rows
 
     def merged(shape: Any, source: str) -> exp.Select:
         rows = original(shape, source)
@@ -99,12 +98,12 @@ def merged_people(patch: Patch) -> None:
                 item.set("this", values[shape.fields[name].identifier].copy())
         return rows
 
-    patch.setattr(declared, "owned_rows", merged)
+    patch.setattr(declared, "select_owned_rows", merged)
 
 
 def chosen_by_number(patch: Patch) -> None:
     """Where every row is a unit, its place in the table has a say in which rows are kept."""
-    patch.setattr(declared, "own", tuple)
+    patch.setattr(declared, "pick_own", tuple)
 
 
 def counted_rows(patch: Patch) -> None:
@@ -118,7 +117,7 @@ def limit_below(patch: Patch) -> None:
 
     def limited(self: Any, relation: Any) -> Any:
         step = original(self, relation)
-        query = everything(table_named(step.name))
+        query = select_all(quote_table(step.name))
         query.set("limit", exp.Limit(expression=exp.Literal.number("3")))
         return replace(step, name=self.define(query))
 

@@ -29,8 +29,8 @@ from discreet.local.mean import MeanRandomizer
 from discreet.local.oracle import FrequencyOracle, chunks
 from discreet.local.survey import Survey
 from discreet.question.domain import Kind
-from discreet.question.expressions import ColumnRef, Expression, references
-from discreet.question.functions import evaluate
+from discreet.question.expressions import ColumnRef, Expression
+from discreet.question.functions import evaluate, references
 from discreet.question.question import Aggregate, Question
 from discreet.question.relation import Filter, Project, PublicJoin, Relation, Source
 from discreet.question.schema import Column, Schema, Table

@@ -44,21 +44,3 @@ class Case:
 
 
 Expression = ColumnRef | Literal | Call | Case
-
-
-def references(expression: Expression) -> frozenset[str]:
-    """The names of the columns that ``expression`` looks at.
-
-    >>> sorted(references(Call("divide", (ColumnRef("total"), ColumnRef("n")))))
-    ['n', 'total']
-    """
-    match expression:
-        case ColumnRef(name=name):
-            return frozenset({name})
-        case Literal():
-            return frozenset()
-        case Call(arguments=arguments):
-            parts = arguments
-        case Case(branches=branches, otherwise=otherwise):
-            parts = (*(part for branch in branches for part in branch), otherwise)
-    return frozenset().union(*map(references, parts))

@@ -31,8 +31,8 @@ from discreet.price.margins import (
 )
 from discreet.price.plan import ValueCounts
 from discreet.price.recipes import compute_ratios
-from discreet.question.expressions import ColumnRef, Expression, references
-from discreet.question.functions import evaluate
+from discreet.question.expressions import ColumnRef, Expression
+from discreet.question.functions import evaluate, references
 from discreet.question.functions.declaration import plain
 from discreet.release.display import MOST_ROWS, as_html, as_text
 from discreet.release.notes import VALUE, MarginUnit, describe, margin_unit, notes

@@ -18,32 +18,30 @@ import duckdb
 from sqlglot import exp
 
 from discreet.engine.duckdb.declared import (
-    bounded_rows,
-    codes,
-    enum_name,
-    kind_held,
-    layout,
-    owned_rows,
-    rows_name,
-    typed_rows,
-    with_steps,
+    add_steps,
+    bound_rows,
+    find_kind,
+    name_enum,
+    select_owned_rows,
+    select_typed_rows,
 )
 from discreet.engine.duckdb.prepared import ROWS
-from discreet.engine.duckdb.query import (
-    aliased,
-    named,
-    nested,
-    present,
-    select,
-    table_named,
-    with_definitions,
-)
+from discreet.engine.duckdb.render import lay_out, list_codes, name_rows
 from discreet.engine.duckdb.result import Columns
 from discreet.engine.duckdb.sources import DataSource, Part, Version, quoted
 from discreet.engine.protocol import Progress
 from discreet.errors import DataRefusal, InvalidParameter, SchemaRefusal, shown
 from discreet.question.domain import Kind, Value
 from discreet.question.functions import nodes, read_column
+from discreet.question.functions.nodes import (
+    add_alias,
+    add_definitions,
+    nest_query,
+    present,
+    quote_column,
+    quote_table,
+    select,
+)
 from discreet.question.schema import Column, Schema, Table
 
 _CONFIGURATION: dict[str, str | bool] = {
@@ -182,26 +180,26 @@ class Database:
         """Check the columns, create the types, and put the rows under the name of the table."""
         statements = []
         for column in table.columns:
-            listed = codes(column)
+            listed = list_codes(column)
             if listed is not None:
                 values = ", ".join(nodes.text(value).sql("duckdb") for value in listed)
-                name = quoted(enum_name(table, column))
+                name = quoted(name_enum(table, column))
                 statements.append(f"CREATE TYPE {name} AS ENUM ({values})")
         view = quoted(source_name(table.name))
         if table.name in self.readers:
             parts = self.parts[table.name]
             _require_columns(table, [name for part in parts for name in self.held[part.view]])
-            typed = (typed_rows(table, p, self.held[p.view]).sql("duckdb") for p in parts)
+            typed = (select_typed_rows(table, p, self.held[p.view]).sql("duckdb") for p in parts)
             statements.append(f"CREATE VIEW {view} AS {' UNION ALL '.join(typed)}")
         else:
             fields = (f"{quoted(c.name)} {nodes.TYPES[c.kind]}" for c in table.columns)
             statements.append(f"CREATE TABLE {view} ({', '.join(fields)})")
-        rows = quoted(rows_name(table))
+        rows = quoted(name_rows(table))
         if table.name in self.prepared:
             kept = quoted(self.prepared[table.name], "main", ROWS)
             statements.append(f"CREATE VIEW {rows} AS FROM {kept}")
         elif table.public:
-            owned = owned_rows(layout(table), source_name(table.name)).sql("duckdb")
+            owned = select_owned_rows(lay_out(table), source_name(table.name)).sql("duckdb")
             statements.append(f"CREATE TABLE {rows} AS {owned}")
         else:  # binds every reading to its type, without running it
             statements.append(f"CREATE VIEW {rows} AS {self.definition(table)}")
@@ -218,14 +216,14 @@ class Database:
         """What stands for the rows of a private table, for the eye."""
         if table.name not in self._descriptions:
             text = self.definition(table, pretty=True)
-            name = quoted(rows_name(table))
+            name = quoted(name_rows(table))
             self._descriptions[table.name] = f"CREATE VIEW {name} AS\n{text};"
         return self._descriptions[table.name]
 
     def definition(self, table: Table, *, pretty: bool = False) -> str:
         """The rows of a private table that is not prepared: enforced, owned and bounded."""
-        definitions = bounded_rows(layout(table), source_name(table.name), "bounded")
-        query = with_definitions(with_steps(table, definitions[-1][0]), definitions)
+        definitions = bound_rows(lay_out(table), source_name(table.name), "bounded")
+        query = add_definitions(add_steps(table, definitions[-1][0]), definitions)
         return query.sql("duckdb", pretty=pretty)
 
     def _require_unique(self, table: Table, key: tuple[str, ...]) -> None:
@@ -249,15 +247,15 @@ class Database:
     def _counted(self, table: Table, columns: tuple[str, ...]) -> int:
         if not table.public:
             raise ValueError(f"{table.name} is private: nothing of it may be counted here")
-        fields = layout(table).fields
-        keys = [named(fields[name].identifier) for name in columns]
+        fields = lay_out(table).fields
+        keys = [quote_column(fields[name].identifier) for name in columns]
         groups = select(
-            [aliased(exp.Count(this=exp.Star(), big_int=True), "n")],
-            table_named(rows_name(table)),
+            [add_alias(exp.Count(this=exp.Star(), big_int=True), "n")],
+            quote_table(name_rows(table)),
             where=[present(key.copy()) for key in keys],
             group=keys,
         )
-        most = select([nodes.call("MAX", named("n"))], nested(groups, "g"))
+        most = select([nodes.call("MAX", quote_column("n"))], nest_query(groups, "g"))
         found = self._cursor().execute(most.sql("duckdb")).fetchone()
         return int(found[0] or 0) if found else 0
 
@@ -265,8 +263,8 @@ class Database:
         """What a column of a public table holds, as read, NULL aside."""
         if not table.public:
             raise ValueError(f"{table.name} is private: nothing of it may be listed")
-        field = layout(table).fields[column.name]
-        query = select([field.value()], table_named(rows_name(table)), group=[field.held()])
+        field = lay_out(table).fields[column.name]
+        query = select([field.value()], quote_table(name_rows(table)), group=[field.held()])
         found = self._cursor().execute(query.sql("duckdb")).fetchall()
         return tuple(public_value(value) for (value,) in found if value is not None)
 
@@ -277,7 +275,7 @@ class Database:
         columns = tuple(
             self._described(given_name(table.name), name, kind)
             for name, held in self.held[given_name(table.name)].items()
-            if (kind := kind_held(held)) is not None
+            if (kind := find_kind(held)) is not None
         )
         return replace(table, columns=columns)
 
@@ -285,9 +283,9 @@ class Database:
         column = Column(name, kind)
         if not (kind.is_number or kind.is_time):
             return column
-        value = read_column(column, named(name))
+        value = read_column(column, quote_column(name))
         ends = [nodes.call(end, value.copy()) for end in ("MIN", "MAX")]
-        query = select(ends, table_named(source))
+        query = select(ends, quote_table(source))
         found = self._cursor().execute(query.sql("duckdb")).fetchone()
         if found is None or None in found:
             return column

@@ -6,12 +6,11 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from discreet.engine.duckdb.query import present
 from discreet.errors import InvalidParameter
 from discreet.price.plan import Scaled
 from discreet.question.domain import Kind
 from discreet.question.functions import nodes
-from discreet.question.functions.nodes import Node
+from discreet.question.functions.nodes import Node, present
 
 _NARROW = 2**62
 _WIDE = 2**126

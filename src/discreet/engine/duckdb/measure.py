@@ -14,7 +14,7 @@ from math import prod
 
 from sqlglot import exp
 
-from discreet.engine.duckdb.declared import ROW_NUMBER, Field, chosen, chosen_values
+from discreet.engine.duckdb.declared import choose_rows, choose_values
 from discreet.engine.duckdb.grid import (
     clip,
     hugeint,
@@ -25,20 +25,7 @@ from discreet.engine.duckdb.grid import (
     too_wide,
     whole,
 )
-from discreet.engine.duckdb.query import (
-    aliased,
-    all_of,
-    any_of,
-    everything,
-    named,
-    nested,
-    ordered,
-    present,
-    select,
-    table_named,
-    with_definitions,
-)
-from discreet.engine.duckdb.render import Rendered, Renderer
+from discreet.engine.duckdb.render import ROW_NUMBER, Field, Rendered, Renderer
 from discreet.engine.duckdb.result import (
     CELL,
     LIMB,
@@ -67,7 +54,20 @@ from discreet.price.plan import (
 from discreet.question.domain import Domain, Kind, Value, number_of
 from discreet.question.expressions import Expression
 from discreet.question.functions import domain_of, nodes
-from discreet.question.functions.nodes import Node
+from discreet.question.functions.nodes import (
+    Node,
+    add_alias,
+    add_definitions,
+    conjoin,
+    disjoin,
+    nest_query,
+    order_by,
+    present,
+    quote_column,
+    quote_table,
+    select,
+    select_all,
+)
 from discreet.question.ownership import Multiplicity, row_bound
 from discreet.question.question import Key
 from discreet.question.schema import Table
@@ -100,7 +100,7 @@ def compile_plan(
     renderer = Renderer(find, multiplicity)
     source = renderer.relation(plan.source)
     rows = _Rows(source)
-    groups = tuple(rows.key(place, key) for place, key in enumerate(plan.keys))
+    groups = tuple(rows.key(index, key) for index, key in enumerate(plan.keys))
     most = row_bound(plan.source, multiplicity)
     single = most == 1 or plan.contribution.rows == 1
     parts = _Parts(rows, groups, single=single)
@@ -108,13 +108,13 @@ def compile_plan(
     name = renderer.define(rows.query())
     step = _bounding(plan.contribution, most, rows, groups)
     if step is not None:
-        bounded = everything(table_named(name))
+        bounded = select_all(quote_table(name))
         bounded.set("qualify", exp.Qualify(this=step))
         name = renderer.define(bounded)
     if parts.several:
         last, query, _ = renderer.definitions[-1]
         renderer.definitions[-1] = (last, query, True)
-    query = with_definitions(parts.query(name, in_order=not plan.public_keys), renderer.definitions)
+    query = add_definitions(parts.query(name, in_order=not plan.public_keys), renderer.definitions)
     tables = renderer.tables
     return Compiled(
         plan,
@@ -137,16 +137,16 @@ def _bounding(
     if contribution.rows is not None:
         if most is not None and most <= contribution.rows:
             return None
-        return chosen(unit, content, most=contribution.rows)
+        return choose_rows(unit, content, most=contribution.rows)
     in_group, keys = contribution.rows_per_group or 1, tuple(g.identifier for g in groups)
     limit = min(in_group, contribution.groups or 1) if keys else in_group
     if most is not None and most <= limit:
         return None
-    within = chosen((*unit, *keys), content, most=in_group)
+    within = choose_rows((*unit, *keys), content, most=in_group)
     if not keys:
         return within
-    few = chosen_values(unit, (*unit, *keys), most=contribution.groups or 1)
-    return all_of([few, within])
+    few = choose_values(unit, (*unit, *keys), most=contribution.groups or 1)
+    return conjoin([few, within])
 
 
 # --- the rows that are measured ----------------------------------------------------------------
@@ -172,15 +172,15 @@ class _Rows:
 
     def query(self) -> exp.Select:
         """SELECT of the unit and every slot."""
-        picked = [aliased(node, name) for name, node in self.columns.values()]
-        unit = map(named, self.source.unit)
-        return select([*unit, *picked], table_named(self.source.name), where=self.conditions)
+        picked = [add_alias(node, name) for name, node in self.columns.values()]
+        unit = map(quote_column, self.source.unit)
+        return select([*unit, *picked], quote_table(self.source.name), where=self.conditions)
 
     def domain(self, expression: Expression) -> Domain:
         """What the expression can be."""
         return domain_of(expression, self.source.columns)
 
-    def key(self, place: int, key: Key) -> GroupColumn:
+    def key(self, index: int, key: Key) -> GroupColumn:
         """A column for a key; rows of groups that are not listed are left out here, unbounded."""
         node, plain = self.source.held(key.expression)
         domain = self.domain(key.expression)
@@ -188,8 +188,8 @@ class _Rows:
             node = nodes.typed_null(domain.kind)
         if key.values is not None:
             self._only_listed(key, key.values)
-        identifier = f"_k{place}"
-        self.columns[key, place] = (identifier, node)
+        identifier = f"_k{index}"
+        self.columns[key, index] = (identifier, node)
         codes = None if plain is None else plain.codes
         return GroupColumn(identifier, domain.kind, codes)
 
@@ -205,7 +205,7 @@ class _Rows:
         elif None not in values and domain.nullable:
             checks.append(present(value))
         if checks:
-            self.conditions.append(exp.Paren(this=any_of(checks)))
+            self.conditions.append(exp.Paren(this=disjoin(checks)))
 
     def condition(self, condition: Expression | None) -> list[str]:
         """The slot of a condition, if there is one."""
@@ -245,7 +245,7 @@ def _kept_steps(plain: Field, scaled: Scaled) -> Node | None:
     kept = plain.steps
     if kept is None or (kept.grid, kept.low, kept.span) != (scaled.grid, scaled.low, scaled.span):
         return None
-    return step_type(named(kept.identifier), kept.span)
+    return step_type(quote_column(kept.identifier), kept.span)
 
 
 # --- the parts of the result -------------------------------------------------------------------
@@ -276,11 +276,11 @@ class _Parts:
                 return Single(self._count(self._units(), self.rows.condition(condition)))
             case DistinctValues(expression=expression, condition=condition):
                 slot = self.rows.slot(self.rows.source.held(expression)[0])
-                different = exp.Distinct(expressions=[named(slot)])
+                different = exp.Distinct(expressions=[quote_column(slot)])
                 return Single(self._count(different, self.rows.condition(condition)))
             case Histogram(variable=variable, condition=condition):
                 cell, _ = self.rows.scaled(variable)
-                return self._cells(named(cell), self.rows.condition(condition))
+                return self._cells(quote_column(cell), self.rows.condition(condition))
             case ValueCounts():
                 return self._values(measurement)
             case GroupTotal():
@@ -291,22 +291,22 @@ class _Parts:
             return exp.Star()
         unit = self.rows.source.unit
         if len(unit) == 1 or ROW_NUMBER in unit:
-            return exp.Distinct(expressions=[named(unit[0])])
-        return exp.Distinct(expressions=[nodes.call("ROW", *map(named, unit))])
+            return exp.Distinct(expressions=[quote_column(unit[0])])
+        return exp.Distinct(expressions=[nodes.call("ROW", *map(quote_column, unit))])
 
     def _moments(self, moments: Moments) -> Sums:
         condition = self.rows.condition(moments.condition)
         slots = [self.rows.scaled(variable) for variable in moments.variables]
         if moments.weight >= 2**126:
             raise too_wide()
-        checks: list[Node] = [*map(named, condition)]
+        checks: list[Node] = [*map(quote_column, condition)]
         rows = self._count(exp.Star(), condition)
         nullable = [slot for slot, may_be_null in slots if may_be_null]
         if len(slots) == 1 and not condition and nullable:
             # Aggregates pass over NULL by themselves, faster than a FILTER does.
-            known = self._counted(named(nullable[0]), [])
+            known = self._counted(quote_column(nullable[0]), [])
         else:
-            checks += [present(named(slot)) for slot in nullable]
+            checks += [present(quote_column(slot)) for slot in nullable]
             known = self._counted(exp.Star(), checks)
         powers = []
         for degrees in itertools.product(*(range(d + 1) for d in moments.degrees)):
@@ -318,7 +318,7 @@ class _Parts:
     # --- aggregates of the first part --------------------------------------------------------
 
     def _count(self, counted: Node, condition: list[str]) -> Total:
-        return self._counted(counted, [named(slot) for slot in condition])
+        return self._counted(counted, [quote_column(slot) for slot in condition])
 
     def _counted(self, counted: Node, checks: list[Node]) -> Total:
         return Total(((self._column(_filtered(_count_of(counted), checks)), 0),))
@@ -354,8 +354,8 @@ class _Parts:
     # --- further parts -----------------------------------------------------------------------
 
     def _cells(self, cell: Node, condition: list[str]) -> Part:
-        checks = [*map(named, condition), present(cell.copy())]
-        self._others.append((cell, all_of(checks), {"_n0": _count_of(exp.Star())}))
+        checks = [*map(quote_column, condition), present(cell.copy())]
+        self._others.append((cell, conjoin(checks), {"_n0": _count_of(exp.Star())}))
         return Part(len(self._others))
 
     def _values(self, counts: ValueCounts) -> Part:
@@ -365,26 +365,26 @@ class _Parts:
         if codes is not None and codes == counts.values:
             slot = self.rows.slot(node)
             return self._cells(
-                nodes.cast(nodes.call("ENUM_CODE", named(slot)), Kind.INTEGER), condition
+                nodes.cast(nodes.call("ENUM_CODE", quote_column(slot)), Kind.INTEGER), condition
             )
         domain = self.rows.domain(counts.expression)
         value = self.rows.source.value(counts.expression)
-        place = exp.Case(
+        index = exp.Case(
             this=value,
             ifs=[
                 exp.If(this=_constant(v, domain.kind), true=nodes.integer(i))
                 for i, v in enumerate(counts.values)
             ],
         )
-        return self._cells(named(self.rows.slot(place)), condition)
+        return self._cells(quote_column(self.rows.slot(index)), condition)
 
     def _group_total(self, total: GroupTotal) -> Part:
         """Two levels: what each unit adds up to in the group, clipped, then the sum over units."""
         kind = self.rows.domain(total.expression).kind
         value = self.rows.source.value(total.expression)
-        steps = named(self.rows.slot(to_steps(value, kind, total.grid)))
+        steps = quote_column(self.rows.slot(to_steps(value, kind, total.grid)))
         condition = self.rows.condition(total.condition)
-        checks = [*map(named, condition), present(steps.copy())]
+        checks = [*map(quote_column, condition), present(steps.copy())]
         high = total.low + total.span
         if max(abs(total.low), abs(high)) >= 2**LIMB:
             raise too_wide()
@@ -392,7 +392,7 @@ class _Parts:
         low_end, high_end = hugeint(whole(total.low)), hugeint(whole(high))
         inside = clip(own, low_end, high_end)
         above = nodes.cast(nodes.infix(exp.Sub, inside, low_end.copy()), Kind.INTEGER)
-        own_total = nodes.call("SUM", named("_own"))
+        own_total = nodes.call("SUM", quote_column("_own"))
         upper = nodes.infix(exp.BitwiseRightShift, own_total, hugeint(whole(LIMB)))
         lower = nodes.infix(exp.BitwiseAnd, own_total.copy(), hugeint(whole(2**LIMB - 1)))
         columns = {
@@ -400,7 +400,7 @@ class _Parts:
             "_n1": nodes.cast(upper, Kind.INTEGER),
             "_n2": nodes.cast(lower, Kind.INTEGER),
         }
-        self._others.append((None, all_of(checks), {**columns, "_own": above}))
+        self._others.append((None, conjoin(checks), {**columns, "_own": above}))
         number = len(self._others)
         return Part(number, Total((("_n0", 0),)), Total((("_n1", LIMB), ("_n2", 0))))
 
@@ -416,51 +416,56 @@ class _Parts:
             query = exp.Union(this=query, expression=part, distinct=False)
         if in_order or self._others:
             keys = [PART, *(g.identifier for g in self.groups), CELL]
-            query.set("order", ordered(map(named, keys)))
+            query.set("order", order_by(map(quote_column, keys)))
         return query
 
     def _keys(self) -> list[Node]:
         """The keys as they come back: codes, days and microseconds are whole numbers."""
-        return [aliased(_as_number(g), g.identifier) for g in self.groups]
+        return [add_alias(_as_number(g), g.identifier) for g in self.groups]
 
     def _shape(
         self, number: int, cell: Node | None, columns: dict[str, Node], width: int
     ) -> list[Node]:
         numbers = [
-            aliased(columns.get(f"_n{i}", nodes.typed_null(Kind.INTEGER)), f"_n{i}")
+            add_alias(columns.get(f"_n{i}", nodes.typed_null(Kind.INTEGER)), f"_n{i}")
             for i in range(width)
         ]
-        place = nodes.typed_null(Kind.INTEGER) if cell is None else nodes.cast(cell, Kind.INTEGER)
-        return [aliased(nodes.integer(number), PART), *self._keys(), aliased(place, CELL), *numbers]
+        index = nodes.typed_null(Kind.INTEGER) if cell is None else nodes.cast(cell, Kind.INTEGER)
+        return [
+            add_alias(nodes.integer(number), PART),
+            *self._keys(),
+            add_alias(index, CELL),
+            *numbers,
+        ]
 
     def _first(self, name: str, width: int) -> exp.Select:
         columns = self._columns or {"_n0": _count_of(exp.Star())}
         return select(
-            self._shape(0, None, columns, width), table_named(name), group=self._group_by()
+            self._shape(0, None, columns, width), quote_table(name), group=self._group_by()
         )
 
     def _group_by(self) -> list[Node]:
-        return [named(g.identifier) for g in self.groups]
+        return [quote_column(g.identifier) for g in self.groups]
 
     def _other(
         self, name: str, number: int, other: tuple[Node | None, Node, dict[str, Node]], width: int
     ) -> exp.Select:
         cell, check, columns = other
-        keys, source = self._group_by(), table_named(name)
+        keys, source = self._group_by(), quote_table(name)
         own = columns.get("_own")
         if own is None:
             group = keys if cell is None else [*keys, cell]
             return select(
                 self._shape(number, cell, columns, width), source, where=[check], group=group
             )
-        unit = [named(u) for u in self.rows.source.unit]
-        inner = select([*keys, aliased(own, "_own")], source, where=[check], group=[*keys, *unit])
+        unit = [quote_column(u) for u in self.rows.source.unit]
+        inner = select([*keys, add_alias(own, "_own")], source, where=[check], group=[*keys, *unit])
         shape = self._shape(number, None, columns, width)
-        return select(shape, nested(inner, "own"), group=self._group_by())
+        return select(shape, nest_query(inner, "own"), group=self._group_by())
 
 
 def _as_number(group: GroupColumn) -> Node:
-    key = named(group.identifier)
+    key = quote_column(group.identifier)
     if group.codes is not None:
         return nodes.cast(nodes.call("ENUM_CODE", key), Kind.INTEGER)
     return key if group.kind is Kind.BOOLEAN else number_line(key, group.kind)
@@ -469,7 +474,7 @@ def _as_number(group: GroupColumn) -> Node:
 def _filtered(aggregate: Node, checks: list[Node]) -> Node:
     if not checks:
         return aggregate
-    where = exp.Where(this=all_of([check.copy() for check in checks]))
+    where = exp.Where(this=conjoin([check.copy() for check in checks]))
     return exp.Filter(this=aggregate, expression=where)
 
 
@@ -489,8 +494,12 @@ def _product(slots: list[tuple[str, bool]], degrees: Powers, moments: Moments) -
 
     def factor(slot: str) -> Node:
         if len(factors) == 1:
-            return named(slot)
-        return nodes.cast(named(slot), Kind.INTEGER) if most < 2**LIMB else hugeint(named(slot))
+            return quote_column(slot)
+        return (
+            nodes.cast(quote_column(slot), Kind.INTEGER)
+            if most < 2**LIMB
+            else hugeint(quote_column(slot))
+        )
 
     node = factor(factors[0])
     for slot in factors[1:]:

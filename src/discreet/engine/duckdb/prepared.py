@@ -14,11 +14,10 @@ from pathlib import Path
 import duckdb
 from sqlglot import exp
 
-from discreet.engine.duckdb.declared import Layout, layout, rows_name
-from discreet.engine.duckdb.query import everything, named, ordered, table_named
+from discreet.engine.duckdb.render import Layout, lay_out, name_rows
 from discreet.engine.duckdb.sources import Version
 from discreet.question.functions import nodes
-from discreet.question.functions.nodes import Node
+from discreet.question.functions.nodes import Node, order_by, quote_column, quote_table, select_all
 from discreet.question.schema import Table
 
 _LAYOUT = "5"  # to be changed whenever prepared tables look different
@@ -28,9 +27,9 @@ ROWS = "rows"
 
 def creation(table: Table, catalog: str) -> str:
     """The statement that prepares ``table`` in an attached database."""
-    query = everything(table_named(rows_name(table)))
-    query.set("order", ordered(_clusters(layout(table))))
-    target = table_named(catalog, "main", ROWS)
+    query = select_all(quote_table(name_rows(table)))
+    query.set("order", order_by(_clusters(lay_out(table))))
+    target = quote_table(catalog, "main", ROWS)
     return exp.Create(this=target, kind="TABLE", expression=query).sql("duckdb", pretty=True)
 
 
@@ -40,10 +39,14 @@ def _clusters(shape: Layout) -> list[Node]:
     Adding up runs of the same group takes half the time of jumping between groups.
     """
     bucket = nodes.infix(
-        exp.Mod, nodes.call("HASH", *map(named, shape.unit)), exp.Literal.number(str(_BUCKETS))
+        exp.Mod,
+        nodes.call("HASH", *map(quote_column, shape.unit)),
+        exp.Literal.number(str(_BUCKETS)),
     )
     keys = [
-        named(f.identifier) for f in shape.fields.values() if f.domain.list_values() is not None
+        quote_column(f.identifier)
+        for f in shape.fields.values()
+        if f.domain.list_values() is not None
     ]
     return [bucket, *keys]
 

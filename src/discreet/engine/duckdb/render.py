@@ -1,4 +1,4 @@
-"""A relation as SQL: one named step per node, in the order in which they are computed.
+"""A relation as SQL: how its tables stand in the engine, then one named step per node.
 
 Analyst text is not here: names are quoted, constants typed, functions from the
 allow-list.  Each step carries the unit's columns along, unseen by expressions.
@@ -9,27 +9,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import lru_cache
 
 from sqlglot import exp
 
-from discreet.engine.duckdb.declared import Field, layout, rows_name
 from discreet.engine.duckdb.grid import clip, from_steps, hugeint, to_steps, whole
-from discreet.engine.duckdb.query import (
-    Definition,
-    aliased,
-    all_of,
-    everything,
-    identifiers,
-    named,
-    present,
-    select,
-    table_named,
-)
+from discreet.price.recipes import GRID_BITS, put_on_grid
 from discreet.question.domain import Domain, Kind
 from discreet.question.expressions import ColumnRef, Expression
-from discreet.question.functions import Size, domain_of, nodes, render
+from discreet.question.functions import Size, domain_of, nodes, references, render
 from discreet.question.functions.declaration import common_kind
-from discreet.question.functions.nodes import Node
+from discreet.question.functions.nodes import (
+    Definition,
+    Node,
+    add_alias,
+    choose_identifiers,
+    conjoin,
+    present,
+    quote_column,
+    quote_table,
+    select,
+    select_all,
+)
 from discreet.question.ownership import Columns, Multiplicity, columns, unit_grid
 from discreet.question.relation import (
     Filter,
@@ -44,7 +45,102 @@ from discreet.question.relation import (
     UnitAggregate,
     UnitJoin,
 )
-from discreet.question.schema import Table
+from discreet.question.schema import Column, Table
+
+# --- how tables stand in the engine ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """A number kept as a whole number of steps above ``low``, beside the number itself."""
+
+    identifier: str
+    grid: Fraction
+    low: int
+    span: int
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column of a rendered relation: what it is called in the engine and how it is held."""
+
+    identifier: str
+    domain: Domain
+    codes: tuple[str, ...] | None = None  # the values of the ENUM that it is held as
+    steps: Steps | None = None
+
+    def value(self, *, of: str | None = None) -> Node:
+        """The column as a value of its kind."""
+        column = self.held(of=of)
+        return nodes.cast(column, Kind.TEXT) if self.codes is not None else column
+
+    def held(self, *, of: str | None = None) -> Node:
+        """The column as it is held."""
+        return quote_column(self.identifier, of=of)
+
+
+ROW_NUMBER = "_row"
+"""Tells the rows of a table apart whose every row is a unit; no choice may depend on it."""
+
+
+def name_unit(table: Table) -> tuple[str, ...]:
+    """The columns that hold who owns a row; nobody owns the rows of a public table."""
+    if table.by_row:
+        return (ROW_NUMBER, "_unit0")
+    return tuple(f"_unit{i}" for i in range(len(table.unit or ())))
+
+
+def list_codes(column: Column) -> tuple[str, ...] | None:
+    """The values of a text column that is held as a code for one of them."""
+    if column.kind is not Kind.TEXT:
+        return None
+    return tuple(str(value) for value in column.domain.values or ()) or None
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a table stands in the engine: its unit's columns and a field for each declared column."""
+
+    table: Table
+    unit: tuple[str, ...]
+    fields: Mapping[str, Field]
+
+    @property
+    def content(self) -> tuple[str, ...]:
+        """Everything a row says, whose it is included."""
+        return (*self.unit, *(field.identifier for field in self.fields.values()))
+
+
+def name_rows(table: Table) -> str:
+    """Under which name statements find the rows of a table, prepared or not."""
+    return f"{'public' if table.public else 'rows of'} {table.name}"
+
+
+@lru_cache(64)
+def lay_out(table: Table) -> Layout:
+    """How a table stands in the engine; a private one with steps beside every bounded number."""
+    names = choose_identifiers([column.name for column in table.columns])
+    fields = {
+        column.name: Field(
+            names[column.name],
+            column.domain,
+            codes=list_codes(column),
+            steps=None if table.public else _choose_steps(column, index),
+        )
+        for index, column in enumerate(table.columns)
+    }
+    return Layout(table, name_unit(table), fields)
+
+
+def _choose_steps(column: Column, index: int) -> Steps | None:
+    domain = column.domain
+    if not domain.kind.is_number or not domain.bounded:
+        return None
+    want = put_on_grid(ColumnRef(column.name), domain, GRID_BITS)
+    return Steps(f"_steps{index}", want.grid, want.low, want.span)
+
+
+# --- relations ------------------------------------------------------------------------------------
 
 Item = tuple[str, Field, Node, str | None]
 """A column to pick: its name, how it is held, its value, the alias of the table it is from."""
@@ -62,7 +158,9 @@ class Rendered:
 
     def value(self, expression: Expression, *, of: str | None = None) -> Node:
         """An expression over the step's columns."""
-        node = render(expression, self.columns, lambda name: self.fields[name].value(of=of))
+        looked_at = references(expression) & self.fields.keys()
+        names = {name: self.fields[name].value(of=of) for name in looked_at}
+        node = render(expression, self.columns, names)
         self.size.add(node)
         return node
 
@@ -108,9 +206,9 @@ class Renderer:
                 return self._source(relation)
             case Filter(source=source, predicate=predicate):
                 below = self.relation(source)
-                kept = everything(table_named(below.name))
+                kept = select_all(quote_table(below.name))
                 kept.set("where", exp.Where(this=below.value(predicate)))
-                return replace(self._retyped(below, relation), name=self.define(kept))
+                return replace(self._narrow(below, relation), name=self.define(kept))
             case Project():
                 return self._project(relation)
             case PublicJoin():
@@ -125,7 +223,7 @@ class Renderer:
     def _domains(self, relation: Relation | PublicSource) -> Columns:
         return columns(relation, self.multiplicity)
 
-    def _retyped(self, below: Rendered, relation: Relation) -> Rendered:
+    def _narrow(self, below: Rendered, relation: Relation) -> Rendered:
         """The same columns, known more narrowly."""
         domains = self._domains(relation)
         fields = {name: replace(f, domain=domains[name]) for name, f in below.fields.items()}
@@ -148,8 +246,8 @@ class Renderer:
                 ]
             return found
         table, name = self.find(table), f"table {table.name}"
-        self.definitions.append((name, everything(table_named(rows_name(table))), False))
-        found = Rendered(name, layout(table).unit, layout(table).fields, self.size)
+        self.definitions.append((name, select_all(quote_table(name_rows(table))), False))
+        found = Rendered(name, lay_out(table).unit, lay_out(table).fields, self.size)
         self._tables[table.name] = table, found
         return found
 
@@ -164,8 +262,8 @@ class Renderer:
         """A step that picks (name, field, value, table alias) and the unit's columns."""
         listed = list(items)
         owners = tuple(unit)
-        picked, fields = _picked(owners, listed, of=of)
-        return Rendered(self.define(select(picked, table_named(source))), owners, fields, self.size)
+        picked, fields = _pick(owners, listed, of=of)
+        return Rendered(self.define(select(picked, quote_table(source))), owners, fields, self.size)
 
     # --- row by row --------------------------------------------------------------------------
 
@@ -183,30 +281,30 @@ class Renderer:
     def _public_join(self, join: PublicJoin) -> Rendered:
         left, right = self.relation(join.left), self._source(join.right)
         conditions = [
-            _equal(
+            _compare(
                 left.value(expression, of="l"),
-                _domain(expression, left),
+                _find_domain(expression, left),
                 right.fields[name].value(of="r"),
                 right.fields[name].domain,
             )
             for expression, name in join.on
         ]
-        return self._joined(join, left, right, conditions)
+        return self._join(join, left, right, conditions)
 
     def _unit_join(self, join: UnitJoin) -> Rendered:
         left, right = self.relation(join.left), self.relation(join.right)
         conditions: list[Node] = [
-            exp.EQ(this=named(a, of="l"), expression=named(b, of="r"))
+            exp.EQ(this=quote_column(a, of="l"), expression=quote_column(b, of="r"))
             for a, b in zip(left.unit, right.unit, strict=True)
         ]
         for a, b in join.on:
             one, other = left.fields[a], right.fields[b]
             conditions.append(
-                _equal(one.value(of="l"), one.domain, other.value(of="r"), other.domain)
+                _compare(one.value(of="l"), one.domain, other.value(of="r"), other.domain)
             )
-        return self._joined(join, left, right, conditions)
+        return self._join(join, left, right, conditions)
 
-    def _joined(
+    def _join(
         self,
         join: PublicJoin | UnitJoin,
         left: Rendered,
@@ -219,10 +317,10 @@ class Renderer:
             for alias, side in (("l", left), ("r", right))
             for name, f in side.fields.items()
         ]
-        picked, fields = _picked(left.unit, items, of="l")
+        picked, fields = _pick(left.unit, items, of="l")
         kind = {"side": "LEFT"} if join.kind is JoinKind.LEFT else {"kind": "INNER"}
-        partner = exp.Join(this=_as(right.name, "r"), on=all_of(conditions), **kind)
-        query = select(picked, _as(left.name, "l"), joins=[partner])
+        partner = exp.Join(this=_alias_table(right.name, "r"), on=conjoin(conditions), **kind)
+        query = select(picked, _alias_table(left.name, "l"), joins=[partner])
         return Rendered(self.define(query), left.unit, fields, self.size)
 
     # --- one unit's own rows -----------------------------------------------------------------
@@ -230,7 +328,7 @@ class Renderer:
     def _per_unit(self, relation: PerUnit) -> Rendered:
         below, domains = self.relation(relation.source), self._domains(relation)
         items: list[Item] = []
-        grouped: list[Node] = [named(u) for u in below.unit]
+        grouped: list[Node] = [quote_column(u) for u in below.unit]
         for name, expression in relation.keys:
             node, plain = below.held(expression)
             kept = Field(name, domains[name]) if plain is None else replace(plain, steps=None)
@@ -239,55 +337,55 @@ class Renderer:
         for name, aggregate in relation.aggregates:
             node = _aggregate(aggregate, below, domains[name])
             items.append((name, Field(name, domains[name]), node, None))
-        picked, fields = _picked(below.unit, items, of=None)
-        query = select(picked, table_named(below.name), group=grouped)
+        picked, fields = _pick(below.unit, items, of=None)
+        query = select(picked, quote_table(below.name), group=grouped)
         return Rendered(self.define(query), below.unit, fields, self.size)
 
     def _union(self, union: Union) -> Rendered:
         domains = self._domains(union)
-        names = identifiers(domains)
+        names = choose_identifiers(domains)
         sides = []
         for side in (self.relation(union.left), self.relation(union.right)):
             picked = [
-                aliased(nodes.cast(side.fields[name].value(), domain.kind), names[name])
+                add_alias(nodes.cast(side.fields[name].value(), domain.kind), names[name])
                 for name, domain in domains.items()
             ]
-            sides.append(select([*map(named, side.unit), *picked], table_named(side.name)))
+            sides.append(select([*map(quote_column, side.unit), *picked], quote_table(side.name)))
             unit = side.unit
         both = exp.Union(this=sides[0], expression=sides[1], distinct=False)
         fields = {name: Field(names[name], domain) for name, domain in domains.items()}
         return Rendered(self.define(both), unit, fields, self.size)
 
 
-def _as(name: str, alias: str) -> exp.Table:
-    table = table_named(name)
+def _alias_table(name: str, alias: str) -> exp.Table:
+    table = quote_table(name)
     table.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
     return table
 
 
-def _domain(expression: Expression, step: Rendered) -> Domain:
+def _find_domain(expression: Expression, step: Rendered) -> Domain:
     return domain_of(expression, step.columns)
 
 
-def _picked(
+def _pick(
     unit: Iterable[str], items: list[Item], *, of: str | None
 ) -> tuple[list[Node], dict[str, Field]]:
     """The columns of the unit and the items under safe names; steps go along with their column."""
-    names = identifiers(name for name, _, _, _ in items)
-    chosen: list[Node] = [aliased(named(u, of=of), u) for u in unit]
+    names = choose_identifiers([name for name, _, _, _ in items])
+    chosen: list[Node] = [add_alias(quote_column(u, of=of), u) for u in unit]
     fields: dict[str, Field] = {}
-    for place, (name, kept, node, alias) in enumerate(items):
-        chosen.append(aliased(node, names[name]))
+    for index, (name, kept, node, alias) in enumerate(items):
+        chosen.append(add_alias(node, names[name]))
         steps = kept.steps
         if steps is not None:
-            beside = f"_steps{place}"
-            chosen.append(aliased(named(steps.identifier, of=alias), beside))
+            beside = f"_steps{index}"
+            chosen.append(add_alias(quote_column(steps.identifier, of=alias), beside))
             steps = replace(steps, identifier=beside)
         fields[name] = replace(kept, identifier=names[name], steps=steps)
     return chosen, fields
 
 
-def _equal(left: Node, of_left: Domain, right: Node, of_right: Domain) -> Node:
+def _compare(left: Node, of_left: Domain, right: Node, of_right: Domain) -> Node:
     """Whether two columns of a join are equal; NULL equals nothing.
 
     A decimal on the left meets whole numbers as one of them: seen as doubles,
@@ -317,7 +415,7 @@ def _aggregate(aggregate: UnitAggregate, below: Rendered, domain: Domain) -> Nod
             return exp.Count(this=exp.Distinct(expressions=[node]), big_int=True)
         case "MIN" | "MAX":
             return nodes.call(aggregate.function, node)
-    argument = _domain(aggregate.argument, below)
+    argument = _find_domain(aggregate.argument, below)
     if argument.is_null:
         return nodes.typed_null(domain.kind)
     grid = unit_grid(argument)

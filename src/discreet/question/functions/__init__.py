@@ -29,6 +29,7 @@ from discreet.question.functions.interpret import (
     narrow,
     read_column,
     read_kind,
+    references,
     render,
 )
 from discreet.question.functions.nodes import literal as render_literal
@@ -45,6 +46,7 @@ __all__ = [
     "narrow",
     "read_column",
     "read_kind",
+    "references",
     "render",
     "render_literal",
 ]

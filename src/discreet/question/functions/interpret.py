@@ -425,55 +425,72 @@ class Size:
             refuse_depth()
 
 
-def quote_name(name: str) -> Node:
-    """A column, its name in quotes."""
-    return exp.column(exp.to_identifier(name, quoted=True))
+def references(expression: Expression) -> frozenset[str]:
+    """The names of the columns that ``expression`` looks at.
+
+    >>> sorted(references(Call("divide", (ColumnRef("total"), ColumnRef("n")))))
+    ['n', 'total']
+    """
+    match expression:
+        case ColumnRef(name=name):
+            return frozenset({name})
+        case Literal():
+            return frozenset()
+        case Call(arguments=arguments):
+            parts = arguments
+        case Case(branches=branches, otherwise=otherwise):
+            parts = (*(part for branch in branches for part in branch), otherwise)
+    return frozenset().union(*map(references, parts))
 
 
 def render(
-    expression: Expression, columns: Columns, column: Callable[[str], Node] = quote_name
+    expression: Expression, columns: Columns, names: Mapping[str, Node] | None = None
 ) -> Node:
-    """The expression for the engine, total on every row; ``column`` says how to write a name.
+    """The expression for the engine, total on every row; ``names`` are the columns it looks at.
+
+    Without them a column is its name in quotes.
 
     >>> age = Domain(Kind.INTEGER)
     >>> half = Call("divide", (ColumnRef("v.age"), Literal(2)))
     >>> render(half, {"v.age": age}).sql("duckdb")
     '(CAST("v.age" AS DOUBLE) / CAST(CAST(2 AS BIGINT) AS DOUBLE))'
     """
-    return _render(expression, columns, column)[0]
+    if names is None:
+        names = {name: nodes.quote_column(name) for name in references(expression)}
+    return _render(expression, columns, names)[0]
 
 
 def _render(
-    expression: Expression, columns: Columns, column: Callable[[str], Node]
+    expression: Expression, columns: Columns, names: Mapping[str, Node]
 ) -> tuple[Node, Domain]:
     match expression:
         case ColumnRef(name=name):
             domain: Domain = find_column(name, columns)
-            return column(name), domain
+            return names[name].copy(), domain
         case Literal(value=value):
             domain = domain_of_literal(value)
             return nodes.literal(domain.values[0] if domain.values else None), domain
         case Call(function="if", arguments=(condition, a, b)):
-            return _render(Case(((condition, a),), b), columns, column)
+            return _render(Case(((condition, a),), b), columns, names)
         case Call(function=name, arguments=arguments):
             function = find_function(name)
-            written = [_render(argument, columns, column) for argument in arguments]
+            written = [_render(argument, columns, names) for argument in arguments]
             domains = tuple(domain for _, domain in written)
             node = function.render(tuple(node for node, _ in written), domains)
             _refuse_if_large(node)
             return node, result_on(name, domains)
         case Case():
-            return _case(expression, columns, column)
+            return _case(expression, columns, names)
 
 
-def _case(case: Case, columns: Columns, column: Callable[[str], Node]) -> tuple[Node, Domain]:
+def _case(case: Case, columns: Columns, names: Mapping[str, Node]) -> tuple[Node, Domain]:
     branches, known = [], columns
     for condition, value in case.branches:
-        check, domain = _render(condition, known, column)
+        check, domain = _render(condition, known, names)
         inside = narrow(known, condition, Outcome.TRUE)
-        branches.append((cast_to(check, domain, Kind.BOOLEAN), _render(value, inside, column)))
+        branches.append((cast_to(check, domain, Kind.BOOLEAN), _render(value, inside, names)))
         known = narrow(known, condition, Outcome.NOT_TRUE)
-    otherwise, last = _render(case.otherwise, known, column)
+    otherwise, last = _render(case.otherwise, known, names)
     result = union([*(domain for _, (_, domain) in branches), last], "CASE")
     node = nodes.case(
         *((check, cast_to(value, domain, result.kind)) for check, (value, domain) in branches),
