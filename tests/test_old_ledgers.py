@@ -172,9 +172,12 @@ def test_what_was_asked_is_free_and_the_same(curator: Curator, expected: dict[st
         columns = {name: answer.column(name) for name in answer.columns}
         assert {name: plain(column) for name, column in columns.items()} == asked["columns"]
         assert losses(answer.loss) == asked["loss"]
-        assert answer.margin_kinds == asked["kinds"]
+        # What was simulated then is a confidence set now, from the same released numbers.
+        kinds = {n: "set" if k == "simulated" else k for n, k in asked["kinds"].items()}
+        assert answer.margin_kinds == kinds
         for name, margins in answer.margins().items():
-            same_margins(margins, asked["margins"][name])
+            if kinds[name] != "set":
+                same_margins(margins, asked["margins"][name])
     assert len(curator.ledger.records()) == expected["records"]
 
 

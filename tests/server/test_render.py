@@ -30,8 +30,9 @@ UNITS = {
     "twice": "value",
 }
 HEADER = [
-    *("reason", "n", "n_margin", "middle", "middle_margin_ranks", "mean", "mean_margin"),
-    *("most", "most_margin_rows", "twice", "twice_margin"),
+    *("reason", "n", "n_margin", "n_low", "n_high", "middle", "middle_margin_ranks"),
+    *("mean", "mean_margin", "mean_low", "mean_high", "most", "most_margin_rows"),
+    *("twice", "twice_margin", "twice_low", "twice_high"),
 ]
 
 
@@ -69,8 +70,10 @@ def test_csv_and_arrow_have_the_same_columns(answer):
     units = {
         field.metadata[b"margin_of"].decode(): field.metadata[b"unit"].decode()
         for field in table.schema
-        if field.metadata
+        if field.metadata and b"margin_of" in field.metadata
     }
+    ends = [f for f in table.schema if f.name.endswith(("_low", "_high"))]
+    assert {f.metadata[b"unit"] for f in ends} == {b"value"}
     assert units == {name: unit for name, unit in UNITS.items() if unit}
     rows = list(csv.DictReader(io.StringIO(answer.to_csv("0.9"))))
     for name in HEADER:
@@ -82,7 +85,10 @@ def test_a_margin_never_takes_the_name_of_a_column(home):
     question = "SELECT MEDIAN(cost) AS x, COUNT(*) AS x_margin_ranks FROM visits"
     with session.open(home) as curator:
         header = curator.ask(question, epsilon="0.1").to_csv().split("\n")[0]
-    assert header == "x,x_margin_ranks_,x_margin_ranks,x_margin_ranks_margin"
+    assert header == (
+        "x,x_margin_ranks_,x_margin_ranks,x_margin_ranks_margin,"
+        "x_margin_ranks_low,x_margin_ranks_high"
+    )
 
 
 def test_before_it_is_asked_margins_have_units_too(home):

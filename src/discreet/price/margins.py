@@ -3,25 +3,21 @@
 A single entry's margin is certified from the exact law of its noise.  A
 combination of entries (a SUM, a COUNT read off moments) has the law of a
 weighted sum of independent noises; its tail is computed by inverting the
-characteristic function, which gives the margin to half a percent.  Ratios are
-simulated, over outcomes of the noise that are laid out and not drawn: a margin
-is the same whenever it is looked at.  A quantile has two margins: a certified
-one, which holds whatever the data are and is wide, and a typical one, which is
-that of values that lie evenly around the answer.
+characteristic function, which gives the margin to half a percent.  Ratios have
+confidence sets (``price.sets``), known with the answer and predicted before.  A
+quantile has two margins: a certified one, which holds whatever the data are and is
+wide, and a typical one, which is that of values that lie evenly around the answer.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
-from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.exact.search import bracket, double
 from discreet.mechanisms import Laplace
@@ -29,13 +25,12 @@ from discreet.price.calibration import Additive, Selection
 from discreet.price.plan import ValueCounts
 from discreet.price.priced import Priced
 from discreet.price.recipes import Choice, Counts, Linear, Quantile, Ratio, Recipe, compute_ratios
+from discreet.price.sets import find_range, ratio_set
 
-MarginKind = Literal["exact", "certified", "simulated", "typical"]
-"""How a margin is known: from the law of the noise; for any data; from the released numbers
-and the law of the noise, laid out; for values that lie evenly around the answer."""
-
-OUTCOMES = 1000
-"""How many outcomes of the noise a simulated margin looks at."""
+MarginKind = Literal["exact", "certified", "set", "typical"]
+"""How a margin is known: from the law of the noise; for any data; as a confidence set from the
+released numbers and the joint law of their noise, for any data; for values that lie evenly
+around the answer."""
 
 _FREQUENCIES = 1 << 13
 _LEAST_BETA = Fraction(1, 10**5)
@@ -105,56 +100,29 @@ def _laplace_sum_margin(scales: tuple[float, ...], beta: float) -> float:
     return enough * top
 
 
-def ratio_margin(recipe: Ratio, mechanism: Additive, beta: Fraction, *, rows: int) -> float | None:
+def ratio_margin(
+    recipe: Ratio,
+    mechanism: Additive,
+    beta: Fraction,
+    *,
+    rows: int,
+    moved: tuple[float, ...] | None = None,
+) -> float | None:
     """How far off a ratio would be in a group of ``rows`` rows spread evenly between the bounds.
 
-    A prediction, and the same whenever it is made: the noise is laid out
-    (:func:`lay_out_noise`) and not drawn.  Rows spread evenly add the same to every
-    Bernstein entry.  None where half of the outcomes are undefined.
+    A prediction: the set that would be printed if the noise happened to be nothing.  Rows spread
+    evenly add the same to every Bernstein entry.  None where that set is everything.
     """
     moments = recipe.moments
     entries = math.prod(d + 1 for d in moments.degrees)
-    expected = np.full(entries, float(Fraction(rows * moments.weight, entries)))
-    exact = float(compute_ratios(recipe, expected))
-    errors = np.abs(compute_ratios(recipe, expected + lay_out_noise(mechanism, entries)) - exact)
-    errors = errors[np.isfinite(errors)]
-    if errors.size < OUTCOMES // 2:
+    expected = np.full((1, entries), float(Fraction(rows * moments.weight, entries)))
+    exact = float(compute_ratios(recipe, expected)[0])
+    still = (0.0,) * len(moments.variables) if moved is None else moved
+    low, high = (float(e[0]) for e in ratio_set(recipe, mechanism, expected, float(beta), still))
+    least, most = find_range(recipe)
+    if not math.isfinite(exact + low + high) or (low <= least and high >= most):
         return None
-    return float(np.quantile(errors, float(1 - beta)))
-
-
-def lay_out_noise(mechanism: Additive, entries: int, first: int = 0) -> NDArray[np.float64]:
-    """``OUTCOMES`` noises of ``entries`` entries, laid out over their law and never drawn.
-
-    A Latin hypercube: each entry takes every quantile of its law once, in an
-    order of its own.  The order is that of the SHAKE-128 stream of the entry's
-    number (``first`` and on), the same for everybody, always.  A margin is thus
-    a function of public numbers; nothing here can serve as noise of a release.
-    """
-    quantiles = _quantiles(mechanism)
-    columns = [quantiles[_order(entry)] for entry in range(first, first + entries)]
-    return np.stack(columns, axis=1)
-
-
-@lru_cache(maxsize=256)
-def _quantiles(mechanism: Additive) -> NDArray[np.float64]:
-    """The middles of ``OUTCOMES`` equally likely parts of the law of one entry's noise."""
-    upper = (np.arange(OUTCOMES // 2) + 0.5) / OUTCOMES  # the chance of more, above the median
-    if isinstance(mechanism, Laplace):
-        scale = float(mechanism.scale)
-        # P(Z > k) = p**(k + 1) / (1 + p) with p = exp(-1 / scale): the least k that keeps it.
-        above = np.ceil(-scale * np.log(upper * (1.0 + math.exp(-1.0 / scale))) - 1.0)
-    else:
-        normal = NormalDist(sigma=math.sqrt(mechanism.variance))
-        above = np.rint([normal.inv_cdf(1.0 - chance) for chance in upper])
-    above = np.maximum(above, 0.0)
-    return np.concatenate([-above, above[::-1]])
-
-
-@lru_cache(maxsize=1024)
-def _order(entry: int) -> NDArray[np.intp]:
-    stream = hashlib.shake_128(b"discreet margin %d" % entry).digest(8 * OUTCOMES)
-    return np.argsort(np.frombuffer(stream, dtype="<u8"), kind="stable")
+    return max(high - exact, exact - low)
 
 
 def margin_kind(recipe: Recipe, *, certified: bool = False) -> MarginKind | None:
@@ -165,7 +133,7 @@ def margin_kind(recipe: Recipe, *, certified: bool = False) -> MarginKind | None
         case Choice():
             return "certified"
         case Ratio():
-            return None if certified else "simulated"
+            return "set"
     return "exact"
 
 

@@ -31,7 +31,9 @@ from discreet.price.plan import (
 from discreet.question.domain import Domain, Kind, Value
 from discreet.question.expressions import Call, Case, Expression, Literal
 from discreet.question.functions import domain_of
+from discreet.question.ownership import columns
 from discreet.question.question import Aggregate
+from discreet.question.relation import Relation
 
 Floats = NDArray[np.float64]
 
@@ -369,6 +371,17 @@ def put_on_grid(argument: Expression, domain: Domain, bits: int) -> Scaled:
         step = max(step, Fraction(1))  # whole numbers need no finer steps
     first, last = math.floor(low / step), math.ceil(high / step)
     return Scaled(argument, step, first, max(1, last - first))
+
+
+def find_moved(source: Relation, variable: Scaled) -> float:
+    """By how much the grid may move a value of ``variable``: nothing where values lie on it."""
+    kind = domain_of(variable.expression, columns(source)).kind
+    if kind is not Kind.DECIMAL and variable.grid.numerator == 1:
+        return 0.0
+    try:
+        return float(variable.grid / 2)
+    except OverflowError:
+        return math.inf
 
 
 # --- reading entries -------------------------------------------------------------------------

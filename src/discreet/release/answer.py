@@ -7,10 +7,9 @@ HAVING, ORDER BY and LIMIT apply.
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import lcm
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,20 +20,15 @@ from numpy.typing import NDArray
 from discreet.accounting.loss import Loss
 from discreet.engine.truth import Group
 from discreet.exact.numbers import Exact, proportion
-from discreet.price import Choice, Counts, Linear, Priced, Quantile, Ratio, Selection, Threshold
-from discreet.price.margins import (
-    OUTCOMES,
-    MarginKind,
-    aggregate_margin,
-    lay_out_noise,
-    margin_kind,
-)
+from discreet.price import Choice, Counts, Linear, Priced, Quantile, Ratio, Threshold
+from discreet.price.margins import MarginKind, aggregate_margin, margin_kind
 from discreet.price.plan import ValueCounts
 from discreet.price.recipes import compute_ratios
 from discreet.question.expressions import ColumnRef, Expression
 from discreet.question.functions import evaluate, references
 from discreet.question.functions.declaration import plain
 from discreet.release.display import MOST_ROWS, as_html, as_text
+from discreet.release.intervals import Interval, Sets
 from discreet.release.notes import VALUE, MarginUnit, describe, margin_unit, notes
 from discreet.release.render import answer_arrow, answer_csv, answer_json, table_cells
 
@@ -44,8 +38,8 @@ if TYPE_CHECKING:
     import pyarrow
 
 
-_TAIL = 20
-"""How many outcomes must lie beyond a margin; for rarer misses it is extended."""
+Stated = tuple[float | None, Interval | None]
+"""How far a value may be off, and between which numbers it lies; None where nobody can tell."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,10 +98,34 @@ class Answer:
         histogram be off by so much.  None for keys, and for arithmetic on
         quantiles and choices.  How each margin is known, ``margin_kinds`` says, and what it
         counts, ``margin_units``; ``certified``: only margins that hold whatever the data are;
-        ``most``: of the first rows only.
+        ``most``: of the first rows only.  Where a value has a set (``intervals``), its margin is
+        the distance to the farther end.
         """
+        stated = self.accuracy(confidence, certified=certified, most=most)
+        return {name: [margin for margin, _ in column] for name, column in stated.items()}
+
+    def intervals(
+        self, confidence: Exact = "0.95", *, most: int | None = None
+    ) -> dict[str, list[Interval | None]]:
+        """For each column, between which numbers each value lies at the given confidence.
+
+        Means, variances, correlations, regressions and arithmetic have sets that need not be
+        symmetric, and are also known where there is no value.  None where margins count ranks
+        or rows and nothing released tells values, and for keys and lists.
+        """
+        stated = self.accuracy(confidence, most=most)
+        return {name: [interval for _, interval in column] for name, column in stated.items()}
+
+    def accuracy(
+        self, confidence: Exact = "0.95", *, certified: bool = False, most: int | None = None
+    ) -> dict[str, list[Stated]]:
+        """Margins and intervals together, each computed once."""
         rows = self.rows if most is None else self.rows[:most]
-        return self._margins(confidence, rows, certified=certified)
+        beta = 1 - proportion(confidence, name="confidence")
+        return {
+            name: self._column_accuracy(index, rows, beta, certified=certified)
+            for index, name in enumerate(self.columns)
+        }
 
     @property
     def margin_units(self) -> dict[str, MarginUnit | None]:
@@ -125,16 +143,6 @@ class Answer:
         """How the margins of each column are known; None where there are none."""
         return {name: self._kind(index) for index, name in enumerate(self.columns)}
 
-    def _margins(
-        self, confidence: Exact, rows: tuple[Row, ...], *, certified: bool = False
-    ) -> dict[str, list[float | None]]:
-        beta = 1 - proportion(confidence, name="confidence")
-        kinds = [self._kind(index, certified=certified) for index in range(len(self.columns))]
-        return {
-            name: [self._cell_margin(index, row, beta, kinds[index]) for row in rows]
-            for index, name in enumerate(self.columns)
-        }
-
     def _kind(self, index: int, *, certified: bool = False) -> MarginKind | None:
         aggregate = self._aggregate(index)
         if aggregate is not None:
@@ -148,7 +156,7 @@ class Answer:
             if aggregate.name in used
         ]
         chosen = any(isinstance(recipe, Quantile | Choice) for recipe in recipes)
-        return "simulated" if recipes and not chosen and not certified else None
+        return "set" if recipes and not chosen else None
 
     def _aggregate(self, index: int) -> int | None:
         """Which aggregate a column shows as it is; None for keys and arithmetic."""
@@ -158,49 +166,35 @@ class Answer:
             return names.index(expression.name)
         return None
 
-    def _cell_margin(
-        self, index: int, row: Row, beta: Fraction, kind: MarginKind | None
-    ) -> float | None:
-        released = row.values[index]
-        if released is None or kind is None:
-            return None
+    def _column_accuracy(
+        self, index: int, rows: tuple[Row, ...], beta: Fraction, *, certified: bool
+    ) -> list[Stated]:
+        kind = self._kind(index, certified=certified)
+        values = [row.values[index] for row in rows]
+        if kind is None:
+            return [(None, None)] * len(rows)
+        if kind == "set":
+            return [
+                _state(value, found)
+                for value, found in zip(values, self._sets(index, rows, beta), strict=True)
+            ]
         aggregate = self._aggregate(index)
-        if kind == "simulated":
-            if not isinstance(released, int | float) or isinstance(released, bool):
-                return None
-            recipe = None if aggregate is None else self.priced.recipes[aggregate]
-            if not isinstance(recipe, Ratio):
-                return _spread(self._simulated_output(index, row), float(released), beta)
-            entries = self._simulated_entries(recipe.measurement, row.group)
-            return _spread(compute_ratios(recipe, entries), float(released), beta)
         if aggregate is None:
-            return None
-        return aggregate_margin(self.priced, aggregate, beta, certified=kind == "certified")
+            raise TypeError(index)
+        margin = aggregate_margin(self.priced, aggregate, beta, certified=kind == "certified")
+        measured = self._unit(index) == VALUE
+        return [_state_margin(value, margin, measured=measured) for value in values]
 
-    def _simulated_entries(self, measurement: int, group: int, first: int = 0) -> Entries:
-        """A parametric bootstrap: the released entries, with noise of the same law laid out."""
-        mechanism, part = self.priced.mechanisms[measurement], self.released[measurement]
-        if isinstance(part, Selected) or isinstance(mechanism, Selection):
-            raise TypeError("a choice has no entries")
-        entries = part[group].astype(np.float64)
-        simulated: Entries = entries + lay_out_noise(mechanism, entries.size, first)
-        return simulated
-
-    def _simulated_output(self, index: int, row: Row) -> Entries:
-        """An expression over aggregates, computed from simulated entries."""
-        again: list[Part] = []
-        first = 0  # each measurement has noise of its own
-        for measurement, part in enumerate(self.released):
-            if isinstance(part, Selected):
-                again.append(part.only([row.group] * OUTCOMES))
-            else:
-                again.append(self._simulated_entries(measurement, row.group, first))
-                first += part.shape[1]
-        values = read_aggregates(self.priced, again, OUTCOMES)
-        groups = (self.groups[row.group],) * OUTCOMES
-        simulated = build_rows(_without_ending(self.priced), groups, values)
-        cells = [one.values[index] for one in simulated]
-        return np.array([np.nan if cell is None else float(cell) for cell in cells])
+    def _sets(self, index: int, rows: tuple[Row, ...], beta: Fraction) -> list[Interval | None]:
+        """The confidence sets of a column, of all groups at once."""
+        parts = tuple(None if isinstance(part, Selected) else part for part in self.released)
+        sets = Sets(self.priced, parts, np.array([row.group for row in rows], dtype=int))
+        aggregate = self._aggregate(index)
+        if aggregate is not None:
+            return [*sets.of_aggregate(aggregate, float(beta))]
+        names = [key.name for key in self.priced.question.keys]
+        keys = [dict(zip(names, self.groups[row.group], strict=True)) for row in rows]
+        return sets.of_expression(self.priced.question.outputs[index].expression, float(beta), keys)
 
     # --- as a table -----------------------------------------------------------------------
 
@@ -253,24 +247,25 @@ class Answer:
         return [f"± at 95 % confidence; {cost or f'cost {self.loss}'}", *self.notes]
 
 
-def _spread(simulated: Entries, released: float, beta: Fraction) -> float | None:
-    """The distance that a share of 1 - beta of the simulations keeps; None if half fail.
+def _state(value: Any, found: Interval | None) -> Stated:
+    """A value with its set, and the distance to the farther end.
 
-    Beyond what the simulations can tell, it grows with the logarithm of 1 / beta,
-    as the margin of Laplace noise does and that of Gaussian noise never does.
+    A quotient of noisy numbers may lie where no true one can; its set does not.
     """
-    errors = np.abs(simulated[np.isfinite(simulated)] - released)
-    if errors.size < OUTCOMES // 2:
-        return None
-    rarest = _TAIL / OUTCOMES
-    share = max(float(beta), rarest)
-    extended = max(1.0, math.log(1 / float(beta)) / math.log(1 / rarest))
-    return float(np.quantile(errors, 1 - share)) * extended
+    if found is None or isinstance(value, bool) or not isinstance(value, int | float | None):
+        return None, None
+    if value is None or found.nobody:
+        return None, found
+    return found.margin(value), found
 
 
-def _without_ending(priced: Priced) -> Priced:
-    question = replace(priced.question, having=None, order=(), limit=None)
-    return replace(priced, question=question)
+def _state_margin(value: Any, margin: float | None, *, measured: bool) -> Stated:
+    """A value with a margin on both sides; ``measured`` in its own unit, they make an interval."""
+    if value is None or margin is None:
+        return None, None
+    if not measured or isinstance(value, bool) or not isinstance(value, int | float):
+        return margin, None
+    return margin, Interval(value - margin, value + margin)
 
 
 def _plain(values: list[Any]) -> list[Any]:

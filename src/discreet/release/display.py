@@ -9,11 +9,14 @@ from html import escape
 from typing import Any
 
 from discreet.exact.numbers import Exact, decimal_up, fraction
+from discreet.release.intervals import Interval
 
 MOST_ROWS = 40
 
 
-def cell(value: Any, margin: float | None, *, unit: str = "value") -> str:
+def cell(
+    value: Any, margin: float | None, *, unit: str = "value", interval: Interval | None = None
+) -> str:
     """One value, with its margin to the same number of decimals.
 
     A margin in another ``unit`` than the value's says in which.
@@ -23,11 +26,22 @@ def cell(value: Any, margin: float | None, *, unit: str = "value") -> str:
     >>> cell(4100, 17.2, unit="ranks"), cell("Oslo", 17.2, unit="rows")
     ('4,100 (± 18 ranks)', 'Oslo (± 18 rows)')
 
+    A set that is not nearly symmetric is shown by its ends, and one that says nothing says so.
+
+    >>> cell(61.2537, 9.3, interval=Interval(57.1, 70.5537))
+    '61.3 (57.1 … 70.6)'
+    >>> cell(61.2537, 61.2537, interval=Interval(0, 120, anything=True))
+    '61.2537 (anything from 0 to 120)'
+    >>> cell(None, None, interval=Interval(0, 120, nobody=True))
+    '– (no people)'
+
     A number without a margin is a key, and a year is written 2024.
 
     >>> cell(2024, None)
     '2024'
     """
+    if interval is not None and (said := _say_interval(value, interval)) is not None:
+        return said
     if margin is not None and (unit != "value" or isinstance(value, list)):
         each = "each " if isinstance(value, list) else ""
         said = number(margin, up=True) + ("" if unit == "value" else f" {unit}")
@@ -43,6 +57,44 @@ def cell(value: Any, margin: float | None, *, unit: str = "value") -> str:
     digits = _digits(margin)
     shown = math.ceil(margin * 10**digits) / 10**digits  # a margin is never made smaller
     return f"{value:,.{digits}f} ± {shown:,.{digits}f}"
+
+
+_SYMMETRIC = 0.9
+"""An interval of which one side has at least this part of the other is written with one margin."""
+
+
+def _say_interval(value: Any, interval: Interval) -> str | None:
+    """A value and its set in words; None where one margin says it."""
+    if interval.nobody:
+        return "– (no people)"
+    if interval.anything:
+        ends = f" from {_alone(interval.low)} to {_alone(interval.high)}"
+        return f"{_alone(value)} (anything{ends if math.isfinite(interval.low) else ''})"
+    sides = () if value is None else (value - interval.low, interval.high - value)
+    if sides and min(sides) >= _SYMMETRIC * max(sides):
+        return None
+    known = [end for end in (interval.low, interval.high) if math.isfinite(end)]
+    width = max(sides, default=known[-1] - known[0]) if len(known) > 1 else max(map(abs, known))
+    if not _FEW <= width < _MANY:
+        low, high = f"{interval.low:,.3g}", f"{interval.high:,.3g}"
+        shown = _alone(value)
+    else:
+        digits = _digits(width)
+        low = f"{_round_away(interval.low, digits, down=True):,.{digits}f}"
+        high = f"{_round_away(interval.high, digits, down=False):,.{digits}f}"
+        shown = _alone(value) if value is None else f"{value:,.{digits}f}"
+    if len(known) > 1:
+        return f"{shown} ({low} … {high})"
+    return f"{shown} ({f'at least {low}' if math.isfinite(interval.low) else f'at most {high}'})"
+
+
+def _round_away(end: float, digits: int, *, down: bool) -> float:
+    """An end with so many decimals; a set is never made smaller."""
+    if not math.isfinite(end):
+        return end
+    steps = end * 10**digits
+    whole = math.floor(steps) if down else math.ceil(steps)
+    return float(whole / 10**digits)
 
 
 def _alone(value: Any) -> str:

@@ -10,6 +10,7 @@ from discreet.accounting.loss import Loss
 from discreet.exact.numbers import Exact, proportion, whole
 from discreet.price import Priced, Ratio, Recipe, Selection
 from discreet.price.margins import MarginKind, aggregate_margin, margin_kind, ratio_margin
+from discreet.price.recipes import find_moved
 from discreet.release.display import as_text, number
 from discreet.release.notes import (
     VALUE,
@@ -86,7 +87,9 @@ class Explanation:
             return aggregate_margin(self.priced, index, beta, certified=certified)
         if rows is None or certified:
             return None
-        return ratio_margin(recipe, mechanism, beta, rows=whole(rows, name="rows", least=1))
+        moved = tuple(find_moved(self.priced.plan.source, v) for v in recipe.moments.variables)
+        size = whole(rows, name="rows", least=1)
+        return ratio_margin(recipe, mechanism, beta, rows=size, moved=moved)
 
     @property
     def certificate(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from discreet.exact.numbers import decimal_up
 from discreet.mechanisms import Gaussian, Laplace
-from discreet.price import Bought, Choice, Priced, Quantile, Ratio, Recipe, Selection
+from discreet.price import Bought, Choice, Priced, Quantile, Recipe, Selection
 from discreet.price.margins import aggregate_margin, margin_kind
 from discreet.price.plan import GroupTotal, Histogram, Measurement, Moments, Scaled, ValueCounts
 from discreet.question.ownership import unit
@@ -66,9 +66,6 @@ def _how_known(priced: Priced) -> list[str]:
             "a most frequent value is chosen with noise: its margin, certified, says how many rows "
             "fewer than the true one it may have."
         )
-    ratios = [name for name, recipe in of.items() if isinstance(recipe, Ratio)]
-    if ratios:
-        said.append(f"margins of {', '.join(ratios)} are simulated, not certified.")
     return said
 
 

@@ -3,7 +3,8 @@
 A margin is in the unit of its value, or it says in what it is: a quantile is off by so many
 ranks, a most frequent value by so many rows.  JSON has a ``margin_unit`` for each column; in CSV
 and Arrow the unit is part of the name of the column of margins (``middle_margin_ranks``), so that
-a number of ranks never stands beside money as if it were some.
+a number of ranks never stands beside money as if it were some.  Beside it stand the ends of the
+interval in which the value lies (``mean_low``, ``mean_high``), always in the value's own unit.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -22,12 +23,13 @@ from discreet.question.expressions import ColumnRef
 from discreet.release.amounts import FREE, loss_json
 from discreet.release.chart import suggest_chart
 from discreet.release.display import cell, number
+from discreet.release.intervals import Interval
 from discreet.release.notes import VALUE, MarginUnit, name_mechanism, notes, owner
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from discreet.release.answer import Answer
+    from discreet.release.answer import Answer, Row, Stated
     from discreet.release.explanation import Explanation
 
 ASSUMED_ROWS = 1000
@@ -63,14 +65,33 @@ def _finite(margin: float | None) -> float | None:
 def table_cells(answer: Answer, confidence: Exact, most: int | None = None) -> list[list[str]]:
     """Each value with its margin, and the margin's unit where it is another than the value's."""
     shown = answer.rows if most is None else answer.rows[:most]
-    margins, units = answer.margins(confidence, most=most), answer.margin_units
+    return _cells(answer, answer.accuracy(confidence, most=most), shown)
+
+
+def _cells(
+    answer: Answer, stated: dict[str, list[Stated]], shown: Sequence[Row]
+) -> list[list[str]]:
+    units = answer.margin_units
     return [
         [
-            cell(row.values[column], margins[name][i], unit=units[name] or VALUE)
+            cell(
+                row.values[column],
+                stated[name][i][0],
+                unit=units[name] or VALUE,
+                interval=stated[name][i][1],
+            )
             for column, name in enumerate(answer.columns)
         ]
         for i, row in enumerate(shown)
     ]
+
+
+def _interval_json(interval: Interval | None) -> dict[str, Any] | None:
+    """An interval that JSON has; null is no end."""
+    if interval is None:
+        return None
+    says = "no people" if interval.nobody else "anything" if interval.anything else None
+    return {"low": _finite(interval.low), "high": _finite(interval.high), "says": says}
 
 
 # --- JSON --------------------------------------------------------------------------------------
@@ -79,9 +100,10 @@ def table_cells(answer: Answer, confidence: Exact, most: int | None = None) -> l
 def answer_json(
     answer: Answer, confidence: Exact, *, dataset: str | None = None, at: str | None = None
 ) -> dict[str, Any]:
-    """Everything an answer says; ``margins`` has the shape of ``rows``."""
-    margins = answer.margins(confidence)
+    """Everything an answer says; ``margins`` and ``intervals`` have the shape of ``rows``."""
+    stated = answer.accuracy(confidence)
     columns = _columns(answer)
+    lines = [[stated[name][i] for name in answer.columns] for i in range(len(answer.rows))]
     return {
         "id": None if answer.id is None else str(answer.id),
         "dataset": dataset,
@@ -93,10 +115,9 @@ def answer_json(
         "confidence": str(confidence),
         "columns": columns,
         "rows": [[plain(value) for value in row.values] for row in answer.rows],
-        "margins": [
-            [_finite(margins[name][i]) for name in answer.columns] for i in range(len(answer.rows))
-        ],
-        "cells": table_cells(answer, confidence),
+        "margins": [[_finite(margin) for margin, _ in line] for line in lines],
+        "intervals": [[_interval_json(interval) for _, interval in line] for line in lines],
+        "cells": _cells(answer, stated, answer.rows),
         "chart": suggest_chart(answer, columns),
         "notes": list(answer.notes),
         "certificate": answer.certificate,
@@ -216,22 +237,32 @@ def _with_unit(margin: float, unit: MarginUnit) -> str:
 def _with_margins(
     answer: Answer, confidence: Exact
 ) -> Iterator[tuple[str, list[Any], dict[str, str] | None]]:
-    """Each column, followed by its margins if it has any; of these, what they are."""
-    margins = answer.margins(confidence)
+    """Each column, followed by its margins and ends if it has any; of these, what they are."""
+    stated = answer.accuracy(confidence)
     for name in answer.columns:
         yield name, answer.column(name), None
         unit, kind = answer.margin_units[name], answer.margin_kinds[name]
-        if unit is None or all(margin is None for margin in margins[name]):
+        if unit is None:
             continue
-        title = f"{name}_margin" if unit == VALUE else f"{name}_margin_{unit}"
-        while title in answer.columns:
-            title += "_"
-        about = {"margin_of": name, "unit": unit, "kind": str(kind), "confidence": str(confidence)}
-        yield title, margins[name], about
+        margins = [margin for margin, _ in stated[name]]
+        ends = [(None, None) if i is None else (i.low, i.high) for _, i in stated[name]]
+        columns = {
+            ("margin" if unit == VALUE else f"margin_{unit}"): (margins, unit),
+            "low": ([_finite(low) for low, _ in ends], VALUE),
+            "high": ([_finite(high) for _, high in ends], VALUE),
+        }
+        for what, (numbers, counted) in columns.items():
+            if all(number is None for number in numbers):
+                continue
+            title = f"{name}_{what}"
+            while title in answer.columns:
+                title += "_"
+            about = {f"{what.split('_')[0]}_of": name, "unit": counted, "kind": str(kind)}
+            yield title, numbers, {**about, "confidence": str(confidence)}
 
 
 def answer_csv(answer: Answer, confidence: Exact) -> str:
-    """One line for each row; beside each column that has margins, a column of them."""
+    """One line for each row; beside each column that has margins, columns of them and of ends."""
     columns = [(name, values) for name, values, _ in _with_margins(answer, confidence)]
     out = io.StringIO()
     lines = csv.writer(out, lineterminator=LINE_END)

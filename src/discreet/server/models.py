@@ -294,6 +294,14 @@ class Chart(Given):
     edges: list[float] | None = None
 
 
+class Interval(Given):
+    """Between which numbers a value lies; null is no end."""
+
+    low: float | None
+    high: float | None
+    says: Literal["anything", "no people"] | None
+
+
 class Answer(Given):
     """A released table: values, margins, price."""
 
@@ -308,6 +316,7 @@ class Answer(Given):
     columns: list[AnswerColumn]
     rows: list[list[Any]]
     margins: list[list[float | None]]
+    intervals: list[list[Interval | None]]
     cells: list[list[str]]
     chart: Chart
     notes: list[str]

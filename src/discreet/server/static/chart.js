@@ -31,7 +31,8 @@ function series(answer, y) {
   const [x, split, at] = [place(answer, answer.chart.x), answer.chart.series ? place(answer, answer.chart.series) : -1, place(answer, y)];
   const unit = answer.columns[at].margin_unit;
   const points = answer.rows.map((row, i) => ({
-    x: text(row[x]), series: split < 0 ? null : text(row[split]), y: row[at], margin: answer.margins[i][at], unit,
+    x: text(row[x]), series: split < 0 ? null : text(row[split]), y: row[at], said: answer.cells[i][at],
+    ...ends(answer.intervals[i][at]),
   })).filter((p) => typeof p.y === "number");
   return { title: `${y} by ${[answer.chart.x, answer.chart.series].filter(Boolean).join(" and ")}`, points, unit };
 }
@@ -39,8 +40,10 @@ function series(answer, y) {
 function histograms(answer) {
   const at = place(answer, answer.chart.y[0]);
   const edges = answer.chart.edges ?? [];
+  const margin = answer.margins[0]?.[at] ?? 0;
   const points = (answer.rows[0]?.[at] ?? []).map((count, i) => ({
-    x: `${edges[i] ?? i}–${edges[i + 1] ?? ""}`, series: null, y: count, margin: answer.margins[0][at], unit: "value",
+    x: `${edges[i] ?? i}–${edges[i + 1] ?? ""}`, series: null, y: count, low: count - margin, high: count + margin,
+    said: `${count.toLocaleString("en")} ± ${margin.toLocaleString("en")}`,
   }));
   return [{ title: answer.chart.y[0], points, unit: "value" }];
 }
@@ -51,8 +54,8 @@ function draw(panel, kind) {
   const names = [...new Set(panel.points.map((p) => p.x))].slice(0, SHOWN);
   const parts = [...new Set(panel.points.map((p) => p.series))];
   const points = panel.points.filter((p) => names.includes(p.x));
-  const low = Math.min(0, ...points.map((p) => p.y - reach(p)));
-  const high = Math.max(1e-9, ...points.map((p) => p.y + reach(p)));
+  const low = Math.min(0, ...points.map((p) => p.low ?? p.y));
+  const high = Math.max(1e-9, ...points.map((p) => p.high ?? p.y));
   const ticks = nice(low, high);
   const [first, last] = [ticks[0], ticks[ticks.length - 1]];
   const down = (y) => TOP + PLOT * (1 - (y - first) / (last - first));
@@ -69,7 +72,8 @@ function draw(panel, kind) {
   const picture = svg("svg", { viewBox: `0 0 ${WIDE} ${tall}`, role: "img",
     "aria-label": `${panel.title}; the table beside it has every value` },
     axis(ticks, down), marks, points.map((p) => error(p, across, down)), labels(names, step, slanted));
-  const margins = panel.unit === "value" ? "with 95 % margins" : `95 % margins in ${panel.unit}: see the table`;
+  const drawn = panel.unit === "value" || points.some((p) => p.low !== null);
+  const margins = drawn ? "with 95 % margins" : `95 % margins in ${panel.unit}: see the table`;
   return h("figure", {}, h("figcaption", {}, `${panel.title}, ${margins}`,
     parts.length > 1 ? h("span", { class: "legend" }, parts.map((p, i) =>
       h("span", {}, h("i", { class: `swatch s${i % 6}` }), p))) : null), picture,
@@ -87,15 +91,14 @@ function path(points, parts, across, down) {
     .filter((p) => p.series === part).map((p) => `${across(p)},${down(p.y)}`).join(" ") }));
 }
 
-/** How far a bar of error reaches; a margin in ranks or rows is no length on this axis. */
-const reach = (p) => (p.unit === "value" ? p.margin ?? 0 : 0);
+/** The ends of a bar of error, on the value's axis: none where margins are in ranks or rows, or have no end. */
+const ends = (interval) => ({ low: interval?.low ?? null, high: interval?.high ?? null });
 
 function error(p, across, down) {
   const x = across(p);
-  const unit = p.unit === "value" ? "" : ` ${p.unit}`;
-  const title = svg("title", {}, `${p.x}${p.series ? `, ${p.series}` : ""}: ${p.y.toLocaleString("en")}${p.margin ? ` ± ${p.margin.toLocaleString("en")}${unit}` : ""}`);
-  if (!reach(p)) return svg("g", {}, title);
-  const [high, low] = [down(p.y + p.margin), down(p.y - p.margin)];
+  const title = svg("title", {}, `${p.x}${p.series ? `, ${p.series}` : ""}: ${p.said}`);
+  if (p.low === null || p.high === null) return svg("g", {}, title);
+  const [high, low] = [down(p.high), down(p.low)];
   return svg("g", { class: "error" }, title,
     svg("path", { d: `M${x} ${high}V${low}M${x - 4} ${high}H${x + 4}M${x - 4} ${low}H${x + 4}` }));
 }
@@ -135,7 +138,7 @@ export function short(value) {
 /** A cumulative curve over time, for the curator. */
 export function curve(points, title) {
   if (points.length < 2) return h("p", { class: "quiet" }, "Not enough days to draw yet.");
-  const drawn = points.map((p) => ({ x: p.at.slice(0, 16).replace("T", " "), series: null, y: 100 * p.share, margin: null, unit: "value" }));
+  const drawn = points.map((p) => ({ x: p.at.slice(0, 16).replace("T", " "), series: null, y: 100 * p.share, low: null, high: null, said: `${(100 * p.share).toLocaleString("en")} %` }));
   const figure = draw({ title, points: drawn, unit: "value" }, "line");
   figure.querySelector("figcaption").textContent = title;
   return figure;

@@ -1,0 +1,381 @@
+"""Between which numbers a value lies: confidence sets of what is read off released entries.
+
+A COUNT or a SUM lies within its margin.  Means, variances, correlations and regressions have sets
+from the joint law of the noise (``price.sets``).  So have sums, differences and quotients of
+aggregates; for other arithmetic the parts have sets, which share the error, and interval rules
+do the rest.  Everything here is computed from what was released, so it is free.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import Refusal
+from discreet.price import Additive, Linear, Priced, Ratio, Selection
+from discreet.price.plan import DistinctValues, GroupTotal, Moments, Units, ValueCounts
+from discreet.price.recipes import find_moved
+from discreet.price.sets import Ends, Sum, find_range, quotient_set, ratio_set, share_set
+from discreet.price.tails import Noise
+from discreet.question.domain import Domain, Kind
+from discreet.question.expressions import Call, Case, ColumnRef, Expression, Literal
+from discreet.question.functions import domain_of, references
+from discreet.question.functions.interpret import domain_of_literal
+
+Groups = NDArray[np.intp]
+Entries = NDArray[Any] | None
+"""What was released of one measurement; None for what was chosen."""
+_NOT_NEGATIVE = (Moments, Units, DistinctValues, ValueCounts, GroupTotal)
+"""What is measured in entries that are never negative."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Between which numbers a value lies, at some confidence; without end where nothing is known.
+
+    ``anything``: not narrower than what was known without asking.  ``nobody``: the group has no
+    people, at that confidence, so there is no value.
+
+    >>> Interval(38.1, 46.0).contains(41.5), Interval(-math.inf, 3.0).contains(3.1)
+    (True, False)
+    """
+
+    low: float
+    high: float
+    anything: bool = False
+    nobody: bool = False
+
+    def contains(self, value: float) -> bool:
+        """Whether a value is inside."""
+        return self.low <= value <= self.high
+
+    def margin(self, value: float) -> float:
+        """How far the farther end is from a value."""
+        return max(self.high - value, value - self.low)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Form:
+    """A fixed combination of all released entries, and a constant."""
+
+    weights: NDArray[np.float64]
+    constant: float = 0.0
+
+    @property
+    def known(self) -> bool:
+        """Whether it is a constant."""
+        return not self.weights.any()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sets:
+    """The sets of the columns of one answer, for some of its groups at once."""
+
+    priced: Priced
+    released: tuple[Entries, ...]
+    groups: Groups
+    names: Mapping[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        names = {a.name: i for i, a in enumerate(self.priced.question.aggregates)}
+        object.__setattr__(self, "names", names)
+
+    # --- aggregates ---------------------------------------------------------------------------
+
+    def of_aggregate(self, index: int, beta: float) -> list[Interval]:
+        """The sets of an aggregate that is a ratio."""
+        recipe = self.priced.recipes[index]
+        if not isinstance(recipe, Ratio):
+            raise TypeError(index)
+        ends = self._ratio_ends(recipe, beta)
+        least, most = find_range(recipe)
+        nobody = self._nobody(recipe, beta)
+        return [
+            Interval(low, high, anything=low <= least and high >= most, nobody=absent)
+            for low, high, absent in zip(*_lists(ends), nobody, strict=True)
+        ]
+
+    def _ratio_ends(self, recipe: Ratio, beta: float) -> Ends:
+        mechanism, entries = self._entries(recipe.measurement)
+        moved = tuple(find_moved(self.priced.plan.source, v) for v in recipe.moments.variables)
+        ends = ratio_set(recipe, mechanism, entries, beta, moved)
+        least, most = find_range(recipe)
+        low = np.where(np.isfinite(ends.low), ends.low, least)  # absurd bounds overflow doubles
+        return Ends(low, np.where(np.isfinite(ends.high), ends.high, most))
+
+    def _nobody(self, recipe: Ratio, beta: float) -> list[bool]:
+        """Where the number of rows is below one, at this confidence."""
+        mechanism, entries = self._entries(recipe.measurement)
+        used = entries[:, : math.prod(d + 1 for d in recipe.moments.degrees)]
+        weight = np.full((1, used.shape[1]), 1.0 / recipe.moments.weight)
+        margin = Noise.of([mechanism] * used.shape[1]).quantiles(weight, 2 * beta)  # one side
+        absent: list[bool] = ((used @ weight[0]) + margin < 1.0).tolist()
+        return absent
+
+    def _entries(self, measurement: int) -> tuple[Additive, NDArray[np.float64]]:
+        mechanism, part = self.priced.mechanisms[measurement], self.released[measurement]
+        if part is None or isinstance(mechanism, Selection):
+            raise TypeError("a choice has no entries")
+        return mechanism, part[self.groups].astype(np.float64)
+
+    # --- expressions ---------------------------------------------------------------------------
+
+    def of_expression(
+        self, expression: Expression, beta: float, keys: Sequence[Mapping[str, Any]]
+    ) -> list[Interval | None]:
+        """The sets of an expression over aggregates, and over the ``keys`` of each group."""
+        parts: dict[str, Expression] = {}
+        rest = self._take_parts(expression, parts)
+        share = beta / max(1, len(parts))
+        known = {name: self._part_ends(part, share) for name, part in parts.items()}
+        if isinstance(rest, ColumnRef) and rest.name in known:
+            ends = known[rest.name]
+            return [Interval(a, b, a == -math.inf and b == math.inf) for a, b in ends]
+        return [
+            _enclose(rest, {**_key_domains(keys[i]), **_domains(known, i)})
+            for i in range(self.groups.size)
+        ]
+
+    def _take_parts(self, expression: Expression, parts: dict[str, Expression]) -> Expression:
+        """The expression with its largest parts that have sets of their own replaced by names."""
+        if not references(expression) & set(self.names):
+            return expression
+        if self._has_set(expression):
+            name = f"part {len(parts)}"
+            for taken, part in parts.items():
+                name = taken if part == expression else name
+            parts[name] = expression
+            return ColumnRef(name)
+        match expression:
+            case Call(function=function, arguments=arguments):
+                return Call(function, tuple(self._take_parts(a, parts) for a in arguments))
+            case Case(branches=branches, otherwise=otherwise):
+                taken_branches = tuple(
+                    (self._take_parts(a, parts), self._take_parts(b, parts)) for a, b in branches
+                )
+                return Case(taken_branches, self._take_parts(otherwise, parts))
+        return expression
+
+    def _has_set(self, expression: Expression) -> bool:
+        recipe = self._recipe(expression)
+        if isinstance(recipe, Ratio) or self._form(expression) is not None:
+            return True
+        return self._quotient(expression) is not None
+
+    def _part_ends(self, part: Expression, beta: float) -> list[tuple[float, float]]:
+        recipe = self._recipe(part)
+        if isinstance(recipe, Ratio):
+            ends = self._ratio_ends(recipe, beta)
+        elif (form := self._form(part)) is not None:
+            ends = self._linear_ends(form, beta)
+        else:
+            above, below = self._quotient(part) or (None, None)
+            if above is None or below is None:
+                raise TypeError(part)
+            ends = self._quotient_ends(above, below, beta)
+        return list(zip(*_lists(ends), strict=True))
+
+    def _recipe(self, expression: Expression) -> Any:
+        if isinstance(expression, ColumnRef) and expression.name in self.names:
+            return self.priced.recipes[self.names[expression.name]]
+        return None
+
+    def _form(self, expression: Expression) -> _Form | None:
+        """The expression as a combination of entries, if it is one."""
+        recipe = self._recipe(expression)
+        if isinstance(recipe, Linear):
+            weights = np.zeros(self._size)
+            first = self._offset(recipe.measurement)
+            weights[first : first + len(recipe.coefficients)] = [
+                float(c) for c in recipe.coefficients
+            ]
+            return _Form(weights)
+        match expression:
+            case Literal(value=int() | Fraction() as value) if not isinstance(value, bool):
+                return _Form(np.zeros(self._size), float(value))
+            case Call(function="cast_decimal", arguments=(inner,)):
+                return self._form(inner)
+            case Call(function="negate", arguments=(inner,)):
+                return _scale(self._form(inner), -1.0)
+            case Call(function="add" | "subtract" as sign, arguments=(a, b)):
+                return _join(self._form(a), self._form(b), 1.0 if sign == "add" else -1.0)
+            case Call(function="multiply", arguments=(a, b)):
+                return _multiply(self._form(a), self._form(b))
+            case Call(function="divide", arguments=(a, b)):
+                below = self._form(b)
+                if below is not None and below.known and below.constant:
+                    return _scale(self._form(a), 1.0 / below.constant)
+        return None
+
+    def _quotient(self, expression: Expression) -> tuple[_Form, _Form] | None:
+        """One combination divided by another, if the expression is that; NULLIF guards nothing."""
+        match expression:
+            case Call(function="divide", arguments=(a, b)):
+                if isinstance(b, Call) and b.function == "nullif" and b.arguments[1] == Literal(0):
+                    b = b.arguments[0]
+                above, below = self._form(a), self._form(b)
+                return None if above is None or below is None else (above, below)
+            case Call(function="cast_decimal", arguments=(inner,)):
+                return self._quotient(inner)
+            case Call(function="multiply", arguments=(a, b)):
+                for one, other in ((a, b), (b, a)):
+                    form, quotient = self._form(one), self._quotient(other)
+                    if form is not None and form.known and quotient is not None:
+                        scaled = _scale(quotient[0], form.constant)
+                        return None if scaled is None else (scaled, quotient[1])
+        return None
+
+    @property
+    def _size(self) -> int:
+        return sum(self._width(part) for part in self.released)
+
+    def _offset(self, measurement: int) -> int:
+        return sum(self._width(part) for part in self.released[:measurement])
+
+    @staticmethod
+    def _width(part: Entries) -> int:
+        return 0 if part is None else int(part.shape[1])
+
+    @property
+    def _noise(self) -> Noise:
+        laws: list[Additive] = []
+        for mechanism, part in zip(self.priced.mechanisms, self.released, strict=True):
+            if not isinstance(mechanism, Selection):
+                laws += [mechanism] * self._width(part)
+        return Noise.of(laws)
+
+    def _sum(self, form: _Form) -> Sum:
+        entries = [
+            part[self.groups].astype(np.float64) for part in self.released if part is not None
+        ]
+        return Sum(np.concatenate(entries, axis=1) @ form.weights + form.constant, form.weights)
+
+    def _linear_ends(self, form: _Form, beta: float) -> Ends:
+        found = self._sum(form)
+        margin = self._noise.quantiles(found.weights, beta)
+        return Ends(found.value - margin, found.value + margin)
+
+    def _quotient_ends(self, above: _Form, below: _Form, beta: float) -> Ends:
+        part, whole = self._sum(above), self._sum(below)
+        between = self._quotient_range(above, below)
+        if between is None:
+            low, high = quotient_set(part, whole, self._noise, beta)
+            return Ends(_without_end(low), _without_end(high))
+        least, most = between
+        if math.isinf(most):  # of two sums that are not negative, by their odds
+            share = share_set(part, whole, self._noise, beta)
+            with np.errstate(all="ignore"):
+                return Ends(share.low / (1 - share.low), share.high / (1 - share.high))
+        width = most - least
+        over, under = part - least * whole, most * whole - part
+        share = share_set((1 / width) * over, (1 / width) * under, self._noise, beta)
+        return Ends(least + width * share.low, least + width * share.high)
+
+    def _quotient_range(self, above: _Form, below: _Form) -> tuple[float, float] | None:
+        """Between which numbers a quotient lies whatever the data are; None if it has no bounds."""
+        used = (above.weights != 0) | (below.weights != 0)
+        if above.constant or below.constant or (used & ~self._never_negative).any():
+            return None
+        a, b = above.weights[used], below.weights[used]
+        if (b > 0).all() and (a / b).min() < (a / b).max():
+            return float((a / b).min()), float((a / b).max())
+        if (a < 0).any() or (b < 0).any() or not b.any():
+            return None
+        most = self._part_of(above, below)
+        return 0.0, math.inf if most is None else most
+
+    @property
+    def _never_negative(self) -> NDArray[np.bool_]:
+        kinds = [
+            np.full(self._width(part), isinstance(measurement, _NOT_NEGATIVE))
+            for measurement, part in zip(self.priced.plan.measurements, self.released, strict=True)
+        ]
+        return np.concatenate(kinds)
+
+    def _part_of(self, above: _Form, below: _Form) -> float | None:
+        """What a count of some rows, divided by the count of all those rows, is at most."""
+        counted, among = self._counts_rows(above), self._counts_rows(below)
+        if counted is None or among is None:
+            return None
+        (some, one), (every, other) = counted, among
+        inside = every is None or some == every
+        if isinstance(some, Call) and some.function == "and":
+            inside = inside or every in some.arguments
+        return one / other if inside else None
+
+    def _counts_rows(self, form: _Form) -> tuple[Expression | None, float] | None:
+        """The condition of the rows that a form counts, and the weight of each; None if it sums."""
+        for index, measurement in enumerate(self.priced.plan.measurements):
+            first, width = self._offset(index), self._width(self.released[index])
+            own = form.weights[first : first + width]
+            if width and own.any() and isinstance(measurement, Moments):
+                alone = np.count_nonzero(form.weights) == np.count_nonzero(own)
+                complete = own.min() == own.max() and (
+                    measurement.counts_null or not measurement.variables
+                )
+                if alone and complete:
+                    return measurement.condition, float(own[0]) * measurement.weight
+        return None
+
+
+def _lists(ends: Ends) -> tuple[list[float], list[float]]:
+    return ends.low.tolist(), ends.high.tolist()
+
+
+def _without_end(ends: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Ends so far away that they are none."""
+    found: NDArray[np.float64] = np.where(np.abs(ends) > 1e100, np.copysign(np.inf, ends), ends)
+    return found
+
+
+def _scale(form: _Form | None, by: float) -> _Form | None:
+    return None if form is None else _Form(form.weights * by, form.constant * by)
+
+
+def _join(a: _Form | None, b: _Form | None, sign: float) -> _Form | None:
+    if a is None or b is None:
+        return None
+    return _Form(a.weights + sign * b.weights, a.constant + sign * b.constant)
+
+
+def _multiply(a: _Form | None, b: _Form | None) -> _Form | None:
+    if a is None or b is None:
+        return None
+    if a.known:
+        return _scale(b, a.constant)
+    return _scale(a, b.constant) if b.known else None
+
+
+def _key_domains(keys: Mapping[str, Any]) -> dict[str, Domain]:
+    return {name: domain_of_literal(value) for name, value in keys.items()}
+
+
+def _domains(known: Mapping[str, list[tuple[float, float]]], group: int) -> dict[str, Domain]:
+    return {name: _domain(*ends[group]) for name, ends in known.items()}
+
+
+def _domain(low: float, high: float) -> Domain:
+    first, last = (Fraction(end) if math.isfinite(end) else None for end in (low, high))
+    return Domain(Kind.DECIMAL, first, last)
+
+
+def _enclose(expression: Expression, known: Mapping[str, Domain]) -> Interval | None:
+    """What an expression can be where its parts are in their sets; None if no rule tells."""
+    try:
+        found = domain_of(expression, known)
+    except Refusal:
+        return None
+    if not found.kind.is_number:
+        return None
+    low = -math.inf if found.low is None else float(found.low)
+    high = math.inf if found.high is None else float(found.high)
+    return Interval(low, high, anything=low == -math.inf and high == math.inf)
+
+
+__all__ = ["Interval", "Sets"]
