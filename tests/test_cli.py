@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import os
-import re
 import subprocess
 import sys
 from fractions import Fraction
@@ -332,10 +331,11 @@ def test_from_a_file_to_an_open_account(plain, tmp_path, monkeypatch):
     draft = file.read_text()
     assert str(secret) not in draft
     assert "Uppsala" not in draft
-    assert is_refusal(plain("schema", "check", file), "S6")
+    assert is_refusal(plain("schema", "check", file), "S2")
     assert is_refusal(plain("init", "mine"))
     assert not Path("mine/ledger.sqlite").exists()
-    filled = re.sub(r'(?m)^unit = "FILL IN"', 'unit = "person"', draft).replace('"FILL IN"', "3")
+    assert 'unit = "FILL IN: person?"' in draft
+    filled = draft.replace('"FILL IN: person?"', '"person"').replace('"FILL IN"', "3")
     file.write_text(filled)
     assert "protects each person" in ok(plain("schema", "check", file))
     opened = plain("init", "mine", "--json")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 import tomllib
 from datetime import UTC, date, datetime
@@ -14,10 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+from discreet.cli import app as whole
 from discreet.cli.schema import app
+from discreet.curate.suggest import FILL_IN, suggest
+from discreet.engine.duckdb import DuckDBEngine
 from discreet.errors import SchemaRefusal
 from discreet.question.schema import SchemaFile
-from discreet.question.suggest import FILL_IN, suggest
 
 CANARY = "zxqcanary"
 ROWS = 7_919  # a count that stands nowhere else
@@ -91,7 +94,8 @@ def test_csv_headers_become_a_draft(tmp_path: Path, name: str) -> None:
     path.write_bytes(gzip.compress(data) if name.endswith("gz") else data)
     draft = suggest(path)
     columns = tomllib.loads(draft)["tables"]["visits"]["columns"]
-    assert columns == {key: {"type": FILL_IN} for key in ["patient_id", "age", "home town"]}
+    kinds = {"patient_id": "integer", "age": "integer", "home town": "text"}
+    assert columns == {key: {"type": kind} for key, kind in kinds.items()}
     assert not any(telltale in draft.replace(str(path), "") for telltale in TELLTALES)
 
 
@@ -128,13 +132,159 @@ def test_an_unreadable_file_is_refused_without_its_content(tmp_path: Path, name:
 
 def test_a_draft_is_refused_until_it_is_filled_in(parquet: Path) -> None:
     draft = suggest(parquet)
-    for answer in ('"patient_id"', "20"):
+    for answer in ("3", '"patient_id"', "20"):
         with pytest.raises(SchemaRefusal, match=r"line \d+: .*FILL IN"):
             SchemaFile.parse(draft)
         draft = re.sub(
-            rf'(unit|max_rows_per_unit) = "{FILL_IN}"', rf"\1 = {answer}", draft, count=1
+            rf'(epsilon|unit|max_rows_per_unit) = "{FILL_IN}[^"]*"',
+            rf"\1 = {answer}",
+            draft,
+            count=1,
         )
     assert SchemaFile.parse(draft).schema.tables["visits"].unit == ("patient_id",)
+
+
+# --- CSV -------------------------------------------------------------------------------------
+
+TYPED = {
+    "whole": (["-3", "0", "", "NA", "918273645"], "integer"),
+    "amount": (["4.5", "3", "1e3", "n/a", ""], "decimal"),
+    "phone": (["0471", "031", "0", "7", "12"], "text"),
+    "day": (["2024-02-29", "", "1931-07-19", "2020-01-01", "?"], "date"),
+    "no_day": (["2024-02-30", "2024-01-01", "", "", ""], "text"),
+    "moment": (["2024-02-29 09:30:00", "2024-02-29", "", "", ""], "timestamp"),
+    "flag": (["true", "False", "", "NULL", "TRUE"], "boolean"),
+    "mixed": (["1", "2", "3", "4", "x"], "text"),  # one value in the last line decides
+    "nothing": (["", "", "-", "NA", ""], FILL_IN),
+}
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_the_types_of_a_csv_are_those_that_all_its_values_have(tmp_path: Path, separator: str):
+    path = tmp_path / "things.csv"
+    rows = zip(*(values for values, _ in TYPED.values()), strict=True)
+    path.write_text(
+        "\n".join(separator.join(row) for row in [TYPED, *rows]) + "\n", encoding="utf-8-sig"
+    )
+    columns = tomllib.loads(suggest(path))["tables"]["things"]["columns"]
+    assert columns == {name: {"type": kind} for name, (_, kind) in TYPED.items()}
+
+
+def test_what_is_drafted_is_read_with_the_same_separator(tmp_path: Path):
+    """A European CSV, with the index that a data frame wrote along."""
+    path = tmp_path / "v.csv"
+    path.write_text(";who;cost\n0;1;2.5\n1;2;3.5\n")
+    draft = suggest(path)
+    assert '# "column 1": without a name in the header' in draft
+    for what, answer in (("epsilon", "3"), ("unit", '"who"'), ("max_rows_per_unit", "1")):
+        draft = re.sub(rf'^{what} = "{FILL_IN}[^"]*"', f"{what} = {answer}", draft, flags=re.M)
+    with DuckDBEngine({}, SchemaFile.parse(draft).schema) as engine:
+        fit = engine.examine("v")
+    assert (fit.rows, fit.units, fit.left_out) == (2, 2, 0)
+    assert not any(column.changed for column in fit.columns.values())
+
+
+# --- several files ---------------------------------------------------------------------------
+
+
+def test_units_and_keys_are_proposed_with_reasons(tmp_path: Path):
+    (tmp_path / "patients.csv").write_text("id,age\n1,30\n")
+    (tmp_path / "visits.csv").write_text("patient_id,cityCode,cost\n1,7,2.5\n")
+    (tmp_path / "cities.csv").write_text("city_code,name\n7,x\n")
+    home = tmp_path / "session"
+    run = CliRunner()
+    sources = [f"--from={tmp_path / name}.csv" for name in ("patients", "visits", "cities")]
+    drafted = run.invoke(whole, ["init", str(home), *sources])
+    assert drafted.exit_code == 0, drafted.output
+    text = (home / "discreet.toml").read_text()
+    tables = tomllib.loads(text)["tables"]
+    assert {name: table["unit"] for name, table in tables.items()} == {
+        "patients": f"{FILL_IN}: id?",
+        "visits": f"{FILL_IN}: patient_id?",
+        "cities": f"{FILL_IN}: city_code?",
+    }
+    assert tables["patients"]["entity"] == tables["visits"]["entity"] == "patient"
+    assert "person's identifier, and 2 of these files have it" in text
+    assert 'unique = ["city_code"]' in text
+
+
+def test_two_files_of_one_name_are_refused(tmp_path: Path):
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "v.csv").write_text("who\n1\n")
+    with pytest.raises(SchemaRefusal, match="both be table 'v'"):
+        suggest(tmp_path / "a" / "v.csv", tmp_path / "b" / "v.csv")
+
+
+# --- schema check ----------------------------------------------------------------------------
+
+DECLARED = """
+[budget]
+epsilon = 3
+[tables.v]
+source = "v.csv"
+unit = "who"
+max_rows_per_unit = 2
+columns.who = "integer"
+columns.age = {{ type = "integer", bounds = [0, 120] }}
+columns.sex = {{ type = "text", values = ["f", "m"] }}
+{more}
+"""
+
+
+def checked(home: Path, text: str, *options: str) -> tuple[int, str]:
+    (home / "discreet.toml").write_text(text)
+    found = CliRunner().invoke(app, ["check", str(home), *options])
+    return found.exit_code, found.output
+
+
+def test_check_tells_what_is_unreadable_clipped_and_cut(tmp_path: Path):
+    lines = ["who,age,sex", "1,30,f", "1,130,m", "1,-2,x", "1,old,f", ",50,f", "2,60,m,9", "2,,"]
+    (tmp_path / "v.csv").write_text("\n".join(lines) + "\n")
+    code, _ = checked(tmp_path, DECLARED.format(more=""))
+    assert code == 0
+    shown = json.loads(checked(tmp_path, DECLARED.format(more=""), "--json")[1])["sources"]["v"]
+    assert shown["rows"] == 6
+    assert shown["left_out"] == 1
+    assert shown["ownerless"] == 1
+    assert shown["units"] == 2
+    assert shown["cut"] == 2
+    assert shown["columns"]["age"] == {
+        "missing": 1, "unreadable": 1, "below": 1, "above": 1, "unlisted": 0,
+    }  # fmt: skip
+    assert shown["columns"]["sex"]["unlisted"] == 1
+    assert "sources" not in json.loads(
+        checked(tmp_path, DECLARED.format(more=""), "--json", "--declared")[1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "more", "said"),
+    [
+        (None, "", "is not there"),
+        ("", "", "is empty"),
+        ("who,age,sex\n", "", "holds no row"),
+        ("who,age,sex\n1,2,f\n", 'columns.gone = "text"', "has no column 'gone'"),
+    ],
+)
+def test_check_says_what_is_wrong_with_a_source(tmp_path: Path, content, more: str, said: str):
+    if content is not None:
+        (tmp_path / "v.csv").write_text(content)
+    code, output = checked(tmp_path, DECLARED.format(more=more))
+    assert code == 2
+    assert said in output
+
+
+def test_check_names_a_type_that_cannot_be(tmp_path: Path):
+    pq.write_table(pa.table({"who": [1], "age": [True], "sex": ["f"]}), tmp_path / "v.parquet")
+    text = (
+        DECLARED.format(more="")
+        .replace("v.csv", "v.parquet")
+        .replace('columns.age = { type = "integer", bounds = [0, 120] }', 'columns.age = "date"')
+    )
+    code, output = checked(tmp_path, text)
+    assert code == 2
+    assert "declared date but its source holds BOOLEAN" in " ".join(output.split())
 
 
 # --- the command line ----------------------------------------------------------------------
@@ -147,7 +297,7 @@ def test_the_commands(parquet: Path, tmp_path: Path) -> None:
     assert drafted.stdout == suggest(parquet)
     file = tmp_path / "discreet.toml"
     file.write_text(
-        drafted.stdout.replace(f'unit = "{FILL_IN}"', 'unit = "patient_id"', 1)
+        drafted.stdout.replace(f'unit = "{FILL_IN}: patient_id?"', 'unit = "patient_id"', 1)
         .replace(f'max_rows_per_unit = "{FILL_IN}"', "max_rows_per_unit = 20")
         .replace(f'epsilon = "{FILL_IN}"', "epsilon = 3")
         .replace(f'delta = "{FILL_IN}"', "delta = 1e-9")
@@ -156,6 +306,8 @@ def test_the_commands(parquet: Path, tmp_path: Path) -> None:
     assert checked.exit_code == 0
     assert "visits: protects each patient_id; at most 20 rows each" in checked.stdout
     assert "  age: integer" in checked.stdout
+    assert f"visits: {ROWS:,} rows of 1 units" in checked.stdout
+    assert f"rows beyond max_rows_per_unit, cut: {ROWS - 20:,}" in checked.stdout
     file.write_text(drafted.stdout)
     refused = run.invoke(app, ["check", str(file)])
     assert isinstance(refused.exception, SchemaRefusal)  # printed by the command line's main

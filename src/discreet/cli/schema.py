@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,24 +11,29 @@ import typer
 
 from discreet.cli import screen
 from discreet.cli.options import Json
+from discreet.errors import DataRefusal, Refusal
 
 if TYPE_CHECKING:
+    from discreet.engine.duckdb.examine import Fit
     from discreet.question.schema import Column, Schema, Table
 
 app = typer.Typer(no_args_is_help=True, help="Draft a schema, and check one.")
 
-_File = Annotated[Path, typer.Argument(metavar="FILE", show_default=False)]
+_Files = Annotated[list[Path], typer.Argument(metavar="FILE...", show_default=False)]
+_Declared = Annotated[
+    bool, typer.Option("--declared", help="Leave the sources closed: check what is declared alone.")
+]
 _SchemaPath = Annotated[
     Path, typer.Argument(metavar="FILE", help="Or the session's directory.", show_default=False)
 ]
 
 
 @app.command()
-def suggest(file: _File, as_json: Json = False) -> None:
-    """Draft a discreet.toml from the types in a file, never its values."""
-    from discreet.question.suggest import suggest as draft
+def suggest(files: _Files, as_json: Json = False) -> None:
+    """Draft a discreet.toml from the types in files, never their values."""
+    from discreet.curate.suggest import suggest as draft
 
-    text = draft(file)
+    text = draft(*files)
     if as_json:
         screen.print_json({"discreet.toml": text})
     else:
@@ -35,8 +41,10 @@ def suggest(file: _File, as_json: Json = False) -> None:
 
 
 @app.command()
-def check(file: _SchemaPath = Path("discreet.toml"), as_json: Json = False) -> None:
-    """Say whether a discreet.toml holds together, and what it protects."""
+def check(
+    file: _SchemaPath = Path("discreet.toml"), declared: _Declared = False, as_json: Json = False
+) -> None:
+    """Say whether a discreet.toml holds together and how the data fit it."""
     from discreet.curate.session import FILE, parsed
     from discreet.question.schema import SchemaFile
 
@@ -45,11 +53,118 @@ def check(file: _SchemaPath = Path("discreet.toml"), as_json: Json = False) -> N
     if read.settings:  # a whole session: its other sections are checked, too
         session = parsed(file.parent, read)
         session.budget.check_delta(read.schema.population)
+    sources = {
+        name: str(file.parent / table.source)
+        for name, table in read.schema.tables.items()
+        if table.source is not None
+    }
+    found = {} if declared else _look(read.schema, sources)
     if as_json:
-        screen.print_json(schema_json(read.schema))
-        return
-    for line in describe_schema(read.schema):
-        screen.print_text(line)
+        shown = schema_json(read.schema)
+        if not declared:
+            shown["sources"] = {name: fit_json(fit) for name, fit in found.items()}
+        screen.print_json(shown)
+    else:
+        for line in describe_schema(read.schema):
+            screen.print_text(line)
+        for line in _describe_sources(found):
+            screen.print_text(line)
+    if any(isinstance(fit, Refusal) for fit in found.values()):
+        raise typer.Exit(2)
+
+
+def _look(schema: Schema, sources: dict[str, str]) -> dict[str, Fit | Refusal]:
+    """Each table's source, opened and read: how it fits, or why it cannot be used."""
+    from discreet.engine.duckdb.engine import DuckDBEngine
+
+    found: dict[str, Fit | Refusal] = {}
+    for name in sources:
+        # Each alone, with the public tables that list its values: one missing hides no other.
+        needed = {c.values_from[0] for c in schema.tables[name].columns if c.values_from}
+        alone = replace(
+            schema, tables={n: schema.tables[n] for n in sources if n in {name, *needed}}
+        )
+        try:
+            given = {n: sources[n] for n in alone.tables if n in sources}
+            with DuckDBEngine(given, alone, opened=False) as engine:
+                found[name] = _fitting(engine.examine(name), name)
+        except Refusal as refusal:
+            found[name] = refusal
+    return found
+
+
+def _fitting(fit: Fit, name: str) -> Fit | Refusal:
+    if fit.rows:
+        return fit
+    return DataRefusal(
+        "D2",
+        f"the source of table '{name}' holds no row.",
+        why="nobody is in it, so every question about it would be paid for nothing.",
+        fix="check that it is the right file; one whose lines are no rows looks empty, too.",
+    )
+
+
+def _describe_sources(found: Mapping[str, Fit | Refusal]) -> Iterator[str]:
+    """How the data fit, in words."""
+    if found:
+        yield ""
+        yield "The sources as they are now, in exact figures: for you alone, not to be shown."
+    for name, fit in found.items():
+        if isinstance(fit, Refusal):
+            yield f"{name}: {fit.what}"
+            yield f"  {fit.fix}"
+        else:
+            yield from _describe_fit(name, fit)
+
+
+def _describe_fit(name: str, fit: Fit) -> Iterator[str]:
+    whole = fit.rows + fit.left_out
+    yield f"{name}: {fit.rows:,} rows" + (f" of {fit.units:,} units" if fit.units else "")
+    if fit.left_out:
+        yield f"  lines that are no rows, left out: {_share(fit.left_out, whole)}"
+    if fit.ownerless:
+        yield f"  rows whose unit is missing, not counted: {_share(fit.ownerless, fit.rows)}"
+    if fit.rows_per_unit:
+        told = ", ".join(f"{share:.0%}: {rows:,}" for share, rows in fit.rows_per_unit.items())
+        yield f"  rows of one unit at most, by share of units: {told}"
+    if fit.cut:
+        yield f"  rows beyond max_rows_per_unit, cut: {_share(fit.cut, fit.rows)}"
+    for column, values in fit.columns.items():
+        there = fit.rows - values.missing
+        parts = [
+            f"{_share(count, there)} {what}"
+            for count, what in (
+                (values.unreadable, "unreadable"),
+                (values.below, "below its bounds, clipped"),
+                (values.above, "above its bounds, clipped"),
+                (values.unlisted, "none of its values, read as NULL"),
+            )
+            if count
+        ]
+        if not there:
+            yield f"  {column}: nothing in it"
+        elif parts:
+            yield f"  {column}: {'; '.join(parts)}"
+
+
+def _share(count: int, of: int) -> str:
+    """A count and its share, never shown as less than it is."""
+    return f"{count:,} ({screen.percent(count / of) if of else '0 %'})"
+
+
+def fit_json(fit: Fit | Refusal) -> dict[str, Any]:
+    """How a source fits, for JSON."""
+    if isinstance(fit, Refusal):
+        return fit.to_json()
+    return {
+        "rows": fit.rows,
+        "left_out": fit.left_out,
+        "ownerless": fit.ownerless,
+        "units": fit.units,
+        "cut": fit.cut,
+        "rows_per_unit": {str(share): rows for share, rows in fit.rows_per_unit.items()},
+        "columns": {name: asdict(column) for name, column in fit.columns.items()},
+    }
 
 
 def schema_json(schema: Schema) -> dict[str, Any]:

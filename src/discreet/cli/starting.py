@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -38,18 +37,22 @@ city      = { type = "text", values = ["north", "south"] }
 
 Where = Annotated[Path, typer.Argument(metavar="DIR", show_default="the current one")]
 From = Annotated[
-    Path | None,
-    typer.Option("--from", metavar="FILE", help="Draft the schema from a Parquet or CSV file."),
+    list[Path] | None,
+    typer.Option(
+        "--from",
+        metavar="FILE",
+        help="Draft the schema from a Parquet or CSV file; may be repeated.",
+    ),
 ]
 Sample = Annotated[bool, typer.Option("--sample", help="Start with a made-up clinic.")]
 
 
 def init(
-    directory: Where = HERE, source: From = None, sample: Sample = False, as_json: Json = False
+    directory: Where = HERE, sources: From = None, sample: Sample = False, as_json: Json = False
 ) -> None:
     """Start a session: draft discreet.toml, then open its account."""
     session = import_module("discreet.curate.session")
-    if source is not None and sample:
+    if sources and sample:
         raise InvalidParameter(
             "P4",
             "both --from and --sample are given.",
@@ -60,8 +63,9 @@ def init(
     if sample:
         _sample(directory)
         _open_account(directory, as_json, "SELECT COUNT(*) AS n FROM patients")
-    elif source is not None or not file.exists():
-        text = TEMPLATE if source is None else _draft(source, directory)
+    elif sources or not file.exists():
+        suggest = import_module("discreet.curate.suggest").suggest
+        text = suggest(*sources, directory=directory) if sources else TEMPLATE
         session.write(directory, text)
         _print_draft(file, directory, as_json)
     else:
@@ -75,17 +79,6 @@ def _sample(directory: Path) -> None:
         clinic.write_tables(directory, clinic.make_tables())
     except OSError as error:
         raise unwritable(directory, error) from None
-
-
-def _draft(source: Path, directory: Path) -> str:
-    """The draft from a file's types; a file inside the session is named from there."""
-    text: str = import_module("discreet.question.suggest").suggest(source)
-    whole, home = source.resolve(), directory.resolve()
-    place = str(whole.relative_to(home)) if whole.is_relative_to(home) else str(whole)
-    before, after = (
-        f"source = {json.dumps(str(path), ensure_ascii=False)}" for path in (source, place)
-    )
-    return text.replace(before, after, 1)
 
 
 def _print_draft(file: Path, directory: Path, as_json: bool) -> None:

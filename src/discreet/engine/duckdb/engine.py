@@ -25,8 +25,16 @@ import duckdb
 from discreet.engine.catalogue import Catalogue
 from discreet.engine.duckdb import prepared
 from discreet.engine.duckdb.database import Database, Resources, constant, watch
+from discreet.engine.duckdb.examine import Fit, examine
 from discreet.engine.duckdb.measure import Compiled, compile_plan
-from discreet.engine.duckdb.sources import DataSource, Given, Version, open_source, quoted
+from discreet.engine.duckdb.sources import (
+    DataSource,
+    Given,
+    InMemory,
+    Version,
+    open_source,
+    quoted,
+)
 from discreet.engine.protocol import Progress, describe_failure
 from discreet.engine.truth import Truth
 from discreet.errors import DataRefusal, InvalidParameter, Refusal
@@ -300,6 +308,25 @@ class DuckDBEngine:
             return True
         return False
 
+    # --- for the curator alone -----------------------------------------------------------------
+
+    def examine(self, name: str) -> Fit:
+        """How the rows of a table fit what is declared: exact figures, for whoever holds the data.
+
+        Nothing of them may be shown to an analyst.
+        """
+        table, source = self.schema.tables[name], self._sources[name]
+        missing = _missing_file(source)
+        if missing is not None:
+            raise DataRefusal(
+                "D2",
+                f"the source of table '{name}' {missing}.",
+                why="without it no question about the people in it can be answered.",
+                fix="correct its path in the schema (it is read from the directory of that file), "
+                "or put the file there.",
+            )
+        return _opening(name, lambda: examine(table, source, self._resources))
+
     # --- the end -----------------------------------------------------------------------------
 
     def close(self) -> None:
@@ -364,6 +391,17 @@ def _readers(tables: Mapping[str, Given], schema: Schema) -> dict[str, DataSourc
         # The types of a public table may be guessed from its rows: they are nobody's.
         found[name] = open_source(name, given, columns=table.columns or None)
     return found
+
+
+def _missing_file(source: DataSource) -> str | None:
+    """What is wrong with the files of a source, as seen from outside."""
+    try:
+        stamps = source.version().stamps
+    except OSError:
+        stamps = ()
+        if not isinstance(source, InMemory):
+            return f"is not there: {getattr(source, 'path', getattr(source, 'pattern', ''))}"
+    return "is empty" if stamps and not any(stamp.size for stamp in stamps) else None
 
 
 def _opening(name: str, step: Callable[[], T]) -> T:

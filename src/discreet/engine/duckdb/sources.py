@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import csv
 import glob
+import gzip
 import hashlib
+import io
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
@@ -136,13 +138,17 @@ Kinds = Mapping[str, Kind]
 
 def _from_path(table: str, text: str, kinds: Kinds | None) -> DataSource:
     suffix = Path(text).suffix.lower()
+    if suffix == ".gz":
+        suffix = Path(text[: -len(suffix)]).suffix.lower()
+        suffix = suffix if suffix in _CSV else ".gz"
     declared = kinds is not None
     if Path(text).is_dir():
         return Parquet(str(Path(glob.escape(text)) / "**" / "*.parquet"), declared)
     if suffix in _PARQUET:
         return Parquet(text if not Path(text).exists() else glob.escape(text), declared)
     if suffix in _CSV:
-        return Csv(text, delimiter=_CSV[suffix], sniff=kinds is None)
+        names = None if kinds is None else frozenset(kinds)
+        return Csv(text, delimiter=_CSV[suffix], columns=names)
     path, _, inner = text.rpartition("#")
     if suffix in _DUCKDB:
         return DuckDBFile(text, table)
@@ -156,8 +162,8 @@ def _unreadable(table: str, what: str) -> DataRefusal:
         "D2",
         f"the source of table '{table}' cannot be opened: {what}.",
         why="without it no question about the people in it can be answered.",
-        fix="give a .parquet, .csv, .tsv or .duckdb path, a folder of Parquet files, or an "
-        "Arrow, pandas or Polars table.",
+        fix="give a .parquet, .csv, .tsv, .csv.gz or .duckdb path, a folder of Parquet files, or "
+        "an Arrow, pandas or Polars table.",
     )
 
 
@@ -296,7 +302,7 @@ class Csv(DataSource):
 
     path: str
     delimiter: str = ","
-    sniff: bool = False
+    columns: frozenset[str] | None = None  # those declared, in lower case; without, all is sniffed
 
     def paths(self) -> tuple[str, ...]:
         """The files, as they are found now."""
@@ -307,26 +313,29 @@ class Csv(DataSource):
     ) -> tuple[Part, ...]:
         """Copied first, unless it is public and may be sniffed."""
         path = self.paths()[0]
-        if self.sniff:
+        if self.columns is None:
             options = f"delim={_string(self.delimiter)}, header=true, sample_size=-1"
             connection.execute(
                 f"CREATE VIEW {quoted(name)} AS FROM read_csv({_string(path)}, {options})"
             )
             return (Part(name),)
-        copy = self._copied(copies)
-        with copy.open(encoding="utf-8-sig", errors="replace", newline="") as stream:
-            header = next(csv.reader(stream, delimiter=self.delimiter), [])
-        fields = ", ".join(f"{_string(column)}: 'VARCHAR'" for column in header)
-        # One thread: where a quoted field spans lines, several would have to guess.
-        connection.execute(
-            f"CREATE VIEW {quoted(name)} AS FROM read_csv({_string(str(copy))}, "
-            f"columns={{{fields}}}, auto_detect=false, header=true, new_line='\\n', "
-            f"delim={_string(self.delimiter)}, quote='\"', escape='\"', "
-            "strict_mode=true, ignore_errors=true, parallel=false)"
-        )
+        copy = self.copied(copies)
+        connection.execute(f"CREATE VIEW {quoted(name)} AS FROM {self.reading(copy)}")
         return (Part(name, copy=str(copy)),)
 
-    def _copied(self, folder: Path) -> Path:
+    def reading(self, copy: Path, *, also: str = "") -> str:
+        """How DuckDB reads a copy of the file; ``also``: further options."""
+        header, delimiter = read_header(copy, self.delimiter, self.columns or ())
+        fields = ", ".join(f"{_string(column)}: 'VARCHAR'" for column in header)
+        # One thread: where a quoted field spans lines, several would have to guess.
+        return (
+            f"read_csv({_string(str(copy))}, "
+            f"columns={{{fields}}}, auto_detect=false, header=true, new_line='\\n', "
+            f"delim={_string(delimiter)}, quote='\"', escape='\"', "
+            f"strict_mode=true, ignore_errors=true, parallel=false{also})"
+        )
+
+    def copied(self, folder: Path) -> Path:
         """The copy of the file as it is now; those of earlier versions are deleted."""
         stem = f"csv-{hashlib.sha256(self.paths()[0].encode()).hexdigest()[:16]}"
         copy = folder / f"{stem}-{self.version().digest()}.csv"
@@ -340,12 +349,53 @@ class Csv(DataSource):
         return copy
 
 
+_DELIMITERS = ",;\t|"
+
+
+def read_header(path: Path, delimiter: str, declared: Iterable[str] = ()) -> tuple[list[str], str]:
+    """The names in the first line of a CSV file, each once, and what separates them.
+
+    That is ``delimiter``, unless the line has all of ``declared`` only when it is read with
+    another one (or, where nothing is declared, more names): the header decides, and no row.
+    A column without a name, or with one that was there before, is named for its place.
+    """
+    opener: Any = gzip.open if path.suffix.lower() == ".gz" else open
+    with opener(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as stream:
+        lines = stream.read(_HEADER)
+
+    def names(separator: str) -> list[str]:
+        return next(csv.reader(io.StringIO(lines, newline=""), delimiter=separator), [])
+
+    wanted = frozenset(declared)
+    others = [other for other in _DELIMITERS if other != delimiter]
+    if wanted:
+        fits = [d for d in (delimiter, *others) if wanted <= {n.casefold() for n in names(d)}]
+        chosen = fits[0] if fits else delimiter
+    else:
+        chosen = max((delimiter, *others), key=lambda d: len(names(d)))
+    return _each_once(names(chosen)), chosen
+
+
+_HEADER = 1 << 20
+
+
+def _each_once(names: list[str]) -> list[str]:
+    seen: set[str] = set()
+    found = []
+    for place, given in enumerate(names, start=1):
+        name = given if given.strip() and given.casefold() not in seen else f"column {place}"
+        seen.add(name.casefold())
+        found.append(name)
+    return found
+
+
 _COPIED = 1 << 22
 
 
 def _copy_with_line_feeds(path: Path, copy: Path) -> None:
     """Copy a text; carriage returns, alone or before a line feed, become line feeds."""
-    with path.open("rb") as source, copy.open("xb") as target:
+    opener: Any = gzip.open if path.suffix.lower() == ".gz" else open
+    with opener(path, "rb") as source, copy.open("xb") as target:
         copy.chmod(0o600)
         while block := source.read(_COPIED):
             while block.endswith(b"\r") and (more := source.read(1)):
@@ -563,4 +613,5 @@ __all__ = [
     "Version",
     "open_source",
     "quoted",
+    "read_header",
 ]

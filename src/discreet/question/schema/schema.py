@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -216,6 +216,34 @@ def _schema(document: Document) -> Schema:
         return replace(schema, max_joined_rows_per_unit=most)
 
 
+FILL_IN = "FILL IN"
+"""What stands in a draft where the curator must decide; no schema is accepted with it."""
+
+
+def _refuse_unfilled(document: Document) -> None:
+    """Refuse a draft, naming all that is still to be decided."""
+    left = list(_unfilled(document.data, ()))
+    if not left:
+        return
+    lines = sorted({document.lines[path] for path in left if path in document.lines})
+    also = f" (so are lines {', '.join(map(str, lines[1:]))})" if len(lines) > 1 else ""
+    with document.at(*left[0]):
+        raise SchemaRefusal(
+            "S2",
+            f"{left[0][-1]!r} is still {FILL_IN!r}{also}.",
+            why="only somebody who knows the people in the data can say whom to protect, and how.",
+            fix="write what you know in place of each; the draft's comments say what is meant.",
+        )
+
+
+def _unfilled(data: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    for key, value in data.items():
+        if isinstance(value, Mapping):
+            yield from _unfilled(value, (*path, key))
+        elif isinstance(value, str) and value.startswith(FILL_IN):
+            yield (*path, key)
+
+
 @dataclass(frozen=True, slots=True)
 class SchemaFile:
     """One ``discreet.toml``: the schema, and the sections that are for the curator."""
@@ -248,6 +276,7 @@ class SchemaFile:
     def parse(cls, text: str, *, name: str = "the schema") -> SchemaFile:
         """Read a text; refusals name its lines."""
         document = Document.parse(text, name=name)
+        _refuse_unfilled(document)
         schema = _schema(document)
         settings = {}
         for key in SETTINGS:
