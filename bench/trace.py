@@ -1,7 +1,7 @@
 """The way of one question through the house: which files it passes, and which rooms in turn.
 
-The first question of a kind is asked on a small curator in memory that has answered one
-of another kind, so that what is done once for all questions is not counted.
+A new question is asked on a small curator in memory that has answered others at the same
+price, so that what is done once for all questions is not counted.
 
     python -m bench.trace [--question "SELECT ..."]
 """
@@ -22,8 +22,8 @@ from discreet.curate.curator import Curator
 HOUSE = Path(discreet.__file__).parent
 MOST_FILES = 45
 ROOMS = (
-    *("cli", "server", "audit", "curate", "ledger", "release", "engine", "price"),
-    *("question", "mechanisms", "accounting", "noise", "exact", "errors"),
+    *("cli", "server", "audit", "curate", "publication", "ledger", "release", "engine", "price"),
+    *("question", "local", "mechanisms", "accounting", "noise", "exact", "errors"),
 )
 """From the top of the house to its ground, as the import contract has them."""
 
@@ -37,8 +37,16 @@ city = { type = "text", values = ["Cork", "Delft", "Faro"] }
 age = { type = "integer", bounds = [0, 110] }
 cost = { type = "decimal", bounds = [0, 800] }
 """)
-WARM_UP = "SELECT SUM(cost) AS total FROM visits"
-QUESTION = "SELECT city, COUNT(*) AS n FROM visits WHERE age > 30 GROUP BY city"
+WARM_UP = (
+    "SELECT COUNT(*) AS n FROM visits",
+    "SELECT SUM(cost) AS total FROM visits",
+    "SELECT MAX(age) AS oldest FROM visits",
+)
+QUESTIONS = (
+    "SELECT city, COUNT(*) AS n FROM visits WHERE age > 30 GROUP BY city",
+    "SELECT city, AVG(cost) AS mean FROM visits WHERE age > 30 GROUP BY city",
+    "SELECT MEDIAN(age) AS middle FROM visits WHERE cost > 30",
+)
 
 
 @dataclass(slots=True)
@@ -102,11 +110,12 @@ def clinic() -> Curator:
     return discreet.curator({"visits": rows}, schema=SCHEMA, budget=discreet.Budget(epsilon=100))
 
 
-def trace(question: str = QUESTION) -> Trace:
+def trace(question: str) -> Trace:
     """The trace of one question."""
     found = Trace()
     with clinic() as curator:
-        curator.ask(WARM_UP, epsilon=1)
+        for earlier in WARM_UP:
+            curator.ask(earlier, epsilon=1)
         sys.setprofile(found.watch)
         try:
             curator.ask(question, epsilon=1)
@@ -117,8 +126,13 @@ def trace(question: str = QUESTION) -> Trace:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--question", default=QUESTION)
-    found = trace(parser.parse_args(arguments).question)
+    parser.add_argument("--question", action="append")
+    for question in parser.parse_args(arguments).question or QUESTIONS:
+        show(question, trace(question))
+
+
+def show(question: str, found: Trace) -> None:
+    print(f"{question}\n")
     for number, name in enumerate(found.files, 1):
         print(f"{number:3}  {name}")
     print(f"\n{len(found.files)} files of ours (at most {MOST_FILES})")
@@ -127,6 +141,7 @@ def main(arguments: list[str] | None = None) -> None:
         print(f"upwards: {caller} calls {name}")
     if not found.upward:
         print("no call goes up: the way goes down and comes back once")
+    print()
 
 
 if __name__ == "__main__":

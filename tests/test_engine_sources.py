@@ -326,23 +326,23 @@ def test_versions_notice_a_change(tmp_path):
     FRAME.to_parquet(path)
     source = open_source("visits", path)
     assert isinstance(source, Parquet)
-    version, content = source.version(), source.content_hash()
-    assert source.version() == version
+    version, content = source.version, source.content_hash()
+    assert source.version == version
     status = path.stat()
     data = bytearray(path.read_bytes())
     data[100] ^= 1
     path.write_bytes(data)
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
-    assert source.version() != version
+    assert source.version != version
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert source.version() == version  # nothing to be seen from outside
+    assert source.version == version  # nothing to be seen from outside
     assert source.content_hash() != content
 
 
 def test_versions_of_tables_in_memory():
     one, other = (open_source("visits", FRAME) for _ in range(2))
     assert isinstance(one, InMemory)
-    assert one.version() == one.version() != other.version()
+    assert one.version == one.version != other.version
     assert one.content_hash() == other.content_hash()
     assert open_source("visits", FRAME.iloc[1:]).content_hash() != one.content_hash()
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from discreet.errors import InvalidParameter
+from discreet.exact.balls import exp_negative
 from discreet.noise import bernoulli, bernoulli_exp
 from discreet.noise.bernoulli import compare_digits, decide_below, toss_coins
-from discreet.noise.doubles import exp_negative
 from discreet.noise.entropy import use_recording, use_source
 
 LAST = 2**64 - 1

@@ -9,8 +9,15 @@ import numpy as np
 import pytest
 from flint import arb
 
-from discreet.exact.balls import ball, precision
-from discreet.noise.doubles import RELATIVE, UNDERFLOW, _tables, exp_negative, nearest_double
+from discreet.exact.balls import (
+    RELATIVE,
+    UNDERFLOW,
+    _tables,
+    ball,
+    exp_negative,
+    nearest_double,
+    precision,
+)
 
 OF_A_DOUBLE = 2.0**-50  # Lemma 5, first part
 BELOW_700 = float(np.nextafter(700.0, 0.0))

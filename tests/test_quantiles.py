@@ -13,10 +13,16 @@ import pytest
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import precision
 from discreet.mechanisms import Grid, Quantile, Quantiles
-from discreet.mechanisms.quantiles import rank_choice, ranks
-from discreet.mechanisms.quantiles.bit_reversal import RankedCells
-from discreet.mechanisms.quantiles.rank_choice import score_at, score_runs
-from discreet.mechanisms.quantiles.ranks import Cells, Domain, count_all_cells, count_occupied_cells
+from discreet.mechanisms.quantiles import ranks
+from discreet.mechanisms.quantiles.ranks import (
+    Cells,
+    Domain,
+    RankedCells,
+    count_all_cells,
+    count_occupied_cells,
+    score_at,
+    score_runs,
+)
 
 ALPHA = 1e-9  # chance that a correct sampler fails one test
 N = 4_000
@@ -114,7 +120,7 @@ def test_the_law_is_the_exponential_mechanism():
 @pytest.mark.parametrize("upper", [12, 12_000])
 def test_draws_follow_the_law(upper, near, monkeypatch):
     """A small domain that is counted, a large one that is gathered; far candidates together."""
-    monkeypatch.setattr(rank_choice, "_NEAR", near)
+    monkeypatch.setattr(ranks, "_NEAR", near)
     values = [2, 2, 5, 9]
     mechanism = Quantile("1/2", lower=-3, upper=upper, epsilon=4)
     law = dict(zip(range(-3, upper + 1), masses(mechanism.law(values)), strict=True))

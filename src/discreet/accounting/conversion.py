@@ -16,7 +16,15 @@ from typing import Final
 
 from flint import arb
 
-from discreet.exact.balls import ball, enclose, exp_up
+from discreet.exact.balls import (
+    ball,
+    describe_too_wide,
+    enclose,
+    exp_up,
+    narrow_ends,
+    precision,
+    precisions,
+)
 from discreet.exact.numbers import round_up
 from discreet.exact.search import bracket
 
@@ -37,6 +45,7 @@ DELTA_UNITS: Final = 2520 * 10**15
 """How many units of stored delta make one."""
 
 _CACHED: Final = 4096
+_BITS: Final = 64  # of every bound, relative to it
 _LEAST_EXPONENT: Final = Fraction(-20_000)  # e**-20000 is as good as nothing, and can be written
 _LEAST_ORDER: Final = Fraction(1) + Fraction(1, 2**40)
 _MOST_ORDER: Final = 2.0**60
@@ -44,7 +53,13 @@ _MOST_PURE: Final = 1 << 20  # beyond it e**-epsilon is not written out: what al
 
 
 def _upper(function: Callable[[], arb]) -> Fraction:
-    return enclose(function)[1]
+    """The upper end of what ``function`` encloses; the loop is here, so that no call goes up."""
+    for working in precisions(_BITS):
+        with precision(working):
+            found = narrow_ends(function(), _BITS)
+        if found is not None:
+            return found[1]
+    raise describe_too_wide()
 
 
 def _epsilon_up(function: Callable[[], arb]) -> Fraction:

@@ -34,7 +34,7 @@ from discreet.accounting.conversion import (
     pure_rho,
 )
 from discreet.errors import InvalidParameter, shown
-from discreet.exact.balls import exp_up
+from discreet.exact.balls import exp_up, sqrt_down
 from discreet.exact.numbers import Exact, decimal_up, fraction, nonnegative, positive, whole
 
 _MOST_EXPONENT: Final = 20_000  # e**20000 times any delta that is not absurd exceeds 1
@@ -358,3 +358,17 @@ __all__ = [
     "Loss",
     "failure_mass",
 ]
+
+
+def bounded_range_price(epsilon: Exact | None, rho: Exact | None) -> Fraction:
+    """The epsilon of a mechanism of bounded range: as given, or sqrt(8 rho) rounded down."""
+    if (epsilon is None) == (rho is None):
+        raise InvalidParameter(
+            "P4",
+            "state either epsilon or rho.",
+            why="together they would be two different promises, and neither is none.",
+            fix="pass epsilon='0.5' or rho='1/32', not both.",
+        )
+    if epsilon is not None:
+        return positive(epsilon, name="epsilon")
+    return sqrt_down(8 * positive(rho if rho is not None else 0, name="rho"))

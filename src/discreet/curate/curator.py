@@ -90,6 +90,7 @@ class Curator:
         self.engine: Engine[Any] = DuckDBEngine(tables, schema, **engine)
         self.schema = self.engine.schema
         self.space = Space.of(self.schema)
+        self._everyone = Area.everything(self.space)
         self._owns_ledger = owns_ledger or ledger is None
         self.ledger = Ledger.open("sqlite://") if ledger is None else ledger
         try:
@@ -222,8 +223,10 @@ class Curator:
 
         A question about nobody is worth nothing: that it would be free is worth even less.
         """
+        if not self.space.parts:
+            return self._everyone
         touched = reach(question, self.schema, self.space)
-        return touched if touched.count else Area.everything(self.space)
+        return touched if touched.count else self._everyone
 
     def _explain_refusal(
         self, refusal: Refusal, question: Question, spend: Offer, analyst: str

@@ -8,8 +8,9 @@ enclosure is narrowed.  No float decides an outcome.
 from discreet.noise.bernoulli import bernoulli, bernoulli_exp
 from discreet.noise.gaussian import discrete_gaussian
 from discreet.noise.laplace import discrete_laplace, geometric
-from discreet.noise.selection import exponential_choice, permute_and_flip
-from discreet.noise.uniform import (
+from discreet.noise.selection import (
+    exponential_choice,
+    permute_and_flip,
     random_permutation,
     sample_without_replacement,
     uniform_below,

@@ -15,9 +15,8 @@ from flint import arb
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidParameter
-from discreet.exact.balls import ball, precision
+from discreet.exact.balls import RELATIVE, Doubles, ball, exp_negative, nearest_double, precision
 from discreet.exact.numbers import Exact, nonnegative, proportion
-from discreet.noise.doubles import RELATIVE, Doubles, exp_negative, nearest_double
 from discreet.noise.entropy import random_bits, random_words
 from discreet.noise.table import CHUNK, Integers, Table, check_size, draw_array
 
@@ -125,7 +124,7 @@ def _toss_each(x: Any, size: int | None) -> Integers:
 def toss_coins(x: Doubles, exact: Callable[[int], Fraction]) -> Integers:
     """Ones with probability exp(-exact(i)), where ``x[i]`` is ``exact(i)`` up to rounding.
 
-    How much rounding is said at :func:`discreet.noise.doubles.exp_negative`.
+    How much rounding is said at :func:`discreet.exact.balls.exp_negative`.
     """
     out = np.empty(x.size, dtype=np.int64)
     for start in range(0, x.size, CHUNK):

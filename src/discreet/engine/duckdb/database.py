@@ -150,7 +150,7 @@ class Database:
         locked: bool = True,
     ) -> Database:
         """Attach every source, and what is prepared of it (``kept``: table to file)."""
-        versions = {name: source.version() for name, source in readers.items()}
+        versions = {name: source.version for name, source in readers.items()}
         database = cls(connect(resources), schema, readers, versions)
         try:
             database._attach(kept, Path(resources.copies))

@@ -16,6 +16,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
@@ -190,7 +191,7 @@ class DuckDBEngine:
         Whether to charge must not depend on whether the data is there.
         """
         try:
-            digests = {name: version.digest() for name, version in self._versions().items()}
+            digests = {name: version.digest for name, version in self._versions().items()}
         except DataRefusal:
             return "unreadable"
         # With its spaces: ledgers hold this digest, and replay while it is the same.
@@ -202,7 +203,7 @@ class DuckDBEngine:
 
     def _versions(self, *, public: bool = False) -> dict[str, Version]:
         return {
-            name: _opening(name, source.version)
+            name: _opening(name, partial(_read_version, source))
             for name, source in self._sources.items()
             if self.schema.tables[name].public or not public
         }
@@ -396,12 +397,16 @@ def _readers(tables: Mapping[str, Given], schema: Schema) -> dict[str, DataSourc
 def _missing_file(source: DataSource) -> str | None:
     """What is wrong with the files of a source, as seen from outside."""
     try:
-        stamps = source.version().stamps
+        stamps = source.version.stamps
     except OSError:
         stamps = ()
         if not isinstance(source, InMemory):
             return f"is not there: {getattr(source, 'path', getattr(source, 'pattern', ''))}"
     return "is empty" if stamps and not any(stamp.size for stamp in stamps) else None
+
+
+def _read_version(source: DataSource) -> Version:
+    return source.version
 
 
 def _opening(name: str, step: Callable[[], T]) -> T:

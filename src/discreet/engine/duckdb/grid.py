@@ -10,12 +10,11 @@ from discreet.errors import InvalidParameter
 from discreet.price.plan import Scaled
 from discreet.question.domain import Kind
 from discreet.question.functions import nodes
-from discreet.question.functions.nodes import Node, present
+from discreet.question.functions.nodes import Node, present, whole
 
 _NARROW = 2**62
 _WIDE = 2**126
 _SATURATED = Fraction(_NARROW)
-_HUGEINT = exp.DataType.build("HUGEINT", dialect="duckdb")
 _LARGEST_EXPONENT = 1000  # 2.0**1000 and 2.0**-1000 are both doubles
 
 
@@ -39,18 +38,6 @@ def _times_power(node: Node, k: int) -> Node:
         node = nodes.infix(exp.Mul, node, nodes.literal(Fraction(2) ** part))
         k -= part
     return node
-
-
-def hugeint(node: Node) -> Node:
-    """The whole number in 128 bits."""
-    return exp.Cast(this=node, to=_HUGEINT.copy())
-
-
-def whole(number: int) -> Node:
-    """A whole constant, in 64 bits or, if it does not fit, in 128."""
-    if abs(number) < _NARROW * 2:
-        return nodes.integer(number)
-    return hugeint(exp.Literal.string(str(number)))
 
 
 def clip(node: Node, low: Node, high: Node) -> Node:
@@ -81,10 +68,10 @@ def _many(number: Node, grid: Fraction) -> Node:
     if grid < 1:
         if grid < Fraction(1, 2**60):
             raise too_wide()
-        return nodes.infix(exp.Mul, hugeint(number), whole(int(1 / grid)))
+        return nodes.infix(exp.Mul, nodes.wide(number), whole(int(1 / grid)))
     # Counted from a multiple of the grid below every 64-bit number.
     first = -(2**64 // int(grid)) - 1
-    above = nodes.infix(exp.Sub, hugeint(number), whole(first * int(grid)))
+    above = nodes.infix(exp.Sub, nodes.wide(number), whole(first * int(grid)))
     return nodes.infix(exp.Add, _halved(above, int(grid), first), whole(first))
 
 
@@ -124,10 +111,11 @@ def scaled_steps(node: Node, kind: Kind, scaled: Scaled) -> Node:
         if max(abs(scaled.low), abs(high)) < _NARROW:
             counted = nodes.cast(inside, Kind.INTEGER)  # DuckDB's cast rounds half to even
         else:
-            counted = hugeint(nodes.call("ROUND_EVEN", inside, exp.Literal.number("0")))
+            counted = nodes.wide(nodes.call("ROUND_EVEN", inside, exp.Literal.number("0")))
         steps = nodes.infix(exp.Sub, counted, whole(scaled.low))
     return _unless_null(
-        node.copy(), step_type(clip(steps, whole(0), whole(scaled.span)), scaled.span)
+        node.copy(),
+        nodes.cast_whole(clip(steps, whole(0), whole(scaled.span)), scaled.span),
     )
 
 
@@ -135,8 +123,8 @@ def _whole_steps(node: Node, scaled: Scaled) -> Node:
     """Steps of a whole number, without leaving whole numbers."""
     low, high = scaled.low * scaled.grid, (scaled.low + scaled.span) * scaled.grid
     if scaled.grid < 1 or max(abs(low), abs(high)) >= _NARROW:
-        many = hugeint(node) if scaled.grid == 1 else _many(node, scaled.grid)
-        return nodes.infix(exp.Sub, many, hugeint(whole(scaled.low)))
+        many = nodes.wide(node) if scaled.grid == 1 else _many(node, scaled.grid)
+        return nodes.infix(exp.Sub, many, nodes.wide(whole(scaled.low)))
     inside = clip(node, whole(int(low)), whole(int(high)))
     above = nodes.infix(exp.Sub, inside, whole(int(low)))
     return above if scaled.grid == 1 else _halved(above, int(scaled.grid), scaled.low)
@@ -150,11 +138,6 @@ def _halved(above: Node, grid: int, low: int) -> Node:
     tie = exp.And(this=exp.EQ(this=twice.copy(), expression=whole(grid)), expression=odd)
     up = exp.Or(this=exp.GT(this=twice, expression=whole(grid)), expression=exp.Paren(this=tie))
     return nodes.case((up, nodes.infix(exp.Add, quotient.copy(), whole(1))), otherwise=quotient)
-
-
-def step_type(node: Node, span: int) -> Node:
-    """The type of 0 ... span: the same for every way of computing it, so that hashes agree."""
-    return hugeint(node) if span >= _NARROW else nodes.cast(node, Kind.INTEGER)
 
 
 def too_wide() -> InvalidParameter:

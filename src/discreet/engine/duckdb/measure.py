@@ -17,13 +17,10 @@ from sqlglot import exp
 from discreet.engine.duckdb.declared import choose_rows, choose_values
 from discreet.engine.duckdb.grid import (
     clip,
-    hugeint,
     number_line,
     scaled_steps,
-    step_type,
     to_steps,
     too_wide,
-    whole,
 )
 from discreet.engine.duckdb.render import ROW_NUMBER, Field, Rendered, Renderer
 from discreet.engine.duckdb.result import (
@@ -245,7 +242,7 @@ def _kept_steps(plain: Field, scaled: Scaled) -> Node | None:
     kept = plain.steps
     if kept is None or (kept.grid, kept.low, kept.span) != (scaled.grid, scaled.low, scaled.span):
         return None
-    return step_type(quote_column(kept.identifier), kept.span)
+    return nodes.cast_whole(quote_column(kept.identifier), kept.span)
 
 
 # --- the parts of the result -------------------------------------------------------------------
@@ -334,15 +331,15 @@ class _Parts:
             return Total(((self._column(total), 0),))
         if most < 2**LIMB:
             return Total(self._limbs(_sum_of(node, checks), 0))
-        high = nodes.infix(exp.BitwiseRightShift, node, hugeint(whole(LIMB)))
-        low = nodes.infix(exp.BitwiseAnd, node.copy(), hugeint(whole(2**LIMB - 1)))
+        high = nodes.infix(exp.BitwiseRightShift, node, nodes.wide(nodes.whole(LIMB)))
+        low = nodes.infix(exp.BitwiseAnd, node.copy(), nodes.wide(nodes.whole(2**LIMB - 1)))
         upper, lower = _sum_of(high, checks), _sum_of(low, checks)
         return Total((*self._limbs(upper, LIMB), *self._limbs(lower, 0)))
 
     def _limbs(self, total: Node, power: int) -> tuple[tuple[str, int], ...]:
         """A sum of 128 bits in two columns of 64."""
-        high = nodes.infix(exp.BitwiseRightShift, total, hugeint(whole(LIMB)))
-        low = nodes.infix(exp.BitwiseAnd, total.copy(), hugeint(whole(2**LIMB - 1)))
+        high = nodes.infix(exp.BitwiseRightShift, total, nodes.wide(nodes.whole(LIMB)))
+        low = nodes.infix(exp.BitwiseAnd, total.copy(), nodes.wide(nodes.whole(2**LIMB - 1)))
         columns = [self._column(nodes.cast(limb, Kind.INTEGER)) for limb in (high, low)]
         return (columns[0], power + LIMB), (columns[1], power)
 
@@ -389,12 +386,12 @@ class _Parts:
         if max(abs(total.low), abs(high)) >= 2**LIMB:
             raise too_wide()
         own = nodes.call("SUM", steps)
-        low_end, high_end = hugeint(whole(total.low)), hugeint(whole(high))
+        low_end, high_end = nodes.wide(nodes.whole(total.low)), nodes.wide(nodes.whole(high))
         inside = clip(own, low_end, high_end)
         above = nodes.cast(nodes.infix(exp.Sub, inside, low_end.copy()), Kind.INTEGER)
         own_total = nodes.call("SUM", quote_column("_own"))
-        upper = nodes.infix(exp.BitwiseRightShift, own_total, hugeint(whole(LIMB)))
-        lower = nodes.infix(exp.BitwiseAnd, own_total.copy(), hugeint(whole(2**LIMB - 1)))
+        upper = nodes.infix(exp.BitwiseRightShift, own_total, nodes.wide(nodes.whole(LIMB)))
+        lower = nodes.infix(exp.BitwiseAnd, own_total.copy(), nodes.wide(nodes.whole(2**LIMB - 1)))
         columns = {
             "_n0": _count_of(exp.Star()),
             "_n1": nodes.cast(upper, Kind.INTEGER),
@@ -498,7 +495,7 @@ def _product(slots: list[tuple[str, bool]], degrees: Powers, moments: Moments) -
         return (
             nodes.cast(quote_column(slot), Kind.INTEGER)
             if most < 2**LIMB
-            else hugeint(quote_column(slot))
+            else nodes.wide(quote_column(slot))
         )
 
     node = factor(factors[0])

@@ -53,7 +53,7 @@ def _clusters(shape: Layout) -> list[Node]:
 
 def file_name(table: Table, version: Version) -> str:
     """Where a table is kept: a name for the table, then one for what it was made of."""
-    made_of = repr((_LAYOUT, duckdb.__version__, table, version.digest()))
+    made_of = repr((_LAYOUT, duckdb.__version__, table, version.digest))
     return f"{stem(table)}-{hashlib.sha256(made_of.encode()).hexdigest()[:32]}.duckdb"
 
 

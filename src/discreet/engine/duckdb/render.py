@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from sqlglot import exp
 
-from discreet.engine.duckdb.grid import clip, from_steps, hugeint, to_steps, whole
+from discreet.engine.duckdb.grid import clip, from_steps, to_steps
 from discreet.price.recipes import GRID_BITS, put_on_grid
 from discreet.question.domain import Domain, Kind
 from discreet.question.expressions import ColumnRef, Expression
@@ -422,7 +422,7 @@ def _aggregate(aggregate: UnitAggregate, below: Rendered, domain: Domain) -> Nod
     steps = to_steps(node, argument.kind, grid)
     total: Node = nodes.call("SUM", steps)
     if domain.kind is Kind.INTEGER:
-        ends = [hugeint(whole(int(bound or 0))) for bound in (domain.low, domain.high)]
+        ends = [nodes.wide(nodes.whole(int(bound or 0))) for bound in (domain.low, domain.high)]
         return nodes.case((present(total), nodes.cast(clip(total.copy(), *ends), Kind.INTEGER)))
     number = from_steps(total, grid)
     if aggregate.function == "AVG":

@@ -65,13 +65,15 @@ class Version:
     stamps: tuple[Stamp, ...] = ()
     token: str = ""  # of a table in memory, which cannot change
 
-    def digest(self) -> str:
-        """A short name for the version.
+    digest: str = field(init=False, repr=False, compare=False)
+    """A short name for the version.
 
-        Ledgers hold it, so the text that is hashed must stay what it is, names of classes and
-        fields and all: another would forget every answer that was paid for.
-        """
-        return hashlib.sha256(repr(self).encode()).hexdigest()[:32]
+    Ledgers hold it, so the text that is hashed must stay what it is, names of classes and
+    fields and all: another would forget every answer that was paid for.
+    """
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "digest", hashlib.sha256(repr(self).encode()).hexdigest()[:32])
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,7 @@ class DataSource(ABC):
     def lend(self, cursor: duckdb.DuckDBPyConnection, name: str) -> None:  # noqa: B027
         """Show a cursor what lives in this process's memory: DuckDB ties that to one cursor."""
 
+    @property
     def version(self) -> Version:
         """What the source looks like now, without reading its rows."""
         return Version(tuple(map(Stamp.of, self.paths())))
@@ -338,7 +341,7 @@ class Csv(DataSource):
     def copied(self, folder: Path) -> Path:
         """The copy of the file as it is now; those of earlier versions are deleted."""
         stem = f"csv-{hashlib.sha256(self.paths()[0].encode()).hexdigest()[:16]}"
-        copy = folder / f"{stem}-{self.version().digest()}.csv"
+        copy = folder / f"{stem}-{self.version.digest}.csv"
         if not copy.exists():
             partial = folder / f"{stem}-{random_bytes(8).hex()}.partial"
             _copy_with_line_feeds(Path(self.paths()[0]), partial)
@@ -410,6 +413,7 @@ class DuckDBFile(DataSource):
     path: str
     table: str
 
+    @property
     def version(self) -> Version:
         """What it looks like now."""
         path = str(Path(self.path).resolve())
@@ -445,11 +449,7 @@ class InMemory(DataSource):
     """An Arrow table; what was given is copied, so it cannot change."""
 
     rows: pa.Table = field(repr=False)
-    token: str = field(default_factory=lambda: random_bytes(16).hex())
-
-    def version(self) -> Version:
-        """What it looks like now."""
-        return Version(token=self.token)
+    version: Version = field(default_factory=lambda: Version(token=random_bytes(16).hex()))
 
     def paths(self) -> tuple[str, ...]:
         """The files, as they are found now."""

@@ -11,15 +11,19 @@ from typing import Any
 import numpy as np
 
 from discreet.accounting.law import MOST_OUTCOMES, FiniteLaw
-from discreet.accounting.loss import Loss
+from discreet.accounting.loss import Loss, bounded_range_price
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, log_up, sqrt_down
 from discreet.exact.numbers import Exact, float_up, positive, proportion
 from discreet.mechanisms.grid import Grid, write_call
-from discreet.mechanisms.quantiles.bit_reversal import RankedCells
-from discreet.mechanisms.quantiles.rank_choice import choose_by_rank, score_runs
-from discreet.mechanisms.quantiles.ranks import Cells, Domain, count_cells
-from discreet.mechanisms.selection.exponential import bounded_range_price
+from discreet.mechanisms.quantiles.ranks import (
+    Cells,
+    Domain,
+    RankedCells,
+    choose_by_rank,
+    count_cells,
+    score_runs,
+)
 
 _MOST_PARTS = 2**31
 

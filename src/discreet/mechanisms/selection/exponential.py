@@ -11,9 +11,9 @@ from typing import Any
 from flint import arb
 
 from discreet.accounting.law import FiniteLaw
-from discreet.accounting.loss import Loss
+from discreet.accounting.loss import Loss, bounded_range_price
 from discreet.errors import InvalidParameter
-from discreet.exact.balls import ball, enclose, log_up, sqrt_down
+from discreet.exact.balls import ball, enclose, log_up
 from discreet.exact.numbers import Exact, float_up, positive, proportion, whole
 from discreet.exact.search import least_decimal, least_integer
 from discreet.mechanisms.grid import Grid, write_call
@@ -270,20 +270,6 @@ def flip_masses(heads: list[arb]) -> list[arb]:
             counts = tails
         masses.append(own * sum((mass / (h + 1) for h, mass in enumerate(counts)), arb(0)))
     return masses
-
-
-def bounded_range_price(epsilon: Exact | None, rho: Exact | None) -> Fraction:
-    """The epsilon of a mechanism of bounded range: as given, or sqrt(8 rho) rounded down."""
-    if (epsilon is None) == (rho is None):
-        raise InvalidParameter(
-            "P4",
-            "state either epsilon or rho.",
-            why="together they would be two different promises, and neither is none.",
-            fix="pass epsilon='0.5' or rho='1/32', not both.",
-        )
-    if epsilon is not None:
-        return positive(epsilon, name="epsilon")
-    return sqrt_down(8 * positive(rho if rho is not None else 0, name="rho"))
 
 
 def _set_fields(

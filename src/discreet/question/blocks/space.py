@@ -137,6 +137,11 @@ class Space:
     """
 
     parts: tuple[Part, ...] = ()
+    size: int = field(init=False, compare=False, repr=False)
+    """How many blocks there are."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", 1 + sum(part.size for part in self.parts))
 
     @classmethod
     def of(cls, schema: Schema) -> Space:
@@ -150,11 +155,6 @@ class Space:
                     parts[entity] = _part(table, entity, first)
                     first += parts[entity].size
         return cls(tuple(parts.values()))
-
-    @property
-    def size(self) -> int:
-        """How many blocks there are."""
-        return 1 + sum(part.size for part in self.parts)
 
     def part(self, entity: str) -> Part | None:
         """The blocks of an entity, if it declares any."""

@@ -89,6 +89,16 @@ def integer(number: int) -> Node:
     return cast(exp.Literal.number(str(number)) if number >= 0 else _negative(number), Kind.INTEGER)
 
 
+def whole(number: int) -> Node:
+    """A whole constant, in 64 bits or, if it does not fit, in 128."""
+    return integer(number) if abs(number) < 2**63 else wide(exp.Literal.string(str(number)))
+
+
+def cast_whole(node: Node, most: int) -> Node:
+    """The type of 0 ... most: the same for every way of computing it, so that hashes agree."""
+    return wide(node) if most >= 2**62 else cast(node, Kind.INTEGER)
+
+
 def _negative(number: int) -> Node:
     return exp.Literal.string(str(number))  # -2**63 has no positive twin to negate
 

@@ -40,6 +40,15 @@ class Schema:
     """About how many units there are (of several kinds, the fewest): public, and not read from
     the data.  It decides nothing but whether a delta is small enough."""
     max_joined_rows_per_unit: int | None = None
+    most_joined_rows: int = field(init=False, compare=False, repr=False)
+    """How many rows joins may make of one unit: as declared, or a thousand.
+
+    What the curator lets one table have of a unit, a question may read without a word more.
+
+    >>> visits = Table("visits", (Column("who", Kind.INTEGER),), ("who",), 20)
+    >>> Schema({"visits": visits}).most_joined_rows
+    1000
+    """
 
     def __post_init__(self) -> None:
         check_population(self.population)
@@ -56,21 +65,11 @@ class Schema:
         self._check_entities()
         check_all_blocks(self.tables, self.neighbours)
         check_limit("max_joined_rows_per_unit", self.max_joined_rows_per_unit, "the schema")
-
-    @property
-    def most_joined_rows(self) -> int:
-        """How many rows joins may make of one unit: as declared, or a thousand.
-
-        What the curator lets one table have of a unit, a question may read without a word more.
-
-        >>> visits = Table("visits", (Column("who", Kind.INTEGER),), ("who",), 20)
-        >>> Schema({"visits": visits}).most_joined_rows
-        1000
-        """
-        if self.max_joined_rows_per_unit is not None:
-            return self.max_joined_rows_per_unit
-        declared = (table.max_rows_per_unit or 1 for table in self.tables.values())
-        return max(MOST_JOINED_ROWS, *declared, 1)
+        most = self.max_joined_rows_per_unit
+        if most is None:
+            declared = (table.max_rows_per_unit or 1 for table in self.tables.values())
+            most = max(MOST_JOINED_ROWS, *declared, 1)
+        object.__setattr__(self, "most_joined_rows", most)
 
     def _check_source_of_values(self, table: Table, column: Column) -> None:
         if column.values_from is None:
