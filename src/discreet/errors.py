@@ -23,9 +23,10 @@ Every code has one title here and one heading in ``docs/errors.md``.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
 CODES: dict[str, str] = {
     "P1": "not a number this library can take exactly",
@@ -44,6 +45,7 @@ CODES: dict[str, str] = {
     "Q43": "neither a price nor an accuracy was given",
     "Q44": "this accuracy cannot be promised",
     "Q45": "a join that makes too many rows of one unit",
+    "Q46": "functions that could take too long on one unit's rows",
     "D1": "the engine could not answer",
     "D2": "a source that cannot be opened as declared",
     "B1": "the budget does not cover this question",
@@ -170,6 +172,10 @@ class Span:
         return f"{line}\n{' ' * (self.start - first)}{'^' * width}"
 
 
+_A_PERSON = re.compile(r"\b(one|each|every|any one) person\b")
+"""Whom a refusal speaks of, until it is known what the unit is."""
+
+
 class Refusal(Exception):
     """The answer is no; ``str`` says what, why and what to do instead.
 
@@ -210,6 +216,20 @@ class Refusal(Exception):
         if self.span is not None:
             lines.append(self.span.underline())
         return "\n".join([*lines, f"Why: {self.why}", f"Fix: {self.fix}"])
+
+    def naming(self, unit: str) -> Self:
+        """The same refusal, saying what one person is where the schema says something else.
+
+        >>> refused = Refusal("Q1", "no bounds.", why="one person could add it.", fix="bound it.")
+        >>> refused.naming("pair (src, dst)").why
+        'one pair (src, dst) could add it.'
+        """
+        what, why, fix = (
+            _A_PERSON.sub(rf"\1 {unit}", text) for text in (self.what, self.why, self.fix)
+        )
+        return type(self)(
+            self.code, what, why=why, fix=fix, span=self.span, rewriting=self.rewriting
+        )
 
     def __reduce__(self) -> tuple[object, ...]:
         parts = (self.code, self.what, self.why, self.fix, self.span, self.rewriting)

@@ -198,7 +198,7 @@ def test_the_ceiling_is_declared(tables: dict[str, pa.Table]) -> None:
             if accepted:
                 curator.explain(joined(1, has_it(1)), epsilon=EPSILON)
             else:
-                with pytest.raises(QuestionRefusal, match=f"{ROWS**2} rows of one person"):
+                with pytest.raises(QuestionRefusal, match=f"{ROWS**2} rows of one pid"):
                     curator.explain(joined(1, has_it(1)), epsilon=EPSILON)
 
 

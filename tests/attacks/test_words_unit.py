@@ -125,3 +125,27 @@ def test_the_page_says_what_epsilon_bounds():
     page = (ROOT / "src/discreet/server/static/meaning.js").read_text()
     assert "ε bounds what one person's taking part adds" in page
     assert "does not bound what the data teach about everybody" in page
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        ("SELECT SUM(day) AS total FROM calls", "Q1"),
+        ("SELECT COUNT(*) AS n FROM calls a JOIN calls b ON a.src = b.src AND a.dst = b.dst "
+         "JOIN calls c ON a.src = c.src AND a.dst = c.dst", "Q45"),
+        ("SELECT COUNT(*) AS n FROM calls WHERE minutes > (SELECT AVG(minutes) FROM calls)", "Q"),
+    ],
+)  # fmt: skip
+def test_a_refusal_says_what_one_unit_is(asked, code):
+    """A pair is not a person: whoever reads the reason should know whom it is about."""
+    text = "max_joined_rows_per_unit = 20\n" + CALLS.format(unit='["src", "dst"]')
+    schema = Schema.from_text(text)
+    budget = discreet.Budget(epsilon=10)
+    with discreet.curator({"calls": ROWS}, schema=schema, budget=budget) as curator:
+        for ask in (curator.ask, curator.explain, curator.price):
+            with pytest.raises(discreet.Refusal, match=code) as told:
+                ask(asked, epsilon=1)
+            assert "one person" not in str(told.value)
+            if code != "Q":
+                assert f"one {PAIR}" in str(told.value)
+        assert all("one person" not in entry.question for entry in curator.transcript())

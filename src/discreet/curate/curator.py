@@ -28,6 +28,7 @@ from discreet.price.within import find_cheapest
 from discreet.question.blocks import Area, Space, reach
 from discreet.question.builder import Query, Rows, table
 from discreet.question.offer import Amounts, Offer
+from discreet.question.ownership import name_units
 from discreet.question.question import Question
 from discreet.question.schema import Schema
 from discreet.question.sql import depth_refusal, parse_statement, write_question_text
@@ -91,6 +92,7 @@ class Curator:
         self.schema = self.engine.schema
         self.space = Space.of(self.schema)
         self._everyone = Area.everything(self.space)
+        self._unit = name_units(self.schema)
         self._owns_ledger = owns_ledger or ledger is None
         self.ledger = Ledger.open("sqlite://") if ledger is None else ledger
         try:
@@ -365,9 +367,10 @@ class Curator:
         try:
             return self._questions(question, self.engine.catalogue.version)
         except Refusal as refusal:
+            told = refusal.naming(self._unit)
             if analyst is not None:
-                self.account.record_refusal(analyst, question, refusal)
-            raise
+                self.account.record_refusal(analyst, question, told)
+            raise told from None
 
     def _parse_text(self, text: str, _version: Hashable) -> tuple[Question, bool]:
         parsed = parse_statement(text, self.schema, multiplicity=self.engine.catalogue.multiplicity)
@@ -378,6 +381,8 @@ class Curator:
         try:
             # Python takes 1 and true for equal: questions are told apart by how they are written.
             return self._plans(question, spend, question.text or repr(question), version)
+        except Refusal as refusal:
+            raise refusal.naming(self._unit) from None
         except RecursionError:  # built in Python, where nothing counts parentheses
             raise depth_refusal() from None
 

@@ -40,6 +40,7 @@ from discreet.question.offer import Offer
 from discreet.question.ownership import check_joined_rows, columns, row_bound
 from discreet.question.question import Limits, Question, check_size
 from discreet.question.schema import Neighbours, Schema, Table
+from discreet.question.work import check_work
 
 Multiplicity = Callable[[Table, tuple[str, ...]], int | None]
 """How many rows of a public table share one value of some columns; read from that table."""
@@ -75,6 +76,7 @@ def price(
     """The best noise that ``spend`` buys for ``question``, and its exact loss."""
     check_size(question)
     check_joined_rows(question.source, schema.most_joined_rows, multiplicity)
+    check_work(question, schema.most_joined_rows, multiplicity)
     bound = bound_contribution(question, multiplicity)
     known = columns(question.source, multiplicity=multiplicity)
     private = any(key.values is None for key in question.keys)

@@ -84,6 +84,18 @@ def write_pattern(pattern: str) -> str | None:
     return ("(?i)" if tree.state.flags & re.IGNORECASE else "") + written
 
 
+@lru_cache(maxsize=256)
+def count_states(pattern: str) -> int:
+    """How long a pattern is once its repetitions are written out; 1 if it is none.
+
+    >>> count_states("^a+b$"), count_states("(a{0,20}){20}b")
+    (6, 842)
+    """
+    if write_pattern(pattern) is None:
+        return 1
+    return _sequence(_parser.parse(pattern, re.ASCII))[1]
+
+
 def _sequence(tree: Any) -> tuple[str, int]:
     parts = [_part(operator, argument) for operator, argument in tree]
     size = 1 + sum(size for _, size in parts)
@@ -174,16 +186,114 @@ def _render(arguments: Nodes, domains: Domains) -> Node:
     )
 
 
+# --- as Python evaluates it ----------------------------------------------------------------
+
+# Python's own matcher backtracks: '^(a+)+b$' on thirty letters takes minutes, in which no other
+# thread runs.  So released values are matched as the engine matches rows: all ways at once.
+
+_CHARACTER, _SPLIT, _PLACE, _MATCH = range(4)
+
+
+class _Automaton:
+    """The states of a pattern: each a kind, what it asks for, and where it leads."""
+
+    def __init__(self, pattern: str) -> None:
+        tree = _parser.parse(pattern, re.ASCII)
+        self._flags = re.ASCII | (tree.state.flags & re.IGNORECASE)
+        self._states: list[tuple[int, Any, tuple[int, ...]]] = [(_MATCH, None, ())]
+        self._start = self._sequence(tree, 0)
+
+    def _add(self, kind: int, asked: Any, *after: int) -> int:
+        self._states.append((kind, asked, after))
+        return len(self._states) - 1
+
+    def _sequence(self, tree: Any, after: int) -> int:
+        for operator, argument in reversed(list(tree)):
+            after = self._part(operator, argument, after)
+        return after
+
+    def _part(self, operator: Any, argument: Any, after: int) -> int:
+        match operator:
+            case _constants.AT:
+                return self._add(_PLACE, argument, after)
+            case _constants.BRANCH:
+                ways = [self._sequence(way, after) for way in argument[1]]
+                return self._add(_SPLIT, None, *ways)
+            case _constants.SUBPATTERN:
+                return self._sequence(argument[3], after)
+            case _constants.MAX_REPEAT | _constants.MIN_REPEAT:
+                return self._repeat(argument, after)
+            case _:
+                text, _size = _part(operator, argument)
+                asked = re.compile(_python_escapes(text), self._flags)
+                return self._add(_CHARACTER, lru_cache(maxsize=256)(asked.fullmatch), after)
+
+    def _repeat(self, argument: Any, after: int) -> int:
+        least, most, inside = argument
+        if most is _constants.MAXREPEAT:
+            first = self._add(_SPLIT, None)
+            self._states[first] = (_SPLIT, None, (self._sequence(inside, first), after))
+        else:
+            first = after
+            for _ in range(most - least):
+                first = self._add(_SPLIT, None, self._sequence(inside, first), after)
+        for _ in range(least):
+            first = self._sequence(inside, first)
+        return first
+
+    def search(self, value: str) -> bool:
+        """Whether a part of the text matches: steps by its length times the pattern's."""
+        found: set[int] = set()
+        for place in range(len(value) + 1):
+            found = self._reach({*found, self._start}, value, place)
+            if 0 in found:
+                return True
+            letter = value[place : place + 1]
+            found = {
+                after[0]
+                for kind, asked, after in map(self._states.__getitem__, found)
+                if kind == _CHARACTER and letter and asked(letter) is not None
+            }
+        return False
+
+    def _reach(self, states: set[int], value: str, place: int) -> set[int]:
+        """The states that are reached from these without a letter."""
+        reached, waiting = set(states), list(states)
+        while waiting:
+            kind, asked, after = self._states[waiting.pop()]
+            if kind == _SPLIT or (kind == _PLACE and _stands(asked, value, place)):
+                waiting += set(after) - reached
+                reached.update(after)
+        return reached
+
+
+def _stands(asked: Any, value: str, place: int) -> bool:
+    """Whether a place in the text is the beginning, the end, or (not) the edge of a word."""
+    if asked in (_constants.AT_BEGINNING, _constants.AT_BEGINNING_STRING):
+        return place == 0
+    if asked in (_constants.AT_END, _constants.AT_END_STRING):
+        return place == len(value)
+    before, after = (
+        bool(_WORD.fullmatch(value[n : n + 1])) if n >= 0 else False for n in (place - 1, place)
+    )
+    return (before != after) == (asked is _constants.AT_BOUNDARY)
+
+
+_WORD = re.compile(r"\w", re.ASCII)
+
+
+def _python_escapes(text: str) -> str:
+    return re.sub(r"\\x\{(\w+)\}", lambda found: f"\\U{int(found[1], 16):08x}", text)
+
+
 @lru_cache(maxsize=256)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    written = (write_pattern(pattern) or "").replace(r"\z", r"\Z")
-    codes = re.sub(r"\\x\{(\w+)\}", lambda found: f"\\U{int(found[1], 16):08x}", written)
-    return re.compile(codes, re.ASCII)
+def _automaton(pattern: str) -> _Automaton:
+    return _Automaton(pattern)
 
 
 def _matches(value: str, pattern: str) -> bool:
-    """As Python sees it; never used to list values, since Python's time has no bound."""
-    return _compiled(pattern).search(value) is not None
+    """As Python sees it; never used to list values: how the engine folds letters is its own."""
+    return _automaton(pattern).search(value)
 
 
 declare(
