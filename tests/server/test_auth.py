@@ -247,6 +247,22 @@ def test_rotation(server):
     assert server.call("POST", "/v1/me/key", {}, key=brief).json()["expires"] == until
 
 
+def test_renewing_a_key_renews_no_limit(server):
+    """Neither how often it may ask, nor how many records it may add to the ledger."""
+    key = server.person()
+    for _ in range(10):
+        key = server.call("POST", "/v1/me/key", {}, key=key).json()["key"]
+    last = server.call("POST", "/v1/me/key", {}, key=key)
+    assert refused(last, 429, "A15")
+    assert server.call("GET", "/v1/me", key=key).status_code == 200
+    buckets = server.state.datasets["clinic"].rate._buckets
+    before = len(buckets)
+    server.call("GET", "balance", key=key)
+    server.call("GET", "balance", key=key)
+    assert len(buckets) <= before + 1
+    assert access.key_id(key) not in buckets
+
+
 def test_scopes(server):
     """A key opens the datasets it was put into, by a curator of each."""
     for name in ("clinic", "damaged"):

@@ -5,10 +5,13 @@ from __future__ import annotations
 import io
 import json
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
+from patience import PATIENCE_S
 
 from discreet.accounting.budget import Budget
 from discreet.errors import CODES, AccessRefusal, Refusal, SchemaRefusal
@@ -105,6 +108,41 @@ def test_a_rotated_key_lasts_no_longer_than_the_old_one(account):
     assert access.identify(accounts, key).expires == hour
     free = access.rotate(accounts, access.new_key(account, "curator"))
     assert access.identify(accounts, free).expires is None
+
+
+def test_one_key_that_is_renewed_twice_at_once_becomes_one(account, monkeypatch):
+    """Both have been let in with it before either puts another in its place."""
+    with Ledger.open("sqlite://") as ledger:
+        other = ledger.account("clinic", schema=SCHEMA, budget=Budget(epsilon=3))
+        accounts = {"a": account, "b": other}
+        key = access.new_key(account, "curator")
+        access.grant_key(other, "curator", key)
+        both, draw = threading.Barrier(2, timeout=PATIENCE_S), access._draw_key
+        monkeypatch.setattr(access, "_draw_key", lambda: (both.wait(), draw())[1])
+
+        def renew(_):
+            try:
+                return access.rotate(accounts, key)
+            except AccessRefusal as refusal:
+                return refusal.code
+
+        with ThreadPoolExecutor(2) as pool:
+            found = sorted(pool.map(renew, range(2)))
+        assert found[0] == "A10"
+        assert list(access.identify(accounts, found[1]).grants) == ["a", "b"]
+        for one in accounts.values():
+            assert sum(not kept.revoked for kept in one.keys()) == 1  # noqa: SIM118
+
+
+def test_a_renewed_key_has_the_limits_of_the_first():
+    lineage, rate = limits.Lineage(), limits.Rate(per_minute=1, burst=2)
+    for old, new in (("a", "b"), ("b", "c"), ("c", "d")):
+        lineage.renewed(old, new)
+    rate.take(lineage.first("a"))
+    rate.take(lineage.first("d"))
+    with pytest.raises(limits.Busy):
+        rate.take(lineage.first("d"))
+    assert lineage.first("e") == "e"
 
 
 # --- settings ------------------------------------------------------------------------------------

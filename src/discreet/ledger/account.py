@@ -417,6 +417,21 @@ class Account:
             record = writer.append("key", key.to_json(), dataset=self.dataset, analyst=analyst)
         return replace(key, at=record.time)
 
+    def replace_key(self, old: str, key: AccessKey) -> bool:
+        """Put a key in the place of another, in one transaction; False if that is gone already.
+
+        Of two who replace the same key at once, one is too late: one key never becomes two.
+        """
+        with self._journal.writing() as writer:
+            keys = self.standing().keys
+            if old not in keys or keys[old].revoked or key.key_id in keys:
+                return False
+            writer.append("key", key.to_json(), dataset=self.dataset, analyst=key.analyst)
+            writer.append(
+                "revoke", {"key_id": old}, dataset=self.dataset, analyst=keys[old].analyst
+            )
+        return True
+
     def revoke_key(self, key_id: str) -> None:
         """Make a key open nothing any more."""
         with self._journal.writing() as writer:

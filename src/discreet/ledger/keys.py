@@ -95,19 +95,33 @@ def grant_key(account: Account, analyst: str, key: str, *, expires: datetime | N
 def rotate(accounts: Mapping[str, Account], key: str, *, expires: datetime | None = None) -> str:
     """A new key that opens what ``key`` opens, no longer than it; ``key`` opens nothing any more.
 
-    The new key is in every ledger before the old one leaves the first, so that
-    a crash between the two locks nobody out.
+    The new key is in every other ledger before it takes the old one's place in the first, so
+    that a crash in between locks nobody out; and it takes that place in one transaction, so
+    that one key, however often it is sent at once, becomes one key.
     """
+    from discreet.ledger.analysts import AccessKey
+
     caller = identify(accounts, key)
     new = _draw_key()
-    for dataset, grant in caller.grants.items():
-        old = accounts[dataset].key(caller.key_id)
-        ends = (_check_future(expires), None if old is None else old.expires)
-        least = min((end for end in ends if end is not None), default=None)
-        grant_key(accounts[dataset], grant.analyst, new, expires=least)
-    for dataset in caller.grants:
-        accounts[dataset].revoke_key(caller.key_id)
+    (first, grant), *others = caller.grants.items()
+    for dataset, other in others:
+        ends = _earliest(accounts[dataset], caller.key_id, expires)
+        grant_key(accounts[dataset], other.analyst, new, expires=ends)
+    ends = _earliest(accounts[first], caller.key_id, expires)
+    made = AccessKey(key_id(new), grant.analyst, digest(new), ends)
+    replaced = accounts[first].replace_key(caller.key_id, made)
+    for dataset, _ in others:
+        accounts[dataset].revoke_key(caller.key_id if replaced else made.key_id)
+    if not replaced:
+        raise _unknown()
     return new
+
+
+def _earliest(account: Account, old: str, expires: datetime | None) -> datetime | None:
+    """When a new key ends: as it was wished, and no later than the old one."""
+    kept = account.key(old)
+    ends = (_check_future(expires), None if kept is None else kept.expires)
+    return min((end for end in ends if end is not None), default=None)
 
 
 def identify(accounts: Mapping[str, Account], key: str | None) -> Caller:

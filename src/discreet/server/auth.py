@@ -66,7 +66,7 @@ async def admit(
     caller: Annotated[Caller, Depends(authenticate)],
 ) -> Caller:
     """The holder of a valid key that does not ask too often."""
-    server.rate.take(caller.key_id)
+    server.rate.take(server.lineage.first(caller.key_id))
     return caller
 
 
@@ -77,6 +77,7 @@ class Access:
     dataset: Dataset
     grant: Grant
     key_id: str
+    """The key that limits are kept for."""
 
 
 async def authorize(
@@ -87,8 +88,9 @@ async def authorize(
     """The caller at the dataset of the address, if the key opens it."""
     grant = caller.grant(dataset)
     opened = server.datasets[dataset]
-    opened.rate.take(caller.key_id)
-    return Access(opened, grant, caller.key_id)
+    counted = server.lineage.first(caller.key_id)
+    opened.rate.take(counted)
+    return Access(opened, grant, counted)
 
 
 def _require(*roles: str):  # type: ignore[no-untyped-def]  # FastAPI reads the inner signature

@@ -105,6 +105,27 @@ class Strangers:
             self._let_in.popitem(last=False)
 
 
+class Lineage:
+    """Which key a key came from: a new key in the place of an old one has its limits, not its own.
+
+    Otherwise whoever renews a key may ask as if they had not asked before.
+    """
+
+    def __init__(self) -> None:
+        self._first: OrderedDict[str, str] = OrderedDict()
+
+    def first(self, key_id: str) -> str:
+        """The key that limits are kept for."""
+        return self._first.get(key_id, key_id)
+
+    def renewed(self, old: str, new: str) -> None:
+        """A key was put in the place of another."""
+        self._first[new] = self.first(old)
+        self._first.pop(old, None)
+        if len(self._first) > _MOST_KEYS:
+            self._first.popitem(last=False)
+
+
 class Concurrency:
     """How many questions of each key are under way."""
 

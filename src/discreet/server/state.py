@@ -11,7 +11,7 @@ from discreet.errors import LedgerRefusal, SchemaRefusal
 from discreet.ledger import Account
 from discreet.ledger.keys import Caller, identify
 from discreet.server.dataset import Dataset
-from discreet.server.limits import Rate, Strangers
+from discreet.server.limits import Lineage, Rate, Strangers
 from discreet.server.log import Log
 from discreet.server.metrics import Metrics
 
@@ -33,6 +33,8 @@ class ServerState:
         self.signing_key = signing_key
         self.metrics = Metrics()
         self.rate = Rate(per_minute=600, burst=120)
+        self.renewals = Rate(per_minute=1, burst=10, said="this key was renewed too often.")
+        self.lineage = Lineage()
         self.strangers = Strangers(per_minute=300, burst=300)
         self.visitors = Rate(
             per_minute=600, burst=300, said="this address has asked too often without a key."

@@ -32,14 +32,16 @@ async def me(caller: Authenticated) -> Response:
 @router.post("/key", status_code=201, response_model=models.NewKey)
 async def rotate(
     wanted: models.Rotation,
-    caller: Authenticated,  # noqa: ARG001 (counts the request)
+    caller: Authenticated,
     server: Server,
     key: Key,
 ) -> Response:
     """A new key that opens the same, no longer; the one that was sent opens nothing any more."""
+    server.renewals.take(server.lineage.first(caller.key_id))  # each is written down for ever
     new = await run_in_threadpool(
         ledger_keys.rotate, server.accounts, key or "", expires=wanted.expires
     )
+    server.lineage.renewed(caller.key_id, ledger_keys.key_id(new))
     return key_response(new, (await run_in_threadpool(server.identify, new)).expires)
 
 
