@@ -1,7 +1,7 @@
 """Spans of time: how far two points lie apart, and points so much later.
 
 ``DATE_DIFF`` counts how many first moments of a unit lie between two points;
-``TIMESTAMPDIFF`` counts whole units, as somebody's age in years is counted.
+``DATE_SUB`` counts whole units, as somebody's age in years is counted.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def _over(unit: str) -> _Difference:
         whole = number if size == 1 else nodes.infix(exp.IntDiv, number, nodes.integer(size))
         return nodes.cast(whole, Kind.INTEGER)
 
-    usage = f"TIMESTAMPDIFF({unit.upper()}, start, end)"
+    usage = f"DATE_SUB('{unit}', start, end)"
     return _Difference(
         f"whole_{unit}s", usage, f"how many whole {unit}s lie between two points", count, render
     )
