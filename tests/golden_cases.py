@@ -19,6 +19,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
 
@@ -33,6 +34,7 @@ from discreet.question.sql.scalars import column
 
 FOLDER = Path(__file__).parent / "golden"
 SCHEMA = Schema.from_toml(FOLDER / "clinic.toml")
+NOW = datetime(2026, 11, 16, 12, 30)
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ def all_cases() -> list[Case]:
 def verdict_of(text: str) -> tuple[str, ...]:
     """What the parser makes of ``text``, in the words of the golden files."""
     try:
-        return summary(parse_statement(text, SCHEMA))
+        return summary(parse_statement(text, SCHEMA, now=NOW))
     except Refusal as refusal:
         return (f"refused {refusal.code}",)
 
@@ -174,7 +176,7 @@ def rewrite(*, prices: bool) -> None:
         for case in cases(path):
             verdict = [*verdict_of(case.question)]
             if prices and verdict[0] != "explained" and verdict[0] == "accepted":
-                verdict.append(price_of(parse_statement(case.question, SCHEMA).question))
+                verdict.append(price_of(parse_statement(case.question, SCHEMA, now=NOW).question))
             comment = [line for line in case.comment if line != title]
             lines = [*comment, f"{case.question};", *(f"--> {v}" for v in verdict)]
             blocks.append("\n".join(lines))

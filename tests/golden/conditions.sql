@@ -76,9 +76,12 @@ SELECT COUNT(*) AS n FROM visits WHERE patient_id = 4711;
 SELECT COUNT(*) FROM visits WHERE age = 'old';
 --> refused Q10
 
--- A day is said to be one: DATE '2026-02-01'. The refusal prints the whole question so.
+-- A text that is compared with a day is a day.
 SELECT COUNT(*) FROM visits WHERE day < '2026-02-01';
---> refused Q10
+--> accepted
+--> values: count = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
 
 SELECT COUNT(*) FROM visits WHERE age;
 --> refused Q10
@@ -99,13 +102,19 @@ SELECT COUNT(*) FROM visits WHERE note LIKE 'a!%' ESCAPE '!';
 --> refused Q11
 
 SELECT COUNT(*) FROM visits WHERE note ILIKE 'a%';
---> refused Q11
+--> accepted
+--> values: count = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
 
 SELECT COUNT(*) FROM visits WHERE note SIMILAR TO 'a%';
 --> refused Q11
 
 SELECT COUNT(*) FROM visits WHERE REGEXP_MATCHES(note, '(a+)+$');
---> refused Q9
+--> accepted
+--> values: count = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
 
 SELECT COUNT(*) FROM visits WHERE note COLLATE nocase = 'a';
 --> refused Q11
@@ -114,10 +123,16 @@ SELECT COUNT(*) FROM visits WHERE day > DATE '2026-02-30';
 --> refused Q31
 
 SELECT COUNT(*) FROM visits WHERE day > CURRENT_DATE;
---> refused Q7
+--> accepted
+--> values: count = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
 
 SELECT COUNT(*) FROM visits WHERE day + INTERVAL '1' MONTH > DATE '2026-01-01';
---> refused Q31
+--> accepted
+--> values: count = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
 
 SELECT COUNT(*) FROM visits WHERE age IS DISTINCT FROM 3;
 --> refused Q11
@@ -129,6 +144,9 @@ SELECT COUNT(*) FROM visits WHERE age > 99999999999999999999;
 SELECT COUNT(*) FROM visits WHERE city NOT IN ('york', NULL);
 --> refused Q31
 
--- Months after a day that is written down are a day that can be written down.
+-- Months end unevenly: from the 31st of January, three later is the 30th of April.
 SELECT COUNT(*) FROM visits WHERE day < DATE '2025-01-31' + INTERVAL '3' MONTH;
---> refused Q31
+--> accepted
+--> values: count = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace

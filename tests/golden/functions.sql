@@ -114,6 +114,9 @@ SELECT AVG(cost & 1) FROM visits;
 SELECT AVG(x -> x + 1) FROM visits;
 --> refused Q2
 
--- SUBSTR(note, 1, 3) is the same.
+-- SUBSTR(note, 1, 3) by another name.
 SELECT COUNT(*) FROM visits WHERE LEFT(note, 3) = 'flu';
---> refused Q9
+--> accepted
+--> values: count = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace

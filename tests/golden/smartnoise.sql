@@ -52,7 +52,12 @@ SELECT sex, SUM(age) / COUNT(age) AS mean_age FROM (SELECT p.sex, v.age FROM vis
 --> price: ε = 0.5, ρ = 0.106531, δ = 0; Laplace
 
 SELECT TOP 5 city, COUNT(*) AS n FROM visits GROUP BY city;
---> refused Q2
+--> accepted
+--> groups: city (3 public and NULL)
+--> values: n = COUNT(*)
+--> after: LIMIT 5
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
 
 SELECT city, COUNT(*) AS n FROM clinic.visits GROUP BY city;
 --> refused Q6

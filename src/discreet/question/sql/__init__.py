@@ -18,6 +18,7 @@ What is refused is shown with a question that would be accepted, if a rule of
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -53,11 +54,6 @@ from discreet.question.sql.dialect import (
     write_text,
 )
 from discreet.question.sql.questions import options_tree, read_question
-from discreet.question.sql.rewrite import (
-    cast_texts_and_count_in_days,
-    cast_texts_to_dates,
-    count_in_days,
-)
 from discreet.question.sql.scalars import (
     BINARY,
     CHAINS,
@@ -93,10 +89,14 @@ class ParsedStatement:
 
 
 def parse(
-    text: str, schema: Schema, *, multiplicity: Multiplicity = declared_multiplicity
+    text: str,
+    schema: Schema,
+    *,
+    multiplicity: Multiplicity = declared_multiplicity,
+    now: datetime | None = None,
 ) -> Question:
     """The question that ``text`` asks, or a refusal; looks at no data."""
-    found = parse_statement(text, schema, multiplicity=multiplicity)
+    found = parse_statement(text, schema, multiplicity=multiplicity, now=now)
     if found.explain:
         raise QuestionRefusal(
             "Q5",
@@ -108,20 +108,30 @@ def parse(
 
 
 def parse_statement(
-    text: str, schema: Schema, *, multiplicity: Multiplicity = declared_multiplicity
+    text: str,
+    schema: Schema,
+    *,
+    multiplicity: Multiplicity = declared_multiplicity,
+    now: datetime | None = None,
 ) -> ParsedStatement:
-    """What ``text`` asks for: a question, or with EXPLAIN in front its price and plan only."""
+    """What ``text`` asks for: a question, or with EXPLAIN in front its price and plan only.
+
+    ``now`` is what CURRENT_DATE and NOW() mean, in UTC: this second, if nothing is said.
+    """
+    moment = now or datetime.now(UTC).replace(tzinfo=None, microsecond=0)
 
     def accepts(rewritten: str) -> bool:
         try:
-            _read_statement(rewritten, Reader(rewritten, schema, multiplicity=multiplicity))
+            _read_statement(
+                rewritten, Reader(rewritten, schema, multiplicity=multiplicity, now=moment)
+            )
         except (Refusal, RecursionError):
             return False
         return True
 
     try:
         return _read_statement(
-            text, Reader(text, schema, multiplicity=multiplicity, accepts=accepts)
+            text, Reader(text, schema, multiplicity=multiplicity, now=moment, accepts=accepts)
         )
     except RecursionError:
         raise depth_refusal() from None
@@ -139,13 +149,7 @@ def _read_statement(text: str, reader: Reader) -> ParsedStatement:
         tree = tree.this
     if not isinstance(tree, exp.Select):
         raise _not_select(tree, reader)
-    try:
-        question, normal = read_question(tree, Frame(reader, read_subquery))
-    except QuestionRefusal as refusal:
-        if refusal.code == "Q10":  # the most common of which is about days
-            for change in (cast_texts_to_dates, count_in_days, cast_texts_and_count_in_days):
-                reader.improve(refusal, tree, change)
-        raise
+    question, normal = read_question(tree, Frame(reader, read_subquery))
     _check_written_back(question, normal, reader)
     return ParsedStatement(question, explain)
 

@@ -46,6 +46,7 @@ NAMES: dict[str, str] = {
     "VAR_POP": "VAR_POP",
     "STDDEV": "STDDEV_SAMP",
     "STDEV": "STDDEV_SAMP",
+    "STD": "STDDEV_SAMP",
     "STDDEV_SAMP": "STDDEV_SAMP",
     "STDDEV_POP": "STDDEV_POP",
     "MEDIAN": "QUANTILE",
@@ -223,11 +224,14 @@ def _count_if(parts: Parts, inner: Inner, unit: Unit, reader: Reader) -> exp.Ano
 def _quantile(parts: Parts, inner: Inner, unit: Unit, reader: Reader) -> exp.Anonymous:
     del unit
     arguments = list(parts.arguments)
+    if arguments and isinstance(arguments[-1], exp.Array):
+        arguments[-1:] = arguments[-1].expressions
+    listed = arguments != parts.arguments
     if parts.ordered is not None:
         arguments.insert(0, parts.ordered)
     if parts.name == "MEDIAN":
         arguments.append(exp.Literal.string("1/2"))
-    several = parts.name == "QUANTILE_CONT"
+    several = parts.name == "QUANTILE_CONT" or listed
     if len(arguments) < 2 or (len(arguments) > 2 and not several):
         raise _misuse_refusal(parts.node, AGGREGATES["QUANTILE"].usage, reader)
     if parts.name == "APPROX_QUANTILES":

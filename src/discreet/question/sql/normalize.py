@@ -8,12 +8,16 @@ where it was, and is found out when the question is written back.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 from sqlglot import exp
 
 from discreet.errors import QuestionRefusal
+from discreet.question.domain import Kind
 from discreet.question.functions import FUNCTIONS
+from discreet.question.functions.patterns import write_pattern
+from discreet.question.sql import times
 from discreet.question.sql.dialect import DISTINCT, SUBQUERY, Reader, copy_span
 from discreet.question.sql.rewrite import count_rows
 from discreet.question.sql.scalars import (
@@ -46,10 +50,21 @@ SYNONYMS: dict[str, str] = {
     "doy": "dayofyear",
     "day_of_year": "dayofyear",
     "mod": "modulo",
+    "instr": "strpos",
+    "mid": "substr",
+    "weekofyear": "week",
+    "weekiso": "week",
+    "dayofweekiso": "isodow",
+    "dayofweek_iso": "isodow",
+    "weekday": "dayofweek",
+    "epoch_seconds": "epoch",
+    "startswith": "starts_with",
+    "endswith": "ends_with",
+    "prefix": "starts_with",
+    "suffix": "ends_with",
 }
 """Names people write for a function of the allow-list."""
 
-UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute")
 _HIDDEN = {
     *BINARY.values(), *UNARY.values(), *CHAINS.values(), *CAST_TYPES, "is_null", "is_true", "in",
 }  # fmt: skip
@@ -67,6 +82,22 @@ class Names(Protocol):
         """The aggregate meant, in normal form; None if it is none."""
         ...
 
+    def kind_of(self, name: str) -> Kind | None:
+        """The kind of a column in normal form."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Inside(times.Inner):
+    names: Names
+    reader: Reader
+
+    def __call__(self, node: exp.Expr) -> exp.Expr:
+        return normalize(node, self.names, self.reader)
+
+    def kind_of_column(self, tree: exp.Column) -> Kind | None:
+        return self.names.kind_of(tree.name)
+
 
 def normalize(node: exp.Expr, names: Names, reader: Reader) -> exp.Expr:
     """``node`` in its one spelling."""
@@ -75,6 +106,9 @@ def normalize(node: exp.Expr, names: Names, reader: Reader) -> exp.Expr:
     constant = normalize_constant(node, reader)
     if constant is not None:
         return keep_unread(constant, node)
+    moment = times.now(node, reader)
+    if moment is not None:
+        return keep_unread(moment, node)
     if isinstance(node, exp.Column):
         return keep_unread(names.column(node), node)
     aggregate = names.aggregate(node)
@@ -83,7 +117,8 @@ def normalize(node: exp.Expr, names: Names, reader: Reader) -> exp.Expr:
     rule = _RULES.get(type(node))
     if rule is None:
         raise _refuse_node(node, reader)
-    found = rule(node, lambda child: normalize(child, names, reader), reader)
+    inner = _Inside(names, reader)
+    found = times.type_constants(rule(node, inner, reader), inner, reader)
     return keep_unread(copy_span(found, node), node)
 
 
@@ -106,6 +141,7 @@ _READ: dict[type[exp.Expr], set[str]] = {
     exp.If: {"this", "true"},
     exp.In: {"this", "expressions"},
     exp.Like: {"this", "expression", "negate"},
+    exp.ILike: {"this", "expression", "negate"},
     exp.Order: {"expressions"},
     exp.Ordered: {"this", "desc", "nulls_first"},
     exp.Tuple: {"expressions"},
@@ -147,7 +183,7 @@ def find_unread(node: exp.Expr) -> dict[str, object]:
     return found
 
 
-Inner = Callable[[exp.Expr], exp.Expr]
+Inner = times.Inner
 
 
 def _operator(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
@@ -176,28 +212,11 @@ def _chain(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
 
 def _shift(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
     """``day + INTERVAL '7' DAY`` is DATE_ADD_DAYS(day, 7)."""
-    interval = node.expression
-    if not isinstance(interval, exp.Interval):
-        return _operator(node, inner, reader)
-    days = _days(interval, reader)
-    days = days if isinstance(node, exp.Add) else -days
-    return call("date_add_days", inner(node.this), write_constant(days))
+    return times.shift(node, inner, reader) or _operator(node, inner, reader)
 
 
-def _days(interval: exp.Interval, reader: Reader) -> int:
-    unit = interval.args.get("unit")
-    number = interval.this
-    scale = {"DAY": 1, "DAYS": 1, "WEEK": 7, "WEEKS": 7}.get(unit.name.upper() if unit else "")
-    text = number.name if isinstance(number, exp.Literal) else ""
-    if scale is None or not text.lstrip("-").isdigit() or len(text) > 9:
-        raise reader.refusal(
-            "Q31",
-            interval,
-            "an interval is a whole number of days or weeks.",
-            why="months have no fixed length, so the bounds of the result would not be known.",
-            fix="write INTERVAL '7' DAY.",
-        )
-    return scale * int(text)
+def _compare(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
+    return times.compare_spans(node, inner, reader) or _operator(node, inner, reader)
 
 
 def _between(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
@@ -288,7 +307,51 @@ def _cast(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
 
 
 def _extract(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
-    return call(_find_function(node.this.name, node, reader), inner(node.expression))
+    part = node.this.name
+    return times.extract(part, node.expression, node, inner, reader, _find_function)
+
+
+def _regexp(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
+    """``x ~ 'pattern'``; with ``~*``, in any case of letters."""
+    pattern = inner(node.expression)
+    if isinstance(node, exp.RegexpILike) and isinstance(pattern, exp.Literal):
+        pattern = copy_span(exp.Literal.string(f"(?i){pattern.name}"), pattern)
+    return _matched(node, inner(node.this), pattern, reader)
+
+
+def _matched(node: exp.Expr, text: exp.Expr, pattern: exp.Expr, reader: Reader) -> exp.Expr:
+    if isinstance(pattern, exp.Literal) and pattern.is_string and write_pattern(pattern.name):
+        return call("regexp_matches", text, pattern)
+    raise reader.refusal(
+        "Q31",
+        node,
+        "a regular expression here is a constant of letters, ., [a-z], |, (...), *, +, ?, {m,n}, "
+        "^, $, \\d, \\w, \\s and \\b, at most 200 characters.",
+        why="a pattern taken from a row can cost any amount of time, which tells of the row.",
+        fix="write x LIKE 'north%', or REGEXP_LIKE(x, '^n[a-z]+$').",
+    )
+
+
+def _regexp_call(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
+    arguments = [inner(a) for a in node.expressions]
+    if len(arguments) == 3 and arguments[2] == exp.Literal.string("i"):
+        pattern = exp.Literal.string(f"(?i){arguments[1].name}")
+        return _matched(node, arguments[0], copy_span(pattern, arguments[1]), reader)
+    if len(arguments) != 2:
+        raise _arity(node, "REGEXP_LIKE(text, 'pattern')", reader)
+    return _matched(node, arguments[0], arguments[1], reader)
+
+
+def _ilike(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
+    """In any case of letters."""
+    pattern = inner(node.expression)
+    if isinstance(pattern, exp.Literal):
+        pattern = copy_span(exp.Literal.string(pattern.name.lower()), pattern)
+    small = exp.Like(this=node.this, expression=pattern, negate=node.args.get("negate"))
+    like = _like(small, inner, reader)
+    inside = like.this if isinstance(like, exp.Not) else like
+    inside.set("this", call("lower", inside.this))
+    return like
 
 
 def _function(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
@@ -340,52 +403,80 @@ def _modulo(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
     return exp.Mod(this=left, expression=right)
 
 
-def _unit_name(node: exp.Expr) -> str | None:
-    """A unit written as text ('month') or as a bare word (MONTH)."""
-    text = node.name.lower() if isinstance(node, exp.Literal | exp.Column | exp.Var) else ""
-    return text if text in UNITS else None
+Spelling = Callable[[exp.Expr, Inner, Reader], exp.Expr | None]
 
 
-def _date_trunc(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
-    arguments = node.expressions
-    if len(arguments) == 2:
-        first, second = arguments
-        if isinstance(first, exp.Literal) and (unit := _unit_name(first)):
-            return call(_find_function(f"date_trunc_{unit}", node, reader), inner(second))
-        if not isinstance(second, exp.Literal) and (unit := _unit_name(second)):
-            return call(_find_function(f"date_trunc_{unit}", node, reader), inner(first))
-    raise _arity(node, "DATE_TRUNC('month', day)", reader)
+def _written(spelling: Spelling, usage: str) -> Callable[[exp.Expr, Inner, Reader], exp.Expr]:
+    """A rule that refuses what its spelling does not know."""
+
+    def rule(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
+        found = spelling(node, inner, reader)
+        if found is None:
+            raise _arity(node, usage, reader)
+        return found
+
+    return rule
 
 
 def _date_part(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
     arguments = node.expressions
-    if len(arguments) == 2 and isinstance(arguments[0], exp.Literal):
-        return call(_find_function(arguments[0].name, node, reader), inner(arguments[1]))
+    if len(arguments) == 2 and isinstance(arguments[0], exp.Literal | exp.Column | exp.Var):
+        part = arguments[0].name
+        return times.extract(part, arguments[1], node, inner, reader, _find_function)
     raise _arity(node, "DATE_PART('month', day)", reader)
 
 
-def _date_diff(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
-    """DATE_DIFF('day', start, end), or BigQuery's DATE_DIFF(end, start, DAY)."""
-    arguments = node.expressions
-    if len(arguments) == 3:
-        first, second, third = arguments
-        if isinstance(first, exp.Literal) and (unit := _unit_name(first)):
-            return call(
-                _find_function(f"date_diff_{unit}s", node, reader), inner(second), inner(third)
-            )
-        if not isinstance(third, exp.Literal) and (unit := _unit_name(third)):
-            return call(
-                _find_function(f"date_diff_{unit}s", node, reader), inner(second), inner(first)
-            )
-    raise _arity(node, "DATE_DIFF('day', start, end)", reader)
+def _left(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
+    if len(node.expressions) != 2:
+        raise _arity(node, "LEFT(text, length)", reader)
+    text, count = map(inner, node.expressions)
+    return call("substr", text, write_constant(1), count)
 
 
-def _date_add(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
-    arguments = node.expressions
-    if len(arguments) == 2 and isinstance(arguments[1], exp.Interval):
-        days = _days(arguments[1], reader) * (-1 if node.name.lower() == "date_sub" else 1)
-        return call("date_add_days", inner(arguments[0]), write_constant(days))
-    raise _arity(node, "DATE_ADD(day, INTERVAL '7' DAY)", reader)
+def _first_given(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
+    """NVL2(a, b, c): b if a is there, else c."""
+    if len(node.expressions) != 3:
+        raise _arity(node, "NVL2(value, if_there, if_not)", reader)
+    value, there, absent = map(inner, node.expressions)
+    present = exp.Not(this=exp.Is(this=value, expression=exp.Null()))
+    return exp.Case(ifs=[exp.If(this=present, true=there)], default=absent)
+
+
+def _zero_if_null(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
+    if len(node.expressions) != 1:
+        raise _arity(node, "ZEROIFNULL(x)", reader)
+    return call("coalesce", inner(node.expressions[0]), write_constant(0))
+
+
+def _ratio(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
+    """SAFE_DIVIDE(a, b) is a / b, which is NULL where b is 0; DIV0 is 0 there."""
+    if len(node.expressions) != 2:
+        raise _arity(node, f"{node.name.upper()}(a, b)", reader)
+    a, b = map(inner, node.expressions)
+    ratio = exp.Div(this=a, expression=b)
+    if node.name.upper() != "DIV0":
+        return ratio
+    zero = exp.EQ(this=b.copy(), expression=write_constant(0))
+    return exp.Case(ifs=[exp.If(this=zero, true=write_constant(0))], default=ratio)
+
+
+def _decode(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
+    """DECODE(x, 'a', 1, 'b', 2, 0) chooses by what x equals."""
+    subject, *rest = node.expressions
+    if len(rest) < 2:
+        raise _arity(node, "DECODE(x, value, result, ..., otherwise)", reader)
+    ifs = [exp.If(this=v, true=r) for v, r in zip(rest[::2], rest[1::2], strict=False)]
+    default = rest[-1] if len(rest) % 2 else None
+    return _case(exp.Case(this=subject, ifs=ifs, default=default), inner, reader)
+
+
+def _name_of_day(text: str) -> Callable[[exp.Expr, Inner, Reader], exp.Expr]:
+    def rule(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
+        if len(node.expressions) != 1:
+            raise _arity(node, f"{node.name.upper()}(date)", reader)
+        return call("strftime", inner.time(node.expressions[0]), write_constant(text))
+
+    return rule
 
 
 def _arity(node: exp.Expr, usage: str, reader: Reader) -> QuestionRefusal:
@@ -398,17 +489,54 @@ def _arity(node: exp.Expr, usage: str, reader: Reader) -> QuestionRefusal:
     )
 
 
+_DIFF = _written(times.date_diff, "DATE_DIFF('day', start, end)")
+_TRUNC = _written(times.date_trunc, "DATE_TRUNC('month', day)")
+_DATE_ADD = _written(times.date_add, "DATE_ADD(day, INTERVAL '7' DAY)")
+_MAKE_DATE = _written(times.make_date, "DATE '2024-02-29' or CAST(x AS DATE)")
+_FORMAT = _written(times.format_time, "STRFTIME(day, '%Y-%m')")
 _SPECIAL = {
     "if": _if,
     "iif": _if,
+    "iff": _if,
     "mod": _modulo,
-    "date_trunc": _date_trunc,
+    "nvl2": _first_given,
+    "zeroifnull": _zero_if_null,
+    "safe_divide": _ratio,
+    "ieee_divide": _ratio,
+    "div0": _ratio,
+    "decode": _decode,
+    "left": _left,
+    "regexp_like": _regexp_call,
+    "regexp_contains": _regexp_call,
+    "regexp_matches": _regexp_call,
+    "rlike": _regexp_call,
     "date_part": _date_part,
-    "date_diff": _date_diff,
-    "datediff": _date_diff,
-    "date_add": _date_add,
-    "date_sub": _date_add,
-}
+    "last_day": _written(times.last_day, "LAST_DAY(date)"),
+    "dayname": _name_of_day("%A"),
+    "monthname": _name_of_day("%B"),
+    **dict.fromkeys(("date_trunc", "datetrunc", "timestamp_trunc", "datetime_trunc"), _TRUNC),
+    **dict.fromkeys(
+        ("date_diff", "datediff", "timestampdiff", "timestamp_diff", "datetime_diff"), _DIFF
+    ),
+    **dict.fromkeys(
+        (
+            "date_add", "date_sub", "dateadd", "datesub", "timestampadd", "timestamp_add",
+            "timestamp_sub", "datetime_add", "datetime_sub", "add_months",
+        ),
+        _DATE_ADD,
+    ),
+    **dict.fromkeys(
+        ("date", "to_date", "timestamp", "to_timestamp", "make_date", "date_from_parts"),
+        _MAKE_DATE,
+    ),
+    **dict.fromkeys(
+        (
+            "strftime", "format_date", "format_timestamp", "format_datetime", "to_char",
+            "to_varchar",
+        ),
+        _FORMAT,
+    ),
+}  # fmt: skip
 
 _RULES: dict[type[exp.Expr], Callable[[exp.Expr, Inner, Reader], exp.Expr]] = {
     **dict.fromkeys(BINARY, _operator),
@@ -416,6 +544,10 @@ _RULES: dict[type[exp.Expr], Callable[[exp.Expr, Inner, Reader], exp.Expr]] = {
     **dict.fromkeys(CHAINS, _chain),
     exp.Add: _shift,
     exp.Sub: _shift,
+    **dict.fromkeys((exp.EQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NEQ), _compare),
+    exp.RegexpLike: _regexp,
+    exp.RegexpILike: _regexp,
+    exp.ILike: _ilike,
     exp.DPipe: _concat,
     exp.Between: _between,
     exp.In: _in,

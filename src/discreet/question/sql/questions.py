@@ -79,11 +79,20 @@ class GroupNames:
                 return normalize(self.aliases[alias], own, self.scope.reader)
         return self.scope.column(node)
 
+    def kind_of(self, name: str) -> Kind | None:
+        """The kind of a column of the rows."""
+        return self.scope.kind_of(name)
+
     def aggregate(self, node: exp.Expr) -> exp.Expr | None:
         """An aggregate of the rows of each group."""
-        if aggregate_name(node) is None:
+        name = aggregate_name(node)
+        if name is None:
             return None
         reader = self.scope.reader
+        if name == "ANY_VALUE" and isinstance(node, exp.Anonymous) and len(node.expressions) == 1:
+            key = normalize(node.expressions[0], self.scope, reader)
+            if key in self.keys:  # which is the same on all rows of its group
+                return key
         return normalize_aggregate(
             node, lambda inner: normalize(inner, self.scope, reader), self.unit, reader
         )
@@ -208,7 +217,7 @@ def read_question(select: exp.Select, frame: Frame) -> tuple[Question, exp.Selec
     inside.check_all_read(select)
     limits, spend, hint = read_options(select.args.get("hint"), rows, reader)
     key_trees = _key_trees(select, rows, reader)
-    names = GroupNames(rows.scope, rows.unit)
+    names = GroupNames(rows.scope, rows.unit, tuple(key_trees))
     outputs = _read_outputs(select, names, reader)
     released = _collect_released(select, outputs, key_trees, rows, reader)
     expressions = [released.expression(tree) for _, tree in outputs]

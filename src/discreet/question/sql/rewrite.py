@@ -6,10 +6,7 @@ if it is itself accepted, so a fix is never a second refusal.
 
 from __future__ import annotations
 
-import calendar
-import re
 from collections.abc import Callable, Mapping
-from datetime import date
 
 from sqlglot import exp
 
@@ -166,39 +163,6 @@ def qualify_column(alias: str) -> Change:
     return change
 
 
-_COMPARED = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In)
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
-_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?")
-
-
-def cast_texts_to_dates(node: exp.Expr) -> None:
-    """Texts that are compared and look like days or moments are said to be such."""
-    compared = [part for part in node.walk() if isinstance(part, _COMPARED)]
-    for text in [child for part in compared for child in part.iter_expressions()]:
-        if isinstance(text, exp.Literal) and text.is_string:
-            for kind, form in (("DATE", _DAY), ("TIMESTAMP", _MOMENT)):
-                if form.fullmatch(text.name):
-                    text.replace(exp.cast(text.copy(), kind))
-
-
-def count_in_days(node: exp.Expr) -> None:
-    """``day + 7`` becomes ``day + INTERVAL '7' DAY``; ``a - b`` the days from b to a."""
-    for part in [part for part in node.walk() if isinstance(part, exp.Add | exp.Sub)]:
-        number = part.expression
-        if isinstance(number, exp.Literal) and not number.is_string:
-            text = exp.Literal.string(number.name)
-            number.replace(exp.Interval(this=text, unit=exp.Var(this="DAY")))
-        elif isinstance(part, exp.Sub):
-            days = [exp.Literal.string("day"), number.copy(), part.this.copy()]
-            part.replace(exp.Anonymous(this="DATE_DIFF", expressions=days))
-
-
-def cast_texts_and_count_in_days(node: exp.Expr) -> None:
-    """Both of these."""
-    cast_texts_to_dates(node)
-    count_in_days(node)
-
-
 def cast_to_integer(node: exp.Expr) -> None:
     """Whether something is true is counted as 0 or 1."""
     for value in _values(node):
@@ -221,15 +185,6 @@ def change_each(changes: Mapping[exp.Expr, Change]) -> Change:
             changes[call](call)
 
     return change
-
-
-def rewrite_ilike(node: exp.Expr) -> None:
-    """``x ILIKE 'North%'`` becomes ``LOWER(x) LIKE 'north%'``."""
-    pattern = node.expression
-    if isinstance(pattern, exp.Literal):
-        small = exp.Anonymous(this="LOWER", expressions=[node.this.copy()])
-        text = exp.Literal.string(pattern.name.lower())
-        node.replace(exp.Like(this=small, expression=text, negate=node.args.get("negate")))
 
 
 def move_where_to_join(node: exp.Expr) -> None:
@@ -265,9 +220,6 @@ def find_rewrites(node: exp.Expr | None, is_key: IsKey) -> tuple[tuple[str, Chan
     match node:
         case exp.Null(parent=exp.In()):
             return (("NULL equals nothing, so leave it out (x IS NULL finds it): ", drop_nulls),)
-        case exp.Interval():
-            days = "months and years differ in length; with 30 and 365 days: "
-            return (("" if _move_by_months(node) else days, count_months_in_days),)
         case exp.Exists() | exp.Subquery(parent=exp.In()):
             return (("", join_subqueries(is_key)),)
         case exp.Subquery():
@@ -277,8 +229,6 @@ def find_rewrites(node: exp.Expr | None, is_key: IsKey) -> tuple[tuple[str, Chan
         node = node.this
     if isinstance(node, exp.Anonymous):
         name = node.name.upper()
-        if name in ("LEFT", "RIGHT"):
-            return (("", rewrite_left_and_right),)
         if name in _CONTINUOUS:
             return (("for a quantile that nobody need have, ", use_continuous_quantiles),)
     return ()
@@ -301,65 +251,3 @@ def use_continuous_quantiles(node: exp.Expr) -> None:
     """A quantile here is a number between the bounds, whether or not somebody has it."""
     for call in node.root().find_all(exp.Anonymous):
         call.set("this", _CONTINUOUS.get(call.name.upper(), call.this))
-
-
-def rewrite_left_and_right(node: exp.Expr) -> None:
-    """``LEFT(x, 3)`` becomes ``SUBSTR(x, 1, 3)``, ``RIGHT(x, 3) = 'ing'`` ENDS_WITH(x, 'ing')."""
-    for call in list(node.root().find_all(exp.Anonymous)):
-        name, arguments = call.name.upper(), call.expressions
-        if name == "LEFT" and len(arguments) == 2:
-            start = exp.Literal.number(1)
-            parts = [arguments[0].copy(), start, arguments[1].copy()]
-            call.replace(exp.Anonymous(this="SUBSTR", expressions=parts))
-        if name == "RIGHT" and len(arguments) == 2 and isinstance(call.parent, exp.EQ):
-            end = call.parent.expression
-            if isinstance(end, exp.Literal) and str(len(end.name)) == arguments[1].name:
-                parts = [arguments[0].copy(), end.copy()]
-                call.parent.replace(exp.Anonymous(this="ENDS_WITH", expressions=parts))
-
-
-# --- intervals of months -------------------------------------------------------------------
-
-_MONTHS = {"MONTH": 1, "MONTHS": 1, "QUARTER": 3, "QUARTERS": 3, "YEAR": 12, "YEARS": 12}
-
-
-def count_months_in_days(node: exp.Expr) -> None:
-    """Months before or after a day that is written down are counted; others have 30 days."""
-    for interval in list(node.root().find_all(exp.Interval)):
-        moved = _move_by_months(interval)
-        if moved is not None and interval.parent is not None:
-            interval.parent.replace(exp.cast(exp.Literal.string(moved.isoformat()), "DATE"))
-            continue
-        months = _months(interval)
-        if months is not None:
-            days = months // 12 * 365 + months % 12 * 30
-            interval.set("this", exp.Literal.string(str(days)))
-            interval.set("unit", exp.Var(this="DAY"))
-
-
-def _months(interval: exp.Interval) -> int | None:
-    unit = interval.args.get("unit")
-    each = _MONTHS.get(unit.name.upper() if unit else "")
-    number = interval.this.name if isinstance(interval.this, exp.Literal) else ""
-    return None if each is None or not re.fullmatch(r"\d{1,4}", number) else each * int(number)
-
-
-def _move_by_months(interval: exp.Interval) -> date | None:
-    """The day that so many months before or after a day written down is; the month's last."""
-    months, parent = _months(interval), interval.parent
-    match parent:
-        case exp.Add() | exp.Sub():
-            start, back = parent.this, isinstance(parent, exp.Sub)
-        case exp.Anonymous() if parent.name.upper() in ("DATE_ADD", "DATE_SUB"):
-            start, back = parent.expressions[0], parent.name.upper() == "DATE_SUB"
-        case _:
-            return None
-    if months is None or not isinstance(start, exp.Cast) or not _DAY.fullmatch(start.this.name):
-        return None
-    try:
-        day = date.fromisoformat(start.this.name)
-        year, month = divmod(day.year * 12 + day.month - 1 + (-months if back else months), 12)
-        last = calendar.monthrange(year, month + 1)[1]
-        return date(year, month + 1, min(day.day, last))
-    except ValueError:
-        return None

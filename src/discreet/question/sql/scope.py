@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from discreet.errors import QuestionRefusal
+from discreet.question.domain import Kind
 from discreet.question.relation import PublicSource, Relation
 from discreet.question.sql.aggregates import aggregate_name
 from discreet.question.sql.dialect import Reader, copy_span
@@ -65,6 +66,13 @@ class Scope:
             why="a condition on an aggregate in WHERE would look at everybody's rows.",
             fix="put conditions on aggregates in HAVING, or aggregate by unit in a sub-query.",
         )
+
+    def kind_of(self, name: str) -> Kind | None:
+        """The kind of a column in normal form."""
+        for item in self.items:
+            if name in item.columns.values():
+                return self.reader.columns(item.relation)[name].kind
+        return None
 
     def column(self, node: exp.Column) -> exp.Expr:
         """The relation's column that ``node`` names."""

@@ -250,6 +250,10 @@ class UnitNames:
         """As without GROUP BY; whether it is grouped is seen later."""
         return self.scope.column(node)
 
+    def kind_of(self, name: str) -> Kind | None:
+        """The kind of a column of the rows."""
+        return self.scope.kind_of(name)
+
     def aggregate(self, node: exp.Expr) -> exp.Expr | None:
         """An aggregate of one unit's rows."""
         if aggregate_name(node) is None:

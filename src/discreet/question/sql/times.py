@@ -276,9 +276,7 @@ def _multiple(node: exp.Expr, factor: exp.Expr, inner: Inner, reader: Reader) ->
     span = _interval(node, inner, reader)
     tree = inner(factor)
     parts = {
-        name: tree
-        if read_constant(amount) == 1
-        else exp.Mul(this=tree, expression=amount)
+        name: tree if read_constant(amount) == 1 else exp.Mul(this=tree, expression=amount)
         for name in ("months", "days", "seconds")
         if (amount := getattr(span, name)) is not None
     }
@@ -412,14 +410,11 @@ def extract(
     points = _subtracted(subject, reader)
     if points is not None:
         return _extract_span(part, subject, points, node, inner, reader)
-    name = _PARTS.get(part, unit_of(part) if unit_of(part) in _WHOLE else part)
+    name = _PARTS.get(part) or unit_of(part) or part
     tree = inner.time(subject)
     if name == "cast_date":
         return exp.Cast(this=tree, to=exp.DataType(this=exp.DType.DATE))
     return call(find(name, node, reader), tree)
-
-
-_WHOLE = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 
 
 def _extract_span(
@@ -457,6 +452,7 @@ def _extract_span(
 
 def date_diff(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr | None:
     """The unit first, or BigQuery's unit last; without one, days from the second to the first."""
+    del reader
     arguments, name = node.expressions, node.name.upper()
     if len(arguments) == 2:
         end, start = (inner.time(a) for a in arguments)
@@ -568,7 +564,7 @@ def make_date(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr | None:
     if len(trees) == 2:  # a format beside a constant that is written the usual way
         texts = [_moment_of(t) for t in trees]
         return next((t for t in texts if t is not None), None)
-    kind = exp.DType.DATE if "DATE" == node.name.upper()[-4:] else exp.DType.TIMESTAMP
+    kind = exp.DType.DATE if node.name.upper()[-4:] == "DATE" else exp.DType.TIMESTAMP
     found = _moment_of(trees[0])
     if found is not None and (kind is exp.DType.DATE) == (len(found.this.name) == 10):
         return found
@@ -606,9 +602,7 @@ def format_time(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr | None
         return None
     trees = [inner(a) for a in node.expressions]
     texts = [t for t in trees if isinstance(t, exp.Literal) and t.is_string]
-    if node.name.upper().startswith("FORMAT_"):
-        trees.reverse()
-    elif trees[0] in texts and trees[1] not in texts:
+    if node.name.upper().startswith("FORMAT_") or (trees[0] in texts and trees[1] not in texts):
         trees.reverse()
     point, picture = trees
     if not (isinstance(picture, exp.Literal) and picture.is_string):
