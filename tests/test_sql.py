@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
 
 import duckdb
 import pytest
-from golden_cases import SCHEMA, all_cases
+from golden_cases import NOW, SCHEMA, all_cases
 from sqlglot import exp
 
 import discreet.question.sql
@@ -24,7 +25,7 @@ from discreet.question.relation import (
     UnitAggregate,
     UnitJoin,
 )
-from discreet.question.sql import parse, parse_statement
+from discreet.question.sql import parse, parse_statement, write_question_text
 from discreet.question.sql.dialect import ALLOWED, MOST_DEPTH, parse_trees, tokenize, write_text
 from discreet.question.sql.scalars import read_constant, write_constant
 
@@ -294,60 +295,18 @@ def test_the_rewriting_of_a_join_is_printed_in_full():
     ("written", "instead"),
     [
         (
-            "COUNT(*) FROM visits WHERE day < '2025-05-01' AND city = 'york'",
-            "COUNT(*) FROM visits WHERE day < CAST('2025-05-01' AS DATE) AND city = 'york'",
-        ),
-        (
-            "COUNT(*) FROM visits WHERE arrived BETWEEN '2025-05-01 09:30' AND '2025-05-02'",
-            "COUNT(*) FROM visits WHERE arrived BETWEEN CAST('2025-05-01 09:30' AS TIMESTAMP)"
-            " AND CAST('2025-05-02' AS DATE)",
-        ),
-        (
-            "COUNT(*) FROM visits WHERE day + 30 > '2025-05-01'",
-            "COUNT(*) FROM visits WHERE day + INTERVAL '30' DAY > CAST('2025-05-01' AS DATE)",
-        ),
-        (
-            "COUNT(*) FROM visits WHERE CAST(arrived AS DATE) - day > 3",
-            "COUNT(*) FROM visits WHERE DATE_DIFF('day', day, CAST(arrived AS DATE)) > 3",
-        ),
-        (
-            "COUNT(*) FROM visits WHERE NOT note ILIKE 'North%'",
-            "COUNT(*) FROM visits WHERE NOT LOWER(note) LIKE 'north%'",
-        ),
-        (
-            "COUNT(*) FROM visits v, patients p WHERE v.patient_id = p.patient_id AND v.paid",
-            "COUNT(*) FROM visits AS v JOIN patients AS p ON v.patient_id = p.patient_id"
-            " WHERE v.paid",
-        ),
-        ("AVG(paid) FROM visits", "AVG(CAST(paid AS INT)) FROM visits"),
-        (
             "MAX(day) FROM visits",
             "MAX(DATE_DIFF('day', CAST('1970-01-01' AS DATE), day)) FROM visits",
         ),
         (
-            "MAX(day) - MIN(day) AS span, AVG(paid) AS paid, COUNT(DISTINCT day) FROM visits",
+            "MAX(day) - MIN(day) AS span, COUNT(DISTINCT day) FROM visits",
             "MAX(DATE_DIFF('day', CAST('1970-01-01' AS DATE), day))"
             " - MIN(DATE_DIFF('day', CAST('1970-01-01' AS DATE), day)) AS span,"
-            " AVG(CAST(paid AS INT)) AS paid, COUNT(DISTINCT day) FROM visits",
-        ),
-        (
-            "LEFT(city, 1) AS c, COUNT(*) FROM visits WHERE LEFT(note, 3) = 'flu' GROUP BY c",
-            "SUBSTR(city, 1, 1) AS c, COUNT(*) FROM visits"
-            " WHERE SUBSTR(note, 1, 3) = 'flu' GROUP BY c",
-        ),
-        (
-            "COUNT(*) FROM visits WHERE RIGHT(note, 3) = 'flu'",
-            "COUNT(*) FROM visits WHERE ENDS_WITH(note, 'flu')",
+            " COUNT(DISTINCT day) FROM visits",
         ),
         (
             "COUNT(*) FROM (SELECT FROM visits WHERE paid) AS s",
             "COUNT(*) FROM (SELECT * FROM visits WHERE paid) AS s",
-        ),
-        (  # a day that is written down is moved by whole months
-            "COUNT(*) FROM visits WHERE day < DATE '2025-01-31' + INTERVAL '1' MONTH"
-            " AND day > DATE_SUB(DATE '2025-01-31', INTERVAL 2 YEAR)",
-            "COUNT(*) FROM visits WHERE day < CAST('2025-02-28' AS DATE)"
-            " AND day > CAST('2023-01-31' AS DATE)",
         ),
     ],
 )
@@ -357,15 +316,81 @@ def test_ordinary_sql_is_rewritten_in_full(written, instead):
 
 
 @pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("day < '2025-05-01'", "day < DATE '2025-05-01'"),
+        (
+            "arrived BETWEEN '2025-05-01 09:30' AND '2025-05-02'",
+            "arrived BETWEEN TIMESTAMP '2025-05-01 09:30:00' AND DATE '2025-05-02'",
+        ),
+        ("day + 30 > '2025-05-01'", "day + INTERVAL '30' DAY > DATE '2025-05-01'"),
+        ("CAST(arrived AS DATE) - day > 3", "DATE_DIFF('day', day, CAST(arrived AS DATE)) > 3"),
+        ("day - '2025-05-01' > 3", "DATE_DIFF('day', DATE '2025-05-01', day) > 3"),
+        ("NOT note ILIKE 'North%'", "NOT LOWER(note) LIKE 'north%'"),
+        ("LEFT(note, 3) = 'flu'", "SUBSTR(note, 1, 3) = 'flu'"),
+        ("paid = 1 AND paid IN (0, 1)", "paid = TRUE AND paid IN (FALSE, TRUE)"),
+        ("day > CURRENT_DATE", "day > DATE '2026-11-16'"),
+        ("arrived > NOW()", "arrived > TIMESTAMP '2026-11-16 12:30:00'"),
+        ("day > TODAY() - INTERVAL '1 week'", "day > DATE '2026-11-16' - INTERVAL '7' DAY"),
+        ("DATEDIFF(day, day, arrived) > 3", "DATE_DIFF('day', day, arrived) > 3"),
+        ("DATE_DIFF(arrived, day, MONTH) > 3", "DATE_DIFF('months', day, arrived) > 3"),
+        ("DATEDIFF(arrived, day) > 3", "DATE_DIFF('day', day, arrived) > 3"),
+        ("DATE_ADD(day, INTERVAL 2 YEAR) > arrived", "ADD_MONTHS(day, 24) > arrived"),
+        ("DATEADD('hour', 3, arrived) > day", "arrived + INTERVAL '180' MINUTE > day"),
+        ("arrived - day < INTERVAL '2 hours'", "EXTRACT(EPOCH FROM arrived - day) < 7200"),
+        ("TO_CHAR(day, 'YYYY-MM') = '2025-05'", "FORMAT_DATE('%Y-%m', day) = '2025-05'"),
+        ("DATE_PART('dow', day) = 0", "EXTRACT(DAYOFWEEK FROM day) = 0"),
+        ("note ~* 'flu'", "REGEXP_CONTAINS(note, '(?i)flu')"),
+        ("DATE(2025, 5, 1) < day", "DATE '2025-05-01' < day"),
+    ],
+)
+def test_ordinary_sql_means_what_it_says(written, meant):
+    one, other = (
+        parse(f"SELECT COUNT(*) FROM visits WHERE {c}", SCHEMA, now=NOW) for c in (written, meant)
+    )
+    assert replace(one, text="") == replace(other, text="")
+
+
+def test_now_is_a_constant_of_the_canonical_question():
+    asked = parse("SELECT COUNT(*) FROM visits WHERE day > CURRENT_DATE()", SCHEMA, now=NOW)
+    assert "CAST('2026-11-16' AS DATE)" in write_question_text(asked)
+    quoted = refused('SELECT COUNT(*) FROM visits WHERE day > "current_date"')
+    assert quoted.code == "Q7"
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (
+            "COUNT(*) FROM visits v, patients p WHERE v.patient_id = p.patient_id AND v.paid",
+            "COUNT(*) FROM visits v JOIN patients p ON v.patient_id = p.patient_id WHERE v.paid",
+        ),
+        ("AVG(paid), SUM(paid) FROM visits", "AVG(paid::INT), SUM(paid::INT) FROM visits"),
+        ("COUNT(*) FROM (visits)", "COUNT(*) FROM visits"),
+        (
+            "COUNT(*) FROM (visits v JOIN cities c ON v.city = c.name) WHERE v.paid",
+            "COUNT(*) FROM visits v JOIN cities c ON v.city = c.name WHERE v.paid",
+        ),
+        ("COUNT(*) FROM a.b.visits", "COUNT(*) FROM visits"),
+        ("COUNT(*) FROM `a.b.visits`", "COUNT(*) FROM visits"),
+        ("AVG(b.visits.cost) FROM b.visits", "AVG(cost) FROM visits"),
+        (
+            "COUNT(*) FROM visits v RIGHT JOIN patients p ON v.patient_id = p.patient_id",
+            "COUNT(*) FROM patients p LEFT JOIN visits v ON v.patient_id = p.patient_id",
+        ),
+        ("city, COUNT(*) FROM visits GROUP BY ALL", "city, COUNT(*) FROM visits GROUP BY city"),
+    ],
+)
+def test_a_longer_way_to_say_it_means_the_same(written, meant):
+    one, other = (replace(ask(f"SELECT {text}"), text="") for text in (written, meant))
+    assert one == other
+
+
+@pytest.mark.parametrize(
     ("condition", "instead"),
     [
         ("city IN ('york', NULL) AND age NOT IN (NULL, 3)", "city IN ('york') AND NOT age IN (3)"),
         ("city IN (NULL)", "city IS NULL"),
-        ("day + INTERVAL 2 MONTH > arrived", "day + INTERVAL '60' DAY > arrived"),
-        (
-            "DATE_ADD(day, INTERVAL '1' YEAR) > arrived",
-            "DATE_ADD(day, INTERVAL '365' DAY) > arrived",
-        ),
     ],
 )
 def test_a_rewriting_that_means_a_little_else_says_so(condition, instead):
@@ -424,15 +449,10 @@ def database():
 
 
 @pytest.mark.parametrize("condition", LOOKED_UP)
-def test_the_join_instead_of_a_sub_query_asks_the_same(condition, database):
+def test_a_sub_query_about_the_person_is_read_as_what_it_asks(condition, database):
     text = f"SELECT COUNT(*) AS n, SUM(v.cost) AS total FROM visits v WHERE {condition}"
-    refusal = refused(text)
-    assert refusal.code == "Q15"
-    assert refusal.fix.startswith("ask SELECT ")
-    instead = refusal.fix.removeprefix("ask ")
-    ask(instead)
     expected = database.execute(text).fetchone()
-    assert database.execute(instead).fetchone() == expected
+    assert database.execute(write_question_text(ask(text))).fetchone() == expected
     assert 0 < expected[0] < 300
 
 
@@ -448,7 +468,9 @@ def test_the_join_instead_of_a_sub_query_asks_the_same(condition, database):
     ],
 )
 def test_a_sub_query_that_is_no_join_has_no_rewriting(condition):
-    assert "ask " not in refused(f"SELECT COUNT(*) FROM visits WHERE {condition}").fix
+    refusal = refused(f"SELECT COUNT(*) FROM visits WHERE {condition}")
+    assert refusal.code == "Q15"
+    assert "ask " not in refusal.fix
 
 
 def test_a_quantile_of_the_data_becomes_a_quantile():
@@ -518,9 +540,12 @@ def tree_of(text: str) -> exp.Expr:
     return tree
 
 
+BEFORE_NAMES = {(exp.Table, "db"), (exp.Table, "catalog")}  # left out: there is one of each name
+
+
 def planted(every: int):
     """Accepted questions with one argument filled that the dialect does not have."""
-    seen: set[tuple[type, str]] = set()
+    seen: set[tuple[type, str]] = set(BEFORE_NAMES)
     for text in ACCEPTED[::every]:
         for position, node in enumerate(tree_of(text).walk()):
             for argument in node.arg_types:

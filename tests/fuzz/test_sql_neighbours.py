@@ -9,12 +9,15 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+import duckdb
 import pytest
 from fuzz.test_neighbours import PEOPLE, SETTINGS
 from fuzz.worlds import World, distance, vectors, worlds
-from hypothesis import given, seed, settings
+from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
+from sqlglot import exp
 
+from discreet.engine.duckdb import render
 from discreet.errors import QuestionRefusal
 from discreet.price import Priced, price
 from discreet.question.offer import Offer
@@ -86,12 +89,45 @@ def sources(schema: Schema) -> list[str]:
             f"ON {same}",
             f"(SELECT {own}, SUM(w.x) AS x, AVG(w.y) AS y, MIN(w.region) AS region, "
             f"COUNT(*) AS pid_rows FROM visits w GROUP BY {own}) v",
+            f"(SELECT DISTINCT {own}, w.x, w.y, w.region, w.b, w.t FROM visits w) v",
+            f"(SELECT {own}, w.x, w.y FROM visits w UNION SELECT {own}, w.y, w.x FROM visits w) v",
+            *windows(own),
         ]
     return found
 
 
+def windows(own: str) -> list[str]:
+    """Rows that look at other rows of the same unit."""
+    kept = f"{own}, w.region, w.b, w.t, w.day"
+    over = f"PARTITION BY {own} ORDER BY"
+    return [
+        f"(SELECT {kept}, LAG(w.x) OVER ({over} w.day) AS x, w.y FROM visits w) v",
+        f"(SELECT {kept}, w.x, LEAD(w.y, 2, 1) OVER ({over} w.x DESC, w.b) AS y FROM visits w) v",
+        f"(SELECT {kept}, ROW_NUMBER() OVER ({over} w.region) AS x, w.y FROM visits w) v",
+        f"(SELECT {kept}, RANK() OVER (PARTITION BY {own}, w.b ORDER BY w.x) AS x, w.y "
+        "FROM visits w) v",
+        f"(SELECT {kept}, SUM(w.x) OVER ({over} w.y ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS x,"
+        f" AVG(w.y) OVER ({over} w.day) AS y FROM visits w) v",
+        f"(SELECT {kept}, w.x, w.y FROM visits w QUALIFY ROW_NUMBER() OVER ({over} w.x) <= 2) v",
+    ]
+
+
+def conditions(schema: Schema) -> list[str]:
+    """Conditions on a row, and on what else the same unit has."""
+    table = schema.tables["visits"]
+    if table.by_row or len(table.unit or ()) != 1:
+        return CONDITIONS
+    (own,) = table.unit or ()
+    return [
+        *CONDITIONS,
+        f"v.{own} IN (SELECT p.{own} FROM people p WHERE p.age > 1)",
+        f"NOT EXISTS (SELECT 1 FROM visits u WHERE u.{own} = v.{own} AND u.x > 2)",
+        f"v.x >= (SELECT MAX(u.x) FROM visits u WHERE u.{own} = v.{own})",
+    ]
+
+
 @st.composite
-def questions(draw: Any, schema: Schema) -> str:
+def questions(draw: Any, schema: Schema, part: str = "") -> str:
     def some(values: list[str]) -> str:
         chosen: str = draw(st.sampled_from(values))
         return chosen
@@ -102,9 +138,9 @@ def questions(draw: Any, schema: Schema) -> str:
     options = some(OPTIONS)
     clause = f"WITH DIFFERENTIAL_PRIVACY OPTIONS({options}) " if options else ""
     text = f"SELECT {clause}{', '.join([*([f'{key} AS k'] if key else []), *measured])}"
-    text += f" FROM {some(sources(schema))}"
+    text += f" FROM {some([s for s in sources(schema) if part in s] or sources(schema))}"
     if draw(st.booleans()):
-        text += f" WHERE {some(CONDITIONS)}"
+        text += f" WHERE {some(conditions(schema))}"
     return f"{text} GROUP BY {key}" if key else text
 
 
@@ -121,19 +157,22 @@ def check(world: World, priced: Priced, people: list[int]) -> int:
     return len(people)
 
 
-def fuzz(examples: int, *, shard: int = 0) -> tuple[int, int]:
-    """How many cases were compared, and how many questions were refused."""
+def fuzz(examples: int, *, shard: int = 0, part: str = "", **options: Any) -> tuple[int, int]:
+    """How many cases were compared, and how many questions were refused.
+
+    ``part`` is a word that what the questions read has in it.
+    """
     cases = refused = 0
 
     @seed(shard)
-    @settings(max_examples=examples, **SETTINGS)
+    @settings(**{**SETTINGS, "max_examples": examples, **options})
     @given(world=worlds(), data=st.data())
     def neighbours_are_close(world: World, data: st.DataObject) -> None:
         nonlocal cases, refused
         try:
             people = world.people()
             for _ in range(QUESTIONS):
-                text = data.draw(questions(world.schema))
+                text = data.draw(questions(world.schema, part))
                 try:
                     asked = parse(
                         text, world.schema, multiplicity=world.engine.catalogue.multiplicity
@@ -166,3 +205,44 @@ def test_no_person_moves_an_accepted_question_further_than_its_price() -> None:
 def test_no_person_moves_an_accepted_question_further_than_its_price_for_long(shard: int) -> None:
     cases, _ = fuzz(LONG, shard=shard)
     assert cases >= LONG_CASES
+
+
+# --- bugs on purpose -----------------------------------------------------------------------
+
+
+def without_unit(self: Any, relation: Any) -> Any:
+    """A window over everybody's rows."""
+    step = WINDOWED(self, relation)
+    name, query, once = self.definitions[-1]
+    for window in query.find_all(exp.Window):
+        rest = window.args["partition_by"][len(step.unit) :]
+        window.set("partition_by", rest or None)
+    self.definitions[-1] = (name, query, once)
+    return step
+
+
+def without_clip(*arguments: Any) -> Any:
+    """A running total that is not what its domain says."""
+    node = WINDOW(*arguments)
+    for window in node.find_all(exp.Window):
+        if isinstance(window.this, exp.Anonymous) and window.this.name == "LAG":
+            return exp.Mul(this=node, expression=exp.Literal.number("3"))
+    return node
+
+
+WINDOWED, WINDOW = render.Renderer._windowed, render._render_window
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "bug"),
+    [
+        (render.Renderer, "_windowed", without_unit),
+        (render, "_render_window", without_clip),
+    ],
+)
+def test_a_bug_in_windows_is_found(
+    monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, bug: Any
+) -> None:
+    monkeypatch.setattr(owner, name, bug)
+    with pytest.raises((AssertionError, duckdb.Error)):
+        fuzz(4 * QUICK, part="OVER", phases=(Phase.generate,))

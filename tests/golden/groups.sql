@@ -168,7 +168,11 @@ SELECT city, COUNT(*) FROM visits GROUP BY GROUPING SETS ((city), ());
 --> refused Q11
 
 SELECT city, COUNT(*) FROM visits GROUP BY ALL;
---> refused Q11
+--> accepted
+--> groups: city (3 public and NULL)
+--> values: count = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
 
 SELECT city, COUNT(*) FROM visits GROUP BY 3;
 --> refused Q31

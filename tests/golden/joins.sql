@@ -90,7 +90,10 @@ SELECT COUNT(*) FROM visits NATURAL JOIN patients;
 --> refused Q19
 
 SELECT COUNT(*) FROM visits v RIGHT JOIN patients p ON v.patient_id = p.patient_id;
---> refused Q19
+--> accepted
+--> values: count = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
 
 SELECT COUNT(*) FROM visits v FULL JOIN patients p ON v.patient_id = p.patient_id;
 --> refused Q19
@@ -120,4 +123,7 @@ SELECT COUNT(*) FROM visits, LATERAL (SELECT 1) AS s;
 --> refused Q19
 
 SELECT COUNT(*) FROM (visits v JOIN patients p ON v.patient_id = p.patient_id);
---> refused Q19
+--> accepted
+--> values: count = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace

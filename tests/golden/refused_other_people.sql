@@ -4,13 +4,19 @@ SELECT COUNT(*) FROM visits WHERE EXISTS (SELECT 1 FROM patients);
 --> refused Q15
 
 SELECT COUNT(*) FROM visits v WHERE EXISTS (SELECT 1 FROM patients p WHERE p.patient_id = v.patient_id);
---> refused Q15
+--> accepted
+--> values: count = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
 
 SELECT COUNT(*) FROM visits WHERE cost > (SELECT AVG(cost) FROM visits);
 --> refused Q15
 
 SELECT COUNT(*) FROM visits WHERE patient_id IN (SELECT patient_id FROM patients WHERE sex = 'f');
---> refused Q15
+--> accepted
+--> values: count = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
 
 SELECT COUNT(*) FROM visits WHERE cost >= ALL (SELECT cost FROM visits);
 --> refused Q15
@@ -47,11 +53,20 @@ SELECT COUNT(*) FROM UNNEST(ARRAY[1, 2]) AS u;
 
 -- Joins with the patients, and with the public cities, ask these.
 SELECT COUNT(*) FROM visits WHERE patient_id NOT IN (SELECT patient_id FROM patients WHERE sex = 'f');
---> refused Q15
+--> accepted
+--> values: count = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
 
 SELECT COUNT(*) FROM visits v WHERE EXISTS (SELECT 1 FROM cities c WHERE c.name = v.city AND c.region = 'north');
---> refused Q15
+--> accepted
+--> values: count = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
 
 -- One person's own dearest visit: also a join.
 SELECT COUNT(*) FROM visits v WHERE v.cost = (SELECT MAX(w.cost) FROM visits w WHERE w.patient_id = v.patient_id);
---> refused Q15
+--> accepted
+--> values: count = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace

@@ -60,4 +60,8 @@ SELECT TOP 5 city, COUNT(*) AS n FROM visits GROUP BY city;
 --> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
 
 SELECT city, COUNT(*) AS n FROM clinic.visits GROUP BY city;
---> refused Q6
+--> accepted
+--> groups: city (3 public and NULL)
+--> values: n = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace

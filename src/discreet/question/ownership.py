@@ -14,7 +14,7 @@ from discreet.errors import QuestionRefusal
 from discreet.question.domain import Domain, Kind, to_double
 from discreet.question.expressions import ColumnRef
 from discreet.question.functions import Outcome, domain_of, narrow
-from discreet.question.functions.declaration import common_kind, union
+from discreet.question.functions.declaration import common_kind, single, union
 from discreet.question.relation import (
     Filter,
     JoinKind,
@@ -27,6 +27,8 @@ from discreet.question.relation import (
     Union,
     UnitAggregate,
     UnitJoin,
+    UnitWindow,
+    Windowed,
 )
 from discreet.question.schema import Schema, Table
 
@@ -68,7 +70,12 @@ def unit(relation: Relation) -> Unit:
     match relation:
         case Source(table=table):  # Lemma 1: a row belongs to the unit it names.
             return unit_of(table)
-        case Filter(source=source) | Project(source=source) | PerUnit(source=source):
+        case (
+            Filter(source=source)
+            | Project(source=source)
+            | PerUnit(source=source)
+            | Windowed(source=source)
+        ):
             return unit(source)  # Lemmas 2, 3 and 6.
         case PublicJoin(left=left):  # Lemma 4: a public row has no owner to add.
             return unit(left)
@@ -120,7 +127,7 @@ def unit_columns(relation: Relation) -> tuple[str | None, ...]:
                 return ()
             names = {column: name for name, column in reversed(named)}
             return tuple(names.get(column) for column in table.unit)
-        case Filter(source=source):
+        case Filter(source=source) | Windowed(source=source):
             return unit_columns(source)
         case Project(source=source, columns=named) | PerUnit(source=source, keys=named):
             kept = {e.name: name for name, e in reversed(named) if isinstance(e, ColumnRef)}
@@ -140,7 +147,8 @@ def row_bound(relation: Relation, multiplicity: Multiplicity = declared_multipli
     match relation:
         case Source(table=table):  # Lemma 1: enforced where the table is read.
             return 1 if table.by_row else table.max_rows_per_unit
-        case Filter(source=source) | Project(source=source):  # Lemmas 2 and 3.
+        case Filter(source=source) | Project(source=source) | Windowed(source=source):
+            # Lemmas 2, 3 and 12.
             return row_bound(source, multiplicity)
         case PublicJoin(left=left, right=right, on=on):  # Lemma 4.
             names = dict(right.columns)
@@ -198,6 +206,8 @@ def _steps(relation: Relation) -> Iterator[Relation]:
         match step:
             case Filter(source=source) | Project(source=source) | PerUnit(source=source):
                 waiting.append(source)
+            case Windowed(source=source):
+                waiting.append(source)
             case PublicJoin(left=left):
                 waiting.append(left)
             case UnitJoin(left=left, right=right) | Union(left=left, right=right):
@@ -253,6 +263,8 @@ def columns(
             return _unit_join(relation, multiplicity)
         case PerUnit():
             return _per_unit(relation, multiplicity)
+        case Windowed():
+            return _windowed(relation, multiplicity)
         case Union(left=left, right=right):
             unit(relation)
             return _union(columns(left, multiplicity), columns(right, multiplicity))
@@ -376,6 +388,55 @@ def aggregate_domain(aggregate: UnitAggregate, known: Columns, most: int | None)
     )
 
 
+# --- windows over one unit's rows ----------------------------------------------------------
+
+MOST_PLACES = 1_000
+"""How far before or after its own row a window may look, unless it looks at all."""
+
+ORDERED = frozenset({"ROW_NUMBER", "LAG", "LEAD", "FIRST_VALUE", "LAST_VALUE"})
+"""Functions for which it matters in which order equals come."""
+
+RANKS = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
+WINDOW_AGGREGATES = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
+
+
+def _windowed(relation: Windowed, multiplicity: Multiplicity) -> Columns:
+    known = columns(relation.source, multiplicity)
+    most = row_bound(relation.source, multiplicity)
+    added = ((name, window_domain(window, known, most)) for name, window in relation.columns)
+    return _check_distinct([*known.items(), *added])
+
+
+def window_domain(window: UnitWindow, known: Columns, most: int | None) -> Domain:
+    """What a window function can be on a row of a unit that has at most ``most`` rows."""
+    for expression in (*window.partition, *(e for e, _ in window.order)):
+        domain_of(expression, known)
+    rows = None if most is None else Fraction(most)
+    function, arguments = window.function, window.arguments
+    if function in RANKS and not arguments:
+        return Domain(Kind.INTEGER, Fraction(1), rows, nullable=False)
+    if function in WINDOW_AGGREGATES and len(arguments) <= 1 and (arguments or function == "COUNT"):
+        argument = arguments[0] if arguments else None
+        found = aggregate_domain(UnitAggregate(function, argument), known, most)
+        if function == "COUNT":  # of an empty frame
+            return replace(found, low=Fraction(0))
+        return found.with_null()
+    if function in ("FIRST_VALUE", "LAST_VALUE") and len(arguments) == 1:
+        return domain_of(arguments[0], known).with_null()
+    if function in ("LAG", "LEAD") and 1 <= len(arguments) <= 3:
+        places = [domain_of(e, known) for e in arguments]
+        offset = single(places[1]) if len(places) > 1 else 1
+        if type(offset) is int and 0 <= offset <= MOST_PLACES:
+            return _either(places[0], places[2]) if len(places) == 3 else places[0].with_null()
+    raise QuestionRefusal(
+        "Q14",
+        f"{function} is not called like this over one person's rows.",
+        why="what comes out of a window must have bounds that are known beforehand.",
+        fix="use ROW_NUMBER(), RANK(), DENSE_RANK(), LAG(x, 1), LEAD(x, 1), FIRST_VALUE(x), "
+        "LAST_VALUE(x), or COUNT, SUM, AVG, MIN or MAX of x.",
+    )
+
+
 def _total(aggregate: UnitAggregate, argument: Domain, rows: Fraction | None) -> Domain:
     if argument.low is None or argument.high is None or rows is None:
         raise QuestionRefusal(
@@ -422,6 +483,10 @@ def check_relation(
 
 
 __all__ = [
+    "MOST_PLACES",
+    "ORDERED",
+    "RANKS",
+    "WINDOW_AGGREGATES",
     "Columns",
     "Multiplicity",
     "Unit",
@@ -435,4 +500,5 @@ __all__ = [
     "unit_columns",
     "unit_grid",
     "unit_of",
+    "window_domain",
 ]

@@ -99,6 +99,31 @@ class UnitAggregate:
 
 
 @dataclass(frozen=True, slots=True)
+class Windowed:
+    """The rows of ``source`` with columns computed from the other rows of the same unit."""
+
+    source: Relation
+    columns: tuple[tuple[str, UnitWindow], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnitWindow:
+    """A window function over one unit's rows that agree on ``partition``, in an order.
+
+    ``order`` says by what, and whether descending; rows that it does not tell apart are
+    taken in the order of all their columns where that matters.  ``frame`` bounds the rows
+    looked at, as places before (negative) and after this one, None being all; without a
+    frame they are all up to this one and its equals, or all if nothing orders them.
+    """
+
+    function: str
+    arguments: tuple[Expression, ...] = ()
+    partition: tuple[Expression, ...] = ()
+    order: tuple[tuple[Expression, bool], ...] = ()
+    frame: tuple[int | None, int | None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Union:
     """The rows of both (UNION ALL); both name the same columns and carry the same unit."""
 
@@ -106,4 +131,4 @@ class Union:
     right: Relation
 
 
-Relation = Source | Filter | Project | PublicJoin | UnitJoin | PerUnit | Union
+Relation = Source | Filter | Project | PublicJoin | UnitJoin | PerUnit | Windowed | Union

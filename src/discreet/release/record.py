@@ -67,6 +67,8 @@ from discreet.question.relation import (
     Union,
     UnitAggregate,
     UnitJoin,
+    UnitWindow,
+    Windowed,
 )
 from discreet.question.schema import Column, Neighbours, Schema, Table
 from discreet.release.answer import Answer, Released, Selected
@@ -84,6 +86,7 @@ _CLASSES: dict[str, type[Any]] = {
         *(Answer, Explanation, Priced, Plan, Question, Schema, Table, Column, Loss),
         *(ColumnRef, Literal, Call, Case),
         *(Source, PublicSource, Filter, Project, PublicJoin, UnitJoin, PerUnit, UnitAggregate),
+        *(Windowed, UnitWindow),
         *(Union, Key, Aggregate, Output, Order, Limits, Offer, Contribution),
         *(Scaled, Moments, Units, Histogram, ValueCounts, DistinctValues, GroupTotal),
         *(Linear, Ratio, Quantile, Choice, Counts, Sensitivity, Reach, Threshold),

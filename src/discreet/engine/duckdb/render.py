@@ -31,7 +31,15 @@ from discreet.question.functions.nodes import (
     select,
     select_all,
 )
-from discreet.question.ownership import Columns, Multiplicity, columns, unit_grid
+from discreet.question.ownership import (
+    ORDERED,
+    RANKS,
+    WINDOW_AGGREGATES,
+    Columns,
+    Multiplicity,
+    columns,
+    unit_grid,
+)
 from discreet.question.relation import (
     Filter,
     JoinKind,
@@ -44,6 +52,8 @@ from discreet.question.relation import (
     Union,
     UnitAggregate,
     UnitJoin,
+    UnitWindow,
+    Windowed,
 )
 from discreet.question.schema import Column, Table
 
@@ -217,6 +227,8 @@ class Renderer:
                 return self._unit_join(relation)
             case PerUnit():
                 return self._per_unit(relation)
+            case Windowed():
+                return self._windowed(relation)
             case Union():
                 return self._union(relation)
 
@@ -341,6 +353,18 @@ class Renderer:
         query = select(picked, quote_table(below.name), group=grouped)
         return Rendered(self.define(query), below.unit, fields, self.size)
 
+    def _windowed(self, relation: Windowed) -> Rendered:
+        below, domains = self.relation(relation.source), self._domains(relation)
+        items: list[Item] = [
+            (name, replace(f, domain=domains[name]), f.held(), None)
+            for name, f in below.fields.items()
+        ]
+        for name, window in relation.columns:
+            node = _render_window(window, below, domains[name])
+            self.size.add(node)
+            items.append((name, Field(name, domains[name]), node, None))
+        return self._select(below.unit, items, below.name)
+
     def _union(self, union: Union) -> Rendered:
         domains = self._domains(union)
         names = choose_identifiers(domains)
@@ -403,30 +427,81 @@ def _compare(left: Node, of_left: Domain, right: Node, of_right: Domain) -> Node
     )
 
 
-def _aggregate(aggregate: UnitAggregate, below: Rendered, domain: Domain) -> Node:
+def _render_window(window: UnitWindow, below: Rendered, domain: Domain) -> Node:
+    """A window over one unit's rows: equals are told apart by what they say, never by place."""
+    function = window.function
+    partition: list[Node] = [quote_column(u) for u in below.unit]
+    partition += [below.value(e) for e in window.partition]
+    order = [_ordered(below.value(e), descending) for e, descending in window.order]
+    if function in ORDERED or (window.frame is not None and function in WINDOW_AGGREGATES):
+        order += [_ordered(f.value(), descending=False) for f in below.fields.values()]
+
+    def over(node: Node) -> Node:
+        spec = None if window.frame is None else _frame(window.frame)
+        return exp.Window(
+            this=node,
+            partition_by=[p.copy() for p in partition],
+            order=exp.Order(expressions=[o.copy() for o in order]) if order else None,
+            spec=spec,
+        )
+
+    if function in WINDOW_AGGREGATES:
+        argument = window.arguments[0] if window.arguments else None
+        return _aggregate(UnitAggregate(function, argument), below, domain, over)
+    arguments = [
+        nodes.cast(below.value(e), domain.kind) if place != 1 else below.value(e)
+        for place, e in enumerate(window.arguments)
+    ]
+    node = over(nodes.call(function, *arguments))
+    return nodes.cast(node, Kind.INTEGER) if function in RANKS else node
+
+
+def _ordered(node: Node, descending: bool) -> exp.Ordered:
+    return exp.Ordered(this=node, desc=descending, nulls_first=False)
+
+
+def _frame(frame: tuple[int | None, int | None]) -> exp.WindowSpec:
+    ends = dict(zip(("start", "end"), frame, strict=True))
+    words: dict[str, object] = {"kind": "ROWS"}
+    for end, place in ends.items():
+        if place == 0:
+            words |= {end: "CURRENT ROW", f"{end}_side": None}
+            continue
+        before = end == "start" if place is None else place < 0
+        words[end] = "UNBOUNDED" if place is None else exp.Literal.number(str(abs(place)))
+        words[f"{end}_side"] = "PRECEDING" if before else "FOLLOWING"
+    return exp.WindowSpec(**words)
+
+
+def _aggregate(
+    aggregate: UnitAggregate,
+    below: Rendered,
+    domain: Domain,
+    over: Callable[[Node], Node] = lambda node: node,
+) -> Node:
     """One unit's aggregate, exact whatever the order of its rows."""
     if aggregate.argument is None:
-        return exp.Count(this=exp.Star(), big_int=True)
+        return over(exp.Count(this=exp.Star(), big_int=True))
     node = below.value(aggregate.argument)
     match aggregate.function:
         case "COUNT":
-            return exp.Count(this=node, big_int=True)
+            return over(exp.Count(this=node, big_int=True))
         case "COUNT_DISTINCT":
             return exp.Count(this=exp.Distinct(expressions=[node]), big_int=True)
         case "MIN" | "MAX":
-            return nodes.call(aggregate.function, node)
+            return over(nodes.call(aggregate.function, node))
     argument = _find_domain(aggregate.argument, below)
     if argument.is_null:
         return nodes.typed_null(domain.kind)
     grid = unit_grid(argument)
     steps = to_steps(node, argument.kind, grid)
-    total: Node = nodes.call("SUM", steps)
+    total = over(nodes.call("SUM", steps))
     if domain.kind is Kind.INTEGER:
         ends = [nodes.wide(nodes.whole(int(bound or 0))) for bound in (domain.low, domain.high)]
         return nodes.case((present(total), nodes.cast(clip(total.copy(), *ends), Kind.INTEGER)))
     number = from_steps(total, grid)
     if aggregate.function == "AVG":
-        count = nodes.cast(exp.Count(this=node.copy(), big_int=True), Kind.DECIMAL)
+        count = nodes.cast(over(exp.Count(this=node.copy(), big_int=True)), Kind.DECIMAL)
         number = nodes.infix(exp.Div, number, count)
     ends = [nodes.literal(bound or Fraction(0)) for bound in (domain.low, domain.high)]
     return nodes.case((present(number), clip(number.copy(), *ends)))

@@ -35,6 +35,7 @@ from discreet.question.relation import (
     Union,
     UnitAggregate,
     UnitJoin,
+    Windowed,
 )
 from discreet.question.schema import Neighbours, Schema
 
@@ -147,6 +148,8 @@ def _each_way(relation: Relation, part: Part) -> Iterable[Way]:
             return _join_ways(relation, part)
         case PerUnit():
             return _per_unit(relation, part)
+        case Windowed(source=source):  # what other rows say is not known of a block
+            return _ways(source, part)
         case Union(left=left, right=right):
             return _union(_ways(left, part), _ways(right, part))
 

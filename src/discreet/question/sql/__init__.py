@@ -40,6 +40,7 @@ from discreet.question.relation import (
     Union,
     UnitAggregate,
     UnitJoin,
+    Windowed,
 )
 from discreet.question.schema import Schema
 from discreet.question.sql.aggregates import write_aggregate
@@ -68,8 +69,10 @@ from discreet.question.sql.scalars import (
     write,
     write_constant,
 )
+from discreet.question.sql.simplify import join_looked_up, simplify
 from discreet.question.sql.sources import Frame
 from discreet.question.sql.subqueries import read_subquery
+from discreet.question.sql.windows import write_window
 
 MOST_CHARACTERS = 20_000
 """How long a question may be."""
@@ -144,6 +147,22 @@ def _read_statement(text: str, reader: Reader) -> ParsedStatement:
     explain = isinstance(tree, Explain)
     if isinstance(tree, Explain):
         tree = tree.this
+    tree = simplify(tree, reader)
+    joined = join_looked_up(tree, reader)
+    if joined is not None:
+        try:
+            return _read_tree(joined, explain, reader)
+        except QuestionRefusal as refusal:
+            if refusal.code not in _ABOUT_JOINS:
+                raise
+    return _read_tree(tree, explain, reader)
+
+
+_ABOUT_JOINS = {"Q13", "Q15", "Q16", "Q18", "Q19", "Q20", "Q21", "Q22", "Q41"}
+"""Refusals that a join in the place of a sub-query may meet: then the sub-query is refused."""
+
+
+def _read_tree(tree: exp.Expr, explain: bool, reader: Reader) -> ParsedStatement:
     check_allowed(tree, reader)
     while isinstance(tree, exp.Subquery) and tree.args.get("alias") is None:
         tree = tree.this
@@ -363,8 +382,28 @@ def _query(relation: Relation) -> exp.Expr:
         source = source.source
     if isinstance(source, PerUnit):
         return _per_unit(relation, source, having)
+    qualify = None
+    if isinstance(source, Filter) and isinstance(source.source, Windowed):
+        qualify = source.predicate
+        source = source.source
+    if isinstance(source, Windowed):
+        return _windowed(relation, source, qualify)
     items = [output_tree(write(e, column), name) for name, e in relation.columns]
     return exp.Select(**{**_rows(source), "expressions": items})
+
+
+def _windowed(outer: Project, windowed: Windowed, qualify: Expression | None) -> exp.Select:
+    unit = unit_columns(windowed.source)
+    trees: dict[str, exp.Expr] = {n: write_window(w, unit) for n, w in windowed.columns}
+
+    def known(expression: Expression) -> exp.Expr:
+        return write(expression, lambda name: trees[name].copy() if name in trees else column(name))
+
+    clauses = _rows(windowed.source)
+    if qualify is not None:
+        clauses["qualify"] = exp.Qualify(this=known(qualify))
+    items = [output_tree(known(e), name) for name, e in outer.columns]
+    return exp.Select(**{**clauses, "expressions": items})
 
 
 def _per_unit(outer: Project, grouped: PerUnit, having: Expression | None) -> exp.Select:

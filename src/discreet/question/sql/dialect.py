@@ -142,6 +142,9 @@ class QuestionGenerator(Generator):
     TRANSFORMS: ClassVar[dict[Any, Any]] = {
         **Generator.TRANSFORMS,
         exp.IntDiv: lambda self, e: self.binary(e, "//"),
+        exp.RegexpLike: lambda self, e: self.binary(e, "~"),
+        exp.RegexpILike: lambda self, e: self.binary(e, "~*"),
+        exp.Array: lambda self, e: f"[{self.expressions(e, flat=True)}]",
         PrivacyClause: lambda self, e: (
             f" WITH DIFFERENTIAL_PRIVACY OPTIONS({self.expressions(e, flat=True)})"
         ),
@@ -222,7 +225,7 @@ class Reader:
     ) -> QuestionRefusal:
         """The word no, underlining ``node``; with a rewriting where ``node`` has a known one."""
         told = fix if isinstance(fix, Fix) else Fix(fix)
-        for words, change in find_rewrites(node, self._is_key):
+        for words, change in find_rewrites(node, self.is_key):
             question = self.rewrite(node, change)
             if question is not None:
                 told = Fix.asking(question, words)
@@ -259,7 +262,7 @@ class Reader:
         text = write_text(copy)
         return text if self.accepts(text) else None
 
-    def _is_key(self, table: str, columns: set[str]) -> bool:
+    def is_key(self, table: str, columns: set[str]) -> bool:
         """Whether ``table`` is public, and no two of its rows agree on ``columns``."""
         found = self.schema.tables.get(table)
         return found is not None and any(set(key) <= columns for key in found.unique)
@@ -350,7 +353,7 @@ ALLOWED: dict[type[exp.Expr], set[str]] = {
     # the statement
     exp.Select: {
         "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "with_",
-        "hint",
+        "hint", "qualify", "windows",
     },
     PrivacyClause: {"expressions"},
     exp.Union: {"this", "expression", "distinct", "with_"},
@@ -364,6 +367,9 @@ ALLOWED: dict[type[exp.Expr], set[str]] = {
     exp.Where: {"this"},
     exp.Group: {"expressions"},
     exp.Having: {"this"},
+    exp.Qualify: {"this"},
+    exp.Window: {"this", "partition_by", "order", "spec", "over", "alias"},
+    exp.WindowSpec: {"kind", "start", "start_side", "end", "end_side"},
     exp.Order: {"expressions"},
     exp.Ordered: {"this", "desc", "nulls_first"},
     exp.Limit: {"expression"},
@@ -425,11 +431,12 @@ SUBQUERY = Ban(
     "join on the unit: FROM a JOIN (SELECT unit, MAX(x) AS x FROM b GROUP BY unit) AS s "
     "ON a.unit = s.unit; or join a public table.",
 )
-_WINDOW = Ban(
+WINDOW = Ban(
     "Q14",
-    "a window function looks at other rows than its own.",
+    "a window function looks at other people's rows.",
     "one person's row would change the number on everybody else's.",
-    "aggregate by unit in a sub-query (GROUP BY the unit), or ask for the aggregate itself.",
+    "look at one person's own rows, in a sub-query: FROM (SELECT unit, LAG(x) OVER (PARTITION BY "
+    "unit ORDER BY day) AS before FROM t) AS s; or ask for the aggregate itself.",
 )
 _SAMPLE = Ban(
     "Q17",
@@ -479,9 +486,6 @@ _NO_SKIPPING = Ban(
 )
 
 REFUSED: dict[type[exp.Expr] | tuple[type[exp.Expr], str], Ban] = {
-    exp.Window: _WINDOW,
-    (exp.Select, "qualify"): _WINDOW,
-    (exp.Select, "windows"): _WINDOW,
     exp.Exists: SUBQUERY,
     exp.Any: SUBQUERY,
     exp.All: SUBQUERY,

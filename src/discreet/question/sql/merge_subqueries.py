@@ -31,11 +31,18 @@ def has_aggregates(select: exp.Select) -> bool:
     """Whether a SELECT aggregates its own rows."""
     parts = [*select.expressions, select.args.get("having")]
     return select.args.get("group") is not None or any(
-        aggregate_name(node) is not None
+        aggregate_name(node) is not None and not _is_windowed(node)
         for part in parts
         if part is not None
         for node in part.walk(prune=lambda n: isinstance(n, exp.Query))
     )
+
+
+def _is_windowed(node: exp.Expr) -> bool:
+    """Whether it is a function OVER a window, whatever stands inside it."""
+    while isinstance(node.parent, exp.Filter):
+        node = node.parent
+    return isinstance(node.parent, exp.Window) and node.parent.this is node
 
 
 def _find_question(select: exp.Select) -> exp.Select | None:

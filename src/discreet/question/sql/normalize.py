@@ -18,7 +18,7 @@ from discreet.question.domain import Kind
 from discreet.question.functions import FUNCTIONS
 from discreet.question.functions.patterns import write_pattern
 from discreet.question.sql import times
-from discreet.question.sql.dialect import DISTINCT, SUBQUERY, Reader, copy_span
+from discreet.question.sql.dialect import DISTINCT, SUBQUERY, WINDOW, Reader, copy_span
 from discreet.question.sql.rewrite import count_rows
 from discreet.question.sql.scalars import (
     BINARY,
@@ -124,6 +124,7 @@ def normalize(node: exp.Expr, names: Names, reader: Reader) -> exp.Expr:
 
 _READ: dict[type[exp.Expr], set[str]] = {
     exp.Anonymous: {"this", "expressions"},
+    exp.Array: {"expressions", "bracket_notation"},
     exp.Boolean: {"this"},
     exp.Column: {"this", "table"},
     exp.CTE: {"this", "alias"},
@@ -150,7 +151,7 @@ _READ: dict[type[exp.Expr], set[str]] = {
 """Which arguments the rules below give a meaning to; of the others, ``this`` and ``expression``."""
 
 _PIECES = (
-    exp.Bracket, exp.DataType, exp.Distinct, exp.Filter, exp.Identifier, exp.Interval,
+    exp.Array, exp.Bracket, exp.DataType, exp.Distinct, exp.Filter, exp.Identifier, exp.Interval,
     exp.If, exp.Kwarg, exp.Order, exp.Ordered, exp.Star,
     exp.Tuple, exp.Where, exp.WithinGroup,
 )  # fmt: skip
@@ -561,6 +562,8 @@ _RULES: dict[type[exp.Expr], Callable[[exp.Expr, Inner, Reader], exp.Expr]] = {
 
 
 def _refuse_node(node: exp.Expr, reader: Reader) -> QuestionRefusal:
+    if isinstance(node, exp.Window):
+        return reader.refusal(WINDOW.code, node, WINDOW.what, why=WINDOW.why, fix=WINDOW.fix)
     if isinstance(node, exp.Query | exp.Subquery):
         return reader.refusal(
             SUBQUERY.code, node, SUBQUERY.what, why=SUBQUERY.why, fix=SUBQUERY.fix

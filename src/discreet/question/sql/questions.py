@@ -33,7 +33,7 @@ from discreet.question.sql.aggregates import (
     read_aggregate,
     subjects,
 )
-from discreet.question.sql.dialect import PrivacyClause, Reader, find_original
+from discreet.question.sql.dialect import WINDOW, PrivacyClause, Reader, find_original
 from discreet.question.sql.merge_subqueries import has_aggregates, merge_subqueries
 from discreet.question.sql.normalize import normalize
 from discreet.question.sql.rewrite import (
@@ -93,9 +93,15 @@ class GroupNames:
             key = normalize(node.expressions[0], self.scope, reader)
             if key in self.keys:  # which is the same on all rows of its group
                 return key
-        return normalize_aggregate(
-            node, lambda inner: normalize(inner, self.scope, reader), self.unit, reader
-        )
+        counts = name in ("SUM", "AVG", "MEAN")
+
+        def inner(part: exp.Expr) -> exp.Expr:
+            tree = normalize(part, self.scope, reader)
+            if counts and isinstance(tree, exp.Column) and self.kind_of(tree.name) is Kind.BOOLEAN:
+                return exp.Cast(this=tree, to=exp.DataType(this=exp.DType.BIGINT))
+            return tree
+
+        return normalize_aggregate(node, inner, self.unit, reader)
 
 
 @dataclass(slots=True)
@@ -209,6 +215,9 @@ def _unused_name(name: str, taken: set[str]) -> str:
 def read_question(select: exp.Select, frame: Frame) -> tuple[Question, exp.Select]:
     """The question, and its normal form."""
     reader = frame.reader
+    for clause in ("qualify", "windows"):
+        if select.args.get(clause):
+            raise reader.refusal(WINDOW.code, select, WINDOW.what, why=WINDOW.why, fix=WINDOW.fix)
     start = select.args.get("from_")
     if select.args.get("with_") is not None or (start and isinstance(start.this, exp.Subquery)):
         select = merge_subqueries(select, reader)  # which reads the answer of another question

@@ -17,7 +17,7 @@ from discreet.errors import QuestionRefusal
 from discreet.question.domain import Kind
 from discreet.question.relation import PublicSource, Relation
 from discreet.question.sql.aggregates import aggregate_name
-from discreet.question.sql.dialect import Reader, copy_span
+from discreet.question.sql.dialect import WINDOW, Reader, copy_span
 from discreet.question.sql.rewrite import count_rows, qualify_column
 from discreet.question.sql.scalars import column
 
@@ -56,6 +56,10 @@ class Scope:
 
     def aggregate(self, node: exp.Expr) -> exp.Expr | None:
         """No aggregate stands in WHERE, ON or GROUP BY."""
+        if isinstance(node, exp.Window):
+            raise self.reader.refusal(
+                WINDOW.code, node, WINDOW.what, why=WINDOW.why, fix=WINDOW.fix
+            )
         name = aggregate_name(node)
         if name is None:
             return None

@@ -11,7 +11,17 @@ from discreet.errors import QuestionRefusal
 from discreet.question.domain import Domain, Kind
 from discreet.question.expressions import ColumnRef, Expression
 from discreet.question.functions import domain_of
-from discreet.question.relation import Filter, PerUnit, Project, Relation, Union, UnitAggregate
+from discreet.question.ownership import row_bound
+from discreet.question.relation import (
+    Filter,
+    PerUnit,
+    Project,
+    Relation,
+    Union,
+    UnitAggregate,
+    UnitWindow,
+    Windowed,
+)
 from discreet.question.sql.aggregates import (
     aggregate_name,
     is_aggregate,
@@ -31,6 +41,7 @@ from discreet.question.sql.rewrite import (
 from discreet.question.sql.scalars import Leaf, alias_tree, column, output_tree, read
 from discreet.question.sql.scope import Item, Scope, check_name, resolve_output
 from discreet.question.sql.sources import Frame, Rows, no_leaf, read_rows, read_typed
+from discreet.question.sql.windows import WindowNames, find_windows, name_windows, windows_leaf
 
 
 def read_subquery(query: exp.Expr, alias: str, frame: Frame, node: exp.Expr) -> Item:
@@ -136,6 +147,8 @@ def _read_select(select: exp.Select, alias: str, frame: Frame) -> Read:
             why="conditions on rows belong in WHERE, conditions on aggregates in HAVING.",
             fix="use WHERE, or GROUP BY the unit.",
         )
+    if find_windows(select):
+        return _read_windowed(select, rows, alias, reader)
     known = reader.columns(rows.relation)
     outputs: list[tuple[str, Expression]] = []
     trees: list[exp.Expr] = []
@@ -145,6 +158,37 @@ def _read_select(select: exp.Select, alias: str, frame: Frame) -> Read:
     unit = tuple(_find_output(outputs, u) for u in rows.unit)
     relation = Project(rows.relation, tuple(outputs))
     return relation, _rebuild(select, expressions=trees, **rows.clauses), unit
+
+
+def _read_windowed(select: exp.Select, rows: Rows, alias: str, reader: Reader) -> Read:
+    """A SELECT with windows over each person's own rows, and QUALIFY on them."""
+    aliases = {i.alias: i.this for i in select.expressions if isinstance(i, exp.Alias)}
+    named = name_windows(select, reader)
+    names = WindowNames(rows.scope, rows.unit, named)
+    known, most = reader.columns(rows.relation), row_bound(rows.relation, reader.multiplicity)
+    found: dict[exp.Expr, tuple[str, UnitWindow]] = {}
+    leaf = windows_leaf(found, rows.unit, known, most, reader)
+    outputs = _outputs(select, rows.scope, names, reader)
+    expressions = tuple((f"{alias}.{n}", read(tree, leaf)) for n, tree in outputs)
+    qualify = select.args.get("qualify")
+    above = WindowNames(rows.scope, rows.unit, named, aliases)
+    condition_tree = None if qualify is None else normalize(qualify.this, above, reader)
+    condition = None if condition_tree is None else read(condition_tree, leaf)
+    relation: Relation = Windowed(rows.relation, tuple(found.values()))
+    inside = reader.columns(relation)
+    for (_, expression), item in zip(expressions, outputs, strict=True):
+        with reader.at(item[1]):
+            domain_of(expression, inside)
+    clauses = dict(rows.clauses)
+    if condition is not None and qualify is not None:
+        with reader.at(qualify):
+            relation = Filter(relation, condition)
+            reader.columns(relation)
+        clauses["qualify"] = exp.Qualify(**{**qualify.args, "this": condition_tree})
+    unit = tuple(_find_output(list(expressions), u) for u in rows.unit)
+    items = [output_tree(tree, f"{alias}.{n}") for n, tree in outputs]
+    rebuilt = _rebuild(select, expressions=items, windows=None, **clauses)
+    return Project(relation, expressions), rebuilt, unit
 
 
 def _rebuild(select: exp.Select, **clauses: object) -> exp.Select:

@@ -44,6 +44,8 @@ class Inner:
                 return _CAST_KINDS.get(CASTS.get(tree.args["to"].this, ""))
             case exp.Boolean():
                 return Kind.BOOLEAN
+            case exp.Window():
+                return self.kind(tree.this)
             case exp.Case():
                 return self.kind(tree.args["ifs"][0].args["true"])
             case exp.Anonymous() if tree.expressions:

@@ -28,6 +28,11 @@ def ask_subquery_alone(node: exp.Expr) -> None:
         root.set(clause, value)
 
 
+def is_looked_up(part: exp.Expr) -> bool:
+    """Whether a sub-query stands here in an expression."""
+    return _inner(part) is not None
+
+
 def join_subqueries(is_key: IsKey) -> Callable[[exp.Expr], None]:
     """Every sub-query in an expression becomes a join; those inside others first."""
 
@@ -73,6 +78,8 @@ class _Lookup:
 def _inner(part: exp.Expr) -> exp.Select | None:
     """The SELECT of a sub-query that stands in an expression."""
     query = part.args.get("query") if isinstance(part, exp.In) else part
+    if not _filled(part) <= {"this", "query"}:
+        return None  # something that a join would forget
     if query is None or isinstance(part.parent, exp.From | exp.Join | exp.CTE | exp.Query | exp.In):
         return None
     return query.this if isinstance(query.this, exp.Select) else None

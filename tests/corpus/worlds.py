@@ -1,0 +1,278 @@
+"""Three made-up data sets of different shape, the same on every run."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+
+import numpy as np
+import pandas as pd
+
+HOSPITAL = """
+[tables.patients]
+unit = "patient_id"
+max_rows_per_unit = 1
+[tables.patients.columns]
+patient_id = "integer"
+sex = { type = "text", values = ["f", "m"], nullable = false }
+birth_date = { type = "date", bounds = [1930-01-01, 2015-12-31] }
+city = { type = "text", values = ["Lyon", "Nantes", "Lille", "Brest"] }
+insured = { type = "boolean", nullable = false }
+
+[tables.admissions]
+unit = "patient_id"
+max_rows_per_unit = 6
+[tables.admissions.columns]
+patient_id = "integer"
+ward = { type = "text", values = ["cardio", "ortho", "neuro", "general"] }
+code = "text"
+admitted = { type = "timestamp", bounds = [2023-01-01T00:00:00, 2025-06-30T00:00:00] }
+discharged = { type = "timestamp", bounds = [2023-01-01T00:00:00, 2025-12-31T00:00:00] }
+day = { type = "date", bounds = [2023-01-01, 2025-06-30] }
+cost = { type = "decimal", bounds = [0, 20000] }
+emergency = { type = "boolean", nullable = false }
+doctor = "text"
+
+[tables.wards]
+public = true
+unique = [["ward"]]
+[tables.wards.columns]
+ward = "text"
+floor = { type = "integer", bounds = [0, 9] }
+building = "text"
+
+[tables.codes]
+public = true
+unique = [["code"]]
+[tables.codes.columns]
+code = "text"
+chapter = "text"
+severity = { type = "integer", bounds = [1, 5] }
+"""
+
+FLIGHTS = """
+[tables.bookings]
+unit = "customer_id"
+max_rows_per_unit = 8
+[tables.bookings.columns]
+customer_id = "integer"
+origin = { type = "text", values_from = "airports.iata" }
+dest = { type = "text", values_from = "airports.iata" }
+carrier = { type = "text", values = ["AF", "BA", "KL"] }
+cabin = { type = "text", values = ["economy", "business"] }
+flight_date = { type = "date", bounds = [2024-01-01, 2024-12-31] }
+departed = { type = "timestamp", bounds = [2024-01-01T00:00:00, 2025-01-01T00:00:00] }
+arrived = { type = "timestamp", bounds = [2024-01-01T00:00:00, 2025-01-02T00:00:00] }
+price = { type = "decimal", bounds = [0, 2000] }
+seats = { type = "integer", bounds = [1, 9] }
+delay = { type = "integer", bounds = [-30, 300] }
+
+[tables.customers]
+unit = "customer_id"
+max_rows_per_unit = 1
+[tables.customers.columns]
+customer_id = "integer"
+tier = { type = "text", values = ["basic", "silver", "gold"] }
+country = { type = "text", values = ["FR", "GB", "NL"] }
+since = { type = "date", bounds = [2010-01-01, 2024-01-01] }
+age = { type = "integer", bounds = [18, 95] }
+
+[tables.airports]
+public = true
+unique = [["iata"]]
+[tables.airports.columns]
+iata = "text"
+city = "text"
+country = "text"
+runways = { type = "integer", bounds = [1, 9] }
+
+[tables.carriers]
+public = true
+unique = [["carrier"]]
+[tables.carriers.columns]
+carrier = "text"
+name = "text"
+"""
+
+RATINGS = """
+[tables.ratings]
+unit = "user_id"
+max_rows_per_unit = 30
+[tables.ratings.columns]
+user_id = "integer"
+movie_id = "integer"
+stars = { type = "decimal", bounds = [0, 5] }
+rated_at = { type = "timestamp", bounds = [2020-01-01T00:00:00, 2023-12-31T00:00:00] }
+device = { type = "text", values = ["tv", "phone", "web"] }
+
+[tables.users]
+unit = "user_id"
+max_rows_per_unit = 1
+[tables.users.columns]
+user_id = "integer"
+gender = { type = "text", values = ["f", "m", "x"], nullable = false }
+age = { type = "integer", bounds = [12, 90] }
+job = "text"
+joined = { type = "date", bounds = [2015-01-01, 2020-01-01] }
+
+[tables.movies]
+public = true
+unique = [["movie_id"]]
+[tables.movies.columns]
+movie_id = "integer"
+title = "text"
+genre = "text"
+year = { type = "integer", bounds = [1950, 2023] }
+minutes = { type = "integer", bounds = [60, 240] }
+"""
+
+
+def _days(first: date, count: np.ndarray) -> list[date]:
+    return [first + timedelta(days=int(n)) for n in count]
+
+
+def _moments(first: datetime, minutes: np.ndarray) -> list[datetime]:
+    return [first + timedelta(minutes=int(n)) for n in minutes]
+
+
+def _own(rng: np.random.Generator, people: int, most: int) -> np.ndarray:
+    return np.repeat(np.arange(people), rng.integers(1, most + 1, people))
+
+
+def hospital() -> dict[str, pd.DataFrame]:
+    rng, people = np.random.default_rng(11), 900
+    who = _own(rng, people, 6)
+    n = who.size
+    start = rng.choice(1_300_000, n, replace=False)  # no two moments are the same
+    stay = rng.integers(60, 30_000, n)
+    admitted = _moments(datetime(2023, 1, 1), start)
+    codes = np.array(["I21", "I50", "S72", "G40", "J18"])
+    return {
+        "patients": pd.DataFrame(
+            {
+                "patient_id": np.arange(people),
+                "sex": np.array(["f", "m"])[rng.integers(0, 2, people)],
+                "birth_date": _days(date(1930, 1, 1), rng.integers(0, 31_000, people)),
+                "city": np.array(["Lyon", "Nantes", "Lille", "Brest"])[rng.integers(0, 4, people)],
+                "insured": rng.integers(0, 10, people) > 1,
+            }
+        ),
+        "admissions": pd.DataFrame(
+            {
+                "patient_id": who,
+                "ward": np.array(["cardio", "ortho", "neuro", "general"])[rng.integers(0, 4, n)],
+                "code": codes[rng.integers(0, 5, n)],
+                "admitted": admitted,
+                "discharged": _moments(datetime(2023, 1, 1), start + stay),
+                "day": [moment.date() for moment in admitted],
+                "cost": np.round(rng.gamma(2.0, 1500.0, n).clip(0, 20000), 2),
+                "emergency": rng.integers(0, 3, n) == 0,
+                "doctor": np.array(["Dr. Adam", "Dr. Blanc", "Dr. Cros"])[rng.integers(0, 3, n)],
+            }
+        ),
+        "wards": pd.DataFrame(
+            {
+                "ward": ["cardio", "ortho", "neuro", "general"],
+                "floor": [1, 2, 2, 0],
+                "building": ["north", "north", "south", "south"],
+            }
+        ),
+        "codes": pd.DataFrame(
+            {
+                "code": codes,
+                "chapter": ["heart", "heart", "injury", "nerves", "lungs"],
+                "severity": [5, 4, 3, 2, 3],
+            }
+        ),
+    }
+
+
+def flights() -> dict[str, pd.DataFrame]:
+    rng, people = np.random.default_rng(12), 800
+    who = _own(rng, people, 8)
+    n = who.size
+    iata = np.array(["CDG", "LHR", "AMS", "NCE", "EDI", "LYS"])
+    leave = rng.choice(520_000, n, replace=False)
+    departed = _moments(datetime(2024, 1, 1), leave)
+    return {
+        "bookings": pd.DataFrame(
+            {
+                "customer_id": who,
+                "origin": iata[rng.integers(0, 6, n)],
+                "dest": iata[rng.integers(0, 6, n)],
+                "carrier": np.array(["AF", "BA", "KL"])[rng.integers(0, 3, n)],
+                "cabin": np.array(["economy", "business"])[
+                    (rng.integers(0, 5, n) == 0).astype(int)
+                ],
+                "flight_date": [moment.date() for moment in departed],
+                "departed": departed,
+                "arrived": _moments(datetime(2024, 1, 1), leave + rng.integers(50, 900, n)),
+                "price": np.round(rng.gamma(3.0, 90.0, n).clip(0, 2000), 2),
+                "seats": rng.integers(1, 5, n),
+                "delay": rng.integers(-20, 180, n),
+            }
+        ),
+        "customers": pd.DataFrame(
+            {
+                "customer_id": np.arange(people),
+                "tier": np.array(["basic", "silver", "gold"])[rng.integers(0, 3, people)],
+                "country": np.array(["FR", "GB", "NL"])[rng.integers(0, 3, people)],
+                "since": _days(date(2010, 1, 1), rng.integers(0, 5000, people)),
+                "age": rng.integers(18, 90, people),
+            }
+        ),
+        "airports": pd.DataFrame(
+            {
+                "iata": iata,
+                "city": ["Paris", "London", "Amsterdam", "Nice", "Edinburgh", "Lyon"],
+                "country": ["FR", "GB", "NL", "FR", "GB", "FR"],
+                "runways": [4, 2, 6, 2, 1, 2],
+            }
+        ),
+        "carriers": pd.DataFrame(
+            {"carrier": ["AF", "BA", "KL"], "name": ["Air France", "British Airways", "KLM"]}
+        ),
+    }
+
+
+def ratings() -> dict[str, pd.DataFrame]:
+    rng, people = np.random.default_rng(13), 300
+    who = _own(rng, people, 30)
+    n = who.size
+    movies = 40
+    genres = np.array(["drama", "comedy", "action", "horror"])
+    return {
+        "ratings": pd.DataFrame(
+            {
+                "user_id": who,
+                "movie_id": rng.integers(1, movies + 1, n),
+                "stars": rng.integers(1, 11, n) / 2,
+                "rated_at": _moments(datetime(2020, 1, 1), rng.choice(2_000_000, n, replace=False)),
+                "device": np.array(["tv", "phone", "web"])[rng.integers(0, 3, n)],
+            }
+        ),
+        "users": pd.DataFrame(
+            {
+                "user_id": np.arange(people),
+                "gender": np.array(["f", "m", "x"])[rng.integers(0, 3, people)],
+                "age": rng.integers(12, 90, people),
+                "job": np.array(["nurse", "clerk", "cook"])[rng.integers(0, 3, people)],
+                "joined": _days(date(2015, 1, 1), rng.integers(0, 1800, people)),
+            }
+        ),
+        "movies": pd.DataFrame(
+            {
+                "movie_id": np.arange(1, movies + 1),
+                "title": [f"Film {i}" for i in range(1, movies + 1)],
+                "genre": genres[np.arange(movies) % 4],
+                "year": 1960 + (np.arange(movies) * 7) % 60,
+                "minutes": 70 + (np.arange(movies) * 13) % 120,
+            }
+        ),
+    }
+
+
+WORLDS = {
+    "hospital": (HOSPITAL, hospital),
+    "flights": (FLIGHTS, flights),
+    "ratings": (RATINGS, ratings),
+}
