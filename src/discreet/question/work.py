@@ -33,6 +33,8 @@ from discreet.question.relation import (
     Source,
     Union,
     UnitJoin,
+    UnitWindow,
+    Windowed,
 )
 
 NANOSECONDS_PER_ROW = 50_000
@@ -142,6 +144,8 @@ def _origin(relation: Relation) -> Relation:
     match relation:
         case Filter(source=source) | Project(source=source) | PerUnit(source=source):
             return source
+        case Windowed(source=source):
+            return source
         case PublicJoin(left=left):
             return left
         case _:
@@ -162,6 +166,8 @@ def _step(
         case PerUnit(source=source, keys=keys, aggregates=aggregates):
             inside = [a.argument for _, a in aggregates if a.argument is not None]
             return walk(source), [*(e for _, e in keys), *inside]
+        case Windowed(source=source, columns=windows):
+            return walk(source), [e for _, window in windows for e in _computed(window)]
         case PublicJoin(left=left, right=right, on=on):
             mine = walk(left)
             return {**mine, **_public(right, multiplicity)}, [e for e, _ in on]
@@ -187,8 +193,20 @@ def _named(relation: Relation, lengths: Lengths) -> Lengths:
                 name: 0 if a.argument is None else expression_work(a.argument, lengths)[1]
                 for name, a in aggregates
             }
+        case Windowed(columns=windows):
+            made = {
+                name: max((expression_work(e, lengths)[1] for e in w.arguments), default=0)
+                for name, w in windows
+            }
+            return {**lengths, **made}
         case _:
             return lengths
+
+
+def _computed(window: UnitWindow) -> Iterator[Expression]:
+    yield from window.arguments
+    yield from window.partition
+    yield from (expression for expression, _ in window.order)
 
 
 def _declared(known: Mapping[str, Domain]) -> Lengths:
