@@ -140,7 +140,7 @@ def test_explain_is_free_and_reads_nothing_private(monkeypatch):
     curator = clinic()
     monkeypatch.setattr(curator.engine, "run", lambda plan: pytest.fail("data was read"))
     plan = curator.explain("SELECT city, SUM(cost) AS s FROM visits GROUP BY city", epsilon="1/2")
-    same = curator.ask(
+    same = curator.explain(
         "EXPLAIN SELECT city, SUM(cost) AS s FROM visits GROUP BY city", epsilon="1/2"
     )
     assert isinstance(same, Explanation)

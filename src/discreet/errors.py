@@ -177,7 +177,10 @@ _A_PERSON = re.compile(r"\b(one|each|every|any one) person\b")
 
 
 class Refusal(Exception):
-    """The answer is no; ``str`` says what, why and what to do instead.
+    """The answer is no; ``str`` says ``what``, ``why`` and what to do instead, the ``fix``.
+
+    ``code`` is one of ``CODES``, ``span`` the place in the question, and ``rewriting`` a whole
+    question that is accepted instead.
 
     >>> raise Refusal("P2", "epsilon must be positive, got -3.",
     ...               why="a negative loss would pay the analyst.",
@@ -218,7 +221,7 @@ class Refusal(Exception):
         return "\n".join([*lines, f"Why: {self.why}", f"Fix: {self.fix}"])
 
     def naming(self, unit: str) -> Self:
-        """The same refusal, saying what one person is where the schema says something else.
+        """The same refusal, calling a person ``unit`` where the schema says something else.
 
         >>> refused = Refusal("Q1", "no bounds.", why="one person could add it.", fix="bound it.")
         >>> refused.naming("pair (src, dst)").why

@@ -11,7 +11,13 @@ from patience import PATIENCE_S
 
 from discreet.curate import remote as client
 from discreet.curate import session
-from discreet.errors import AccessRefusal, BudgetRefusal, DataRefusal, QuestionRefusal
+from discreet.errors import (
+    AccessRefusal,
+    BudgetRefusal,
+    DataRefusal,
+    InvalidParameter,
+    QuestionRefusal,
+)
 from discreet.question.builder import count
 
 FALSE = "discreet_0123456789abcdef_" + "0" * 64
@@ -55,7 +61,9 @@ def test_explanations_prices_and_balances(server, remote, fresh):
     (question,) = fresh()
     explained = remote.explain(question, epsilon="1/50")
     assert explained.margins()["n"] > 0
-    assert str(remote.ask(f"EXPLAIN {question}", epsilon="1/50")) == str(explained)
+    assert str(remote.explain(f"EXPLAIN {question}", epsilon="1/50")) == str(explained)
+    with pytest.raises(InvalidParameter, match="EXPLAIN is not charged"):
+        remote.ask(f"EXPLAIN {question}", epsilon="1/50")
     assert (remote.price(question, epsilon="1/50").free, remote.spent.epsilon) == (False, 0)
     remote.ask(question, epsilon=Fraction(1, 50))
     assert remote.price(question, epsilon="1/50").free

@@ -58,6 +58,9 @@ class LargeDelta(UserWarning):
 class Budget:
     """A promise of (epsilon, delta), or of rho, to every person in the data.
 
+    ``failures`` is the part of delta that single releases may use up, a tenth if left out;
+    ``accept_large_delta`` insists on a delta that may let somebody be published.
+
     >>> budget = Budget(epsilon=3, delta="1e-9")
     >>> question = Loss.laplace(sensitivity=2, scale=100)
     >>> spent = 500 * question
@@ -104,6 +107,8 @@ class Budget:
         accept_large_delta: bool = False,
     ) -> Self:
         """A budget written down before, whose delta is not objected to here.
+
+        ``epsilon``, ``delta``, ``rho``, ``failures`` and ``accept_large_delta`` are a budget's own.
 
         Whoever promises it anew calls :meth:`check_delta`.
         """
@@ -213,6 +218,8 @@ class Budget:
     ) -> NDArray[np.bool_]:
         """``admits`` for many accounts at once: row i of ``spent`` holds coordinate i, in units.
 
+        So does ``charge``, of the one loss that is to be added to each.
+
         ``SATURATED`` and more is infinite.  An account that reached it admits nothing
         on that coordinate ever again, so that saturation is on the safe side.
 
@@ -239,7 +246,9 @@ class Budget:
         return admitted
 
     def remaining(self, spent: Loss, *, within: int = 50, confidence: Exact = "0.95") -> Remaining:
-        """What is left, as an analyst would ask: how many more counts, and how accurate?
+        """What is left after ``spent``, as an analyst would ask: how many more counts?
+
+        Counts that are ``within`` so much of the truth at ``confidence``.
 
         >>> budget = Budget(epsilon=3, delta="1e-9")
         >>> print(budget.remaining(20 * Loss.laplace(sensitivity=2, scale=25)))

@@ -42,7 +42,7 @@ _MOST_EXPONENT: Final = 20_000  # e**20000 times any delta that is not absurd ex
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A pure bound, a zero-concentrated bound and a failure mass, exact.
+    """A pure bound, a zero-concentrated bound and a failure mass: ``epsilon, rho, delta``, exact.
 
     Losses are compared by coordinates: ``a <= b`` when every coordinate is, so
     two losses may be incomparable.
@@ -279,7 +279,7 @@ class Loss:
 
     @classmethod
     def from_units(cls, epsilon: int | None, rho: int | None, delta: int) -> Loss:
-        """The loss stored as whole units."""
+        """The loss stored as whole units of ``epsilon``, ``rho`` (None: infinite) and ``delta``."""
         return cls(
             INFINITY if epsilon is None else Fraction(epsilon, EPSILON_UNITS),
             INFINITY if rho is None else Fraction(rho, RHO_UNITS),

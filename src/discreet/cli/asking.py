@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -28,7 +28,6 @@ from discreet.question.offer import Offer
 
 if TYPE_CHECKING:
     from discreet.curate.quote import Quote
-    from discreet.release.answer import Answer
     from discreet.release.explanation import Explanation
 
 Csv = Annotated[bool, typer.Option("--csv", help="Print CSV, for spreadsheets.")]
@@ -55,18 +54,16 @@ def ask(  # noqa: PLR0913, PLR0917 (each is an option)
             fix="leave out one of them.",
         )
     offer = _offer(epsilon, rho, delta, within, confidence)
+    if question.upper().split(None, 1)[:1] == ["EXPLAIN"]:
+        with open_planner(session) as curator:
+            _print_explanation(curator.explain(question, **offer.amounts()), confidence, as_json)
+        return
     with (
         screen.stoppable(),
         screen.progress_bar() as progress,
         open_curator(session, progress=progress) as curator,
     ):
         answer = curator.ask(question, analyst=analyst, **offer.amounts())
-    if isinstance(
-        answer, import_module("discreet.release.explanation").Explanation
-    ):  # EXPLAIN SELECT
-        _print_explanation(answer, confidence, as_json)
-        return
-    answer = cast("Answer", answer)
     if as_json:
         screen.print_json(answer.to_json(confidence))
     elif as_csv:

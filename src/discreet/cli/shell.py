@@ -115,7 +115,7 @@ class Shell:
         elif quote.free or self.sure or self.lines.confirms("spend it? [y/N] "):
             screen.print_text("")
             answer = self.curator.ask(sql, analyst=self.analyst, **offer.amounts())
-            screen.print_answer(answer, confidence=str(offer.confidence))  # type: ignore[arg-type]
+            screen.print_answer(answer, confidence=str(offer.confidence))
             screen.print_text("")
         else:
             screen.print_text("not asked; nothing was spent.\n")

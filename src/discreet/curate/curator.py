@@ -7,11 +7,13 @@ durably, read the data, add noise, store, show.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Unpack
 
@@ -21,13 +23,13 @@ from discreet.curate.quote import Quote
 from discreet.engine.duckdb.engine import DuckDBEngine
 from discreet.engine.protocol import C, Compiled, Engine, describe_failure
 from discreet.errors import BudgetRefusal, DataRefusal, InvalidParameter, Refusal
-from discreet.exact.numbers import canonical_json
+from discreet.exact.numbers import Exact, canonical_json
 from discreet.ledger import Account, Balance, Entry, Ledger, Policy, Receipt, Request, Stored
 from discreet.price import Priced, price
 from discreet.price.within import find_cheapest
 from discreet.question.blocks import Area, Space, reach
 from discreet.question.builder import Query, Rows, table
-from discreet.question.offer import Amounts, Offer
+from discreet.question.offer import Amounts, Offer, unpaid_refusal
 from discreet.question.ownership import name_units
 from discreet.question.question import Question
 from discreet.question.schema import Schema
@@ -42,6 +44,9 @@ from discreet.release.record import (
     to_json,
 )
 from discreet.release.release import release
+
+Declared = Schema | str | os.PathLike[str] | Mapping[str, Any]
+"""A schema, or where or how it is written."""
 
 Asking = str | Question | Query
 """A question in SQL, built in Python, or already parsed."""
@@ -74,21 +79,32 @@ class Paid:
 
 
 class Curator:
-    """Stands between the analysts and the tables."""
+    """Stands between the analysts and the tables.
+
+    ``tables`` gives the source of each: a path, or an Arrow, pandas or Polars table.  ``schema`` is
+    a :class:`Schema`, or the text or path of a TOML file, or a dict of its shape; ``budget`` a
+    :class:`Budget`, or a number: the epsilon of one.  The account is kept in ``ledger`` under the
+    name ``dataset``, under the rules of ``policy``; a ledger that ``owns_ledger`` names as this
+    curator's is closed with it.  Without a ledger the account lives as long as the object.
+    ``engine`` are settings of the engine: ``memory_limit``, ``threads``, ``store`` (a folder for
+    prepared tables) and ``progress``, called with a name and the part of a question that is done.
+    """
 
     def __init__(
         self,
         tables: Mapping[str, Any],
         *,
-        schema: Schema,
-        budget: Budget,
+        schema: Declared,
+        budget: Budget | Exact,
         ledger: Ledger | None = None,
         dataset: str = "data",
         policy: Policy | None = None,
         owns_ledger: bool = False,
         **engine: Any,
     ) -> None:
-        self.engine: Engine[Any] = DuckDBEngine(tables, schema, **engine)
+        _check_tables(tables)
+        promised = _read_budget(budget)
+        self.engine: Engine[Any] = DuckDBEngine(tables, _read_schema(schema), **engine)
         self.schema = self.engine.schema
         self.space = Space.of(self.schema)
         self._everyone = Area.everything(self.space)
@@ -97,7 +113,7 @@ class Curator:
         self.ledger = Ledger.open("sqlite://") if ledger is None else ledger
         try:
             self.account: Account = self.ledger.account(
-                dataset, schema=self.schema, budget=budget, policy=policy or Policy()
+                dataset, schema=self.schema, budget=promised, policy=policy or Policy()
             )
         except BaseException:
             self.close()  # whoever is refused an account holds no source either
@@ -107,6 +123,9 @@ class Curator:
         self._plans = lru_cache(REMEMBERED)(self._make_plan)
         self._replays: dict[int, tuple[Priced, bytes, Answer]] = {}
 
+    def __repr__(self) -> str:
+        return f"<Curator of {', '.join(self.schema.tables)}: {self.budget}>"
+
     # --- asking ------------------------------------------------------------------------------
 
     def ask(
@@ -115,17 +134,14 @@ class Curator:
         *,
         analyst: str = CURATOR,
         **offer: Unpack[Amounts],
-    ) -> Answer | Explanation:
-        """Answer, or refuse before touching the data.
+    ) -> Answer:
+        """Answer the ``question``, or refuse before touching the data.
 
+        It is charged to the allocation of ``analyst``.
         ``offer`` is one of ``epsilon``, ``rho`` (what to pay) and ``within`` (how far off the
         answer may be, at ``confidence``); and ``delta``, a failure mass that may be paid, too.
         """
-        asked, explain = self._parsed(question, analyst)
-        spend = Offer.of(**offer).beside(asked.spend)
-        if explain:
-            return self._explain(self._find_plan(asked, spend))
-        paid = self._pay(asked, spend, analyst)
+        paid = self.pay(question, analyst=analyst, **offer)
         if isinstance(paid, Answer):
             return paid
         answer = None
@@ -142,26 +158,25 @@ class Curator:
     ) -> Paid | Answer:
         """The first half of :meth:`ask`: charge, or refuse; a stored answer is free.
 
+        ``question``, ``analyst`` and ``offer`` are those of :meth:`ask`.
         What was paid for is computed by :func:`compute`, perhaps in another
         process, and shown by :meth:`publish`.
         """
         asked, explain = self._parsed(question, analyst)
         if explain:
-            raise InvalidParameter(
-                "P4",
-                "EXPLAIN is not charged.",
-                why="it says nothing about anybody in the data.",
-                fix="call explain(...), or leave out EXPLAIN.",
-            )
+            raise unpaid_refusal()
         return self._pay(asked, Offer.of(**offer).beside(asked.spend), analyst)
 
     def publish(self, paid: Paid, answer: bytes) -> Answer:
-        """Store an answer, then show what is stored; the first one stored is the only one shown."""
+        """Store the ``answer`` to what was ``paid``, then show what is stored.
+
+        The first one stored is the only one shown.
+        """
         stored = self.account.publish(paid.receipt, answer)
         return Answer(paid.priced, *released_from_bytes(stored), id=paid.receipt.id)
 
     def burn(self, paid: Paid) -> Answer:
-        """Close a charge whose question could not be computed: it stays spent.
+        """Close the charge ``paid`` whose question could not be computed: it stays spent.
 
         Another process may have finished the same question meanwhile; then its
         answer is the answer.
@@ -200,6 +215,7 @@ class Curator:
     def retell(self, answer: Answer, question: Asking, **offer: Unpack[Amounts]) -> Answer | None:
         """A stored answer through the outputs of a question that measures the same, if it does.
 
+        ``offer`` is that of :meth:`ask`.
         Its names, order and arithmetic are the asker's own, whoever paid with which words.
         """
         with suppress(Refusal):
@@ -275,7 +291,10 @@ class Curator:
         question: Asking,
         **offer: Unpack[Amounts],
     ) -> Explanation:
-        """What the question would cost and how good its answer would be; free."""
+        """What the question would cost and how good its answer would be; free.
+
+        ``offer`` is that of :meth:`ask`.
+        """
         asked, _ = self._parsed(question)
         spend = Offer.of(**offer).beside(asked.spend)
         return self._explain(self._find_plan(asked, spend))
@@ -287,7 +306,10 @@ class Curator:
         analyst: str = CURATOR,
         **offer: Unpack[Amounts],
     ) -> Quote:
-        """What the question would cost this analyst now, and whether the account would pay."""
+        """What the question would cost this analyst now, and whether the account would pay.
+
+        ``offer`` is that of :meth:`ask`.
+        """
         asked, _ = self._parsed(question)
         spend = Offer.of(**offer).beside(asked.spend)
         planned = self._find_plan(asked, spend)
@@ -301,7 +323,10 @@ class Curator:
         return Quote(explanation, outcome)
 
     def table(self, name: str, *, alias: str | None = None) -> Rows:
-        """The rows of a table, to build a question in Python; nothing is read before asking."""
+        """The rows of the table ``name``, to build a question in Python; nothing is read.
+
+        ``alias`` is what the question calls it.
+        """
         return table(
             name, self.schema, alias=alias, multiplicity=self.engine.catalogue.multiplicity
         )
@@ -327,7 +352,11 @@ class Curator:
         return self.account.transcript(analyst)
 
     def prepare(self, **options: Any) -> None:
-        """Bound and index the private tables once, so that later questions run faster."""
+        """Bound and index the private tables once, so that later questions run faster.
+
+        ``options``: ``tables``, those to prepare, and ``progress``, called with a table's name and
+        the part of it that is done.
+        """
         self.engine.prepare(**options)
 
     def close(self) -> None:
@@ -434,13 +463,61 @@ def _text(question: Question) -> str:
     return question.text or write_question_text(question)
 
 
+def _check_tables(tables: object) -> None:
+    if not isinstance(tables, Mapping):
+        raise InvalidParameter(
+            "P4",
+            f"the tables are a {type(tables).__name__}, not a dict.",
+            why="a question names the table it is about.",
+            fix="pass {'visits': 'visits.parquet'}: each table's name and its source.",
+        )
+
+
+def _read_schema(given: Declared) -> Schema:
+    """The schema that was given: as it is, as a text, as a path, or as a dict."""
+    if isinstance(given, Schema):
+        return given
+    if isinstance(given, str) and ("\n" in given or "=" in given):
+        return Schema.from_text(given)
+    if isinstance(given, str | os.PathLike):
+        return Schema.from_toml(Path(given))
+    if isinstance(given, Mapping):
+        return Schema.from_dict(given)
+    raise InvalidParameter(
+        "P4",
+        f"the schema is a {type(given).__name__}.",
+        why="without a schema nobody has said who is to be protected.",
+        fix="pass discreet.Schema, the text or the path of a discreet.toml, or a dict of its "
+        "shape.",
+    )
+
+
+def _read_budget(given: Budget | Exact) -> Budget:
+    """The budget that was given; a number is its epsilon."""
+    if isinstance(given, Budget):
+        return given
+    if given is None or isinstance(given, bool):
+        raise InvalidParameter(
+            "P4",
+            f"the budget is {given}.",
+            why="without a budget nothing limits what the people in the data lose.",
+            fix="pass discreet.Budget(epsilon=3, delta='1e-9'), or a number such as budget=3.",
+        )
+    return Budget(epsilon=given)
+
+
 def _about(amount: Fraction | None) -> str:
     return "0" if amount is None else f"{float(amount):.4g}"
 
 
-def curator(tables: Mapping[str, Any], *, schema: Schema, budget: Budget, **engine: Any) -> Curator:
-    """A curator for a notebook: tables by name, each a path or an Arrow, pandas or Polars table.
+def curator(
+    tables: Mapping[str, Any], *, schema: Declared, budget: Budget | Exact, **engine: Any
+) -> Curator:
+    """A curator for a notebook, whose account lives as long as the object.
 
-    The account lives as long as the object.
+    ``tables`` by name, each a path or an Arrow, pandas or Polars table.  ``schema`` is a
+    :class:`Schema`, or the text or path of a TOML file, or a dict of its shape; ``budget`` a
+    :class:`Budget`, or a number: the epsilon of one.  ``engine`` are settings of the engine:
+    ``memory_limit``, ``threads``, ``store`` and ``progress``.
     """
     return Curator(tables, schema=schema, budget=budget, **engine)

@@ -11,7 +11,7 @@ from discreet.exact.numbers import Exact
 from discreet.release.explanation import Explanation
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Quote:
     """What a question would cost, and whether the account would pay; nothing is charged."""
 
@@ -42,6 +42,9 @@ class Quote:
             "outcome": self.outcome,
             "refusal": None if self.refusal is None else self.refusal.to_json(),
         }
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         if self.refusal is not None:

@@ -24,7 +24,7 @@ import httpx
 from discreet import errors
 from discreet.errors import CODES, AccessRefusal, Refusal, Span
 from discreet.ledger.keys import is_loopback, key_id
-from discreet.question.offer import Amounts, Offer
+from discreet.question.offer import Amounts, Offer, unpaid_refusal
 
 # What an answer, a price or the schema is made of is imported when the first of them arrives:
 # whoever connects needs neither an engine nor a parser.
@@ -71,7 +71,8 @@ def connect(
     """The curator behind ``url``; ``dataset`` may be left out if the key opens one only.
 
     A key is not sent to another machine without TLS, unless ``insecure``.
-    ``options`` go to the HTTP client (``verify=`` for a certificate of your own).
+    ``timeout_s`` is how long one request may take; ``options`` go to the HTTP client (``verify=``
+    for a certificate of your own).
     """
     address = _parse_url(url)
     if address.scheme != "https" and not insecure and not is_loopback(address.host):
@@ -151,11 +152,11 @@ class Remote:
         self,
         question: Asking,
         **offer: Unpack[Amounts],
-    ) -> Answer | Explanation:
+    ) -> Answer:
         """Answer, or refuse before the data is touched; a lost connection is tried again, free."""
         text = _question_text(question)
         if text.upper().split(None, 1)[:1] == ["EXPLAIN"]:
-            return self.explain(text, **offer)
+            raise unpaid_refusal()
         body = {"question": text, **Offer.of(**offer).to_json()}
         from discreet.noise.entropy import random_bytes
 

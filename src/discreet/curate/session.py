@@ -158,7 +158,11 @@ def read(directory: str | os.PathLike[str]) -> Session:
 
 
 def open(directory: str | os.PathLike[str] = ".", **engine: Any) -> Curator:  # noqa: A001
-    """The curator of the session in ``directory``: ``discreet.open("clinic/")``."""
+    """The curator of the session in ``directory``: ``discreet.open("clinic/")``.
+
+    ``engine`` overrides the section [engine] of its file: ``memory_limit``, ``threads``, ``store``
+    and ``progress``.
+    """
     return read(directory).curator(**engine)
 
 

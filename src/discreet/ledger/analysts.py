@@ -45,7 +45,7 @@ class Policy:
 
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> Policy:
-        """The policy that was recorded."""
+        """The policy that was recorded as ``found``."""
         return cls(
             from_json(found["question"]),
             from_json(found["analyst"]),

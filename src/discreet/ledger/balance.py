@@ -23,7 +23,7 @@ _ALL_SPENT = Loss(
 """Stands for a loss that nothing bounds, which no ``Loss`` can say."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Balance:
     """What was spent under one budget: a dataset's, or an analyst's allocation.
 
@@ -109,6 +109,9 @@ class Balance:
     def remaining(self, number: int | None = None) -> Remaining:
         """What is left in one block, in counting questions; in the fullest, unless one is named."""
         return self.budget.remaining(self.block(self.fullest() if number is None else number))
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         words = str(self.remaining())

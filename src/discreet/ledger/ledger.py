@@ -25,6 +25,8 @@ from discreet.question.schema.tables import check_name
 class Ledger:
     """The accounts of all datasets; open it with ``Ledger.open``.
 
+    It stands on a ``journal``, and must agree with the checkpoints it is ``shown``.
+
     >>> schema = Schema.from_text('''
     ... [tables.visits]
     ... unit = "patient"
@@ -57,7 +59,7 @@ class Ledger:
         ``postgresql+psycopg://user@host/database`` is a server.  Refused if the ledger
         lacks anything that a checkpoint knows of: those in the folder beside a
         file, and ``checkpoint``, a file or a folder.  With ``create=False`` a ledger
-        that is not there is refused, too.
+        that is not there is refused, too.  ``clock`` tells the time of records.
         """
         path = find_file(address)
         missing = path is not None and create and not path.exists()
@@ -101,7 +103,11 @@ class Ledger:
     def account(
         self, dataset: str, *, schema: Schema, budget: Budget, policy: Policy | None = None
     ) -> Account:
-        """The account of a dataset; what is new or has changed is recorded, never reset."""
+        """The account of a dataset; what is new or has changed is recorded, never reset.
+
+        ``schema`` says whom it protects, ``budget`` what they may lose, and ``policy`` who may
+        spend how much of it.
+        """
         check_name(dataset, "dataset")
         declared = DatasetDeclaration.of(
             dataset, schema=schema, budget=budget, policy=policy or Policy()
@@ -118,7 +124,7 @@ class Ledger:
     # --- evidence -----------------------------------------------------------------------------
 
     def records(self, *, after: int = 0, limit: int | None = None) -> tuple[Record, ...]:
-        """The records after number ``after``, in order."""
+        """The records after number ``after``, in order; at most ``limit``."""
         return tuple(self._journal.store.since(after + 1, limit))
 
     @property
@@ -132,9 +138,10 @@ class Ledger:
         return _read_checkpoints(self.folder, self._shown)
 
     def checkpoint(self, key: SigningKey, *, folder: Path | None = None) -> Checkpoint:
-        """Sign the last record, and keep the checkpoint beside the ledger (or in ``folder``).
+        """Sign the last record with ``key``, and keep the checkpoint.
 
-        Give a copy to somebody who does not hold the ledger: an auditor.
+        It is kept beside the ledger, or in ``folder``.  Give a copy to somebody who does not hold
+        the ledger: an auditor.
         """
         private = checkpoints.load_signing_key(key)
         with self._journal.writing() as writer:
@@ -178,7 +185,11 @@ class Ledger:
     def examine(
         cls, address: str | Path, *, checkpoint: Path | None = None, public_key: str | None = None
     ) -> Verification:
-        """``verify`` for a ledger that cannot be opened: says all that is wrong with it."""
+        """``verify`` for a ledger that cannot be opened: says all that is wrong with it.
+
+        ``address`` and ``checkpoint`` are those of :meth:`open`; ``public_key`` is whose
+        checkpoints are trusted.
+        """
         path = find_file(address)
         store = Store(address, create=False)
         try:
@@ -195,7 +206,7 @@ class Ledger:
             store.close()
 
     def export(self, file: Path, *, answers: bool = False) -> int:
-        """Write all records as JSON lines, for an auditor; how many there are.
+        """Write all records to ``file`` as JSON lines, for an auditor; how many there are.
 
         Without the answers, unless asked for: their digests are in the records.
         """
@@ -215,7 +226,7 @@ class Ledger:
         checkpoint: Path | None = None,
         clock: Clock = utc_now,
     ) -> Ledger:
-        """Begin again from a backup after a disk was lost.
+        """Begin again at ``address`` from a backup after a disk was lost, at the time of ``clock``.
 
         Nobody knows what was charged after the backup, except that it was within
         the admission.  So all of every budget counts as spent, in every block there

@@ -133,6 +133,16 @@ class Offer:
         )
 
 
+def unpaid_refusal() -> InvalidParameter:
+    """What is said when an explanation is to be paid for."""
+    return InvalidParameter(
+        "P4",
+        "EXPLAIN is not charged.",
+        why="it says nothing about anybody in the data.",
+        fix="call explain(...), or leave out EXPLAIN.",
+    )
+
+
 def _failing(delta: Exact) -> Fraction:
     from discreet.accounting.loss import failure_mass  # heavier than everything else here
 
@@ -158,4 +168,4 @@ def _decimal(amount: Fraction) -> str:
     return min(text, f"{Decimal(text):e}", key=len)
 
 
-__all__ = ["CONFIDENCE", "Amounts", "Offer", "Within"]
+__all__ = ["CONFIDENCE", "Amounts", "Offer", "Within", "unpaid_refusal"]

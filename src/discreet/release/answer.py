@@ -27,7 +27,7 @@ from discreet.price.recipes import compute_ratios
 from discreet.question.expressions import ColumnRef, Expression
 from discreet.question.functions import evaluate, references
 from discreet.question.functions.declaration import plain
-from discreet.release.display import MOST_ROWS, as_html, as_text
+from discreet.release.display import MOST_ROWS, as_html, as_text, fit_screen
 from discreet.release.intervals import Interval, Sets
 from discreet.release.notes import VALUE, MarginUnit, describe, margin_unit, notes
 from discreet.release.render import answer_arrow, answer_csv, answer_json, table_cells
@@ -42,11 +42,13 @@ Stated = tuple[float | None, Interval | None]
 """How far a value may be off, and between which numbers it lies; None where nobody can tell."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Answer:
     """A released table.
 
-    Everything in it is already paid for: looking at it in any way is free.
+    Everything in it is already paid for: looking at it in any way is free.  It is made by
+    ``ask``, of what was ``priced``, the ``groups`` and the ``released`` numbers; ``id`` is under
+    which the ledger keeps it, and ``replayed`` whether it was paid for before.
     """
 
     priced: Priced
@@ -77,7 +79,7 @@ class Answer:
         return notes(self.priced)
 
     def column(self, name: str) -> list[Any]:
-        """The values of one column, in the order of the rows."""
+        """The values of the column ``name``, in the order of the rows."""
         index = self.columns.index(name)
         return [row.values[index] for row in self.rows]
 
@@ -111,7 +113,8 @@ class Answer:
 
         Means, variances, correlations, regressions and arithmetic have sets that need not be
         symmetric, and are also known where there is no value.  None where margins count ranks
-        or rows and nothing released tells values, and for keys and lists.
+        or rows and nothing released tells values, and for keys and lists.  ``most``: of the first
+        rows only.
         """
         stated = self.accuracy(confidence, most=most)
         return {name: [interval for _, interval in column] for name, column in stated.items()}
@@ -119,7 +122,10 @@ class Answer:
     def accuracy(
         self, confidence: Exact = "0.95", *, certified: bool = False, most: int | None = None
     ) -> dict[str, list[Stated]]:
-        """Margins and intervals together, each computed once."""
+        """Margins and intervals together, each computed once.
+
+        ``confidence``, ``certified`` and ``most`` are those of :meth:`margins`.
+        """
         rows = self.rows if most is None else self.rows[:most]
         beta = 1 - proportion(confidence, name="confidence")
         return {
@@ -199,11 +205,11 @@ class Answer:
     # --- as a table -----------------------------------------------------------------------
 
     def to_json(self, confidence: Exact = "0.95") -> dict[str, Any]:
-        """All it says, for programs; the same at every door."""
+        """All it says, for programs, with margins at ``confidence``; the same at every door."""
         return answer_json(self, confidence)
 
     def to_csv(self, confidence: Exact = "0.95") -> str:
-        """The values as CSV, each column followed by its margins."""
+        """The values as CSV, each column followed by its margins at ``confidence``."""
         return answer_csv(self, confidence)
 
     def to_arrow(self, confidence: Exact | None = None) -> pyarrow.Table:
@@ -214,22 +220,29 @@ class Answer:
             return answer_arrow(self, confidence)
         return pa.table({name: _plain(self.column(name)) for name in self.columns})
 
-    def to_pandas(self) -> pandas.DataFrame:
-        """The values as a pandas data frame."""
+    def to_pandas(self, *, margins: bool = False, confidence: Exact = "0.95") -> pandas.DataFrame:
+        """The values as a pandas data frame; with ``margins`` at ``confidence`` beside them."""
         import pandas as pd
 
+        if margins:
+            return self.to_arrow(confidence).to_pandas()
         return pd.DataFrame({name: self.column(name) for name in self.columns})
 
-    def to_polars(self) -> polars.DataFrame:
-        """The values as a Polars data frame."""
+    def to_polars(self, *, margins: bool = False, confidence: Exact = "0.95") -> polars.DataFrame:
+        """The values as a Polars data frame; with ``margins`` at ``confidence`` beside them."""
         import polars as pl
 
+        if margins:
+            return pl.DataFrame(self.to_arrow(confidence))
         return pl.DataFrame({n: _plain(self.column(n)) for n in self.columns}, strict=False)
 
     @property
     def certificate(self) -> dict[str, Any]:
         """What was promised, to whom, and how: plain JSON."""
         return describe(self.priced)
+
+    def __repr__(self) -> str:
+        return fit_screen(str(self))
 
     def __str__(self) -> str:
         return as_text(self.columns, self._shown(), self._footer())

@@ -145,6 +145,24 @@ def percent(confidence: Exact) -> str:
     return f"{decimal if Fraction(decimal) == share else share} %"
 
 
+SCREEN = 24
+"""How many lines are shown where nobody asked for more."""
+
+
+def fit_screen(text: str) -> str:
+    """The text, or as much of its beginning and end as a screen holds.
+
+    >>> fit_screen("\\n".join(map(str, range(100)))).splitlines()[-6:]
+    ['17', '… 78 more lines: print(…) shows them', '96', '97', '98', '99']
+    """
+    lines = text.splitlines()
+    if len(lines) <= SCREEN:
+        return text
+    first, last = lines[: SCREEN - 6], lines[-4:]
+    left = len(lines) - len(first) - len(last)
+    return "\n".join([*first, f"… {left:,} more lines: print(…) shows them", *last])
+
+
 def as_text(columns: Sequence[str], rows: list[list[str]], footer: list[str]) -> str:
     """A table for a terminal: text to the left, numbers to the right."""
     shown = rows[:MOST_ROWS]

@@ -11,7 +11,7 @@ from discreet.exact.numbers import Exact, proportion, whole
 from discreet.price import Priced, Ratio, Recipe, Selection
 from discreet.price.margins import MarginKind, aggregate_margin, margin_kind, ratio_margin
 from discreet.price.recipes import find_moved
-from discreet.release.display import as_text, number
+from discreet.release.display import as_text, fit_screen, number
 from discreet.release.notes import (
     VALUE,
     MarginUnit,
@@ -27,7 +27,7 @@ _LINES, _WIDTH = 40, 100
 """How much of the engine's statement is printed."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
     """A priced question before it is asked; the same whatever the data are."""
 
@@ -95,6 +95,9 @@ class Explanation:
     def certificate(self) -> dict[str, Any]:
         """The certificate the answer would carry."""
         return describe(self.priced)
+
+    def __repr__(self) -> str:
+        return fit_screen(str(self))
 
     def __str__(self) -> str:
         known, assumed = self.margins(), self.margins(rows=ASSUMED_ROWS)

@@ -26,10 +26,12 @@ MOST_JOINED_ROWS = 1000
 """How many rows joins may make of one unit, unless the schema says otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Schema:
-    """All tables of one dataset, by name.
+    """All tables of one dataset, by name: ``tables``.
 
+    ``neighbours`` says what a unit is hidden from; ``population``, if given, about how many units
+    there are, which is public.
     ``max_joined_rows_per_unit`` is how many rows a join or a union may make of one unit,
     anywhere in a question, whatever is kept of them afterwards.
     """
@@ -70,6 +72,15 @@ class Schema:
             declared = (table.max_rows_per_unit or 1 for table in self.tables.values())
             most = max(MOST_JOINED_ROWS, *declared, 1)
         object.__setattr__(self, "most_joined_rows", most)
+
+    def __repr__(self) -> str:
+        told = [
+            f"{table.name} ({len(table.columns)} columns, "
+            + ("public)" if table.public else f"unit {', '.join(table.unit or ())})")
+            for table in self.tables.values()
+        ]
+        more = [f"and {len(told) - 12} more"] if len(told) > 12 else []
+        return f"Schema({'; '.join([*told[:12], *more])})"
 
     def _check_source_of_values(self, table: Table, column: Column) -> None:
         if column.values_from is None:
@@ -120,7 +131,7 @@ class Schema:
 
     @classmethod
     def from_text(cls, text: str, *, name: str = "the schema") -> Schema:
-        """The schema declared in a TOML text.
+        """The schema declared in a TOML text; refusals call it ``name``.
 
         >>> schema = Schema.from_text('''
         ... [tables.visits]
@@ -136,7 +147,7 @@ class Schema:
 
     @classmethod
     def from_dict(cls, declarations: Mapping[str, Any]) -> Schema:
-        """The schema declared in a dict of the same shape as the TOML file."""
+        """The schema declared in a dict (``declarations``) of the same shape as the TOML file."""
         return _schema(Document(declarations))
 
     def resolve(

@@ -44,7 +44,10 @@ _READ = "what is read of a person's row must be known beforehand, whatever the r
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a table, as declared.
+    """One column of a table, as declared: its ``name`` and its ``kind``.
+
+    Numbers and times are moved between ``low`` and ``high``; what is none of ``values`` is read as
+    NULL, and NULL as the low bound or the first value unless the column is ``nullable``.
 
     ``values_from`` names a column of a public table that lists the allowed
     values.  ``grid`` is the step on which a decimal is summed, a power of two;
@@ -253,7 +256,11 @@ def check_limit(name: str, limit: object, who: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table: private with a unit, or public (``unit`` is None).
+    """One table, called ``name``: private with a unit, or public (``unit`` is None).
+
+    Of one unit at most ``max_rows_per_unit`` rows are read, and it is counted in at most
+    ``max_groups_per_unit`` groups unless a question says otherwise.  ``blocks`` are columns by
+    which the budget is kept apart, and ``source`` is where the rows are.
 
     Two private tables are about the same people if their ``entity`` is the
     same; by default that is the names of the unit's columns.  ``unique`` lists

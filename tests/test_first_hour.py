@@ -1,0 +1,167 @@
+"""What somebody meets in the first hour with the library: names, help, types, what is printed."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import discreet
+from discreet.errors import InvalidParameter, SchemaRefusal
+
+SCHEMA = """
+[tables.visits]
+unit = "patient_id"
+max_rows_per_unit = 3
+columns.patient_id = "integer"
+columns.day = { type = "integer", bounds = [1, 200] }
+columns.cost = { type = "decimal", bounds = [0, 500] }
+"""
+VISITS = pa.table(
+    {
+        "patient_id": [n // 3 for n in range(900)],
+        "day": [1 + n % 200 for n in range(900)],
+        "cost": [float(n % 97) for n in range(900)],
+    }
+)
+
+
+@pytest.fixture
+def clinic() -> Iterator[discreet.Curator]:
+    with discreet.curator({"visits": VISITS}, schema=SCHEMA, budget=300) as curator:
+        yield curator
+
+
+# --- help ------------------------------------------------------------------------------------
+
+
+def public() -> Iterator[tuple[str, Any]]:
+    """Every public class and function, and their methods."""
+    for name in discreet.__all__:
+        thing = getattr(discreet, name)
+        if inspect.isclass(thing):
+            if not issubclass(thing, Enum):
+                yield name, thing
+            for own, member in vars(thing).items():
+                function = getattr(member, "__func__", member)
+                if inspect.isfunction(function) and not own.startswith("_"):
+                    yield f"{name}.{own}", function
+        elif inspect.isfunction(thing):
+            yield name, thing
+
+
+@pytest.mark.parametrize("thing", [pytest.param(thing, id=name) for name, thing in public()])
+def test_help_tells_every_parameter(thing: Any):
+    told = inspect.getdoc(thing) or ""
+    given = [p for p in inspect.signature(thing).parameters if p not in ("self", "cls")]
+    assert [p for p in given if not re.search(rf"\b{p}\b", told)] == []
+
+
+# --- a user's own script, under mypy -----------------------------------------------------------
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_a_users_script_is_under_mypy_and_runs(tmp_path: Path):
+    """`make types` checks the examples with the library: `ask` gives an answer, and so on."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert "examples" in settings["tool"]["mypy"]["files"]
+    script = ROOT / "examples" / "first_script.py"
+    assert ".ask(" in script.read_text(encoding="utf-8")
+    said = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path, check=True
+    )
+    assert " ± " in said.stdout
+    assert "Enough for" in said.stdout
+
+
+# --- what is printed ---------------------------------------------------------------------------
+
+
+def test_reprs_fit_a_screen(clinic: discreet.Curator):
+    question = "SELECT day, COUNT(*) AS n, AVG(cost) AS mean FROM visits GROUP BY day"
+    answer = clinic.ask(question, epsilon=1)
+    shown = [answer, clinic.explain(question, epsilon=1), clinic.balance(), clinic.schema, clinic]
+    shown.append(clinic.price(question, epsilon=1))
+    for thing in shown:
+        lines = repr(thing).splitlines()
+        assert 1 <= len(lines) <= 24, type(thing)
+        assert max(map(len, lines)) <= 160, type(thing)
+    assert " ± " in repr(answer)
+    assert "0x" not in "".join(map(repr, shown))
+
+
+def test_margins_stand_beside_the_values_in_a_data_frame(clinic: discreet.Curator):
+    answer = clinic.ask("SELECT COUNT(*) AS n, AVG(cost) AS mean FROM visits", epsilon=20)
+    frame = answer.to_pandas(margins=True)
+    assert frame["n"][0] == answer.column("n")[0]
+    beside = [name for name in frame.columns if name not in ("n", "mean")]
+    assert any(name.startswith("n") for name in beside)
+    assert any(name.startswith("mean") for name in beside)
+    assert list(answer.to_pandas().columns) == ["n", "mean"]
+    assert list(answer.to_polars(margins=True).columns) == list(frame.columns)
+    wider = answer.to_pandas(margins=True, confidence="0.999")
+    margin = next(name for name in beside if "margin" in name and name.startswith("n"))
+    assert wider[margin][0] > frame[margin][0]
+
+
+def test_explaining_has_its_own_method(clinic: discreet.Curator):
+    with pytest.raises(InvalidParameter, match="EXPLAIN is not charged"):
+        clinic.ask("EXPLAIN SELECT COUNT(*) FROM visits", epsilon=1)
+    assert clinic.explain("EXPLAIN SELECT COUNT(*) FROM visits", epsilon=1).loss.epsilon == 1
+
+
+# --- schemas and budgets as people pass them -----------------------------------------------------
+
+
+def test_a_schema_is_a_text_a_path_or_a_dict(tmp_path: Path):
+    file = tmp_path / "clinic.toml"
+    file.write_text(SCHEMA)
+    wanted = discreet.Schema.from_text(SCHEMA)
+    columns = {c.name: c.kind.value for c in wanted.tables["visits"].columns}
+    shape = {"tables": {"visits": {"unit": "patient_id", "columns": columns}}}
+    for given in (SCHEMA, file, str(file), wanted):
+        with discreet.curator({"visits": VISITS}, schema=given, budget="0.5") as curator:
+            assert curator.schema == wanted
+    with discreet.curator({"visits": VISITS}, schema=shape, budget="0.5") as curator:
+        assert curator.schema.tables["visits"].unit == ("patient_id",)
+
+
+@pytest.mark.parametrize(
+    ("given", "refused"),
+    [
+        ({"schema": "no/such.toml"}, SchemaRefusal),
+        ({"schema": 7}, InvalidParameter),
+        ({"schema": None}, InvalidParameter),
+        ({"budget": None}, InvalidParameter),
+        ({"budget": True}, InvalidParameter),
+        ({"budget": -1}, InvalidParameter),
+        ({"budget": "plenty"}, InvalidParameter),
+        ({"tables": "visits.parquet"}, InvalidParameter),
+    ],
+)
+def test_what_is_neither_is_refused_in_our_words(given: dict[str, Any], refused: type):
+    call = {"tables": {"visits": VISITS}, "schema": SCHEMA, "budget": 3} | given
+    with pytest.raises(refused) as caught:
+        discreet.curator(call.pop("tables"), **call)
+    assert caught.value.fix
+
+
+# --- the README ------------------------------------------------------------------------------
+
+
+def test_the_readme_skips_nothing_and_says_how_to_get_the_command():
+    text = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    assert "SKIP" not in text
+    assert "__import__" not in text
+    assert "pip install" in text
+    assert ".venv/bin" in text
