@@ -580,7 +580,7 @@ def _bytes_for(kind: pa.DataType) -> pa.DataType:
 def _without_damage(array: pa.ChunkedArray) -> pa.ChunkedArray:
     """The column in its own type, NULL where its text is not UTF-8."""
     if pa.types.is_dictionary(array.type):
-        array = pc.cast(array, array.type.value_type)
+        array = _decode_dictionary(array)
     if pa.types.is_timestamp(array.type):
         return array.cast(_bytes_for(array.type))
     if _bytes_for(array.type) == array.type:
@@ -591,6 +591,19 @@ def _without_damage(array: pa.ChunkedArray) -> pa.ChunkedArray:
         texts = [_decoded(value) for value in array.cast(pa.large_binary()).to_pylist()]
         return pa.chunked_array([pa.array(texts, array.type)])
     return array
+
+
+def _decode_dictionary(array: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The values themselves; those of Polars are views of texts, which Arrow cannot cast from."""
+    values = array.type.value_type
+    if not pa.types.is_string_view(values):
+        return pc.cast(array, values)
+    plain = pa.large_string()
+    chunks = [
+        pa.DictionaryArray.from_arrays(chunk.indices, chunk.dictionary.cast(plain)).cast(plain)
+        for chunk in array.chunks
+    ]
+    return pa.chunked_array(chunks, plain)
 
 
 def _decoded(value: bytes | None) -> str | None:
