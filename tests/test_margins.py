@@ -12,10 +12,11 @@ import pandas as pd
 import pytest
 
 import discreet
-from discreet.errors import QuestionRefusal
+from discreet.errors import QuestionRefusal, SchemaRefusal
 from discreet.mechanisms import Quantiles
 from discreet.mechanisms.quantiles.ranks import count_occupied_cells
 from discreet.noise.entropy import use_recording
+from discreet.price.recipes import find_moved
 from discreet.release.display import number
 from discreet.release.explanation import shorten
 from discreet.release.record import (
@@ -149,7 +150,95 @@ def test_wide_whole_numbers_are_summed_to_whole_numbers(clinic):
     answer = clinic.ask("SELECT SUM(wide) AS s, SUM(wide * wide) AS t FROM visits", epsilon=6)
     for value in answer.rows[0].values:
         assert isinstance(value, int)
-    assert answer.rows[0].values[0] % 2**19 == 0  # on its public grid
+    assert answer.rows[0].values[1] % 2**39 == 0  # on its public grid, as fine as 2**40 steps allow
+
+
+# --- the grid ------------------------------------------------------------------------------------
+
+WIDE = """
+[tables.people]
+unit = "id"
+max_rows_per_unit = 1
+[tables.people.columns]
+id = "integer"
+wealth = { type = "decimal", bounds = [0, 1000000000] }
+debt = { type = "integer", bounds = [0, 10000000000] }
+income = { type = "decimal", bounds = [0, 1000000], step = 100 }
+"""
+
+
+@pytest.fixture(scope="module")
+def people() -> tuple[pd.DataFrame, discreet.Curator]:
+    rng = np.random.default_rng(4)
+    rows = 100_000
+    frame = pd.DataFrame(
+        {
+            "id": np.arange(rows),
+            "wealth": 700 + rng.random(rows),
+            "debt": rng.integers(0, 5000, rows),
+            "income": np.clip(np.rint(rng.lognormal(10.5, 0.9, rows) / 100) * 100, 0, 10**6),
+        }
+    )
+    budget = discreet.Budget(epsilon=10**4)
+    schema = discreet.Schema.from_text(WIDE)
+    return frame, discreet.curator({"people": frame}, schema=schema, budget=budget)
+
+
+def test_a_median_is_as_many_ranks_off_as_it_says_however_wide_the_bounds(people):
+    """On a million steps of 10,000 each every value was one of two: off by all ranks there are."""
+    frame, curator = people
+    answer = curator.ask("SELECT MEDIAN(debt) AS x FROM people", epsilon=1)
+    (certain,) = answer.margins("0.999", certified=True)["x"]
+    below, upto = ((frame.debt < answer.value()).sum(), (frame.debt <= answer.value()).sum())
+    assert max(below - len(frame) / 2, len(frame) / 2 - upto) <= certain < 100
+
+
+def test_a_mean_far_below_the_bound_is_within_its_set(people):
+    frame, curator = people
+    for run in range(10):
+        answer = curator.ask("SELECT AVG(wealth) AS x FROM people", epsilon=10 + Fraction(run, 100))
+        (interval,) = answer.intervals("0.999999")["x"]
+        assert interval.contains(frame.wealth.mean())
+        (variable,) = answer.priced.recipes[0].moments.variables
+        assert variable.grid == 1
+
+
+def test_medians_of_rounded_numbers_are_chosen_from_the_declared_steps(people):
+    frame, curator = people
+    true = np.median(frame.income)
+    for epsilon, most in ((1, 10), (Fraction(1, 10), 80)):
+        errors = []
+        for run in range(10):
+            offered = epsilon + Fraction(run, 10**6)
+            value = curator.ask("SELECT MEDIAN(income) AS x FROM people", epsilon=offered).value()
+            assert value % 100 == 0
+            errors.append(abs(value - true))
+        assert np.mean(errors) <= most
+
+
+def test_a_declared_step_is_no_part_of_a_margin(people):
+    _, curator = people
+    plan = curator.explain("SELECT AVG(income) AS x, AVG(wealth) AS y FROM people", epsilon=1)
+    variables = [recipe.moments.variables[0] for recipe in plan.priced.recipes]
+    assert [v.grid for v in variables] == [100, 1]
+    assert [find_moved(plan.priced.plan.source, v) for v in variables] == [0.0, 0.5]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ['type = "decimal", step = 0', 'type = "integer", step = 0.5', 'type = "text", step = 2'],
+)
+def test_a_step_that_is_none_is_refused(wrong):
+    with pytest.raises(SchemaRefusal, match="S3"):
+        discreet.Schema.from_text(WIDE.replace('type = "decimal", bounds = [0, 1000000000]', wrong))
+
+
+def test_a_sum_says_that_rounding_adds_up(people):
+    _, curator = people
+    said = curator.explain("SELECT SUM(wealth) AS x, SUM(income) AS y FROM people", epsilon=1)
+    assert [note for note in said.to_json()["notes"] if "steps of" in note] == [
+        "x: values are added in steps of 1: a sum of n values may be off by 0.5 n more."
+    ]
 
 
 # --- targets -----------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ class Scaled:
     """A number put on a public grid: u = round(x / grid) - low, clipped to 0 ... span."""
 
     expression: Expression
-    grid: Fraction  # a power of two
+    grid: Fraction  # a power of two, or a step that the column declares
     low: int  # in steps of the grid
     span: int  # high - low, in steps; at least 1
 

@@ -29,7 +29,7 @@ from discreet.price.plan import (
     ValueCounts,
 )
 from discreet.question.domain import Domain, Kind, Value
-from discreet.question.expressions import Call, Case, Expression, Literal
+from discreet.question.expressions import Call, Case, ColumnRef, Expression, Literal
 from discreet.question.functions import domain_of
 from discreet.question.ownership import columns
 from discreet.question.question import Aggregate
@@ -39,6 +39,8 @@ Floats = NDArray[np.float64]
 
 GRID_BITS = 20
 """A value is measured in at most 2**20 steps of a power of two ..."""
+FINE_BITS = 40
+"""... or in up to 2**40 steps of one: bounds may be far wider than values are ..."""
 WEIGHT_BITS = (40, 30, 20)
 """... and a row weighs at most 2**40, so that products of several values use coarser steps.
 
@@ -194,7 +196,7 @@ class _Builder:
         degrees = tuple(max(degree, *existing.degrees, 0) for _ in arguments)
         bits = min(GRID_BITS, self.weight_bits // sum(degrees))
         variables = tuple(
-            put_on_grid(argument, domain, bits)
+            put_on_grid(argument, domain, bits, self.weight_bits // sum(degrees))
             for argument, domain in zip(arguments, domains, strict=True)
         )
         self.measurements[index] = replace(existing, variables=variables, degrees=degrees)
@@ -281,7 +283,7 @@ class _Builder:
         if aggregate.function == "COUNT" and aggregate.arguments:
             condition = join_conditions(condition, Call("not", (Call("is_null", (argument,)),)))
             argument = Literal(1)
-        grid = choose_grid(low, high, GRID_BITS)
+        grid = _refine(choose_grid(low, high, GRID_BITS), low, high, self.weight_bits)
         if domain_of(argument, self.columns).kind is not Kind.DECIMAL:
             grid = max(grid, Fraction(1))  # whole numbers need no finer steps
         first, last = math.floor(low / grid), math.ceil(high / grid)
@@ -293,7 +295,7 @@ class _Builder:
 
     def _quantile(self, aggregate: Aggregate) -> Callable[[], Recipe]:
         argument = aggregate.arguments[0]
-        variable = put_on_grid(argument, self._number(argument, aggregate), GRID_BITS)
+        variable = put_on_grid(argument, self._number(argument, aggregate), GRID_BITS, FINE_BITS)
         index = self._book(Histogram(variable, aggregate.condition))
         ends = {"MIN": (Fraction(0),), "MAX": (Fraction(1),)}
         asked = ends.get(aggregate.function) or tuple(_to_fraction(p) for p in aggregate.parameters)
@@ -363,20 +365,39 @@ def choose_grid(low: Fraction, high: Fraction, bits: int) -> Fraction:
     return step
 
 
-def put_on_grid(argument: Expression, domain: Domain, bits: int) -> Scaled:
-    """``argument`` on a grid that covers its domain in at most 2**bits steps."""
+def _refine(step: Fraction, low: Fraction, high: Fraction, bits: int) -> Fraction:
+    """A step above one made finer, down to one, where 2**bits steps allow it."""
+    return step if step <= 1 else min(step, max(Fraction(1), choose_grid(low, high, bits)))
+
+
+def put_on_grid(argument: Expression, domain: Domain, bits: int, fine: int = 0) -> Scaled:
+    """``argument`` on a grid that covers its domain in at most 2**bits steps.
+
+    Steps above one are made finer where 2**``fine`` steps allow it.  A column that declares a
+    step is measured in its own, or in so many of them.
+    """
     low, high = domain.low or Fraction(0), domain.high or Fraction(0)
     step = choose_grid(low, high, bits)
+    if fine > bits:
+        step = _refine(step, low, high, fine)
     if domain.kind is not Kind.DECIMAL:
         step = max(step, Fraction(1))  # whole numbers need no finer steps
+    declared = domain.step if isinstance(argument, ColumnRef) else None
+    if declared is not None and max(abs(low), abs(high)) < 2**53 * declared:
+        own = declared
+        while (high - low) / own > 2 ** max(bits, fine):
+            own *= 2
+        step = own
     first, last = math.floor(low / step), math.ceil(high / step)
     return Scaled(argument, step, first, max(1, last - first))
 
 
 def find_moved(source: Relation, variable: Scaled) -> float:
     """By how much the grid may move a value of ``variable``: nothing where values lie on it."""
-    kind = domain_of(variable.expression, columns(source)).kind
-    if kind is not Kind.DECIMAL and variable.grid.numerator == 1:
+    domain = domain_of(variable.expression, columns(source))
+    if isinstance(variable.expression, ColumnRef) and domain.step == variable.grid:
+        return 0.0
+    if domain.kind is not Kind.DECIMAL and variable.grid.numerator == 1:
         return 0.0
     try:
         return float(variable.grid / 2)

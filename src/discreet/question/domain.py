@@ -149,6 +149,9 @@ class Domain:
     ``beyond`` is the wider domain on rows that a condition shuts out, where the
     bounds were learnt from one.  An engine is free to compute on such rows
     before it drops them, and must not fail there either (docs/proofs/ownership.md, Lemma 9).
+
+    ``step`` is what a column declares its values to be multiples of: a hint for accuracy, on
+    which nothing that is promised rests.
     """
 
     kind: Kind
@@ -157,6 +160,7 @@ class Domain:
     nullable: bool = True
     values: tuple[Value, ...] | None = None
     beyond: Domain | None = field(default=None, compare=False, repr=False)
+    step: Fraction | None = field(default=None, compare=False, repr=False)
 
     @property
     def anywhere(self) -> Domain:

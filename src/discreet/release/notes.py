@@ -12,6 +12,7 @@ from discreet.mechanisms import Gaussian, Laplace
 from discreet.price import Bought, Choice, Priced, Quantile, Recipe, Selection
 from discreet.price.margins import aggregate_margin, margin_kind
 from discreet.price.plan import GroupTotal, Histogram, Measurement, Moments, Scaled, ValueCounts
+from discreet.price.recipes import find_moved
 from discreet.question.ownership import unit
 from discreet.question.schema import Neighbours
 from discreet.release.amounts import exact_loss_json
@@ -27,6 +28,7 @@ def notes(priced: Priced) -> tuple[str, ...]:
         f"{name}: {what} {_number(low)} ... {_number(high)}."
         for name, what, (low, high) in _clips(priced)
     ]
+    said += _rounding(priced)
     if priced.threshold is not None:
         said.append(
             f"groups whose noisy number of units is below {priced.threshold.least} are absent; "
@@ -41,6 +43,23 @@ def notes(priced: Priced) -> tuple[str, ...]:
                 f"is a private quantile near the {end} end."
             )
     return (*said, *_how_known(priced))
+
+
+def _rounding(priced: Priced) -> list[str]:
+    """What the grid may add to a sum: margins of sums are those of the noise."""
+    said = []
+    for aggregate, recipe in zip(priced.question.aggregates, priced.recipes, strict=True):
+        measured = priced.plan.measurements[recipe.measurement]
+        if aggregate.function != "SUM" or not isinstance(measured, Moments):
+            continue
+        (variable,) = measured.variables
+        moved = find_moved(priced.plan.source, variable)
+        if moved:
+            said.append(
+                f"{aggregate.name}: values are added in steps of {_number(variable.grid)}: "
+                f"a sum of n values may be off by {moved:g} n more."
+            )
+    return said
 
 
 _CONFIDENCE = Fraction(95, 100)

@@ -66,7 +66,7 @@ def _choose_quantiles(
         cells = Cells(counts.position[first:past], counts.count[first:past], dense=False)
         steps = dict(zip(recipe.different, mechanism.release_cells(cells), strict=True))
         values = [(variable.low + int(steps[q])) * variable.grid for q in recipe.fractions]
-        plain = [int(v) if variable.grid >= 1 else float(v) for v in values]
+        plain = [int(v) if variable.grid.denominator == 1 else float(v) for v in values]
         results.append(plain if recipe.many else plain[0])
     return tuple(results)
 

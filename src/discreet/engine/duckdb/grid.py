@@ -1,4 +1,4 @@
-"""Numbers as whole steps of a public power of two, computed so that nothing can overflow."""
+"""Numbers as whole steps of a public grid, computed so that nothing can overflow."""
 
 from __future__ import annotations
 
@@ -38,6 +38,15 @@ def _times_power(node: Node, k: int) -> Node:
         node = nodes.infix(exp.Mul, node, nodes.literal(Fraction(2) ** part))
         k -= part
     return node
+
+
+def _divide(number: Node, grid: Fraction) -> Node:
+    """A double divided by the grid; a declared step need not be a power of two."""
+    over, under = grid.numerator, grid.denominator
+    if over & (over - 1) == under & (under - 1) == 0:
+        return _times_power(number, -exponent(grid))
+    many = number if under == 1 else nodes.infix(exp.Mul, number, nodes.literal(Fraction(under)))
+    return many if over == 1 else nodes.infix(exp.Div, many, nodes.literal(Fraction(over)))
 
 
 def clip(node: Node, low: Node, high: Node) -> Node:
@@ -107,7 +116,7 @@ def scaled_steps(node: Node, kind: Kind, scaled: Scaled) -> Node:
         steps = _whole_steps(number, scaled)
     else:
         ends = nodes.literal(Fraction(scaled.low)), nodes.literal(Fraction(high))
-        inside = clip(_times_power(number, -exponent(scaled.grid)), *ends)
+        inside = clip(_divide(number, scaled.grid), *ends)
         if max(abs(scaled.low), abs(high)) < _NARROW:
             counted = nodes.cast(inside, Kind.INTEGER)  # DuckDB's cast rounds half to even
         else:

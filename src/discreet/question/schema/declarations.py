@@ -32,7 +32,7 @@ _TABLE = (
     "unique",
     "columns",
 )
-_COLUMN = ("type", "bounds", "values", "values_from", "nullable", "grid")
+_COLUMN = ("type", "bounds", "values", "values_from", "nullable", "step", "grid")
 _OTHER_NAMES = {
     "int": "integer",
     "bigint": "integer",
@@ -229,8 +229,33 @@ def _column(table: str, name: str, document: Document) -> Column:
             values=_values(data, kind, name),
             values_from=_values_from(data, name),
             nullable=_flag(data.get("nullable", True), name),
-            grid=None if "grid" not in data else _exact(data["grid"], name),
+            grid=_step(data, name),
         )
+
+
+def _step(data: Mapping[str, Any], name: str) -> Fraction | None:
+    """The declared step; ``grid`` is its older name, for powers of two alone."""
+    if "step" in data and "grid" in data:
+        raise SchemaRefusal(
+            "S3",
+            f"column {name!r} has both a step and a grid.",
+            why="they are two names of one thing.",
+            fix="keep step.",
+        )
+    if "step" in data:
+        return _exact(data["step"], name)
+    if "grid" not in data:
+        return None
+    grid = _exact(data["grid"], name)
+    over, under = grid.numerator, grid.denominator
+    if over > 0 and over & (over - 1) == under & (under - 1) == 0:
+        return grid
+    raise SchemaRefusal(
+        "S3",
+        f"column {name!r} cannot have a grid of {grid}.",
+        why="a grid is a power of two.",
+        fix=f"write step = {data['grid']}, which may be any positive number.",
+    )
 
 
 def _kind(value: object, column: str) -> Kind:

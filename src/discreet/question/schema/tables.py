@@ -42,6 +42,9 @@ def check_population(value: object) -> int | None:
 _READ = "what is read of a person's row must be known beforehand, whatever the row holds."
 
 
+_LEAST_STEP = Fraction(1, 2**60)
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """One column of a table, as declared: its ``name`` and its ``kind``.
@@ -50,8 +53,9 @@ class Column:
     NULL, and NULL as the low bound or the first value unless the column is ``nullable``.
 
     ``values_from`` names a column of a public table that lists the allowed
-    values.  ``grid`` is the step on which a decimal is summed, a power of two;
-    by default a 2**-20th part of its range, at most.
+    values.  ``grid`` is the step of which a number's values are multiples: they are
+    measured in it, and chosen from its multiples.  By default a 2**-20th part of the
+    range, at most, or one.
     """
 
     name: str
@@ -131,14 +135,14 @@ class Column:
             )
 
     def _check_grid(self, grid: Fraction) -> None:
-        over, under = grid.numerator, grid.denominator
-        if self.kind is Kind.DECIMAL and over > 0 and over & (over - 1) == under & (under - 1) == 0:
+        fits = self.kind is Kind.DECIMAL or (self.kind is Kind.INTEGER and grid.denominator == 1)
+        if fits and _LEAST_STEP <= grid <= 1 / _LEAST_STEP:
             return
         raise SchemaRefusal(
             "S3",
-            f"column {self.name!r} cannot be summed in steps of {grid}.",
-            why="on a grid of powers of two, sums are exact in every engine and every order.",
-            fix="give a decimal column a grid such as 1/64 (0.015625), or leave it out.",
+            f"column {self.name!r} cannot be measured in steps of {grid}.",
+            why="a step is a positive amount of which every value is a multiple.",
+            fix="give a number a step such as 100 or 0.01 (a whole one for integers), or none.",
         )
 
     @property
@@ -180,7 +184,8 @@ def _domain(column: Column) -> Domain:
     low = None if column.low is None else number_of(column.low)
     high = None if column.high is None else number_of(column.high)
     # Without bounds or values there is nothing public to put in NULL's place.
-    return Domain(column.kind, low, high, nullable=column.nullable or low is None)
+    nullable = column.nullable or low is None
+    return Domain(column.kind, low, high, nullable=nullable, step=column.grid)
 
 
 def _find_contradiction(name: str) -> None:
