@@ -31,6 +31,7 @@ from discreet.question.sql import ParsedStatement, _column, _Surface, parse_stat
 from discreet.question.sql.aggregates import write_aggregate
 from discreet.question.sql.dialect import write_text
 from discreet.question.sql.scalars import column
+from discreet.question.statement import Statement
 
 FOLDER = Path(__file__).parent / "golden"
 SCHEMA = Schema.from_toml(FOLDER / "clinic.toml")
@@ -87,15 +88,30 @@ def all_cases() -> list[Case]:
 def verdict_of(text: str) -> tuple[str, ...]:
     """What the parser makes of ``text``, in the words of the golden files."""
     try:
-        return summary(parse_statement(text, SCHEMA, now=NOW))
+        return summary(accept(text))
     except Refusal as refusal:
         return (f"refused {refusal.code}",)
+
+
+def accept(text: str) -> ParsedStatement:
+    """What the parser makes of ``text``, and the engine of what stands around questions."""
+    found = parse_statement(text, SCHEMA, now=NOW)
+    if isinstance(found.question, Statement):
+        _check_bound(found.question)
+    return found
 
 
 def summary(found: ParsedStatement) -> tuple[str, ...]:
     """An accepted question in a few lines."""
     question = found.question
     lines = ["explained" if found.explain else "accepted"]
+    if isinstance(question, Statement):
+        asked = enumerate(question.questions, start=1)
+        lines += [f"question {number}: {_unquoted(part.text)}" for number, part in asked]
+        lines.append(f"computed: {_unquoted(question.sql)}")
+        if question.spend is not None:
+            lines.append(f"spend: {question.spend}")
+        return tuple(lines)
     if question.keys:
         lines.append("groups: " + ", ".join(map(_key, question.keys)))
     lines.append("values: " + ", ".join(_aggregates(question)))
@@ -126,6 +142,22 @@ def summary(found: ParsedStatement) -> tuple[str, ...]:
     return tuple(lines)
 
 
+def _check_bound(statement: Statement) -> None:
+    """Let the engine take what stands around the questions, as the curator does; or refuse."""
+    from discreet.question.statement import Column, list_columns
+    from discreet.release.combining import bind
+
+    public = {
+        name: [Column(c.name, c.kind) for c in SCHEMA.tables[name].columns]
+        for name in statement.tables
+    }
+    bind(statement, [list_columns(question) for question in statement.questions], public)
+
+
+def _unquoted(sql: str) -> str:
+    return sql.replace('"', "")
+
+
 def _key(key: Key) -> str:
     if key.values is None:
         return f"{key.name} (private)"
@@ -153,8 +185,14 @@ def _rows(question: Question) -> str:
     return found
 
 
-def price_of(question: Question) -> str:
-    """The price of a question at epsilon 1/2 and delta 1e-9, in one line."""
+def price_of(question: Question | Statement) -> str:
+    """The price of a question at epsilon 1/2 and delta 1e-9, in one line.
+
+    Of a statement, the price of each of its questions at that offer.
+    """
+    if isinstance(question, Statement):
+        prices = [price_of(part).removeprefix("price: ") for part in question.questions]
+        return f"price: {' / '.join(prices)}"
     from discreet.price import price
     from discreet.question.offer import Offer
     from discreet.question.ownership import declared_multiplicity

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from golden_cases import FOLDER, SCHEMA, Case, all_cases, price_of, verdict_of
+from golden_cases import FOLDER, SCHEMA, Case, accept, all_cases, price_of, verdict_of
 
 from discreet.errors import CODES, Refusal
 from discreet.question.question import AGGREGATES
-from discreet.question.sql import parse, parse_statement, write_question_text
+from discreet.question.sql import parse, write_question_text
 from discreet.question.sql.aggregates import NAMES
 from discreet.question.sql.questions import OPTIONS
+from discreet.question.statement import Statement
 
 CASES = all_cases()
 ACCEPTED = [case for case in CASES if not case.verdict[0].startswith("refused")]
@@ -37,16 +38,17 @@ def test_verdict(case: Case):
 @pytest.mark.parametrize("case", ACCEPTED, ids=name)
 def test_written_as_text_it_asks_the_same(case: Case):
     """The text made from a question gives the question again: nothing of it lives elsewhere."""
-    question = parse_statement(case.question, SCHEMA).question
-    text = write_question_text(question)
-    assert replace(parse(text, SCHEMA), text="") == replace(question, text="")
-    assert write_question_text(parse(text, SCHEMA)) == text
+    found = accept(case.question).question
+    for question in found.questions if isinstance(found, Statement) else (found,):
+        text = write_question_text(question)
+        assert replace(parse(text, SCHEMA), text="") == replace(question, text="")
+        assert write_question_text(parse(text, SCHEMA)) == text
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=name)
 def test_refusal_says_what_why_and_fix(case: Case):
     with pytest.raises(Refusal) as caught:
-        parse_statement(case.question, SCHEMA)
+        accept(case.question)
     refusal = caught.value
     assert refusal.what.endswith(".")
     assert refusal.why.endswith(".")
@@ -60,11 +62,11 @@ def test_refusal_says_what_why_and_fix(case: Case):
 @pytest.mark.parametrize("case", REFUSED, ids=name)
 def test_a_rewriting_that_is_printed_is_accepted(case: Case):
     with pytest.raises(Refusal) as caught:
-        parse_statement(case.question, SCHEMA)
+        accept(case.question)
     rewriting = caught.value.rewriting
     assert (rewriting is not None) == ("ask SELECT " in caught.value.fix)
     if rewriting is not None:
-        parse_statement(rewriting, SCHEMA)
+        accept(rewriting)
 
 
 def test_most_well_known_refusals_print_a_rewriting():
@@ -74,7 +76,7 @@ def test_most_well_known_refusals_print_a_rewriting():
     found = set()
     for case in REFUSED:
         try:
-            parse_statement(case.question, SCHEMA)
+            accept(case.question)
         except Refusal as refusal:
             if refusal.rewriting is not None:
                 found.add(refusal.code)
@@ -90,7 +92,7 @@ def test_every_code_of_a_question_is_shown():
 
 @pytest.mark.parametrize("case", [c for c in ACCEPTED if c.price is not None], ids=name)
 def test_price(case: Case):
-    assert price_of(parse_statement(case.question, SCHEMA).question) == case.price
+    assert price_of(accept(case.question).question) == case.price
 
 
 def test_every_aggregate_and_option_is_documented():

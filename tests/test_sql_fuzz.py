@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import Refusal
-from discreet.question.sql import parse_statement, write_question_text
+from discreet.question.sql import parse, parse_statement, write_question_text
 from discreet.question.sql.dialect import tokenize
+from discreet.question.statement import Statement
 
 QUIET = settings(
     max_examples=250,
@@ -47,10 +48,12 @@ def check(text: str) -> bool:
     except Refusal as refusal:
         str(refusal), refusal.to_json()
         return False
-    written = write_question_text(found.question)
-    again = parse_statement(written, SCHEMA).question
-    assert replace(again, text="") == replace(found.question, text="")
-    assert write_question_text(again) == written
+    several = isinstance(found.question, Statement)
+    for question in found.question.questions if several else (found.question,):
+        written = write_question_text(question)
+        again = parse(written, SCHEMA)
+        assert replace(again, text="") == replace(question, text="")
+        assert write_question_text(again) == written
     return True
 
 

@@ -46,6 +46,7 @@ CODES: dict[str, str] = {
     "Q44": "this accuracy cannot be promised",
     "Q45": "a join that makes too many rows of one unit",
     "Q46": "functions that could take too long on one unit's rows",
+    "Q47": "SQL around questions that cannot be computed",
     "D1": "the engine could not answer",
     "D2": "a source that cannot be opened as declared",
     "B1": "the budget does not cover this question",

@@ -162,10 +162,18 @@ SELECT city FROM visits GROUP BY city;
 --> refused Q35
 
 SELECT city, COUNT(*) FROM visits GROUP BY ROLLUP (city);
---> refused Q11
+--> accepted
+--> question 1: SELECT visits.city AS city, COUNT(*) AS count FROM visits AS visits GROUP BY visits.city
+--> question 2: SELECT COUNT(*) AS count FROM visits AS visits
+--> computed: SELECT city AS city, count AS count FROM (SELECT city, count, 0 AS grouping.city FROM question.1 UNION ALL SELECT NULL AS city, count, 1 AS grouping.city FROM question.2) AS question.sets
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace / ε = 0.5, ρ = 0.106572, δ = 0; Laplace
 
 SELECT city, COUNT(*) FROM visits GROUP BY GROUPING SETS ((city), ());
---> refused Q11
+--> accepted
+--> question 1: SELECT visits.city AS city, COUNT(*) AS count FROM visits AS visits GROUP BY visits.city
+--> question 2: SELECT COUNT(*) AS count FROM visits AS visits
+--> computed: SELECT city AS city, count AS count FROM (SELECT city, count, 0 AS grouping.city FROM question.1 UNION ALL SELECT NULL AS city, count, 1 AS grouping.city FROM question.2) AS question.sets
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace / ε = 0.5, ρ = 0.106572, δ = 0; Laplace
 
 SELECT city, COUNT(*) FROM visits GROUP BY ALL;
 --> accepted

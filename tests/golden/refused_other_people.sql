@@ -25,10 +25,17 @@ SELECT COUNT(*) FROM visits WHERE cost = ANY (SELECT cost FROM visits);
 --> refused Q15
 
 SELECT (SELECT COUNT(*) FROM patients) AS n, COUNT(*) FROM visits;
---> refused Q15
+--> accepted
+--> question 1: SELECT COUNT(*) AS count FROM patients AS patients
+--> question 2: SELECT COUNT(*) AS count FROM visits AS visits
+--> computed: SELECT (SELECT * FROM question.1) AS n, count AS count FROM question.2
+--> price: ε = 0.5, ρ = 0.12246, δ = 0; Laplace / ε = 0.5, ρ = 0.106572, δ = 0; Laplace
 
 SELECT city, RANK() OVER (ORDER BY COUNT(*)) FROM visits GROUP BY city;
---> refused Q14
+--> accepted
+--> question 1: SELECT visits.city AS city, COUNT(*) AS count FROM visits AS visits GROUP BY visits.city
+--> computed: SELECT city AS city, RANK() OVER (ORDER BY count) AS column_2 FROM question.1
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
 
 SELECT AVG(cost) OVER (PARTITION BY city) FROM visits;
 --> refused Q14

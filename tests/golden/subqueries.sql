@@ -64,16 +64,28 @@ SELECT AVG(doctors) AS mean FROM (SELECT patient_id, COUNT(DISTINCT doctor) AS d
 
 -- Several people in one row belong to nobody.
 SELECT AVG(n) FROM (SELECT doctor, COUNT(*) AS n FROM visits GROUP BY doctor) AS s;
---> refused Q22
+--> accepted
+--> question 1: SELECT visits.doctor AS doctor, COUNT(*) AS n FROM visits AS visits GROUP BY visits.doctor
+--> computed: SELECT AVG(n) FROM (SELECT * FROM question.1) AS s
+--> price: ε = 0.5, ρ = 0.0576131, δ = 9.94597e-10; Laplace, Laplace
 
 SELECT AVG(n) FROM (SELECT nurse, COUNT(*) AS n FROM shifts GROUP BY nurse) AS s;
---> refused Q22
+--> accepted
+--> question 1: SELECT shifts.nurse AS nurse, COUNT(*) AS n FROM shifts AS shifts GROUP BY shifts.nurse
+--> computed: SELECT AVG(n) FROM (SELECT * FROM question.1) AS s
+--> price: ε = 0.5, ρ = 0.0581132, δ = 9.22683e-10; Laplace, Laplace
 
 SELECT AVG(n) FROM (SELECT COUNT(*) AS n FROM visits) AS s;
---> refused Q22
+--> accepted
+--> question 1: SELECT COUNT(*) AS n FROM visits AS visits
+--> computed: SELECT AVG(n) FROM (SELECT * FROM question.1) AS s
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
 
 SELECT AVG(n) FROM (SELECT station, COUNT(*) AS n FROM readings GROUP BY station) AS s;
---> refused Q22
+--> accepted
+--> question 1: SELECT readings.station AS station, COUNT(*) AS n FROM readings AS readings GROUP BY readings.station
+--> computed: SELECT AVG(n) FROM (SELECT * FROM question.1) AS s
+--> price: ε = 0.5, ρ = 0.12246, δ = 0; Laplace
 
 -- Of one person's rows only what stays bounded.
 SELECT AVG(m) FROM (SELECT patient_id, MEDIAN(cost) AS m FROM visits GROUP BY patient_id) AS s;
@@ -107,3 +119,7 @@ SELECT COUNT(*) FROM (VALUES (1), (2)) AS s;
 -- A column at least.
 SELECT COUNT(*) FROM (SELECT FROM visits) AS s;
 --> refused Q35
+
+-- Released numbers are not joined to people's rows.
+SELECT AVG(v.cost) AS mean FROM visits AS v JOIN (SELECT city, COUNT(*) AS n FROM visits GROUP BY city) AS s ON v.patient_id = s.patient_id;
+--> refused Q22

@@ -59,7 +59,11 @@ SELECT COUNT(*) FROM (SELECT age FROM visits UNION ALL SELECT ward FROM shifts) 
 --> refused Q18
 
 SELECT COUNT(*) FROM visits UNION ALL SELECT COUNT(*) FROM patients;
---> refused Q21
+--> accepted
+--> question 1: SELECT COUNT(*) AS count FROM visits AS visits
+--> question 2: SELECT COUNT(*) AS count FROM patients AS patients
+--> computed: SELECT * FROM question.1 UNION ALL SELECT * FROM question.2
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace / ε = 0.5, ρ = 0.12246, δ = 0; Laplace
 
 WITH unused AS (SELECT * FROM patients) SELECT COUNT(*) FROM visits;
 --> refused Q29

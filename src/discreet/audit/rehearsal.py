@@ -28,7 +28,7 @@ from discreet.price.within import find_cheapest
 from discreet.question.blocks import Space, reach
 from discreet.question.offer import Offer
 from discreet.question.schema import Schema
-from discreet.question.sql import parse_statement
+from discreet.question.sql import parse
 from discreet.release.answer import Answer
 from discreet.release.release import release
 
@@ -88,9 +88,7 @@ class Stage:
 
 def find_price(engine: DuckDBEngine, question: str, spend: Mapping[str, Any]) -> Priced:
     """The price of a question, as the curator finds it; reads no private data."""
-    asked = parse_statement(
-        question, engine.schema, multiplicity=engine.catalogue.multiplicity
-    ).question
+    asked = parse(question, engine.schema, multiplicity=engine.catalogue.multiplicity)
     wanted = Offer.of(**spend).beside(asked.spend)
     find = find_cheapest if wanted.within else price
     return find(asked, wanted, schema=engine.schema, multiplicity=engine.catalogue.multiplicity)

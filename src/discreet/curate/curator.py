@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -20,6 +20,7 @@ from typing import Any, Unpack
 from discreet.accounting.budget import Budget
 from discreet.accounting.loss import Loss
 from discreet.curate.quote import Quote
+from discreet.curate.shares import divide
 from discreet.engine.duckdb.engine import DuckDBEngine
 from discreet.engine.protocol import C, Compiled, Engine, describe_failure
 from discreet.errors import BudgetRefusal, DataRefusal, InvalidParameter, Refusal
@@ -34,7 +35,10 @@ from discreet.question.ownership import name_units
 from discreet.question.question import Question
 from discreet.question.schema import Schema
 from discreet.question.sql import depth_refusal, parse_statement, write_question_text
+from discreet.question.statement import Column, Statement, list_columns
 from discreet.release.answer import Answer
+from discreet.release.combined import CombinedExplanation
+from discreet.release.combining import Bound, bind, combine
 from discreet.release.explanation import Explanation
 from discreet.release.notes import VALUE, MarginUnit
 from discreet.release.record import (
@@ -76,6 +80,23 @@ class Paid:
     compiled: Compiled
     receipt: Receipt
     data_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class PaidStatement:
+    """A statement whose questions have been charged: each is answered already, or to be computed.
+
+    Once those of ``open`` are answered, :meth:`Curator.finish` computes the statement.
+    """
+
+    bound: Bound
+    parts: tuple[Paid | Answer, ...]
+
+    @property
+    def open(self) -> tuple[Paid, ...]:
+        """What is to be computed, each charge once."""
+        found = {part.receipt.id: part for part in self.parts if isinstance(part, Paid)}
+        return tuple(found.values())
 
 
 class Curator:
@@ -121,6 +142,7 @@ class Curator:
         # Both are functions of public knowledge: the version of the public tables is part of it.
         self._questions = lru_cache(REMEMBERED)(self._parse_text)
         self._plans = lru_cache(REMEMBERED)(self._make_plan)
+        self._bounds = lru_cache(REMEMBERED)(self._make_bound)
         self._replays: dict[int, tuple[Priced, bytes, Answer]] = {}
 
     def __repr__(self) -> str:
@@ -140,10 +162,16 @@ class Curator:
         It is charged to the allocation of ``analyst``.
         ``offer`` is one of ``epsilon``, ``rho`` (what to pay) and ``within`` (how far off the
         answer may be, at ``confidence``); and ``delta``, a failure mass that may be paid, too.
+        A statement of several questions is offered it for all of them together.
         """
         paid = self.pay(question, analyst=analyst, **offer)
         if isinstance(paid, Answer):
             return paid
+        if isinstance(paid, Paid):
+            return self._answer(paid)
+        return self.finish(paid, [self._answer(part) for part in paid.open])
+
+    def _answer(self, paid: Paid) -> Answer:
         answer = None
         with suppress(DataRefusal):  # left behind here: what is raised has no history
             answer = compute(self.engine, paid.compiled, paid.priced, paid.data_version)
@@ -155,17 +183,17 @@ class Curator:
         *,
         analyst: str = CURATOR,
         **offer: Unpack[Amounts],
-    ) -> Paid | Answer:
+    ) -> Paid | PaidStatement | Answer:
         """The first half of :meth:`ask`: charge, or refuse; a stored answer is free.
 
         ``question``, ``analyst`` and ``offer`` are those of :meth:`ask`.
         What was paid for is computed by :func:`compute`, perhaps in another
-        process, and shown by :meth:`publish`.
+        process, and shown by :meth:`publish`; a statement then by :meth:`finish`.
         """
         asked, explain = self._parsed(question, analyst)
         if explain:
             raise unpaid_refusal()
-        return self._pay(asked, Offer.of(**offer).beside(asked.spend), analyst)
+        return self._pay(asked, Offer.of(**offer), analyst)
 
     def publish(self, paid: Paid, answer: bytes) -> Answer:
         """Store the ``answer`` to what was ``paid``, then show what is stored.
@@ -187,7 +215,79 @@ class Curator:
             return self._replay(paid.priced, stored)
         raise describe_failure()
 
-    def _pay(self, question: Question, spend: Offer, analyst: str) -> Paid | Answer:
+    def finish(self, paid: PaidStatement, answers: Iterable[Answer]) -> Answer:
+        """What a statement that was ``paid`` computes from its questions' ``answers``.
+
+        Those of ``paid.open`` are given; the others were stored before.
+        """
+        known = {answer.id: answer for answer in answers}
+        parts = [
+            replace(known[part.receipt.id], priced=part.priced) if isinstance(part, Paid) else part
+            for part in paid.parts
+        ]
+        tables = paid.bound.statement.tables
+        return combine(paid.bound, parts, {name: self.engine.public_rows(name) for name in tables})
+
+    def _pay(
+        self, asked: Question | Statement, offer: Offer, analyst: str
+    ) -> Paid | PaidStatement | Answer:
+        if isinstance(asked, Statement):
+            return self._pay_statement(asked, offer, analyst)
+        return self._pay_question(asked, offer.beside(asked.spend), analyst)
+
+    def _pay_statement(
+        self, statement: Statement, offer: Offer, analyst: str
+    ) -> PaidStatement | Answer:
+        try:
+            bound = self._bind(statement)
+            planned, requests = self._plan_statement(statement, offer, analyst)
+            receipts = self.account.charge_all(requests)  # all of them or none; durable
+        except Refusal as refusal:
+            self.account.record_refusal(analyst, statement.text, refusal)
+            raise
+        parts: list[Paid | Answer] = [
+            self._replay(plan.priced, receipt)
+            if isinstance(receipt, Stored)
+            else Paid(plan.priced, plan.compiled, receipt, receipt.data_version)
+            for plan, receipt in zip(planned, receipts, strict=True)
+        ]
+        paid = PaidStatement(bound, tuple(parts))
+        return paid if paid.open else self.finish(paid, ())
+
+    def _plan_statement(
+        self, statement: Statement, offer: Offer, analyst: str | None
+    ) -> tuple[list[Planned], list[Request]]:
+        """The price of each question; what ``analyst`` has paid for before is considered."""
+
+        def is_paid(question: Question, spend: Offer) -> bool:
+            request = self._request(self._find_plan(question, spend), spend, analyst or CURATOR)
+            return self.account.find(request) != "admitted"
+
+        offers = divide(statement, offer, None if analyst is None else is_paid)
+        asked = list(zip(statement.questions, offers, strict=True))
+        planned = [self._find_plan(question, spend) for question, spend in asked]
+        requests = [
+            self._request(plan, spend, analyst or CURATOR)
+            for plan, spend in zip(planned, offers, strict=True)
+        ]
+        version = requests[0].data_version  # one for all, should the data change right now
+        return planned, [replace(request, data_version=version) for request in requests]
+
+    def _bind(self, statement: Statement) -> Bound:
+        return self._bounds(statement, self.engine.catalogue.version)
+
+    def _make_bound(self, statement: Statement, _version: Hashable) -> Bound:
+        answers = [
+            list_columns(question, self.engine.catalogue.multiplicity)
+            for question in statement.questions
+        ]
+        public = {
+            name: [Column(c.name, c.kind) for c in self.schema.tables[name].columns]
+            for name in statement.tables
+        }
+        return bind(statement, answers, public)
+
+    def _pay_question(self, question: Question, spend: Offer, analyst: str) -> Paid | Answer:
         try:
             planned = self._find_plan(question, spend)  # public knowledge only
             request = self._request(planned, spend, analyst)
@@ -220,6 +320,8 @@ class Curator:
         """
         with suppress(Refusal):
             asked, _ = self._parsed(question)
+            if isinstance(asked, Statement):
+                return None
             planned = self._find_plan(asked, Offer.of(**offer).beside(asked.spend))
             if planned.key == replay_key(answer.priced):
                 return replace(answer, priced=planned.priced)
@@ -296,8 +398,7 @@ class Curator:
         ``offer`` is that of :meth:`ask`.
         """
         asked, _ = self._parsed(question)
-        spend = Offer.of(**offer).beside(asked.spend)
-        return self._explain(self._find_plan(asked, spend))
+        return self._explain_asked(asked, Offer.of(**offer))
 
     def price(
         self,
@@ -311,6 +412,8 @@ class Curator:
         ``offer`` is that of :meth:`ask`.
         """
         asked, _ = self._parsed(question)
+        if isinstance(asked, Statement):
+            return self._price_statement(asked, Offer.of(**offer), analyst)
         spend = Offer.of(**offer).beside(asked.spend)
         planned = self._find_plan(asked, spend)
         explanation = self._explain(planned)
@@ -321,6 +424,17 @@ class Curator:
                 explanation, refusal.code, self._explain_refusal(refusal, asked, spend, analyst)
             )
         return Quote(explanation, outcome)
+
+    def _price_statement(self, statement: Statement, offer: Offer, analyst: str) -> Quote:
+        bound = self._bind(statement)
+        planned, requests = self._plan_statement(statement, offer, analyst)
+        explanation = _explain_parts(bound, planned)
+        try:
+            outcomes = self.account.preview_all(requests)
+        except Refusal as refusal:
+            return Quote(explanation, refusal.code, refusal)
+        worst = next((o for o in ("admitted", "resumed") if o in outcomes), "stored")
+        return Quote(explanation, worst)
 
     def table(self, name: str, *, alias: str | None = None) -> Rows:
         """The rows of the table ``name``, to build a question in Python; nothing is read.
@@ -378,7 +492,9 @@ class Curator:
 
     # --- parts -------------------------------------------------------------------------------
 
-    def _parsed(self, question: Asking, analyst: str | None = None) -> tuple[Question, bool]:
+    def _parsed(
+        self, question: Asking, analyst: str | None = None
+    ) -> tuple[Question | Statement, bool]:
         if isinstance(question, Query):
             try:
                 return question.question(), False
@@ -401,7 +517,7 @@ class Curator:
                 self.account.record_refusal(analyst, question, told)
             raise told from None
 
-    def _parse_text(self, text: str, _version: Hashable) -> tuple[Question, bool]:
+    def _parse_text(self, text: str, _version: Hashable) -> tuple[Question | Statement, bool]:
         parsed = parse_statement(text, self.schema, multiplicity=self.engine.catalogue.multiplicity)
         return parsed.question, parsed.explain
 
@@ -428,8 +544,19 @@ class Curator:
             question, spend, schema=self.schema, multiplicity=self.engine.catalogue.multiplicity
         )
 
+    def _explain_asked(self, asked: Question | Statement, offer: Offer) -> Explanation:
+        if isinstance(asked, Statement):
+            bound = self._bind(asked)
+            return _explain_parts(bound, self._plan_statement(asked, offer, None)[0])
+        return self._explain(self._find_plan(asked, offer.beside(asked.spend)))
+
     def _explain(self, planned: Planned) -> Explanation:
         return Explanation(planned.priced, planned.compiled.explain())
+
+
+def _explain_parts(bound: Bound, planned: Sequence[Planned]) -> CombinedExplanation:
+    parts = tuple(Explanation(plan.priced, plan.compiled.explain()) for plan in planned)
+    return CombinedExplanation.of(bound.statement, parts, bound.names)
 
 
 # --- what is computed --------------------------------------------------------------------------

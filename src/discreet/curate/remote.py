@@ -366,11 +366,11 @@ def _read_asked(response: httpx.Response) -> Answer | str:
 def _read_answer(response: httpx.Response) -> Answer:
     from discreet.release import record
 
-    return replace(
-        record.answer_from_bytes(response.content),
-        id=int(response.headers["Discreet-Answer"]),
-        replayed=response.headers["Discreet-Replayed"] == "true",
-    )
+    found = record.answer_from_bytes(response.content)
+    number = int(response.headers["Discreet-Answer"])
+    if not number:  # of a statement: its parts say which answers they are
+        return found
+    return replace(found, id=number, replayed=response.headers["Discreet-Replayed"] == "true")
 
 
 def _is_under_way(response: httpx.Response) -> bool:

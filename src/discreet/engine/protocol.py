@@ -9,9 +9,9 @@ engine must pass.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from discreet.engine.catalogue import Catalogue
 from discreet.engine.truth import Truth
@@ -62,6 +62,9 @@ class Engine(Protocol[C]):
 
     def content_hash(self, table: str) -> str:
         """A SHA-256 of all that a source holds; slow, for when a version must be certain."""
+
+    def public_rows(self, table: str) -> Mapping[str, Sequence[Any]]:
+        """What a public table holds now: the values of each declared column."""
 
     def prepare(
         self, *, progress: Progress | None = None, tables: Iterable[str] | None = None

@@ -82,30 +82,89 @@ class Account:
             if earlier is not None:
                 return self._reuse(earlier)
             content = admission.charge_content(request)
-            self._admit(request, content)
+            self._admit(request, content, self.standing())
             writer.append_snapshot_if_due()
-            record = writer.append(
-                "charge",
-                content,
-                dataset=self.dataset,
-                analyst=request.analyst,
-                subject=self._subject(request),
-            )
+            return self._append_charge(request, content, writer)
+
+    def charge_all(self, requests: Sequence[Request]) -> list[Receipt | Stored]:
+        """Pay for several questions in one transaction: for all that are new, or for none.
+
+        Each is recorded, and found again, as a question of its own.
+        """
+        for request in requests:
+            admission.check_request(request)
+        with self._journal.writing() as writer:
+            standing = self.standing().provisional()
+            found: dict[str, Receipt | Stored] = {}
+            due = True
+            for request in requests:
+                subject = self._subject(request)
+                if subject in found:
+                    continue
+                earlier = self._find_earlier(request, self._newest(request), writer.now)
+                if earlier is not None:
+                    found[subject] = self._reuse(earlier)
+                    continue
+                content = admission.charge_content(request)
+                self._admit(request, content, standing)
+                standing.charge(request.analyst, content)
+                if due:
+                    writer.append_snapshot_if_due()
+                    due = False
+                found[subject] = self._append_charge(request, content, writer)
+            return [found[self._subject(request)] for request in requests]
+
+    def _append_charge(self, request: Request, content: dict[str, Any], writer: Writer) -> Receipt:
+        record = writer.append(
+            "charge",
+            content,
+            dataset=self.dataset,
+            analyst=request.analyst,
+            subject=self._subject(request),
+        )
         return Receipt(
             record.sequence, request.analyst, request.loss.rounded(), request.data_version
         )
 
     def preview(self, request: Request) -> str:
         """What ``charge`` would do now: "stored", "resumed" or "admitted", or its refusal."""
-        admission.check_request(request)
+        return self.preview_all([request])[0]
+
+    def preview_all(self, requests: Sequence[Request]) -> list[str]:
+        """What ``charge_all`` would do now with each, or its refusal."""
+        for request in requests:
+            admission.check_request(request)
         with self._journal.reading():
-            newest = [self._journal.store.last(each) for each in self._subjects(request)]
-            found = [record for record in newest if record is not None]
-            earlier = self._find_earlier(request, found, self._journal.now())
-            if earlier is not None:
-                return "resumed" if earlier.answer is None else "stored"
-            self._admit(request, admission.charge_content(request))
-        return "admitted"
+            several = len(requests) > 1
+            standing = self.standing().provisional() if several else self.standing()
+            found: dict[str, str] = {}
+            for request in requests:
+                subject = self._subject(request)
+                if subject in found:
+                    continue
+                found[subject] = self._find_outcome(request)
+                if found[subject] == "admitted":
+                    content = admission.charge_content(request)
+                    self._admit(request, content, standing)
+                    if several:
+                        standing.charge(request.analyst, content)
+            return [found[self._subject(request)] for request in requests]
+
+    def find(self, request: Request) -> str:
+        """Whether a question was paid for: "stored" or "resumed"; "admitted" if it is new."""
+        with self._journal.reading():
+            return self._find_outcome(request)
+
+    def _find_outcome(self, request: Request) -> str:
+        earlier = self._find_earlier(request, self._newest(request), self._journal.now())
+        if earlier is None:
+            return "admitted"
+        return "resumed" if earlier.answer is None else "stored"
+
+    def _newest(self, request: Request) -> list[Record]:
+        """The last record of each of the question's subjects."""
+        found = [self._journal.store.last(subject) for subject in self._subjects(request)]
+        return [record for record in found if record is not None]
 
     def publish(self, receipt: Receipt, answer: bytes) -> bytes:
         """Store an answer, then return what is stored: the first publication is the only one."""
@@ -237,8 +296,8 @@ class Account:
         loss = Loss.from_units(*content["loss"])
         return Receipt(record.sequence, record.analyst, loss, content["data_version"], resumed=True)
 
-    def _admit(self, request: Request, content: dict[str, Any]) -> None:
-        admission.admit(self.standing(), self.space, self.dataset, request, content["area"])
+    def _admit(self, request: Request, content: dict[str, Any], standing: Standing) -> None:
+        admission.admit(standing, self.space, self.dataset, request, content["area"])
 
     def _subject(self, request: Request) -> str:
         shared, own = self._subjects(request)

@@ -17,7 +17,7 @@ import functools
 import hashlib
 import json
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -305,6 +305,18 @@ class Standing:
         found = self.shares.get(analyst)
         return zero_balances(self.size) if found is None else found
 
+    def charge(self, analyst: str, content: Mapping[str, Any]) -> None:
+        """Count a charge, as its record says it."""
+        blocks = decode_blocks(content["area"], self.size)
+        units = saturated_units(content["loss"])
+        add_loss(self.spent, blocks, units)
+        add_loss(self.share(analyst), blocks, units)
+
+    def provisional(self) -> Standing:
+        """The same standing, to count charges that are not made yet."""
+        shares = {name: share.copy() for name, share in self.shares.items()}
+        return replace(self, spent=self.spent.copy(), shares=shares)
+
     def limit(self, analyst: str) -> Budget | None:
         """What an analyst may cost any one person; the curator has the dataset's cap alone."""
         if analyst == CURATOR:
@@ -487,11 +499,7 @@ def _revoke(books: Books, record: Record, content: dict[str, Any]) -> None:
 
 @effect("charge")
 def _charge(books: Books, record: Record, content: dict[str, Any]) -> None:
-    standing = books.datasets[record.dataset]
-    blocks = decode_blocks(content["area"], standing.size)
-    units = saturated_units(content["loss"])
-    add_loss(standing.spent, blocks, units)
-    add_loss(standing.share(record.analyst), blocks, units)
+    books.datasets[record.dataset].charge(record.analyst, content)
 
 
 @effect("renew")

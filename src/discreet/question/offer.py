@@ -93,6 +93,19 @@ class Offer:
             return self
         return written if self.delta is None else replace(written, delta=self.delta)
 
+    def divide(self, parts: int) -> Offer:
+        """The even share of one of so many questions; an accuracy is asked of each of them.
+
+        >>> str(Offer.of(epsilon="0.6", delta="1e-6").divide(2))
+        'epsilon = 0.3, delta = 5e-7'
+        """
+        amounts = {
+            name: amount / parts
+            for name in ("epsilon", "rho", "delta")
+            if (amount := getattr(self, name)) is not None
+        }
+        return replace(self, **amounts)
+
     def to_json(self) -> dict[str, Any]:
         """What was offered, exactly; :meth:`of` takes it back.
 

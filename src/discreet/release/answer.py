@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.accounting.loss import Loss
+from discreet.accounting.loss import NOTHING, Loss
 from discreet.engine.truth import Group
 from discreet.exact.numbers import Exact, proportion
 from discreet.price import Choice, Counts, Linear, Priced, Quantile, Ratio, Threshold
@@ -30,7 +30,13 @@ from discreet.question.functions.declaration import plain
 from discreet.release.display import MOST_ROWS, as_html, as_text, fit_screen
 from discreet.release.intervals import Interval, Sets
 from discreet.release.notes import VALUE, MarginUnit, describe, margin_unit, notes
-from discreet.release.render import answer_arrow, answer_csv, answer_json, table_cells
+from discreet.release.render import (
+    answer_arrow,
+    answer_csv,
+    answer_json,
+    find_origin,
+    table_cells,
+)
 
 if TYPE_CHECKING:
     import pandas
@@ -64,6 +70,11 @@ class Answer:
         object.__setattr__(self, "rows", tuple(rows))
 
     @property
+    def text(self) -> str:
+        """The question as it was asked."""
+        return self.priced.question.text
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns, in order."""
         return tuple(output.name for output in self.priced.question.outputs)
@@ -74,9 +85,22 @@ class Answer:
         return self.priced.loss
 
     @property
+    def paid(self) -> Loss:
+        """What was paid for it this time; nothing, if it was answered before."""
+        return NOTHING if self.replayed else self.loss
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What the margins do not tell, in words."""
         return notes(self.priced)
+
+    def origin(self, column: int) -> dict[str, Any]:
+        """Whether a column is a key or a value, and of which aggregate."""
+        return find_origin(self.priced, column)
+
+    def parts_json(self) -> list[dict[str, Any]]:
+        """The questions it is computed from, if it is not the answer to one."""
+        return []
 
     def column(self, name: str) -> list[Any]:
         """The values of the column ``name``, in the order of the rows."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import date, datetime
 from enum import Enum
 from fractions import Fraction
@@ -71,7 +71,9 @@ from discreet.question.relation import (
     Windowed,
 )
 from discreet.question.schema import Column, Neighbours, Schema, Table
+from discreet.question.statement import Carried, Statement, Trace
 from discreet.release.answer import Answer, Released, Selected
+from discreet.release.combined import Combined, CombinedExplanation
 from discreet.release.explanation import Explanation
 
 _T = TypeVar("_T")
@@ -91,6 +93,7 @@ _CLASSES: dict[str, type[Any]] = {
         *(Scaled, Moments, Units, Histogram, ValueCounts, DistinctValues, GroupTotal),
         *(Linear, Ratio, Quantile, Choice, Counts, Sensitivity, Reach, Threshold),
         *(Selection, Selected),
+        *(Statement, Trace, Carried, CombinedExplanation),
     )
 }
 _NOT_RECORDED: dict[type[Any], tuple[str, ...]] = {
@@ -304,13 +307,44 @@ def _unreadable() -> LedgerRefusal:
 
 
 def answer_to_bytes(answer: Answer) -> bytes:
-    """An answer as it is stored: everything it was computed from, nothing else."""
+    """An answer as it is stored or sent: everything it was computed from, nothing else."""
+    if isinstance(answer, Combined):
+        return canonical_json({"Combined": _combined_json(answer)}).encode()
     return released_to_bytes(answer.priced, Released(answer.groups, answer.released))
 
 
 def answer_from_bytes(data: bytes) -> Answer:
     """The stored answer; it behaves as the one that was stored did."""
+    content = _content(data)
+    if isinstance(content, dict) and set(content) == {"Combined"}:
+        return _read_combined(content["Combined"])
     return _load(data, Answer)
+
+
+def _combined_json(answer: Combined) -> dict[str, Any]:
+    """What is sent of a statement's answer; no ledger holds one, only the answers it is from."""
+    return {
+        "statement": to_json(answer.statement),
+        "parts": [
+            {"answer": to_json(part), "id": part.id, "replayed": part.replayed}
+            for part in answer.parts
+        ],
+        "names": to_json(answer.names),
+        "table": to_json(answer.table),
+        "places": to_json(answer.places),
+    }
+
+
+def _read_combined(content: Any) -> Combined:
+    try:
+        parts = [
+            replace(from_json(part["answer"]), id=part["id"], replayed=part["replayed"])
+            for part in content["parts"]
+        ]
+        found = {name: from_json(content[name]) for name in ("names", "table", "places")}
+        return Combined.of(from_json(content["statement"]), parts, **found)
+    except (LookupError, TypeError, ValueError, AttributeError):
+        raise _unreadable() from None
 
 
 def released_to_bytes(priced: Priced, released: Released) -> bytes:

@@ -107,11 +107,11 @@ def answer_json(
     return {
         "id": None if answer.id is None else str(answer.id),
         "dataset": dataset,
-        "question": answer.priced.question.text,
+        "question": answer.text,
         "at": at,
         "replayed": answer.replayed,
         "price": loss_json(answer.loss),
-        "paid": FREE if answer.replayed else loss_json(answer.loss),
+        "paid": FREE if answer.replayed else loss_json(answer.paid),
         "confidence": str(confidence),
         "columns": columns,
         "rows": [[plain(value) for value in row.values] for row in answer.rows],
@@ -122,6 +122,7 @@ def answer_json(
         "notes": list(answer.notes),
         "certificate": answer.certificate,
         "text": str(answer),
+        **({"parts": parts} if (parts := answer.parts_json()) else {}),
     }
 
 
@@ -130,7 +131,7 @@ def _columns(answer: Answer) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            **_origin(answer.priced, column),
+            **answer.origin(column),
             "kind": _kind(answer.column(name)),
             "margin_kind": kinds[name],
             "margin_unit": units[name],
@@ -139,7 +140,7 @@ def _columns(answer: Answer) -> list[dict[str, Any]]:
     ]
 
 
-def _origin(priced: Priced, column: int) -> dict[str, Any]:
+def find_origin(priced: Priced, column: int) -> dict[str, Any]:
     """Whether an output is a key or a value, and of which aggregate."""
     expression = priced.question.outputs[column].expression
     name = expression.name if isinstance(expression, ColumnRef) else None
@@ -200,7 +201,7 @@ def _predictions(explanation: Explanation, confidence: Exact) -> Iterator[dict[s
         measured = source in mechanisms
         yield {
             "name": output.name,
-            **_origin(priced, column),
+            **find_origin(priced, column),
             "kind": None,
             "mechanism": name_mechanism(mechanisms[source]) if measured else None,
             "margin": _finite(known[source]) if measured else None,

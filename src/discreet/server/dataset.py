@@ -6,13 +6,14 @@ The parent process keeps the account and plans; it never opens a private source.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 
-from discreet.curate.curator import Paid
+from discreet.curate.curator import Paid, PaidStatement
 from discreet.curate.quote import Quote
 from discreet.curate.session import Session
 from discreet.engine.protocol import describe_failure
@@ -20,6 +21,7 @@ from discreet.ledger import Account, Entry, State
 from discreet.ledger.keys import AUDITOR, CURATOR, Grant, nothing_here
 from discreet.question.sql import write_question_text
 from discreet.release.answer import Answer
+from discreet.release.combined import Combined
 from discreet.release.record import answer_from_bytes
 from discreet.server import idempotency
 from discreet.server.cache import AnswerCache
@@ -125,39 +127,64 @@ class Dataset:
         leave: Callable[..., None] = lambda *_: self.concurrency.leave(key_id)  # noqa: E731
         try:
             mine = await to_thread.run_sync(self._pay, ask, grant, retry, limiter=self._paying)
-            job = self._job(mine, grant)
+            jobs = self._jobs(mine, grant)
         except BaseException:
             leave()
             raise
-        if job is None:
+        if not jobs:
             leave()
             self._count_ended("replayed")
-            return mine if isinstance(mine, Answer) else self.job_status(mine.receipt.id, grant)
-        job.ended.add_done_callback(leave)
-        answer = await job.wait(wait_s)
-        if answer is None:
-            return self.jobs.status(job.id) or Status(job.id, job.analyst, "interrupted")
-        # Who joined somebody else's job sees it through the outputs of their own question.
-        return mine if isinstance(mine, Answer) else replace(answer, priced=mine.priced)
-
-    def _job(self, mine: Paid | Answer, grant: Grant) -> Job | None:
-        """The job that computes it; None if it is stored and its deadline has passed."""
+            return mine if isinstance(mine, Answer) else self._interrupted(mine, grant)
+        ended = asyncio.gather(*(job.ended for job in jobs))
+        ended.add_done_callback(leave)
+        answers = []
+        until = time.monotonic() + wait_s
+        for job in jobs:
+            answer = await job.wait(max(0.0, until - time.monotonic()))
+            if answer is None:
+                found = self.jobs.status(job.id) or Status(job.id, job.analyst, "interrupted")
+                return replace(found, again=isinstance(mine, PaidStatement | Combined))
+            answers.append(answer)
+        if isinstance(mine, Answer):
+            return mine
         if isinstance(mine, Paid):
-            return self.jobs.start(mine, grant.analyst)
-        return None if mine.id is None else self.jobs.find(mine.id)
+            # Who joined somebody else's job sees it through the outputs of their own question.
+            return replace(answers[0], priced=mine.priced)
+        return await to_thread.run_sync(self.curator.finish, mine, answers, limiter=self._paying)
 
-    def _pay(self, ask: Ask, grant: Grant, retry: str | None) -> Paid | Answer:
+    def _jobs(self, mine: Paid | PaidStatement | Answer, grant: Grant) -> list[Job]:
+        """The jobs that compute it; none if it is stored and its deadline has passed."""
+        if isinstance(mine, Paid):
+            return [self.jobs.start(mine, grant.analyst)]
+        if isinstance(mine, PaidStatement):
+            started = [self.jobs.start(part, grant.analyst) for part in mine.open]
+            stored = [part for part in mine.parts if isinstance(part, Answer)]
+        else:
+            started, stored = [], list(mine.parts) if isinstance(mine, Combined) else [mine]
+        known = {job.id for job in started}
+        found = {a.id: self.jobs.find(a.id) for a in stored if a.id and a.id not in known}
+        return [*started, *(job for job in found.values() if job is not None)]
+
+    def _interrupted(self, mine: Paid | PaidStatement, grant: Grant) -> Status:
+        first = mine if isinstance(mine, Paid) else mine.open[0]
+        return self.job_status(first.receipt.id, grant)
+
+    def _pay(self, ask: Ask, grant: Grant, retry: str | None) -> Paid | PaidStatement | Answer:
         """Charge, or find what was charged before."""
         if retry is not None:
             found = self._find_retried(ask, grant, retry)
             if found is not None:
                 return found
         mine = self.curator.pay(ask.question, analyst=grant.analyst, **ask.offer().amounts())
-        number = mine.id if isinstance(mine, Answer) else mine.receipt.id
-        if number is not None:
-            if retry is not None:
+        several = isinstance(mine, PaidStatement | Combined)
+        parts = mine.parts if isinstance(mine, PaidStatement | Combined) else (mine,)
+        for part in parts:
+            number = part.id if isinstance(part, Answer) else part.receipt.id
+            if number is None:
+                continue
+            if retry is not None and not several:
                 self.idempotency.link_charge(grant.analyst, retry, number)
-            if isinstance(mine, Answer) or mine.receipt.analyst != grant.analyst:
+            if isinstance(part, Answer) or part.receipt.analyst != grant.analyst:
                 self.idempotency.mark_shown(grant.analyst, number)
         return mine
 

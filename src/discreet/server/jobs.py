@@ -44,6 +44,8 @@ class Status:
     position: int | None = None
     elapsed_s: float = 0.0
     limit_s: float = 0.0
+    again: bool = False
+    """Whether it is one question of a statement, which is asked again when this has ended."""
 
 
 @dataclass(slots=True, eq=False)

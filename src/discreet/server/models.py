@@ -282,6 +282,9 @@ class Explanation(Given):
     free: bool
     outcome: str
     refusal: Refusal | None
+    parts: list[dict[str, Any]] | None = Field(
+        None, description="the explanation of each question of a statement"
+    )
 
 
 class Chart(Given):
@@ -302,10 +305,19 @@ class Interval(Given):
     says: Literal["anything", "no people"] | None
 
 
-class Answer(Given):
-    """A released table: values, margins, price."""
+class Part(Given):
+    """One question of a statement: its own answer, and what that cost."""
 
-    id: str
+    answer: str | None
+    question: str
+    replayed: bool
+    price: Price
+
+
+class Answer(Given):
+    """A released table: values, margins, price; of a statement, without an id of its own."""
+
+    id: str | None
     dataset: str
     question: str
     at: datetime | None
@@ -322,6 +334,7 @@ class Answer(Given):
     notes: list[str]
     certificate: dict[str, Any]
     text: str
+    parts: list[Part] | None = Field(None, description="the questions of a statement")
 
 
 class Job(Given):
@@ -334,6 +347,10 @@ class Job(Given):
     limit_s: float
     progress: float
     answer: str | None
+    again: bool = Field(
+        default=False,
+        description="one question of a statement: send the statement again when this has ended",
+    )
 
 
 class Entry(Given):

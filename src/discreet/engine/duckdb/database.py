@@ -268,6 +268,16 @@ class Database:
         found = self._cursor().execute(query.sql("duckdb")).fetchall()
         return tuple(public_value(value) for (value,) in found if value is not None)
 
+    def public_rows(self, table: Table) -> dict[str, list[Any]]:
+        """The values of each declared column of a public table."""
+        if not table.public:
+            raise ValueError(f"{table.name} is private: nothing of it may be listed")
+        names = [column.name for column in table.columns]
+        fields = ", ".join(quoted(name) for name in names)
+        query = f"SELECT {fields} FROM {quoted(source_name(table.name))}"  # noqa: S608
+        rows = self._cursor().execute(query).fetchall()
+        return {name: [row[i] for row in rows] for i, name in enumerate(names)}
+
     def described(self, table: Table) -> Table:
         """A public table declared without columns, with those it has: kinds and bounds too."""
         if not table.public:

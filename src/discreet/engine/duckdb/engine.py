@@ -14,12 +14,12 @@ import tempfile
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import duckdb
 
@@ -200,6 +200,11 @@ class DuckDBEngine:
     def content_hash(self, table: str) -> str:
         """A SHA-256 of all that a source holds; slow, for when a version must be certain."""
         return self._sources[table].content_hash()
+
+    def public_rows(self, table: str) -> Mapping[str, Sequence[Any]]:
+        """What a public table holds now: the values of each declared column."""
+        with self._lock:
+            return self._public_database().public_rows(self.schema.tables[table])
 
     def _versions(self, *, public: bool = False) -> dict[str, Version]:
         return {

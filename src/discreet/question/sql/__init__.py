@@ -49,6 +49,7 @@ from discreet.question.sql.dialect import (
     PrivacyClause,
     Reader,
     check_allowed,
+    check_size,
     depth_refusal,
     parse_trees,
     tokenize,
@@ -71,8 +72,10 @@ from discreet.question.sql.scalars import (
 )
 from discreet.question.sql.simplify import join_looked_up, simplify
 from discreet.question.sql.sources import Frame
+from discreet.question.sql.statements import read_statement
 from discreet.question.sql.subqueries import read_subquery
 from discreet.question.sql.windows import write_window
+from discreet.question.statement import Statement
 
 MOST_CHARACTERS = 20_000
 """How long a question may be."""
@@ -85,9 +88,9 @@ _STARTS = {"SELECT", "WITH", "EXPLAIN", "(", "FROM"}
 
 @dataclass(frozen=True, slots=True)
 class ParsedStatement:
-    """What the analyst typed: a question, to be answered or only explained."""
+    """What the analyst typed: a question or several, to be answered or only explained."""
 
-    question: Question
+    question: Question | Statement
     explain: bool = False
 
 
@@ -99,8 +102,8 @@ def parse(
     now: datetime | None = None,
 ) -> Question:
     """The question that ``text`` asks, or a refusal; looks at no data."""
-    found = parse_statement(text, schema, multiplicity=multiplicity, now=now)
-    if found.explain:
+    found = _parse(text, schema, multiplicity, now, alone=True)
+    if found.explain or isinstance(found.question, Statement):
         raise QuestionRefusal(
             "Q5",
             "EXPLAIN asks about a question.",
@@ -117,60 +120,86 @@ def parse_statement(
     multiplicity: Multiplicity = declared_multiplicity,
     now: datetime | None = None,
 ) -> ParsedStatement:
-    """What ``text`` asks for: a question, or with EXPLAIN in front its price and plan only.
+    """What ``text`` asks for: one question or several, or with EXPLAIN in front their price.
 
     ``now`` is what CURRENT_DATE and NOW() mean, in UTC: this second, if nothing is said.
     """
+    return _parse(text, schema, multiplicity, now)
+
+
+def _parse(
+    text: str,
+    schema: Schema,
+    multiplicity: Multiplicity,
+    now: datetime | None,
+    *,
+    alone: bool = False,
+) -> ParsedStatement:
     moment = now or datetime.now(UTC).replace(tzinfo=None, microsecond=0)
 
     def accepts(rewritten: str) -> bool:
+        reader = Reader(rewritten, schema, multiplicity=multiplicity, now=moment)
         try:
-            _read_statement(
-                rewritten, Reader(rewritten, schema, multiplicity=multiplicity, now=moment)
-            )
+            _read_statement(rewritten, reader, alone=alone)
         except (Refusal, RecursionError):
             return False
         return True
 
+    reader = Reader(text, schema, multiplicity=multiplicity, now=moment, accepts=accepts)
     try:
-        return _read_statement(
-            text, Reader(text, schema, multiplicity=multiplicity, now=moment, accepts=accepts)
-        )
+        return _read_statement(text, reader, alone=alone)
     except RecursionError:
         raise depth_refusal() from None
 
 
-def _read_statement(text: str, reader: Reader) -> ParsedStatement:
+def _read_statement(text: str, reader: Reader, *, alone: bool) -> ParsedStatement:
+    """What a text asks; ``alone``: one question, with nothing around it."""
     tokens = _tokenize(text)
     reader.tokens.extend(tokens)
     tree = _parse_tree(text, tokens)
     explain = isinstance(tree, Explain)
     if isinstance(tree, Explain):
         tree = tree.this
-    tree = simplify(tree, reader)
-    joined = join_looked_up(tree, reader)
+    check_size(tree)
+    statement = None if alone else read_statement(tree.copy(), reader, _read_alone)
+    if statement is not None:
+        return ParsedStatement(statement, explain)
+    return ParsedStatement(_read_question(tree, Frame(reader, read_subquery)), explain)
+
+
+def _read_question(tree: exp.Expr, frame: Frame) -> Question:
+    """One question; sub-queries that look something up of the same unit are joins."""
+    tree = simplify(tree, frame.reader)
+    joined = join_looked_up(tree, frame.reader)
     if joined is not None:
         try:
-            return _read_tree(joined, explain, reader)
+            return _read_tree(joined, frame)
         except QuestionRefusal as refusal:
             if refusal.code not in _ABOUT_JOINS:
                 raise
-    return _read_tree(tree, explain, reader)
+    return _read_tree(tree, frame)
 
 
 _ABOUT_JOINS = {"Q13", "Q15", "Q16", "Q18", "Q19", "Q20", "Q21", "Q22", "Q41"}
 """Refusals that a join in the place of a sub-query may meet: then the sub-query is refused."""
 
 
-def _read_tree(tree: exp.Expr, explain: bool, reader: Reader) -> ParsedStatement:
+def _read_tree(tree: exp.Expr, frame: Frame) -> Question:
+    reader = frame.reader
     check_allowed(tree, reader)
     while isinstance(tree, exp.Subquery) and tree.args.get("alias") is None:
         tree = tree.this
     if not isinstance(tree, exp.Select):
         raise _not_select(tree, reader)
-    question, normal = read_question(tree, Frame(reader, read_subquery))
+    question, normal = read_question(tree, frame)
     _check_written_back(question, normal, reader)
-    return ParsedStatement(question, explain)
+    return question
+
+
+def _read_alone(select: exp.Select, frame: Frame) -> Question:
+    """One question of a statement, as if it had been asked alone; its text is its own."""
+    question = _read_question(select.copy(), frame)
+    return replace(question, text=write_question_text(question))
 
 
 def _tokenize(text: str) -> list[Token]:

@@ -100,6 +100,25 @@ def aggregate_name(node: exp.Expr) -> str | None:
     return None
 
 
+def has_aggregates(select: exp.Select) -> bool:
+    """Whether a SELECT aggregates its own rows; a function before OVER does not."""
+    parts = [*select.expressions, select.args.get("having")]
+    return select.args.get("group") is not None or any(
+        aggregate_name(node) is not None and not is_windowed(node)
+        for part in parts
+        if part is not None
+        for node in part.walk(prune=lambda n: isinstance(n, exp.Query))
+    )
+
+
+def is_windowed(node: exp.Expr) -> bool:
+    """Whether a call stands before OVER."""
+    parent = node.parent
+    while isinstance(parent, exp.Filter | exp.WithinGroup | exp.Bracket) and parent.this is node:
+        node, parent = parent, parent.parent
+    return isinstance(parent, exp.Window) and parent.this is node
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """An aggregate call taken apart."""

@@ -564,6 +564,23 @@ def check_allowed(tree: exp.Expr, reader: Reader) -> None:
                     pending.append((child, depth + (not chained)))
 
 
+def check_size(tree: exp.Expr) -> None:
+    """Refuse a tree that is too deep, or too wide anywhere, before anything is made of it."""
+    pending: list[tuple[exp.Expr, int]] = [(tree, 1)]
+    while pending:
+        node, depth = pending.pop()
+        if depth > MOST_DEPTH:
+            raise depth_refusal()
+        for argument, value in node.args.items():
+            children = value if isinstance(value, list) else [value]
+            if len(children) > MOST_LISTED:
+                raise depth_refusal()
+            for child in children:
+                if isinstance(child, exp.Expr) and argument != "_type":
+                    chained = type(child) is type(node) and isinstance(node, exp.Connector)
+                    pending.append((child, depth + (not chained)))
+
+
 def depth_refusal() -> QuestionRefusal:
     """The refusal of a question no person wrote."""
     return QuestionRefusal(

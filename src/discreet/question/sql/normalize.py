@@ -360,7 +360,7 @@ def _function(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
     name = node.name.lower()
     if isinstance(node.this, exp.Identifier):
         raise _unknown(node, reader)  # a quoted name is no word of the dialect
-    special = _SPECIAL.get(name)
+    special = SPECIAL.get(name)
     if special is not None:
         return special(node, inner, reader)
     return call(_find_function(name, node, reader), *(inner(argument) for argument in arguments))
@@ -495,7 +495,7 @@ _TRUNC = _written(times.date_trunc, "DATE_TRUNC('month', day)")
 _DATE_ADD = _written(times.date_add, "DATE_ADD(day, INTERVAL '7' DAY)")
 _MAKE_DATE = _written(times.make_date, "DATE '2024-02-29' or CAST(x AS DATE)")
 _FORMAT = _written(times.format_time, "STRFTIME(day, '%Y-%m')")
-_SPECIAL = {
+SPECIAL = {
     "if": _if,
     "iif": _if,
     "iff": _if,

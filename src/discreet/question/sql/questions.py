@@ -28,13 +28,13 @@ from discreet.question.question import (
 )
 from discreet.question.sql.aggregates import (
     aggregate_name,
+    has_aggregates,
     is_aggregate,
     normalize_aggregate,
     read_aggregate,
     subjects,
 )
 from discreet.question.sql.dialect import WINDOW, PrivacyClause, Reader, find_original
-from discreet.question.sql.merge_subqueries import has_aggregates, merge_subqueries
 from discreet.question.sql.normalize import normalize
 from discreet.question.sql.rewrite import (
     Change,
@@ -133,7 +133,7 @@ class ReleasedNames:
     def _aggregate(self, node: exp.Expr) -> Aggregate:
         taken = {*self.keys.values(), *(a.name for a in self.aggregates.values())}
         taken |= {name for tree, name in self.wanted.items() if tree != node}
-        name = self.wanted.get(node) or _unused_name(_default_aggregate(node), taken)
+        name = self.wanted.get(node) or unused_name(default_aggregate(node), taken)
         known = self.reader.columns(self.rows.relation)
         for part in subjects(node):
             read_typed(part, known, self.reader)
@@ -187,16 +187,16 @@ class ReleasedNames:
         )
 
 
-def _default_key(tree: exp.Expr) -> str:
+def default_key(tree: exp.Expr) -> str:
     """What a key is called if the analyst does not say: the column, the function of a column."""
     if isinstance(tree, exp.Column):
         return str(tree.name.partition(".")[2])
     if isinstance(tree, exp.Anonymous) and len(tree.expressions) == 1:
-        return f"{tree.this.lower()}_{_default_key(tree.expressions[0])}".removesuffix("_")
+        return f"{tree.this.lower()}_{default_key(tree.expressions[0])}".removesuffix("_")
     return ""
 
 
-def _default_aggregate(tree: exp.Expr) -> str:
+def default_aggregate(tree: exp.Expr) -> str:
     """What an aggregate is called if the analyst does not say."""
     call = tree.this if isinstance(tree, exp.Filter) else tree
     first = call.expressions[0] if call.expressions else None
@@ -204,7 +204,8 @@ def _default_aggregate(tree: exp.Expr) -> str:
     return f"{call.this.lower()}_{subject}".strip("_")
 
 
-def _unused_name(name: str, taken: set[str]) -> str:
+def unused_name(name: str, taken: set[str]) -> str:
+    """``name``, or with a number behind it if it is taken."""
     lowered = {t.casefold() for t in taken}
     candidate, number = name, 2
     while candidate.casefold() in lowered:
@@ -218,9 +219,6 @@ def read_question(select: exp.Select, frame: Frame) -> tuple[Question, exp.Selec
     for clause in ("qualify", "windows"):
         if select.args.get(clause):
             raise reader.refusal(WINDOW.code, select, WINDOW.what, why=WINDOW.why, fix=WINDOW.fix)
-    start = select.args.get("from_")
-    if select.args.get("with_") is not None or (start and isinstance(start.this, exp.Subquery)):
-        select = merge_subqueries(select, reader)  # which reads the answer of another question
     inside = frame.within(select)
     rows = read_rows(select, inside)
     inside.check_all_read(select)
@@ -315,8 +313,8 @@ def _read_outputs(
             found.append((name, normalize(item.this, names, reader)))
             continue
         tree = normalize(item, names, reader)
-        default = _default_aggregate(tree) if is_aggregate(tree) else _default_key(tree)
-        name = _unused_name(default or f"column_{len(found) + 1}", taken)
+        default = default_aggregate(tree) if is_aggregate(tree) else default_key(tree)
+        name = unused_name(default or f"column_{len(found) + 1}", taken)
         taken.add(name)
         found.append((name, tree))
     lowered = [name.casefold() for name in given]
@@ -345,9 +343,9 @@ def _collect_released(
     }
     keys: dict[exp.Expr, str] = {}
     for tree in key_trees:
-        default = _default_key(tree)
+        default = default_key(tree)
         taken: set[str] = {*keys.values(), *(n for n, _ in outputs)}
-        keys[tree] = wanted.get(tree) or _unused_name(default or "key", taken)
+        keys[tree] = wanted.get(tree) or unused_name(default or "key", taken)
     return ReleasedNames(reader, select, rows, keys, wanted)
 
 
@@ -529,6 +527,22 @@ def options_tree(limits: Limits, spend: Offer | None) -> PrivacyClause | None:
         if value is not None
     ]
     return PrivacyClause(expressions=trees) if trees else None
+
+
+def read_offer(clause: exp.Expr, reader: Reader) -> Offer | None:
+    """What the analyst offers for all questions of a statement together."""
+    for option in clause.expressions:
+        if not _is_option(option) or option.this.name.lower() not in AMOUNT_OPTIONS:
+            raise _option_refusal(
+                reader, option, "belongs to a question: put it into the clause of that SELECT"
+            )
+    values = {
+        o.this.name.lower(): _read_number(o.this.name.lower(), o, reader)
+        for o in clause.expressions
+    }
+    if len(values) < len(clause.expressions):
+        raise _option_refusal(reader, clause, "is given twice")
+    return _read_spend(values, clause, reader)
 
 
 def _is_option(option: exp.Expr) -> bool:

@@ -24,12 +24,12 @@ from discreet.question.relation import (
 )
 from discreet.question.sql.aggregates import (
     aggregate_name,
+    has_aggregates,
     is_aggregate,
     normalize_aggregate,
     read_aggregate,
 )
 from discreet.question.sql.dialect import SET, Reader, find_original
-from discreet.question.sql.merge_subqueries import has_aggregates
 from discreet.question.sql.normalize import Names, normalize
 from discreet.question.sql.rewrite import (
     drop_clauses,
@@ -389,7 +389,7 @@ def _leaf(
     return leaf
 
 
-def ungrouped_refusal(node: exp.Column, select: exp.Select, reader: Reader) -> QuestionRefusal:
+def ungrouped_refusal(node: exp.Expr, select: exp.Select, reader: Reader) -> QuestionRefusal:
     """Refuse a column that has many values in one group."""
     name = node.name.partition(".")[2] or node.name
     return reader.refusal(

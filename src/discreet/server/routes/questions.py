@@ -93,11 +93,12 @@ async def ask(
 
 def _send_answer(answer: Answer, access: Access, form: str, confidence: str) -> Response:
     """An answer in the form that is wanted; a text that was sent before is sent again."""
-    key = CacheKey(answer.id or 0, answer.priced.question.text, form, confidence)
-    text = access.dataset.cache.find(key) if answer.replayed else None
+    key = CacheKey(answer.id or 0, answer.text, form, confidence)
+    lasting = answer.replayed and answer.id is not None
+    text = access.dataset.cache.find(key) if lasting else None
     if text is None:
         text = _render(answer, access, form, confidence)
-        if answer.replayed:  # a new one is shown as new this once
+        if lasting:  # a new one is shown as new this once
             access.dataset.cache.keep(key, text)
     return Response(text, media_type=form, headers=_headers(answer, form))
 
@@ -129,6 +130,7 @@ def _job_json(status: Status) -> dict[str, object]:
         "limit_s": status.limit_s,
         "progress": round(share, 3),
         "answer": str(status.id) if status.state == "done" else None,
+        "again": status.again,
     }
 
 

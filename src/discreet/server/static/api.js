@@ -63,18 +63,27 @@ export const of = (dataset, ...parts) =>
 /** Ask, and wait for a long question; a retry of the same request never pays twice. */
 export async function ask(dataset, question, { onprogress } = {}) {
   const headers = { "Idempotency-Key": [...crypto.getRandomValues(new Uint8Array(16))].join(".") };
-  let answer = await send("POST", of(dataset, "ask"), { ...question, wait_s: 10 }, { headers });
-  while (answer.state === "queued" || answer.state === "running") {
-    onprogress?.(answer);
-    answer = await get(of(dataset, "jobs", `${answer.id}?wait_s=5`));
-  }
+  let answer, again;
+  do { // a statement has a job for each of its questions; what is answered is free
+    answer = await send("POST", of(dataset, "ask"), { ...question, wait_s: 10 }, { headers });
+    again = answer.again;
+    while (answer.state === "queued" || answer.state === "running") {
+      onprogress?.(answer);
+      answer = await get(of(dataset, "jobs", `${answer.id}?wait_s=5`));
+    }
+  } while (again);
   if (answer.state === undefined) return answer;
   return get(of(dataset, "answers", answer.id));
 }
 
-/** Save what a path holds as a file. */
-export async function download(path, accept, name) {
-  const blob = await (await request(path, { accept })).blob();
+/** Save what a path holds as a file; given a body, what is answered to it. */
+export async function download(path, accept, name, body) {
+  const blob = await (await request(path, { accept, body, method: body ? "POST" : "GET" })).blob();
+  saveAs(blob, name);
+}
+
+/** Save a blob as a file. */
+export function saveAs(blob, name) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);
   link.download = name;

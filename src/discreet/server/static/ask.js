@@ -61,7 +61,7 @@ export async function ask(main, state) {
       const answer = await send(dataset.name, asked, {
         onprogress: (job) => show(result, h("label", {}, `Working (${job.state})… `,
           h("progress", { max: "1", value: job.progress })))});
-      show(result, answerView(answer, dataset.name));
+      show(result, answerView(answer, dataset.name, asked));
       tell(answer.replayed ? "Answered before: this cost nothing." : `Answered. It cost ${answer.paid.text}.`);
       await balance();
       soon();

@@ -1,0 +1,805 @@
+"""Statements: which SELECTs ask a question, and what stands around them.
+
+A SELECT that aggregates rows with owners is a question; one that reads answers, public tables or
+nothing at all is computed after the release (:mod:`~discreet.question.sql.released`).  Each
+question is read as if it had been asked alone and leaves a table in its place; names in what
+stands around it are then resolved by the engine, as in any SQL.
+
+A question may hold in itself what is computed after its release: windows over its aggregates,
+QUALIFY, DISTINCT, OFFSET, sub-queries that are questions.  Such a SELECT is taken apart: its keys
+and aggregates are the question, everything above them is a SELECT around it.  ROLLUP, CUBE and
+GROUPING SETS are one question for each set of keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import combinations, product
+from typing import Any
+
+from sqlglot import exp
+
+from discreet.errors import QuestionRefusal
+from discreet.question.functions import FUNCTIONS
+from discreet.question.offer import Offer
+from discreet.question.question import Question
+from discreet.question.sql import released
+from discreet.question.sql.aggregates import aggregate_name, has_aggregates
+from discreet.question.sql.dialect import Reader, check_allowed
+from discreet.question.sql.normalize import SPECIAL, SYNONYMS, normalize
+from discreet.question.sql.questions import (
+    GroupNames,
+    default_aggregate,
+    default_key,
+    options_tree,
+    read_offer,
+    read_options,
+    unused_name,
+)
+from discreet.question.sql.scalars import column
+from discreet.question.sql.scope import (
+    check_name,
+    find_name,
+    list_names,
+    resolve_output,
+    suggest_name,
+)
+from discreet.question.sql.simplify import simplify
+from discreet.question.sql.sources import CommonTable, Frame, Rows, read_rows
+from discreet.question.sql.subqueries import read_subquery, ungrouped_refusal
+from discreet.question.sql.tracing import trace
+from discreet.question.statement import MOST_QUESTIONS, Statement, answer_name, public_name
+
+MOST_SETS = 64
+"""How many sets of keys ROLLUP, CUBE and GROUPING SETS may make of one SELECT."""
+
+
+class Reads(StrEnum):
+    """What a query reads, and so what it is."""
+
+    ROWS = "rows"
+    """Rows with owners, not yet aggregated over them."""
+    QUESTION = "question"
+    """The same, aggregated: a question."""
+    RELEASED = "released"
+    """Answers of questions."""
+    PUBLIC = "public"
+    """Public tables, constants, or nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Common:
+    """A common table expression, and what it reads."""
+
+    reads: Reads
+    table: CommonTable
+
+    @classmethod
+    def of(cls, query: exp.Expr, reads: Reads, visible: Names) -> Common:
+        """The one of ``query``, which can see ``visible``."""
+        return cls(reads, CommonTable(query, {name: c.table for name, c in visible.items()}))
+
+
+Names = Mapping[str, Common]
+
+
+Ask = Callable[[exp.Select, Frame], Question]
+"""Reads one question by itself."""
+
+
+def read_statement(tree: exp.Expr, reader: Reader, ask: Ask) -> Statement | None:
+    """The statement that ``tree`` is; None if it is one question, or none at all."""
+    query = _unwrap(tree)
+    made = _Statement(reader, ask)
+    if not isinstance(query, exp.Query) or not made.stands_around(query):
+        return None
+    return made.read(query)
+
+
+def _unwrap(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, exp.Subquery) and node.args.get("alias") is None:
+        if {name for name, value in node.args.items() if value} != {"this"}:
+            return node
+        node = node.this
+    return node
+
+
+class _Statement:
+    """A statement being read: the questions found so far, and the public tables."""
+
+    def __init__(self, reader: Reader, ask: Ask) -> None:
+        self.reader = reader
+        self._ask = ask
+        # A rewriting is a whole statement; what is suggested for a part of one would be none.
+        self.quiet = replace(reader, accepts=None)
+        self.questions: list[Question] = []
+        self.tables: dict[str, None] = {}
+        self.spend: Offer | None = None
+
+    def read(self, query: exp.Query) -> Statement:
+        """All of it."""
+        tree = self._query(query, {}, outermost=True)
+        if not self.questions:
+            raise self.reader.refusal(
+                "Q26",
+                query,
+                "the question reads no private table.",
+                why="nobody is in what it reads, so nothing is to be protected, or paid.",
+                fix="name a private table in FROM; public tables can be read as they are.",
+            )
+        if self.spend is not None and all(q.spend is not None for q in self.questions):
+            raise self.reader.refusal(
+                "Q28",
+                query.args.get("hint") or query,
+                "the privacy clause is given twice.",
+                why="each question is one release with one price.",
+                fix="keep one WITH DIFFERENTIAL_PRIVACY OPTIONS(...).",
+            )
+        known = {
+            self.name(question): tuple(output.name for output in question.outputs)
+            for question in self.questions
+        }
+        for name in self.tables:
+            columns = self.reader.schema.tables[name].columns
+            known[public_name(name)] = tuple(c.name for c in columns)
+        released.check_names(tree, known, self.reader)
+        sql = released.write_above(tree, self.reader)
+        return Statement(
+            tuple(self.questions),
+            sql,
+            tuple(self.tables),
+            trace(tree, known, self.reader),
+            self.spend,
+            self.reader.text,
+        )
+
+    # --- what a query is ---------------------------------------------------------------------
+
+    def stands_around(self, query: exp.Query) -> bool:
+        """Whether there is anything around the question, or more than one."""
+        names = self._commons(query, {})
+        if any(common.reads is not Reads.ROWS for common in names.values()):
+            return True
+        reads = self._reads(query, names)
+        if reads is Reads.QUESTION and isinstance(query, exp.Select):
+            return _is_mixed(query)
+        return reads is Reads.RELEASED
+
+    def _reads(self, query: exp.Expr, names: Names) -> Reads:
+        query = _unwrap(query)
+        if isinstance(query, exp.SetOperation):
+            names = {**names, **self._commons(query, names)}
+            sides = {self._reads(query.this, names), self._reads(query.expression, names)}
+            if sides == {Reads.ROWS}:
+                return Reads.ROWS
+            return Reads.PUBLIC if sides == {Reads.PUBLIC} else Reads.RELEASED
+        if not isinstance(query, exp.Select):
+            return Reads.PUBLIC
+        names = {**names, **self._commons(query, names)}
+        kinds = {self._item_reads(item, names) for item in _sources(query)}
+        if Reads.ROWS in kinds:
+            return Reads.QUESTION if self._asks(query, names) else Reads.ROWS
+        inside = (self._reads(part, names) for part in _subqueries(query))
+        if Reads.RELEASED in kinds or any(reads is not Reads.PUBLIC for reads in inside):
+            return Reads.RELEASED
+        return Reads.PUBLIC
+
+    def _item_reads(self, item: exp.Expr, names: Names) -> Reads:
+        if isinstance(item, exp.Subquery):
+            inner = item.this
+            if isinstance(inner, exp.Query):
+                found = self._reads(inner, names)
+            else:
+                parts = [inner, *(join.this for join in inner.args.get("joins") or ())]
+                kinds = {self._item_reads(part, names) for part in parts}
+                order = (Reads.ROWS, Reads.RELEASED, Reads.PUBLIC)
+                found = next(kind for kind in order if kind in kinds)
+        elif isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier):
+            common = find_name(item.name, names, item, self.reader)
+            if common is not None:
+                found = names[common].reads
+            else:
+                tables = self.reader.schema.tables
+                key = find_name(item.name, tables, item, self.reader)
+                found = Reads.PUBLIC if key is None or tables[key].public else Reads.ROWS
+        else:
+            return Reads.PUBLIC
+        return Reads.RELEASED if found is Reads.QUESTION else found
+
+    def _asks(self, select: exp.Select, names: Names) -> bool:
+        """Whether it aggregates over people: a GROUP BY of the unit keeps each to themselves."""
+        if not has_aggregates(select):
+            return False
+        group = select.args.get("group")
+        keys = group.expressions if group is not None else ()
+        if not keys:
+            return True
+        try:
+            rows = self.read_rows(select, names)
+            trees = [
+                normalize(resolve_output(node, select, rows.scope), rows.scope, self.quiet)
+                for node in keys
+            ]
+        except QuestionRefusal:
+            return True  # it is refused where it is read
+        return not (rows.unit and all(u is not None and column(u) in trees for u in rows.unit))
+
+    def _commons(self, query: exp.Expr, names: Names) -> dict[str, Common]:
+        """The names that the WITH of ``query`` adds."""
+        clause = query.args.get("with_")
+        found: dict[str, Common] = {}
+        for cte in clause.expressions if clause is not None else ():
+            seen = {**names, **found}
+            found[cte.alias] = Common.of(cte.this, self._reads(cte.this, seen), seen)
+        return found
+
+    def read_rows(self, select: exp.Select, names: Names) -> Rows:
+        """What ``select`` reads, before any condition: whose the rows are, and their columns."""
+        plain: exp.Select = _without(select, *_ABOVE_ROWS).copy()
+        simplify(plain, self.quiet)
+        check_allowed(plain, self.quiet)
+        return read_rows(plain, self.frame(names))
+
+    def frame(self, names: Names) -> Frame:
+        """Where a question stands: the common table expressions that it can read."""
+        commons = {name: common.table for name, common in names.items()}
+        return Frame(self.quiet, read_subquery, commons)
+
+    # --- around the questions ----------------------------------------------------------------
+
+    def _query(self, query: exp.Expr, names: Names, *, outermost: bool = False) -> exp.Expr:
+        """``query`` over released numbers, every question in it read and replaced."""
+        query = _unwrap(query)
+        if isinstance(query, exp.Values):
+            return self._rebuild(query, names)
+        if not isinstance(query, exp.Select | exp.SetOperation):
+            raise self._no_query(query)
+        inside, commons = self._with(query, names)
+        if isinstance(query, exp.Select) and self._reads(query, inside) in (
+            Reads.QUESTION,
+            Reads.ROWS,
+        ):
+            found: exp.Expr = self._question(query, inside, outermost=outermost)
+        else:
+            found = self._around(query, inside, outermost=outermost)
+        self._check_all_read(query, inside)
+        if commons:
+            found.set("with_", exp.With(expressions=commons))
+        return found
+
+    def _around(self, query: exp.Query, names: Names, *, outermost: bool) -> exp.Expr:
+        clause = query.args.get("hint")
+        if clause is not None:
+            if not outermost:
+                raise self.reader.refusal(
+                    "Q28",
+                    clause,
+                    "the privacy clause stands in a question, or in the outermost SELECT.",
+                    why="the offer is made for each question, or for all of them together.",
+                    fix="put WITH DIFFERENTIAL_PRIVACY OPTIONS(...) there.",
+                )
+            self.spend = read_offer(clause, self.reader)
+        if isinstance(query, exp.SetOperation):
+            sides = {name: self._side(query.args[name], names) for name in ("this", "expression")}
+            return self._rebuild(query, names, without=("with_",), given=sides)
+        return self._rebuild(query, names, without=("with_", "hint"))
+
+    def _side(self, side: exp.Expr, names: Names) -> exp.Expr:
+        """One side of a set operation; in brackets, where it stood in brackets."""
+        found = self._query(side, names)
+        return exp.Subquery(this=found) if isinstance(side, exp.Subquery) else found
+
+    def _with(self, query: exp.Query, names: Names) -> tuple[dict[str, Common], list[exp.Expr]]:
+        """The names in sight inside ``query``, and the WITH of what stands around questions."""
+        clause = query.args.get("with_")
+        inside: dict[str, Common] = dict(names)
+        trees: list[exp.Expr] = []
+        if clause is None:
+            return inside, []
+        if clause.args.get("recursive"):
+            check_allowed(clause, self.reader)
+        for cte in clause.expressions:
+            for part in (cte, cte.args["alias"]):
+                released.check_above(part, self.reader)
+            name = check_name(cte.args["alias"].this, self.reader)
+            if find_name(name, [*self.reader.schema.tables, *inside], cte, self.reader):
+                raise self.reader.refusal(
+                    "Q8",
+                    cte.args["alias"],
+                    f"'{name}' names two things.",
+                    why="it must be certain whose rows are read.",
+                    fix="give the common table expression another name.",
+                )
+            reads = self._reads(cte.this, inside)
+            visible = dict(inside)
+            inside[name] = Common.of(cte.this, reads, visible)
+            if reads is not Reads.ROWS:
+                alias = self._rebuild(cte.args["alias"], visible)
+                trees.append(exp.CTE(this=self._query(cte.this, visible), alias=alias))
+        return inside, trees
+
+    def _check_all_read(self, query: exp.Expr, names: Names) -> None:
+        clause = query.args.get("with_")
+        for cte in clause.expressions if clause is not None else ():
+            if not names[cte.alias].table.used:
+                raise self.reader.refusal(
+                    "Q29",
+                    cte.args["alias"],
+                    f"'{cte.alias}' is never read.",
+                    why="it would be paid for, or was perhaps meant to have an effect.",
+                    fix="leave it out, or read it in FROM.",
+                )
+
+    def _rebuild(
+        self,
+        node: exp.Expr,
+        names: Names,
+        *,
+        without: tuple[str, ...] = (),
+        given: Mapping[str, exp.Expr] | None = None,
+        part: Callable[[exp.Expr], exp.Expr] | None = None,
+    ) -> exp.Expr:
+        """A copy of ``node``, checked, with ``part`` made of each of its parts."""
+        make = part or (lambda child: self._part(child, names))
+        checked = _without(node, *without) if without else node
+        released.check_above(checked, self.reader)
+        made: dict[str, Any] = {}
+        for name, value in node.args.items():
+            if name in without or name == "_type":
+                continue
+            if given is not None and name in given:
+                made[name] = given[name]
+            elif isinstance(value, list):
+                made[name] = [make(v) if isinstance(v, exp.Expr) else v for v in value]
+            else:
+                made[name] = make(value) if isinstance(value, exp.Expr) else value
+        return released.translate(type(node)(**made), self.reader)
+
+    def _part(self, node: exp.Expr, names: Names) -> exp.Expr:
+        """A part of what stands around the questions."""
+        if isinstance(node, exp.Table):
+            return self._table(node, names)
+        if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
+            query = {"this": self._query(node.this, names)}
+            return self._rebuild(node, names, given=query)
+        if isinstance(node, exp.Query) and not isinstance(node, exp.Subquery | exp.Values):
+            return self._query(node, names)
+        return self._rebuild(node, names)
+
+    def _table(self, node: exp.Table, names: Names) -> exp.Expr:
+        """A table in FROM: a common table expression, or a public table."""
+        released.check_above(node, self.reader)
+        tables = self.reader.schema.tables
+        common = table = None
+        if isinstance(node.this, exp.Identifier):
+            common = find_name(node.name, names, node, self.reader)
+            table = None if common else find_name(node.name, tables, node, self.reader)
+        if common is not None:
+            names[common].table.used.append(True)
+            read = common
+        elif table is not None and tables[table].public:
+            self.tables[table] = None
+            read = public_name(table)
+        else:
+            raise self.reader.refusal(
+                "Q6",
+                node,
+                f"there is no table '{node.name}' around the questions.",
+                why="after the release only answers and public tables can be read.",
+                fix=f"{suggest_name(node.name, tables)}the tables are {list_names(tables)}.",
+            )
+        alias = node.args.get("alias")
+        named = (
+            exp.TableAlias(this=exp.to_identifier(common or table, quoted=True))
+            if alias is None
+            else self._rebuild(alias, names)
+        )
+        return exp.Table(this=exp.to_identifier(read, quoted=True), alias=named)
+
+    def _no_query(self, node: exp.Expr) -> QuestionRefusal:
+        return self.reader.refusal(
+            "Q5",
+            node,
+            "this is not a SELECT.",
+            why="analysts read statistics; they change nothing and set nothing.",
+            fix="write SELECT COUNT(*) FROM ...",
+        )
+
+    # --- questions ---------------------------------------------------------------------------
+
+    def _question(self, select: exp.Select, names: Names, *, outermost: bool) -> exp.Select:
+        """What reads the answer of a question, in its place."""
+        if _is_mixed(select):
+            return _Lifted(self, select, names, outermost=outermost).read()
+        return _select_all(self.name(self.add(_without(select, "with_"), names)))
+
+    def add(self, select: exp.Select, names: Names) -> Question:
+        """The question that ``select`` asks; one that was asked before is not asked again."""
+        question = self._ask(select, self.frame(names))
+        if question not in self.questions:
+            self.questions.append(question)
+        if len(self.questions) > MOST_QUESTIONS:
+            raise QuestionRefusal(
+                "Q3",
+                f"the statement asks more than {MOST_QUESTIONS} questions.",
+                why="each is priced and released by itself, and so many would be noise.",
+                fix="ask for fewer at once.",
+            )
+        return question
+
+    def name(self, question: Question) -> str:
+        """The table that holds the answer of a question."""
+        return answer_name(self.questions.index(question))
+
+
+# --- a question with something above it ----------------------------------------------------------
+
+
+def _sources(select: exp.Select) -> list[exp.Expr]:
+    start = select.args.get("from_")
+    joins = select.args.get("joins") or ()
+    return [*([start.this] if start is not None else ()), *(join.this for join in joins)]
+
+
+def _above(select: exp.Select) -> Iterator[exp.Expr]:
+    """Every node above the aggregates of ``select``, sub-queries as they stand."""
+    parts = [*select.expressions, select.args.get("having"), select.args.get("order")]
+    for part in parts:
+        if part is not None:
+            yield from part.walk(
+                prune=lambda n: isinstance(n, exp.Query) or aggregate_name(n) is not None
+            )
+
+
+def _subqueries(select: exp.Select) -> Iterator[exp.Query]:
+    """The queries inside the expressions of ``select``."""
+    for name, value in select.args.items():
+        if name in ("from_", "with_"):
+            continue
+        for part in value if isinstance(value, list) else [value]:
+            inside = part.args.get("on") if isinstance(part, exp.Join) else part
+            if isinstance(inside, exp.Expr):
+                for node in inside.walk(prune=lambda n: isinstance(n, exp.Query)):
+                    if isinstance(node, exp.Query):
+                        yield node
+
+
+def _without(node: exp.Expr, *arguments: str) -> Any:
+    """A node like ``node`` without some of its arguments; its parts keep their parents."""
+    made = type(node)()
+    made.args = {name: value for name, value in node.args.items() if name not in arguments}
+    return made
+
+
+def _named(tree: exp.Expr, name: str) -> exp.Alias:
+    return exp.Alias(this=tree, alias=exp.to_identifier(name, quoted=True))
+
+
+def _select_all(name: str) -> exp.Select:
+    table = exp.Table(this=exp.to_identifier(name, quoted=True))
+    return exp.Select(expressions=[exp.Star()], from_=exp.From(this=table))
+
+
+_GROUPINGS = (exp.Rollup, exp.Cube, exp.GroupingSets)
+
+
+def _is_mixed(select: exp.Select) -> bool:
+    """Whether a question holds something that is computed after its release."""
+    if not has_aggregates(select):
+        return False
+    if any(select.args.get(name) for name in ("qualify", "windows", "distinct", "offset")):
+        return True
+    group = select.args.get("group")
+    if group is not None and (
+        any(isinstance(node, _GROUPINGS) for node in group.expressions)
+        or any(group.args.get(name) for name in ("rollup", "cube", "grouping_sets"))
+    ):
+        return True
+    return any(_is_above_only(node) for node in _above(select))
+
+
+def _is_above_only(node: exp.Expr) -> bool:
+    """Whether a node has a meaning over released numbers, and none in a question."""
+    if isinstance(node, exp.Anonymous) and not isinstance(node.this, exp.Identifier):
+        name = node.name.lower()
+        known = SYNONYMS.get(name, name) in FUNCTIONS or name in SPECIAL
+        return not known and aggregate_name(node) is None and released.is_known(name)
+    if isinstance(node, exp.Ordered):
+        return bool(node.args.get("nulls_first"))
+    return isinstance(node, exp.Window | exp.Query | exp.Exists | exp.ILike)
+
+
+class _Lifted:
+    """A SELECT taken apart: its keys and aggregates are the question, the rest is around it."""
+
+    def __init__(
+        self, statement: _Statement, select: exp.Select, names: Names, *, outermost: bool
+    ) -> None:
+        self._statement = statement
+        self._reader = statement.quiet
+        self._select = select
+        self._names = names
+        self._outermost = outermost
+        self._rows: Rows = statement.read_rows(select, names)
+        self._sets = [
+            [self._key(node) for node in keys] for keys in _grouping_sets(select, self._reader)
+        ]
+        self._keys: dict[exp.Expr, exp.Expr] = {
+            tree: node for keys in self._sets for tree, node in keys
+        }
+        self._aggregates: dict[exp.Expr, exp.Expr] = {}
+        self._called: dict[exp.Expr, str] = {}
+        self._grouping = False
+
+    def _key(self, node: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
+        found = resolve_output(node, self._select, self._rows.scope)
+        return normalize(found, self._rows.scope, self._reader), found
+
+    def read(self) -> exp.Select:
+        """The SELECT around the question, which is read on the way."""
+        select = self._select
+        outputs = self._outputs()
+        clauses: dict[str, Any] = {"expressions": [_named(tree, name) for name, tree in outputs]}
+        for name in ("having", "qualify"):
+            if select.args.get(name) is not None:
+                clauses[name] = self._part(select.args[name], aliases=True)
+        if select.args.get("order") is not None:
+            clauses["order"] = self._order(select.args["order"], {name for name, _ in outputs})
+        if select.args.get("windows"):
+            clauses["windows"] = [self._part(w, aliases=True) for w in select.args["windows"]]
+        for name in ("limit", "offset", "distinct"):
+            if select.args.get(name) is not None:
+                clauses[name] = self._statement._rebuild(select.args[name], self._names)
+        if "having" in clauses:
+            clauses["where"] = exp.Where(this=clauses.pop("having").this)
+        clauses["from_"] = exp.From(this=self._answers())
+        return exp.Select(**clauses)
+
+    # --- what is above -------------------------------------------------------------------------
+
+    def _outputs(self) -> list[tuple[str, exp.Expr]]:
+        given = {i.alias for i in self._select.expressions if isinstance(i, exp.Alias)}
+        found: list[tuple[str, exp.Expr]] = []
+        taken = set(given)
+        for item in self._select.expressions:
+            if isinstance(item, exp.Alias):
+                name = check_name(item.args["alias"], self._reader)
+                self._keep_name(item.this, name)
+                tree = self._part(item.this)
+            else:
+                tree = self._part(item)
+                default = tree.name if isinstance(tree, exp.Column) else f"column_{len(found) + 1}"
+                name = unused_name(default, taken)
+                taken.add(name)
+            found.append((name, tree))
+        return found
+
+    def _keep_name(self, node: exp.Expr, name: str) -> None:
+        """A key or an aggregate as it is has the name that the analyst gives it."""
+        if aggregate_name(node) is not None:
+            tree = GroupNames(self._rows.scope, self._rows.unit).aggregate(node)
+        else:
+            tree = self._find_key(node)
+        lowered = {called.casefold() for called in self._called.values()}
+        if tree is not None and tree not in self._called and name.casefold() not in lowered:
+            self._called[tree] = name
+
+    def _order(self, clause: exp.Order, outputs: set[str]) -> exp.Order:
+        items = []
+        for item in clause.expressions:
+            node = item.this
+            bare = isinstance(node, exp.Column) and not node.table
+            named = find_name(node.name, outputs, node, self._reader) if bare else None
+            if named is not None:
+                tree: exp.Expr = column(named)
+            elif isinstance(node, exp.Literal):
+                tree = node.copy()
+            else:
+                tree = self._part(node, aliases=True)
+            released.check_above(item, self._reader)
+            items.append(exp.Ordered(**{**item.args, "this": tree}))
+        return exp.Order(expressions=items)
+
+    def _part(self, node: exp.Expr, *, aliases: bool = False) -> exp.Expr:
+        """``node`` over the answer: keys and aggregates are its columns."""
+
+        def inner(child: exp.Expr) -> exp.Expr:
+            return self._part(child, aliases=aliases)
+
+        if isinstance(node, exp.Window) and not isinstance(node.this, exp.Identifier):
+            given = {"this": self._window_function(node.this, inner)}
+            return self._statement._rebuild(node, self._names, given=given, part=inner)
+        if isinstance(node, exp.Query) or (isinstance(node, exp.In) and node.args.get("query")):
+            if isinstance(node, exp.In):
+                return self._statement._rebuild(node, self._names, part=inner)
+            return self._statement._part(node, self._names)
+        if aggregate_name(node) is not None:
+            return self._aggregate(node)
+        if isinstance(node, exp.Anonymous) and node.name.lower() in ("grouping", "grouping_id"):
+            return self._grouped(node)
+        key = self._find_key(node)
+        if key is not None:
+            return column(self._name_of(key, default_key(key) or "key"))
+        if isinstance(node, exp.Column):
+            return self._column(node, aliases=aliases)
+        return self._statement._rebuild(node, self._names, part=inner)
+
+    def _window_function(self, node: exp.Expr, inner: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+        """The function before OVER: of released numbers, though it may have an aggregate's name."""
+        if isinstance(node, exp.Filter):
+            given = {"this": self._window_function(node.this, inner)}
+            return self._statement._rebuild(node, self._names, given=given, part=inner)
+        return self._statement._rebuild(node, self._names, part=inner)
+
+    def _find_key(self, node: exp.Expr) -> exp.Expr | None:
+        if not self._keys or isinstance(node, exp.Literal | exp.Star):
+            return None
+        try:
+            tree = normalize(node, self._rows.scope, self._reader)
+        except (QuestionRefusal, KeyError, AttributeError):
+            return None
+        return tree if tree in self._keys else None
+
+    def _column(self, node: exp.Column, *, aliases: bool) -> exp.Expr:
+        """A column that is no key: the name of an output, where one is visible."""
+        if aliases and not node.table:
+            known = {i.alias: i.this for i in self._select.expressions if isinstance(i, exp.Alias)}
+            alias = find_name(node.name, known, node, self._reader)
+            if alias is not None:
+                return exp.Paren(this=self._part(known[alias]))
+        raise ungrouped_refusal(self._rows.scope.column(node), self._select, self._reader)
+
+    def _aggregate(self, node: exp.Expr) -> exp.Expr:
+        tree = GroupNames(self._rows.scope, self._rows.unit).aggregate(node)
+        if tree is None:
+            raise TypeError("an aggregate is expected")
+        self._aggregates.setdefault(tree, node)
+        return column(self._name_of(tree, default_aggregate(tree)))
+
+    def _name_of(self, tree: exp.Expr, default: str) -> str:
+        """What a key or an aggregate is called in the answer."""
+        if tree not in self._called:
+            self._called[tree] = unused_name(default, set(self._called.values()))
+        return self._called[tree]
+
+    def _grouped(self, node: exp.Anonymous) -> exp.Expr:
+        """GROUPING(a, b): a bit for each key that its row is not grouped by."""
+        self._grouping = True
+        bits: exp.Expr = exp.Literal.number(0)
+        for argument in node.expressions:
+            key = self._find_key(resolve_output(argument, self._select, self._rows.scope))
+            if key is None:
+                raise ungrouped_refusal(argument, self._select, self._reader)
+            bit = column(_grouping_name(self._name_of(key, default_key(key) or "key")))
+            double = exp.Mul(this=bits, expression=exp.Literal.number(2))
+            bits = exp.Paren(this=exp.Add(this=double, expression=bit))
+        return bits
+
+    # --- what is asked -------------------------------------------------------------------------
+
+    def _answers(self) -> exp.Expr:
+        """The answer that is read: of one question, or of one for each set of keys."""
+        if not self._aggregates:
+            raise self._reader.refusal(
+                "Q35",
+                self._select,
+                "nothing is counted or aggregated.",
+                why="which groups exist can be told only together with how many are in them.",
+                fix="add COUNT(*) to the SELECT list.",
+            )
+        names = {tree: self._name_of(tree, default_key(tree) or "key") for tree in self._keys}
+        limits, spend, _ = read_options(self._select.args.get("hint"), self._rows, self._reader)
+        if self._outermost:
+            self._statement.spend, spend = spend, None
+        distinct = {tuple(tree for tree, _ in keys): None for keys in self._sets}
+        if spend is not None:
+            spend = spend.divide(len(distinct))
+        hint = options_tree(limits, spend)
+        parts = [self._ask(keys, names, hint) for keys in self._sets]
+        if len(parts) == 1 and not self._grouping:
+            start = parts[0].args["from_"].this
+            return exp.Table(this=start.this.copy())
+        together: exp.Expr = parts[0]
+        for part in parts[1:]:
+            together = exp.Union(this=together, expression=part, distinct=False)
+        alias = exp.TableAlias(this=exp.to_identifier("question.sets", quoted=True))
+        return exp.Subquery(this=together, alias=alias)
+
+    def _ask(
+        self, keys: list[tuple[exp.Expr, exp.Expr]], names: Mapping[exp.Expr, str], hint: Any
+    ) -> exp.Select:
+        """The question of one set of keys, and a SELECT of its answer with all columns."""
+        own = dict(keys)
+        items = [(node, names[tree]) for tree, node in own.items()]
+        items += [(node, self._called[tree]) for tree, node in self._aggregates.items()]
+        clauses = {k: v for k, v in self._select.args.items() if k in ("from_", "joins", "where")}
+        select = exp.Select()
+        select.args = {
+            "hint": hint,
+            "expressions": [_named(node.copy(), name) for node, name in items],
+            **clauses,
+        }
+        if own:
+            select.args["group"] = exp.Group(expressions=[node.copy() for node in own.values()])
+        question = self._statement.add(select, self._names)
+        columns: list[exp.Expr] = [
+            column(name) if tree in own else _named(exp.Null(), name)
+            for tree, name in names.items()
+        ]
+        columns += [column(self._called[tree]) for tree in self._aggregates]
+        columns += [
+            _named(exp.Literal.number(0 if tree in own else 1), _grouping_name(name))
+            for tree, name in names.items()
+        ]
+        found = _select_all(self._statement.name(question))
+        found.set("expressions", columns)
+        return found
+
+
+_ABOVE_ROWS = (
+    "where", "with_", "expressions", "having", "order", "limit", "offset", "qualify", "windows",
+    "distinct", "group", "hint",
+)  # fmt: skip
+"""The clauses of a SELECT that are not about which rows it reads."""
+
+
+def _grouping_name(key: str) -> str:
+    return f"grouping.{key}"
+
+
+Nodes = list[exp.Expr]
+
+
+def _grouping_sets(select: exp.Select, reader: Reader) -> list[Nodes]:
+    """The sets of keys that GROUP BY names, in order."""
+    group = select.args.get("group")
+    if group is None:
+        return [[]]
+    if group.args.get("all") or group.args.get("totals"):
+        check_allowed(group, reader)
+    elements = [_element_sets(node, reader) for node in group.expressions]
+    for name in ("rollup", "cube", "grouping_sets"):
+        for node in group.args.get(name) or ():
+            if node.expressions:
+                elements.append(_element_sets(node, reader))
+            else:  # GROUP BY a, b WITH ROLLUP
+                whole = type(node)(expressions=[n.copy() for n in group.expressions])
+                elements = [_element_sets(whole, reader)]
+    _check_sets([len(sets) for sets in elements], reader, group)
+    return [[node for part in chosen for node in part] for chosen in product(*elements)]
+
+
+def _element_sets(node: exp.Expr, reader: Reader) -> list[Nodes]:
+    """The sets of keys that one element of GROUP BY names."""
+    if isinstance(node, exp.GroupingSets):
+        return [found for part in node.expressions for found in _element_sets(part, reader)]
+    if isinstance(node, exp.Rollup | exp.Cube):
+        parts = [_element_sets(part, reader)[0] for part in node.expressions]
+        if isinstance(node, exp.Rollup):
+            chosen = [parts[:length] for length in range(len(parts), -1, -1)]
+        else:
+            _check_sets([2] * len(parts), reader, node)
+            lengths = range(len(parts), -1, -1)
+            chosen = [list(some) for n in lengths for some in combinations(parts, n)]
+        return [[key for part in some for key in part] for some in chosen]
+    if isinstance(node, exp.Tuple):
+        return [list(node.expressions)]
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return [[node]]
+
+
+def _check_sets(counts: list[int], reader: Reader, node: exp.Expr) -> None:
+    total = 1
+    for count in counts:
+        total *= count
+        if total > MOST_SETS:
+            raise reader.refusal(
+                "Q3",
+                node,
+                f"GROUP BY names more than {MOST_SETS} sets of keys.",
+                why="each set is a question with a price of its own.",
+                fix="name the sets that you need: GROUP BY GROUPING SETS ((a, b), (a), ()).",
+            )

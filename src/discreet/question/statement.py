@@ -1,0 +1,125 @@
+"""A statement: questions, and SQL on their answers.
+
+Each question of it is priced, charged, released and stored by itself, as if it had been asked
+alone; what stands around them is computed from the released numbers, and free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from discreet.question.domain import Domain, Kind
+from discreet.question.expressions import ColumnRef
+from discreet.question.functions import domain_of
+from discreet.question.offer import Offer
+from discreet.question.ownership import Multiplicity, columns, declared_multiplicity
+from discreet.question.question import AGGREGATES, Question, check_aggregate
+
+MOST_QUESTIONS = 32
+"""How many questions one statement may ask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What is known of a released column beforehand: its kind, and whether it is a list."""
+
+    name: str
+    kind: Kind
+    total: bool = False  # a sum of whole numbers, which may be wide
+    listed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A column that holds a released number, times ``scale`` and plus ``shift``.
+
+    ``row`` is the extra column of a :class:`Trace` that says which row of the answer it is from.
+    """
+
+    question: int
+    column: str
+    scale: Fraction
+    shift: Fraction
+    row: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The same SQL with extra columns at its end: from which rows of the answers each row is.
+
+    ``carried`` says for each column what it may hold; where it has several origins, at most one
+    of their rows is not NULL.  Each answer has a column ``ROW_NUMBER`` here.
+    """
+
+    sql: str
+    carried: tuple[tuple[Carried, ...], ...]
+    rows: int
+
+
+ROW_NUMBER = "row.number"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """Questions in the order of their first use, and the SQL that reads their answers.
+
+    ``sql`` is in the words of the engine and reads nothing but the answers, each under
+    :func:`answer_name`, and the public tables named in ``tables``, under :func:`public_name`.
+    ``spend`` is offered for all of them together; a question may have an offer of its own.
+    """
+
+    questions: tuple[Question, ...]
+    sql: str
+    tables: tuple[str, ...] = ()
+    trace: Trace | None = None
+    spend: Offer | None = None
+    text: str = ""
+
+
+def answer_name(number: int) -> str:
+    """The table in which ``sql`` finds the answer of a question; nobody can write this name.
+
+    >>> answer_name(0), public_name("cities")
+    ('question.1', 'public.cities')
+    """
+    return f"question.{number + 1}"
+
+
+def public_name(table: str) -> str:
+    """The table in which ``sql`` finds a public table."""
+    return f"public.{table}"
+
+
+def list_columns(
+    question: Question, multiplicity: Multiplicity = declared_multiplicity
+) -> tuple[Column, ...]:
+    """The columns of a question's answer, from public knowledge alone."""
+    source = columns(question.source, multiplicity)
+    known: dict[str, Domain] = {k.name: domain_of(k.expression, source) for k in question.keys}
+    totals: set[str] = set()
+    lists: set[str] = set()
+    for aggregate in question.aggregates:
+        known[aggregate.name] = check_aggregate(aggregate, source)
+        if aggregate.function == "SUM":
+            totals.add(aggregate.name)
+        if AGGREGATES[aggregate.function].many or len(aggregate.parameters) > 1:
+            lists.add(aggregate.name)
+    return tuple(
+        _describe(output.name, _source(output.expression), known, totals, lists)
+        or Column(output.name, domain_of(output.expression, known).kind, total=True)
+        for output in question.outputs
+    )
+
+
+def _source(expression: object) -> str | None:
+    return expression.name if isinstance(expression, ColumnRef) else None
+
+
+def _describe(
+    name: str, source: str | None, known: Mapping[str, Domain], totals: set[str], lists: set[str]
+) -> Column | None:
+    if source is None:
+        return None
+    return Column(name, known[source].kind, source in totals, source in lists)

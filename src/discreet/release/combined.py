@@ -1,0 +1,397 @@
+"""Answers combined: what a statement computes from the answers of its questions.
+
+The answers were released and stored one by one; what is computed from them here is a function of
+released numbers, in a connection that has nothing else.  A number that is one of theirs as it
+was, or that number times and plus constants, keeps its margin; for others none is claimed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from discreet.accounting.loss import NOTHING, Loss
+from discreet.exact.numbers import Exact
+from discreet.price.margins import MarginKind
+from discreet.question.expressions import ColumnRef
+from discreet.question.statement import Carried, Statement
+from discreet.release.amounts import exact_loss_json, loss_json
+from discreet.release.answer import Answer, Row, Stated
+from discreet.release.explanation import Explanation, shorten
+from discreet.release.notes import VALUE, VERSION, MarginUnit, notes, owner
+from discreet.release.render import margin_words
+
+_COMPUTED = "computed from several released numbers, or from none."
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Combined(Answer):
+    """What a statement answers: computed from ``parts``, the answers of its questions.
+
+    It shows itself as an answer does; ``loss`` is what all its parts cost together.  The fields
+    that an answer to one question has (``priced``, ``groups``, ``released``) are its first part's.
+    """
+
+    statement: Statement = field(kw_only=True)
+    parts: tuple[Answer, ...] = field(kw_only=True)
+    names: tuple[str, ...] = field(kw_only=True)
+    table: tuple[tuple[Any, ...], ...] = field(kw_only=True)
+    places: tuple[tuple[int | None, ...], ...] = field(kw_only=True)
+    """For each row, the rows of the answers that it is from: see :class:`Trace`."""
+
+    @classmethod
+    def of(
+        cls,
+        statement: Statement,
+        parts: Sequence[Answer],
+        names: tuple[str, ...],
+        table: tuple[tuple[Any, ...], ...],
+        places: tuple[tuple[int | None, ...], ...],
+    ) -> Combined:
+        """The answer of ``statement`` with these rows."""
+        first = parts[0]
+        return cls(
+            first.priced,
+            first.groups,
+            first.released,
+            replayed=all(part.replayed for part in parts),
+            statement=statement,
+            parts=tuple(parts),
+            names=names,
+            table=table,
+            places=places,
+        )
+
+    def __post_init__(self) -> None:
+        rows = tuple(Row(number, values) for number, values in enumerate(self.table))
+        object.__setattr__(self, "rows", rows)
+
+    @property
+    def text(self) -> str:
+        """The statement as it was asked."""
+        return self.statement.text
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns, in order."""
+        return self.names
+
+    @property
+    def loss(self) -> Loss:
+        """What the answers it is computed from cost one unit, together."""
+        return _add_up(self.parts)
+
+    @property
+    def paid(self) -> Loss:
+        """What was paid for it this time: the answers that were stored before are free."""
+        return _add_up([part for part in self.parts if not part.replayed])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the margins do not tell, in words, of each question."""
+        said: list[str] = []
+        for number, part in enumerate(self.parts, 1):
+            prefix = f"question {number}: " if len(self.parts) > 1 else ""
+            said += [f"{prefix}{note}" for note in part.notes]
+        computed = [
+            name
+            for name, origins in zip(self.names, self._carried, strict=True)
+            if not origins and any(map(_is_number, self.column(name)))
+        ]
+        if computed:
+            said.append(f"no margin is known for {', '.join(computed)}: {_COMPUTED}")
+        return tuple(said)
+
+    @property
+    def certificate(self) -> dict[str, Any]:
+        """What was promised for each question, and the SQL that reads their answers."""
+        return {
+            "version": VERSION,
+            "statement": self.text,
+            "sql": self.statement.sql,
+            "public_tables": list(self.statement.tables),
+            "questions": [
+                {
+                    "answer": None if part.id is None else str(part.id),
+                    "question": part.text,
+                    "replayed": part.replayed,
+                    "certificate": part.certificate,
+                }
+                for part in self.parts
+            ],
+            "loss": exact_loss_json(self.loss.rounded()),
+        }
+
+    def origin(self, column: int) -> dict[str, Any]:
+        """Whether a column is a key or a value, and of which aggregate."""
+        origins = [
+            self.parts[c.question].origin(self.parts[c.question].columns.index(c.column))
+            for c in self._carried[column]
+        ]
+        same = origins and all(origin == origins[0] for origin in origins)
+        plain = same and origins[0]["aggregate"] != "HISTOGRAM"
+        return origins[0] if plain else {"role": "value", "aggregate": None}
+
+    def parts_json(self) -> list[dict[str, Any]]:
+        """Each question with its own price."""
+        return [
+            {
+                "answer": None if part.id is None else str(part.id),
+                "question": part.text,
+                "replayed": part.replayed,
+                "price": loss_json(part.loss),
+            }
+            for part in self.parts
+        ]
+
+    # --- margins -------------------------------------------------------------------------------
+
+    @property
+    def _carried(self) -> tuple[tuple[Carried, ...], ...]:
+        trace = self.statement.trace
+        return ((),) * len(self.names) if trace is None else trace.carried
+
+    def accuracy(
+        self, confidence: Exact = "0.95", *, certified: bool = False, most: int | None = None
+    ) -> dict[str, list[Stated]]:
+        """Margins and intervals of each column; None where nothing can be said.
+
+        A number of a question's answer has those it has there, times and plus the constants that
+        it was computed with.  What is computed from several numbers has none.
+        """
+        known = [part.accuracy(confidence, certified=certified) for part in self.parts]
+        units = [part.margin_units for part in self.parts]
+        places = self.places if most is None else self.places[:most]
+
+        def state(origins: tuple[Carried, ...], row: tuple[int | None, ...]) -> Stated:
+            for origin in origins:
+                place = row[origin.row]
+                if place is not None:
+                    stated = known[origin.question][origin.column][place]
+                    return _carry(stated, origin, units[origin.question][origin.column])
+            return None, None
+
+        return {
+            name: [state(origins, row) for row in places]
+            for name, origins in zip(self.names, self._carried, strict=True)
+        }
+
+    @property
+    def margin_kinds(self) -> dict[str, MarginKind | None]:
+        """How the margins of each column are known; None where there are none."""
+        kinds = [part.margin_kinds for part in self.parts]
+        return {
+            name: _only([kinds[c.question][c.column] for c in origins])
+            for name, origins in zip(self.names, self._carried, strict=True)
+        }
+
+    @property
+    def margin_units(self) -> dict[str, MarginUnit | None]:
+        """What the margins of each column count: the value's own unit, ranks or rows."""
+        units = [part.margin_units for part in self.parts]
+        return {
+            name: _only([units[c.question][c.column] for c in origins])
+            for name, origins in zip(self.names, self._carried, strict=True)
+        }
+
+    def _footer(self) -> list[str]:
+        """What it cost, question by question, and what the margins do not tell."""
+        new = sum(not part.replayed for part in self.parts)
+        asked = f"{len(self.parts)} questions" if len(self.parts) > 1 else "1 question"
+        if not new:
+            cost = f"{asked} answered before, free now; cost {self.loss}"
+        elif new < len(self.parts):
+            cost = f"{asked}, {new} of them new; cost {self.paid}"
+        else:
+            cost = f"{asked}; cost {self.paid}"
+        return [f"± at 95 % confidence; {cost}", *self.notes]
+
+
+def _carry(stated: Stated, origin: Carried, unit: MarginUnit | None) -> Stated:
+    """How far off a number is after it was multiplied and shifted; ranks and rows stay so many."""
+    margin, interval = stated
+    if unit != VALUE or (origin.scale == 1 and origin.shift == 0):
+        return stated
+    scale, shift = float(origin.scale), float(origin.shift)
+    if interval is not None and not interval.nobody:
+        ends = sorted((interval.low * scale + shift, interval.high * scale + shift))
+        interval = replace(interval, low=ends[0], high=ends[1])
+    return None if margin is None else margin * abs(scale), interval
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+T = TypeVar("T")
+
+
+def _only(found: Sequence[T | None]) -> T | None:
+    """The one thing that all of them are, if they are one."""
+    return found[0] if found and all(one == found[0] for one in found) else None
+
+
+def _add_up(parts: Sequence[Answer]) -> Loss:
+    """What answers cost together; one that is read twice was paid for once."""
+    once = {part.id if part.id is not None else -number: part for number, part in enumerate(parts)}
+    total = NOTHING
+    for part in once.values():
+        total += part.loss
+    return total
+
+
+# --- before asking --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CombinedExplanation(Explanation):
+    """A priced statement before it is asked: its questions, and the SQL around them.
+
+    ``priced`` is its first question's; ``engine_sql`` has the statement of each question, then
+    the SQL that reads their answers.
+    """
+
+    statement: Statement = field(kw_only=True)
+    parts: tuple[Explanation, ...] = field(kw_only=True)
+    names: tuple[str, ...] = field(kw_only=True)
+
+    @classmethod
+    def of(
+        cls, statement: Statement, parts: tuple[Explanation, ...], names: tuple[str, ...]
+    ) -> CombinedExplanation:
+        """The explanation of ``statement`` with the columns ``names``."""
+        sql = "\n\n".join([*(part.engine_sql for part in parts), statement.sql])
+        return cls(parts[0].priced, sql, statement=statement, parts=parts, names=names)
+
+    @property
+    def text(self) -> str:
+        """The statement as it was typed."""
+        return self.statement.text
+
+    @property
+    def loss(self) -> Loss:
+        """What all questions together would cost one unit."""
+        total = NOTHING
+        for part in self.parts:
+            total += part.loss
+        return total
+
+    def _columns(self) -> Iterator[tuple[str, Carried | None]]:
+        """Each column, and the aggregate of a question that it is, if it is one."""
+        trace = self.statement.trace
+        carried = ((),) * len(self.names) if trace is None else trace.carried
+        for name, origins in zip(self.names, carried, strict=True):
+            outputs = [self._aggregate(origin) for origin in origins[:1]]
+            yield name, origins[0] if outputs and outputs[0] is not None else None
+
+    def _aggregate(self, origin: Carried) -> str | None:
+        """The aggregate that a column of a question's answer is; None for keys and arithmetic."""
+        question = self.parts[origin.question].priced.question
+        output = next(o for o in question.outputs if o.name == origin.column)
+        names = {aggregate.name for aggregate in question.aggregates}
+        source = output.expression
+        return source.name if isinstance(source, ColumnRef) and source.name in names else None
+
+    def margins(
+        self, confidence: Exact = "0.95", *, rows: int | None = None, certified: bool = False
+    ) -> dict[str, float | None]:
+        """The predicted margin of each column that is an aggregate of one of the questions."""
+        found: dict[str, float | None] = {}
+        for name, origin in self._columns():
+            if origin is not None:
+                part = self.parts[origin.question]
+                known = part.margins(confidence, rows=rows, certified=certified)
+                aggregate = self._aggregate(origin) or ""
+                margin, unit = known[aggregate], part.margin_units[aggregate]
+                scale = abs(float(origin.scale)) if unit == VALUE else 1.0
+                found[name] = None if margin is None else margin * scale
+        return found
+
+    @property
+    def margin_kinds(self) -> dict[str, MarginKind | None]:
+        """How the margin of each of these columns is known."""
+        return {
+            name: self.parts[o.question].margin_kinds[self._aggregate(o) or ""]
+            for name, o in self._columns()
+            if o is not None
+        }
+
+    @property
+    def margin_units(self) -> dict[str, MarginUnit]:
+        """What the margin of each of these columns counts."""
+        return {
+            name: self.parts[o.question].margin_units[self._aggregate(o) or ""]
+            for name, o in self._columns()
+            if o is not None
+        }
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the margins do not tell, in words, of each question."""
+        return tuple(
+            f"question {number}: {note}"
+            for number, part in enumerate(self.parts, 1)
+            for note in notes(part.priced)
+        )
+
+    @property
+    def certificate(self) -> dict[str, Any]:
+        """The certificates the answers would carry."""
+        return {
+            "version": VERSION,
+            "statement": self.text,
+            "sql": self.statement.sql,
+            "public_tables": list(self.statement.tables),
+            "questions": [
+                {"question": part.priced.question.text, "certificate": part.certificate}
+                for part in self.parts
+            ],
+            "loss": exact_loss_json(self.loss.rounded()),
+        }
+
+    def to_json(self, confidence: Exact = "0.95") -> dict[str, Any]:
+        """All it says, for programs; the same at every door."""
+        known, words = self.margins(confidence), margin_words(self, confidence)
+        kinds, units = self.margin_kinds, self.margin_units
+        return {
+            "question": self.text,
+            "price": loss_json(self.loss),
+            "confidence": str(confidence),
+            "columns": [
+                {
+                    "name": name,
+                    "role": "value",
+                    "aggregate": None,
+                    "kind": None,
+                    "mechanism": None,
+                    "margin": known.get(name),
+                    "margin_kind": kinds.get(name),
+                    "margin_unit": units.get(name),
+                    "margin_text": words.get(name),
+                }
+                for name in self.names
+            ],
+            "groups": [],
+            "unit": owner(self.priced),
+            "neighbours": str(self.priced.neighbours),
+            "notes": list(self.notes),
+            "certificate": self.certificate,
+            "engine_sql": self.engine_sql,
+            "text": str(self),
+            "parts": [part.to_json(confidence) for part in self.parts],
+        }
+
+    def __str__(self) -> str:
+        lines = []
+        for number, part in enumerate(self.parts, 1):
+            lines += [f"question {number}: {part.priced.question.text}", str(part), ""]
+        return "\n".join(
+            [
+                *lines,
+                "around them, computed from their answers, free:",
+                *shorten(self.statement.sql),
+                "",
+                f"cost: {self.loss}",
+            ]
+        )

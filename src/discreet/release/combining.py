@@ -1,0 +1,110 @@
+"""Combining answers: the SQL of a statement over released numbers, bound first and run afterwards.
+
+Bound on empty tables of the types that the answers will have, before anything is charged: what
+cannot be computed is not paid for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from discreet.engine.duckdb import afterwards
+from discreet.engine.duckdb.afterwards import Held, Shape
+from discreet.errors import QuestionRefusal
+from discreet.question.statement import (
+    ROW_NUMBER,
+    Column,
+    Statement,
+    answer_name,
+    public_name,
+)
+from discreet.release.answer import Answer
+from discreet.release.combined import Combined
+
+Values = Mapping[str, Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A statement that the engine has bound on empty tables: it can be computed."""
+
+    statement: Statement
+    answers: tuple[Held, ...]
+    public: tuple[Held, ...]
+    names: tuple[str, ...]
+
+
+def bind(
+    statement: Statement,
+    answers: Sequence[Sequence[Column]],
+    public: Mapping[str, Sequence[Column]],
+) -> Bound:
+    """Let the engine resolve every name and type, before anything is released or charged."""
+    held = tuple(
+        Held(answer_name(number), tuple(map(_shape, columns)))
+        for number, columns in enumerate(answers)
+    )
+    tables = tuple(
+        Held(public_name(name), tuple(map(_shape, public[name]))) for name in statement.tables
+    )
+    columns = afterwards.bind(statement.sql, [*held, *tables])
+    names = _tell_apart([column.name for column in columns])
+    trace = statement.trace
+    if trace is not None:
+        numbered = [table.numbered(ROW_NUMBER) for table in held]
+        try:
+            found = afterwards.bind(trace.sql, [*numbered, *tables])
+        except QuestionRefusal:
+            found = ()
+        same = columns == found[: len(columns)]
+        if not same or len(columns) != len(trace.carried) or len(found) - trace.rows != len(names):
+            statement = replace(statement, trace=None)  # what is not certain has no margin
+    return Bound(statement, held, tables, names)
+
+
+def _shape(column: Column) -> Shape:
+    kind = afterwards.type_of(column.kind, total=column.total, listed=column.listed)
+    return Shape(column.name, kind)
+
+
+def _tell_apart(columns: Sequence[str]) -> tuple[str, ...]:
+    """Each column under a name of its own: ``SELECT a.n, b.n`` has n and n_2.
+
+    >>> _tell_apart(["n", "city", "N", "n"])
+    ('n', 'city', 'N_2', 'n_3')
+    """
+    found: list[str] = []
+    for column in columns:
+        taken = {other.casefold() for other in found}
+        name, number = column, 2
+        while name.casefold() in taken:
+            name, number = f"{column}_{number}", number + 1
+        found.append(name)
+    return tuple(found)
+
+
+def combine(bound: Bound, parts: Sequence[Answer], public: Mapping[str, Values]) -> Combined:
+    """What the statement computes from the answers of its questions."""
+    statement, trace = bound.statement, bound.statement.trace
+    tables = [
+        held.filled({name: part.column(name) for name in part.columns})
+        for held, part in zip(bound.answers, parts, strict=True)
+    ]
+    others = [
+        held.filled(public[name]) for held, name in zip(bound.public, statement.tables, strict=True)
+    ]
+    if trace is None:
+        rows = afterwards.run(statement.sql, [*tables, *others])
+    else:
+        numbered = [table.numbered(ROW_NUMBER) for table in tables]
+        rows = afterwards.run(trace.sql, [*numbered, *others])
+    width = len(bound.names)
+    return Combined.of(
+        statement,
+        parts,
+        bound.names,
+        tuple(row[:width] for row in rows),
+        tuple(row[width:] for row in rows),
+    )
