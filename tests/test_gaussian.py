@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from discreet.accounting.divergence import hockey_stick
 from discreet.accounting.law import DiscreteGaussianLaw
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import enclose
 from discreet.mechanisms import Gaussian, Grid
-from discreet.mechanisms.gaussian import gaussian_delta
+from discreet.mechanisms.gaussian import gaussian_delta, gaussian_vector_delta
 
 CANARY = 8_675_309
 
@@ -89,12 +90,29 @@ def test_calibration_is_sound_and_tight(sensitivity, digits, epsilon_tenths):
     assert gaussian_delta(steps * Fraction(9999, 10000), shift, epsilon) > delta
 
 
-def test_several_entries_are_calibrated_through_rho():
-    """No proof that a shift along one axis is the worst: the zCDP conversion must hold instead."""
-    several = Gaussian.calibrated(epsilon=2, delta="1e-6", sensitivity=3, entries_changed=4)
-    one = Gaussian.calibrated(epsilon=2, delta="1e-6", sensitivity=3, entries_changed=1)
-    assert several.loss.delta_at(2) <= Fraction(1, 10**6)
-    assert one.sigma_squared < several.sigma_squared < 2 * one.sigma_squared
+def test_several_entries_are_calibrated_near_the_continuous_curve():
+    """Within a step of variance of Balle and Wang's, and less noise than through rho."""
+    several = Gaussian.calibrated(epsilon=2, delta="1e-6", sensitivity=30, entries_changed=4)
+    one = Gaussian.calibrated(epsilon=2, delta="1e-6", sensitivity=30, entries_changed=1)
+    assert several.delta_at(2) <= Fraction(1, 10**6) < several.loss.delta_at(2)
+    assert one.sigma_squared < several.sigma_squared < one.sigma_squared + 1
+    unstated = Gaussian(sensitivity=30, rho=several.rho)
+    assert unstated.delta_at(2) == several.loss.delta_at(2)
+
+
+@pytest.mark.parametrize("move", [(1, 1), (2, 1), (-1, 2), (2, 0), (1, -1)])
+@pytest.mark.parametrize("sigma_squared", [Fraction(3, 5), Fraction(2), Fraction(5)])
+def test_no_shift_of_two_entries_passes_the_bound(move, sigma_squared):
+    """The certified divergence of the two exact laws, for shifts in all directions."""
+    squared = sum(step * step for step in move)
+    made = Gaussian(
+        sensitivity_squared=squared, rho=squared / (2 * sigma_squared), entries_changed=2
+    )
+    for epsilon in (Fraction(1, 4), Fraction(1), Fraction(3)):
+        found = hockey_stick(made.law([0, 0]), made.law(list(move)), epsilon)
+        assert found[0] <= made.delta_at(epsilon)
+        curve = gaussian_vector_delta(sigma_squared, squared, 2, epsilon)
+        assert found[0] <= curve
 
 
 def test_the_loss_is_rho():

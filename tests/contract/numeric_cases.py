@@ -18,6 +18,7 @@ from discreet.mechanisms import (
     Moments,
     PropertyDistance,
     RandomizedResponse,
+    Staircase,
     TwoCoinResponse,
     distance_to_clusters,
     distance_to_maximum,
@@ -32,6 +33,21 @@ wholes = st.integers(-(10**6), 10**6)
 
 def at(mechanism, first, second) -> Pair:
     return Pair(mechanism.law(first), mechanism.law(second), mechanism.loss)
+
+
+# --- staircase -------------------------------------------------------------------------------
+
+
+@st.composite
+def staircase_pairs(draw) -> Pair:
+    """One entry of several moves, by at most the sensitivity."""
+    sensitivity = draw(st.integers(2, 40))
+    width = draw(st.none() | st.integers(1, sensitivity))
+    mechanism = Staircase(sensitivity=sensitivity, epsilon=draw(prices), width=width)
+    first = draw(st.lists(wholes, min_size=1, max_size=3))
+    second = list(first)
+    second[draw(st.integers(0, len(first) - 1))] += draw(st.integers(-sensitivity, sensitivity))
+    return at(mechanism, first, second)
 
 
 # --- Laplace ---------------------------------------------------------------------------------
@@ -225,6 +241,12 @@ CASES = [
         "laplace vector",
         laplace_vector_pairs(),
         lambda: at(Laplace(sensitivity=5, epsilon="3/5"), [9, 4, 7], [11, 4, 4]),
+        NEARLY_ALL,
+    ),
+    LawCase(
+        "staircase",
+        staircase_pairs(),
+        lambda: at(Staircase(sensitivity=7, epsilon="5/2"), 100, 107),
         NEARLY_ALL,
     ),
     LawCase("laplace grid", grid_pairs(), grid_worst, NEARLY_ALL),

@@ -49,6 +49,18 @@ def gaussian(sigma: Fraction) -> Mass:
     return mass
 
 
+def staircase(step: int, width: int) -> Callable[[Fraction], Mass]:
+    """By its definition: levels counted off one by one, and all of them added up."""
+
+    def law(epsilon: Fraction) -> Mass:
+        heights = [ball(-epsilon * level).exp() for level in range(200)]
+        levels = [0] * width + [1 + k for k in range(199) for _ in range(step)]
+        total = 2 * sum((heights[level] for level in levels), arb(0)) - 1
+        return lambda z: heights[levels[abs(z)]] / total
+
+    return law
+
+
 def check(samples: np.ndarray, law, scale: Fraction, low: int, high: int) -> None:
     right = enumerated(law(scale), low, high)
     assert fits(samples, right, low)
@@ -63,6 +75,22 @@ def check(samples: np.ndarray, law, scale: Fraction, low: int, high: int) -> Non
 def test_discrete_laplace(scale):
     reach = int(40 * scale) + 40
     check(noise.discrete_laplace(scale, N), laplace, scale, -reach, reach)
+
+
+@pytest.mark.parametrize(
+    ("step", "width", "epsilon"),
+    [(1, 1, Fraction(1)), (7, 2, Fraction(5, 2)), (12, 12, Fraction(1, 2)), (30, 1, Fraction(3))],
+)
+def test_staircase(step, width, epsilon):
+    reach = 60 * step
+    check(noise.staircase(step, epsilon, width, N), staircase(step, width), epsilon, -reach, reach)
+
+
+def test_staircase_of_another_width_is_refuted():
+    samples = noise.staircase(7, Fraction(5, 2), 2, N)
+    for width in (1, 3):
+        wrong = enumerated(staircase(7, width)(Fraction(5, 2)), -400, 400)
+        assert not fits(samples, wrong, -400)
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(5, 2)])

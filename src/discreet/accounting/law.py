@@ -9,6 +9,7 @@ Sampling is not a law's business (see ``discreet.noise``); comparing two laws is
     FiniteLaw             finitely many outcomes of any kind
     DiscreteLaplaceLaw    P(Z = z) proportional to exp(-|z - center| / scale)
     DiscreteGaussianLaw   P(Z = z) proportional to exp(-(z - center)**2 / (2 sigma_squared))
+    StaircaseLaw          P(Z = z) proportional to exp(-epsilon * level(|z - center|))
     GeometricLaw          P(Z = start + k) proportional to exp(-k / scale), k >= 0
     ProductLaw            independent coordinates
 
@@ -278,6 +279,85 @@ class DiscreteLaplaceLaw(IntegerLaw):
 
 
 @dataclass(frozen=True, slots=True)
+class StaircaseLaw(IntegerLaw):
+    """Flat steps: distances below ``width`` have level 0, each next ``step`` of them one more.
+
+    P(Z = z) = exp(-epsilon * level(|z - center|)) / total, where
+    level(k * step + u) = k + [u >= width] for u below ``step``.
+
+    >>> law = StaircaseLaw(center=2, step=5, width=2, epsilon=Fraction(1))
+    >>> [round(float(law.mass(2 + distance)), 6) for distance in (0, 1, 2, 6, 7)]
+    [0.113382, 0.113382, 0.041711, 0.041711, 0.015345]
+    """
+
+    center: int
+    step: int
+    width: int
+    epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "center", _integer(self.center, name="center"))
+        object.__setattr__(self, "step", whole(self.step, name="step", least=1))
+        object.__setattr__(self, "width", whole(self.width, name="width", least=1))
+        object.__setattr__(self, "epsilon", positive(self.epsilon, name="epsilon"))
+        if self.width > self.step:
+            raise InvalidParameter(
+                "P2",
+                f"width must be from 1 to step = {self.step}, got {self.width}.",
+                why="beyond it the first step would be wider than the others.",
+                fix="pass a width of at most the step.",
+            )
+
+    @property
+    def middle(self) -> int:
+        """The centre of symmetry."""
+        return self.center
+
+    def level(self, distance: int) -> int:
+        """How many steps down the law is at a distance from its centre."""
+        blocks, offset = divmod(distance, self.step)
+        return blocks + (offset >= self.width)
+
+    def mass(self, outcome: Hashable) -> arb:
+        """A ball that contains P(Z = outcome)."""
+        z = _as_integer(outcome)
+        if z is None:
+            return arb(0)
+        return ball(-self.epsilon * self.level(abs(z - self.center))).exp() / self._total()
+
+    def tail(self, z: int) -> arb:
+        """A ball that contains P(Z >= z)."""
+        distance = z - self.center
+        return self._far(distance) if distance >= 1 else 1 - self._far(1 - distance)
+
+    def below(self, z: int) -> arb:
+        """A ball that contains P(Z < z)."""
+        return self.tail(2 * self.center - z + 1)
+
+    def _block(self) -> arb:
+        """The weight of one block of ``step`` distances, the first."""
+        return self.width + (self.step - self.width) * ball(-self.epsilon).exp()
+
+    def _total(self) -> arb:
+        """The weight of both sides; the centre is on each of them, and counts once."""
+        return 2 * self._block() / -ball(-self.epsilon).expm1() - 1
+
+    def _far(self, distance: int) -> arb:
+        # What is left of the block that the distance lies in, then all the blocks behind it.
+        blocks, offset = divmod(distance, self.step)
+        near = max(self.width - offset, 0)
+        far = self.step - max(self.width, offset)
+        down = ball(-self.epsilon).exp()
+        weight = near + down * far + down * self._block() / -ball(-self.epsilon).expm1()
+        return ball(-self.epsilon * blocks).exp() * weight / self._total()
+
+    def window(self, bits: int) -> tuple[int, int]:
+        """P(|Z - center| >= k * step) <= 2 exp(-k epsilon), at most 2**-bits for this k."""
+        reach = self.step * math.ceil((bits + 1) * _LOG_2_UP / self.epsilon)
+        return self.center - reach, self.center + reach
+
+
+@dataclass(frozen=True, slots=True)
 class GeometricLaw(IntegerLaw):
     """One-sided: P(Z = start + k) = (1 - q) * q**k for k >= 0, q = exp(-1 / scale)."""
 
@@ -439,4 +519,5 @@ __all__ = [
     "IntegerLaw",
     "Law",
     "ProductLaw",
+    "StaircaseLaw",
 ]

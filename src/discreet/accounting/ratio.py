@@ -36,6 +36,7 @@ from discreet.accounting.law import (
     IntegerLaw,
     Law,
     ProductLaw,
+    StaircaseLaw,
 )
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball
@@ -166,6 +167,10 @@ class Comparison:
             return _product([pair.cells() for pair in self.coordinates])
         if self.stretches is not None:
             return _cells_of_stretches(self.p, self.q, self.stretches)
+        if isinstance(self.p, StaircaseLaw) and isinstance(self.q, StaircaseLaw):
+            found = _cells_of_staircases(self.p, self.q)
+            if found is not None:
+                return found
         if isinstance(self.p, IntegerLaw) or isinstance(self.q, IntegerLaw):
             return _enumerate_window(self.p, self.q)
         return _cells_of_finite(as_finite(self.p), as_finite(self.q))
@@ -294,6 +299,28 @@ def _cells_of_finite(p: FiniteLaw, q: FiniteLaw) -> Cells:
         elif over == 0 or under == 0:
             log = ONLY_Q if over == 0 else ONLY_P
         cells.append(Cell(p.mass(outcome), q.mass(outcome), log))
+    return Cells(_merge_cells(cells), arb(0), arb(0))
+
+
+def _cells_of_staircases(p: StaircaseLaw, q: StaircaseLaw) -> Cells | None:
+    """Two staircases of one shape, completely; None if their shapes differ.
+
+    Beyond both centres a step further multiplies both masses by exp(-epsilon), so the ratio
+    repeats with that period and a whole residue class has its first mass / (1 - exp(-epsilon)).
+    """
+    if (p.step, p.width, p.epsilon) != (q.step, q.width, q.epsilon):
+        return None
+    low, high = min(p.center, q.center), max(p.center, q.center)
+    count = high - low + 2 * p.step
+    if count > MOST_OUTCOMES:
+        raise _too_many(count)
+    repeated = -1 / ball(-p.epsilon).expm1()
+    cells = []
+    for z in range(low - p.step + 1, high + p.step):
+        down = q.level(abs(z - q.center)) - p.level(abs(z - p.center))
+        times = arb(1) if low < z < high else repeated
+        log = (p.epsilon * down, Fraction(1))
+        cells.append(Cell(p.mass(z) * times, q.mass(z) * times, log))
     return Cells(_merge_cells(cells), arb(0), arb(0))
 
 

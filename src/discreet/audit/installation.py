@@ -26,6 +26,7 @@ from discreet.accounting.law import (
     FiniteLaw,
     GeometricLaw,
     Law,
+    StaircaseLaw,
 )
 from discreet.accounting.loss import Loss
 from discreet.audit.exact import exact
@@ -168,6 +169,7 @@ def _numeric_subjects() -> Iterable[Subject]:
         mechanisms.Laplace(sensitivity=5, epsilon="3/5"), [9, 4, 7], [11, 4, 4], score=_first
     )
     yield _subject(mechanisms.Gaussian(sensitivity=3, rho="1/8"), 40, 43)
+    yield _subject(mechanisms.Staircase(sensitivity=7, epsilon="5/2"), 100, 107)
     yield _subject(mechanisms.RandomizedResponse(epsilon="5/4", categories=4), 3, 2, score=float)
     yield _subject(mechanisms.TwoCoinResponse(truth="1/2"), True, False)
     ring = mechanisms.MetricSpace.of(range(9), lambda p, q: min((p - q) % 9, (q - p) % 9))
@@ -343,6 +345,11 @@ _SAMPLERS: tuple[tuple[str, Callable[[int], Any], Law], ...] = (
         "noise.discrete_gaussian(400)",
         lambda size: noise.discrete_gaussian(400, size),
         DiscreteGaussianLaw(0, Fraction(400)),
+    ),
+    (
+        "noise.staircase(120, 5, 10)",
+        lambda size: noise.staircase(120, 5, 10, size),
+        StaircaseLaw(0, 120, 10, Fraction(5)),
     ),
     ("noise.geometric(20)", lambda size: noise.geometric(20, size), GeometricLaw(0, Fraction(20))),
 )

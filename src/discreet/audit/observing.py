@@ -26,7 +26,7 @@ import numpy as np
 from discreet import noise
 from discreet.audit.frozen import frozen_bytes
 from discreet.engine.truth import SparseCounts
-from discreet.mechanisms import Gaussian
+from discreet.mechanisms import Gaussian, Staircase
 from discreet.mechanisms.quantiles.ranks import Cells
 from discreet.noise.entropy import use_source
 from discreet.price import Additive, Priced, Selection
@@ -147,6 +147,9 @@ def _see_noise(frame: FrameType) -> Event:
     if isinstance(mechanism, Gaussian):
         allowed = ("l2", mechanism.sensitivity_squared)
         parameters = (("sigma_squared", str(mechanism.sigma_squared)),)
+    elif isinstance(mechanism, Staircase):
+        allowed = ("one entry", mechanism.sensitivity)
+        parameters = (("epsilon", str(mechanism.epsilon)), ("width", str(mechanism.width)))
     else:
         allowed = ("l1", mechanism.sensitivity)
         parameters = (("scale", str(mechanism.scale)),)
@@ -184,7 +187,13 @@ def _above(frame: FrameType, name: str) -> Any:
     return None
 
 
-_NORMS = {"Laplace": "l1", "Gaussian": "l2", "HammingCube": "l1", "MetricNoise": None}
+_NORMS = {
+    "Laplace": "l1",
+    "Gaussian": "l2",
+    "Staircase": "one entry",
+    "HammingCube": "l1",
+    "MetricNoise": None,
+}
 """The norm in which a mechanism states its sensitivity; where not listed, the greatest entry."""
 
 

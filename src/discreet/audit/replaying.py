@@ -31,7 +31,7 @@ from discreet.exact.numbers import Exact as Number
 from discreet.exact.numbers import positive
 from discreet.question.schema import Schema
 
-NORMS = ("l1", "l2", "linf")
+NORMS = ("l1", "l2", "linf", "one entry")
 _PLENTY = Budget(epsilon=1000, delta="0.5", accept_large_delta=True)
 
 
@@ -191,13 +191,15 @@ def _pad(run: tuple[Event, ...], other: tuple[Event, ...]) -> tuple[Event, ...]:
 
 
 def moved_by(one: Mapping[Any, Any], other: Mapping[Any, Any], norm: str) -> Any:
-    """How far two vectors are apart; squared for ``l2``.
+    """How far two vectors are apart; squared for ``l2``, without end if not in ``one entry``.
 
     >>> moved_by({"a": 5, "b": 2}, {"a": 2, "c": 4}, "l2")
     29
     """
     gaps = [_gap(one.get(key, 0), other.get(key, 0)) for key in {**one, **other}]
-    if norm == "l1":
+    if norm == "one entry" and sum(gap > 0 for gap in gaps) > 1:
+        return math.inf
+    if norm in ("l1", "one entry"):
         return sum(gaps)
     return max(gaps, default=0) if norm == "linf" else sum(gap * gap for gap in gaps)
 

@@ -31,6 +31,7 @@ from discreet.mechanisms.selection.noisy_max import ReportNoisyMax
 from discreet.mechanisms.selection.top_k import TopK
 from discreet.mechanisms.smooth_sensitivity import SmoothMedian
 from discreet.mechanisms.sparse.vector import AboveThreshold, NumericSparse, Sparse
+from discreet.mechanisms.staircase import Staircase
 
 __all__ = [
     "AboveThreshold",
@@ -57,6 +58,7 @@ __all__ = [
     "ReportNoisyMax",
     "SmoothMedian",
     "Sparse",
+    "Staircase",
     "SubsampleAggregate",
     "TopK",
     "TwoCoinResponse",

@@ -15,6 +15,7 @@ from discreet.noise.selection import (
     sample_without_replacement,
     uniform_below,
 )
+from discreet.noise.staircase import staircase
 
 __all__ = [
     "bernoulli",
@@ -26,5 +27,6 @@ __all__ = [
     "permute_and_flip",
     "random_permutation",
     "sample_without_replacement",
+    "staircase",
     "uniform_below",
 ]
