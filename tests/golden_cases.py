@@ -114,7 +114,8 @@ def summary(found: ParsedStatement) -> tuple[str, ...]:
         return tuple(lines)
     if question.keys:
         lines.append("groups: " + ", ".join(map(_key, question.keys)))
-    lines.append("values: " + ", ".join(_aggregates(question)))
+    if question.aggregates:
+        lines.append("values: " + ", ".join(_aggregates(question)))
     after = [
         word
         for word, there in (

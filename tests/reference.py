@@ -22,12 +22,14 @@ from reference_values import STRICT, as_double, half_even, value_of, widened
 
 from discreet.price.plan import (
     DistinctValues,
+    GroupSum,
     GroupTotal,
     Histogram,
     Measurement,
     Moments,
     Plan,
     Scaled,
+    Sum,
     Units,
     ValueCounts,
 )
@@ -316,6 +318,14 @@ class Reader:
                 return counts
             case GroupTotal():
                 return [group_total(measurement, rows, known) for rows in kept]
+            case Sum(variable=variable):
+                found = [[step(variable, r.values, known) for r in rows] for rows in kept]
+                return [[sum(variable.low + u for u in row if u is not None)] for row in found]
+            case GroupSum(expression=e, grid=grid, low=low, span=span):
+                total = GroupTotal(e, grid, low, span)
+                pairs = [group_total(total, rows, known) for rows in kept]
+                # (span - u, u) for each unit: both together are a whole span for each of them.
+                return [[low * ((a + b) // span) + b] for a, b in pairs]
 
 
 def plain(value: Any) -> Any:

@@ -65,11 +65,18 @@ def test_the_law_has_the_claimed_loss():
 
 
 def test_a_unit_with_many_keys_pays_once_for_all():
-    one, many = KeyRelease(epsilon="0.1", delta="1e-7"), KeyRelease(
-        epsilon="0.4", delta="4e-7", keys=4
-    )  # fmt: skip
-    assert [many.probability(n) for n in (1, 20, 100)] == [one.probability(n) for n in (1, 20, 100)]
+    delta = Fraction(4, 10**7)
+    many = KeyRelease(epsilon="0.4", delta=delta, keys=4)
+    less = KeyRelease(epsilon="0.1", delta=delta / 4)
+    seen = 1 - (1 - many.probability(1)) ** 4  # alone in four groups, and shown in any of them
+    assert delta * (1 - Fraction(1, 2**40)) < seen <= delta
+    for n in (1, 20, 100):
+        assert (
+            less.probability(n) < many.probability(n) < less.probability(n) * Fraction(1001, 1000)
+        )
     assert many.loss.epsilon == Fraction(2, 5)
+    assert many.loss.delta == delta
+    assert many.loss.rho == 4 * less.loss.rho
     assert repr(many) == "KeyRelease(epsilon='2/5', delta='1/2500000', keys=4)"
 
 

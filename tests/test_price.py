@@ -180,12 +180,37 @@ def test_sensitivity_bounds_every_arrangement_of_one_unit(rows, contribution, mo
 def test_threshold_delta_is_the_exact_tail_with_its_end_included():
     noise = Laplace(sensitivity=2, epsilon="2/3")  # of scale 3
     delta = Fraction(1, 10**6)
-    cut = find_threshold(0, noise, groups=2, delta=delta)
+    cut = find_threshold(0, noise, groups=2, delta=delta, split=False)
     law = DiscreteLaplaceLaw(0, Fraction(3))
     p_low, p_high = enclose(lambda: law.tail(cut.least - 1))
     assert 1 - (1 - p_low) ** 2 <= cut.delta <= delta
     assert cut.delta <= (1 - (1 - p_high) ** 2) * (1 + Fraction(1, 2**50))
     assert compute_exposure(noise, 2, cut.least - 1) > delta  # no smaller threshold would do
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        Laplace(sensitivity=2, epsilon="2/3"),
+        Laplace(sensitivity=1, epsilon=3),
+        Gaussian(sensitivity_squared=3, rho="1/20"),
+        Gaussian(sensitivity=1, rho=2),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("groups", [1, 3, 50])
+def test_odds_below_the_threshold_use_up_delta_and_no_more(noise, groups):
+    delta = Fraction(1, 10**6)
+    cut = find_threshold(0, noise, groups=groups, delta=delta)
+    plain = find_threshold(0, noise, groups=groups, delta=delta, split=False)
+    assert cut.least == plain.least
+    assert 0 <= cut.odds < 1
+    assert plain.delta <= cut.delta <= delta
+    # One group: shown with P(1 + Z >= least) + odds * P(1 + Z = least - 1), term by term.
+    law = noise.noise_law
+    shown = float(law.tail(cut.least - 1)) + float(cut.odds) * float(law.mass(cut.least - 2))
+    assert 1 - (1 - shown) ** groups == pytest.approx(float(cut.delta), rel=1e-6)
+    assert compute_exposure(noise, groups, cut.least, cut.odds + Fraction(1, 2**31)) > delta
 
 
 def test_private_groups_need_a_delta_and_pay_it():

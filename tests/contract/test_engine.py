@@ -18,11 +18,13 @@ from discreet.errors import DataRefusal, InvalidParameter
 from discreet.price.plan import (
     Contribution,
     DistinctValues,
+    GroupSum,
     GroupTotal,
     Histogram,
     Moments,
     Plan,
     Scaled,
+    Sum,
     Units,
     ValueCounts,
 )
@@ -41,6 +43,8 @@ MEASURED = (
     ValueCounts(ColumnRef("v.city"), cases.CITIES),
     DistinctValues(ColumnRef("v.note")),
     GroupTotal(ColumnRef("v.cost"), Fraction(1, 256), 0, 256 * 7000),
+    Sum(Scaled(ColumnRef("v.age"), Fraction(1), -20, 90)),
+    GroupSum(ColumnRef("v.cost"), Fraction(1, 256), -256 * 5, 256 * 70),
 )
 KEYS: dict[str, tuple[Key, ...]] = {
     "none": (),

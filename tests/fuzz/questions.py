@@ -17,12 +17,14 @@ from hypothesis import strategies as st
 from discreet.price.plan import (
     Contribution,
     DistinctValues,
+    GroupSum,
     GroupTotal,
     Histogram,
     Measurement,
     Moments,
     Plan,
     Scaled,
+    Sum,
     Units,
     ValueCounts,
 )
@@ -255,7 +257,7 @@ def variables(draw: Any, known: Columns) -> Scaled:
 @st.composite
 def measurements(draw: Any, known: Columns) -> Measurement:
     condition = None if draw(st.integers(0, 2)) else draw(conditions(known))
-    match draw(st.integers(0, 6)):
+    match draw(st.integers(0, 7)):
         case 0 | 1:
             count = draw(st.integers(0, 2))
             degrees = tuple(draw(st.integers(1, 2)) for _ in range(count))
@@ -272,11 +274,14 @@ def measurements(draw: Any, known: Columns) -> Measurement:
         case 5:
             kind = draw(st.sampled_from([Kind.TEXT, Kind.INTEGER, Kind.DECIMAL]))
             return DistinctValues(draw(values(known, kind, 1)), condition)
+        case 6:
+            return Sum(draw(variables(known)), condition)
         case _:
             kind = draw(st.sampled_from([Kind.INTEGER, Kind.DECIMAL]))
             grid = Fraction(2) ** draw(st.integers(-2, 1))
             low, span = draw(st.integers(-6, 3)), draw(st.integers(1, 9))
-            return GroupTotal(draw(values(known, kind, 1)), grid, low, span, condition)
+            total = GroupTotal if draw(st.booleans()) else GroupSum
+            return total(draw(values(known, kind, 1)), grid, low, span, condition)
 
 
 @st.composite

@@ -49,6 +49,10 @@ def compare(plan: Plan, one: list[Vector], other: list[Vector], neighbours: Neig
         l1, l2_squared = distance(a, b)
         assert l1 <= bound.l1, (neighbours, measurement, l1, bound)
         assert l2_squared <= bound.l2_squared, (neighbours, measurement, l2_squared, bound)
+        reach = price.Reach.of(plan.contribution, grouped=bool(plan.keys))
+        most = price.count_moved(measurement, reach, neighbours, grouped=bool(plan.keys))
+        moved = sum(a.get(key, 0) != b.get(key, 0) for key in a.keys() | b.keys())
+        assert moved <= most, (neighbours, measurement, moved, most)
 
 
 def check(world: World, plan: Plan, people: list[int]) -> int:

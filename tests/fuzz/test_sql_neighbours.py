@@ -19,7 +19,9 @@ from sqlglot import exp
 
 from discreet.engine.duckdb import render
 from discreet.errors import QuestionRefusal
+from discreet.mechanisms import KeyRelease, Staircase
 from discreet.price import Priced, price
+from discreet.price.plan import Moments, Units, count_moved
 from discreet.question.offer import Offer
 from discreet.question.schema import Schema
 from discreet.question.sql import parse
@@ -27,7 +29,10 @@ from discreet.question.sql import parse
 QUICK, QUICK_CASES = 26, 500
 SHARDS, LONG, LONG_CASES = 6, 100, 2_000  # of the long run: so many worlds and cases in each
 QUESTIONS = 6
-SPEND = Offer(epsilon=Fraction(3, 4), delta=Fraction(1, 10**6))
+SPENDS = [
+    Offer(epsilon=Fraction(3, 4), delta=Fraction(1, 10**6)),
+    Offer(epsilon=Fraction(4), delta=Fraction(1, 10**6)),  # where staircases are bought
+]
 
 CONDITIONS = [
     "v.x > 1",
@@ -67,6 +72,7 @@ AGGREGATES = [
     "CORR({}, v.y)",
     "MODE(v.region)",
     "SUM({}, contribution_bounds_per_group => (0, 4))",
+    "SUM({}, contribution_bounds_per_group => (-3, 4))",
 ]
 OPTIONS = ["", "", "max_groups_contributed=1", "max_groups_contributed=2", "max_rows=2"]
 
@@ -132,9 +138,9 @@ def questions(draw: Any, schema: Schema, part: str = "") -> str:
         chosen: str = draw(st.sampled_from(values))
         return chosen
 
-    count = draw(st.integers(1, 3))
-    measured = [f"{some(AGGREGATES).format(some(NUMBERS))} AS a{i}" for i in range(count)]
     key = some(KEYS) if draw(st.booleans()) else ""
+    count = draw(st.integers(0 if key else 1, 3))  # none: keys alone
+    measured = [f"{some(AGGREGATES).format(some(NUMBERS))} AS a{i}" for i in range(count)]
     options = some(OPTIONS)
     clause = f"WITH DIFFERENTIAL_PRIVACY OPTIONS({options}) " if options else ""
     text = f"SELECT {clause}{', '.join([*([f'{key} AS k'] if key else []), *measured])}"
@@ -150,11 +156,31 @@ def check(world: World, priced: Priced, people: list[int]) -> int:
     whole = vectors(run())
     for person in people:
         world.show_without(person)
-        for bound, a, b in zip(priced.sensitivities, whole, vectors(run()), strict=True):
+        others = vectors(run())
+        parts = zip(priced.sensitivities, priced.plan.measurements, strict=True)
+        for index, (bound, measured) in enumerate(parts):
+            a, b = whole[index], others[index]
             l1, l2_squared = distance(a, b)
             assert l1 <= bound.l1, (priced.question.text, l1, bound)
             assert l2_squared <= bound.l2_squared, (priced.question.text, l2_squared, bound)
+            moved = [abs(a.get(key, 0) - b.get(key, 0)) for key in a.keys() | b.keys()]
+            check_entries(priced, index, measured, [gap for gap in moved if gap])
     return len(people)
+
+
+def check_entries(priced: Priced, index: int, measured: Any, gaps: list[int]) -> None:
+    """How many entries a person moves, and how units are counted: by one in each group."""
+    text, bought = priced.question.text, priced.mechanisms[index]
+    grouped = bool(priced.plan.keys)
+    most = count_moved(measured, priced.reach, priced.neighbours, grouped=grouped)
+    assert len(gaps) <= most, (text, len(gaps), most)
+    if isinstance(bought, Staircase):
+        assert len(gaps) <= 1, text
+    if priced.threshold is not None and priced.threshold.measurement == index:
+        assert max(gaps, default=0) <= 1, text
+        assert len(gaps) <= priced.reach.groups, text
+        if isinstance(bought, KeyRelease):
+            assert bought.keys >= len(gaps), text
 
 
 def fuzz(examples: int, *, shard: int = 0, part: str = "", **options: Any) -> tuple[int, int]:
@@ -179,7 +205,7 @@ def fuzz(examples: int, *, shard: int = 0, part: str = "", **options: Any) -> tu
                     )
                     priced = price(
                         asked,
-                        SPEND,
+                        data.draw(st.sampled_from(SPENDS)),
                         schema=world.schema,
                         multiplicity=world.engine.catalogue.multiplicity,
                     )
@@ -198,6 +224,25 @@ def fuzz(examples: int, *, shard: int = 0, part: str = "", **options: Any) -> tu
 def test_no_person_moves_an_accepted_question_further_than_its_price() -> None:
     cases, _ = fuzz(QUICK)
     assert cases >= QUICK_CASES
+
+
+def rows_for_units(measurements: Any, reach: Any) -> int | None:
+    """A bug: any count of rows decides, also where a person has several in a group."""
+    for index, measurement in enumerate(measurements):
+        if measurement in (Units(), Moments()):
+            return index
+    return None
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [("find_deciding", rows_for_units), ("count_moved", lambda *_, **__: 1)],
+    ids=["rows decide", "one entry moves"],
+)
+def test_seeded_bugs_are_found(name: str, wrong: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"discreet.price.priced.{name}", wrong)
+    with pytest.raises(AssertionError):
+        fuzz(8 * QUICK)
 
 
 @pytest.mark.soak

@@ -15,7 +15,7 @@ SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 10, delta = .01, max_groups_c
 --> values: mean = AVG(visits.cost, contribution_bounds_per_group => (0.0, 100.0))
 --> rows: at most 20 of one unit, in 2 groups
 --> spend: epsilon 10, delta 1/100
---> price: ε = 0.499993, ρ = 0.0779528, δ = 9.63746e-10; Laplace, Laplace
+--> price: ε = ∞, ρ = 0.00379627, δ = 0.0000000005; Gaussian, Gaussian
 
 SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 10, delta = .01, max_groups_contributed = 2) doctor, SUM(cost, contribution_bounds_per_group => (0, 100)) AS total FROM visits GROUP BY doctor;
 --> accepted
@@ -23,7 +23,7 @@ SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 10, delta = .01, max_groups_c
 --> values: total = SUM(visits.cost, contribution_bounds_per_group => (0.0, 100.0))
 --> rows: at most 20 of one unit, in 2 groups
 --> spend: epsilon 10, delta 1/100
---> price: ε = 0.5, ρ = 0.0581766, δ = 9.12848e-10; Laplace, Laplace
+--> price: ε = ∞, ρ = 0.00379633, δ = 0.0000000005; Gaussian, Gaussian
 
 SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 10, delta = .01, max_groups_contributed = 2) doctor, COUNT(*, contribution_bounds_per_group => (0, 5)) AS n FROM visits GROUP BY doctor;
 --> accepted
@@ -31,7 +31,7 @@ SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 10, delta = .01, max_groups_c
 --> values: n = COUNT(*, contribution_bounds_per_group => (0.0, 5.0))
 --> rows: at most 20 of one unit, in 2 groups
 --> spend: epsilon 10, delta 1/100
---> price: ε = 0.5, ρ = 0.0581996, δ = 9.12848e-10; Laplace, Laplace
+--> price: ε = ∞, ρ = 0.00379633, δ = 0.0000000005; Gaussian, Gaussian
 
 SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1000, delta = .01) doctor, COUNT(note, contribution_bounds_per_group => (0, 3)) AS notes FROM visits GROUP BY doctor;
 --> accepted
@@ -39,7 +39,7 @@ SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1000, delta = .01) doctor, CO
 --> values: notes = COUNT(visits.note, contribution_bounds_per_group => (0.0, 3.0))
 --> rows: at most 20 of one unit
 --> spend: epsilon 1000, delta 1/100
---> price: ε = ∞, ρ = 0.00379633, δ = 4.7442e-10; Gaussian, Gaussian
+--> price: ε = ∞, ρ = 0.00379633, δ = 0.0000000005; Gaussian, Gaussian
 
 SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 10, delta = .01, max_groups_contributed = 1) doctor, PERCENTILE_CONT(cost, 0.5, contribution_bounds_per_row => (0, 500)) AS middle FROM visits GROUP BY doctor;
 --> accepted
@@ -47,7 +47,7 @@ SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 10, delta = .01, max_groups_c
 --> values: middle = QUANTILE_CONT(visits.cost, '1/2', contribution_bounds_per_row => (0.0, 500.0))
 --> rows: at most 20 of one unit, in 1 groups
 --> spend: epsilon 10, delta 1/100
---> price: ε = 0.499993, ρ = 0.0260114, δ = 9.85073e-10; Selection, Laplace
+--> price: ε = 0.499993, ρ = 0.0260114, δ = 0.000000001; Selection, KeyRelease
 
 SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 10, delta = .01) doctor, APPROX_QUANTILES(cost, 2, contribution_bounds_per_row => (1, 10)) AS halves FROM visits GROUP BY doctor;
 --> accepted
@@ -55,7 +55,7 @@ SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 10, delta = .01) doctor, APPR
 --> values: halves = QUANTILE_CONT(visits.cost, '0', '1/2', '1', contribution_bounds_per_row => (1.0, 10.0))
 --> rows: at most 20 of one unit
 --> spend: epsilon 10, delta 1/100
---> price: ε = 0.499993, ρ = 0.0234076, δ = 9.96789e-10; Selection, Laplace
+--> price: ε = ∞, ρ = 0.00379627, δ = 0.0000000005; Selection, Gaussian
 
 SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 10, delta = .01) doctor, VAR_POP(cost, contribution_bounds_per_row => (0, 100)) AS v, STDDEV_POP(cost, contribution_bounds_per_row => (0, 100)) AS s FROM visits GROUP BY doctor;
 --> accepted
@@ -63,7 +63,7 @@ SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 10, delta = .01) doctor, VAR_
 --> values: v = VAR_POP(visits.cost, contribution_bounds_per_row => (0.0, 100.0)), s = STDDEV_POP(visits.cost, contribution_bounds_per_row => (0.0, 100.0))
 --> rows: at most 20 of one unit
 --> spend: epsilon 10, delta 1/100
---> price: ε = 0.5, ρ = 0.0576074, δ = 9.94597e-10; Laplace, Laplace
+--> price: ε = ∞, ρ = 0.00379627, δ = 0.0000000005; Gaussian, Gaussian
 
 -- Bounds by name make a column without declared bounds usable.
 SELECT SUM(income, contribution_bounds_per_row => (0, 100000)) AS total FROM visits;

@@ -38,7 +38,7 @@ SELECT LOWER(TRIM(doctor)) AS doctor, COUNT(*) AS n FROM visits GROUP BY LOWER(T
 --> groups: doctor (private)
 --> values: n = COUNT(*)
 --> rows: at most 20 of one unit
---> price: ε = 0.5, ρ = 0.0576131, δ = 9.94597e-10; Laplace, Laplace
+--> price: ε = ∞, ρ = 0.00379627, δ = 0.0000000005; Gaussian, Gaussian
 
 SELECT SUBSTR(city, 1, 1) AS letter, COUNT(*) AS n FROM visits GROUP BY letter;
 --> accepted

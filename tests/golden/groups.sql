@@ -22,14 +22,14 @@ SELECT doctor, COUNT(*) AS n FROM visits GROUP BY doctor;
 --> groups: doctor (private)
 --> values: n = COUNT(*)
 --> rows: at most 20 of one unit
---> price: ε = 0.5, ρ = 0.0576131, δ = 9.94597e-10; Laplace, Laplace
+--> price: ε = ∞, ρ = 0.00379627, δ = 0.0000000005; Gaussian, Gaussian
 
 SELECT city, doctor, COUNT(*) AS n FROM visits GROUP BY city, doctor;
 --> accepted
 --> groups: city (3 public and NULL), doctor (private)
 --> values: n = COUNT(*)
 --> rows: at most 20 of one unit
---> price: ε = 0.5, ρ = 0.0576131, δ = 9.94597e-10; Laplace, Laplace
+--> price: ε = ∞, ρ = 0.00379627, δ = 0.0000000005; Gaussian, Gaussian
 
 -- Truths.
 SELECT paid, AVG(cost) AS mean FROM visits GROUP BY paid;
@@ -127,7 +127,7 @@ SELECT day, COUNT(*) AS n FROM visits GROUP BY day;
 --> groups: day (private)
 --> values: n = COUNT(*)
 --> rows: at most 20 of one unit
---> price: ε = 0.5, ρ = 0.0576131, δ = 9.94597e-10; Laplace, Laplace
+--> price: ε = ∞, ρ = 0.00379627, δ = 0.0000000005; Gaussian, Gaussian
 
 -- Groups need not be shown.
 SELECT COUNT(*) AS n FROM visits GROUP BY city;
@@ -190,3 +190,47 @@ SELECT COUNT(*) AS n FROM visits GROUP BY COUNT(*);
 
 SELECT age, DATE_TRUNC('month', day) AS m, city, MONTH(day) AS k, DAY(day) AS d, COUNT(*) AS n FROM visits GROUP BY age, m, city, k, d;
 --> refused Q27
+
+-- Keys alone: which doctors enough patients share; nothing is counted, and the whole price shows them.
+SELECT doctor FROM visits GROUP BY doctor;
+--> accepted
+--> groups: doctor (private)
+--> rows: at most 20 of one unit
+--> price: ε = ∞, ρ = 0.00438648, δ = 9.99756e-10; Gaussian
+
+SELECT DISTINCT doctor FROM visits;
+--> accepted
+--> groups: doctor (private)
+--> rows: at most 20 of one unit
+--> price: ε = ∞, ρ = 0.00438648, δ = 9.99756e-10; Gaussian
+
+SELECT DISTINCT UPPER(doctor) AS doctor, city FROM visits WHERE age >= 18 ORDER BY doctor LIMIT 10;
+--> accepted
+--> groups: doctor (private), city (3 public and NULL)
+--> after: ORDER BY, LIMIT 10
+--> rows: at most 20 of one unit
+--> price: ε = ∞, ρ = 0.00438648, δ = 9.99756e-10; Gaussian
+
+SELECT doctor, note FROM visits GROUP BY doctor, note HAVING doctor <> 'x';
+--> accepted
+--> groups: doctor (private), note (private)
+--> after: HAVING
+--> rows: at most 20 of one unit
+--> price: ε = ∞, ρ = 0.00438648, δ = 9.99756e-10; Gaussian
+
+-- One row for each patient: the noisy count that is printed also decides.
+SELECT birth_year, CAST(patient_id AS TEXT) AS id, COUNT(*) AS n FROM patients GROUP BY 1, 2;
+--> accepted
+--> groups: birth_year (127 public and NULL), id (private)
+--> values: n = COUNT(*)
+--> rows: at most 1 of one unit
+--> price: ε = 0.5, ρ = 0.12246, δ = 0.000000001; Laplace
+
+SELECT DISTINCT COUNT(*) FROM visits;
+--> refused Q13
+
+SELECT DISTINCT doctor, COUNT(*) FROM visits GROUP BY doctor;
+--> refused Q13
+
+SELECT DISTINCT * FROM visits;
+--> refused Q13

@@ -16,7 +16,7 @@ SELECT cost + 1 FROM visits;
 --> refused Q12
 
 SELECT DISTINCT city FROM visits;
---> refused Q13
+--> refused Q35
 
 SELECT DISTINCT ON (city) city FROM visits;
 --> refused Q13

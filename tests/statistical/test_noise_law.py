@@ -53,10 +53,17 @@ def staircase(step: int, width: int) -> Callable[[Fraction], Mass]:
     """By its definition: levels counted off one by one, and all of them added up."""
 
     def law(epsilon: Fraction) -> Mass:
-        heights = [ball(-epsilon * level).exp() for level in range(200)]
         levels = [0] * width + [1 + k for k in range(199) for _ in range(step)]
-        total = 2 * sum((heights[level] for level in levels), arb(0)) - 1
-        return lambda z: heights[levels[abs(z)]] / total
+        heights: list[arb] = []
+        total: list[arb] = []
+
+        def mass(z: int) -> arb:
+            if not total:  # at the precision in force when it is first asked for
+                heights.extend(ball(-epsilon * level).exp() for level in range(200))
+                total.append(2 * sum((heights[level] for level in levels), arb(0)) - 1)
+            return heights[levels[abs(z)]] / total[0]
+
+        return mass
 
     return law
 

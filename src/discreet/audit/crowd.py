@@ -29,6 +29,7 @@ from discreet.audit.events import outcome_of
 from discreet.audit.observing import observed
 from discreet.audit.rehearsal import Prepared, Rehearsal, Stage
 from discreet.errors import BudgetRefusal, Refusal
+from discreet.mechanisms import KeyRelease
 from discreet.price import Priced, Selection
 from discreet.release.answer import Answer
 from discreet.release.release import release
@@ -155,7 +156,7 @@ class Crowd:
             return [
                 _numbers(Answer(priced, *release(priced, prepared.truth))) for _ in range(times)
             ]
-        additive = [m for m in priced.mechanisms if not isinstance(m, Selection)]
+        additive = [m for m in priced.mechanisms if not isinstance(m, Selection | KeyRelease)]
         parts = tuple(
             mechanism.release(np.concatenate([part] * times), exact=True)  # as the airlock does
             for mechanism, part in zip(additive, entries, strict=True)

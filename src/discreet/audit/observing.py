@@ -26,16 +26,18 @@ import numpy as np
 from discreet import noise
 from discreet.audit.frozen import frozen_bytes
 from discreet.engine.truth import SparseCounts
-from discreet.mechanisms import Gaussian, Staircase
+from discreet.mechanisms import Gaussian, KeyRelease, Staircase
 from discreet.mechanisms.quantiles.ranks import Cells
 from discreet.noise.entropy import use_source
-from discreet.price import Additive, Priced, Selection
+from discreet.price import Additive, Priced, Selection, Threshold
 
 Vector = dict[Any, int]
 """Integers by (group, entry); what is not there is 0."""
 
 _NOISE = frozenset(noise.__all__)
-_AIRLOCK = {("discreet.release.release", "_add_noise"), ("discreet.release.release", "_choose")}
+_AIRLOCK = {
+    ("discreet.release.release", name) for name in ("_add_noise", "_choose", "_show_keys", "_toss")
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,8 @@ def _owner(frame: FrameType | None) -> FrameType | None:
 def _event(frame: FrameType) -> Event:
     module, name = frame.f_globals.get("__name__", ""), frame.f_code.co_name
     if (module, name) in _AIRLOCK:
-        return _see_noise(frame) if name == "_add_noise" else _see_choice(frame)
+        seen = {"_add_noise": _see_noise, "_choose": _see_choice, "_show_keys": _see_keys}
+        return seen.get(name, _see_coins)(frame)
     if module.startswith("discreet.mechanisms."):
         return _mechanism(frame)
     known = frame.f_locals
@@ -144,6 +147,8 @@ def _see_noise(frame: FrameType) -> Event:
         for index, value in enumerate(row)
         if value
     }
+    allowed: tuple[str, Fraction]
+    parameters: tuple[tuple[str, str], ...]
     if isinstance(mechanism, Gaussian):
         allowed = ("l2", mechanism.sensitivity_squared)
         parameters = (("sigma_squared", str(mechanism.sigma_squared)),)
@@ -154,6 +159,28 @@ def _see_noise(frame: FrameType) -> Event:
         allowed = ("l1", mechanism.sensitivity)
         parameters = (("scale", str(mechanism.scale)),)
     return Event(type(mechanism).__name__, parameters, vector, allowed, entries)
+
+
+def _see_keys(frame: FrameType) -> Event:
+    """Coins for groups: each is tossed by a number of units, which moves by one in each of them."""
+    mechanism: KeyRelease = frame.f_locals["mechanism"]
+    entries = frame.f_locals["measured"]
+    groups = _above(frame, "groups") or tuple((g,) for g in range(len(entries)))
+    vector: Vector = {
+        (group, 0): int(row[0]) for group, row in zip(groups, entries, strict=True) if row[0]
+    }
+    parameters = (
+        ("epsilon", str(mechanism.epsilon)),
+        ("delta", str(mechanism.delta)),
+        ("keys", str(mechanism.keys)),
+    )
+    return Event("KeyRelease", parameters, vector, ("units", Fraction(mechanism.keys)), entries)
+
+
+def _see_coins(frame: FrameType) -> Event:
+    """The coins of groups next to the threshold: tossed for all, looked at for few."""
+    threshold: Threshold = frame.f_locals["threshold"]
+    return Event("coins", (("odds", str(threshold.odds)),), {}, ("l1", Fraction(0)))
 
 
 def _see_choice(frame: FrameType) -> Event:

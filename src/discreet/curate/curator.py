@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -26,7 +27,7 @@ from discreet.engine.protocol import C, Compiled, Engine, describe_failure
 from discreet.errors import BudgetRefusal, DataRefusal, InvalidParameter, Refusal
 from discreet.exact.numbers import Exact, canonical_json
 from discreet.ledger import Account, Balance, Entry, Ledger, Policy, Receipt, Request, Stored
-from discreet.price import Priced, price
+from discreet.price import Priced, approximate_loss, is_as_before, price
 from discreet.price.within import find_cheapest
 from discreet.question.blocks import Area, Space, reach
 from discreet.question.builder import Query, Rows, table
@@ -40,7 +41,7 @@ from discreet.release.answer import Answer
 from discreet.release.combined import CombinedExplanation
 from discreet.release.combining import Bound, bind, combine
 from discreet.release.explanation import Explanation
-from discreet.release.notes import VALUE, MarginUnit
+from discreet.release.notes import VALUE, MarginUnit, describe_hidden
 from discreet.release.record import (
     noises_json,
     released_from_bytes,
@@ -60,6 +61,10 @@ CURATOR = "curator"
 
 REMEMBERED = 256
 """How many questions are kept parsed and priced; a page prices the same text again and again."""
+
+
+class NoGroupPasses(UserWarning):
+    """A question whose answer will most likely show no group, at any number of units declared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +294,8 @@ class Curator:
 
     def _pay_question(self, question: Question, spend: Offer, analyst: str) -> Paid | Answer:
         try:
-            planned = self._find_plan(question, spend)  # public knowledge only
+            planned = self._find_payable(question, spend, analyst)
+            self._warn_of_hidden_groups(planned.priced)
             request = self._request(planned, spend, analyst)
             receipt = self.account.charge(request)  # durable from here on
         except Refusal as refusal:
@@ -415,7 +421,7 @@ class Curator:
         if isinstance(asked, Statement):
             return self._price_statement(asked, Offer.of(**offer), analyst)
         spend = Offer.of(**offer).beside(asked.spend)
-        planned = self._find_plan(asked, spend)
+        planned = self._find_payable(asked, spend, analyst)
         explanation = self._explain(planned)
         try:
             outcome = self.account.preview(self._request(planned, spend, analyst))
@@ -521,27 +527,73 @@ class Curator:
         parsed = parse_statement(text, self.schema, multiplicity=self.engine.catalogue.multiplicity)
         return parsed.question, parsed.explain
 
-    def _find_plan(self, question: Question, spend: Offer) -> Planned:
+    def _find_plan(self, question: Question, spend: Offer, *, as_before: bool = False) -> Planned:
         version = self.engine.catalogue.version
+        # Python takes 1 and true for equal: questions are told apart by how they are written.
+        written = question.text or repr(question)
         try:
-            # Python takes 1 and true for equal: questions are told apart by how they are written.
-            return self._plans(question, spend, question.text or repr(question), version)
+            return self._plans(question, spend, written, version, as_before)
         except Refusal as refusal:
             raise refusal.naming(self._unit) from None
         except RecursionError:  # built in Python, where nothing counts parentheses
             raise depth_refusal() from None
 
+    def _find_payable(self, question: Question, spend: Offer, analyst: str) -> Planned:
+        """The plan as the account knows it, or can pay for it; else as it is priced now.
+
+        What was paid for when other noise was bought stays free: it is looked for under the
+        key of that noise.  And Gaussian noise that is calibrated to (epsilon, delta) may be
+        charged as such where its rho does not fit: either is a bound on what it loses.
+        """
+        planned = self._find_plan(question, spend)  # public knowledge only
+        if is_as_before(planned.priced):
+            return planned
+        if self.account.knows(self._request(planned, spend, analyst)):
+            return planned
+        with suppress(Refusal):  # of what could not be asked before
+            former = self._find_plan(question, spend, as_before=True)
+            known = former.key != planned.key
+            if known and self.account.knows(self._request(former, spend, analyst)):
+                return former
+        other = approximate_loss(planned.priced, spend)
+        if other is not None and not self._affordable(planned, spend, analyst):
+            priced = replace(planned.priced, loss=other)
+            if self._affordable(charged := replace(planned, priced=priced), spend, analyst):
+                return charged
+        return planned
+
+    def _affordable(self, planned: Planned, spend: Offer, analyst: str) -> bool:
+        try:
+            self.account.preview(self._request(planned, spend, analyst))
+        except BudgetRefusal:
+            return False
+        return True
+
+    def _warn_of_hidden_groups(self, priced: Priced) -> None:
+        """Say before anything is paid that no group can be expected in the answer."""
+        if priced.population is not None:
+            warnings.warn(describe_hidden(priced), NoGroupPasses, stacklevel=4)
+
     def _make_plan(
-        self, question: Question, spend: Offer, _written: str, _version: Hashable
+        self,
+        question: Question,
+        spend: Offer,
+        _written: str,
+        _version: Hashable,
+        as_before: bool = False,
     ) -> Planned:
-        priced = self._priced(question, spend)
+        priced = self._priced(question, spend, as_before=as_before)
         compiled = self.engine.compile(priced.plan)  # what cannot be run is not paid for
         return Planned(priced, compiled, replay_key(priced), self.area(question))
 
-    def _priced(self, question: Question, spend: Offer) -> Priced:
+    def _priced(self, question: Question, spend: Offer, *, as_before: bool = False) -> Priced:
         find = find_cheapest if spend.within else price
         return find(
-            question, spend, schema=self.schema, multiplicity=self.engine.catalogue.multiplicity
+            question,
+            spend,
+            schema=self.schema,
+            multiplicity=self.engine.catalogue.multiplicity,
+            as_before=as_before,
         )
 
     def _explain_asked(self, asked: Question | Statement, offer: Offer) -> Explanation:

@@ -170,7 +170,7 @@ class Gaussian:
                 entries_changed=entries_changed,
             )
 
-        guess = float(steps_squared) * _analytic_variance(float(wanted), float(allowed))
+        guess = float(steps_squared) * analytic_variance(float(wanted), float(allowed))
         return made(
             least_decimal(lambda sigma: made(sigma).delta_at(wanted) <= allowed, near=guess)
         )
@@ -282,7 +282,7 @@ def gaussian_vector_delta(
     return best
 
 
-def _analytic_variance(epsilon: float, delta: float) -> float:
+def analytic_variance(epsilon: float, delta: float) -> float:
     """About the variance of the continuous Gaussian of sensitivity 1 at (epsilon, delta): a guess.
 
     Balle and Wang (2018), in doubles; where those give out, the bound that conversions give.

@@ -31,13 +31,15 @@ class KeyRelease:
     Definition:
         A key with n units is shown with probability p(n), where p(0) = 0 and
         p(n) = min(e**a p(n-1) + d, 1 - e**-a (1 - p(n-1) - d), 1), with
-        a = epsilon / keys and d = delta / keys, rounded down to a binary
-        fraction in a way that keeps the guarantee (docs/proofs/keys.md).
+        a = epsilon / keys and d = 1 - (1 - delta)**(1 / keys), rounded down to
+        a binary fraction in a way that keeps the guarantee
+        (docs/proofs/keys.md).
 
     Guarantee:
         If one unit counts towards at most ``keys`` keys, adding or removing it
         is (epsilon, delta)-differentially private.  No rule that shows an
-        empty key with probability 0 shows any key more often at this price.
+        empty key with probability 0 shows any key more often at this price
+        for each key.
 
     Accuracy:
         ``probability(n)`` exactly; ``least_units(confidence)`` is how many units
@@ -65,7 +67,8 @@ class KeyRelease:
         price = positive(epsilon, name="epsilon")
         mass = proportion(delta, name="delta")
         set_fields(self, epsilon=price, delta=mass, keys=whole(keys, name="keys", least=1))
-        set_fields(self, loss=Loss.approximate(price, mass))
+        one = Loss.approximate(price / self.keys, 0)
+        set_fields(self, loss=Loss(price, (self.keys * one).rho, mass))
 
     def __repr__(self) -> str:
         keys = None if self.keys == 1 else self.keys
@@ -74,7 +77,7 @@ class KeyRelease:
     def probability(self, units: int) -> Fraction:
         """The exact probability that a key with so many units is shown."""
         count = whole(units, name="units")
-        return _probability(self.epsilon / self.keys, self.delta / self.keys, count)
+        return _probability(self.epsilon / self.keys, _share(self.delta, self.keys), count)
 
     def law(self, units: int) -> FiniteLaw:
         """Shown or not, with these probabilities."""
@@ -88,13 +91,34 @@ class KeyRelease:
     def release(self, units: int | Iterable[int]) -> bool | list[bool]:
         """Whether to show the key with so many units; for many keys, one answer each."""
         if isinstance(units, Iterable):
-            return [self.release(int(count)) for count in units]
+            return self._release_many(units)
         return bool(bernoulli(self.probability(units)))
+
+    def _release_many(self, units: Iterable[int]) -> list[bool]:
+        counts = [whole(count, name="units") for count in units]
+        shown = [False] * len(counts)
+        places: dict[int, list[int]] = {}
+        for place, count in enumerate(counts):
+            places.setdefault(count, []).append(place)
+        for count, at in sorted(places.items()):
+            coins = bernoulli(self.probability(count), len(at))
+            for place, coin in zip(at, coins.tolist(), strict=True):
+                shown[place] = bool(coin)
+        return shown
 
     def least_units(self, confidence: Exact) -> int:
         """The fewest units with which a key is shown at least this often."""
         wanted = proportion(confidence, name="confidence")
         return least_integer(lambda units: self.probability(units) >= wanted, fails_at=0)
+
+
+@lru_cache(maxsize=256)
+def _share(delta: Fraction, keys: int) -> Fraction:
+    """1 - (1 - delta)**(1 / keys), rounded down in its 64th digit or so."""
+    if keys == 1:
+        return delta
+    least = enclose(lambda: -((ball(-delta).log1p() / keys).expm1()), bits=80)[0]
+    return round_down(least, Fraction(1, 2 ** (64 + math.ceil(keys / delta).bit_length())))
 
 
 @lru_cache(maxsize=4096)

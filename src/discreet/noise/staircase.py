@@ -23,11 +23,10 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball
 from discreet.exact.numbers import Exact, positive, whole
-from discreet.noise.draws import SMALL, Integers, check_size, draw_array
 from discreet.noise.entropy import random_bits, random_words
 from discreet.noise.laplace import GREATEST_SCALE, geometric
-from discreet.noise.table import Table
 from discreet.noise.selection import uniform_below
+from discreet.noise.table import SMALL, Integers, Table, check_size, draw_array
 
 _MOST = 2**63 - 1
 

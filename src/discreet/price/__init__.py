@@ -4,9 +4,15 @@
 """
 
 from discreet.price.calibration import Additive, Bought, Selection
-from discreet.price.keys import Threshold
+from discreet.price.keys import Threshold, least_units
 from discreet.price.plan import Reach, Sensitivity, compute_sensitivity
-from discreet.price.priced import Priced, price
+from discreet.price.priced import (
+    Priced,
+    approximate_loss,
+    deciding_mechanism,
+    is_as_before,
+    price,
+)
 from discreet.price.recipes import Choice, Counts, Linear, Quantile, Ratio, Recipe
 
 __all__ = [
@@ -23,6 +29,10 @@ __all__ = [
     "Selection",
     "Sensitivity",
     "Threshold",
+    "approximate_loss",
     "compute_sensitivity",
+    "deciding_mechanism",
+    "is_as_before",
+    "least_units",
     "price",
 ]

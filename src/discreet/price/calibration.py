@@ -16,15 +16,23 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
+from discreet.accounting.conversion import largest_rho
 from discreet.accounting.loss import Loss
-from discreet.exact.numbers import round_down
+from discreet.exact.numbers import round_down, round_up
 from discreet.exact.search import bracket
-from discreet.mechanisms import Gaussian, Laplace, Quantiles, TopK
+from discreet.mechanisms import Gaussian, KeyRelease, Laplace, Quantiles, Staircase, TopK
+from discreet.mechanisms.gaussian import (
+    analytic_variance,
+    gaussian_delta,
+    gaussian_vector_delta,
+)
+from discreet.mechanisms.staircase import best_width, mean_distance
 from discreet.price.plan import Sensitivity
 from discreet.price.recipes import Choice, Quantile
 
-Additive = Laplace | Gaussian
+Additive = Laplace | Gaussian | Staircase
 """Noise on every entry of a measurement."""
 
 _STEP = Fraction(1, 2**20)
@@ -78,7 +86,7 @@ class Selection:
         )
 
 
-Bought = Laplace | Gaussian | Selection
+Bought = Additive | Selection | KeyRelease
 """What a measurement is released with."""
 
 
@@ -87,6 +95,27 @@ def buy_laplace(epsilon: Fraction, sensitivity: Sensitivity) -> Laplace | None:
     if not Laplace.drawable(sensitivity.l1 / epsilon):
         return None
     return Laplace(sensitivity=sensitivity.l1, epsilon=epsilon)
+
+
+WORTHWHILE = 0.98
+"""Staircase noise must have at most this part of Laplace's mean error: its rho is larger."""
+
+
+def buy_pure(epsilon: Fraction, sensitivity: Sensitivity, moved: int) -> Laplace | Staircase | None:
+    """The least noise of this pure loss, where one unit moves so many entries."""
+    laplace = buy_laplace(epsilon, sensitivity)
+    if moved > 1 or sensitivity.l1 == 1 or not Staircase.drawable(sensitivity.l1, epsilon):
+        return laplace
+    error = mean_distance(sensitivity.l1, epsilon, best_width(sensitivity.l1, epsilon))
+    if error > WORTHWHILE * laplace_error(sensitivity.l1 / epsilon):
+        return laplace
+    return Staircase(sensitivity=sensitivity.l1, epsilon=epsilon)
+
+
+def laplace_error(scale: Fraction) -> float:
+    """E|Z| of discrete Laplace noise, 1 / sinh(1 / scale)."""
+    rate = 1 / float(scale)
+    return 1 / math.sinh(rate) if rate < 700 else 0.0
 
 
 def buy_gaussian(rho: Fraction, sensitivity: Sensitivity) -> Gaussian | None:
@@ -106,6 +135,37 @@ def buy_smallest(rho: Fraction, sensitivity: Sensitivity) -> Additive | None:
     if smaller and Loss.laplace(sensitivity=sensitivity.l1, scale=scale).rho <= rho:
         return buy_laplace(epsilon, sensitivity)
     return buy_gaussian(rho, sensitivity)
+
+
+@lru_cache(maxsize=1024)
+def buy_calibrated(
+    epsilon: Fraction, delta: Fraction, sensitivity: Sensitivity, moved: int
+) -> Gaussian | None:
+    """The least Gaussian noise that is (epsilon, delta)-private where ``moved`` entries move.
+
+    By the curve of the noise itself, certified, and not through rho; where that curve says
+    nothing, through rho.  None if the noise cannot be drawn.
+    """
+    squared = sensitivity.l2_squared
+
+    def private(sigma_squared: Fraction) -> bool:
+        if moved == 1:
+            return gaussian_delta(sigma_squared, sensitivity.l1, epsilon) <= delta
+        return gaussian_vector_delta(sigma_squared, squared, moved, epsilon) <= delta
+
+    through_rho = squared / (2 * largest_rho(epsilon, delta))
+    # Just above the continuous optimum, then further off until it is certain.
+    start = squared * analytic_variance(float(epsilon), float(delta)) + (0 if moved == 1 else 0.5)
+    excess, spread = 2.0**-14, through_rho
+    while start * (1 + excess) < through_rho:
+        tried = round_up(Fraction(start * (1 + excess)), _STEP)
+        if private(tried):
+            spread = tried
+            break
+        excess *= 2
+    if not Gaussian.drawable(spread):
+        return None
+    return Gaussian(sensitivity_squared=squared, rho=squared / (2 * spread))
 
 
 def laplace_variance(scale: Fraction) -> float:

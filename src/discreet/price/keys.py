@@ -1,55 +1,163 @@
 """Groups nobody listed: released only when enough people share them.
 
 A group that appears because of one unit must stay hidden except with
-probability delta.  Each group's number of units is released with noise, and the
-group is shown when that noisy number is at least ``threshold``.
+probability delta.  Where the number of units of each group is released with
+noise anyway, that noisy number decides, and is paid for once: the group is shown
+when it is at least ``threshold``, and with certain odds when it is one less.
+Where it is not, :class:`~discreet.mechanisms.KeyRelease` decides: no other rule
+shows any group more often.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
 from flint import arb
 
-from discreet.exact.balls import enclose
-from discreet.exact.numbers import round_up
+from discreet.exact.balls import ball, enclose
+from discreet.exact.numbers import round_down, round_up
 from discreet.exact.search import least_integer
-from discreet.price.calibration import Additive
+from discreet.mechanisms import Gaussian, KeyRelease
+from discreet.mechanisms.gaussian import gaussian_delta, gaussian_vector_delta
+from discreet.price.calibration import Additive, Bought, Selection
+from discreet.price.plan import Measurement, Moments, Reach, Units
 
 _FINEST = Fraction(1, 2**1024)
+_ODDS = Fraction(1, 2**32)
 
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """Show a group when its noisy number of units is at least ``least``."""
+    """Show a group when its noisy number of units is at least ``least``.
+
+    One less is shown with probability ``odds``.  Where the measurement is released by
+    ``KeyRelease`` its number is 1 for a group that is shown and 0 for any other.
+    """
 
     measurement: int
     least: int
     delta: Fraction
+    odds: Fraction = Fraction(0)
+
+
+def find_deciding(measurements: tuple[Measurement, ...], reach: Reach) -> int | None:
+    """Which measurement is the number of units of every group; None if none is.
+
+    Rows are units where nobody has two of them in a group.
+    """
+    for index, measurement in enumerate(measurements):
+        if measurement == Units() or (measurement == Moments() and reach.rows_per_group == 1):
+            return index
+    return None
 
 
 def find_threshold(
-    measurement: int, mechanism: Additive, groups: int, delta: Fraction
+    measurement: int, mechanism: Additive, groups: int, delta: Fraction, *, split: bool = True
 ) -> Threshold:
     """The least threshold that hides a unit's own groups except with probability ``delta``.
 
     A group held by one unit has a noisy count of 1 + Z and is shown when
     1 + Z >= least, mass at the threshold included.  A unit alone in ``groups``
     groups is seen in none of them with probability (1 - p)**groups, exactly,
-    because their noises are independent.
+    because their noises are independent.  ``split``: what delta leaves over
+    buys odds for noisy counts of least - 1.
     """
     least = least_integer(lambda t: compute_exposure(mechanism, groups, t) <= delta, fails_at=0)
-    return Threshold(measurement, least, compute_exposure(mechanism, groups, least))
+    odds = _find_odds(mechanism, groups, least, delta) if split and least > 1 else Fraction(0)
+    return Threshold(measurement, least, compute_exposure(mechanism, groups, least, odds), odds)
 
 
-def compute_exposure(mechanism: Additive, groups: int, least: int) -> Fraction:
+def compute_exposure(
+    mechanism: Additive, groups: int, least: int, odds: Fraction = Fraction(0)
+) -> Fraction:
     """The probability, rounded up, that a unit alone in ``groups`` groups is seen in any."""
     law = mechanism.noise_law
 
     def probability() -> arb:
-        return -(((-law.tail(least - 1)).log1p() * groups).expm1())
+        one = law.tail(least - 1)
+        if odds:
+            one += ball(odds) * law.mass(least - 2)
+        return -(((-one).log1p() * groups).expm1())
 
     return round_up(
         enclose(probability)[1], _FINEST
     )  # a probability of thousands of digits helps nobody
+
+
+def _find_odds(mechanism: Additive, groups: int, least: int, delta: Fraction) -> Fraction:
+    """The odds that use up delta: 1 - (1 - tail - odds * mass)**groups = delta, rounded down."""
+    law = mechanism.noise_law
+
+    def odds() -> arb:
+        each = -((ball(-delta).log1p() / groups).expm1())
+        return (each - law.tail(least - 1)) / law.mass(least - 2)
+
+    found = round_down(max(enclose(odds)[0], Fraction(0)), _ODDS)
+    found = min(found, 1 - _ODDS)
+    while found and compute_exposure(mechanism, groups, least, found) > delta:
+        found -= _ODDS  # the enclosures of two computations need not agree to the last digit
+    return max(found, Fraction(0))
+
+
+def covers(
+    mechanism: Gaussian, threshold: Threshold, groups: int, epsilon: Fraction, delta: Fraction
+) -> bool:
+    """Whether noisy counts of units behind a threshold are (epsilon, delta)-private together.
+
+    Lemma 9: of a unit's groups those in which it is alone, j of them, are hidden but with
+    probability e_j, and only the others, groups - j, have noise to hide it: so delta need not pay
+    for all of both.  What grows with j and what falls are bounded at the ends of ever shorter
+    runs of j, until every run is covered.
+    """
+    spread = mechanism.sigma_squared
+    each = compute_exposure(mechanism, 1, threshold.least, threshold.odds)
+
+    def seen(alone: int) -> Fraction:
+        hidden = (1 - each) ** alone if alone <= _FEW else 1 - min(alone * each, Fraction(1))
+        return (1 - hidden) / hidden if hidden else Fraction(1)
+
+    def run(least: int, most: int) -> bool:
+        left = groups - least
+        noise = Fraction(0)
+        if left == 1:
+            noise = gaussian_delta(spread, 1, epsilon)
+        elif left > 1:
+            noise = gaussian_vector_delta(spread, left, left, epsilon)
+        if noise + seen(most) <= delta:
+            return True
+        middle = (least + most) // 2
+        return least < most and run(least, middle) and run(middle + 1, most)
+
+    return run(0, groups)
+
+
+_FEW = 64
+"""Up to so many groups the probability to be seen in any is computed, beyond it is bounded."""
+
+
+def shown_share(threshold: Threshold, bought: Bought, units: int) -> float:
+    """The probability that a group of so many units is shown; a description, so in doubles."""
+    if isinstance(bought, KeyRelease):
+        return float(bought.probability(units))
+    if isinstance(bought, Selection):
+        raise TypeError("units are counted, not chosen")
+    law = bought.noise_law
+    missing = threshold.least - units
+
+    def share() -> arb:
+        return law.tail(missing) + ball(threshold.odds) * law.mass(missing - 1)
+
+    return float(enclose(share, bits=40)[1])
+
+
+def least_units(threshold: Threshold, bought: Bought, share: float = 0.5) -> int:
+    """The fewest units with which a group is shown at least so often."""
+    return least_integer(lambda n: shown_share(threshold, bought, n) >= share, fails_at=0)
+
+
+def rank_threshold(threshold: Threshold, bought: Bought) -> tuple[int, float]:
+    """Whose groups need fewer units come first; among equals, who shows those more often."""
+    units = least_units(threshold, bought)
+    return units, -math.floor(1000 * shown_share(threshold, bought, units))

@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 
 from discreet.exact.search import bracket, double
-from discreet.mechanisms import Laplace
+from discreet.mechanisms import KeyRelease, Laplace
 from discreet.price.calibration import Additive, Selection
 from discreet.price.plan import ValueCounts
 from discreet.price.priced import Priced
@@ -152,6 +152,8 @@ def aggregate_margin(
         listed = priced.plan.measurements[recipe.measurement]
         if isinstance(recipe, Choice) and isinstance(listed, ValueCounts):
             return choice_margin(recipe, len(listed.values), bought, beta)
+    elif isinstance(bought, KeyRelease):
+        raise TypeError("a key is shown or not; there is no number to read")
     elif isinstance(recipe, Linear):
         return number_margin(recipe, bought, beta)
     elif isinstance(recipe, Counts):

@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import sqrt
+from math import hypot, sqrt
 
 from discreet.accounting.conversion import largest_rho
 from discreet.accounting.loss import NOTHING, Loss, failure_mass
 from discreet.errors import InvalidParameter, QuestionRefusal
 from discreet.exact.balls import sqrt_down
-from discreet.mechanisms import Laplace
+from discreet.mechanisms import Gaussian, KeyRelease, Laplace
+from discreet.mechanisms.gaussian import gaussian_delta, gaussian_vector_delta
 from discreet.price.calibration import (
     Bought,
     Selection,
+    buy_calibrated,
+    buy_gaussian,
     buy_laplace,
+    buy_pure,
     buy_smallest,
     concentrated_shares,
     laplace_variance,
     pure_shares,
 )
-from discreet.price.keys import Threshold, find_threshold
+from discreet.price.keys import (
+    Threshold,
+    covers,
+    find_deciding,
+    find_threshold,
+    least_units,
+    rank_threshold,
+)
 from discreet.price.plan import (
     Contribution,
+    GroupSum,
     GroupTotal,
     Histogram,
     Measurement,
@@ -31,11 +43,21 @@ from discreet.price.plan import (
     Plan,
     Reach,
     Sensitivity,
+    Sum,
     Units,
     ValueCounts,
     compute_sensitivity,
+    count_moved,
 )
-from discreet.price.recipes import WEIGHT_BITS, Choice, Menu, Quantile, Recipe, choose_measurements
+from discreet.price.recipes import (
+    WEIGHT_BITS,
+    Choice,
+    Menu,
+    Quantile,
+    Recipe,
+    choose_measurements,
+    measure_sums_alone,
+)
 from discreet.question.offer import Offer
 from discreet.question.ownership import check_joined_rows, columns, row_bound
 from discreet.question.question import Limits, Question, check_size
@@ -59,46 +81,181 @@ class Priced:
     neighbours: Neighbours
     threshold: Threshold | None
     loss: Loss
+    population: int | None = None
+    """The declared number of units, where no group can be expected to reach the threshold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way to use a spend: pure losses that add up, or concentrated ones."""
+    """One way to use a spend: pure losses that add up, or concentrated ones.
+
+    With ``noise_delta``, Gaussian noise on one measurement, calibrated to (epsilon,
+    noise_delta) itself; with ``gaussian``, no other noise.  ``shared``: noise and threshold may
+    have the same delta, if that can be shown to cover both.
+    """
 
     epsilon: Fraction | None
     rho: Fraction | None
     key_delta: Fraction
+    noise_delta: Fraction | None = None
+    gaussian: bool = False
+    shared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """What is to be bought: the measurements, and who of them decides which groups are shown."""
+
+    question: Question
+    plan: Plan
+    menu: Menu
+    reach: Reach
+    neighbours: Neighbours
+    deciding: int | None  # the measurement by which private groups are shown
+    by_key_release: bool  # which nobody else reads, so that no number need be released
+    as_before: bool = False
+
+    @property
+    def factor(self) -> int:
+        """How many times a unit's own share one change of a neighbour is."""
+        return 2 if self.neighbours is Neighbours.CHANGE_ONE else 1
 
 
 def price(
-    question: Question, spend: Offer, *, schema: Schema, multiplicity: Multiplicity
+    question: Question,
+    spend: Offer,
+    *,
+    schema: Schema,
+    multiplicity: Multiplicity,
+    as_before: bool = False,
+    accuracy_first: bool = False,
 ) -> Priced:
-    """The best noise that ``spend`` buys for ``question``, and its exact loss."""
+    """The best noise that ``spend`` buys for ``question``, and its exact loss.
+
+    ``as_before``: the noise that it bought when ledgers began to be kept.  What was
+    paid for then is found under the key of that noise, and is free.
+    ``accuracy_first``: the least noise, even if private groups would be shown less often.
+    """
     check_size(question)
     check_joined_rows(question.source, schema.most_joined_rows, multiplicity)
     check_work(question, schema.most_joined_rows, multiplicity)
     bound = bound_contribution(question, multiplicity)
     known = columns(question.source, multiplicity=multiplicity)
     private = any(key.values is None for key in question.keys)
-    ways = list(_list_ways(spend, private=private))
+    ways = list(_list_ways(spend, private=private, as_before=as_before))
     most = row_bound(question.source, multiplicity)
     reach = Reach.of(bound, grouped=bool(question.keys), most=most)
     for weight_bits in WEIGHT_BITS:
-        wanted = choose_measurements(question.aggregates, known, weight_bits)
-        measurements = wanted.measurements
-        if private and Units() not in measurements:
-            measurements += (Units(),)
-        plan = Plan(question.source, question.keys, bound, measurements)
-        offers = [_buy(question, plan, wanted, reach, schema.neighbours, way) for way in ways]
-        drawable = [offer for offer in offers if offer is not None]
-        if drawable:
-            return min(drawable, key=_sum_errors)
+        joint = choose_measurements(question.aggregates, known, weight_bits)
+        menus = [joint]
+        if not as_before and (alone := measure_sums_alone(joint, question.aggregates)) != joint:
+            menus.append(alone)
+        found = [
+            (offer, 1.0 if menu is joint else _ALONE)
+            for menu in menus
+            for offer in _buy_all(question, bound, menu, reach, schema.neighbours, ways, as_before)
+        ]
+        if found:
+            by_errors = as_before or accuracy_first
+            best, _ = min(found, key=lambda one: _rank(*one, by_errors=by_errors))
+            return best if as_before else _note_population(best, schema.population)
     raise InvalidParameter(
         "P2",
         "the spend is so small that the noise it asks for does not fit 64-bit integers.",
         why="noise that is cut off would no longer hide anybody as promised.",
         fix="offer more, ask for fewer aggregates at once, or bound what one person adds.",
     )
+
+
+_ALONE = 1.001
+"""A sum is measured by itself where that is better; where it is the same, as it always was."""
+
+
+def _buy_all(
+    question: Question,
+    bound: Contribution,
+    menu: Menu,
+    reach: Reach,
+    neighbours: Neighbours,
+    ways: list[Way],
+    as_before: bool,
+) -> list[Priced]:
+    """What each of the ways buys of one menu, where the noise can be drawn."""
+    measurements = menu.measurements
+    deciding, by_key_release = None, False
+    if any(key.values is None for key in question.keys):
+        deciding = find_deciding(measurements, reach)
+        if as_before:
+            deciding = measurements.index(Units()) if Units() in measurements else None
+        if deciding is None:
+            deciding, by_key_release = len(measurements), not as_before
+            measurements += (Units(),)
+    plan = Plan(question.source, question.keys, bound, measurements)
+    offered = Offered(question, plan, menu, reach, neighbours, deciding, by_key_release, as_before)
+    return [bought for way in ways if (bought := _buy(offered, way)) is not None]
+
+
+def _rank(priced: Priced, penalty: float, *, by_errors: bool) -> tuple[float, ...]:
+    """Private groups: who shows them with fewer units.  Then who errs less."""
+    errors = _sum_errors(priced) * penalty
+    if priced.threshold is None or by_errors:
+        return (errors,)
+    return (*rank_threshold(priced.threshold, deciding_mechanism(priced)), errors)
+
+
+def deciding_mechanism(priced: Priced) -> Bought:
+    """What releases the measurement by which private groups are shown."""
+    if priced.threshold is None:
+        raise TypeError("these groups are public")
+    return priced.mechanisms[priced.threshold.measurement]
+
+
+def _note_population(priced: Priced, population: int | None) -> Priced:
+    if priced.threshold is None or population is None:
+        return priced
+    needed = least_units(priced.threshold, deciding_mechanism(priced))
+    return replace(priced, population=population) if needed > population else priced
+
+
+def is_as_before(priced: Priced) -> bool:
+    """Whether nothing in it is of a kind that was not bought when ledgers began to be kept.
+
+    A Gaussian's calibration cannot be seen; where there is one, it may be another.
+    """
+    return priced.threshold is None and all(
+        isinstance(mechanism, Laplace | Selection) and not isinstance(measurement, Sum | GroupSum)
+        for mechanism, measurement in zip(priced.mechanisms, priced.plan.measurements, strict=True)
+    )
+
+
+def approximate_loss(priced: Priced, spend: Offer) -> Loss | None:
+    """The same release in the other coordinates: (epsilon, delta) as offered, where it holds.
+
+    One Gaussian measurement loses rho, and by its own curve no more than (epsilon, delta); an
+    account may be charged either (loss.md, Lemma 1).  None where the curve does not say so.
+    """
+    if spend.epsilon is None or not spend.delta or len(priced.mechanisms) != 1:
+        return None
+    (bought,), (sensitivity,) = priced.mechanisms, priced.sensitivities
+    if not isinstance(bought, Gaussian):
+        return None
+    epsilon, cut = spend.epsilon, priced.threshold
+    if cut is not None and priced.neighbours is Neighbours.ADD_REMOVE:
+        held = covers(bought, cut, priced.reach.groups, epsilon, spend.delta)
+        return Loss.approximate(epsilon, spend.delta) if held else None
+    moved = count_moved(
+        priced.plan.measurements[0],
+        priced.reach,
+        priced.neighbours,
+        grouped=bool(priced.plan.keys),
+    )
+    spread = bought.sigma_squared
+    if moved == 1:
+        delta = gaussian_delta(spread, sensitivity.l1, epsilon)
+    else:
+        delta = gaussian_vector_delta(spread, sensitivity.l2_squared, moved, epsilon)
+    delta += Fraction(0) if cut is None else cut.delta
+    return Loss.approximate(epsilon, delta) if delta <= spend.delta else None
 
 
 def _sum_errors(priced: Priced) -> float:
@@ -108,6 +265,8 @@ def _sum_errors(priced: Priced) -> float:
         match bought:
             case Selection(epsilon=epsilon, score_change=change):
                 total += (change / float(epsilon)) ** 2
+            case KeyRelease():  # which groups it shows is looked at first
+                continue
             case Laplace(scale=scale):
                 total += laplace_variance(scale) / _row_weight(measurement) ** 2
             case _:
@@ -122,6 +281,10 @@ def _row_weight(measurement: Measurement) -> float:
             return float(weight)
         case GroupTotal(span=span):
             return float(span)
+        case Sum(variable=variable):  # as much as the same sum read off Moments has of its noise
+            return hypot(variable.low, variable.low + variable.span)
+        case GroupSum(low=low, span=span):
+            return hypot(low, low + span)
     return 1.0
 
 
@@ -163,7 +326,7 @@ LEAST_DELTA = Fraction(1, 2**1000)
 """A smaller delta buys nothing: no threshold that a group could reach."""
 
 
-def _list_ways(spend: Offer, *, private: bool) -> Iterator[Way]:
+def _list_ways(spend: Offer, *, private: bool, as_before: bool) -> Iterator[Way]:
     delta = failure_mass(spend.delta or Fraction(0))
     for name, amount in (("epsilon", spend.epsilon), ("rho", spend.rho)):
         if amount is not None and not LEAST_SPEND <= amount <= GREATEST_SPEND:
@@ -188,8 +351,11 @@ def _list_ways(spend: Offer, *, private: bool) -> Iterator[Way]:
             "pays for a threshold that hides such groups.",
             fix="offer a delta, such as delta='1e-9', or group by a column with declared values.",
         )
+    newer = private and not as_before
     if spend.rho is not None:
         yield Way(None, spend.rho, delta if private else Fraction(0))
+        if newer:
+            yield Way(None, spend.rho, delta, gaussian=True)
         return
     if spend.epsilon is None:
         raise QuestionRefusal(
@@ -199,43 +365,57 @@ def _list_ways(spend: Offer, *, private: bool) -> Iterator[Way]:
             fix="ask with epsilon='0.1', or with within=50.",
         )
     yield Way(spend.epsilon, None, delta if private else Fraction(0))
+    if not delta:
+        return
     for_conversion = delta / 2 if private else delta
-    if for_conversion > 0:
-        rho = largest_rho(spend.epsilon, for_conversion)
-        yield Way(None, rho, delta / 2 if private else Fraction(0))
+    rho = largest_rho(spend.epsilon, for_conversion)
+    yield Way(None, rho, delta / 2 if private else Fraction(0))
+    if newer:
+        yield Way(None, rho, delta / 2, gaussian=True)
+    if as_before:
+        return
+    if private:
+        most = delta * (1 - _HELD_BACK)
+        yield Way(spend.epsilon, None, most, noise_delta=most, shared=True)
+        yield Way(spend.epsilon, None, delta / 2, noise_delta=delta / 2)
+    else:
+        yield Way(spend.epsilon, None, Fraction(0), noise_delta=delta)
 
 
-def _buy(
-    question: Question,
-    plan: Plan,
-    wanted: Menu,
-    reach: Reach,
-    neighbours: Neighbours,
-    way: Way,
-) -> Priced | None:
-    """What ``way`` buys; None if noise that large cannot be drawn."""
-    measurements = plan.measurements
-    sensitivities = tuple(compute_sensitivity(m, reach, neighbours) for m in measurements)
-    choices = [_count_choices(index, wanted.recipes) for index in range(len(measurements))]
-    bought = tuple(_buy_mechanisms(plan, sensitivities, choices, reach, neighbours, way))
+_HELD_BACK = Fraction(1, 2**12)
+"""Of a delta that noise and threshold share: what one leaves over for the other."""
+
+
+def _buy(offered: Offered, way: Way) -> Priced | None:
+    """What ``way`` buys; None if noise that large cannot be drawn, or the way leads nowhere."""
+    plan, reach, neighbours = offered.plan, offered.reach, offered.neighbours
+    sensitivities = tuple(compute_sensitivity(m, reach, neighbours) for m in plan.measurements)
+    choices = [_count_choices(index, offered.menu.recipes) for index in range(len(sensitivities))]
+    if way.noise_delta is not None and (len(sensitivities) > 1 or choices[0]):
+        return None  # what shares a charge adds up in rho
+    bought = tuple(_buy_mechanisms(offered, sensitivities, choices, way))
     mechanisms = tuple(mechanism for mechanism in bought if mechanism is not None)
     if len(mechanisms) < len(bought):
         return None
+    loss = sum((mechanism.loss for mechanism in mechanisms), start=NOTHING)
     cut = None
-    if not plan.public_keys:
-        index = measurements.index(Units())
-        counting = mechanisms[index]
+    if offered.deciding is not None:
+        index, counting = offered.deciding, mechanisms[offered.deciding]
         if isinstance(counting, Selection):
             raise TypeError("units are counted, not chosen")
-        factor = 2 if neighbours is Neighbours.CHANGE_ONE else 1
-        cut = find_threshold(index, counting, factor * reach.groups, way.key_delta)
-    loss = sum((mechanism.loss for mechanism in mechanisms), start=NOTHING)
-    if cut is not None:
-        loss += Loss(Fraction(0), Fraction(0), cut.delta)
+        if isinstance(counting, KeyRelease):
+            cut = Threshold(index, 1, counting.delta)  # which is part of its own loss
+        else:
+            groups = offered.factor * reach.groups
+            split = not offered.as_before
+            cut = find_threshold(index, counting, groups, way.key_delta, split=split)
+            if way.shared and not _covers(offered, counting, cut, way):
+                return None
+            loss += Loss(Fraction(0), Fraction(0), cut.delta)
     return Priced(
-        question,
+        offered.question,
         plan,
-        wanted.recipes,
+        offered.menu.recipes,
         mechanisms,
         sensitivities,
         reach,
@@ -243,6 +423,14 @@ def _buy(
         cut,
         loss,
     )
+
+
+def _covers(offered: Offered, bought: Bought, cut: Threshold, way: Way) -> bool:
+    """Whether noise and threshold, each at the whole delta, keep it together."""
+    if not isinstance(bought, Gaussian) or offered.neighbours is not Neighbours.ADD_REMOVE:
+        return False
+    epsilon, delta = way.epsilon or Fraction(0), way.key_delta / (1 - _HELD_BACK)
+    return covers(bought, cut, offered.reach.groups, epsilon, delta)
 
 
 def _count_choices(index: int, recipes: tuple[Recipe, ...]) -> int:
@@ -259,14 +447,9 @@ def _count_choices(index: int, recipes: tuple[Recipe, ...]) -> int:
 
 
 def _buy_mechanisms(
-    plan: Plan,
-    sensitivities: tuple[Sensitivity, ...],
-    choices: list[int],
-    reach: Reach,
-    neighbours: Neighbours,
-    way: Way,
+    offered: Offered, sensitivities: tuple[Sensitivity, ...], choices: list[int], way: Way
 ) -> Iterator[Bought | None]:
-    factor = 2 if neighbours is Neighbours.CHANGE_ONE else 1
+    plan, reach, factor = offered.plan, offered.reach, offered.factor
     # Lemma 6: a choice costs a unit in proportion to its rows in the group, so R rows in all cost
     # as much as R rows in one group, and G groups of at most C rows as much as G full ones (or
     # as the groups, the last perhaps not full, that hold all the rows a unit can have).
@@ -289,7 +472,41 @@ def _buy_mechanisms(
             # An offer that was rounded down to nothing buys no choice.
             chosen = Selection(epsilon, choices[i], groups, factor * reach.rows_per_group)
             yield chosen if epsilon else None
-        elif way.epsilon is not None:
-            yield buy_laplace(share * way.epsilon, sensitivities[i])
+        elif i == offered.deciding and offered.by_key_release and _is_pure(way):
+            yield _buy_keys(share * (way.epsilon or 0), way.key_delta, factor * reach.groups)
         else:
-            yield buy_smallest(share * (way.rho or Fraction(0)), sensitivities[i])
+            yield _buy_noise(offered, measurement, sensitivities[i], share, way)
+
+
+def _is_pure(way: Way) -> bool:
+    return way.epsilon is not None and way.noise_delta is None
+
+
+_MOST_FOR_A_KEY = 64
+"""More epsilon for a key than this changes no probability that anybody could notice."""
+
+
+def _buy_keys(epsilon: Fraction, delta: Fraction, keys: int) -> KeyRelease:
+    return KeyRelease(
+        epsilon=min(epsilon, Fraction(_MOST_FOR_A_KEY * keys)), delta=delta, keys=keys
+    )
+
+
+def _buy_noise(
+    offered: Offered,
+    measurement: Measurement,
+    sensitivity: Sensitivity,
+    share: Fraction,
+    way: Way,
+) -> Bought | None:
+    """Noise on every entry of a measurement, for a share of the way."""
+    if way.rho is not None:
+        return (buy_gaussian if way.gaussian else buy_smallest)(share * way.rho, sensitivity)
+    epsilon = share * (way.epsilon or Fraction(0))
+    if offered.as_before:
+        return buy_laplace(epsilon, sensitivity)
+    grouped = bool(offered.plan.keys)
+    moved = count_moved(measurement, offered.reach, offered.neighbours, grouped=grouped)
+    if way.noise_delta is not None:
+        return buy_calibrated(epsilon, way.noise_delta, sensitivity, moved)
+    return buy_pure(epsilon, sensitivity, moved)

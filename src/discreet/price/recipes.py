@@ -20,11 +20,13 @@ from numpy.typing import NDArray
 from discreet.errors import QuestionRefusal
 from discreet.price.plan import (
     DistinctValues,
+    GroupSum,
     GroupTotal,
     Histogram,
     Measurement,
     Moments,
     Scaled,
+    Sum,
     Units,
     ValueCounts,
 )
@@ -129,13 +131,45 @@ def choose_measurements(
     columns: Mapping[str, Domain],
     weight_bits: int = WEIGHT_BITS[0],
 ) -> Menu:
-    """Measurements that serve all ``aggregates``, sharing what can be shared."""
+    """Measurements that serve all ``aggregates``, sharing what can be shared.
+
+    ``measure_sums_alone`` may have less noise for the same aggregates.
+    """
     builder = _Builder(columns, weight_bits)
     # Counts come last: they are free wherever moments of the same rows are measured anyway.
     order = sorted(range(len(aggregates)), key=lambda i: aggregates[i].function == "COUNT")
     makers = {i: builder.book(aggregates[i]) for i in order}
     recipes = tuple(makers[i]() for i in range(len(aggregates)))
     return Menu(tuple(builder.measurements), recipes)
+
+
+def measure_sums_alone(menu: Menu, aggregates: tuple[Aggregate, ...]) -> Menu:
+    """The same numbers, with every SUM whose measurement nothing else reads as one number.
+
+    Both ends of the range counted together serve a mean; a sum alone read off them has noise
+    from both ends, in the measure low**2 + high**2, where by itself it has the larger only.
+    """
+    measurements, recipes = list(menu.measurements), list(menu.recipes)
+    for index, measurement in enumerate(menu.measurements):
+        readers = [i for i, recipe in enumerate(recipes) if recipe.measurement == index]
+        if {aggregates[i].function for i in readers} != {"SUM"}:
+            continue
+        alone = _alone(measurement)
+        if alone is not None:
+            measurements[index], grid = alone
+            for i in readers:
+                recipes[i] = Linear(index, (grid,), grid)
+    return Menu(tuple(measurements), tuple(recipes))
+
+
+def _alone(measurement: Measurement) -> tuple[Measurement, Fraction] | None:
+    """A pair of ends as one number, and the size of its steps; None for what has no ends."""
+    match measurement:
+        case Moments(variables=(variable,), degrees=(1,), counts_null=False, condition=condition):
+            return Sum(variable, condition), variable.grid
+        case GroupTotal(expression=x, grid=grid, low=low, span=span, condition=condition):
+            return GroupSum(x, grid, low, span, condition), grid
+    return None
 
 
 class _Builder:

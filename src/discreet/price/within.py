@@ -19,7 +19,12 @@ _TOLERANCE = Fraction(1, 1000)
 
 
 def find_cheapest(
-    question: Question, spend: Offer, *, schema: Schema, multiplicity: Multiplicity
+    question: Question,
+    spend: Offer,
+    *,
+    schema: Schema,
+    multiplicity: Multiplicity,
+    as_before: bool = False,
 ) -> Priced:
     """The offer of least loss whose promised margins meet ``spend.within``.
 
@@ -30,7 +35,14 @@ def find_cheapest(
 
     def offer(epsilon: Fraction) -> Priced:
         asked = replace(spend, epsilon=epsilon, rho=None, within=())
-        return price(question, asked, schema=schema, multiplicity=multiplicity)
+        return price(
+            question,
+            asked,
+            schema=schema,
+            multiplicity=multiplicity,
+            as_before=as_before,
+            accuracy_first=True,
+        )
 
     targets = _targets(question, spend, offer(Fraction(1)))
 

@@ -281,7 +281,8 @@ class Answer:
 
     def _footer(self) -> list[str]:
         cost = f"answered before, free now; it cost {self.loss}" if self.replayed else ""
-        return [f"± at 95 % confidence; {cost or f'cost {self.loss}'}", *self.notes]
+        margin = "± at 95 % confidence; " if self.priced.question.aggregates else ""
+        return [f"{margin}{cost or f'cost {self.loss}'}", *self.notes]
 
 
 def _state(value: Any, found: Interval | None) -> Stated:
@@ -352,12 +353,14 @@ class Released(NamedTuple):
     groups: tuple[Group, ...]
     parts: tuple[Part, ...]
 
-    def above(self, threshold: Threshold) -> Released:
-        """The groups whose noisy number of units reaches the threshold."""
+    def above(self, threshold: Threshold, coins: Entries) -> Released:
+        """The groups whose noisy number of units reaches the threshold, or nearly and by luck."""
         counts = self.parts[threshold.measurement]
         if isinstance(counts, Selected):
             raise TypeError("units are counted, not chosen")
-        kept = np.flatnonzero(counts[:, 0] >= threshold.least).tolist()
+        noisy = counts[:, 0]
+        lucky = (noisy == threshold.least - 1) & (coins == 1)
+        kept = np.flatnonzero((noisy >= threshold.least) | lucky).tolist()
         return Released(
             tuple(self.groups[i] for i in kept),
             tuple(p.only(kept) if isinstance(p, Selected) else p[kept] for p in self.parts),

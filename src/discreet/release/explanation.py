@@ -8,7 +8,15 @@ from typing import Any
 
 from discreet.accounting.loss import Loss
 from discreet.exact.numbers import Exact, proportion, whole
-from discreet.price import Priced, Ratio, Recipe, Selection
+from discreet.mechanisms import KeyRelease
+from discreet.price import (
+    Priced,
+    Ratio,
+    Recipe,
+    Selection,
+    deciding_mechanism,
+    least_units,
+)
 from discreet.price.margins import MarginKind, aggregate_margin, margin_kind, ratio_margin
 from discreet.price.recipes import find_moved
 from discreet.release.display import as_text, fit_screen, number
@@ -83,13 +91,20 @@ class Explanation:
     ) -> float | None:
         recipe = self.priced.recipes[index]
         mechanism = self.priced.mechanisms[recipe.measurement]
-        if not isinstance(recipe, Ratio) or isinstance(mechanism, Selection):
+        if not isinstance(recipe, Ratio) or isinstance(mechanism, Selection | KeyRelease):
             return aggregate_margin(self.priced, index, beta, certified=certified)
         if rows is None or certified:
             return None
         moved = tuple(find_moved(self.priced.plan.source, v) for v in recipe.moments.variables)
         size = whole(rows, name="rows", least=1)
         return ratio_margin(recipe, mechanism, beta, rows=size, moved=moved)
+
+    def _threshold_words(self) -> str:
+        """How many units it takes for a private group to be shown, in a few words."""
+        if self.priced.threshold is None:
+            return ""
+        half = least_units(self.priced.threshold, deciding_mechanism(self.priced))
+        return f"shown from about {half:,} units on"
 
     @property
     def certificate(self) -> dict[str, Any]:
@@ -116,8 +131,16 @@ class Explanation:
                     _predict_words(recipe, known[aggregate.name], assumed[aggregate.name]),
                 ]
             )
+        if self.priced.threshold is not None:
+            deciding = self.priced.threshold.measurement
+            if all(recipe.measurement != deciding for recipe in self.priced.recipes):
+                keys = ", ".join(key.name for key in self.priced.question.keys)
+                moved = self.priced.sensitivities[deciding].l1
+                noise = name_mechanism(self.priced.mechanisms[deciding])
+                rows.append([keys, "groups", noise, f"{moved:,}", self._threshold_words()])
+        private = f"private: {self._threshold_words()}"
         groups = [
-            f"{key.name} ({'private: thresholded' if key.values is None else len(key.values)})"
+            f"{key.name} ({private if key.values is None else len(key.values)})"
             for key in self.priced.question.keys
         ]
         footer = [

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import Refusal
+from discreet.mechanisms import KeyRelease
 from discreet.price import Additive, Linear, Priced, Ratio, Selection
 from discreet.price.plan import DistinctValues, GroupTotal, Moments, Units, ValueCounts
 from discreet.price.recipes import find_moved
@@ -120,7 +121,7 @@ class Sets:
 
     def _entries(self, measurement: int) -> tuple[Additive, NDArray[np.float64]]:
         mechanism, part = self.priced.mechanisms[measurement], self.released[measurement]
-        if part is None or isinstance(mechanism, Selection):
+        if part is None or isinstance(mechanism, Selection | KeyRelease):
             raise TypeError("a choice has no entries")
         return mechanism, part[self.groups].astype(np.float64)
 
@@ -246,7 +247,7 @@ class Sets:
     def _noise(self) -> Noise:
         laws: list[Additive] = []
         for mechanism, part in zip(self.priced.mechanisms, self.released, strict=True):
-            if not isinstance(mechanism, Selection):
+            if not isinstance(mechanism, Selection | KeyRelease):
                 laws += [mechanism] * self._width(part)
         return Noise.of(laws)
 

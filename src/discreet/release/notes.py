@@ -8,10 +8,29 @@ from importlib.metadata import version
 from typing import Any, Literal
 
 from discreet.exact.numbers import decimal_up
-from discreet.mechanisms import Gaussian, Laplace
-from discreet.price import Bought, Choice, Priced, Quantile, Recipe, Selection
+from discreet.mechanisms import Gaussian, KeyRelease, Laplace, Staircase
+from discreet.price import (
+    Bought,
+    Choice,
+    Priced,
+    Quantile,
+    Recipe,
+    Selection,
+    Threshold,
+    deciding_mechanism,
+    least_units,
+)
 from discreet.price.margins import aggregate_margin, margin_kind
-from discreet.price.plan import GroupTotal, Histogram, Measurement, Moments, Scaled, ValueCounts
+from discreet.price.plan import (
+    GroupSum,
+    GroupTotal,
+    Histogram,
+    Measurement,
+    Moments,
+    Scaled,
+    Sum,
+    ValueCounts,
+)
 from discreet.price.recipes import find_moved
 from discreet.question.ownership import unit
 from discreet.question.schema import Neighbours
@@ -30,11 +49,7 @@ def notes(priced: Priced) -> tuple[str, ...]:
     ]
     said += _rounding(priced)
     if priced.threshold is not None:
-        said.append(
-            f"groups whose noisy number of units is below {priced.threshold.least} are absent; "
-            f"a group with one {_unit_name(priced)} appears with probability at most "
-            f"{decimal_up(priced.threshold.delta, 3)}."
-        )
+        said += _thresholds(priced, priced.threshold)
     for aggregate in priced.question.aggregates:
         if aggregate.function in ("MIN", "MAX"):
             end = "lower" if aggregate.function == "MIN" else "upper"
@@ -50,9 +65,10 @@ def _rounding(priced: Priced) -> list[str]:
     said = []
     for aggregate, recipe in zip(priced.question.aggregates, priced.recipes, strict=True):
         measured = priced.plan.measurements[recipe.measurement]
-        if aggregate.function != "SUM" or not isinstance(measured, Moments):
+        if aggregate.function != "SUM" or not isinstance(measured, Moments | Sum):
             continue
-        (variable,) = measured.variables
+        variables = (measured.variable,) if isinstance(measured, Sum) else measured.variables
+        (variable,) = variables
         moved = find_moved(priced.plan.source, variable)
         if moved:
             said.append(
@@ -60,6 +76,40 @@ def _rounding(priced: Priced) -> list[str]:
                 f"a sum of n values may be off by {moved:g} n more."
             )
     return said
+
+
+def _thresholds(priced: Priced, threshold: Threshold) -> list[str]:
+    """Which groups are shown, and whether any can be."""
+    bought, name = deciding_mechanism(priced), _unit_name(priced)
+    if isinstance(bought, KeyRelease):
+        half, nearly = least_units(threshold, bought), least_units(threshold, bought, 0.95)
+        rule = (
+            f"a group is shown by a coin: with {half} units or more at least every second time, "
+            f"with {nearly} or more at least 95 % of the time"
+        )
+    elif threshold.odds:
+        rule = (
+            f"groups whose noisy number of units is below {threshold.least - 1} are absent, and of "
+            f"those with {threshold.least - 1} a part of {float(threshold.odds):.2f} is shown"
+        )
+    else:
+        rule = f"groups whose noisy number of units is below {threshold.least} are absent"
+    said = [
+        f"{rule}; a group with one {name} appears with probability at most "
+        f"{decimal_up(threshold.delta, 3)}."
+    ]
+    return said if priced.population is None else [*said, describe_hidden(priced)]
+
+
+def describe_hidden(priced: Priced) -> str:
+    """What to expect where the declared population does not reach the threshold."""
+    if priced.threshold is None:
+        raise TypeError("these groups are public")
+    needed = least_units(priced.threshold, deciding_mechanism(priced))
+    return (
+        f"WARNING: no group can be expected to pass: one of {needed:,} units is shown every second "
+        f"time, and the declared population is {priced.population:,}. Offer more."
+    )
 
 
 _CONFIDENCE = Fraction(95, 100)
@@ -142,7 +192,7 @@ def _clips(priced: Priced) -> list[tuple[str, str, tuple[Fraction, Fraction]]]:
     found: list[tuple[str, str, tuple[Fraction, Fraction]]] = []
     for aggregate, recipe in zip(priced.question.aggregates, priced.recipes, strict=True):
         measurement = priced.plan.measurements[recipe.measurement]
-        if isinstance(measurement, GroupTotal):
+        if isinstance(measurement, GroupTotal | GroupSum):
             low, high = measurement.low, measurement.low + measurement.span
             what = f"the total of each {_unit_name(priced)} in a group is clipped to"
             found.append((aggregate.name, what, (low * measurement.grid, high * measurement.grid)))
@@ -151,7 +201,7 @@ def _clips(priced: Priced) -> list[tuple[str, str, tuple[Fraction, Fraction]]]:
         variables: tuple[Scaled, ...] = ()
         if isinstance(measurement, Moments):
             variables = measurement.variables
-        elif isinstance(measurement, Histogram):
+        elif isinstance(measurement, Histogram | Sum):
             variables = (measurement.variable,)
         for v in variables:
             ends = (v.low * v.grid, (v.low + v.span) * v.grid)
@@ -178,9 +228,7 @@ def describe(priced: Priced) -> dict[str, Any]:
             "rows_per_group": priced.plan.contribution.rows_per_group,
         },
         "groups": "public" if priced.plan.public_keys else "thresholded",
-        "threshold": None
-        if priced.threshold is None
-        else {"least": priced.threshold.least, "delta": str(priced.threshold.delta)},
+        "threshold": None if priced.threshold is None else threshold_json(priced, priced.threshold),
         "measurements": [
             {
                 "measured": _measurement_json(measurement),
@@ -206,14 +254,27 @@ def describe(priced: Priced) -> dict[str, Any]:
     }
 
 
+def threshold_json(priced: Priced, threshold: Threshold) -> dict[str, Any]:
+    """Which groups are shown: by which noisy number, and how many units that takes."""
+    bought = deciding_mechanism(priced)
+    return {
+        "least": None if isinstance(bought, KeyRelease) else threshold.least,
+        "odds_of_one_less": str(threshold.odds),
+        "delta": str(threshold.delta),
+        "units_for_half": least_units(threshold, bought),
+        "units_for_95_percent": least_units(threshold, bought, 0.95),
+        "can_pass": priced.population is None,
+    }
+
+
 def _measurement_json(measurement: Measurement) -> dict[str, Any]:
     shape: dict[str, Any] = {"kind": type(measurement).__name__}
     if isinstance(measurement, Moments):
         shape["degrees"] = list(measurement.degrees)
         shape["variables"] = [_variable_json(v) for v in measurement.variables]
-    elif isinstance(measurement, Histogram):
+    elif isinstance(measurement, Histogram | Sum):
         shape["variables"] = [_variable_json(measurement.variable)]
-    elif isinstance(measurement, GroupTotal):
+    elif isinstance(measurement, GroupTotal | GroupSum):
         whole = Scaled(measurement.expression, measurement.grid, measurement.low, measurement.span)
         shape["variables"] = [_variable_json(whole)]
     elif isinstance(measurement, ValueCounts):
@@ -237,6 +298,15 @@ def _describe_mechanism(mechanism: Bought) -> dict[str, Any]:
             return {"mechanism": "discrete Gaussian", "sigma_squared": str(sigma_squared)}
         case Selection(epsilon=epsilon, choices=choices):
             return {"mechanism": "exponential", "epsilon": str(epsilon), "choices": choices}
+        case Staircase(epsilon=epsilon, width=width):
+            return {"mechanism": "staircase", "epsilon": str(epsilon), "width": width}
+        case KeyRelease(epsilon=epsilon, delta=delta, keys=keys):
+            return {
+                "mechanism": "optimal key release",
+                "epsilon": str(epsilon),
+                "delta": str(delta),
+                "keys": keys,
+            }
 
 
 def name_mechanism(mechanism: Bought) -> str:
@@ -244,4 +314,13 @@ def name_mechanism(mechanism: Bought) -> str:
     return "exponential" if isinstance(mechanism, Selection) else type(mechanism).__name__
 
 
-__all__ = ["VALUE", "MarginUnit", "describe", "margin_unit", "name_mechanism", "notes", "owner"]
+__all__ = [
+    "VALUE",
+    "MarginUnit",
+    "describe",
+    "describe_hidden",
+    "margin_unit",
+    "name_mechanism",
+    "notes",
+    "owner",
+]

@@ -27,7 +27,7 @@ from discreet.accounting.budget import Budget
 from discreet.accounting.loss import Loss
 from discreet.errors import LedgerRefusal, Refusal
 from discreet.exact.numbers import canonical_json
-from discreet.mechanisms import Gaussian, Laplace
+from discreet.mechanisms import Gaussian, KeyRelease, Laplace, Staircase
 from discreet.price import (
     Bought,
     Choice,
@@ -44,11 +44,13 @@ from discreet.price import (
 from discreet.price.plan import (
     Contribution,
     DistinctValues,
+    GroupSum,
     GroupTotal,
     Histogram,
     Moments,
     Plan,
     Scaled,
+    Sum,
     Units,
     ValueCounts,
 )
@@ -91,6 +93,7 @@ _CLASSES: dict[str, type[Any]] = {
         *(Windowed, UnitWindow),
         *(Union, Key, Aggregate, Output, Order, Limits, Offer, Contribution),
         *(Scaled, Moments, Units, Histogram, ValueCounts, DistinctValues, GroupTotal),
+        *(Sum, GroupSum),
         *(Linear, Ratio, Quantile, Choice, Counts, Sensitivity, Reach, Threshold),
         *(Selection, Selected),
         *(Statement, Trace, Carried, CombinedExplanation),
@@ -100,6 +103,11 @@ _NOT_RECORDED: dict[type[Any], tuple[str, ...]] = {
     Answer: ("id", "replayed"),
     Schema: ("population", "max_joined_rows_per_unit"),
 }
+_ADDED: dict[type[Any], dict[str, Any]] = {
+    Threshold: {"odds": Fraction(0)},
+    Priced: {"population": None},
+}
+"""Fields that came later: not written where they say what was meant without them."""
 _ENUMS: dict[str, type[Enum]] = {kind.__name__: kind for kind in (Kind, Neighbours, JoinKind)}
 _ARRAYS = {"int64": np.int64, "object": object}
 _THEMSELVES = frozenset({bool, int, str, type(None)})
@@ -153,8 +161,11 @@ def _tag(value: object) -> tuple[str, JSON | float]:
 
 def _priced_json(priced: Priced) -> dict[str, JSON]:
     """As stored answers hold it: the mechanisms are its noises."""
-    kept = [field for field in _recorded_fields(Priced) if field != "mechanisms"]
-    fields = {field: to_json(getattr(priced, field)) for field in kept}
+    fields = {
+        field: to_json(value)
+        for field, value in _recorded_values(priced).items()
+        if field != "mechanisms"
+    }
     return {**fields, "noises": noises_json(priced)}
 
 
@@ -173,6 +184,12 @@ def _noise_json(mechanism: Bought, sensitivity: Sensitivity) -> JSON:
             return {"LaplaceNoise": {"scale": to_json(scale), "sensitivity": moved}}
         case Gaussian(sigma_squared=spread):
             return {"GaussianNoise": {"sigma_squared": to_json(spread), "sensitivity": moved}}
+        case Staircase(epsilon=epsilon, width=width):
+            shape = {"epsilon": to_json(epsilon), "width": width, "sensitivity": moved}
+            return {"StaircaseNoise": shape}
+        case KeyRelease(epsilon=epsilon, delta=delta, keys=keys):
+            price = {"epsilon": to_json(epsilon), "delta": to_json(delta), "keys": keys}
+            return {"KeyRelease": price}
     return to_json(mechanism)
 
 
@@ -181,7 +198,7 @@ def _fields_json(name: str, value: Any) -> dict[str, JSON]:
         return _priced_json(value)
     if _CLASSES.get(name) is not type(value):
         raise TypeError(f"a {name} has no recorded form")
-    return {field: to_json(getattr(value, field)) for field in _recorded_fields(type(value))}
+    return {field: to_json(part) for field, part in _recorded_values(value).items()}
 
 
 def _recorded_fields(kind: type[Any]) -> list[str]:
@@ -192,6 +209,13 @@ def _recorded_fields(kind: type[Any]) -> list[str]:
     """
     left_out = _NOT_RECORDED.get(kind, ())
     return [f.name for f in fields(kind) if f.init and f.name not in left_out]
+
+
+def _recorded_values(value: Any) -> dict[str, Any]:
+    """What is written: every recorded field, but those added later only if they say something."""
+    added = _ADDED.get(type(value), {})
+    found = {field: getattr(value, field) for field in _recorded_fields(type(value))}
+    return {f: part for f, part in found.items() if f not in added or part != added[f]}
 
 
 def _array_json(array: np.ndarray[Any, Any]) -> dict[str, Any]:
@@ -247,7 +271,7 @@ def _read(value: Any) -> Any:
     if name in _MADE:
         return _MADE[name](**given)
     kind = _CLASSES[name]
-    if set(given) != set(_recorded_fields(kind)):
+    if set(_ADDED.get(kind, {}) | given) != set(_recorded_fields(kind)):
         raise ValueError("other fields than this version knows")
     return kind(**given)
 
@@ -261,6 +285,14 @@ def _read_gaussian(*, sigma_squared: Fraction, sensitivity: Sensitivity) -> Gaus
     return Gaussian(sensitivity_squared=squared, rho=squared / (2 * sigma_squared))
 
 
+def _read_staircase(*, epsilon: Fraction, width: int, sensitivity: Sensitivity) -> Staircase:
+    return Staircase(sensitivity=sensitivity.l1, epsilon=epsilon, width=width)
+
+
+def _read_key_release(*, epsilon: Fraction, delta: Fraction, keys: int) -> KeyRelease:
+    return KeyRelease(epsilon=epsilon, delta=delta, keys=keys)
+
+
 def _read_priced(*, noises: tuple[Bought, ...], **others: Any) -> Priced:
     return Priced(mechanisms=noises, **others)
 
@@ -268,8 +300,10 @@ def _read_priced(*, noises: tuple[Bought, ...], **others: Any) -> Priced:
 _MADE: dict[str, Callable[..., Any]] = {
     "Budget": Budget.recorded,  # a large delta was objected to when it was promised, or never
     "GaussianNoise": _read_gaussian,
+    "KeyRelease": _read_key_release,
     "LaplaceNoise": _read_laplace,
     "Priced": _read_priced,
+    "StaircaseNoise": _read_staircase,
 }
 """What is recorded by other fields than it has; each refuses a field too many or too few."""
 

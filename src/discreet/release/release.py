@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from discreet.engine.truth import SparseCounts, Truth
+from discreet.mechanisms import KeyRelease
 from discreet.mechanisms.quantiles.ranks import Cells
-from discreet.price import Additive, Choice, Priced, Quantile, Selection
+from discreet.noise import bernoulli
+from discreet.price import Additive, Choice, Priced, Quantile, Selection, Threshold
 from discreet.price.plan import ValueCounts
 from discreet.release.answer import Entries, Part, Released, Selected
 
@@ -26,15 +28,34 @@ def release(priced: Priced, truth: Truth) -> Released:
         elif isinstance(measured, SparseCounts):
             raise TypeError("a histogram is chosen from, not published")
         else:
-            parts.append(_add_noise(mechanism, measured))
+            parts.append(
+                _show_keys(mechanism, measured)
+                if isinstance(mechanism, KeyRelease)
+                else _add_noise(mechanism, measured)
+            )
     released = Released(groups, tuple(parts))
-    return released if priced.threshold is None else released.above(priced.threshold)
+    if priced.threshold is None:
+        return released
+    return released.above(priced.threshold, _toss(priced.threshold, len(groups)))
 
 
 def _add_noise(mechanism: Additive, measured: Entries) -> Entries:
     """Every entry plus its own draw, in Python's integers: those of 64 bits would saturate."""
     released: Entries = mechanism.release(measured, exact=True)
     return released
+
+
+def _show_keys(mechanism: KeyRelease, measured: Entries) -> Entries:
+    """1 for every group that is shown, by its number of units, and 0 for the others."""
+    shown = mechanism.release(measured[:, 0].tolist())
+    return np.array(shown, dtype=np.int64).reshape(-1, 1)
+
+
+def _toss(threshold: Threshold, groups: int) -> Entries:
+    """A coin for every group, whether or not it will matter."""
+    if not threshold.odds:
+        return np.zeros(groups, dtype=np.int64)
+    return bernoulli(threshold.odds, groups)
 
 
 def _choose(

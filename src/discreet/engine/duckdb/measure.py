@@ -39,12 +39,14 @@ from discreet.engine.duckdb.result import (
 from discreet.price.plan import (
     Contribution,
     DistinctValues,
+    GroupSum,
     GroupTotal,
     Histogram,
     Measurement,
     Moments,
     Plan,
     Scaled,
+    Sum,
     Units,
     ValueCounts,
 )
@@ -280,8 +282,10 @@ class _Parts:
                 return self._cells(quote_column(cell), self.rows.condition(condition))
             case ValueCounts():
                 return self._values(measurement)
-            case GroupTotal():
+            case GroupTotal() | GroupSum():
                 return self._group_total(measurement)
+            case Sum(variable=variable, condition=condition):
+                return self._moments(Moments((variable,), (1,), condition=condition))
 
     def _units(self) -> Node:
         if self.single:
@@ -375,7 +379,7 @@ class _Parts:
         )
         return self._cells(quote_column(self.rows.slot(index)), condition)
 
-    def _group_total(self, total: GroupTotal) -> Part:
+    def _group_total(self, total: GroupTotal | GroupSum) -> Part:
         """Two levels: what each unit adds up to in the group, clipped, then the sum over units."""
         kind = self.rows.domain(total.expression).kind
         value = self.rows.source.value(total.expression)

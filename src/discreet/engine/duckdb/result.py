@@ -15,7 +15,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from discreet.engine.truth import Group, Opened, SparseCounts
-from discreet.price.plan import GroupTotal, Histogram, Measurement, Moments, Plan, ValueCounts
+from discreet.price.plan import (
+    GroupSum,
+    GroupTotal,
+    Histogram,
+    Measurement,
+    Moments,
+    Plan,
+    Sum,
+    ValueCounts,
+)
 from discreet.question.domain import Kind, Value, number_of
 
 PART, CELL = "_part", "_cell"
@@ -57,7 +66,7 @@ class Part:
     """Where to find a measurement that has rows of its own in the result."""
 
     number: int
-    units: Total | None = None  # of a GroupTotal: how many units, and the sum of their steps
+    units: Total | None = None  # of totals: how many units, and the sum of their steps
     steps: Total | None = None
 
 
@@ -270,6 +279,8 @@ class _Found:
 def _measure(measurement: Measurement, reading: Reading, found: _Found) -> Integers | SparseCounts:
     match reading:
         case Sums():
+            if isinstance(measurement, Sum):
+                return _total_steps(measurement, reading, found)
             if not isinstance(measurement, Moments):
                 raise TypeError(measurement)
             return _bernstein(measurement, reading, found)
@@ -290,10 +301,13 @@ def _part(
 ) -> Integers | SparseCounts:
     groups = len(found.groups)
     if reading.units is not None and reading.steps is not None:
-        if not isinstance(measurement, GroupTotal):
+        if not isinstance(measurement, GroupTotal | GroupSum):
             raise TypeError(measurement)
         units = found.total(reading.units, chosen).astype(object)
         steps = found.total(reading.steps, chosen).astype(object)
+        if isinstance(measurement, GroupSum):
+            alone = (units * measurement.low + steps)[:, None]
+            return _narrowed(_spread(alone, place, groups))
         both = np.stack([units * measurement.span - steps, steps], axis=1)
         return _narrowed(_spread(both, place, groups))
     cell = _numbers(found.columns, CELL)[chosen]
@@ -336,6 +350,15 @@ def _bernstein(moments: Moments, sums: Sums, found: _Found) -> Integers:
     if moments.counts_null:
         columns.append((rows - known).astype(columns[0].dtype) * moments.weight)
     return _narrowed(_spread(np.stack(columns, axis=1), place, len(found.groups)))
+
+
+def _total_steps(measured: Sum, sums: Sums, found: _Found) -> Integers:
+    """The sum of low + u in each group, over the rows in which it is known."""
+    place, chosen = found.rows(0)
+    known = found.total(sums.known, chosen).astype(object)
+    ((_, total),) = sums.powers
+    steps = known * measured.variable.low + found.total(total, chosen).astype(object)
+    return _narrowed(_spread(steps[:, None], place, len(found.groups)))
 
 
 def _combined(entry: Powers, moments: Moments, powers: Mapping[Powers, Integers]) -> Integers:

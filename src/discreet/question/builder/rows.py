@@ -88,6 +88,10 @@ class Rows:
         unnamed = [k for k in keys if isinstance(k, Formula)]
         return GroupedRows(self, {**named, **computed}, tuple(unnamed))
 
+    def distinct(self, *keys: str | Formula, **computed: Formula) -> Query:
+        """The question which values, or combinations of them, enough units share."""
+        return self.group_by(*keys, **computed).agg()
+
     def agg(self, **aggregates: Formula) -> Query:
         """The question about all rows together."""
         return GroupedRows(self, {}).agg(**aggregates)
@@ -143,7 +147,7 @@ class GroupedRows:
     unnamed: tuple[Formula, ...] = ()
 
     def agg(self, **aggregates: Formula) -> Query:
-        """The question: ``aggregates`` of each group, by name."""
+        """The question: ``aggregates`` of each group, by name; none: which groups there are."""
         items: list[exp.Expr] = [_output(f.tree, name) for name, f in self.keys.items()]
         items += [f.tree.copy() for f in self.unnamed]
         items += [_output(f.tree, name) for name, f in aggregates.items()]

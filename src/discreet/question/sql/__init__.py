@@ -55,7 +55,7 @@ from discreet.question.sql.dialect import (
     tokenize,
     write_text,
 )
-from discreet.question.sql.questions import options_tree, read_question
+from discreet.question.sql.questions import group_distinct, options_tree, read_question
 from discreet.question.sql.scalars import (
     BINARY,
     CHAINS,
@@ -186,6 +186,8 @@ _ABOUT_JOINS = {"Q13", "Q15", "Q16", "Q18", "Q19", "Q20", "Q21", "Q22", "Q41"}
 
 def _read_tree(tree: exp.Expr, frame: Frame) -> Question:
     reader = frame.reader
+    if isinstance(tree, exp.Select):
+        tree = group_distinct(tree)
     check_allowed(tree, reader)
     while isinstance(tree, exp.Subquery) and tree.args.get("alias") is None:
         tree = tree.this

@@ -234,11 +234,12 @@ def read_question(select: exp.Select, frame: Frame) -> tuple[Question, exp.Selec
     condition = None if having_tree is None else released.expression(having_tree)
     order, order_clause = _read_order(select, above, released, reader)
     limit = _read_limit(select, reader)
-    if not released.aggregates:
-        raise _no_aggregate_refusal(select, reader)
+    keys = _read_keys(released, reader)
+    if not released.aggregates and (not outputs or all(k.values is not None for k in keys)):
+        raise _no_aggregate_refusal(select, reader, public=bool(keys))
     question = Question(
         source=rows.relation,
-        keys=_read_keys(released, reader),
+        keys=keys,
         aggregates=tuple(released.aggregates.values()),
         outputs=tuple(Output(n, e) for (n, _), e in zip(outputs, expressions, strict=True)),
         having=condition,
@@ -395,14 +396,41 @@ def _read_limit(select: exp.Select, reader: Reader) -> int | None:
     )
 
 
-def _no_aggregate_refusal(select: exp.Select, reader: Reader) -> QuestionRefusal:
+def _no_aggregate_refusal(select: exp.Select, reader: Reader, *, public: bool) -> QuestionRefusal:
+    """Private groups may be asked for by themselves; what is declared is known without asking."""
+    what = "these groups are declared, and nothing is counted or aggregated of them."
+    why = "every declared group is in the answer whatever the data are: it would tell nothing."
     return reader.refusal(
         "Q35",
         select,
-        "nothing is counted or aggregated.",
-        why="which groups exist can be told only together with how many are in them.",
+        what if public else "nothing is counted or aggregated.",
+        why=why if public else "without groups and without numbers there is nothing to tell.",
         fix="add COUNT(*) to the SELECT list.",
     )
+
+
+def group_distinct(select: exp.Select) -> exp.Select:
+    """SELECT DISTINCT of rows as the groups that it asks for: GROUP BY all that is listed.
+
+    Only where it is that and nothing else; any other DISTINCT stays, and is refused.
+    """
+    distinct = select.args.get("distinct")
+    plain = isinstance(distinct, exp.Distinct) and not any(distinct.args.values())
+    listed = [item.unalias() for item in select.expressions]
+    if (
+        not plain
+        or has_aggregates(select)
+        or any(isinstance(item, exp.Star) or item.find(exp.Star) for item in listed)
+    ):
+        return select
+    # A number in GROUP BY is a place in the list; a constant makes no groups.
+    keys = [item.copy() for item in listed if not isinstance(item, exp.Literal)]
+    if not keys:
+        return select
+    grouped = select.copy()
+    grouped.set("distinct", None)
+    grouped.set("group", exp.Group(expressions=keys))
+    return grouped
 
 
 def _check_released(
