@@ -328,9 +328,11 @@ class Curator:
             asked, _ = self._parsed(question)
             if isinstance(asked, Statement):
                 return None
-            planned = self._find_plan(asked, Offer.of(**offer).beside(asked.spend))
-            if planned.key == replay_key(answer.priced):
-                return replace(answer, priced=planned.priced)
+            spend = Offer.of(**offer).beside(asked.spend)
+            for as_before in (False, True):
+                planned = self._find_plan(asked, spend, as_before=as_before)
+                if planned.key == replay_key(answer.priced):
+                    return replace(answer, priced=planned.priced)
         return None
 
     def _request(self, planned: Planned, spend: Offer, analyst: str) -> Request:
@@ -548,12 +550,11 @@ class Curator:
         planned = self._find_plan(question, spend)  # public knowledge only
         if is_as_before(planned.priced):
             return planned
-        if self.account.knows(self._request(planned, spend, analyst)):
+        if self._is_known(planned, spend, analyst):
             return planned
         with suppress(Refusal):  # of what could not be asked before
             former = self._find_plan(question, spend, as_before=True)
-            known = former.key != planned.key
-            if known and self.account.knows(self._request(former, spend, analyst)):
+            if former.key != planned.key and self._is_known(former, spend, analyst):
                 return former
         other = approximate_loss(planned.priced, spend)
         if other is not None and not self._affordable(planned, spend, analyst):
@@ -562,11 +563,20 @@ class Curator:
                 return charged
         return planned
 
+    def _is_known(self, planned: Planned, spend: Offer, analyst: str) -> bool:
+        """Whether this analyst has it for free; who may not ask is told so when it is charged."""
+        with suppress(Refusal):
+            return self.account.knows(self._request(planned, spend, analyst))
+        return False
+
     def _affordable(self, planned: Planned, spend: Offer, analyst: str) -> bool:
+        """Whether no cap stands in the way; any other refusal is told when it is charged."""
         try:
             self.account.preview(self._request(planned, spend, analyst))
         except BudgetRefusal:
             return False
+        except Refusal:
+            return True
         return True
 
     def _warn_of_hidden_groups(self, priced: Priced) -> None:
