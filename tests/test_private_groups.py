@@ -445,6 +445,19 @@ def test_staircase_where_it_is_better():
     assert isinstance(change.mechanisms[0], Laplace)  # out of one town and into another
 
 
+def test_arithmetic_on_numbers_of_private_groups_has_margins(frame):
+    """What only decides which groups are shown has no noise of its own to count."""
+    sql = (
+        "SELECT street, AVG(age) AS m, SUM(age) / COUNT(*) AS q, SUM(change) * 2 AS d "
+        "FROM people GROUP BY street"
+    )
+    with open_curator(frame) as curator:
+        answer = curator.ask(sql, epsilon=3, delta="1e-9")
+        assert isinstance(deciding_mechanism(answer.priced), KeyRelease)
+        found = answer.margins()
+        assert all(margin is not None and margin > 0 for name in "mqd" for margin in found[name])
+
+
 def test_staircase_margins_hold(frame):
     with open_curator(frame) as curator:
         answer = curator.ask("SELECT SUM(age) AS x, SUM(age) / 2 AS y FROM people", epsilon=5)

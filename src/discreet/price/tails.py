@@ -73,7 +73,8 @@ class Noise:
         continuous twins (docs/proofs/sets.md, Lemma 1).
         """
         sizes = np.abs(weights)
-        share = beta / (1 + len(self.others))
+        known = bool(np.any(self.variances > 0))  # beta is shared by as many as there are
+        share = beta / (known + len(self.others))
         parts = weights * weights * self.variances
         spread = parts.sum(axis=-1)
         with np.errstate(all="ignore"):

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from discreet.accounting.loss import NOTHING, Loss
 from discreet.engine.truth import Group
 from discreet.exact.numbers import Exact, proportion
+from discreet.mechanisms import KeyRelease
 from discreet.price import Choice, Counts, Linear, Priced, Quantile, Ratio, Threshold
 from discreet.price.margins import MarginKind, aggregate_margin, margin_kind
 from discreet.price.plan import ValueCounts
@@ -217,7 +218,10 @@ class Answer:
 
     def _sets(self, index: int, rows: tuple[Row, ...], beta: Fraction) -> list[Interval | None]:
         """The confidence sets of a column, of all groups at once."""
-        parts = tuple(None if isinstance(part, Selected) else part for part in self.released)
+        parts = tuple(
+            None if isinstance(part, Selected) or isinstance(bought, KeyRelease) else part
+            for part, bought in zip(self.released, self.priced.mechanisms, strict=True)
+        )
         sets = Sets(self.priced, parts, np.array([row.group for row in rows], dtype=int))
         aggregate = self._aggregate(index)
         if aggregate is not None:
