@@ -265,12 +265,14 @@ class Curator:
         """The price of each question; what ``analyst`` has paid for before is considered."""
 
         def is_paid(question: Question, spend: Offer) -> bool:
-            request = self._request(self._find_plan(question, spend), spend, analyst or CURATOR)
+            planned = self._find_payable(question, spend, analyst or CURATOR)
+            request = self._request(planned, spend, analyst or CURATOR)
             return self.account.find(request) != "admitted"
 
         offers = divide(statement, offer, None if analyst is None else is_paid)
         asked = list(zip(statement.questions, offers, strict=True))
-        planned = [self._find_plan(question, spend) for question, spend in asked]
+        who = analyst or CURATOR
+        planned = [self._find_payable(question, spend, who) for question, spend in asked]
         requests = [
             self._request(plan, spend, analyst or CURATOR)
             for plan, spend in zip(planned, offers, strict=True)
@@ -566,7 +568,7 @@ class Curator:
     def _is_known(self, planned: Planned, spend: Offer, analyst: str) -> bool:
         """Whether this analyst has it for free; who may not ask is told so when it is charged."""
         with suppress(Refusal):
-            return self.account.knows(self._request(planned, spend, analyst))
+            return self.account.find(self._request(planned, spend, analyst)) != "admitted"
         return False
 
     def _affordable(self, planned: Planned, spend: Offer, analyst: str) -> bool:

@@ -166,14 +166,6 @@ class Account:
         found = [self._journal.store.last(subject) for subject in self._subjects(request)]
         return [record for record in found if record is not None]
 
-    def knows(self, request: Request) -> bool:
-        """Whether ``charge`` would find the question paid for; nothing is admitted or refused."""
-        admission.check_request(request)
-        with self._journal.reading():
-            newest = [self._journal.store.last(each) for each in self._subjects(request)]
-            found = [record for record in newest if record is not None]
-            return self._find_earlier(request, found, self._journal.now()) is not None
-
     def publish(self, receipt: Receipt, answer: bytes) -> bytes:
         """Store an answer, then return what is stored: the first publication is the only one."""
         with self._journal.writing() as writer:
