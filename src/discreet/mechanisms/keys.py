@@ -9,7 +9,9 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import overload
 
+import numpy as np
 from flint import arb
+from numpy.typing import NDArray
 
 from discreet.accounting.law import FiniteLaw
 from discreet.accounting.loss import Loss
@@ -110,6 +112,11 @@ class KeyRelease:
         """The fewest units with which a key is shown at least this often."""
         wanted = proportion(confidence, name="confidence")
         return least_integer(lambda units: self.probability(units) >= wanted, fails_at=0)
+
+
+def toss_coins(odds: Fraction, count: int) -> NDArray[np.int64]:
+    """Ones with probability ``odds``: for keys whose noisy number is just below a threshold."""
+    return bernoulli(odds, count) if odds else np.zeros(count, dtype=np.int64)
 
 
 @lru_cache(maxsize=256)

@@ -9,8 +9,8 @@ import numpy as np
 
 from discreet.engine.truth import SparseCounts, Truth
 from discreet.mechanisms import KeyRelease
+from discreet.mechanisms.keys import toss_coins
 from discreet.mechanisms.quantiles.ranks import Cells
-from discreet.noise import bernoulli
 from discreet.price import Additive, Choice, Priced, Quantile, Selection, Threshold
 from discreet.price.plan import ValueCounts
 from discreet.release.answer import Entries, Part, Released, Selected
@@ -53,9 +53,7 @@ def _show_keys(mechanism: KeyRelease, measured: Entries) -> Entries:
 
 def _toss(threshold: Threshold, groups: int) -> Entries:
     """A coin for every group, whether or not it will matter."""
-    if not threshold.odds:
-        return np.zeros(groups, dtype=np.int64)
-    return bernoulli(threshold.odds, groups)
+    return toss_coins(threshold.odds, groups)
 
 
 def _choose(
