@@ -73,6 +73,7 @@ def test_the_noise_of_the_library():
         "permute_and_flip",
         "random_permutation",
         "sample_without_replacement",
+        "staircase",
         "uniform_below",
     ]
 
