@@ -57,7 +57,7 @@ unit = "who"
 max_rows_per_unit = 1
 [tables.t.columns]
 who = "integer"
-x = { type = "integer", bounds = [0, 100] }
+x = {{ type = "integer", bounds = [0, 100] }}
 ''')
 clinic = discreet.curator({{"t": {path!r}}}, schema=schema, budget=discreet.Budget(epsilon=1))
 print(clinic.ask("SELECT COUNT(*) AS n FROM t", epsilon="0.5").value())

@@ -11,19 +11,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
-
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric.ed25519 import (
-    Ed25519PrivateKey,
-    Ed25519PublicKey,
-)
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    load_pem_private_key,
-)
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from discreet.errors import LedgerRefusal
 from discreet.exact.numbers import canonical_json
@@ -32,7 +20,10 @@ from discreet.ledger.books import Record
 from discreet.ledger.store import sync_folder
 from discreet.noise.entropy import random_bytes
 
-SigningKey = Ed25519PrivateKey | Path | str | bytes
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+SigningKey: TypeAlias = "Ed25519PrivateKey | Path | str | bytes"
 """A key, the file that holds it, or its PEM."""
 
 _SAID = ("ledger", "sequence", "digest", "at", "public_key")
@@ -64,6 +55,9 @@ class Checkpoint:
     @property
     def is_genuine(self) -> bool:
         """Whether the signature is that of the public key on what the checkpoint says."""
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
         try:
             public = Ed25519PublicKey.from_public_bytes(bytes.fromhex(self.public_key))
             public.verify(bytes.fromhex(self.signature), self._message())
@@ -166,6 +160,9 @@ def new_signing_key(file: Path) -> str:
     """Draw a key, write it to a file that only its owner may read, and return its public half."""
     if file.exists():
         raise refusals.exists(file)
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
     private = Ed25519PrivateKey.from_private_bytes(random_bytes(32))
     pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     write_durably(file, pem, mode=0o600)
@@ -174,6 +171,10 @@ def new_signing_key(file: Path) -> str:
 
 def load_signing_key(key: SigningKey) -> Ed25519PrivateKey:
     """The key itself."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
     if isinstance(key, Ed25519PrivateKey):
         return key
     try:

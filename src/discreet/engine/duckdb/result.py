@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from discreet.engine.truth import Group, Opened, SparseCounts
@@ -157,6 +156,8 @@ class Places:
 
 def _index_in(found: NDArray[Any], listed: NDArray[Any]) -> NDArray[np.int64]:
     """The index of each text among the listed ones; -1 if it is none of them."""
+    import pyarrow.compute as pc  # as slow to import as all of pyarrow, and seldom needed
+
     where = pc.index_in(
         pa.array(found, pa.large_string(), from_pandas=True),
         value_set=pa.array(listed, pa.large_string()),
@@ -231,7 +232,8 @@ class ResultColumns:
 
 def _split(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """The values, something harmless where they are NULL, and where they are NULL."""
-    if isinstance(column, np.ma.MaskedArray):
+    # The first question keeps numpy.ma, which is slow to import, from being loaded for nothing.
+    if type(column) is not np.ndarray and isinstance(column, np.ma.MaskedArray):
         missing = np.ma.getmaskarray(column)
         if column.dtype == object:
             values = column.data.copy()

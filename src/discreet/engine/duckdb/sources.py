@@ -26,7 +26,6 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-import pyarrow.compute as pc
 from sqlglot import exp
 
 from discreet.errors import DataRefusal
@@ -597,7 +596,7 @@ def _decode_dictionary(array: pa.ChunkedArray) -> pa.ChunkedArray:
     """The values themselves; those of Polars are views of texts, which Arrow cannot cast from."""
     values = array.type.value_type
     if not pa.types.is_string_view(values):
-        return pc.cast(array, values)
+        return array.cast(values)
     plain = pa.large_string()
     chunks = [
         pa.DictionaryArray.from_arrays(chunk.indices, chunk.dictionary.cast(plain)).cast(plain)

@@ -6,7 +6,20 @@ account is kept for each block.  :class:`Space` lists the blocks of a dataset,
 Lemmas: ``docs/proofs/blocks.md``.
 """
 
-from discreet.question.blocks.reachability import reach
+from typing import TYPE_CHECKING, Any
+
 from discreet.question.blocks.space import Area, Axis, Part, Space
+
+if TYPE_CHECKING:
+    from discreet.question.blocks.reachability import reach
+
+
+def __getattr__(name: str) -> Any:
+    if name == "reach":  # when a schema declares blocks
+        from discreet.question.blocks.reachability import reach
+
+        return reach
+    raise AttributeError(f"module 'discreet.question.blocks' has no attribute {name!r}")
+
 
 __all__ = ["Area", "Axis", "Part", "Space", "reach"]
