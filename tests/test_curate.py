@@ -395,11 +395,16 @@ def test_an_accuracy_too_dear_is_refused_with_what_is_possible():
 def test_a_question_that_seems_to_touch_nobody_is_charged_to_all(monkeypatch):
     """Whatever mistake ever made an area empty, no answer is free."""
     monkeypatch.setattr(
-        "discreet.curate.curator.reach", lambda _question, _schema, space: Area(space, ())
+        "discreet.question.blocks.reachability.reach",
+        lambda _question, _schema, space: Area(space, ()),
     )
-    curator = clinic()
+    apart = SCHEMA.replace("[tables.visits.columns]", 'blocks = ["city"]\n[tables.visits.columns]')
+    curator = discreet.curator(
+        {"visits": pd.DataFrame(rows())}, schema=apart, budget=discreet.Budget(epsilon=50)
+    )
     curator.ask("SELECT COUNT(*) AS n FROM visits", epsilon="1/2")
     assert curator.spent.epsilon == Fraction(1, 2)
+    assert curator.space.parts
 
 
 def test_price_says_whether_the_account_would_pay():

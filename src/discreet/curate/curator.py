@@ -29,7 +29,7 @@ from discreet.exact.numbers import Exact, canonical_json
 from discreet.ledger import Account, Balance, Entry, Ledger, Policy, Receipt, Request, Stored
 from discreet.price import Priced, approximate_loss, is_as_before, price
 from discreet.price.within import find_cheapest
-from discreet.question.blocks import Area, Space, reach
+from discreet.question.blocks import Area, Space
 from discreet.question.builder import Query, Rows, table
 from discreet.question.offer import Amounts, Offer, unpaid_refusal
 from discreet.question.ownership import name_units
@@ -355,6 +355,8 @@ class Curator:
         """
         if not self.space.parts:
             return self._everyone
+        from discreet.question.blocks import reach
+
         touched = reach(question, self.schema, self.space)
         return touched if touched.count else self._everyone
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from discreet.accounting.budget import Budget
 from discreet.ledger import checkpoint as checkpoints
@@ -17,9 +17,11 @@ from discreet.ledger.connection import find_file
 from discreet.ledger.declaration import DatasetDeclaration
 from discreet.ledger.journal import Clock, Journal, utc_now
 from discreet.ledger.store import Store
-from discreet.ledger.verify import Verification, verify_records
 from discreet.question.schema import Schema
 from discreet.question.schema.tables import check_name
+
+if TYPE_CHECKING:
+    from discreet.ledger.verify import Verification
 
 
 class Ledger:
@@ -172,6 +174,8 @@ class Ledger:
 
         With ``public_key``, checkpoints that another key signed are reported.
         """
+        from discreet.ledger.verify import verify_records
+
         store = self._journal.store
         return verify_records(
             store.batches(),
@@ -190,6 +194,8 @@ class Ledger:
         ``address`` and ``checkpoint`` are those of :meth:`open`; ``public_key`` is whose
         checkpoints are trusted.
         """
+        from discreet.ledger.verify import verify_records
+
         path = find_file(address)
         store = Store(address, create=False)
         try:

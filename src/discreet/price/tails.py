@@ -26,7 +26,7 @@ from discreet.price.calibration import Additive
 
 Floats = NDArray[np.float64]
 
-_KAPPAS = np.union1d(np.linspace(0.0, 1.0, 21) ** 2, [1 / 4, 1 / 3, 1 / 2])
+_KAPPAS = np.array(sorted({*(np.linspace(0.0, 1.0, 21) ** 2).tolist(), 1 / 4, 1 / 3, 1 / 2}))
 """Where the factor is computed; between them it is interpolated.  At 1 / k draws can be equal."""
 _FREQUENCIES = 1 << 10
 _LEAST_BETA = 1e-4

@@ -271,15 +271,15 @@ def columns(
 
 
 def _declared_domain(table: Table, name: str) -> Domain:
-    column = table.column(name)
-    if column is None:
-        raise QuestionRefusal(
-            "Q7",
-            f"table {table.name!r} has no column {name!r}.",
-            why="what is not declared is not read.",
-            fix=f"use one of {', '.join(c.name for c in table.columns)}.",
-        )
-    return column.domain
+    for column in table.columns:
+        if column.name == name:
+            return column.domain
+    raise QuestionRefusal(
+        "Q7",
+        f"table {table.name!r} has no column {name!r}.",
+        why="what is not declared is not read.",
+        fix=f"use one of {', '.join(c.name for c in table.columns)}.",
+    )
 
 
 def _check_distinct(named: Iterable[tuple[str, Domain]]) -> Columns:

@@ -10,7 +10,6 @@ import numpy as np
 from discreet.engine.truth import SparseCounts, Truth
 from discreet.mechanisms import KeyRelease
 from discreet.mechanisms.keys import toss_coins
-from discreet.mechanisms.quantiles.ranks import Cells
 from discreet.price import Additive, Choice, Priced, Quantile, Selection, Threshold
 from discreet.price.plan import ValueCounts
 from discreet.release.answer import Entries, Part, Released, Selected
@@ -77,6 +76,8 @@ def _choose(
 def _choose_quantiles(
     recipe: Quantile, selection: Selection, counts: SparseCounts, groups: int
 ) -> tuple[Any, ...]:
+    from discreet.mechanisms.quantiles.ranks import Cells
+
     mechanism = selection.quantiles(recipe)
     variable = recipe.variable
     bounds = np.searchsorted(counts.group, np.arange(groups + 1))

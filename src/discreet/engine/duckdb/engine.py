@@ -19,14 +19,13 @@ from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 
 from discreet.engine.catalogue import Catalogue
 from discreet.engine.duckdb import prepared
 from discreet.engine.duckdb.database import Database, Resources, constant, watch
-from discreet.engine.duckdb.examine import Fit, examine
 from discreet.engine.duckdb.measure import Compiled, compile_plan
 from discreet.engine.duckdb.sources import (
     DataSource,
@@ -41,6 +40,9 @@ from discreet.engine.truth import Truth
 from discreet.errors import DataRefusal, InvalidParameter, Refusal
 from discreet.price.plan import Plan
 from discreet.question.schema import Schema, Table
+
+if TYPE_CHECKING:
+    from discreet.engine.duckdb.examine import Fit
 
 MEMORY_LIMIT = "4GB"
 
@@ -331,6 +333,8 @@ class DuckDBEngine:
                 fix="correct its path in the schema (it is read from the directory of that file), "
                 "or put the file there.",
             )
+        from discreet.engine.duckdb.examine import examine
+
         return _opening(name, lambda: examine(table, source, self._resources))
 
     # --- the end -----------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, timedelta
 from fractions import Fraction
 from functools import lru_cache
@@ -66,6 +66,12 @@ class Column:
     values_from: tuple[str, str] | None = None
     nullable: bool = True
     grid: Fraction | None = None
+    domain: Domain = field(init=False, compare=False, repr=False)
+    """What is known of a value read through this declaration.
+
+    >>> Column("age", Kind.INTEGER, 0, 120).domain.high
+    Fraction(120, 1)
+    """
 
     def __post_init__(self) -> None:
         check_name(self.name, "column")
@@ -76,6 +82,7 @@ class Column:
             self._check_bounds()
         if self.grid is not None:
             self._check_grid(self.grid)
+        object.__setattr__(self, "domain", _domain(self))
 
     def _check_values(self, values: tuple[Value, ...]) -> None:
         wrong = [v for v in values if not _of_kind(v, self.kind)]
@@ -144,15 +151,6 @@ class Column:
             why="a step is a positive amount of which every value is a multiple.",
             fix="give a number a step such as 100 or 0.01 (a whole one for integers), or none.",
         )
-
-    @property
-    def domain(self) -> Domain:
-        """What is known of a value read through this declaration.
-
-        >>> Column("age", Kind.INTEGER, 0, 120).domain.high
-        Fraction(120, 1)
-        """
-        return _domain(self)
 
     @property
     def ends(self) -> tuple[Value, Value] | None:
@@ -282,8 +280,14 @@ class Table:
     source: str | None = None
     entity: str | None = None
     unique: tuple[tuple[str, ...], ...] = ()
+    public: bool = field(init=False, compare=False, repr=False)
+    """Whether nobody in particular is in it."""
+    by_row: bool = field(init=False, compare=False, repr=False)
+    """Whether every row is a unit of its own."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "public", self.unit is None)
+        object.__setattr__(self, "by_row", self.unit == ROW)
         check_name(self.name, "table")
         self._check_columns()
         self._check_limits()
@@ -291,16 +295,6 @@ class Table:
             self._check_public()
         else:
             self._check_private(self.unit)
-
-    @property
-    def public(self) -> bool:
-        """Whether nobody in particular is in it."""
-        return self.unit is None
-
-    @property
-    def by_row(self) -> bool:
-        """Whether every row is a unit of its own."""
-        return self.unit == ROW
 
     def column(self, name: str) -> Column | None:
         """The column of that name, if declared."""
