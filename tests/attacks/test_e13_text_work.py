@@ -154,6 +154,8 @@ TERMS = (
     "STRPOS(REPLACE(note, 'a', 'ba'), '?') > 5000",
     "REGEXP_MATCHES(note, '[ab]*a[ab]{4}?$')",
     "LOWER(UPPER(note)) = '?'",
+    "CAST(note || '?' AS BOOLEAN)",
+    "CAST(note || '?' AS TIMESTAMP) IS NULL",
     "SPLIT_PART(note, 'a', 4000) = '?'",
 )
 

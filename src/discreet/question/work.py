@@ -48,7 +48,11 @@ _CALL = 20
 """Of any function, on a row."""
 _CHARACTER = 10
 """Of each character of a text, looked at once."""
-_CHARACTERS = {"contains": 45, "replace": 45, "split_part": 45, "strpos": 45, "trim": 15}
+_CHARACTERS = {
+    **dict.fromkeys(("contains", "replace", "split_part", "strpos"), 45),
+    "cast_boolean": 100,
+    "trim": 15,
+}
 """Where a character costs more."""
 _STATE = 35
 """Of each character, for each state of a pattern."""
