@@ -282,10 +282,13 @@ def test_what_a_key_may_stand_for():
 def test_keys_that_are_remembered_are_bounded(monkeypatch):
     monkeypatch.setattr(idempotency, "KEPT", 5)
     book = idempotency.IdempotencyKeys(None)
+    book.remember("bob", "mine", "q", "v")
+    book.link_charge("bob", "mine", 7)
     for n in range(20):
         book.remember("ana", str(n), "q", "v")
-    (count,) = book._connection.execute("SELECT COUNT(*) FROM used").fetchone()
-    assert count == 5
+    counted = "SELECT COUNT(*) FROM used WHERE analyst = 'ana'"
+    assert book._connection.execute(counted).fetchone() == (5,)
+    assert book.remember("bob", "mine", "q", "v").answer == 7  # whatever others send
 
 
 # --- errors, log, forms --------------------------------------------------------------------------
