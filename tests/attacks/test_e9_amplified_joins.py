@@ -1,8 +1,8 @@
 """E9: work amplified by one person's rows, seen by the clock or by a failure.
 
 Self-joins on the unit, with a condition that one person's rows meet or not: only somebody with
-the property makes 18**6 rows, of which one is kept.  What is kept is paid for; how long it took
-to make them is not.  So what joins can make of one unit is bounded by public knowledge.
+the property makes millions of rows, of which one is kept.  What is kept is paid for; how long it
+took to make them is not.  So what joins can make of one unit is bounded by public knowledge.
 """
 
 from __future__ import annotations

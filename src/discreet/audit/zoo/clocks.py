@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -44,6 +45,18 @@ def bounded_first(visits: int) -> Any:
     return _COUNT.release(min(visits, 1))
 
 
+def tried_every_way(note: str) -> Any:
+    """Matches a pattern by going back: twice as long for each letter of a text that almost fits."""
+    return _COUNT.release(int(_NESTED.search(note) is not None))
+
+
+def looked_at_once(note: str) -> Any:
+    """The same condition, in as many steps for every text of a length."""
+    return _COUNT.release(int(note == "a" * (len(note) - 1) + "b"))
+
+
+_NESTED = re.compile("^(a+)+b$")
+
 ANIMALS = (
     Animal(
         "stops when it has seen enough",
@@ -68,6 +81,19 @@ ANIMALS = (
         (0, 20),
         multiplied_first,
         bounded_first,
+        relation=CHANGED,
+    ),
+    Animal(
+        "a pattern that goes back",
+        "clocks",
+        "a pattern on one person's text takes steps that double with each letter; nobody else's "
+        "text is looked at",
+        "Crosby, Wallach (2003), complexity attacks; patterns of this library",
+        Check.TIMING,
+        Loss.pure(EPSILON),
+        ("c" * 14, "a" * 14),
+        tried_every_way,
+        looked_at_once,
         relation=CHANGED,
     ),
 )
