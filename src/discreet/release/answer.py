@@ -28,6 +28,7 @@ from discreet.price.recipes import compute_ratios
 from discreet.question.expressions import ColumnRef, Expression
 from discreet.question.functions import evaluate, references
 from discreet.question.functions.declaration import plain
+from discreet.question.possible import find_possible
 from discreet.release.display import MOST_ROWS, as_html, as_text, fit_screen
 from discreet.release.intervals import Interval, Sets
 from discreet.release.notes import VALUE, MarginUnit, describe, margin_unit, notes
@@ -474,7 +475,8 @@ def build_rows(priced: Priced, groups: Sequence[Group], aggregates: list[list[An
     """The outputs of every group, filtered, ordered and cut as the question says."""
     question = priced.question
     columns = _name_columns(priced, groups, aggregates)
-    kept = list(range(len(groups)))
+    possible = find_possible(question)
+    kept = [i for i in range(len(groups)) if possible is None or possible(groups[i])]
     if question.having is not None:
         passing = _evaluate_rows(question.having, columns, kept)
         kept = [row for row, passed in zip(kept, passing, strict=True) if passed is True]
