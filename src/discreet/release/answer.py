@@ -475,7 +475,8 @@ def build_rows(priced: Priced, groups: Sequence[Group], aggregates: list[list[An
     """The outputs of every group, filtered, ordered and cut as the question says."""
     question = priced.question
     columns = _name_columns(priced, groups, aggregates)
-    possible = find_possible(question)
+    computed = any(not isinstance(key.expression, ColumnRef) for key in question.keys)
+    possible = find_possible(question) if computed else None  # else all there are can be
     kept = [i for i in range(len(groups)) if possible is None or possible(groups[i])]
     if question.having is not None:
         passing = _evaluate_rows(question.having, columns, kept)

@@ -26,6 +26,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from discreet.errors import QuestionRefusal, Refusal, Span
 from discreet.question.expressions import Expression
+from discreet.question.functions import FUNCTIONS
 from discreet.question.ownership import Multiplicity, declared_multiplicity, unit_columns
 from discreet.question.question import Question
 from discreet.question.relation import (
@@ -43,7 +44,7 @@ from discreet.question.relation import (
     Windowed,
 )
 from discreet.question.schema import Schema
-from discreet.question.sql.aggregates import write_aggregate
+from discreet.question.sql.aggregates import aggregate_name, write_aggregate
 from discreet.question.sql.dialect import (
     Explain,
     PrivacyClause,
@@ -55,6 +56,7 @@ from discreet.question.sql.dialect import (
     tokenize,
     write_text,
 )
+from discreet.question.sql.normalize import SPECIAL, SYNONYMS
 from discreet.question.sql.questions import group_distinct, options_tree, read_question
 from discreet.question.sql.scalars import (
     BINARY,
@@ -161,10 +163,32 @@ def _read_statement(text: str, reader: Reader, *, alone: bool) -> ParsedStatemen
     if isinstance(tree, Explain):
         tree = tree.this
     check_size(tree)
-    statement = None if alone else read_statement(tree.copy(), reader, _read_alone)
-    if statement is not None:
-        return ParsedStatement(statement, explain)
+    if not alone and _may_hold_more(tree):
+        statement = read_statement(tree.copy(), reader, _read_alone)
+        if statement is not None:
+            return ParsedStatement(statement, explain)
     return ParsedStatement(_read_question(tree, Frame(reader, read_subquery)), explain)
+
+
+_MORE = (exp.Query, exp.Window, exp.Rollup, exp.Cube, exp.GroupingSets, exp.Exists, exp.ILike)
+
+
+def _may_hold_more(tree: exp.Expr) -> bool:
+    """Whether there may be anything around a question, or more than one: most have neither."""
+    return any(
+        (isinstance(node, _MORE) and node is not tree)
+        or (isinstance(node, exp.Group | exp.Ordered | exp.Anonymous) and _is_unusual(node))
+        or any(node.args.get(name) for name in ("distinct", "offset", "qualify", "with_"))
+        for node in tree.walk()
+    ) or not isinstance(tree, exp.Select)
+
+
+def _is_unusual(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Anonymous):
+        name = node.name.lower()
+        known = name in FUNCTIONS or name in SYNONYMS or name in SPECIAL
+        return not known and aggregate_name(node) is None
+    return any(node.args.get(name) for name in ("rollup", "cube", "grouping_sets", "nulls_first"))
 
 
 def _read_question(tree: exp.Expr, frame: Frame) -> Question:

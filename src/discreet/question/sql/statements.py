@@ -33,6 +33,7 @@ from discreet.question.sql.questions import (
     GroupNames,
     default_aggregate,
     default_key,
+    group_distinct,
     options_tree,
     read_offer,
     read_options,
@@ -211,7 +212,9 @@ class _Statement:
     def _asks(self, select: exp.Select, names: Names) -> bool:
         """Whether it aggregates over people: a GROUP BY of the unit keeps each to themselves."""
         if not has_aggregates(select):
-            return False
+            if select.args.get("distinct") is None:
+                return False
+            select = group_distinct(select.copy())  # the keys alone are a question, too
         group = select.args.get("group")
         keys = group.expressions if group is not None else ()
         if not keys:
