@@ -136,7 +136,7 @@ SELECT DATE_TRUNC('hour', arrived) AS hour, COUNT(*) AS n FROM visits GROUP BY h
 --> groups: hour (private)
 --> values: n = COUNT(*)
 --> rows: at most 20 of one unit
---> price: ε = 0.5, ρ = 0.0576131, δ = 9.94597e-10; Laplace, Laplace
+--> price: ε = ∞, ρ = 0.00379627, δ = 0.0000000005; Gaussian, Gaussian
 
 -- Constant patterns.
 SELECT COUNT(*) AS n FROM visits WHERE REGEXP_LIKE(note, '^fl[ua]') AND note ~* 'cough|fever' AND NOT REGEXP_CONTAINS(note, r);
@@ -146,7 +146,7 @@ SELECT COUNT(*) AS n FROM visits WHERE note ~ '^fl[ua]' AND note ~* 'cough|fever
 --> accepted
 --> values: n = COUNT(*)
 --> rows: at most 20 of one unit
---> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
+--> price: refused Q46
 
 SELECT COUNT(*) AS n FROM visits WHERE note ~ '(a)\1';
 --> refused Q31

@@ -227,10 +227,16 @@ SELECT birth_year, CAST(patient_id AS TEXT) AS id, COUNT(*) AS n FROM patients G
 --> price: ε = 0.5, ρ = 0.12246, δ = 0.000000001; Laplace
 
 SELECT DISTINCT COUNT(*) FROM visits;
---> refused Q13
+--> accepted
+--> question 1: SELECT COUNT(*) AS count FROM visits AS visits
+--> computed: SELECT DISTINCT count AS count FROM question.1
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
 
 SELECT DISTINCT doctor, COUNT(*) FROM visits GROUP BY doctor;
---> refused Q13
+--> accepted
+--> question 1: SELECT visits.doctor AS doctor, COUNT(*) AS count FROM visits AS visits GROUP BY visits.doctor
+--> computed: SELECT DISTINCT doctor AS doctor, count AS count FROM question.1
+--> price: ε = ∞, ρ = 0.00379627, δ = 0.0000000005; Gaussian, Gaussian
 
 SELECT DISTINCT * FROM visits;
 --> refused Q13

@@ -105,4 +105,7 @@ SELECT COUNT(*) AS people FROM (SELECT patient_id FROM visits UNION SELECT patie
 --> price: ε = 0.5, ρ = 0.12246, δ = 0; Laplace
 
 SELECT COUNT(*) AS n FROM (SELECT DISTINCT city, doctor FROM visits) AS v;
---> refused Q13
+--> accepted
+--> question 1: SELECT visits.city AS city, visits.doctor AS doctor FROM visits AS visits GROUP BY visits.city, visits.doctor
+--> computed: SELECT COUNT(*) AS n FROM (SELECT * FROM question.1) AS v
+--> price: ε = ∞, ρ = 0.00438648, δ = 9.99756e-10; Gaussian

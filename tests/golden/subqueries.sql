@@ -67,13 +67,13 @@ SELECT AVG(n) FROM (SELECT doctor, COUNT(*) AS n FROM visits GROUP BY doctor) AS
 --> accepted
 --> question 1: SELECT visits.doctor AS doctor, COUNT(*) AS n FROM visits AS visits GROUP BY visits.doctor
 --> computed: SELECT AVG(n) FROM (SELECT * FROM question.1) AS s
---> price: ε = 0.5, ρ = 0.0576131, δ = 9.94597e-10; Laplace, Laplace
+--> price: ε = ∞, ρ = 0.00379627, δ = 0.0000000005; Gaussian, Gaussian
 
 SELECT AVG(n) FROM (SELECT nurse, COUNT(*) AS n FROM shifts GROUP BY nurse) AS s;
 --> accepted
 --> question 1: SELECT shifts.nurse AS nurse, COUNT(*) AS n FROM shifts AS shifts GROUP BY shifts.nurse
 --> computed: SELECT AVG(n) FROM (SELECT * FROM question.1) AS s
---> price: ε = 0.5, ρ = 0.0581132, δ = 9.22683e-10; Laplace, Laplace
+--> price: ε = ∞, ρ = 0.00379627, δ = 0.0000000005; Gaussian, Gaussian
 
 SELECT AVG(n) FROM (SELECT COUNT(*) AS n FROM visits) AS s;
 --> accepted
@@ -108,7 +108,7 @@ SELECT COUNT(*) FROM (SELECT * FROM visits ORDER BY cost) AS s;
 --> refused Q16
 
 SELECT COUNT(*) FROM (SELECT DISTINCT city FROM visits) AS s;
---> refused Q13
+--> refused Q35
 
 SELECT COUNT(*) FROM (SELECT cost, cost FROM visits) AS s;
 --> refused Q8
