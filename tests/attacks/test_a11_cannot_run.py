@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from anyio import CapacityLimiter
 from test_curate import clinic
 
+from discreet.engine.duckdb import engine
 from discreet.errors import Refusal
 from discreet.server.dataset import EXPLAINED_AT_ONCE, Dataset
 from discreet.server.limits import Busy, Concurrency
@@ -117,3 +120,20 @@ def test_explaining_has_a_time_limit() -> None:
         finish.set()
 
     asyncio.run(wait())
+
+
+def test_the_very_statement_that_will_run_is_bound_before_the_charge(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """160 OR terms were charged, and then the engine could not read its own statement."""
+    write = engine.compile_plan
+
+    def unreadable(*arguments: Any) -> Any:
+        return replace(write(*arguments), text="SELECT no_such_function(3) FROM visits")
+
+    monkeypatch.setattr(engine, "compile_plan", unreadable)
+    with clinic() as curator:
+        for asked in ASKED:
+            with pytest.raises(Refusal):
+                curator.ask(asked, epsilon="0.3", delta="1e-9")
+        assert curator.spent.epsilon == curator.spent.rho == 0

@@ -282,6 +282,13 @@ def test_who_did_not_pay_sees_the_question_and_not_the_payer_s_words(server, fre
         assert shown.json()["question"].startswith("SELECT COUNT(*)")
 
 
+def test_the_payer_s_words_would_be_seen(server, fresh, monkeypatch):
+    """A bug on purpose: whoever asks again is shown what was stored."""
+    monkeypatch.setattr("discreet.server.dataset._with_canonical_text", lambda answer: answer)
+    with pytest.raises(AssertionError):
+        test_who_did_not_pay_sees_the_question_and_not_the_payer_s_words(server, fresh)
+
+
 def test_a_retry_is_read_through_the_caller_s_own_question(server, fresh):
     """Not through the payer's: neither their words nor their columns."""
     (question,) = fresh()
