@@ -21,7 +21,10 @@ app = typer.Typer(no_args_is_help=True, help="Draft a schema, and check one.")
 
 _Files = Annotated[list[Path], typer.Argument(metavar="FILE...", show_default=False)]
 _Declared = Annotated[
-    bool, typer.Option("--declared", help="Leave the sources closed: check what is declared alone.")
+    bool,
+    typer.Option(
+        "--declared/--data", help="Leave the sources closed, or open them, which is the default."
+    ),
 ]
 _SchemaPath = Annotated[
     Path, typer.Argument(metavar="FILE", help="Or the session's directory.", show_default=False)
@@ -129,6 +132,7 @@ def _describe_fit(name: str, fit: Fit) -> Iterator[str]:
         yield f"  rows of one unit at most, by share of units: {told}"
     if fit.cut:
         yield f"  rows beyond max_rows_per_unit, cut: {_share(fit.cut, fit.rows)}"
+        yield f"  units that have such rows: {_share(fit.crowded, fit.units)}"
     for column, values in fit.columns.items():
         there = fit.rows - values.missing
         parts = [
@@ -162,6 +166,7 @@ def fit_json(fit: Fit | Refusal) -> dict[str, Any]:
         "ownerless": fit.ownerless,
         "units": fit.units,
         "cut": fit.cut,
+        "crowded": fit.crowded,
         "rows_per_unit": {str(share): rows for share, rows in fit.rows_per_unit.items()},
         "columns": {name: asdict(column) for name, column in fit.columns.items()},
     }

@@ -127,7 +127,20 @@ Tables = Annotated[
 ]
 
 
-def prepare(tables: Tables = None, as_json: Json = False, session: Home = HERE) -> None:
+Bounding = Annotated[
+    str | None,
+    typer.Option(
+        "--bounding",
+        metavar="EPSILON",
+        help="Also buy, once for these data, what bounding removes: told in later answers.",
+        show_default=False,
+    ),
+]
+
+
+def prepare(
+    tables: Tables = None, bounding: Bounding = None, as_json: Json = False, session: Home = HERE
+) -> None:
     """Bound and index the private tables, for faster questions."""
     with open_curator(session) as curator:
         private = [t.name for t in curator.schema.tables.values() if not t.public]
@@ -142,7 +155,8 @@ def prepare(tables: Tables = None, as_json: Json = False, session: Home = HERE) 
         wanted = tables or private
         if as_json:
             curator.prepare(tables=wanted)
-            screen.print_json({"prepared": wanted})
+            said = curator.measure_bounding(bounding, tables=wanted) if bounding else ()
+            screen.print_json({"prepared": wanted, "bounding": list(said)})
             return
         with _progress() as progress:
             bars = {name: progress.add_task(name, total=1.0) for name in wanted}
@@ -150,7 +164,10 @@ def prepare(tables: Tables = None, as_json: Json = False, session: Home = HERE) 
                 tables=wanted,
                 progress=lambda name, done: progress.update(bars[name], completed=done),
             )
+        said = curator.measure_bounding(bounding, tables=wanted) if bounding else ()
     screen.print_text(f"prepared: {', '.join(wanted)}")
+    for note in said:
+        screen.print_text(note)
 
 
 def _progress() -> Any:

@@ -20,6 +20,7 @@ from typing import Any, Unpack
 
 from discreet.accounting.budget import Budget
 from discreet.accounting.loss import Loss
+from discreet.curate.bounding import Bounding
 from discreet.curate.quote import Quote
 from discreet.curate.shares import divide
 from discreet.engine.duckdb.engine import DuckDBEngine
@@ -133,7 +134,7 @@ class Curator:
         self.engine: Engine[Any] = DuckDBEngine(tables, _read_schema(schema), **engine)
         self.schema = self.engine.schema
         self.space = Space.of(self.schema)
-        self._everyone = Area.everything(self.space)
+        self.everyone = Area.everything(self.space)
         self._unit = name_units(self.schema)
         self._owns_ledger = owns_ledger or ledger is None
         self.ledger = Ledger.open("sqlite://") if ledger is None else ledger
@@ -149,6 +150,8 @@ class Curator:
         self._plans = lru_cache(REMEMBERED)(self._make_plan)
         self._bounds = lru_cache(REMEMBERED)(self._make_bound)
         self._replays: dict[int, tuple[Priced, bytes, Answer]] = {}
+        limits = {name: engine[name] for name in ("memory_limit", "threads") if name in engine}
+        self._bounding = Bounding(self, tables, **limits)
 
     def __repr__(self) -> str:
         return f"<Curator of {', '.join(self.schema.tables)}: {self.budget}>"
@@ -206,7 +209,8 @@ class Curator:
         The first one stored is the only one shown.
         """
         stored = self.account.publish(paid.receipt, answer)
-        return Answer(paid.priced, *released_from_bytes(stored), id=paid.receipt.id)
+        said = self._bounding.notes(paid.priced)
+        return Answer(paid.priced, *released_from_bytes(stored), id=paid.receipt.id, said=said)
 
     def burn(self, paid: Paid) -> Answer:
         """Close the charge ``paid`` whose question could not be computed: it stays spent.
@@ -314,7 +318,8 @@ class Curator:
         if known is not None and known[0] is priced and known[1] == stored.answer:
             return known[2]
         released = released_from_bytes(stored.answer)
-        answer = Answer(priced, *released, id=stored.id, replayed=True)
+        said = self._bounding.notes(priced)
+        answer = Answer(priced, *released, id=stored.id, replayed=True, said=said)
         if len(self._replays) >= REMEMBERED:
             self._replays.clear()
         self._replays[stored.id] = priced, stored.answer, answer
@@ -354,11 +359,11 @@ class Curator:
         A question about nobody is worth nothing: that it would be free is worth even less.
         """
         if not self.space.parts:
-            return self._everyone
+            return self.everyone
         from discreet.question.blocks import reach
 
         touched = reach(question, self.schema, self.space)
-        return touched if touched.count else self._everyone
+        return touched if touched.count else self.everyone
 
     def _explain_refusal(
         self, refusal: Refusal, question: Question, spend: Offer, analyst: str
@@ -484,6 +489,18 @@ class Curator:
         the part of it that is done.
         """
         self.engine.prepare(**options)
+
+    def measure_bounding(self, epsilon: Exact, *, tables: Sequence[str] = ()) -> tuple[str, ...]:
+        """Buy what bounding removes: units with too many rows, rows cut, values clipped.
+
+        A charge of its own, of ``epsilon`` for each of the ``tables`` (all private ones, if none
+        is named), once for a version of the data.  Its words, which are returned, are then among
+        the notes of every answer about those data.
+        """
+        named = tuple(tables) or tuple(n for n, t in self.schema.tables.items() if not t.public)
+        said = self._bounding.buy(named, epsilon)
+        self._replays.clear()  # answers that were told without it
+        return said
 
     def close(self) -> None:
         """Let go of the sources, and of a ledger that was made for this curator alone."""

@@ -64,6 +64,7 @@ class Answer:
     released: tuple[Part, ...]
     id: int | None = None  # under which the ledger keeps it
     replayed: bool = False  # answered before, and free this time
+    said: tuple[str, ...] = ()  # what is known of the data besides, bought apart
     rows: tuple[Row, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -94,7 +95,7 @@ class Answer:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the margins do not tell, in words."""
-        return notes(self.priced)
+        return (*notes(self.priced), *self.said)
 
     def origin(self, column: int) -> dict[str, Any]:
         """Whether a column is a key or a value, and of which aggregate."""

@@ -100,7 +100,7 @@ _CLASSES: dict[str, type[Any]] = {
     )
 }
 _NOT_RECORDED: dict[type[Any], tuple[str, ...]] = {
-    Answer: ("id", "replayed"),
+    Answer: ("id", "replayed", "said"),
     Schema: ("population", "max_joined_rows_per_unit"),
 }
 _ADDED: dict[type[Any], dict[str, Any]] = {

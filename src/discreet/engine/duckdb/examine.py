@@ -51,6 +51,7 @@ class Fit:
     ownerless: int  # rows whose unit is missing or unreadable: not counted
     units: int
     cut: int  # rows beyond max_rows_per_unit
+    crowded: int  # units that have such rows
     rows_per_unit: Mapping[float, int]
     """For each of ``SHARES``, how many rows so many units have at most."""
     columns: Mapping[str, ColumnFit]
@@ -111,26 +112,27 @@ def _counts(table: Table) -> Iterator[str]:
             yield f"COUNT_IF({value} NOT IN ({listed}))"
 
 
-def _owned(table: Table, run: Callable[[str], Any]) -> tuple[int, int, int, dict[float, int]]:
-    """Rows of nobody, units, rows that are cut, and rows by unit."""
+def _owned(table: Table, run: Callable[[str], Any]) -> tuple[int, int, int, int, dict[float, int]]:
+    """Rows of nobody, units, rows that are cut, units that have some, and rows by unit."""
     places = [
         place for place, column in enumerate(table.columns) if column.name in (table.unit or ())
     ]
     if table.by_row or not places:
-        return 0, 0, 0, {}
+        return 0, 0, 0, 0, {}
     unit = ", ".join(f"read{place}" for place in places)
     known = " AND ".join(f"read{place} IS NOT NULL" for place in places)
-    most = table.max_rows_per_unit
+    most = 2**62 if table.max_rows_per_unit is None else table.max_rows_per_unit
     shares = ", ".join(f"QUANTILE_DISC(n, {share})" for share in SHARES)
     statement = (
         f"WITH u AS (SELECT COUNT(*) AS n FROM examined WHERE {known} GROUP BY {unit}) "  # noqa: S608
         f"SELECT (SELECT COUNT(*) FROM examined WHERE NOT ({known})), COUNT(*), "
-        f"SUM(GREATEST(n - {2**62 if most is None else most}, 0)), {shares} FROM u"
+        f"SUM(GREATEST(n - {most}, 0)), COUNT_IF(n > {most}), {shares} FROM u"
     )
-    ownerless, units, cut, *counts = run(statement).fetchone()
+    ownerless, units, cut, crowded, *counts = run(statement).fetchone()
     if not units:
-        return int(ownerless), 0, 0, {}
-    return int(ownerless), int(units), int(cut), dict(zip(SHARES, map(int, counts), strict=True))
+        return int(ownerless), 0, 0, 0, {}
+    by_share = dict(zip(SHARES, map(int, counts), strict=True))
+    return int(ownerless), int(units), int(cut), int(crowded), by_share
 
 
 def _left_out(source: DataSource, resources: Resources) -> int:
