@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -130,6 +130,24 @@ def apart(outputs: NDArray[np.int64]) -> NDArray[np.int64]:
     return outputs[:, 1] - outputs[:, 0]
 
 
+def running_sums(counts: Sequence[int], size: int) -> NDArray[np.int64]:
+    """Every running sum with the noise of one count: a person of the first day is in them all."""
+    noise = discrete_laplace(_DAY, size * len(counts)).reshape(size, -1)
+    return np.cumsum(counts) + noise
+
+
+def summed_noise(counts: Sequence[int], size: int) -> NDArray[np.int64]:
+    """Running sums of noisy counts: each person is in one count."""
+    noise = discrete_laplace(_DAY, size * len(counts)).reshape(size, -1)
+    return np.cumsum(np.array(counts) + noise, axis=1)
+
+
+def shared_running(counts: Sequence[int], size: int) -> NDArray[np.int64]:
+    """One draw for all running sums: their differences are exact."""
+    return np.cumsum(counts) + discrete_laplace(_DAY * len(counts), size)[:, None]
+
+
+_DAY, _WEEK = 2, [5] * 7
 _ASKED = 40
 
 
@@ -252,6 +270,28 @@ ANIMALS = (
         shared_draw,
         own_draws,
         view=apart,
+    ),
+    Animal(
+        "running sums charged as one count",
+        "accounts",
+        "every running sum has the noise of one count, and one person is in all of them",
+        "Dwork, Naor, Pitassi, Rothblum (2010): why a counter needs a tree",
+        Check.GAME,
+        Loss.pure(Fraction(1, _DAY)),
+        (_WEEK, [6, *_WEEK[1:]]),
+        running_sums,
+        summed_noise,
+    ),
+    Animal(
+        "one draw for all running sums",
+        "accounts",
+        "the sums share their noise, so what each day adds is told exactly",
+        "diffprivlib issue 31: mechanisms with one seed give correlated noise",
+        Check.GAME,
+        Loss.pure(Fraction(1, _DAY)),
+        (_WEEK, [*_WEEK[:3], 6, *_WEEK[4:]]),
+        shared_running,
+        summed_noise,
     ),
     Animal(
         "charge bypassed",
