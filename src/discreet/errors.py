@@ -14,7 +14,8 @@ The tree, drawn before it was coded::
 
 A refusal has three parts: *what* is wrong, *why* it matters to a person in the
 data, and a *fix* the reader can type.  Where a whole question would be accepted
-instead, it is the refusal's *rewriting*, beside being told in the fix.  Its text
+instead, it is the refusal's *rewriting*, beside being told in the fix; where an amount would
+do, it is the refusal's *offer*, and each door spells it as it is typed there.  Its text
 may quote the question, the schema and the budget, never a value, a row count, a
 group key or an engine's own message: an error is an output, and outputs are charged.
 
@@ -24,9 +25,11 @@ Every code has one title here and one heading in ``docs/errors.md``.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 CODES: dict[str, str] = {
     "P1": "not a number this library can take exactly",
@@ -180,8 +183,8 @@ _A_PERSON = re.compile(r"\b(one|each|every|any one) person\b")
 class Refusal(Exception):
     """The answer is no; ``str`` says ``what``, ``why`` and what to do instead, the ``fix``.
 
-    ``code`` is one of ``CODES``, ``span`` the place in the question, and ``rewriting`` a whole
-    question that is accepted instead.
+    ``code`` is one of ``CODES``, ``span`` the place in the question, ``rewriting`` a whole
+    question that is accepted instead, and ``offer`` the amounts with which it would be.
 
     >>> raise Refusal("P2", "epsilon must be positive, got -3.",
     ...               why="a negative loss would pay the analyst.",
@@ -204,6 +207,7 @@ class Refusal(Exception):
         fix: str,
         span: Span | None = None,
         rewriting: str | None = None,
+        offer: Mapping[str, str] | None = None,
     ) -> None:
         if code not in CODES or not code.startswith(self.family):
             raise KeyError(f"{code!r} is not a code of {type(self).__name__}")
@@ -214,6 +218,7 @@ class Refusal(Exception):
         self.fix = fix
         self.span = span
         self.rewriting = rewriting
+        self.offer = dict(offer or {})
 
     def __str__(self) -> str:
         lines = [f"{self.code}: {self.what}"]
@@ -232,11 +237,36 @@ class Refusal(Exception):
             _A_PERSON.sub(rf"\1 {unit}", text) for text in (self.what, self.why, self.fix)
         )
         return type(self)(
-            self.code, what, why=why, fix=fix, span=self.span, rewriting=self.rewriting
+            self.code,
+            what,
+            why=why,
+            fix=fix,
+            span=self.span,
+            rewriting=self.rewriting,
+            offer=self.offer,
         )
 
+    def spoken(self, door: Door, *, heard: Door = "python") -> Self:
+        """The same refusal, its fix in the language of a ``door``; ``heard`` is what it is in now.
+
+        >>> refused = Refusal("Q42", "no delta.", why="it shows.", fix="offer delta='1e-9'.",
+        ...                   offer={"delta": "1e-9"})
+        >>> [refused.spoken(door).fix for door in ("command", "shell", "http")]
+        ['offer --delta 1e-9.', 'offer \\\\delta 1e-9.', 'offer "delta": "1e-9".']
+        """
+        fix = self.fix
+        for name, amount in self.offer.items():
+            fix = fix.replace(_spell(heard, name, amount), _spell(door, name, amount))
+        if fix == self.fix:
+            return self
+        told = copy(self)
+        told.fix = fix
+        return told
+
     def __reduce__(self) -> tuple[object, ...]:
-        parts = (self.code, self.what, self.why, self.fix, self.span, self.rewriting)
+        parts = (
+            self.code, self.what, self.why, self.fix, self.span, self.rewriting, self.offer
+        )  # fmt: skip
         return _rebuild, (type(self), *parts)
 
     def to_json(self) -> dict[str, object]:
@@ -253,6 +283,8 @@ class Refusal(Exception):
             shape["place"] = [self.span.start, self.span.stop]
         if self.rewriting is not None:
             shape["rewriting"] = self.rewriting
+        if self.offer:
+            shape["offer"] = dict(self.offer)
         return shape
 
 
@@ -264,8 +296,26 @@ def _rebuild(
     fix: str,
     span: Span | None,
     rewriting: str | None,
+    offer: Mapping[str, str] | None = None,
 ) -> Refusal:
-    return kind(code, what, why=why, fix=fix, span=span, rewriting=rewriting)
+    return kind(code, what, why=why, fix=fix, span=span, rewriting=rewriting, offer=offer)
+
+
+Door = Literal["python", "command", "shell", "http"]
+"""Where a refusal is read: what can be typed there is spelled differently."""
+
+
+def _spell(door: Door, name: str, amount: str) -> str:
+    """An amount of an offer, as it is typed at a door."""
+    match door:
+        case "python":
+            return f"{name}='{amount}'"
+        case "command":
+            return f"--{name} {amount}"
+        case "shell":
+            return f"\\{name} {amount}"
+        case "http":
+            return f'"{name}": "{amount}"'
 
 
 class InvalidParameter(Refusal, ValueError):

@@ -128,7 +128,7 @@ def describe_quote(quote: Quote, confidence: str) -> list[str]:
     if quote.free:
         lines[0] = f"price:  free, for it was paid before ({quote.loss})"
     if quote.refusal is not None:
-        lines.append(str(quote.refusal))
+        lines.append(str(quote.refusal.spoken("command")))
     return lines
 
 

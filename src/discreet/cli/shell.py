@@ -94,7 +94,7 @@ class Shell:
             else:
                 self._ask(text)
         except Refusal as refusal:
-            screen.print_refusal(refusal)
+            screen.print_refusal(refusal.spoken("shell"))
             screen.print_text("")
         except KeyboardInterrupt:
             if not isinstance(self.lines, Terminal):
@@ -122,7 +122,7 @@ class Shell:
 
     def _quote(self, sql: str) -> tuple[Offer, Quote]:
         """The price of what the statement itself offers, or else of the current offer."""
-        written = Offer(confidence=self.offer.confidence)
+        written = Offer(delta=self.offer.delta, confidence=self.offer.confidence)
         try:
             return written, self.curator.price(sql, analyst=self.analyst, **written.amounts())
         except Refusal as refusal:

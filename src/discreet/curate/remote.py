@@ -417,7 +417,8 @@ def _parse_refusal(shape: Mapping[str, Any], question: str) -> Refusal:
         fix=str(shape["fix"]),
         span=None if not span else Span(question, *span),
         rewriting=None if shape.get("rewriting") is None else str(shape["rewriting"]),
-    )
+        offer={str(name): str(amount) for name, amount in dict(shape.get("offer") or {}).items()},
+    ).spoken("python", heard="http")
 
 
 def _unreachable() -> AccessRefusal:

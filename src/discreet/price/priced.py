@@ -305,12 +305,37 @@ def bound_contribution(question: Question, multiplicity: Multiplicity) -> Contri
         return Contribution(rows=_take_smaller(limits.max_rows, most), enforced=enforced)
     elif most is not None:
         return Contribution(rows=most, enforced=True)
+    names = dict.fromkeys(f"'{table.name}'" for table in _unbounded(question.source))
     raise QuestionRefusal(
         "Q41",
         "nothing says how many rows one unit can have in this question.",
         why="somebody with any number of rows could not be hidden by any amount of noise.",
-        fix="declare max_rows_per_unit for the table, or ask with max_rows=20.",
+        fix=f"declare max_rows_per_unit for {' and '.join(names)} (`discreet schema check` tells "
+        "the curator how many rows a unit has), or say it in the question: SELECT WITH "
+        f"DIFFERENTIAL_PRIVACY OPTIONS(max_rows = ...) ...{_how_to_find(question)}",
     )
+
+
+def _how_to_find(question: Question) -> str:
+    """A question about rows by unit, whose answer is a good limit: it needs none itself."""
+    table = next(iter(_unbounded(question.source)), None)
+    if table is None or table.by_row:
+        return ""
+    unit = ", ".join(n if n.isidentifier() else f'"{n}"' for n in table.unit or ())
+    name = table.name if table.name.isidentifier() else f'"{table.name}"'
+    counted = f"SELECT {unit}, COUNT(*) AS n FROM {name} GROUP BY {unit}"  # noqa: S608
+    find = f"SELECT QUANTILE_CONT(LEAST(n, 100), 0.95) AS max_rows FROM ({counted}) AS each"  # noqa: S608
+    return f" How many rows 95 % of the units have at most (of 100 looked at), this tells: {find}"
+
+
+def _unbounded(relation: object) -> Iterator[Table]:
+    """The private tables below that no limit is declared for."""
+    table = getattr(relation, "table", None)
+    if isinstance(table, Table) and not table.public and table.max_rows_per_unit is None:
+        yield table
+    for part in ("source", "left", "right"):
+        if hasattr(relation, part):
+            yield from _unbounded(getattr(relation, part))
 
 
 def _take_smaller(asked: int | None, most: int | None) -> int | None:
@@ -350,6 +375,7 @@ def _list_ways(spend: Offer, *, private: bool, as_before: bool) -> Iterator[Way]
             why="a group that only one person is in would show that person; a small delta "
             "pays for a threshold that hides such groups.",
             fix="offer a delta, such as delta='1e-9', or group by a column with declared values.",
+            offer={"delta": "1e-9"},
         )
     newer = private and not as_before
     if spend.rho is not None:
@@ -362,7 +388,9 @@ def _list_ways(spend: Offer, *, private: bool, as_before: bool) -> Iterator[Way]
             "Q43",
             "the question says neither what it may cost nor how accurate it must be.",
             why="every answer costs the people in the data something; how much is a decision.",
-            fix="ask with epsilon='0.1', or with within=50.",
+            fix="offer what it may cost, such as epsilon='0.1', or how far off it may be, such as "
+            "within='50'.",
+            offer={"epsilon": "0.1", "within": "50"},
         )
     yield Way(spend.epsilon, None, delta if private else Fraction(0))
     if not delta:

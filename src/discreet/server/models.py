@@ -54,6 +54,9 @@ class Refusal(Given):
     fix: str
     place: list[int] | None = Field(None, description="offsets into the question, in characters")
     rewriting: str | None = Field(None, description="a whole question that is accepted instead")
+    offer: dict[str, str] | None = Field(
+        None, description="amounts, each of which would be accepted beside the question"
+    )
 
 
 class Price(Given):

@@ -58,7 +58,7 @@ def refusal_response(refusal: Refusal) -> Response:
     if status == 401:
         headers["WWW-Authenticate"] = 'Bearer realm="discreet"'
     return Response(
-        json.dumps(refusal.to_json(), ensure_ascii=False).encode(),
+        json.dumps(refusal.spoken("http").to_json(), ensure_ascii=False).encode(),
         status,
         headers=headers,
         media_type="application/json",

@@ -49,7 +49,10 @@ export async function ask(main, state) {
     editor.underline(question === editor.value ? refusal.place : null);
     const use = refusal.rewriting && h("button", { type: "button", class: "fix",
       onclick: () => { editor.value = refusal.rewriting; editor.area.focus(); } }, "Use this instead");
-    show(price, refusalCard(refusal, ...(use ? [h("code", { class: "rewriting" }, refusal.rewriting), use] : [])));
+    const offers = Object.entries(refusal.offer ?? {}).map(([name, amount]) => h("button", { type: "button",
+      class: "fix", onclick: () => spend.set(name, amount) }, `Offer ${SIGNS[name] ?? name} ${amount}`));
+    show(price, refusalCard(refusal, ...(use ? [h("code", { class: "rewriting" }, refusal.rewriting), use] : []),
+      ...offers));
   }
 
   async function run(event) {
@@ -110,6 +113,8 @@ const MODES = {
   statement: ["what the SQL says", "OPTIONS(epsilon = …) inside the statement."],
 };
 
+const SIGNS = { epsilon: "ε =", rho: "ρ =", delta: "δ =", within: "±" };
+
 function offer(draft, changed) {
   const hint = h("small", {});
   const amount = h("input", { value: draft.amount, inputmode: "decimal", size: "8",
@@ -129,7 +134,14 @@ function offer(draft, changed) {
   mode.value = draft.mode;
   hint.textContent = MODES[draft.mode][1];
   box.hidden = draft.mode === "statement";
-  return [field("I want to", mode), box, field("δ, if groups are private", delta), h("div", { class: "hint" }, hint)];
+  const fields = [field("I want to", mode), box, field("δ, if groups are private", delta), h("div", { class: "hint" }, hint)];
+  // What a refusal says would do, at a click.
+  fields.set = (name, value) => {
+    if (name === "delta") delta.value = draft.delta = value;
+    else { set(name); amount.value = draft.amount = value; }
+    changed();
+  };
+  return fields;
 }
 
 function quoted(found) {
