@@ -106,7 +106,7 @@ AREAS: dict[str, set[Any]] = {
     count("region NOT IN ('north', 'west')"): only("south"),
     count("region IS NULL"): only(None),
     count("region IS NOT NULL"): KNOWN,
-    count("region = 'nowhere'"): set(),
+    count("CAST(region AS TEXT) = 'nowhere'"): set(),
     count("region < 'south'"): ONLY_NORTH,
     count("region LIKE '%th'"): only("north", "south"),
     count("NOT region = 'north'"): only("south", "west"),

@@ -134,6 +134,7 @@ CODES: dict[str, str] = {
     "Q33": "an aggregate given arguments it does not take",
     "Q34": "a name that cannot be used",
     "Q35": "nothing to measure",
+    "Q36": "a constant that nobody's value can be",
 }
 """Every code and its title."""
 

@@ -74,6 +74,7 @@ from discreet.question.sql.scalars import (
 )
 from discreet.question.sql.simplify import join_looked_up, simplify
 from discreet.question.sql.sources import Frame
+from discreet.question.sql.spelling import check_constants
 from discreet.question.sql.statements import read_statement
 from discreet.question.sql.subqueries import read_subquery
 from discreet.question.sql.windows import write_window
@@ -218,6 +219,7 @@ def _read_tree(tree: exp.Expr, frame: Frame) -> Question:
     if not isinstance(tree, exp.Select):
         raise _not_select(tree, reader)
     question, normal = read_question(tree, frame)
+    check_constants(tree, reader)
     _check_written_back(question, normal, reader)
     return question
 

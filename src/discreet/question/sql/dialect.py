@@ -234,10 +234,17 @@ class Reader:
             code, what, why=why, fix=told.text, span=self.span(node), rewriting=told.rewriting
         )
 
-    def suggest_fix(self, node: exp.Expr | None, change: Change | None, otherwise: str) -> Fix:
-        """A whole question that would be accepted, made by ``change``; else ``otherwise``."""
+    def suggest_fix(
+        self, node: exp.Expr | None, change: Change | None, otherwise: str, words: str = ""
+    ) -> Fix:
+        """A whole question that would be accepted, made by ``change``; else ``otherwise``.
+
+        ``words`` say how its answer differs from what was asked.
+        """
         question = self.rewrite(node, change)
-        return Fix(otherwise) if question is None else Fix.asking(question)
+        if question is None:
+            return Fix(otherwise)
+        return Fix.asking(question, words)
 
     def improve(
         self, refusal: QuestionRefusal, node: exp.Expr | None, change: Change, words: str = ""
@@ -422,6 +429,7 @@ class Ban:
     why: str
     fix: str
     change: Change | None = None  # of the node that has what is refused
+    words: str = ""  # how the changed question differs
 
 
 SUBQUERY = Ban(
@@ -444,6 +452,7 @@ _SAMPLE = Ban(
     "the price would have to know by what chance each person was drawn.",
     "leave the sampling out: noise is added to the full answer.",
     drop_clauses("sample"),
+    "without the sampling, of all rows: ",
 )
 DISTINCT = Ban(
     "Q13",
@@ -451,6 +460,7 @@ DISTINCT = Ban(
     "whether a row survives would depend on other people's rows being equal to it.",
     "list groups with a count: SELECT x, COUNT(*) FROM t GROUP BY x.",
     count_by_group,
+    "with how many rows each has: ",
 )
 SET = Ban(
     "Q21",
@@ -458,6 +468,7 @@ SET = Ban(
     "to drop equal rows is to compare people with one another.",
     "write UNION ALL, inside FROM ( ... ).",
     keep_all_rows,
+    "UNION ALL keeps equal rows, so that what is on both sides counts twice: ",
 )
 JOIN = Ban(
     "Q19",
@@ -480,7 +491,7 @@ _NAMED_COLUMNS = Ban(
 _NO_SKIPPING = Ban(
     "Q11",
     "OFFSET is outside the dialect.",
-    "nothing for a person in the data: it is not built.",
+    "what is skipped was paid for like the rest, and an answer shows what was paid for.",
     "ask without OFFSET and leave out the first rows yourself; the answer is yours to cut.",
     drop_clauses("offset"),
 )
@@ -604,7 +615,7 @@ def _refusal(
             why="what has no proof that it keeps one person's share bounded is not run.",
             fix="leave it out; docs/sql.md lists all a question may contain.",
         )
-    fix = reader.suggest_fix(node, ban.change, ban.fix)
+    fix = reader.suggest_fix(node, ban.change, ban.fix, ban.words)
     return reader.refusal(ban.code, culprit, ban.what, why=ban.why, fix=fix)
 
 

@@ -276,7 +276,7 @@ def _is(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
                 "Q11",
                 node,
                 "IS is followed by NULL, TRUE or FALSE.",
-                why="nothing for a person in the data: it is not built.",
+                why="whether a row counts must be decided for every row.",
                 fix="compare with =, or write x IS NULL.",
             )
 

@@ -41,10 +41,10 @@ from discreet.question.sql.rewrite import (
     average_over_units,
     cast_to_integer,
     change_each,
-    clip_arguments,
     count_by_group,
     count_days_since_1970,
     count_rows,
+    count_values,
 )
 from discreet.question.sql.scalars import (
     column,
@@ -104,6 +104,23 @@ class GroupNames:
         return normalize_aggregate(node, inner, self.unit, reader)
 
 
+_WORDS = ("", "texts cannot be added up; how many there are, tells: ")
+
+
+def _bounding(words: str, node: exp.Expr) -> str:
+    """How to bound what is added up.  Which numbers would do, only somebody who knows can say."""
+    columns = list(
+        dict.fromkeys(part.name.rpartition(".")[2] for part in node.find_all(exp.Column))
+    )
+    name = columns[0] if len(columns) == 1 else "x"
+    told = f" in place of {words}" if words else ""
+    return (
+        f"declare what '{name}' can be in the schema, bounds = [LOW, HIGH], or say it in the "
+        f"question{told}: GREATEST(LEAST({name}, HIGH), LOW), with numbers that you know without "
+        "the data. What lies outside is moved to them, so that too narrow ones change the answer."
+    )
+
+
 @dataclass(slots=True)
 class ReleasedNames:
     """What is released: keys and aggregates by their trees, each with a name of its own."""
@@ -145,11 +162,12 @@ class ReleasedNames:
                 if refusal.code == "Q1":
                     call = node.this if isinstance(node, exp.Filter) else node
                     own = find_original(call, self.select)
-                    words = "declare bounds in the schema, or "
-                    self.reader.improve(refusal, own, clip_arguments, words)
+                    refusal.fix = _bounding(self.reader.words(own) if own else "", node)
                 if refusal.code == "Q33":
-                    change = change_each(self._not_numbers(known))
-                    self.reader.improve(refusal, self.select, change)
+                    changes = self._not_numbers(known)
+                    texts = count_values in changes.values()
+                    change = change_each(changes)
+                    self.reader.improve(refusal, self.select, change, _WORDS[bool(texts)])
                 raise
         return aggregate
 
@@ -168,7 +186,11 @@ class ReleasedNames:
                     check_aggregate(read_aggregate(tree, "", no_leaf), known)
                 except QuestionRefusal:
                     found[call] = (
-                        cast_to_integer if Kind.BOOLEAN in kinds else count_days_since_1970
+                        cast_to_integer
+                        if Kind.BOOLEAN in kinds
+                        else count_values
+                        if Kind.TEXT in kinds
+                        else count_days_since_1970
                     )
         return found
 
@@ -367,7 +389,7 @@ def _read_order(
                 "Q11",
                 item,
                 "NULLS FIRST is outside the dialect.",
-                why="nothing for a person in the data: it is not built.",
+                why="an answer that has no value, because nobody is behind it, is shown last.",
                 fix="leave it out: NULL is last.",
             )
         node = resolve_output(item.this, select, names.scope, alias_first=True)
@@ -478,7 +500,7 @@ def _no_list(
                 "Q33",
                 node,
                 "a list of values cannot be computed with.",
-                why="nothing for a person in the data: it is not built.",
+                why="what is released there is several values in one, chosen together.",
                 fix="select it by itself.",
             )
         case Call(arguments=parts):

@@ -104,28 +104,10 @@ def average_over_units(node: exp.Expr) -> None:
     node.set("with_", kept["with_"])
 
 
-def clip_arguments(node: exp.Expr) -> None:
-    """An argument without bounds is put between 0 and 1000."""
-    call = node
-    while isinstance(call, exp.Filter | exp.WithinGroup | exp.Bracket):
-        if isinstance(call, exp.WithinGroup):
-            ordered = call.expression.expressions[0]
-            ordered.set("this", _clip(ordered.this))
-            return
-        call = call.this
-    for value in _values(call):
-        value.replace(_clip(value.copy()))
-
-
 def _values(node: exp.Expr) -> list[exp.Expr]:
     """What an aggregate is of; its constants and options aside."""
     call = node.this if isinstance(node, exp.Filter) else node
     return [e for e in call.expressions if not isinstance(e, exp.Kwarg | exp.Literal)]
-
-
-def _clip(value: exp.Expr) -> exp.Anonymous:
-    least = exp.Anonymous(this="LEAST", expressions=[value, exp.Literal.number(1000)])
-    return exp.Anonymous(this="GREATEST", expressions=[least, exp.Literal.number(0)])
 
 
 def keep_all_rows(node: exp.Expr) -> None:
@@ -167,6 +149,12 @@ def cast_to_integer(node: exp.Expr) -> None:
     """Whether something is true is counted as 0 or 1."""
     for value in _values(node):
         value.replace(exp.cast(value.copy(), "INTEGER"))
+
+
+def count_values(node: exp.Expr) -> None:
+    """What cannot be added up is counted."""
+    if isinstance(node, exp.Anonymous):
+        node.set("this", "COUNT")
 
 
 def count_days_since_1970(node: exp.Expr) -> None:

@@ -6,7 +6,6 @@ so no two columns are ever called the same.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from discreet.question.sql.aggregates import aggregate_name
 from discreet.question.sql.dialect import WINDOW, Reader, copy_span
 from discreet.question.sql.rewrite import count_rows, qualify_column
 from discreet.question.sql.scalars import column
+from discreet.question.sql.spelling import correct_names, find_nearest
 
 _NAME = re.compile(r"[^\W\d][\w $-]{0,127}")
 
@@ -137,7 +137,12 @@ class Scope:
             node.this,
             f"there is no column '{node.name}'.",
             why="only what the curator declared can be read.",
-            fix=f"{suggest_name(node.name, known)}the columns are {list_names(known)}.",
+            fix=correct_names(
+                self.reader,
+                node,
+                known,
+                f"{suggest_name(node.name, known)}the columns are {list_names(known)}.",
+            ),
         )
 
 
@@ -207,6 +212,5 @@ def list_names(names: Iterable[str]) -> str:
 
 def suggest_name(name: str, names: Iterable[str]) -> str:
     """``did you mean 'x'? `` if something is spelled nearly like ``name``."""
-    lowered = {known.casefold(): known for known in names}
-    near = difflib.get_close_matches(name.casefold(), lowered, n=1)
-    return f"did you mean '{lowered[near[0]]}'? " if near else ""
+    near = find_nearest(name, names)
+    return "" if near is None else f"did you mean '{near}'? "

@@ -24,12 +24,13 @@ from discreet.question.relation import (
     Source,
     UnitJoin,
 )
-from discreet.question.schema import ROW, Table
+from discreet.question.schema import ROW, Schema, Table
 from discreet.question.sql.dialect import JOIN, Fix, Reader, copy_span
 from discreet.question.sql.normalize import find_unread, normalize
 from discreet.question.sql.rewrite import add_join_conditions, move_where_to_join, swap_join_sides
 from discreet.question.sql.scalars import column, conjunction, conjuncts, read, table_tree
 from discreet.question.sql.scope import Item, Scope, check_name, find_name, list_names, suggest_name
+from discreet.question.sql.spelling import correct_names
 
 MOST_TABLES = 32
 """How many tables a question may read, a table read twice counted twice."""
@@ -223,11 +224,20 @@ def _named(node: exp.Table, frame: Frame) -> Item:
             node,
             f"there is no table '{name}'.",
             why="only the tables the curator declared can be read.",
-            fix=f"{suggest_name(name, reader.schema.tables)}the tables are "
-            f"{list_names(reader.schema.tables)}.",
+            fix=correct_names(
+                reader,
+                node,
+                _every_column(reader.schema),
+                f"{suggest_name(name, reader.schema.tables)}the tables are "
+                f"{list_names(reader.schema.tables)}.",
+            ),
         )
     alias = check_name(alias_node.this, reader) if alias_node else key
     return _table(reader.schema.tables[key], alias, node, frame)
+
+
+def _every_column(schema: Schema) -> list[str]:
+    return [column.name for table in schema.tables.values() for column in table.columns]
 
 
 def _table(table: Table, alias: str, node: exp.Table, frame: Frame) -> Item:

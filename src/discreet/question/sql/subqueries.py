@@ -87,7 +87,7 @@ def _read_query(query: exp.Expr, alias: str, frame: Frame) -> Read:
 def _read_union(query: exp.Union, alias: str, frame: Frame) -> Read:
     reader = frame.reader
     if query.args.get("distinct"):
-        fix = reader.suggest_fix(query, keep_all_rows, SET.fix)
+        fix = reader.suggest_fix(query, keep_all_rows, SET.fix, SET.words)
         raise reader.refusal(SET.code, query, SET.what, why=SET.why, fix=fix)
     left, left_tree, left_unit = _read_query(query.this, alias, frame)
     right, right_tree, right_unit = _read_query(query.expression, alias, frame)

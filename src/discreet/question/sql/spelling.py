@@ -1,0 +1,166 @@
+"""Constants and names that are spelled nearly like what was meant, and the question as it was."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+
+from sqlglot import exp
+
+from discreet.errors import QuestionRefusal
+from discreet.question.domain import Kind
+from discreet.question.schema import Schema
+from discreet.question.sql.dialect import Fix, Reader
+from discreet.question.sql.rewrite import Change
+
+_MOST_LISTED = 12
+
+
+def find_nearest(name: str, names: Iterable[str]) -> str | None:
+    """The one of ``names`` that is spelled nearly like ``name``.
+
+    >>> find_nearest("cardiolgy", ["oncology", "cardiology"]), find_nearest("f", ["F", "M"])
+    ('cardiology', 'F')
+    """
+    lowered = {known.casefold(): known for known in names}
+    near = difflib.get_close_matches(name.casefold(), lowered, n=1)
+    return lowered[near[0]] if near else None
+
+
+# --- names -----------------------------------------------------------------------------------
+
+
+_MOST_CORRECTED = 8
+"""How many names are corrected at most; with more, something else was meant."""
+
+
+def correct_names(reader: Reader, node: exp.Expr, known: Iterable[str], words: str) -> Fix:
+    """The whole question with each name that does not exist as the one that was meant.
+
+    Where there is none, ``words`` say what exists; else they stand before it.  A name in double
+    quotes that is no column's is taken for a text: most people's SQL has single quotes for that,
+    and some forget.
+    """
+    columns = list(known)
+    given = _names(node.root(), columns)
+    unknown = [
+        part
+        for part in node.root().find_all(exp.Column, exp.Table)
+        if isinstance(part.this, exp.Identifier) and part.name.casefold() not in given
+    ]
+    tables = list(reader.schema.tables)
+    unknown = [part for part in unknown if part.name not in tables]
+    if len({part.name for part in unknown}) > _MOST_CORRECTED:
+        return Fix(words)
+    instead = {
+        part.name: find_nearest(part.name, tables if isinstance(part, exp.Table) else columns)
+        for part in unknown
+    }
+    texts = {part.name for part in unknown if _is_text(part)}
+    question = reader.rewrite(node, _correct(instead, texts))
+    if question is None:
+        return Fix(words)
+    return Fix.asking(
+        question, "texts stand in single quotes: " if texts else f"{words.removesuffix('.')}; "
+    )
+
+
+def _correct(instead: Mapping[str, str | None], texts: set[str]) -> Change:
+    def change(node: exp.Expr) -> None:
+        for part in list(node.root().find_all(exp.Column, exp.Table)):
+            if part.name not in instead:
+                continue
+            near = instead[part.name]
+            if part.name in texts and _is_text(part):
+                part.replace(exp.Literal.string(part.name))
+            elif near is not None:
+                part.set("this", exp.to_identifier(near, quoted=not near.isidentifier()))
+
+    return change
+
+
+def _is_text(node: exp.Expr) -> bool:
+    """Whether a name that does not exist stands in double quotes, as a text might."""
+    return (
+        isinstance(node, exp.Column)
+        and isinstance(node.this, exp.Identifier)
+        and bool(node.this.quoted)
+        and not node.table
+    )
+
+
+def _names(root: exp.Expr, columns: Iterable[str]) -> set[str]:
+    """All that a name may stand for: columns, and what the question itself names."""
+    own = (part.alias for part in root.walk() if isinstance(part, exp.Alias | exp.CTE))
+    return {name.casefold() for name in (*columns, *own)}
+
+
+# --- constants -------------------------------------------------------------------------------
+
+
+def check_constants(tree: exp.Expr, reader: Reader) -> None:
+    """Refuse a text that the column it is compared with never is: nobody could have it.
+
+    Only where the name can mean nothing else than a column whose values are declared.
+    """
+    own = {part.alias.casefold() for part in tree.find_all(exp.Alias)}
+    known: dict[str, tuple[str, ...] | None] = dict.fromkeys(own)
+    for node in tree.find_all(exp.EQ, exp.NEQ, exp.In):
+        for column, constant in _compared(node):
+            name = column.name.casefold()
+            if name not in known:
+                known[name] = _declared_texts(name, reader.schema)
+            values = known[name]
+            if values is not None and constant.name not in values:
+                raise _unlisted(column, constant, values, reader)
+
+
+def _compared(node: exp.Expr) -> list[tuple[exp.Column, exp.Literal]]:
+    if isinstance(node, exp.In):
+        pairs = [(node.this, part) for part in node.expressions]
+    else:
+        pairs = [(node.this, node.expression), (node.expression, node.this)]
+    return [
+        (column, constant)
+        for column, constant in pairs
+        if isinstance(column, exp.Column)
+        and isinstance(constant, exp.Literal)
+        and constant.is_string
+    ]
+
+
+def _declared_texts(name: str, schema: Schema) -> tuple[str, ...] | None:
+    """All values that columns called ``name`` list, if every one of them is a text and does."""
+    columns = [c for t in schema.tables.values() for c in t.columns if c.name.casefold() == name]
+    found: list[str] = []
+    for column in columns:
+        if column.kind is not Kind.TEXT or column.domain.values is None:
+            return None
+        found += map(str, column.domain.values)
+    return tuple(dict.fromkeys(found)) or None
+
+
+def _unlisted(
+    column: exp.Column, constant: exp.Literal, values: tuple[str, ...], reader: Reader
+) -> QuestionRefusal:
+    near = find_nearest(constant.name, values)
+    question = None
+
+    def put(node: exp.Expr) -> None:
+        node.replace(exp.Literal.string(near))
+
+    if near is not None:
+        question = reader.rewrite(constant, put)
+    listed = ", ".join(f"'{value}'" for value in values[:_MOST_LISTED])
+    more = f" and {len(values) - _MOST_LISTED} more" if len(values) > _MOST_LISTED else ""
+    told = Fix(f"the values of '{column.name}' are {listed}{more}.")
+    return reader.refusal(
+        "Q36",
+        constant,
+        f"'{constant.name}' is none of the declared values of '{column.name}'.",
+        why="any other value is read as NULL, so nobody has it: people would pay for no answer.",
+        fix=told if question is None else Fix.asking(question),
+    )
+
+
+__all__ = ["check_constants", "correct_names", "find_nearest"]

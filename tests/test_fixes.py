@@ -1,0 +1,309 @@
+"""Every fix is typed at every door, as that door prints it, and accepted there."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from cli_cases import Run, runner
+from golden_cases import FOLDER, all_cases
+from patience import PATIENCE_S
+from served import KEY, Served, serve_session
+
+import discreet
+from discreet.cli.shell import Pipe, Shell
+from discreet.curate import session
+from discreet.curate.curator import Curator
+from discreet.errors import QuestionRefusal, Refusal
+from discreet.question.offer import Offer
+from discreet.question.sql import parse
+
+CASES = [case.question for case in all_cases() if case.verdict[0].startswith("refused")]
+GROUPED = "SELECT doctor, COUNT(*) AS n FROM visits GROUP BY doctor"
+COUNTED = "SELECT COUNT(*) AS n FROM visits"
+OFFERED = {"epsilon": "0.5", "delta": "1e-9"}
+
+Asked = dict[str, Any]
+Door = Callable[[str, Asked], Asked | None]
+"""Explains a question at an offer: None, or the refusal as that door shows it."""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The clinic of the golden questions, with hardly anybody in it."""
+    folder = tmp_path_factory.mktemp("golden")
+    home = folder / "clinic"
+    home.mkdir()
+    text = (FOLDER / "clinic.toml").read_text()
+    text = re.sub(r"\[tables\.(\w+)\](.*)", r'[tables.\1]\2\nsource = "\1.parquet"', text)
+    settings = "[budget]\nepsilon = 50\ndelta = 1e-6\n[server]\nrate_per_minute = 100000\n"
+    settings += "burst = 10000\n"
+    schema = discreet.Schema.from_toml(FOLDER / "clinic.toml")
+    for table in schema.tables.values():
+        rows: dict[str, pa.Array] = {
+            column.name: pa.array([], pa.string()) for column in table.columns
+        }
+        if table.public:
+            rows = {
+                "name": pa.array(["york", "leeds", "hull"]),
+                "region": pa.array(["north"] * 3),
+                "people": pa.array([10, 20, 30]),
+            }
+        pq.write_table(pa.table(rows), home / f"{table.name}.parquet")
+    session.init(home, f"{settings}{text}")
+    return home
+
+
+@pytest.fixture(scope="module")
+def curator(home: Path) -> Iterator[Curator]:
+    with discreet.open(home, opened=False) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def served(home: Path) -> Iterator[Served]:
+    from discreet.ledger.keys import new_key
+
+    with discreet.open(home, opened=False) as found:
+        key = new_key(found.account, "curator")
+    assert KEY.fullmatch(key)
+    with serve_session(home, key) as server:
+        yield server
+
+
+def python_door(curator: Curator) -> Door:
+    def door(question: str, offer: Asked) -> Asked | None:
+        try:
+            curator.explain(question, **offer)
+        except Refusal as refusal:
+            return refusal.to_json()
+        return None
+
+    return door
+
+
+def command_door(run: Run, home: Path) -> Door:
+    def door(question: str, offer: Asked) -> Asked | None:
+        options = [part for name, amount in offer.items() for part in (f"--{name}", amount)]
+        code, _, err = run("explain", question, *options, "--json", "-s", home)
+        return None if code == 0 else dict(json.loads(err))
+
+    return door
+
+
+def client_of(served: Served) -> httpx.Client:
+    return httpx.Client(timeout=PATIENCE_S, headers={"Authorization": f"Bearer {served.key}"})
+
+
+def http_door(client: httpx.Client, served: Served) -> Door:
+    def door(question: str, offer: Asked) -> Asked | None:
+        url = f"{served.url}/v1/datasets/{served.dataset}/explain"
+        found = client.post(url, json={"question": question, **offer})
+        return None if found.status_code == httpx.codes.OK else dict(found.json())
+
+    return door
+
+
+def check_door(door: Door, name: str, questions: Iterable[str] = CASES) -> int:
+    """How many rewritings were typed at a door; each was accepted there."""
+    typed = 0
+    for question in questions:
+        refused = door(question, OFFERED)
+        if refused is None:  # read, and refused later or not at all
+            continue
+        assert refused["why"]
+        assert "not built" not in refused["why"], question
+        rewriting = refused.get("rewriting")
+        if rewriting is not None:
+            assert door(rewriting, OFFERED) is None, f"{name}: {question} -> {rewriting}"
+            assert rewriting in refused["fix"]
+            typed += 1
+    return typed
+
+
+def check_offers(door: Door, spell: Callable[[str, str], str]) -> None:
+    """Amounts that are missing: spelled as they are typed there, and accepted."""
+    for question, offer in ((GROUPED, {"epsilon": "0.5"}), (COUNTED, {})):
+        refused = door(question, offer)
+        assert refused is not None
+        assert refused["offer"]
+        for name, amount in refused["offer"].items():
+            assert spell(name, amount) in refused["fix"]
+            assert door(question, offer | {name: amount}) is None
+
+
+def one_of_each(curator: Curator) -> list[str]:
+    """The first golden question of each code that is refused with a rewriting."""
+    found: dict[str, str] = {}
+    for question in CASES:
+        refused = python_door(curator)(question, OFFERED)
+        if refused is not None and "rewriting" in refused:
+            found.setdefault(refused["code"], question)
+    return list(found.values())
+
+
+def test_python(curator: Curator) -> None:
+    door = python_door(curator)
+    assert check_door(door, "python") > 20
+    check_offers(door, lambda name, amount: f"{name}='{amount}'")
+
+
+def test_the_command_line(capsys: pytest.CaptureFixture[str], home: Path, curator: Curator) -> None:
+    door = command_door(runner(capsys), home)
+    assert check_door(door, "command", one_of_each(curator)[:4]) == 4
+    check_offers(door, lambda name, amount: f"--{name} {amount}")
+    code, _, err = runner(capsys)("explain", GROUPED, "--epsilon", "0.5", "-s", home)
+    assert (code, "--delta 1e-9" in err, "delta=" in err) == (2, True, False)
+
+
+def test_http(served: Served, curator: Curator) -> None:
+    with client_of(served) as client:
+        door = http_door(client, served)
+        assert check_door(door, "http", one_of_each(curator)) > 5
+        check_offers(door, lambda name, amount: f'"{name}": "{amount}"')
+    with discreet.connect(served.url, key=served.key) as remote:
+        with pytest.raises(QuestionRefusal) as caught:  # Python again, on the other side
+            remote.explain(GROUPED, epsilon="0.5")
+        assert "delta='1e-9'" in caught.value.fix
+        assert remote.explain(GROUPED, epsilon="0.5", **caught.value.offer) is not None
+
+
+@pytest.mark.soak
+def test_every_golden_fix_at_the_other_doors(
+    served: Served, capsys: pytest.CaptureFixture[str], home: Path
+) -> None:
+    with client_of(served) as client:
+        assert check_door(http_door(client, served), "http") > 20
+    assert check_door(command_door(runner(capsys), home), "command") > 20
+
+
+class Declining(Pipe):
+    """Somebody who looks at prices and pays none."""
+
+    def confirms(self, question: str) -> bool:
+        return False
+
+
+def test_the_shell(curator: Curator, capsys: pytest.CaptureFixture[str]) -> None:
+    shell = Shell(curator, "curator", Offer.of(epsilon="0.5"), Declining())
+    shell._run_statement(GROUPED)
+    printed = capsys.readouterr().out
+    (typed,) = re.findall(r"\\delta \S+?(?=,)", printed)
+    shell._run_statement(typed)
+    capsys.readouterr()
+    shell._run_statement(GROUPED)
+    assert "price:" in capsys.readouterr().out
+    shell._run_statement(f"EXPLAIN {GROUPED}")
+    assert "private: thresholded" in capsys.readouterr().out
+
+
+# --- what people mistype -----------------------------------------------------------------------
+
+SCHEMA = discreet.Schema.from_text("""
+[tables.stays]
+unit = "patient"
+max_rows_per_unit = 5
+columns.patient = "integer"
+columns.sex = { type = "text", values = ["F", "M"] }
+columns.ward = { type = "text", values = ["cardiology", "surgery"] }
+columns.days = { type = "integer", bounds = [0, 60] }
+columns.income = { type = "decimal" }
+columns.note = "text"
+""")
+
+
+@pytest.mark.parametrize(
+    ("typed", "instead"),
+    [
+        (
+            'SELECT COUNT(*) FROM stays WHERE sex = "F"',
+            "SELECT COUNT(*) FROM stays WHERE sex = 'F'",
+        ),
+        (
+            'SELECT COUNT(*) FROM stay WHERE sx = "F" AND dais > 3',
+            "SELECT COUNT(*) FROM stays WHERE sex = 'F' AND days > 3",
+        ),
+        ("SELECT AVG(dys) AS d FROM stayz", "SELECT AVG(days) AS d FROM stays"),
+        ("SELECT SUM(ward) FROM stays", "SELECT COUNT(ward) FROM stays"),
+        (
+            "SELECT COUNT(*) FROM stays WHERE ward = 'cardiolgy'",
+            "SELECT COUNT(*) FROM stays WHERE ward = 'cardiology'",
+        ),
+        (
+            "SELECT COUNT(*) FROM stays WHERE sex IN ('f', 'M')",
+            "SELECT COUNT(*) FROM stays WHERE sex IN ('F', 'M')",
+        ),
+        (
+            "SELECT COUNT(*) FROM stays s WHERE s.ward <> 'Surgery'",
+            "SELECT COUNT(*) FROM stays AS s WHERE s.ward <> 'surgery'",
+        ),
+    ],
+)
+def test_the_fix_is_the_whole_question_as_it_was_meant(typed: str, instead: str) -> None:
+    with pytest.raises(QuestionRefusal) as caught:
+        parse(typed, SCHEMA)
+    assert caught.value.rewriting == instead
+    parse(instead, SCHEMA)
+
+
+def test_a_constant_that_nobody_has_lists_those_that_some_may_have() -> None:
+    with pytest.raises(QuestionRefusal) as caught:
+        parse("SELECT COUNT(*) FROM stays WHERE ward = 'zzz'", SCHEMA)
+    assert caught.value.code == "Q36"
+    assert "'cardiology', 'surgery'" in caught.value.fix
+    assert caught.value.rewriting is None
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "SELECT COUNT(*) FROM stays WHERE note = 'zzz'",  # no values are declared
+        "SELECT COUNT(*) FROM stays WHERE ward = 'surgery'",
+        "SELECT COUNT(*) FROM (SELECT patient, UPPER(ward) AS ward FROM stays) AS s "
+        "WHERE ward = 'SURGERY'",  # another column of that name
+        "SELECT COUNT(*) FROM stays WHERE LOWER(sex) = 'f'",
+    ],
+)
+def test_other_constants_are_let_be(question: str) -> None:
+    parse(question, SCHEMA)
+
+
+def test_no_bounds_are_made_up() -> None:
+    with pytest.raises(QuestionRefusal) as caught:
+        parse("SELECT AVG(income) FROM stays", SCHEMA)
+    assert caught.value.code == "Q1"
+    assert caught.value.rewriting is None
+    assert not re.search(r"\d", caught.value.fix)
+    assert "bounds = [LOW, HIGH]" in caught.value.fix
+
+
+def test_a_rewriting_that_changes_the_number_says_so() -> None:
+    union = "SELECT COUNT(*) AS n FROM (SELECT note FROM stays UNION SELECT note FROM stays) AS u"
+    sampled = "SELECT COUNT(*) FROM stays TABLESAMPLE (10 PERCENT)"
+    for question, words in ((union, "counts twice"), (sampled, "of all rows")):
+        with pytest.raises(QuestionRefusal) as caught:
+            parse(question, SCHEMA)
+        assert caught.value.rewriting is not None
+        assert words in caught.value.fix
+
+
+def test_how_to_find_a_limit_of_rows_is_a_question_that_works() -> None:
+    rows = pa.table({"who": [n % 50 for n in range(400)]})
+    schema = '[tables.v]\nunit = "who"\ncolumns.who = "integer"'
+    with discreet.curator({"v": rows}, schema=schema, budget=50) as curator:
+        with pytest.raises(QuestionRefusal) as caught:
+            curator.ask("SELECT COUNT(*) FROM v", epsilon=1)
+        assert caught.value.code == "Q41"
+        assert "'v'" in caught.value.fix
+        finding = caught.value.fix[caught.value.fix.index("SELECT QUANTILE_CONT") :]
+        found = curator.ask(finding, epsilon=40).value()
+        assert 7 <= found <= 9
+        options = f"WITH DIFFERENTIAL_PRIVACY OPTIONS(max_rows = {round(found)})"
+        curator.ask(f"SELECT {options} COUNT(*) FROM v", epsilon=1)
