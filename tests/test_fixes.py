@@ -201,7 +201,7 @@ def test_the_shell(curator: Curator, capsys: pytest.CaptureFixture[str]) -> None
     shell._run_statement(GROUPED)
     assert "price:" in capsys.readouterr().out
     shell._run_statement(f"EXPLAIN {GROUPED}")
-    assert "private: thresholded" in capsys.readouterr().out
+    assert "groups: doctor (private" in capsys.readouterr().out
 
 
 # --- what people mistype -----------------------------------------------------------------------
