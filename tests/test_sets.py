@@ -265,6 +265,71 @@ def test_the_step_of_the_grid_is_part_of_the_set(clinic):
         assert (still - low, high - there) == (pytest.approx(less), pytest.approx(less))
 
 
+def test_a_quantile_lies_between_others_where_they_tell(clinic):
+    """By quartiles and a count; alone, or without a count, it has ranks and no values."""
+    quartiles = "QUANTILE_CONT(age, 0.25, 0.75) AS q, MEDIAN(age) AS m"
+    for run in range(8):
+        offered = Fraction(6) + Fraction(run, 10**6)
+        question = f"SELECT {quartiles}, COUNT(*) AS n FROM visits"
+        answer = clinic.ask(question, epsilon=offered)
+        ((first, third),) = answer.column("q")
+        (interval,) = answer.intervals()["m"]
+        assert (interval.low, interval.high) == (first, third)
+        assert interval.contains(49.5)
+        assert f"({first} … {third}; ±" in answer.to_json()["cells"][0][1]
+        header = answer.to_csv().split("\n")[0]
+        assert "m,m_margin_ranks,m_low,m_high" in header
+    for alone in ("MEDIAN(age) AS m, COUNT(*) AS n", quartiles):
+        answer = clinic.ask(f"SELECT {alone} FROM visits", epsilon=6)
+        assert answer.intervals()["m"] == [None]
+
+
+def test_sets_hold_through_questions_at_every_size(clinic_of_sizes):
+    """The small version of ``bench coverage``: two laws, a mean and a rate, 600 sets each."""
+    curator, exact = clinic_of_sizes
+    for expression in ("AVG(x)", "SUM(CASE WHEN b THEN 1 ELSE 0 END) / COUNT(*)"):
+        for offer in ({"epsilon": "0.7"}, {"rho": "0.2"}):
+            question = f"SELECT g, {expression} AS z FROM t GROUP BY g"
+            answer = curator.ask(question, **offer)
+            truths = exact[expression]
+            held = [
+                found.low - 1e-9 <= truths[g] <= found.high + 1e-9
+                for g, found in zip(answer.column("g"), answer.intervals()["z"], strict=True)
+            ]
+            assert len(held) == 600
+            assert np.mean(held) >= LEVEL - DEVIATIONS * math.sqrt(LEVEL * (1 - LEVEL) / 600)
+
+
+@pytest.fixture(scope="module")
+def clinic_of_sizes() -> tuple[discreet.Curator, dict]:
+    rng = np.random.default_rng(8)
+    sizes = np.repeat([1, 3, 10, 30, 100], 120)
+    g = np.repeat(np.arange(600), sizes)
+    rows = pd.DataFrame(
+        {"id": np.arange(g.size), "g": g, "x": rng.integers(0, 70, g.size), "b": g % 5 == 0}
+    )
+    schema = f"""
+    [tables.t]
+    unit = "id"
+    max_rows_per_unit = 1
+    [tables.t.columns]
+    id = "integer"
+    g = {{ type = "integer", values = {list(range(600))}, nullable = false }}
+    x = {{ type = "integer", bounds = [0, 90], nullable = false }}
+    b = {{ type = "boolean", nullable = false }}
+    """
+    curator = discreet.curator(
+        {"t": rows},
+        schema=discreet.Schema.from_text(schema),
+        budget=discreet.Budget(epsilon=100, delta="1e-9"),
+    )
+    means = rows.groupby("g")[["x", "b"]].mean()
+    return curator, {
+        "AVG(x)": means.x,
+        "SUM(CASE WHEN b THEN 1 ELSE 0 END) / COUNT(*)": means.b,
+    }
+
+
 def test_a_margin_reaches_the_farther_end():
     assert Interval(2.0, 9.0).margin(3.5) == 5.5
     assert Interval(-math.inf, 9.0).margin(3.5) == math.inf

@@ -215,8 +215,21 @@ class Answer:
         if aggregate is None:
             raise TypeError(index)
         margin = aggregate_margin(self.priced, aggregate, beta, certified=kind == "certified")
+        if isinstance(self.priced.recipes[aggregate], Quantile):
+            sets = self._sets_of(rows)
+            chosen = {
+                place: results
+                for part in self.released
+                if isinstance(part, Selected)
+                for place, results in part.chosen.items()
+            }
+            return [(margin, found) for found in sets.of_quantile(aggregate, float(beta), chosen)]
         measured = self._unit(index) == VALUE
         return [_state_margin(value, margin, measured=measured) for value in values]
+
+    def _sets_of(self, rows: tuple[Row, ...]) -> Sets:
+        parts = tuple(None if isinstance(part, Selected) else part for part in self.released)
+        return Sets(self.priced, parts, np.array([row.group for row in rows], dtype=int))
 
     def _sets(self, index: int, rows: tuple[Row, ...], beta: Fraction) -> list[Interval | None]:
         """The confidence sets of a column, of all groups at once."""

@@ -25,6 +25,8 @@ def cell(
     ('1,204 ± 36', '61.25 ± 0.82', 'Oslo', '–')
     >>> cell(4100, 17.2, unit="ranks"), cell("Oslo", 17.2, unit="rows")
     ('4,100 (± 18 ranks)', 'Oslo (± 18 rows)')
+    >>> cell(4100, 17.2, unit="ranks", interval=Interval(3950.0, 4420.0))
+    '4,100 (3,950 … 4,420; ± 18 ranks)'
 
     A set that is not nearly symmetric is shown by its ends, and one that says nothing says so.
 
@@ -40,6 +42,9 @@ def cell(
     >>> cell(2024, None)
     '2024'
     """
+    if interval is not None and unit != "value" and margin is not None:
+        ends = f"{_alone(interval.low)} … {_alone(interval.high)}"
+        return f"{_alone(value)} ({ends}; ± {number(margin, up=True)} {unit})"
     if interval is not None and (said := _say_interval(value, interval)) is not None:
         return said
     if margin is not None and (unit != "value" or isinstance(value, list)):

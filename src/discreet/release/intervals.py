@@ -19,8 +19,16 @@ from numpy.typing import NDArray
 
 from discreet.errors import Refusal
 from discreet.mechanisms import KeyRelease
-from discreet.price import Additive, Linear, Priced, Ratio, Selection
-from discreet.price.plan import DistinctValues, GroupTotal, Moments, Units, ValueCounts
+from discreet.price import Additive, Linear, Priced, Quantile, Ratio, Selection
+from discreet.price.margins import rank_margin
+from discreet.price.plan import (
+    DistinctValues,
+    GroupTotal,
+    Histogram,
+    Moments,
+    Units,
+    ValueCounts,
+)
 from discreet.price.recipes import find_moved
 from discreet.price.sets import Ends, Sum, find_range, quotient_set, ratio_set, share_set
 from discreet.price.tails import Noise
@@ -28,10 +36,13 @@ from discreet.question.domain import Domain, Kind
 from discreet.question.expressions import Call, Case, ColumnRef, Expression, Literal
 from discreet.question.functions import domain_of, references
 from discreet.question.functions.interpret import domain_of_literal
+from discreet.question.ownership import columns
 
 Groups = NDArray[np.intp]
 Entries = NDArray[Any] | None
 """What was released of one measurement; None for what was chosen."""
+Chosen = Mapping[int, Sequence[Any]]
+"""What was chosen, for each aggregate and then each group."""
 _NOT_NEGATIVE = (Moments, Units, DistinctValues, ValueCounts, GroupTotal)
 """What is measured in entries that are never negative."""
 
@@ -124,6 +135,80 @@ class Sets:
         if part is None or isinstance(mechanism, Selection | KeyRelease):
             raise TypeError("a choice has no entries")
         return mechanism, part[self.groups].astype(np.float64)
+
+    # --- quantiles ----------------------------------------------------------------------------
+
+    def of_quantile(self, index: int, beta: float, chosen: Chosen) -> list[Interval | None]:
+        """Between which values one quantile lies, by other quantiles of the same values.
+
+        A released value has a rank near its own fraction of the rows, within the certified
+        margin.  One whose rank is surely below the wanted one is not above the wanted value.
+        That takes a count of the rows; None where nothing was released that tells.
+        """
+        recipe = self.priced.recipes[index]
+        count = self._find_count(recipe)
+        if not isinstance(recipe, Quantile) or recipe.many or count is None:
+            return [None] * self.groups.size
+        measured = self.priced.plan.measurements
+        others = [
+            (place, other)
+            for place, other in enumerate(self.priced.recipes)
+            if isinstance(other, Quantile)
+            and measured[other.measurement] == measured[recipe.measurement]
+        ]
+        share = beta / (1 + sum(len(other.fractions) for _, other in others))
+        rows = self._linear_ends(count, 2 * share).low.tolist()  # one side
+        found: list[Interval | None] = []
+        for place, group in enumerate(self.groups.tolist()):
+            known = [
+                (fraction, value, self._certain(other, share))
+                for i, other in others
+                for fraction, value in zip(
+                    other.fractions, _values(chosen[i][group], many=other.many), strict=True
+                )
+            ]
+            found.append(self._between(recipe, known, rows[place]))
+        return found
+
+    def _certain(self, recipe: Quantile, beta: float) -> float:
+        selection = self.priced.mechanisms[recipe.measurement]
+        if not isinstance(selection, Selection):
+            raise TypeError(recipe)
+        return rank_margin(recipe, selection, Fraction(beta))
+
+    def _between(
+        self, recipe: Quantile, known: list[tuple[Fraction, float, float]], rows: float
+    ) -> Interval | None:
+        (wanted,), variable = recipe.fractions, recipe.variable
+        below = [v for f, v, off in known if float(wanted - f) * rows >= off]
+        above = [v for f, v, off in known if float(f - wanted) * rows >= off]
+        if not below and not above:
+            return None
+        moved = find_moved(self.priced.plan.source, variable)
+        ends = variable.low * variable.grid, (variable.low + variable.span) * variable.grid
+        low = max(below) - moved if below else float(ends[0])
+        high = min(above) + moved if above else float(ends[1])
+        return Interval(min(low, high), max(low, high))
+
+    def _find_count(self, recipe: Any) -> _Form | None:
+        """A count of the rows that a quantile is of: those of its condition where it is known."""
+        if not isinstance(recipe, Quantile):
+            return None
+        measured = self.priced.plan.measurements[recipe.measurement]
+        known = domain_of(recipe.variable.expression, columns(self.priced.plan.source))
+        for index, moments in enumerate(self.priced.plan.measurements):
+            if not isinstance(moments, Moments) or not isinstance(measured, Histogram):
+                continue
+            same = [v.expression for v in moments.variables] == [recipe.variable.expression]
+            if moments.condition != measured.condition or not (
+                same or (not moments.variables and not known.nullable)
+            ):
+                continue
+            weights = np.zeros(self._size)
+            first = self._offset(index)
+            weights[first : first + math.prod(d + 1 for d in moments.degrees)] = 1 / moments.weight
+            return _Form(weights)
+        return None
 
     # --- expressions ---------------------------------------------------------------------------
 
@@ -323,6 +408,10 @@ class Sets:
                 if alone and complete:
                     return measurement.condition, float(own[0]) * measurement.weight
         return None
+
+
+def _values(chosen: Any, *, many: bool) -> list[Any]:
+    return chosen if many else [chosen]
 
 
 def _lists(ends: Ends) -> tuple[list[float], list[float]]:
