@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import replace
 from fractions import Fraction
 
@@ -420,3 +421,38 @@ def test_it_is_sent_and_read_again(curator):
     assert answer.to_csv().startswith("half,half_margin,half_low,half_high,t,e")
     assert answer.to_pandas().shape == (1, 3)
     assert answer.certificate["questions"][0]["answer"] == str(answer.parts[0].id)
+
+
+# --- limits ------------------------------------------------------------------------------------
+
+
+def _doubling(levels):
+    names = [f"a{i} AS (SELECT * FROM a{i - 1} AS x, a{i - 1} AS y)" for i in range(1, levels)]
+    return f"WITH a0 AS ({COUNT}), {', '.join(names)} SELECT COUNT(*) AS n FROM a{levels - 1}"
+
+
+def _stars(levels):
+    text = COUNT
+    for _ in range(levels):
+        text = f"SELECT *, * FROM ({text}) AS s"
+    return text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        _doubling(20),  # 2¹⁹ tables
+        _stars(25),  # 2²⁵ columns
+        " UNION ALL ".join(f"{COUNT} WHERE age > {i}" for i in range(35)),
+        f"SELECT {' + '.join(['n'] * 4000)} AS n FROM ({COUNT}) AS s",
+        f"SELECT n FROM ({COUNT}) AS s WHERE {'(' * 40}n > 1{')' * 40}",
+    ],
+    ids=["tables", "columns", "questions", "terms", "brackets"],
+)
+def test_long_and_deep_statements_are_refused_at_once(curator, text):
+    """What is free must be cheap: to bind these would take a machine for hours."""
+    started = time.process_time()
+    with pytest.raises(QuestionRefusal) as caught:
+        curator.explain(text, epsilon=1)
+    assert caught.value.code in ("Q2", "Q3")
+    assert time.process_time() - started < 5

@@ -14,7 +14,14 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from discreet.question.sql.dialect import ALLOWED, Reader, parse_trees, tokenize, write_text
+from discreet.question.sql.dialect import (
+    ALLOWED,
+    Reader,
+    depth_refusal,
+    parse_trees,
+    tokenize,
+    write_text,
+)
 from discreet.question.sql.normalize import SYNONYMS
 from discreet.question.sql.scope import list_names, suggest_name
 
@@ -168,6 +175,61 @@ def check_names(tree: exp.Expr, known: Mapping[str, tuple[str, ...]], reader: Re
                 why="only what is released can be computed with.",
                 fix=f"{suggest_name(node.name, names)}the columns are {list_names(names)}.",
             )
+
+
+MOST_COLUMNS = 2_000
+"""How many columns anything around the questions may have."""
+
+
+def check_width(tree: exp.Expr, known: Mapping[str, tuple[str, ...]]) -> None:
+    """Refuse stars of stars: three of them in every SELECT make 3ⁿ columns."""
+    widths = {name: len(columns) for name, columns in known.items()}
+    _width(tree, widths)
+
+
+def _width(tree: exp.Expr, tables: Mapping[str, int]) -> int:
+    """How many columns a query has at most."""
+    clause = tree.args.get("with_")
+    if clause is not None:
+        inside = dict(tables)
+        for cte in clause.expressions:
+            inside[cte.alias] = _width(cte.this, inside)
+        tables = inside
+    for query in _find_inner(tree):
+        _width(query, tables)  # those in expressions have a width of their own
+    if isinstance(tree, exp.SetOperation | exp.Subquery):
+        sides = [tree.this, *([tree.expression] if isinstance(tree, exp.SetOperation) else ())]
+        return max(_width(side, tables) for side in sides)
+    if not isinstance(tree, exp.Select):
+        return len(tree.expressions) or 1
+    start = tree.args.get("from_")
+    holders = [*([start] if start else ()), *(tree.args.get("joins") or ())]
+    items = [holder.this for holder in holders]
+    source = sum(
+        tables.get(item.name, 1) if isinstance(item, exp.Table) else _width(item, tables)
+        for item in items
+    )
+    stars = sum(isinstance(i, exp.Star) or isinstance(i.this, exp.Star) for i in tree.expressions)
+    found = len(tree.expressions) - stars + stars * source
+    if max(found, source) > MOST_COLUMNS:
+        raise depth_refusal()
+    return found
+
+
+def _find_inner(tree: exp.Expr) -> list[exp.Expr]:
+    """The queries in the expressions of a SELECT."""
+    if not isinstance(tree, exp.Select):
+        return []
+    found: list[exp.Expr] = []
+    for name, value in tree.args.items():
+        if name in ("from_", "with_"):
+            continue
+        for part in value if isinstance(value, list) else [value]:
+            inside = part.args.get("on") if isinstance(part, exp.Join) else part
+            if isinstance(inside, exp.Expr):
+                walked = inside.walk(prune=lambda n: isinstance(n, exp.Query))
+                found += [node for node in walked if isinstance(node, exp.Query)]
+    return found
 
 
 def write_above(tree: exp.Expr, reader: Reader) -> str:

@@ -57,6 +57,10 @@ MOST_SETS = 64
 """How many sets of keys ROLLUP, CUBE and GROUPING SETS may make of one SELECT."""
 
 
+MOST_READ = 64
+"""How many tables what stands around questions may read, each as often as it is read."""
+
+
 class Reads(StrEnum):
     """What a query reads, and so what it is."""
 
@@ -76,6 +80,7 @@ class Common:
 
     reads: Reads
     table: CommonTable
+    weight: int = 1  # how many tables it reads, each as often as it is read
 
     @classmethod
     def of(cls, query: exp.Expr, reads: Reads, visible: Names) -> Common:
@@ -118,6 +123,7 @@ class _Statement:
         self.questions: list[Question] = []
         self.tables: dict[str, None] = {}
         self.spend: Offer | None = None
+        self._weight = 0
 
     def read(self, query: exp.Query) -> Statement:
         """All of it."""
@@ -145,6 +151,7 @@ class _Statement:
         for name in self.tables:
             columns = self.reader.schema.tables[name].columns
             known[public_name(name)] = tuple(c.name for c in columns)
+        released.check_width(tree, known)
         released.check_names(tree, known, self.reader)
         sql = released.write_above(tree, self.reader)
         return Statement(
@@ -320,7 +327,10 @@ class _Statement:
             inside[name] = Common.of(cte.this, reads, visible)
             if reads is not Reads.ROWS:
                 alias = self._rebuild(cte.args["alias"], visible)
+                before, self._weight = self._weight, 0
                 trees.append(exp.CTE(this=self._query(cte.this, visible), alias=alias))
+                inside[name] = replace(inside[name], weight=self._weight)
+                self._weight = before  # it counts where it is read
         return inside, trees
 
     def _check_all_read(self, query: exp.Expr, names: Names) -> None:
@@ -381,9 +391,11 @@ class _Statement:
             table = None if common else find_name(node.name, tables, node, self.reader)
         if common is not None:
             names[common].table.used.append(True)
+            self._count_read(names[common].weight)
             read = common
         elif table is not None and tables[table].public:
             self.tables[table] = None
+            self._count_read()
             read = public_name(table)
         else:
             raise self.reader.refusal(
@@ -420,6 +432,7 @@ class _Statement:
 
     def add(self, select: exp.Select, names: Names) -> Question:
         """The question that ``select`` asks; one that was asked before is not asked again."""
+        self._count_read()
         question = self._ask(select, self.frame(names))
         if question not in self.questions:
             self.questions.append(question)
@@ -431,6 +444,18 @@ class _Statement:
                 fix="ask for fewer at once.",
             )
         return question
+
+    def _count_read(self, weight: int = 1) -> None:
+        """Refuse to read so many tables: names that read each other twice double every time."""
+        self._weight += max(weight, 1)
+        if self._weight > MOST_READ:
+            raise QuestionRefusal(
+                "Q3",
+                f"what stands around the questions reads more than {MOST_READ} tables, each as "
+                "often as it is read.",
+                why="binding it is free, so what it takes is limited.",
+                fix="ask for less at once.",
+            )
 
     def name(self, question: Question) -> str:
         """The table that holds the answer of a question."""

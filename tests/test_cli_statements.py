@@ -1,0 +1,42 @@
+"""Statements of several questions from the command line: the same answer, parts and prices."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from cli_cases import make_session, runner
+
+SHARE = (
+    "SELECT a.n / b.n AS share, a.n AS old FROM (SELECT COUNT(*) AS n FROM patients WHERE age > 60)"
+    " AS a, (SELECT COUNT(*) AS n FROM patients) AS b"
+)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    return make_session(tmp_path_factory.mktemp("statements") / "clinic")
+
+
+def test_ask_explain_and_price(home, capsys):
+    run = runner(capsys)
+    at = ("--session", home, "--epsilon", "0.5")
+    code, out, _ = run("explain", SHARE, *at)
+    assert code == 0
+    assert "question 1:" in out
+    assert "question 2:" in out
+    assert "around them, computed from their answers, free" in out
+    code, out, _ = run("price", SHARE, *at)
+    assert (code, "ε = 0.5" in out, "old ±" in out) == (0, True, True)
+    code, out, _ = run("ask", SHARE, *at, "--json")
+    found = json.loads(out)
+    assert (code, len(found["parts"])) == (0, 2)
+    assert [part["price"]["epsilon"] for part in found["parts"]] == ["1/4", "1/4"]
+    code, out, _ = run("ask", SHARE, *at)
+    assert code == 0
+    assert "paid for before: free" in out
+    assert "no margin is known for share" in " ".join(out.split())
+    code, out, _ = run("ask", SHARE, *at, "--csv")
+    assert out.startswith("share,old,old_margin")
+    code, out, _ = run("price", SHARE, *at)
+    assert "free" in out
