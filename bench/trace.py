@@ -1,7 +1,7 @@
 """The way of one question through the house: which files it passes, and which rooms in turn.
 
-A new question is asked on a small curator in memory that has answered others at the same
-price, so that what is done once for all questions is not counted.
+A new question is asked on a small curator in memory that has answered others of its kind
+at the same price, so that what is done once for all of them is not counted.
 
     python -m bench.trace [--question "SELECT ..."]
 """
@@ -38,9 +38,9 @@ age = { type = "integer", bounds = [0, 110] }
 cost = { type = "decimal", bounds = [0, 800] }
 """)
 WARM_UP = (
-    "SELECT COUNT(*) AS n FROM visits",
-    "SELECT SUM(cost) AS total FROM visits",
-    "SELECT MAX(age) AS oldest FROM visits",
+    "SELECT city, COUNT(*) AS n FROM visits GROUP BY city",
+    "SELECT city, AVG(cost) AS mean FROM visits GROUP BY city",
+    "SELECT MEDIAN(age) AS middle FROM visits",
 )
 QUESTIONS = (
     "SELECT city, COUNT(*) AS n FROM visits WHERE age > 30 GROUP BY city",

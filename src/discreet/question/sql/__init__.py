@@ -164,11 +164,30 @@ def _read_statement(text: str, reader: Reader, *, alone: bool) -> ParsedStatemen
     if isinstance(tree, Explain):
         tree = tree.this
     check_size(tree)
-    if not alone and _may_hold_more(tree):
+    frame = Frame(reader, read_subquery)
+    more = _may_hold_more(tree)
+    if not more and _is_plain(tree, reader):
+        return ParsedStatement(_read_tree(tree, frame), explain)
+    if more and not alone:
         statement = read_statement(tree.copy(), reader, _read_alone)
         if statement is not None:
             return ParsedStatement(statement, explain)
-    return ParsedStatement(_read_question(tree, Frame(reader, read_subquery)), explain)
+    return ParsedStatement(_read_question(tree, frame), explain)
+
+
+def _is_plain(tree: exp.Expr, reader: Reader) -> bool:
+    """Whether a lone question reads one table, in words that cannot be fewer: most do."""
+    start, group = tree.args.get("from_"), tree.args.get("group")
+    source = None if start is None else start.this
+    if not isinstance(source, exp.Table) or tree.args.get("joins"):
+        return False
+    given = {name for name, value in source.args.items() if value}
+    return (
+        given <= {"this", "alias"}
+        and source.name in reader.schema.tables
+        and (group is None or not group.args.get("all"))
+        and not any(isinstance(n, exp.Boolean) or n.args.get("db") for n in tree.walk())
+    )
 
 
 _MORE = (exp.Query, exp.Window, exp.Rollup, exp.Cube, exp.GroupingSets, exp.Exists, exp.ILike)

@@ -106,7 +106,7 @@ def normalize(node: exp.Expr, names: Names, reader: Reader) -> exp.Expr:
     constant = normalize_constant(node, reader)
     if constant is not None:
         return keep_unread(constant, node)
-    moment = times.now(node, reader)
+    moment = times.now(node, reader) if node.name.upper() in times.NOW else None
     if moment is not None:
         return keep_unread(moment, node)
     if isinstance(node, exp.Column):
@@ -118,8 +118,18 @@ def normalize(node: exp.Expr, names: Names, reader: Reader) -> exp.Expr:
     if rule is None:
         raise _refuse_node(node, reader)
     inner = _Inside(names, reader)
-    found = times.type_constants(rule(node, inner, reader), inner, reader)
+    found = rule(node, inner, reader)
+    if not _compares_a_number(found):
+        found = times.type_constants(found, inner, reader)
     return keep_unread(copy_span(found, node), node)
+
+
+def _compares_a_number(tree: exp.Expr) -> bool:
+    """Whether no constant beside a comparison could be a point in time, or true or false."""
+    if not isinstance(tree, exp.EQ | exp.NEQ | exp.GT | exp.GTE | exp.LT | exp.LTE):
+        return False
+    constants = [side for side in (tree.this, tree.expression) if isinstance(side, exp.Literal)]
+    return all(not one.is_string and one.name not in ("0", "1") for one in constants)
 
 
 _READ: dict[type[exp.Expr], set[str]] = {
@@ -217,6 +227,9 @@ def _shift(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
 
 
 def _compare(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
+    apart = exp.Sub | exp.Anonymous
+    if not any(isinstance(side.unnest(), apart) for side in (node.this, node.expression)):
+        return _operator(node, inner, reader)
     return times.compare_spans(node, inner, reader) or _operator(node, inner, reader)
 
 
