@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.errors import InvalidParameter
+from discreet.exact.search import bracket
 from discreet.mechanisms.postprocess import consistent
 from discreet.publication.measure import Doubles, Integers, Measurement, Measurer, ask_cells
 from discreet.publication.spend import Spend, deviation
@@ -191,14 +192,12 @@ def project_to_total(goal: Doubles, total: float, least: Doubles, most: Doubles)
     [2.0, 0.0, 6.0]
     """
     reach = total + float(np.abs(goal).max()) + float(least.max()) + 1.0
-    low, high = -reach, reach
-    for _ in range(100):
-        middle = (low + high) / 2
-        if float(np.clip(goal - middle, least, most).sum()) > total:
-            low = middle
-        else:
-            high = middle
-    return np.clip(goal - high, least, most)
+
+    def lowers_enough(by: float) -> bool:
+        return float(np.clip(goal - by, least, most).sum()) <= total
+
+    _, enough = bracket(lowers_enough, fails_at=-reach, holds_at=reach, halvings=100)
+    return np.clip(goal - enough, least, most)
 
 
 def round_to_total(values: Doubles, total: int, most: Doubles) -> Integers:
@@ -210,13 +209,13 @@ def round_to_total(values: Doubles, total: int, most: Doubles) -> Integers:
     whole = np.floor(values + 1e-9).astype(np.int64)  # 2.9999999999 is a 3 that doubles missed
     order = np.argsort(whole - values, kind="stable")
     short = total - int(whole.sum())
-    for place in order.tolist():
-        if short > 0 and whole[place] < most[place]:
-            whole[place] += 1
+    for index in order.tolist():
+        if short > 0 and whole[index] < most[index]:
+            whole[index] += 1
             short -= 1
-    for place in order[::-1].tolist():
-        if short < 0 and whole[place] > 0:
-            whole[place] -= 1
+    for index in order[::-1].tolist():
+        if short < 0 and whole[index] > 0:
+            whole[index] -= 1
             short += 1
     return whole
 

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from discreet.accounting.loss import Loss
 from discreet.errors import Halted, InvalidParameter
 from discreet.exact.numbers import Exact, positive, proportion, whole
+from discreet.exact.search import least_integer
 from discreet.mechanisms.grid import set_fields
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.selection.exponential import PermuteAndFlip
@@ -161,20 +162,15 @@ class PrivateMultiplicativeWeights:
             trial = NumericSparse(threshold=1, cutoff=cutoff, sensitivity=GRID, epsilon=price)
             return int(trial.margin(self.beta, queries=2 * self.questions)) + 1
 
-        low, high = 0, 1
-        while high * noise(high) ** 2 < needed:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            if middle * noise(middle) ** 2 < needed:
-                low = middle
-            else:
-                high = middle
-        steps = noise(high)
+        # More updates need more noise: the product grows with them.
+        updates = least_integer(lambda most: most * noise(most) ** 2 >= needed, fails_at=0)
+        steps = noise(updates)
         set_fields(self, steps=steps)
         set_fields(
             self,
-            sparse=NumericSparse(threshold=3 * steps, cutoff=high, sensitivity=GRID, epsilon=price),
+            sparse=NumericSparse(
+                threshold=3 * steps, cutoff=updates, sensitivity=GRID, epsilon=price
+            ),
         )
 
     @property
