@@ -99,6 +99,7 @@ class Bounding:
         self._sources = dict(sources)
         self._engine = engine
         self._known: dict[str, dict[str, list[tuple[Look, Answer]]]] = {}  # version, then table
+        self.nothing_for: str | None = None  # the version of which no look is known
 
     def buy(self, tables: tuple[str, ...], epsilon: Exact) -> tuple[str, ...]:
         """Measure what bounding removes from each table, for ``epsilon`` each; what it says.
@@ -121,6 +122,7 @@ class Bounding:
             for look in looks:
                 self._look(look, Offer.of(epsilon=offered / len(looks)))
         self._known.clear()
+        self.nothing_for = None
         version = self._curator.engine.data_version()
         return tuple(note for name in tables for note in self._say(version, name, None))
 
@@ -201,6 +203,7 @@ class Bounding:
         """The looks that were bought for this version, of each table; read once."""
         if version not in self._known:
             self._known = {version: self._read()}
+            self.nothing_for = None if self._known[version] else version
         return self._known[version]
 
     def _read(self) -> dict[str, list[tuple[Look, Answer]]]:

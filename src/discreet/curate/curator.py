@@ -209,7 +209,8 @@ class Curator:
         The first one stored is the only one shown.
         """
         stored = self.account.publish(paid.receipt, answer)
-        said = self._bounding.notes(paid.priced)
+        silent = self._bounding.nothing_for == paid.data_version
+        said = () if silent else self._bounding.notes(paid.priced)
         return Answer(paid.priced, *released_from_bytes(stored), id=paid.receipt.id, said=said)
 
     def burn(self, paid: Paid) -> Answer:

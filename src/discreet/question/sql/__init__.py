@@ -238,7 +238,8 @@ def _read_tree(tree: exp.Expr, frame: Frame) -> Question:
     if not isinstance(tree, exp.Select):
         raise _not_select(tree, reader)
     question, normal = read_question(tree, frame)
-    check_constants(tree, reader)
+    if any(constant.is_string for constant in tree.find_all(exp.Literal)):
+        check_constants(tree, reader)
     _check_written_back(question, normal, reader)
     return question
 
