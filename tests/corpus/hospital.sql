@@ -30,7 +30,7 @@ SELECT COUNT(*) FROM admissions a WHERE a.cost > (SELECT AVG(b.cost) FROM admiss
 SELECT COUNT(*) FROM admissions a, patients p WHERE a.patient_id = p.patient_id AND p.sex = 'f';
 SELECT COUNT(*) FROM (SELECT patient_id, LAG(discharged) OVER (PARTITION BY patient_id ORDER BY admitted) AS before, admitted FROM admissions) t WHERE admitted - before < INTERVAL '30 days';
 WITH ordered AS (SELECT patient_id, ward, ROW_NUMBER() OVER (PARTITION BY patient_id ORDER BY admitted) AS rn FROM admissions) SELECT ward, COUNT(*) FROM ordered WHERE rn = 1 GROUP BY ward;
-WITH totals AS (SELECT patient_id, SUM(cost) AS total FROM admissions GROUP BY patient_id) SELECT AVG(total), MAX(total) FROM totals;
+WITH totals AS (SELECT patient_id, SUM(cost) AS total FROM admissions GROUP BY patient_id) SELECT AVG(total) FROM totals;
 WITH stays AS (SELECT patient_id, COUNT(*) AS n FROM admissions GROUP BY patient_id) SELECT n, COUNT(*) AS people FROM stays GROUP BY n ORDER BY n;
 SELECT w.building, COUNT(*) FROM admissions a JOIN wards w ON w.ward = a.ward GROUP BY w.building;
 SELECT c.chapter, AVG(a.cost) FROM admissions a JOIN codes c ON a.code = c.code GROUP BY c.chapter;
@@ -46,13 +46,13 @@ SELECT LEFT(code, 1) AS letter, COUNT(*) FROM admissions GROUP BY letter;
 SELECT COALESCE(ward, 'unknown') AS w, COUNT(*) FROM admissions GROUP BY w;
 SELECT COUNT(*) FROM (SELECT DISTINCT patient_id, ward FROM admissions) d;
 SELECT CASE WHEN cost < 1000 THEN 'low' WHEN cost < 4000 THEN 'mid' ELSE 'high' END AS band, COUNT(*) FROM admissions GROUP BY band;
-SELECT corr(cost, EXTRACT(EPOCH FROM (discharged - admitted))) FROM admissions WHERE cost > 0;
+SELECT corr(EXTRACT(EPOCH FROM admitted), EXTRACT(EPOCH FROM discharged)) FROM admissions;
 SELECT COUNT(*) FROM (SELECT patient_id, MIN(admitted) AS first, MAX(admitted) AS last FROM admissions GROUP BY patient_id) s WHERE last - first > INTERVAL '365 days';
 SELECT COUNT(*) FROM admissions WHERE admitted + INTERVAL '2 hours' > discharged - INTERVAL '1 day';
 SELECT insured, COUNT(*) FROM patients GROUP BY insured;
 SELECT COUNT(*) FROM patients WHERE insured = TRUE AND city IN ('Lyon', 'Lille');
 -- duckdb
-SELECT ward, count(*) FROM admissions GROUP BY ALL ORDER BY ALL;
+SELECT ward, count(*) FROM admissions GROUP BY ALL ORDER BY 1;
 SELECT date_diff('day', admitted, discharged) AS days, count(*) FROM admissions WHERE date_diff('day', admitted, discharged) < 20 GROUP BY days;
 SELECT avg(date_diff('hour', admitted, discharged)) FROM admissions;
 SELECT avg(date_sub('week', admitted, discharged)) FROM admissions;
@@ -96,9 +96,9 @@ SELECT COUNT(*) AS n FROM admissions WHERE REGEXP_CONTAINS(code, r'^S');
 SELECT IF(emergency, 'urgent', 'planned') AS kind, COUNT(*) AS n FROM admissions GROUP BY kind;
 SELECT APPROX_QUANTILES(cost, 4)[OFFSET(2)] AS median FROM admissions;
 --> duckdb: SELECT MEDIAN(cost) FROM admissions
-SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1000000, delta = 1e-6, privacy_unit_column = patient_id) ward, COUNT(*) AS n FROM admissions GROUP BY ward;
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1000000, delta = 1e-9, privacy_unit_column = patient_id) ward, COUNT(*) AS n FROM admissions GROUP BY ward;
 --> duckdb: SELECT ward, COUNT(*) FROM admissions GROUP BY ward
-SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1000000, delta = 1e-6, max_groups_contributed = 4) ward, SUM(cost, contribution_bounds_per_group => (0, 100000)) AS total FROM admissions GROUP BY ward;
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1000000, delta = 1e-9, max_groups_contributed = 4) ward, SUM(cost, contribution_bounds_per_group => (0, 100000)) AS total FROM admissions GROUP BY ward;
 --> duckdb: SELECT ward, SUM(cost) FROM admissions GROUP BY ward
 -- snowflake
 SELECT TOP 10 ward, COUNT(*) AS n FROM admissions GROUP BY ward ORDER BY n DESC;

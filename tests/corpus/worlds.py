@@ -58,7 +58,7 @@ customer_id = "integer"
 origin = { type = "text", values_from = "airports.iata" }
 dest = { type = "text", values_from = "airports.iata" }
 carrier = { type = "text", values = ["AF", "BA", "KL"] }
-cabin = { type = "text", values = ["economy", "business"] }
+cabin = { type = "text", values = ["economy", "business"], nullable = false }
 flight_date = { type = "date", bounds = [2024-01-01, 2024-12-31] }
 departed = { type = "timestamp", bounds = [2024-01-01T00:00:00, 2025-01-01T00:00:00] }
 arrived = { type = "timestamp", bounds = [2024-01-01T00:00:00, 2025-01-02T00:00:00] }
@@ -102,7 +102,7 @@ user_id = "integer"
 movie_id = "integer"
 stars = { type = "decimal", bounds = [0, 5] }
 rated_at = { type = "timestamp", bounds = [2020-01-01T00:00:00, 2023-12-31T00:00:00] }
-device = { type = "text", values = ["tv", "phone", "web"] }
+device = { type = "text", values = ["tv", "phone", "web"], nullable = false }
 
 [tables.users]
 unit = "user_id"
@@ -164,7 +164,7 @@ def hospital() -> dict[str, pd.DataFrame]:
                 "admitted": admitted,
                 "discharged": _moments(datetime(2023, 1, 1), start + stay),
                 "day": [moment.date() for moment in admitted],
-                "cost": np.round(rng.gamma(2.0, 1500.0, n).clip(0, 20000), 2),
+                "cost": np.round(rng.gamma(2.0, 6000.0, n).clip(0, 80000)) / 4,
                 "emergency": rng.integers(0, 3, n) == 0,
                 "doctor": np.array(["Dr. Adam", "Dr. Blanc", "Dr. Cros"])[rng.integers(0, 3, n)],
             }

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Protocol, runtime_checkable
 
 from discreet.errors import QuestionRefusal
-from discreet.question.domain import Domain, Kind, to_double
+from discreet.question.domain import Domain, Kind, Value, domain_of_values, to_double
 from discreet.question.expressions import ColumnRef
 from discreet.question.functions import Outcome, domain_of, narrow
 from discreet.question.functions.declaration import common_kind, single, union
@@ -36,6 +37,15 @@ Columns = Mapping[str, Domain]
 
 Multiplicity = Callable[[Table, tuple[str, ...]], int | None]
 """How many rows of a public table can share these columns' values, as read; None if unknown."""
+
+
+@runtime_checkable
+class ListsValues(Protocol):
+    """A multiplicity that also knows what columns of public tables hold."""
+
+    def list_values(self, table: Table, column: str) -> tuple[Value | None, ...] | None:
+        """Every value of a column, None being NULL; None if there are many."""
+        ...
 
 
 def declared_multiplicity(table: Table, key: tuple[str, ...]) -> int | None:
@@ -132,6 +142,8 @@ def unit_columns(relation: Relation) -> tuple[str | None, ...]:
         case Project(source=source, columns=named) | PerUnit(source=source, keys=named):
             kept = {e.name: name for name, e in reversed(named) if isinstance(e, ColumnRef)}
             return tuple(None if c is None else kept.get(c) for c in unit_columns(source))
+        case UnitJoin(left=left, kind=JoinKind.FULL):  # NULL on the rows of the right side alone
+            return tuple(None for _ in unit_columns(left))
         case PublicJoin(left=left) | UnitJoin(left=left):
             return unit_columns(left)
         case Union(left=left, right=right):
@@ -154,8 +166,12 @@ def row_bound(relation: Relation, multiplicity: Multiplicity = declared_multipli
             names = dict(right.columns)
             most = multiplicity(right.table, tuple(names[column] for _, column in on))
             return _product(row_bound(left, multiplicity), None if most is None else max(most, 1))
-        case UnitJoin(left=left, right=right):  # Lemma 5.
-            return _product(row_bound(left, multiplicity), row_bound(right, multiplicity))
+        case UnitJoin(left=left, right=right, on=on, kind=kind):  # Lemma 5.
+            sides = row_bound(left, multiplicity), row_bound(right, multiplicity)
+            most = _product(*sides)
+            if most is None or kind is not JoinKind.FULL or not on:
+                return most
+            return max(most, sum(side for side in sides if side is not None))
         case PerUnit(source=source, keys=keys):  # Lemma 6: a unit's own columns are one key.
             own = unit_columns(source)
             constant = all(isinstance(e, ColumnRef) and e.name in own for _, e in keys)
@@ -246,9 +262,13 @@ def columns(
 ) -> Columns:
     """The columns of ``relation`` and what each can be (Lemma 8), or a refusal."""
     match relation:
-        case Source(table=table, columns=named) | PublicSource(table=table, columns=named):
+        case Source(table=table, columns=named):
             return _check_distinct(
                 (name, _declared_domain(table, column)) for name, column in named
+            )
+        case PublicSource(table=table, columns=named):
+            return _check_distinct(
+                (name, _held_domain(table, column, multiplicity)) for name, column in named
             )
         case Filter(source=source, predicate=predicate):
             known = columns(source, multiplicity)
@@ -282,6 +302,21 @@ def _declared_domain(table: Table, name: str) -> Domain:
     )
 
 
+def _held_domain(table: Table, name: str, multiplicity: Multiplicity) -> Domain:
+    """What a column of a public table holds, where it is known and not declared: it is public."""
+    declared = _declared_domain(table, name)
+    listable = declared.kind in (Kind.TEXT, Kind.INTEGER, Kind.DATE)
+    if not listable or declared.bounded or declared.values is not None:
+        return declared
+    if not isinstance(multiplicity, ListsValues) or not table.public:
+        return declared
+    found = multiplicity.list_values(table, name)
+    if found is None:
+        return declared
+    values = [value for value in found if value is not None]
+    return domain_of_values(declared.kind, values, nullable=None in found)
+
+
 def _check_distinct(named: Iterable[tuple[str, Domain]]) -> Columns:
     found: dict[str, Domain] = {}
     for name, domain in named:
@@ -307,8 +342,10 @@ def _check_condition(domain: Domain) -> None:
 
 
 def _join_columns(left: Columns, right: Columns, kind: JoinKind) -> Columns:
-    if kind is JoinKind.LEFT:
+    if kind is not JoinKind.INNER:
         right = {name: domain.with_null() for name, domain in right.items()}
+    if kind is JoinKind.FULL:
+        left = {name: domain.with_null() for name, domain in left.items()}
     return _check_distinct((*left.items(), *right.items()))
 
 
@@ -488,6 +525,7 @@ __all__ = [
     "RANKS",
     "WINDOW_AGGREGATES",
     "Columns",
+    "ListsValues",
     "Multiplicity",
     "Unit",
     "aggregate_domain",

@@ -17,10 +17,14 @@ from discreet.question.schema import Table
 
 
 class JoinKind(StrEnum):
-    """Which rows of the left side survive without a partner."""
+    """Which rows survive without a partner: none, those of the left side, those of both.
+
+    FULL is of a join on the unit only: a public row without a partner belongs to nobody.
+    """
 
     INNER = "inner"
     LEFT = "left"
+    FULL = "full"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,10 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class PublicJoin:
-    """``left`` joined to a public table on equal columns; each row stays with ``left``'s unit."""
+    """``left`` joined to a public table on equal columns; each row stays with ``left``'s unit.
+
+    On no columns, every row meets every row of the public table.
+    """
 
     left: Relation
     right: PublicSource

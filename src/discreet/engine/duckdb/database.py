@@ -31,7 +31,7 @@ from discreet.engine.duckdb.result import Columns
 from discreet.engine.duckdb.sources import DataSource, Part, Version, quoted
 from discreet.engine.protocol import Progress
 from discreet.errors import DataRefusal, InvalidParameter, SchemaRefusal, shown
-from discreet.question.domain import Kind, Value
+from discreet.question.domain import LISTED_MOST, Kind, Value
 from discreet.question.functions import nodes, read_column
 from discreet.question.functions.nodes import (
     add_alias,
@@ -138,6 +138,7 @@ class Database:
     _cursors: threading.local = field(default_factory=threading.local)
     _descriptions: dict[str, str] = field(default_factory=dict)
     _multiplicities: dict[tuple[str, tuple[str, ...]], int] = field(default_factory=dict)
+    _listed: dict[tuple[str, str], tuple[Value | None, ...] | None] = field(default_factory=dict)
 
     @classmethod
     def open(
@@ -277,6 +278,21 @@ class Database:
         query = f"SELECT {fields} FROM {quoted(source_name(table.name))}"  # noqa: S608
         rows = self._cursor().execute(query).fetchall()
         return {name: [row[i] for row in rows] for i, name in enumerate(names)}
+
+    def list_values(self, table: Table, name: str) -> tuple[Value | None, ...] | None:
+        """What a column of a public table holds, as read, if that is little; NULL is last."""
+        if not table.public:
+            raise ValueError(f"{table.name} is private: nothing of it may be listed")
+        key = (table.name, name)
+        if key not in self._listed:
+            field = lay_out(table).fields[name]
+            query = select([field.value()], quote_table(name_rows(table)), group=[field.held()])
+            query.set("limit", exp.Limit(expression=exp.Literal.number(str(LISTED_MOST + 2))))
+            rows = self._cursor().execute(query.sql("duckdb")).fetchall()
+            found = sorted(public_value(value) for (value,) in rows if value is not None)
+            listed = (*found, *([None] if len(found) < len(rows) else []))
+            self._listed[key] = listed if 1 <= len(found) <= LISTED_MOST else None
+        return self._listed[key]
 
     def described(self, table: Table) -> Table:
         """A public table declared without columns, with those it has: kinds and bounds too."""

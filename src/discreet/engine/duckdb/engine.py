@@ -16,6 +16,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -39,6 +40,7 @@ from discreet.engine.protocol import Progress, describe_failure
 from discreet.engine.truth import Truth
 from discreet.errors import DataRefusal, InvalidParameter, Refusal
 from discreet.price.plan import Plan
+from discreet.question.domain import Value
 from discreet.question.schema import Schema, Table
 
 if TYPE_CHECKING:
@@ -50,6 +52,20 @@ REMEMBERED = 256
 """How many plans are kept compiled."""
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What public tables hold, as far as a question needs it."""
+
+    database: Callable[[], Database]
+    own: Callable[[Table], Table]
+
+    def __call__(self, table: Table, columns: tuple[str, ...]) -> int:
+        return self.database().multiplicity(self.own(table), columns)
+
+    def list_values(self, table: Table, column: str) -> tuple[Value | None, ...] | None:
+        return self.database().list_values(self.own(table), column)
 
 
 class DuckDBEngine:
@@ -132,11 +148,9 @@ class DuckDBEngine:
         with self._lock:
             public = self._public_database()
             if self._catalogue is None or self._catalogue.version != public.version:
-                self._catalogue = Catalogue(self.schema, public.version, self._multiplicity)
+                held = _Held(self._public_database, self._own)
+                self._catalogue = Catalogue(self.schema, public.version, held)
             return self._catalogue
-
-    def _multiplicity(self, table: Table, columns: tuple[str, ...]) -> int:
-        return self._public_database().multiplicity(self._own(table), columns)
 
     def compile(self, plan: Plan) -> Compiled:
         """The plan's one statement, which the engine has bound; reads no private data.
@@ -150,7 +164,8 @@ class DuckDBEngine:
             if key in self._compiled:
                 self._compiled.move_to_end(key)
                 return self._compiled[key]
-        compiled = compile_plan(plan, self._own, public.multiplicity, public.describe)
+        held = _Held(lambda: public, self._own)
+        compiled = compile_plan(plan, self._own, held, public.describe)
         if not _accepts(public, compiled.text):
             raise describe_failure()
         with self._lock:

@@ -330,8 +330,23 @@ class Renderer:
             for name, f in side.fields.items()
         ]
         picked, fields = _pick(left.unit, items, of="l")
-        kind = {"side": "LEFT"} if join.kind is JoinKind.LEFT else {"kind": "INNER"}
-        partner = exp.Join(this=_alias_table(right.name, "r"), on=conjoin(conditions), **kind)
+        if join.kind is JoinKind.FULL:  # whoever is on one side alone is found there
+            both = zip(left.unit, right.unit, strict=True)
+            picked[: len(left.unit)] = [
+                add_alias(
+                    nodes.call("COALESCE", quote_column(a, of="l"), quote_column(b, of="r")), a
+                )
+                for a, b in both
+            ]
+        kinds: dict[JoinKind, dict[str, str]] = {
+            JoinKind.INNER: {"kind": "INNER"},
+            JoinKind.LEFT: {"side": "LEFT"},
+            JoinKind.FULL: {"side": "FULL"},
+        }
+        kind = kinds[join.kind]
+        partner = exp.Join(
+            this=_alias_table(right.name, "r"), on=conjoin(conditions or [exp.true()]), **kind
+        )
         query = select(picked, _alias_table(left.name, "l"), joins=[partner])
         return Rendered(self.define(query), left.unit, fields, self.size)
 

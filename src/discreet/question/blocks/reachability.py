@@ -183,11 +183,18 @@ def _join_ways(join: UnitJoin, part: Part) -> Iterable[Way]:
             for a, b in join.on:
                 both = both.where(Call("equal", (ColumnRef(a), ColumnRef(b))))
             yield both
-        if join.kind is JoinKind.LEFT:
+        if join.kind is not JoinKind.INNER:
             # A row without a partner stays, and NULL stands for what the partner would show.
-            shown = {name: value for right in rights for name, value in right.columns.items()}
-            missing = {name: _null(value) for name, value in shown.items()}
-            yield replace(left, columns={**left.columns, **missing})
+            yield replace(left, columns={**left.columns, **_nulls(rights)})
+    if join.kind is JoinKind.FULL:
+        for right in rights:
+            yield replace(right, columns={**_nulls(lefts), **right.columns})
+
+
+def _nulls(ways: list[Way]) -> Columns:
+    """NULL in the place of everything that a partner could show."""
+    shown = {name: value for way in ways for name, value in way.columns.items()}
+    return {name: _null(value) for name, value in shown.items()}
 
 
 def _null(value: Known) -> Known:

@@ -428,8 +428,10 @@ def _join(join: PublicJoin | UnitJoin) -> exp.Join:
         own = zip(unit_columns(join.left), unit_columns(join.right), strict=True)
         pairs = [(column(a), column(b)) for a, b in own if a and b]
         pairs += [(column(a), column(b)) for a, b in join.on]
+    if not pairs:
+        return exp.Join(this=_item(join.right), kind="CROSS")
     on = conjunction([exp.EQ(this=left, expression=right) for left, right in pairs])
-    side = "LEFT" if join.kind is JoinKind.LEFT else None
+    side = None if join.kind is JoinKind.INNER else join.kind.name
     return exp.Join(this=_item(join.right), on=on, side=side)
 
 

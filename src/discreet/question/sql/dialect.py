@@ -77,12 +77,16 @@ class QuestionTokenizer(Tokenizer):
 
     IDENTIFIERS: ClassVar[list[Any]] = ['"', "`"]
     QUOTES: ClassVar[list[Any]] = ["'"]
+    RAW_STRINGS: ClassVar[list[Any]] = [("r'", "'"), ("R'", "'")]
     COMMANDS: ClassVar[set[TokenType]] = set()
     KEYWORDS: ClassVar[dict[str, TokenType]] = {
         "//": TokenType.DIV,
         "~": TokenType.RLIKE,
         "~*": TokenType.IRLIKE,
         "TOP": TokenType.TOP,
+        "FLOAT64": TokenType.DOUBLE,
+        "NUMBER": TokenType.DECIMAL,
+        "BIGNUMERIC": TokenType.DECIMAL,
         **{
             word: kind
             for word, kind in Tokenizer.KEYWORDS.items()
@@ -108,6 +112,10 @@ class QuestionParser(Parser):
     COLUMN_OPERATORS: ClassVar[dict[Any, Any]] = {
         TokenType.DOT: None,
         TokenType.DCOLON: Parser.COLUMN_OPERATORS[TokenType.DCOLON],
+    }
+    PRIMARY_PARSERS: ClassVar[dict[Any, Any]] = {
+        **Parser.PRIMARY_PARSERS,
+        TokenType.RAW_STRING: Parser.PRIMARY_PARSERS[TokenType.STRING],
     }
     PLACEHOLDER_PARSERS: ClassVar[dict[Any, Any]] = {}
     STATEMENT_PARSERS: ClassVar[dict[Any, Any]] = {}
@@ -368,7 +376,7 @@ ALLOWED: dict[type[exp.Expr], set[str]] = {
     exp.With: {"expressions"},
     exp.CTE: {"this", "alias"},
     exp.From: {"this"},
-    exp.Join: {"this", "on", "using", "side", "kind"},
+    exp.Join: {"this", "on", "using", "side", "kind", "method"},
     exp.Table: {"this", "alias"},
     exp.TableAlias: {"this"},
     exp.Where: {"this"},
@@ -511,7 +519,6 @@ REFUSED: dict[type[exp.Expr] | tuple[type[exp.Expr], str], Ban] = {
     exp.Intersect: SET,
     exp.Except: SET,
     (exp.Union, "by_name"): SET,
-    (exp.Join, "method"): JOIN,
     exp.Lateral: JOIN,
     exp.Unnest: JOIN,
     (exp.Select, "laterals"): JOIN,

@@ -20,6 +20,7 @@ from discreet.question.sql.dialect import WINDOW, Reader, copy_span
 from discreet.question.sql.rewrite import count_rows, qualify_column
 from discreet.question.sql.scalars import column
 from discreet.question.sql.spelling import correct_names, find_nearest
+from discreet.question.sql.unnest_subqueries import LOOKED_UP
 
 _NAME = re.compile(r"[^\W\d][\w $-]{0,127}")
 
@@ -105,6 +106,8 @@ class Scope:
             for item in items
             if (name := find_name(node.name, item.columns, node, self.reader)) is not None
         ]
+        if len(found) > 1:  # what a sub-query looked up has names of its own
+            found = [name for name in found if not name.startswith(LOOKED_UP)] or found
         if len(found) > 1:
             raise self.reader.refusal(
                 "Q8",

@@ -303,28 +303,78 @@ def _read_public_first(first: Item, join: exp.Join, start: exp.From, frame: Fram
             fix="start with the private table: FROM private JOIN public ON ... JOIN public ON ...",
         )
     if _join_kind(join, reader) is JoinKind.LEFT:
-        raise reader.refusal(
-            "Q20",
-            join,
-            "a public table cannot be LEFT JOINed to a private one.",
-            why="the rows without a partner would belong to nobody, and tell by being there that "
-            "nobody has one.",
-            fix=f"turn it around: FROM {second.alias} LEFT JOIN {first.alias} ON ...; groups of "
-            "declared values are in the answer anyway.",
-        )
+        _check_lists_groups(first, second, join, reader)
+        join = join.copy()
+        join.set("side", None)
+        join.set("kind", None)
     tree = exp.From(**{**start.args, "this": second.tree})
     rows = Rows(_private(second), Scope(reader, (second,)), second.unit or (), {"from_": tree})
     return _join_item(rows, first, join, reader)
 
 
+def _check_lists_groups(first: Item, second: Item, join: exp.Join, reader: Reader) -> None:
+    """A public table LEFT JOINed to a private one lists groups: its rows are known to all.
+
+    Then each of its values is a public group of its own, also where nobody is in it, and what
+    is counted is people's rows alone.
+    """
+    known = reader.columns(first.relation)
+    named = {c.name.casefold() for c in join.find_all(exp.Column)}
+    named |= {identifier.name.casefold() for identifier in join.args.get("using") or []}
+    joined = [own for name, own in first.columns.items() if name.casefold() in named]
+    if any(known[own].list_values() is not None for own in joined):
+        return
+    raise reader.refusal(
+        "Q20",
+        join,
+        f"nothing says which values '{first.alias}' lists.",
+        why="a row without a partner belongs to nobody, and would tell by being there that nobody "
+        "has one, unless all such rows are in the answer anyway.",
+        fix=f"turn it around: FROM {second.alias} JOIN {first.alias} ON ...; or join a public "
+        "table on a column of at most 1,000 values.",
+    )
+
+
 def _read_join(rows: Rows, join: exp.Join, frame: Frame) -> Rows:
-    _join_kind(join, frame.reader)  # refuse CROSS and the like before looking further
+    if not _is_cross(join):
+        _join_kind(join, frame.reader)  # refuse other kinds before looking further
     return _join_item(rows, read_item(join.this, frame), join, frame.reader)
+
+
+def _is_cross(join: exp.Join) -> bool:
+    """Whether every row meets every row: CROSS JOIN, or a comma."""
+    said = {name for name, value in join.args.items() if value}
+    return said == {"this"} or (said == {"this", "kind"} and join.args["kind"] == "CROSS")
+
+
+def _name_common_columns(rows: Rows, item: Item, join: exp.Join, reader: Reader) -> exp.Join:
+    """``NATURAL JOIN`` is USING all columns of the same name."""
+    if str(join.args.get("method") or "") != "NATURAL":
+        return join
+    names = {name.casefold() for i in rows.scope.items for name in i.columns}
+    common = [name for name in item.columns if name.casefold() in names]
+    if not common:
+        raise reader.refusal(
+            JOIN.code,
+            join,
+            "no column has the same name on both sides of NATURAL JOIN.",
+            why=JOIN.why,
+            fix=JOIN.fix,
+        )
+    copy = join.copy()
+    copy.set("method", None)
+    copy.set("using", [exp.to_identifier(name, quoted=True) for name in common])
+    return copy
 
 
 def _join_kind(join: exp.Join, reader: Reader) -> JoinKind:
     side, kind = str(join.args.get("side") or ""), str(join.args.get("kind") or "")
-    conditioned = join.args.get("on") is not None or join.args.get("using")
+    natural = str(join.args.get("method") or "") == "NATURAL"
+    conditioned = (join.args.get("on") is not None or join.args.get("using") or natural) and (
+        natural or not join.args.get("method")
+    )
+    if conditioned and side == "FULL" and kind in ("", "OUTER"):
+        return JoinKind.FULL
     if conditioned and side == "" and kind in ("", "INNER"):
         return JoinKind.INNER
     if conditioned and side == "LEFT" and kind in ("", "OUTER"):
@@ -334,9 +384,6 @@ def _join_kind(join: exp.Join, reader: Reader) -> JoinKind:
         fix: str | Fix = reader.suggest_fix(
             join, swap_join_sides, "turn it around: b LEFT JOIN a ON ..."
         )
-    elif side == "FULL":
-        what = "FULL JOIN is outside the dialect."
-        fix = "ask two questions, or use LEFT JOIN."
     elif not conditioned:
         what = "a join without a condition pairs everybody with everybody."
         fix = reader.suggest_fix(join, move_where_to_join, "write a JOIN b ON a.x = b.x.")
@@ -364,16 +411,29 @@ def _join_item(rows: Rows, item: Item, join: exp.Join, reader: Reader) -> Rows:
             why="it must be certain whose rows are read.",
             fix=f"give one an alias: {item.alias} AS other.",
         )
+    if _is_cross(join) and item.public:
+        return _cross_public(rows, item, join)
     kind = _join_kind(join, reader)
+    join = _name_common_columns(rows, item, join, reader)
     both = replace(rows.scope, items=(*rows.scope.items, item))
     condition = _read_condition(rows, item, join, both)
-    if kind is JoinKind.LEFT and condition.others:
+    if kind is not JoinKind.INNER and condition.others:
         raise _one_sided(condition.others[0], item, reader)
-    merged = {**both.merged, **dict(condition.merged)}
+    merged = {**both.merged, **(dict(condition.merged) if kind is not JoinKind.FULL else {})}
     both = replace(both, merged=merged)
     if item.public:
         return _join_public(rows, item, join, condition, both)
     return _join_on_unit(rows, item, join, condition, both)
+
+
+def _cross_public(rows: Rows, item: Item, join: exp.Join) -> Rows:
+    """Every row with every row of a public table, which has only so many."""
+    if not isinstance(item.relation, PublicSource):
+        raise TypeError("a private table has an owner")
+    both = replace(rows.scope, items=(*rows.scope.items, item))
+    relation = PublicJoin(rows.relation, item.relation, ())
+    tree = exp.Join(**{**join.args, "this": item.tree, "kind": "CROSS"})
+    return _append_join(rows, relation, both, tree, [])
 
 
 def _read_condition(rows: Rows, item: Item, join: exp.Join, both: Scope) -> Condition:
@@ -440,8 +500,8 @@ def _on_tree(pairs: Sequence[tuple[exp.Expr, exp.Expr]]) -> exp.Expr:
 
 def _join_tree(join: exp.Join, item: Item, on: exp.Expr) -> exp.Join:
     """The join in normal form; an argument that nobody read is still there."""
-    left = str(join.args.get("side") or "") == "LEFT"
-    known = {"this": item.tree, "on": on, "side": "LEFT" if left else None}
+    side = str(join.args.get("side") or "")
+    known = {"this": item.tree, "on": on, "side": side if side in ("LEFT", "FULL") else None}
     known |= {"kind": None, "using": None}
     return exp.Join(**{**join.args, **known})
 
@@ -462,6 +522,15 @@ def _join_public(rows: Rows, item: Item, join: exp.Join, found: Condition, both:
             "something.",
             why="how many rows one person's row turns into must be known beforehand.",
             fix=f"write ON x = {item.alias}.column.",
+        )
+    if _join_kind(join, reader) is JoinKind.FULL:
+        raise reader.refusal(
+            JOIN.code,
+            join,
+            f"FULL JOIN with the public table '{item.alias}' is outside the dialect.",
+            why="its rows without a partner would belong to nobody, and tell by being there that "
+            "nobody has one.",
+            fix="use LEFT JOIN; groups of listed values are in the answer anyway.",
         )
     if others and _join_kind(join, reader) is JoinKind.LEFT:
         raise _one_sided(others[0], item, reader)
@@ -502,7 +571,7 @@ def _join_on_unit(rows: Rows, item: Item, join: exp.Join, found: Condition, both
             continue
         if isinstance(left, exp.Column) and isinstance(right, exp.Column):
             names.append((left.name, right.name))
-        elif kind is JoinKind.LEFT:
+        elif kind is not JoinKind.INNER:
             raise _one_sided(exp.EQ(this=left, expression=right), item, reader)
         else:
             others.append(exp.EQ(this=left, expression=right))
@@ -515,6 +584,8 @@ def _join_on_unit(rows: Rows, item: Item, join: exp.Join, found: Condition, both
     if kind is JoinKind.INNER:  # then the unit of the right side is the unit of the left
         same = {right.name: left.name for left, right in wanted}
         both = replace(both, same={**both.same, **same})
+    if kind is JoinKind.FULL:  # on some rows one side's is NULL: neither says whose a row is
+        rows = replace(rows, unit=tuple(None for _ in rows.unit))
     return _append_join(rows, relation, both, _join_tree(join, item, _on_tree(pairs)), others)
 
 

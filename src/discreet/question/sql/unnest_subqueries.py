@@ -16,6 +16,9 @@ from sqlglot import exp
 IsKey = Callable[[str, set[str]], bool]
 """Whether columns of a table, which is then public, single out one of its rows."""
 
+LOOKED_UP = "looked up"
+"""What a join is called that stands for a sub-query: its columns are in nobody's way."""
+
 _READ = {"expressions", "from_", "where", "distinct", "order"}
 
 
@@ -43,10 +46,11 @@ def join_subqueries(is_key: IsKey) -> Callable[[exp.Expr], None]:
             lookup = _take_apart(part)
             if lookup is None:
                 continue
+            alias = LOOKED_UP if number == 1 else f"{LOOKED_UP} {number}"
             if lookup.has_key(is_key):
-                _join_public(lookup)
+                _join_public(lookup, alias)
             else:
-                _join_private(lookup, "chosen" if number == 1 else f"chosen_{number}")
+                _join_private(lookup, alias)
 
     return change
 
@@ -138,23 +142,25 @@ def _filled(node: exp.Expr) -> set[str]:
 # --- the joins -----------------------------------------------------------------------------
 
 
-def _join_public(lookup: _Lookup) -> None:
+def _join_public(lookup: _Lookup, alias: str) -> None:
     """A join with a public table itself; what else must hold of its row is a condition."""
     table, part = lookup.inner.args["from_"].this, lookup.part
-    own = exp.to_identifier(table.alias_or_name)
+    written = table.alias_or_name
+    own = exp.to_identifier(alias, quoted=True)
+    named = exp.Table(this=table.this.copy(), alias=exp.TableAlias(this=own.copy()))
     found = _copies([inside for _, inside in lookup.pairs])
     rest = _copies(lookup.rest)
     value = lookup.value
     shown = _copies([] if value is None else [value])
     for column in [c for tree in [*found, *rest, *shown] for c in tree.find_all(exp.Column)]:
-        if not column.table:
+        if not column.table or column.table == written:
             column.set("table", own.copy())
     on = _equal([outside for outside, _ in lookup.pairs], found)
     if value is None and _stands_alone(part):
-        lookup.outer.append("joins", exp.Join(this=table.copy(), on=on))
+        lookup.outer.append("joins", exp.Join(this=named, on=on))
         _replace_part(part, exp.and_(*rest) if rest else None)
     elif not rest:
-        lookup.outer.append("joins", exp.Join(this=table.copy(), on=on, side="LEFT"))
+        lookup.outer.append("joins", exp.Join(this=named, on=on, side="LEFT"))
         _replace_part(part, shown[0] if shown else _present(found[0]))
 
 
@@ -176,8 +182,12 @@ def _join_private(lookup: _Lookup, alias: str) -> None:
         shown.append(exp.alias_(value.copy(), "value"))
     source.set("expressions", shown)
     source.set("group", exp.Group(expressions=_copies(inside)))
-    query = exp.Subquery(this=source, alias=exp.TableAlias(this=exp.to_identifier(alias)))
-    members: list[exp.Expr] = [exp.column(name, table=alias) for name in names]
+    query = exp.Subquery(
+        this=source, alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True))
+    )
+    members: list[exp.Expr] = [
+        exp.column(name, table=exp.to_identifier(alias, quoted=True)) for name in names
+    ]
     on = _equal([outside for outside, _ in lookup.pairs], members)
     inward = value is None and _stands_alone(part)
     lookup.outer.append("joins", exp.Join(this=query, on=on, side=None if inward else "LEFT"))
@@ -188,7 +198,7 @@ def _join_private(lookup: _Lookup, alias: str) -> None:
 
 
 def _value_tree(value: exp.Expr, alias: str) -> exp.Expr:
-    found = exp.column("value", table=alias)
+    found = exp.column("value", table=exp.to_identifier(alias, quoted=True))
     if value.name.upper() != "COUNT":
         return found
     # of no rows there are 0, and no partner

@@ -1,0 +1,161 @@
+"""Questions as people type them, answered as typed and compared with plain DuckDB.
+
+Each line of ``tests/corpus/*.sql`` is a question, in the dialect that its section names; the
+section ``refused`` holds what no private answer exists for.  Under a question may stand
+``--> refused``, or what DuckDB is asked instead where its own words differ.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+import sqlglot
+from corpus.worlds import WORLDS
+
+from discreet.audit.rehearsal import Rehearsal
+from discreet.errors import QuestionRefusal
+from discreet.question.expressions import ColumnRef
+from discreet.question.schema import Schema
+
+FOLDER = Path(__file__).parent / "corpus"
+SHARE = 0.9
+LEAST = 250
+ENORMOUS = 10**6
+TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True)
+class Typed:
+    """One question."""
+
+    world: str
+    dialect: str
+    text: str
+    instead: str | None = None
+    refused: bool = False
+
+
+def typed(world: str) -> list[Typed]:
+    found: list[Typed] = []
+    dialect = ""
+    for line in (FOLDER / f"{world}.sql").read_text().splitlines():
+        if line.startswith("--> refused"):
+            last = found.pop()
+            found.append(Typed(world, last.dialect, last.text, last.instead, refused=True))
+        elif line.startswith("--> duckdb: "):
+            last = found.pop()
+            found.append(Typed(world, last.dialect, last.text, line.removeprefix("--> duckdb: ")))
+        elif line.startswith("-- "):
+            dialect = line.removeprefix("-- ")
+        elif line:
+            found.append(
+                Typed(world, dialect, line.removesuffix(";"), refused=dialect == "refused")
+            )
+    return found
+
+
+QUESTIONS = [question for world in WORLDS for question in typed(world)]
+
+
+@cache
+def curator(world: str) -> Rehearsal:
+    """The curator's own stages, without an account: no account counts as far as is asked here."""
+    schema, tables = WORLDS[world]
+    return Rehearsal(tables(), schema=Schema.from_text(schema))
+
+
+@cache
+def database(world: str) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    for name, frame in WORLDS[world][1]().items():
+        connection.register(f"{name}_frame", frame)
+        connection.execute(f"CREATE TABLE {name} AS FROM {name}_frame")
+    return connection
+
+
+def truth(question: Typed) -> list[tuple[Any, ...]]:
+    text = question.instead
+    if text is None:
+        dialect = question.dialect if question.dialect != "refused" else "duckdb"
+        tree = sqlglot.parse_one(question.text, read=dialect)
+        for table in tree.find_all(sqlglot.exp.Table):
+            table.set("db", None)
+            table.set("catalog", None)
+        text = tree.sql("duckdb")
+    return database(question.world).execute(text).fetchall()
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, datetime):
+        return value
+    if isinstance(value, date):
+        return datetime(value.year, value.month, value.day)
+    return value
+
+
+def close(released: Any, true: Any) -> bool:
+    released, true = plain(released), plain(true)
+    if isinstance(true, list):
+        return len(released) == len(true) and all(map(close, released, true))
+    if released is None or true is None or isinstance(true, str | datetime | bool):
+        return bool(released == true)
+    return math.isclose(released, true, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+
+
+def check(question: Typed) -> None:
+    """The answer is the truth, but for groups that nobody is in."""
+    answer = curator(question.world)(question.text, **offered(question.text))
+    expected = truth(question)
+    keys = {key.name for key in answer.priced.question.keys}
+    places = [
+        i
+        for i, output in enumerate(answer.priced.question.outputs)
+        if isinstance(output.expression, ColumnRef) and output.expression.name in keys
+    ]
+    rows = list(zip(*(answer.column(name) for name in answer.columns), strict=True))
+
+    def key(row: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(plain(row[i]) for i in places)
+
+    found = {key(row): row for row in rows}
+    assert len(found) == len(rows)
+    for row in expected:
+        assert key(row) in found, (question.text, row)
+        for released, true in zip(found.pop(key(row)), row, strict=True):
+            assert close(released, true), (question.text, released, true)
+    for row in found.values():
+        for i, value in enumerate(row):
+            if i not in places and isinstance(value, int | float):
+                most = max(abs(plain(other[i])) for other in expected)
+                assert abs(value) <= TOLERANCE * max(most, 1), (question.text, row)
+
+
+def offered(text: str) -> dict[str, Any]:
+    return {} if "OPTIONS" in text else {"epsilon": ENORMOUS, "delta": "1e-9"}
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(QUESTIONS) >= LEAST
+    assert len({q.text for q in QUESTIONS}) == len(QUESTIONS)
+    assert sum(not q.refused for q in QUESTIONS) >= SHARE * len(QUESTIONS)
+
+
+@pytest.mark.parametrize("question", [q for q in QUESTIONS if not q.refused], ids=lambda q: q.text)
+def test_a_question_is_answered_as_typed(question: Typed) -> None:
+    check(question)
+
+
+@pytest.mark.parametrize("question", [q for q in QUESTIONS if q.refused], ids=lambda q: q.text)
+def test_what_has_no_private_answer_is_refused(question: Typed) -> None:
+    with pytest.raises(QuestionRefusal):
+        curator(question.world).priced(question.text, offered(question.text))
