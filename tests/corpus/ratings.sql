@@ -73,7 +73,9 @@ SELECT count(*) FROM (SELECT * FROM ratings QUALIFY dense_rank() OVER (PARTITION
 SELECT device, count(*) FROM (SELECT user_id, device, row_number() OVER (PARTITION BY user_id ORDER BY rated_at DESC) AS rn FROM ratings QUALIFY rn = 1) GROUP BY device;
 SELECT avg(x) FROM (SELECT user_id, last_value(stars) OVER (PARTITION BY user_id ORDER BY rated_at ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS x FROM ratings);
 SELECT m.genre, count(r.user_id) FROM movies m LEFT JOIN ratings r ON r.movie_id = m.movie_id GROUP BY m.genre;
+SELECT d.device, count(r.user_id) FROM (VALUES ('tv'), ('web')) AS d(device) LEFT JOIN ratings r ON r.device = d.device GROUP BY d.device;
 SELECT count(*) FROM ratings, (VALUES (1), (2)) AS two(n);
+--> refused
 SELECT m.title, count(*) AS n FROM ratings r JOIN movies m ON m.movie_id = r.movie_id GROUP BY m.title;
 SELECT m.year, avg(stars) FROM ratings r JOIN movies m ON m.movie_id = r.movie_id GROUP BY m.year;
 -- bigquery

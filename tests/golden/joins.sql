@@ -84,10 +84,16 @@ SELECT COUNT(*) FROM visits, patients;
 --> refused Q19
 
 SELECT COUNT(*) FROM visits CROSS JOIN cities;
---> refused Q19
+--> accepted
+--> values: count = COUNT(*)
+--> rows: no bound on one unit's
+--> price: refused Q41
 
 SELECT COUNT(*) FROM visits NATURAL JOIN patients;
---> refused Q19
+--> accepted
+--> values: count = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
 
 SELECT COUNT(*) FROM visits v RIGHT JOIN patients p ON v.patient_id = p.patient_id;
 --> accepted
@@ -96,7 +102,10 @@ SELECT COUNT(*) FROM visits v RIGHT JOIN patients p ON v.patient_id = p.patient_
 --> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
 
 SELECT COUNT(*) FROM visits v FULL JOIN patients p ON v.patient_id = p.patient_id;
---> refused Q19
+--> accepted
+--> values: count = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
 
 SELECT COUNT(*) FROM visits v SEMI JOIN patients p ON v.patient_id = p.patient_id;
 --> refused Q19
@@ -127,3 +136,52 @@ SELECT COUNT(*) FROM (visits v JOIN patients p ON v.patient_id = p.patient_id);
 --> values: count = COUNT(*)
 --> rows: at most 20 of one unit
 --> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
+
+-- Whoever is on one side alone stays; so does what the other side says.
+SELECT p.sex, COUNT(v.cost) AS n FROM visits v FULL OUTER JOIN patients p USING (patient_id) GROUP BY p.sex;
+--> accepted
+--> groups: sex (3 public and NULL)
+--> values: n = COUNT(v.cost)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
+
+SELECT COUNT(*) AS n FROM visits FULL JOIN cities ON city = name;
+--> refused Q19
+
+SELECT c.region, COUNT(v.city) AS n FROM cities c LEFT JOIN visits v ON v.city = c.name GROUP BY c.region;
+--> refused Q20
+
+SELECT COUNT(*) AS n FROM visits v CROSS JOIN patients p;
+--> refused Q19
+
+-- Constants joined are the groups wanted.
+SELECT k.town, COUNT(v.cost) AS n FROM (VALUES ('york'), ('hull')) AS k(town) LEFT JOIN visits v ON v.city = k.town GROUP BY k.town;
+--> accepted
+--> groups: town (2 public)
+--> values: n = COUNT(v.cost)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
+
+SELECT k.part, COUNT(*) AS n FROM visits v JOIN (VALUES ('york', 'east'), ('leeds', 'west')) AS k(town, part) ON k.town = v.city GROUP BY k.part;
+--> accepted
+--> groups: part (2 public and NULL)
+--> values: n = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
+
+SELECT city, COUNT(*) AS n FROM UNNEST(['york', 'hull']) AS city LEFT JOIN visits USING (city) GROUP BY city;
+--> accepted
+--> groups: city (2 public)
+--> values: n = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
+
+SELECT k.town, COUNT(*) AS n FROM visits v LEFT JOIN (VALUES ('york')) AS k(town) ON k.town = v.city GROUP BY k.town;
+--> accepted
+--> groups: town (1 public and NULL)
+--> values: n = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
+
+SELECT COUNT(*) AS n FROM visits CROSS JOIN (VALUES (1), (2)) AS k(n);
+--> refused Q11

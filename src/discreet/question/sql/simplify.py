@@ -8,6 +8,7 @@ changed into those; what they mean, and whether it is allowed, is decided later.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -24,6 +25,7 @@ def simplify(tree: exp.Expr, reader: Reader) -> exp.Expr:
         _name_groups(query)
         _join_commas(query)
         _turn_right_joins(query)
+        _inline_constants(query)
     for union in list(tree.find_all(exp.Union)):
         _group_union(union, reader)
     for query in _selects(tree):
@@ -145,6 +147,120 @@ def _turn_right_joins(query: exp.Select) -> None:
     start.set("this", right)
     joins[0].set("this", left)
     joins[0].set("side", "LEFT")
+
+
+# --- tables of constants -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Constants:
+    """VALUES or UNNEST of constants, under a name: its columns and its rows."""
+
+    alias: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[exp.Expr, ...], ...]
+
+    def place(self, node: exp.Expr) -> int | None:
+        """Which of its columns ``node`` names."""
+        if not isinstance(node, exp.Column):
+            return None
+        if node.table and node.table.casefold() != self.alias.casefold():
+            return None
+        names = [name.casefold() for name in self.columns]
+        return names.index(node.name.casefold()) if node.name.casefold() in names else None
+
+
+def _constants(node: exp.Expr) -> _Constants | None:
+    alias = node.args.get("alias")
+    if alias is None or not isinstance(node, exp.Values | exp.Unnest):
+        return None
+    names = [column.name for column in alias.args.get("columns") or []]
+    if isinstance(node, exp.Values):
+        rows = [row.expressions for row in node.expressions if isinstance(row, exp.Tuple)]
+    else:
+        lists = [part for part in node.expressions if isinstance(part, exp.Array)]
+        rows = [[value] for part in lists for value in part.expressions]
+        names = names or [alias.name]
+        if len(lists) != 1 or len(node.expressions) != 1 or node.args.get("offset"):
+            return None
+    plain = all(isinstance(value, exp.Literal) for row in rows for value in row)
+    if not rows or not plain or any(len(row) != len(names) for row in rows):
+        return None
+    return _Constants(alias.name, tuple(names), tuple(map(tuple, rows)))
+
+
+def _inline_constants(query: exp.Select) -> None:
+    """A join with constants is a condition: ``x IN (...)``, and CASE for what stands beside x.
+
+    So the constants are the public groups of x, also where the join is from them outwards.
+    """
+    start, joins = query.args.get("from_"), list(query.args.get("joins") or [])
+    if start is None or not joins:
+        return
+    first = _constants(start.this)
+    for place, join in enumerate(joins):
+        table = first if place == 0 and first is not None else _constants(join.this)
+        side = str(join.args.get("side") or "")
+        if table is None or side not in ("", "LEFT") or join.args.get("method"):
+            continue
+        found = _joined_on(join, table)
+        keys = [] if found is None else [row[found[0]] for row in table.rows]
+        if found is None or len(set(keys)) < len(keys):
+            continue
+        outer = side == "LEFT" and table is not first
+        if outer and found[2]:
+            continue
+        if table is first:
+            start.set("this", join.this)
+        query.set("joins", [j for j in joins if j is not join])
+        _substitute(query, table, found[0], found[1], outer=outer)
+        if not outer:
+            listed = exp.In(this=found[1].copy(), expressions=[key.copy() for key in keys])
+            query.where(exp.and_(listed, *found[2]), copy=False)
+        return
+
+
+def _joined_on(join: exp.Join, table: _Constants) -> tuple[int, exp.Column, list[exp.Expr]] | None:
+    """Which column of the constants is equal to which other, and what else must hold."""
+    using = join.args.get("using") or []
+    if len(using) == 1:
+        name = exp.column(using[0].copy())
+        place = table.place(name)
+        return None if place is None else (place, name, [])
+    on = join.args.get("on")
+    if on is None:
+        return None
+    parts = list(on.flatten()) if isinstance(on, exp.And) else [on]
+    for part in parts:
+        if not isinstance(part, exp.EQ):
+            continue
+        for mine, other in ((part.this, part.expression), (part.expression, part.this)):
+            place = table.place(mine)
+            if place is not None and isinstance(other, exp.Column) and table.place(other) is None:
+                return place, other, [p.copy() for p in parts if p is not part]
+    return None
+
+
+def _substitute(
+    query: exp.Select, table: _Constants, key: int, column: exp.Column, *, outer: bool
+) -> None:
+    """What stands for a column of the constants, wherever the query names one."""
+    own = [
+        part
+        for part in query.walk(prune=lambda n: n is not query and isinstance(n, exp.Query))
+        if isinstance(part, exp.Column) and (part.table or part.name != column.name)
+    ]
+    for part in own:
+        place = table.place(part)
+        if place is None or part.parent is None:
+            continue
+        value: exp.Expr = column.copy()
+        if outer or place != key:
+            ifs = [exp.If(this=r[key].copy(), true=r[place].copy()) for r in table.rows]
+            value = exp.Case(this=column.copy(), ifs=ifs)
+        if part.parent is query and part.arg_key == "expressions":
+            value = exp.alias_(value, part.name, quoted=True)
+        part.replace(value)
 
 
 # --- groups --------------------------------------------------------------------------------
