@@ -174,19 +174,34 @@ def _constants(node: exp.Expr) -> _Constants | None:
     alias = node.args.get("alias")
     if alias is None or not isinstance(node, exp.Values | exp.Unnest):
         return None
+    if not _only(node, "expressions", "alias") or not _only(alias, "this", "columns"):
+        return None  # something that a condition would forget
     names = [column.name for column in alias.args.get("columns") or []]
     if isinstance(node, exp.Values):
         rows = [row.expressions for row in node.expressions if isinstance(row, exp.Tuple)]
     else:
-        lists = [part for part in node.expressions if isinstance(part, exp.Array)]
+        lists = [
+            part
+            for part in node.expressions
+            if isinstance(part, exp.Array) and _only(part, "expressions", "bracket_notation")
+        ]
         rows = [[value] for part in lists for value in part.expressions]
         names = names or [alias.name]
-        if len(lists) != 1 or len(node.expressions) != 1 or node.args.get("offset"):
+        if len(lists) != 1 or len(node.expressions) != 1:
             return None
     plain = all(isinstance(value, exp.Literal) for row in rows for value in row)
     if not rows or not plain or any(len(row) != len(names) for row in rows):
         return None
     return _Constants(alias.name, tuple(names), tuple(map(tuple, rows)))
+
+
+def _only(node: exp.Expr, *arguments: str) -> bool:
+    """Whether nothing but these is said, and lists are lists."""
+    said = {name: value for name, value in node.args.items() if value}
+    lists = ("expressions", "columns")
+    return set(said) <= set(arguments) and all(
+        isinstance(said[name], list) for name in lists if name in said
+    )
 
 
 def _inline_constants(query: exp.Select) -> None:
@@ -201,7 +216,9 @@ def _inline_constants(query: exp.Select) -> None:
     for place, join in enumerate(joins):
         table = first if place == 0 and first is not None else _constants(join.this)
         side = str(join.args.get("side") or "")
-        if table is None or side not in ("", "LEFT") or join.args.get("method"):
+        if table is None or side not in ("", "LEFT"):
+            continue
+        if not _only(join, "this", "on", "using", "side", "kind"):
             continue
         found = _joined_on(join, table)
         keys = [] if found is None else [row[found[0]] for row in table.rows]
