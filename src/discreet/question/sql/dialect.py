@@ -274,7 +274,10 @@ class Reader:
         position = next(i for i, part in enumerate(root.walk()) if part is node)
         copy = root.copy()
         change(next(part for i, part in enumerate(copy.walk()) if i == position))
-        text = write_text(copy)
+        try:
+            text = write_text(copy)
+        except TypeError:  # of a tree that no text has
+            return None
         return text if self.accepts(text) else None
 
     def is_key(self, table: str, columns: set[str]) -> bool:
