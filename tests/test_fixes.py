@@ -307,3 +307,19 @@ def test_how_to_find_a_limit_of_rows_is_a_question_that_works() -> None:
         assert 7 <= found <= 9
         options = f"WITH DIFFERENTIAL_PRIVACY OPTIONS(max_rows = {round(found)})"
         curator.ask(f"SELECT {options} COUNT(*) FROM v", epsilon=1)
+
+
+@pytest.mark.parametrize(("delta", "offered"), [("1e-9", "1e-11"), ("1e-6", "1e-9"), (0, None)])
+def test_the_delta_that_is_offered_is_one_that_the_account_can_pay(delta: Any, offered: str | None):
+    rows = pa.table({"who": list(range(400)), "tag": ["a", "b"] * 200})
+    schema = '[tables.v]\nunit = "who"\nmax_rows_per_unit = 1\n'
+    schema += 'columns.who = "integer"\ncolumns.tag = "text"'
+    question = "SELECT tag, COUNT(*) AS n FROM v GROUP BY tag"
+    budget = discreet.Budget(epsilon=9, delta=delta)
+    with discreet.curator({"v": rows}, schema=schema, budget=budget) as curator:
+        with pytest.raises(QuestionRefusal) as caught:
+            curator.ask(question, epsilon=1)
+        assert caught.value.offer == ({} if offered is None else {"delta": offered})
+        if offered is not None:
+            assert f"delta='{offered}'" in caught.value.fix
+            assert len(curator.ask(question, epsilon=1, delta=offered).rows) == 2

@@ -159,11 +159,23 @@ def test_a_refused_question_is_underlined_and_mended_by_a_click(page, clinic):
 
 def test_a_rewriting_after_other_words_is_a_click_too(page, clinic):
     sign_in(page, clinic, clinic.analyst("doris"))
-    compose(page, "SELECT SUM(patient_id) AS total FROM patients")
+    compose(page, "SELECT COUNT(*) AS total FROM patiens")
     price = page.get_by_label("Price", exact=True)
-    expect(price.get_by_role("alert")).to_contain_text("declare bounds in the schema, or ask")
+    expect(price.get_by_role("alert")).to_contain_text("did you mean 'patients'?")
     page.get_by_role("button", name="Use this instead").click()
     expect(price).to_contain_text("ε = 0.05")
+
+
+def test_an_offer_that_is_missing_is_made_by_a_click(page, clinic):
+    sign_in(page, clinic, clinic.analyst("dido"))
+    compose(page, "SELECT COUNT(*) AS n FROM patients")
+    page.get_by_label("I want to").select_option("statement")
+    price = page.get_by_label("Price", exact=True)
+    expect(price.get_by_role("alert")).to_contain_text("Q43")
+    well_made(page, "offer")
+    page.get_by_role("button", name="Offer ε = 0.1").click()
+    expect(price).to_contain_text("ε = 0.1")
+    assert page.get_by_label("Amount").input_value() == "0.1"
 
 
 def test_names_are_completed_with_the_keyboard(page, clinic):

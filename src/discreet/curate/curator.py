@@ -11,6 +11,7 @@ import os
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -56,6 +57,9 @@ Declared = Schema | str | os.PathLike[str] | Mapping[str, Any]
 
 Asking = str | Question | Query
 """A question in SQL, built in Python, or already parsed."""
+
+_DELTAS = tuple(Fraction(1, 10**digits) for digits in range(9, 31))
+"""Failure masses to offer, the largest first."""
 
 CURATOR = "curator"
 """Who asks when nobody is named."""
@@ -558,9 +562,28 @@ class Curator:
         try:
             return self._plans(question, spend, written, version, as_before)
         except Refusal as refusal:
-            raise refusal.naming(self._unit) from None
+            raise self._with_affordable_delta(refusal).naming(self._unit) from None
         except RecursionError:  # built in Python, where nothing counts parentheses
             raise depth_refusal() from None
+
+    def _with_affordable_delta(self, refusal: Refusal) -> Refusal:
+        """A refusal that asks for a delta names one that the account could pay several times."""
+        if "delta" not in refusal.offer:
+            return refusal
+        left = self.budget.failures - self.balance().spent.delta
+        amount = next((d for d in _DELTAS if 4 * d <= left), None)
+        told = copy(refusal)
+        if amount is None:
+            told.offer = {}
+            told.fix = (
+                "group by a column with declared values: this account has no delta to spend on "
+                "single answers (its budget, and what is left of it, decide that)."
+            )
+        else:
+            text = f"1e-{len(str(amount.denominator)) - 1}"
+            told.fix = refusal.fix.replace(refusal.offer["delta"], text)
+            told.offer = {**refusal.offer, "delta": text}
+        return told
 
     def _find_payable(self, question: Question, spend: Offer, analyst: str) -> Planned:
         """The plan as the account knows it, or can pay for it; else as it is priced now.

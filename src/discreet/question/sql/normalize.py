@@ -587,7 +587,9 @@ def _refuse_node(node: exp.Expr, reader: Reader) -> QuestionRefusal:
             node,
             "* stands only in COUNT(*).",
             why="every column of a row is a person's own values.",
-            fix=reader.suggest_fix(node, count_rows, "count the rows: COUNT(*)."),
+            fix=reader.suggest_fix(
+                node, count_rows, "count the rows: COUNT(*).", "how many rows there are, tells: "
+            ),
         )
     if isinstance(node, exp.Distinct):
         return reader.refusal(

@@ -34,7 +34,7 @@ from discreet.question.sql.aggregates import (
     read_aggregate,
     subjects,
 )
-from discreet.question.sql.dialect import WINDOW, PrivacyClause, Reader, find_original
+from discreet.question.sql.dialect import WINDOW, PrivacyClause, Reader
 from discreet.question.sql.normalize import normalize
 from discreet.question.sql.rewrite import (
     Change,
@@ -107,17 +107,15 @@ class GroupNames:
 _WORDS = ("", "texts cannot be added up; how many there are, tells: ")
 
 
-def _bounding(words: str, node: exp.Expr) -> str:
+def _bounding(node: exp.Expr) -> str:
     """How to bound what is added up.  Which numbers would do, only somebody who knows can say."""
-    columns = list(
-        dict.fromkeys(part.name.rpartition(".")[2] for part in node.find_all(exp.Column))
-    )
-    name = columns[0] if len(columns) == 1 else "x"
-    told = f" in place of {words}" if words else ""
+    columns = {part.name.rpartition(".")[2] for part in node.find_all(exp.Column)}
+    name = columns.pop() if len(columns) == 1 else "x"
     return (
         f"declare what '{name}' can be in the schema, bounds = [LOW, HIGH], or say it in the "
-        f"question{told}: GREATEST(LEAST({name}, HIGH), LOW), with numbers that you know without "
-        "the data. What lies outside is moved to them, so that too narrow ones change the answer."
+        f"question, GREATEST(LEAST({name}, HIGH), LOW) in place of {name}: with numbers that you "
+        "know without the data. What lies outside is moved to them, so that too narrow ones change "
+        "the answer."
     )
 
 
@@ -160,9 +158,7 @@ class ReleasedNames:
                 check_aggregate(aggregate, known)
             except QuestionRefusal as refusal:
                 if refusal.code == "Q1":
-                    call = node.this if isinstance(node, exp.Filter) else node
-                    own = find_original(call, self.select)
-                    refusal.fix = _bounding(self.reader.words(own) if own else "", node)
+                    refusal.fix = _bounding(node)
                 if refusal.code == "Q33":
                     changes = self._not_numbers(known)
                     texts = count_values in changes.values()

@@ -87,7 +87,12 @@ class Scope:
                 node,
                 "* stands only in COUNT(*) and in sub-queries.",
                 why="every column of a row is a person's own values.",
-                fix=self.reader.suggest_fix(node, count_rows, "count the rows: COUNT(*)."),
+                fix=self.reader.suggest_fix(
+                    node,
+                    count_rows,
+                    "count the rows: COUNT(*).",
+                    "how many rows there are, tells: ",
+                ),
             )
         name = self.find(node)
         if name is None:
