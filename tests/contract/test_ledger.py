@@ -29,10 +29,10 @@ from discreet.ledger import (
     Policy,
     Receipt,
     Stored,
-    chain,
     new_signing_key,
     verify_export,
 )
+from discreet.ledger.books import next_record
 from discreet.ledger.connection import PostgresConnection, SqliteConnection
 from discreet.ledger.store import _LOCK, Store
 from discreet.question.schema import Schema
@@ -108,6 +108,31 @@ def test_an_open_charge_is_finished_without_paying_again(ledger_address):
         assert account.publish(again, b"answer") == b"answer"
         assert account.preview(request(account)) == "stored"
         assert ledger.verify().charges == 1
+
+
+def test_several_questions_are_charged_in_one_transaction_or_none(ledger_address):
+    """What one admits counts for the next; each is found again as a question of its own."""
+    with Ledger.open(ledger_address) as ledger:
+        account = opened(ledger)
+        one, two, three = (request(account, name, loss="5/4") for name in ("one", "two", "three"))
+        account.publish(account.charge(one), b"first")
+        before = account.balance().spent
+        with pytest.raises(BudgetRefusal):  # each by itself would fit into the 3
+            account.charge_all([one, two, three])
+        with pytest.raises(BudgetRefusal):
+            account.preview_all([one, two, three])
+        assert account.balance().spent == before
+        assert account.preview_all([one, two, two]) == ["stored", "admitted", "admitted"]
+        stored, paid, same = account.charge_all([one, two, two])
+        assert (stored.answer, paid.resumed, same) == (b"first", False, paid)
+        assert account.balance().spent == 2 * Loss.pure("5/4").rounded()
+        assert [account.find(r) for r in (one, two, three)] == ["stored", "resumed", "admitted"]
+    with Ledger.open(ledger_address) as ledger:  # after a crash
+        account = opened(ledger)
+        again = account.charge_all([two, one])
+        assert (again[0].id, again[0].resumed) == (paid.id, True)
+        assert account.balance().spent == 2 * Loss.pure("5/4").rounded()
+        assert ledger.verify().charges == 2
 
 
 def test_a_burnt_charge_stays_spent_and_has_no_answer(account, ledger):
@@ -803,9 +828,9 @@ def test_if_one_insert_fails_nothing_is_committed(ledger_address, place, monkeyp
         account.charge(request(account, "one"))
         journal = ledger._journal
         count, head = journal.store.count(), journal.store.head()
-        later = [chain.next_record(head, "burn", {"charge": 1}, at=head.at)]
+        later = [next_record(head, "burn", {"charge": 1}, at=head.at)]
         for _ in range(5 if place == "among many" else 1):
-            later.append(chain.next_record(later[-1], "burn", {"charge": 1}, at=head.at))
+            later.append(next_record(later[-1], "burn", {"charge": 1}, at=head.at))
         where = {"first": 0, "last": len(later), "among many": 2}[place]
         later.insert(where, head)  # its number is taken
         with pytest.raises(LedgerRefusal) as refusal:

@@ -3,12 +3,8 @@
 A SELECT that aggregates rows with owners is a question; one that reads answers, public tables or
 nothing at all is computed after the release (:mod:`~discreet.question.sql.released`).  Each
 question is read as if it had been asked alone and leaves a table in its place; names in what
-stands around it are then resolved by the engine, as in any SQL.
-
-A question may hold in itself what is computed after its release: windows over its aggregates,
-QUALIFY, DISTINCT, OFFSET, sub-queries that are questions.  Such a SELECT is taken apart: its keys
-and aggregates are the question, everything above them is a SELECT around it.  ROLLUP, CUBE and
-GROUPING SETS are one question for each set of keys.
+stands around it are then resolved by the engine, as in any SQL.  A question that holds in itself
+what is computed after its release is taken apart first (:mod:`~discreet.question.sql.lifting`).
 """
 
 from __future__ import annotations
@@ -16,28 +12,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import combinations, product
 from typing import Any
 
 from sqlglot import exp
 
 from discreet.errors import QuestionRefusal
-from discreet.question.functions import FUNCTIONS
 from discreet.question.offer import Offer
 from discreet.question.question import Question
 from discreet.question.sql import released
-from discreet.question.sql.aggregates import aggregate_name, has_aggregates
+from discreet.question.sql.aggregates import has_aggregates
 from discreet.question.sql.dialect import Reader, check_allowed
-from discreet.question.sql.normalize import SPECIAL, SYNONYMS, normalize
+from discreet.question.sql.lifting import Lifted, is_mixed, select_all
+from discreet.question.sql.normalize import normalize
 from discreet.question.sql.questions import (
-    GroupNames,
-    default_aggregate,
-    default_key,
     group_distinct,
-    options_tree,
     read_offer,
-    read_options,
-    unused_name,
 )
 from discreet.question.sql.scalars import column
 from discreet.question.sql.scope import (
@@ -49,13 +38,9 @@ from discreet.question.sql.scope import (
 )
 from discreet.question.sql.simplify import simplify
 from discreet.question.sql.sources import CommonTable, Frame, Rows, read_rows
-from discreet.question.sql.subqueries import read_subquery, ungrouped_refusal
+from discreet.question.sql.subqueries import read_subquery
 from discreet.question.sql.tracing import trace
 from discreet.question.statement import MOST_QUESTIONS, Statement, answer_name, public_name
-
-MOST_SETS = 64
-"""How many sets of keys ROLLUP, CUBE and GROUPING SETS may make of one SELECT."""
-
 
 MOST_READ = 64
 """How many tables what stands around questions may read, each as often as it is read."""
@@ -98,7 +83,7 @@ Ask = Callable[[exp.Select, Frame], Question]
 def read_statement(tree: exp.Expr, reader: Reader, ask: Ask) -> Statement | None:
     """The statement that ``tree`` is; None if it is one question, or none at all."""
     query = _unwrap(tree)
-    made = _Statement(reader, ask)
+    made = StatementReader(reader, ask)
     if not isinstance(query, exp.Query) or not made.stands_around(query):
         return None
     return made.read(query)
@@ -112,7 +97,7 @@ def _unwrap(node: exp.Expr) -> exp.Expr:
     return node
 
 
-class _Statement:
+class StatementReader:
     """A statement being read: the questions found so far, and the public tables."""
 
     def __init__(self, reader: Reader, ask: Ask) -> None:
@@ -172,7 +157,7 @@ class _Statement:
             return True
         reads = self._reads(query, names)
         if reads is Reads.QUESTION and isinstance(query, exp.Select):
-            return _is_mixed(query)
+            return is_mixed(query)
         return reads is Reads.RELEASED
 
     def _reads(self, query: exp.Expr, names: Names) -> Reads:
@@ -263,7 +248,7 @@ class _Statement:
         """``query`` over released numbers, every question in it read and replaced."""
         query = _unwrap(query)
         if isinstance(query, exp.Values):
-            return self._rebuild(query, names)
+            return self.rebuild(query, names)
         if not isinstance(query, exp.Select | exp.SetOperation):
             raise self._no_query(query)
         inside, commons = self._with(query, names)
@@ -293,8 +278,8 @@ class _Statement:
             self.spend = read_offer(clause, self.reader)
         if isinstance(query, exp.SetOperation):
             sides = {name: self._side(query.args[name], names) for name in ("this", "expression")}
-            return self._rebuild(query, names, without=("with_",), given=sides)
-        return self._rebuild(query, names, without=("with_", "hint"))
+            return self.rebuild(query, names, without=("with_",), given=sides)
+        return self.rebuild(query, names, without=("with_", "hint"))
 
     def _side(self, side: exp.Expr, names: Names) -> exp.Expr:
         """One side of a set operation; in brackets, where it stood in brackets."""
@@ -326,7 +311,7 @@ class _Statement:
             visible = dict(inside)
             inside[name] = Common.of(cte.this, reads, visible)
             if reads is not Reads.ROWS:
-                alias = self._rebuild(cte.args["alias"], visible)
+                alias = self.rebuild(cte.args["alias"], visible)
                 before, self._weight = self._weight, 0
                 trees.append(exp.CTE(this=self._query(cte.this, visible), alias=alias))
                 inside[name] = replace(inside[name], weight=self._weight)
@@ -345,7 +330,7 @@ class _Statement:
                     fix="leave it out, or read it in FROM.",
                 )
 
-    def _rebuild(
+    def rebuild(
         self,
         node: exp.Expr,
         names: Names,
@@ -355,7 +340,7 @@ class _Statement:
         part: Callable[[exp.Expr], exp.Expr] | None = None,
     ) -> exp.Expr:
         """A copy of ``node``, checked, with ``part`` made of each of its parts."""
-        make = part or (lambda child: self._part(child, names))
+        make = part or (lambda child: self.part(child, names))
         checked = _without(node, *without) if without else node
         released.check_above(checked, self.reader)
         made: dict[str, Any] = {}
@@ -370,16 +355,16 @@ class _Statement:
                 made[name] = make(value) if isinstance(value, exp.Expr) else value
         return released.translate(type(node)(**made), self.reader)
 
-    def _part(self, node: exp.Expr, names: Names) -> exp.Expr:
+    def part(self, node: exp.Expr, names: Names) -> exp.Expr:
         """A part of what stands around the questions."""
         if isinstance(node, exp.Table):
             return self._table(node, names)
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
             query = {"this": self._query(node.this, names)}
-            return self._rebuild(node, names, given=query)
+            return self.rebuild(node, names, given=query)
         if isinstance(node, exp.Query) and not isinstance(node, exp.Subquery | exp.Values):
             return self._query(node, names)
-        return self._rebuild(node, names)
+        return self.rebuild(node, names)
 
     def _table(self, node: exp.Table, names: Names) -> exp.Expr:
         """A table in FROM: a common table expression, or a public table."""
@@ -409,7 +394,7 @@ class _Statement:
         named = (
             exp.TableAlias(this=exp.to_identifier(common or table, quoted=True))
             if alias is None
-            else self._rebuild(alias, names)
+            else self.rebuild(alias, names)
         )
         return exp.Table(this=exp.to_identifier(read, quoted=True), alias=named)
 
@@ -426,9 +411,9 @@ class _Statement:
 
     def _question(self, select: exp.Select, names: Names, *, outermost: bool) -> exp.Select:
         """What reads the answer of a question, in its place."""
-        if _is_mixed(select):
-            return _Lifted(self, select, names, outermost=outermost).read()
-        return _select_all(self.name(self.add(_without(select, "with_"), names)))
+        if is_mixed(select):
+            return Lifted(self, select, names, outermost=outermost).read()
+        return select_all(self.name(self.add(_without(select, "with_"), names)))
 
     def add(self, select: exp.Select, names: Names) -> Question:
         """The question that ``select`` asks; one that was asked before is not asked again."""
@@ -462,23 +447,10 @@ class _Statement:
         return answer_name(self.questions.index(question))
 
 
-# --- a question with something above it ----------------------------------------------------------
-
-
 def _sources(select: exp.Select) -> list[exp.Expr]:
     start = select.args.get("from_")
     joins = select.args.get("joins") or ()
     return [*([start.this] if start is not None else ()), *(join.this for join in joins)]
-
-
-def _above(select: exp.Select) -> Iterator[exp.Expr]:
-    """Every node above the aggregates of ``select``, sub-queries as they stand."""
-    parts = [*select.expressions, select.args.get("having"), select.args.get("order")]
-    for part in parts:
-        if part is not None:
-            yield from part.walk(
-                prune=lambda n: isinstance(n, exp.Query) or aggregate_name(n) is not None
-            )
 
 
 def _subqueries(select: exp.Select) -> Iterator[exp.Query]:
@@ -501,333 +473,8 @@ def _without(node: exp.Expr, *arguments: str) -> Any:
     return made
 
 
-def _named(tree: exp.Expr, name: str) -> exp.Alias:
-    return exp.Alias(this=tree, alias=exp.to_identifier(name, quoted=True))
-
-
-def _select_all(name: str) -> exp.Select:
-    table = exp.Table(this=exp.to_identifier(name, quoted=True))
-    return exp.Select(expressions=[exp.Star()], from_=exp.From(this=table))
-
-
-_GROUPINGS = (exp.Rollup, exp.Cube, exp.GroupingSets)
-
-
-def _is_mixed(select: exp.Select) -> bool:
-    """Whether a question holds something that is computed after its release."""
-    if not has_aggregates(select):
-        return False
-    if any(select.args.get(name) for name in ("qualify", "windows", "distinct", "offset")):
-        return True
-    group = select.args.get("group")
-    if group is not None and (
-        any(isinstance(node, _GROUPINGS) for node in group.expressions)
-        or any(group.args.get(name) for name in ("rollup", "cube", "grouping_sets"))
-    ):
-        return True
-    return any(_is_above_only(node) for node in _above(select))
-
-
-def _is_above_only(node: exp.Expr) -> bool:
-    """Whether a node has a meaning over released numbers, and none in a question."""
-    if isinstance(node, exp.Anonymous) and not isinstance(node.this, exp.Identifier):
-        name = node.name.lower()
-        known = SYNONYMS.get(name, name) in FUNCTIONS or name in SPECIAL
-        return not known and aggregate_name(node) is None and released.is_known(name)
-    if isinstance(node, exp.Ordered):
-        return bool(node.args.get("nulls_first"))
-    return isinstance(node, exp.Window | exp.Query | exp.Exists | exp.ILike)
-
-
-class _Lifted:
-    """A SELECT taken apart: its keys and aggregates are the question, the rest is around it."""
-
-    def __init__(
-        self, statement: _Statement, select: exp.Select, names: Names, *, outermost: bool
-    ) -> None:
-        self._statement = statement
-        self._reader = statement.quiet
-        self._select = select
-        self._names = names
-        self._outermost = outermost
-        self._rows: Rows = statement.read_rows(select, names)
-        self._sets = [
-            [self._key(node) for node in keys] for keys in _grouping_sets(select, self._reader)
-        ]
-        self._keys: dict[exp.Expr, exp.Expr] = {
-            tree: node for keys in self._sets for tree, node in keys
-        }
-        self._aggregates: dict[exp.Expr, exp.Expr] = {}
-        self._called: dict[exp.Expr, str] = {}
-        self._grouping = False
-
-    def _key(self, node: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
-        found = resolve_output(node, self._select, self._rows.scope)
-        return normalize(found, self._rows.scope, self._reader), found
-
-    def read(self) -> exp.Select:
-        """The SELECT around the question, which is read on the way."""
-        select = self._select
-        outputs = self._outputs()
-        clauses: dict[str, Any] = {"expressions": [_named(tree, name) for name, tree in outputs]}
-        for name in ("having", "qualify"):
-            if select.args.get(name) is not None:
-                clauses[name] = self._part(select.args[name], aliases=True)
-        if select.args.get("order") is not None:
-            clauses["order"] = self._order(select.args["order"], {name for name, _ in outputs})
-        if select.args.get("windows"):
-            clauses["windows"] = [self._part(w, aliases=True) for w in select.args["windows"]]
-        for name in ("limit", "offset", "distinct"):
-            if select.args.get(name) is not None:
-                clauses[name] = self._statement._rebuild(select.args[name], self._names)
-        if "having" in clauses:
-            clauses["where"] = exp.Where(this=clauses.pop("having").this)
-        clauses["from_"] = exp.From(this=self._answers())
-        return exp.Select(**clauses)
-
-    # --- what is above -------------------------------------------------------------------------
-
-    def _outputs(self) -> list[tuple[str, exp.Expr]]:
-        given = {i.alias for i in self._select.expressions if isinstance(i, exp.Alias)}
-        found: list[tuple[str, exp.Expr]] = []
-        taken = set(given)
-        for item in self._select.expressions:
-            if isinstance(item, exp.Alias):
-                name = check_name(item.args["alias"], self._reader)
-                self._keep_name(item.this, name)
-                tree = self._part(item.this)
-            else:
-                tree = self._part(item)
-                default = tree.name if isinstance(tree, exp.Column) else f"column_{len(found) + 1}"
-                name = unused_name(default, taken)
-                taken.add(name)
-            found.append((name, tree))
-        return found
-
-    def _keep_name(self, node: exp.Expr, name: str) -> None:
-        """A key or an aggregate as it is has the name that the analyst gives it."""
-        if aggregate_name(node) is not None:
-            tree = GroupNames(self._rows.scope, self._rows.unit).aggregate(node)
-        else:
-            tree = self._find_key(node)
-        lowered = {called.casefold() for called in self._called.values()}
-        if tree is not None and tree not in self._called and name.casefold() not in lowered:
-            self._called[tree] = name
-
-    def _order(self, clause: exp.Order, outputs: set[str]) -> exp.Order:
-        items = []
-        for item in clause.expressions:
-            node = item.this
-            bare = isinstance(node, exp.Column) and not node.table
-            named = find_name(node.name, outputs, node, self._reader) if bare else None
-            if named is not None:
-                tree: exp.Expr = column(named)
-            elif isinstance(node, exp.Literal):
-                tree = node.copy()
-            else:
-                tree = self._part(node, aliases=True)
-            released.check_above(item, self._reader)
-            items.append(exp.Ordered(**{**item.args, "this": tree}))
-        return exp.Order(expressions=items)
-
-    def _part(self, node: exp.Expr, *, aliases: bool = False) -> exp.Expr:
-        """``node`` over the answer: keys and aggregates are its columns."""
-
-        def inner(child: exp.Expr) -> exp.Expr:
-            return self._part(child, aliases=aliases)
-
-        if isinstance(node, exp.Window) and not isinstance(node.this, exp.Identifier):
-            given = {"this": self._window_function(node.this, inner)}
-            return self._statement._rebuild(node, self._names, given=given, part=inner)
-        if isinstance(node, exp.Query) or (isinstance(node, exp.In) and node.args.get("query")):
-            if isinstance(node, exp.In):
-                return self._statement._rebuild(node, self._names, part=inner)
-            return self._statement._part(node, self._names)
-        if aggregate_name(node) is not None:
-            return self._aggregate(node)
-        if isinstance(node, exp.Anonymous) and node.name.lower() in ("grouping", "grouping_id"):
-            return self._grouped(node)
-        key = self._find_key(node)
-        if key is not None:
-            return column(self._name_of(key, default_key(key) or "key"))
-        if isinstance(node, exp.Column):
-            return self._column(node, aliases=aliases)
-        return self._statement._rebuild(node, self._names, part=inner)
-
-    def _window_function(self, node: exp.Expr, inner: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-        """The function before OVER: of released numbers, though it may have an aggregate's name."""
-        if isinstance(node, exp.Filter):
-            given = {"this": self._window_function(node.this, inner)}
-            return self._statement._rebuild(node, self._names, given=given, part=inner)
-        return self._statement._rebuild(node, self._names, part=inner)
-
-    def _find_key(self, node: exp.Expr) -> exp.Expr | None:
-        if not self._keys or isinstance(node, exp.Literal | exp.Star):
-            return None
-        try:
-            tree = normalize(node, self._rows.scope, self._reader)
-        except (QuestionRefusal, KeyError, AttributeError):
-            return None
-        return tree if tree in self._keys else None
-
-    def _column(self, node: exp.Column, *, aliases: bool) -> exp.Expr:
-        """A column that is no key: the name of an output, where one is visible."""
-        if aliases and not node.table:
-            known = {i.alias: i.this for i in self._select.expressions if isinstance(i, exp.Alias)}
-            alias = find_name(node.name, known, node, self._reader)
-            if alias is not None:
-                return exp.Paren(this=self._part(known[alias]))
-        raise ungrouped_refusal(self._rows.scope.column(node), self._select, self._reader)
-
-    def _aggregate(self, node: exp.Expr) -> exp.Expr:
-        tree = GroupNames(self._rows.scope, self._rows.unit).aggregate(node)
-        if tree is None:
-            raise TypeError("an aggregate is expected")
-        self._aggregates.setdefault(tree, node)
-        return column(self._name_of(tree, default_aggregate(tree)))
-
-    def _name_of(self, tree: exp.Expr, default: str) -> str:
-        """What a key or an aggregate is called in the answer."""
-        if tree not in self._called:
-            self._called[tree] = unused_name(default, set(self._called.values()))
-        return self._called[tree]
-
-    def _grouped(self, node: exp.Anonymous) -> exp.Expr:
-        """GROUPING(a, b): a bit for each key that its row is not grouped by."""
-        self._grouping = True
-        bits: exp.Expr = exp.Literal.number(0)
-        for argument in node.expressions:
-            key = self._find_key(resolve_output(argument, self._select, self._rows.scope))
-            if key is None:
-                raise ungrouped_refusal(argument, self._select, self._reader)
-            bit = column(_grouping_name(self._name_of(key, default_key(key) or "key")))
-            double = exp.Mul(this=bits, expression=exp.Literal.number(2))
-            bits = exp.Paren(this=exp.Add(this=double, expression=bit))
-        return bits
-
-    # --- what is asked -------------------------------------------------------------------------
-
-    def _answers(self) -> exp.Expr:
-        """The answer that is read: of one question, or of one for each set of keys."""
-        if not self._aggregates:
-            raise self._reader.refusal(
-                "Q35",
-                self._select,
-                "nothing is counted or aggregated.",
-                why="which groups exist can be told only together with how many are in them.",
-                fix="add COUNT(*) to the SELECT list.",
-            )
-        names = {tree: self._name_of(tree, default_key(tree) or "key") for tree in self._keys}
-        limits, spend, _ = read_options(self._select.args.get("hint"), self._rows, self._reader)
-        if self._outermost:
-            self._statement.spend, spend = spend, None
-        distinct = {tuple(tree for tree, _ in keys): None for keys in self._sets}
-        if spend is not None:
-            spend = spend.divide(len(distinct))
-        hint = options_tree(limits, spend)
-        parts = [self._ask(keys, names, hint) for keys in self._sets]
-        if len(parts) == 1 and not self._grouping:
-            start = parts[0].args["from_"].this
-            return exp.Table(this=start.this.copy())
-        together: exp.Expr = parts[0]
-        for part in parts[1:]:
-            together = exp.Union(this=together, expression=part, distinct=False)
-        alias = exp.TableAlias(this=exp.to_identifier("question.sets", quoted=True))
-        return exp.Subquery(this=together, alias=alias)
-
-    def _ask(
-        self, keys: list[tuple[exp.Expr, exp.Expr]], names: Mapping[exp.Expr, str], hint: Any
-    ) -> exp.Select:
-        """The question of one set of keys, and a SELECT of its answer with all columns."""
-        own = dict(keys)
-        items = [(node, names[tree]) for tree, node in own.items()]
-        items += [(node, self._called[tree]) for tree, node in self._aggregates.items()]
-        clauses = {k: v for k, v in self._select.args.items() if k in ("from_", "joins", "where")}
-        select = exp.Select()
-        select.args = {
-            "hint": hint,
-            "expressions": [_named(node.copy(), name) for node, name in items],
-            **clauses,
-        }
-        if own:
-            select.args["group"] = exp.Group(expressions=[node.copy() for node in own.values()])
-        question = self._statement.add(select, self._names)
-        columns: list[exp.Expr] = [
-            column(name) if tree in own else _named(exp.Null(), name)
-            for tree, name in names.items()
-        ]
-        columns += [column(self._called[tree]) for tree in self._aggregates]
-        columns += [
-            _named(exp.Literal.number(0 if tree in own else 1), _grouping_name(name))
-            for tree, name in names.items()
-        ]
-        found = _select_all(self._statement.name(question))
-        found.set("expressions", columns)
-        return found
-
-
 _ABOVE_ROWS = (
     "where", "with_", "expressions", "having", "order", "limit", "offset", "qualify", "windows",
     "distinct", "group", "hint",
 )  # fmt: skip
 """The clauses of a SELECT that are not about which rows it reads."""
-
-
-def _grouping_name(key: str) -> str:
-    return f"grouping.{key}"
-
-
-Nodes = list[exp.Expr]
-
-
-def _grouping_sets(select: exp.Select, reader: Reader) -> list[Nodes]:
-    """The sets of keys that GROUP BY names, in order."""
-    group = select.args.get("group")
-    if group is None:
-        return [[]]
-    if group.args.get("all") or group.args.get("totals"):
-        check_allowed(group, reader)
-    elements = [_element_sets(node, reader) for node in group.expressions]
-    for name in ("rollup", "cube", "grouping_sets"):
-        for node in group.args.get(name) or ():
-            if node.expressions:
-                elements.append(_element_sets(node, reader))
-            else:  # GROUP BY a, b WITH ROLLUP
-                whole = type(node)(expressions=[n.copy() for n in group.expressions])
-                elements = [_element_sets(whole, reader)]
-    _check_sets([len(sets) for sets in elements], reader, group)
-    return [[node for part in chosen for node in part] for chosen in product(*elements)]
-
-
-def _element_sets(node: exp.Expr, reader: Reader) -> list[Nodes]:
-    """The sets of keys that one element of GROUP BY names."""
-    if isinstance(node, exp.GroupingSets):
-        return [found for part in node.expressions for found in _element_sets(part, reader)]
-    if isinstance(node, exp.Rollup | exp.Cube):
-        parts = [_element_sets(part, reader)[0] for part in node.expressions]
-        if isinstance(node, exp.Rollup):
-            chosen = [parts[:length] for length in range(len(parts), -1, -1)]
-        else:
-            _check_sets([2] * len(parts), reader, node)
-            lengths = range(len(parts), -1, -1)
-            chosen = [list(some) for n in lengths for some in combinations(parts, n)]
-        return [[key for part in some for key in part] for some in chosen]
-    if isinstance(node, exp.Tuple):
-        return [list(node.expressions)]
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return [[node]]
-
-
-def _check_sets(counts: list[int], reader: Reader, node: exp.Expr) -> None:
-    total = 1
-    for count in counts:
-        total *= count
-        if total > MOST_SETS:
-            raise reader.refusal(
-                "Q3",
-                node,
-                f"GROUP BY names more than {MOST_SETS} sets of keys.",
-                why="each set is a question with a price of its own.",
-                fix="name the sets that you need: GROUP BY GROUPING SETS ((a, b), (a), ()).",
-            )
