@@ -88,7 +88,7 @@ def ask_anew(curator: Curator, text: str, questions: int) -> list[str]:
     for number in range(questions + 3):
         asked = text.format(number)
         whole.append(seconds(lambda asked=asked: curator.ask(asked, epsilon=EPSILON)))
-        question, _ = curator._parsed(asked)
+        question, _ = curator._parse_question(asked)
         statement = curator._find_plan(question, Offer.of(epsilon=EPSILON)).compiled.text
         cursor = database._cursor()
         alone.append(seconds(lambda s=statement, c=cursor: c.execute(s).fetchnumpy()))

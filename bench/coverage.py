@@ -94,8 +94,8 @@ def measure(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Of each set: whether it holds the truth, and how wide it is."""
     expression, compute, _ = STATISTICS[name]
-    question, _ = curator._parsed(f"SELECT g, {expression} AS z FROM t GROUP BY g")
-    priced = curator._priced(question, offer)
+    question, _ = curator._parse_question(f"SELECT g, {expression} AS z FROM t GROUP BY g")
+    priced = curator._price_question(question, offer)
     truth = curator.engine.run(curator.engine.compile(priced.plan))
     exact = {group: compute(part) for group, part in rows.groupby("g")}
     held, widths = [], []

@@ -238,8 +238,8 @@ def test_the_certificate_is_plain_json():
 def test_prepared_and_unprepared_agree_exactly():
     curator = clinic()
     question = "SELECT city, SUM(cost) AS s, COUNT(*) AS n FROM visits GROUP BY city"
-    parsed, _ = curator._parsed(question)
-    priced = curator._priced(parsed, Offer.of(epsilon="1/2"))
+    parsed, _ = curator._parse_question(question)
+    priced = curator._price_question(parsed, Offer.of(epsilon="1/2"))
     before = curator.engine.run(curator.engine.compile(priced.plan)).open_for_release()
     curator.prepare()
     after = curator.engine.run(curator.engine.compile(priced.plan)).open_for_release()

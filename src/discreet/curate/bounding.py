@@ -140,7 +140,7 @@ class Bounding:
             multiplicity=multiplicity,
         )
 
-    def _request(self, priced: Priced, look: Look, spend: Offer) -> Request:
+    def _make_request(self, priced: Priced, look: Look, spend: Offer) -> Request:
         from discreet.curate.curator import CURATOR, replay_key
 
         return Request(
@@ -160,7 +160,7 @@ class Bounding:
         with self._open(look) as engine:
             priced = self._price(engine, look, spend)
             compiled = engine.compile(priced.plan)  # what cannot be run is not paid for
-            request = self._request(priced, look, spend)
+            request = self._make_request(priced, look, spend)
             receipt = self._curator.account.charge(request)
             if isinstance(receipt, Stored):
                 return
@@ -226,7 +226,7 @@ class Bounding:
         offer = Offer.of(epsilon=spend["epsilon"])
         with self._open(look) as engine:
             priced = self._price(engine, look, offer)
-            request = self._request(priced, look, offer)
+            request = self._make_request(priced, look, offer)
             if self._curator.account.preview(request) != "stored":
                 return None
             stored = self._curator.account.charge(request)

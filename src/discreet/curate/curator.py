@@ -202,7 +202,7 @@ class Curator:
         What was paid for is computed by :func:`compute`, perhaps in another
         process, and shown by :meth:`publish`; a statement then by :meth:`finish`.
         """
-        asked, explain = self._parsed(question, analyst)
+        asked, explain = self._parse_question(question, analyst)
         if explain:
             raise unpaid_refusal()
         return self._pay(asked, Offer.of(**offer), analyst)
@@ -275,7 +275,7 @@ class Curator:
 
         def is_paid(question: Question, spend: Offer) -> bool:
             planned = self._find_payable(question, spend, analyst or CURATOR)
-            request = self._request(planned, spend, analyst or CURATOR)
+            request = self._make_request(planned, spend, analyst or CURATOR)
             return self.account.find(request) != "admitted"
 
         offers = divide(statement, offer, None if analyst is None else is_paid)
@@ -283,7 +283,7 @@ class Curator:
         who = analyst or CURATOR
         planned = [self._find_payable(question, spend, who) for question, spend in asked]
         requests = [
-            self._request(plan, spend, analyst or CURATOR)
+            self._make_request(plan, spend, analyst or CURATOR)
             for plan, spend in zip(planned, offers, strict=True)
         ]
         version = requests[0].data_version  # one for all, should the data change right now
@@ -307,11 +307,11 @@ class Curator:
         try:
             planned = self._find_payable(question, spend, analyst)
             self._warn_of_hidden_groups(planned.priced)
-            request = self._request(planned, spend, analyst)
+            request = self._make_request(planned, spend, analyst)
             receipt = self.account.charge(request)  # durable from here on
         except Refusal as refusal:
             told = self._explain_refusal(refusal, question, spend, analyst)
-            self.account.record_refusal(analyst, _text(question), told)
+            self.account.record_refusal(analyst, _write_text(question), told)
             raise told from None
         if isinstance(receipt, Stored):
             return self._replay(planned.priced, receipt)
@@ -337,7 +337,7 @@ class Curator:
         Its names, order and arithmetic are the asker's own, whoever paid with which words.
         """
         with suppress(Refusal):
-            asked, _ = self._parsed(question)
+            asked, _ = self._parse_question(question)
             if isinstance(asked, Statement):
                 return None
             spend = Offer.of(**offer).beside(asked.spend)
@@ -347,10 +347,10 @@ class Curator:
                     return replace(answer, priced=planned.priced)
         return None
 
-    def _request(self, planned: Planned, spend: Offer, analyst: str) -> Request:
+    def _make_request(self, planned: Planned, spend: Offer, analyst: str) -> Request:
         return Request(
             analyst=analyst,
-            question=_text(planned.priced.question),
+            question=_write_text(planned.priced.question),
             spend=spend.to_json(),
             key=planned.key,
             data_version=self.engine.data_version(),
@@ -419,7 +419,7 @@ class Curator:
 
         ``offer`` is that of :meth:`ask`.
         """
-        asked, _ = self._parsed(question)
+        asked, _ = self._parse_question(question)
         return self._explain_asked(asked, Offer.of(**offer))
 
     def price(
@@ -433,14 +433,14 @@ class Curator:
 
         ``offer`` is that of :meth:`ask`.
         """
-        asked, _ = self._parsed(question)
+        asked, _ = self._parse_question(question)
         if isinstance(asked, Statement):
             return self._price_statement(asked, Offer.of(**offer), analyst)
         spend = Offer.of(**offer).beside(asked.spend)
         planned = self._find_payable(asked, spend, analyst)
         explanation = self._explain(planned)
         try:
-            outcome = self.account.preview(self._request(planned, spend, analyst))
+            outcome = self.account.preview(self._make_request(planned, spend, analyst))
         except Refusal as refusal:
             return Quote(
                 explanation, refusal.code, self._explain_refusal(refusal, asked, spend, analyst)
@@ -526,7 +526,7 @@ class Curator:
 
     # --- parts -------------------------------------------------------------------------------
 
-    def _parsed(
+    def _parse_question(
         self, question: Asking, analyst: str | None = None
     ) -> tuple[Question | Statement, bool]:
         if isinstance(question, Query):
@@ -602,22 +602,22 @@ class Curator:
             if former.key != planned.key and self._is_known(former, spend, analyst):
                 return former
         other = approximate_loss(planned.priced, spend)
-        if other is not None and not self._affordable(planned, spend, analyst):
+        if other is not None and not self._can_afford(planned, spend, analyst):
             priced = replace(planned.priced, loss=other)
-            if self._affordable(charged := replace(planned, priced=priced), spend, analyst):
+            if self._can_afford(charged := replace(planned, priced=priced), spend, analyst):
                 return charged
         return planned
 
     def _is_known(self, planned: Planned, spend: Offer, analyst: str) -> bool:
         """Whether this analyst has it for free; who may not ask is told so when it is charged."""
         with suppress(Refusal):
-            return self.account.find(self._request(planned, spend, analyst)) != "admitted"
+            return self.account.find(self._make_request(planned, spend, analyst)) != "admitted"
         return False
 
-    def _affordable(self, planned: Planned, spend: Offer, analyst: str) -> bool:
+    def _can_afford(self, planned: Planned, spend: Offer, analyst: str) -> bool:
         """Whether no cap stands in the way; any other refusal is told when it is charged."""
         try:
-            self.account.preview(self._request(planned, spend, analyst))
+            self.account.preview(self._make_request(planned, spend, analyst))
         except BudgetRefusal:
             return False
         except Refusal:
@@ -637,11 +637,13 @@ class Curator:
         _version: Hashable,
         as_before: bool = False,
     ) -> Planned:
-        priced = self._priced(question, spend, as_before=as_before)
+        priced = self._price_question(question, spend, as_before=as_before)
         compiled = self.engine.compile(priced.plan)  # what cannot be run is not paid for
         return Planned(priced, compiled, replay_key(priced), self.area(question))
 
-    def _priced(self, question: Question, spend: Offer, *, as_before: bool = False) -> Priced:
+    def _price_question(
+        self, question: Question, spend: Offer, *, as_before: bool = False
+    ) -> Priced:
         find = find_cheapest if spend.within else price
         return find(
             question,
@@ -693,7 +695,7 @@ def replay_key(priced: Priced) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _text(question: Question) -> str:
+def _write_text(question: Question) -> str:
     return question.text or write_question_text(question)
 
 
