@@ -156,8 +156,10 @@ def played(
 
 @pytest.mark.parametrize("name", SPECIMENS)
 def test_a_bug_in_several_numbers_is_found_without_a_hint(name: str) -> None:
-    found = played(SPECIMENS[name].broken, SPECIMENS[name], trials=SPECIMENS[name].games)
-    assert found.alarm, found.sentence
+    """One game in a hundred may miss what leaks least; all of five do once in 10**10 runs."""
+    one = SPECIMENS[name]
+    games = (played(one.broken, one, trials=one.games) for _ in range(5))
+    assert any(found.alarm for found in games)
 
 
 @pytest.mark.parametrize("name", SPECIMENS)
