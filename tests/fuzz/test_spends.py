@@ -184,7 +184,7 @@ def test_http_answers_or_refuses(server: Running) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("route", ["explain", "price", "ask"])
+@pytest.mark.parametrize("route", ["explain", "ask"])
 def test_every_route_answers_or_refuses(server: Running, route: str) -> None:
     assert sent(server, SENT, route) > 3
 
