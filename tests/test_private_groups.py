@@ -445,6 +445,23 @@ def test_staircase_where_it_is_better():
     assert isinstance(change.mechanisms[0], Laplace)  # out of one town and into another
 
 
+def test_a_staircase_on_entries_that_move_together_is_found(frame, monkeypatch):
+    """Seeded: who is in two towns moves two sums, and the replay of neighbours says so."""
+    sql = "SELECT town, SUM(age) AS x FROM people GROUP BY town"
+    twice = pd.concat([frame.head(9), frame.head(9).assign(town="ely")])
+    without = twice[twice["id"] != 7]
+    offer = {"epsilon": 5}
+
+    def alarm() -> bool:
+        tables = {"people": twice}, {"people": without}
+        return discreet.audit.replay(schema(2), *tables, sql, **offer).alarm
+
+    assert not alarm()
+    monkeypatch.setattr("discreet.price.priced.count_moved", lambda *_, **__: 1)
+    assert isinstance(priced(sql, rows=2, **offer).mechanisms[0], Staircase)
+    assert alarm()
+
+
 def test_arithmetic_on_numbers_of_private_groups_has_margins(frame):
     """What only decides which groups are shown has no noise of its own to count."""
     sql = (
