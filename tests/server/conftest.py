@@ -255,4 +255,4 @@ _numbers = itertools.count()
 
 def _fresh(times: int = 1) -> Sequence[str]:
     found = [next(_numbers) for _ in range(times)]
-    return [f"{COUNT} WHERE age < {5 + n % 100} AND city <> 'x{n}'" for n in found]
+    return [f"{COUNT} WHERE age < {5 + n % 100} AND remark <> 'x{n}'" for n in found]

@@ -298,9 +298,20 @@ def test_a_retry_is_read_through_the_caller_s_own_question(server, fresh):
     for person, number in ((second, "r1"), (first, "r2")):
         sent = [server.ask(mine, key=person, headers={"Idempotency-Key": number}) for _ in "ab"]
         for found in sent:
-            assert found.status_code == 200
+            assert found.status_code == 200, found.text
             assert "ward seven" not in found.text
             assert found.json()["replayed"] is True
             assert [column["name"] for column in found.json()["columns"]] == ["people"]
             assert found.json()["question"] == mine
         assert sent[0].json()["rows"] == sent[1].json()["rows"]
+
+
+def test_refusals_beyond_the_first_of_a_kind_are_counted(server):
+    key = server.person()
+    for _ in range(20):
+        assert server.ask("SELECT income FROM visits", key=key).json()["code"] == "Q12"
+    entries = server.call("GET", "transcript", key=key).json()["entries"]
+    assert [(entry["code"], entry["count"], bool(entry["question"])) for entry in entries] == [
+        ("Q12", 6, False),
+        *[("Q12", 1, True)] * 10,
+    ]
