@@ -343,7 +343,7 @@ def _read_outputs(
             "Q8",
             select,
             f"two columns of the answer are called '{twice}'.",
-            why="nothing for a person in the data; the answer could not be read.",
+            why="two columns of one name could not be told apart in the answer.",
             fix="give each its own name with AS.",
         )
     return found
@@ -409,7 +409,7 @@ def _read_limit(select: exp.Select, reader: Reader) -> int | None:
         "Q31",
         clause,
         "LIMIT takes a whole number.",
-        why="nothing for a person in the data: it cuts what is already released.",
+        why="it cuts what is released, and decides by that alone.",
         fix="write LIMIT 10.",
     )
 
@@ -479,7 +479,7 @@ def _check_released(
                     "Q10",
                     having,
                     "HAVING takes a condition.",
-                    why="nothing for a person in the data: it cuts what is already released.",
+                    why="it cuts what is released, and decides by that alone.",
                     fix="compare with something: HAVING COUNT(*) > 100.",
                 )
     for order in question.order:

@@ -182,7 +182,7 @@ def resolve_output(
                 "Q31",
                 node,
                 f"there is no column {node.name} in SELECT.",
-                why="nothing for a person in the data.",
+                why="a number there stands for a column of SELECT.",
                 fix=f"write a number from 1 to {len(items)}, or the expression itself.",
             )
         output: exp.Expr = items[int(node.name) - 1]

@@ -216,7 +216,7 @@ def _check_clauses(select: exp.Select, reader: Reader) -> None:
             "Q35",
             select,
             "the sub-query selects no column.",
-            why="nothing for a person in the data: there would be nothing to read from it.",
+            why="a sub-query without columns has nothing to read from.",
             fix=reader.suggest_fix(select, select_all_columns, "write SELECT * FROM ..."),
         )
     for clause in ("limit", "order"):
