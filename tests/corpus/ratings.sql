@@ -59,7 +59,6 @@ SELECT (stars >= 4) AS liked, count(*) FROM ratings GROUP BY liked;
 SELECT avg(stars) FROM ratings WHERE device != 'web';
 SELECT round(avg(stars), 1) FROM ratings;
 SELECT g.genre, count(r.user_id) FROM (VALUES ('drama'), ('comedy')) AS g(genre) JOIN movies m ON m.genre = g.genre JOIN ratings r ON r.movie_id = m.movie_id GROUP BY g.genre;
---> refused
 SELECT count(*) FROM ratings r JOIN users u ON r.user_id = u.user_id AND u.age > 40;
 SELECT count(*) FROM ratings r LEFT JOIN users u ON r.user_id = u.user_id WHERE u.user_id IS NULL;
 SELECT count(*) FROM users NATURAL JOIN ratings;
