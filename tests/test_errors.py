@@ -106,3 +106,10 @@ def test_values_are_quoted_in_short():
     assert len(shown([5] * 1000)) == 80
     for endless in (10**5000, Fraction(1, 10**5000)):  # Python itself declines to print these
         assert shown(endless) == "a number of thousands of digits"
+
+
+def test_a_unit_is_named_as_it_is_written():
+    refused = errors.QuestionRefusal(
+        "Q1", "no bounds.", why="one person could add it.", fix="bound it."
+    )
+    assert refused.naming(r"\1 \d+ line").why == r"one \1 \d+ line could add it."

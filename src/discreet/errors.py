@@ -235,7 +235,8 @@ class Refusal(Exception):
         'one pair (src, dst) could add it.'
         """
         what, why, fix = (
-            _A_PERSON.sub(rf"\1 {unit}", text) for text in (self.what, self.why, self.fix)
+            _A_PERSON.sub(lambda found: f"{found[1]} {unit}", text)  # a name is no pattern
+            for text in (self.what, self.why, self.fix)
         )
         return type(self)(
             self.code,
