@@ -456,3 +456,19 @@ def test_long_and_deep_statements_are_refused_at_once(curator, text):
         curator.explain(text, epsilon=1)
     assert caught.value.code in ("Q2", "Q3")
     assert time.process_time() - started < 5
+
+
+def test_arithmetic_that_a_question_can_do_keeps_its_margins(curator):
+    """A window beside it, or OFFSET, does not take a rate's margin away."""
+    rate = "COUNT(*) FILTER (WHERE age < 18) / COUNT(*) AS rate"
+    alone = curator.ask(f"SELECT city, {rate} FROM visits GROUP BY city", epsilon=1)
+    ranked = curator.ask(
+        f"SELECT city, {rate}, RANK() OVER (ORDER BY COUNT(*)) AS r FROM visits GROUP BY city"
+        " HAVING rate > -1 ORDER BY city",
+        epsilon=1,
+    )
+    stated = dict(zip(alone.column("city"), alone.accuracy()["rate"], strict=True))
+    assert ranked.replayed
+    for city, found in zip(ranked.column("city"), ranked.accuracy()["rate"], strict=True):
+        assert found == stated[city]
+        assert found[1] is not None

@@ -164,8 +164,8 @@ SELECT city, sex, n FROM (SELECT v.city, p.sex, COUNT(*) AS n FROM visits AS v J
 
 SELECT DISTINCT ROUND(AVG(cost), -2) AS mean FROM visits GROUP BY city;
 --> accepted
---> question 1: SELECT visits.city AS city, AVG(visits.cost) AS avg_cost FROM visits AS visits GROUP BY visits.city
---> computed: SELECT DISTINCT ROUND(avg_cost, -2) AS mean FROM question.1
+--> question 1: SELECT visits.city AS city, ROUND(AVG(visits.cost), -2) AS mean FROM visits AS visits GROUP BY visits.city
+--> computed: SELECT DISTINCT mean AS mean FROM question.1
 --> price: ε = 0.5, ρ = 0.106531, δ = 0; Laplace
 
 -- Several questions: each is priced, charged and stored by itself.

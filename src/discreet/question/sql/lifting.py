@@ -108,6 +108,8 @@ class Lifted:
         }
         self._aggregates: dict[exp.Expr, exp.Expr] = {}
         self._called: dict[exp.Expr, str] = {}
+        self._computed: dict[str, exp.Expr] = {}  # by the question itself, which knows margins
+        self._values: dict[str, exp.Expr] = {}  # what is asked for besides keys, in order
         self._grouping = False
 
     def _key(self, node: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
@@ -144,7 +146,7 @@ class Lifted:
             if isinstance(item, exp.Alias):
                 name = check_name(item.args["alias"], self._reader)
                 self._keep_name(item.this, name)
-                tree = self._part(item.this)
+                tree = self._output(item.this, name)
             else:
                 tree = self._part(item)
                 default = tree.name if isinstance(tree, exp.Column) else f"column_{len(found) + 1}"
@@ -152,6 +154,23 @@ class Lifted:
                 taken.add(name)
             found.append((name, tree))
         return found
+
+    def _output(self, node: exp.Expr, name: str) -> exp.Expr:
+        """One output; arithmetic on aggregates that a question can do is left to it."""
+        inside = list(node.walk(prune=lambda n: isinstance(n, exp.Query)))
+        bare = aggregate_name(node) is not None or self._find_key(node) is not None
+        taken = {called.casefold() for called in (*self._called.values(), *self._computed)}
+        if (
+            bare
+            or len(self._sets) != 1
+            or name.casefold() in taken
+            or any(_is_above_only(part) for part in inside)
+            or any(isinstance(part, exp.Anonymous) and _is_grouping(part) for part in inside)
+            or not any(aggregate_name(part) is not None for part in inside)
+        ):
+            return self._part(node)
+        self._computed[name] = self._values[name] = node
+        return column(name)
 
     def _keep_name(self, node: exp.Expr, name: str) -> None:
         """A key or an aggregate as it is has the name that the analyst gives it."""
@@ -194,7 +213,7 @@ class Lifted:
             return self._statement.part(node, self._names)
         if aggregate_name(node) is not None:
             return self._aggregate(node)
-        if isinstance(node, exp.Anonymous) and node.name.lower() in ("grouping", "grouping_id"):
+        if isinstance(node, exp.Anonymous) and _is_grouping(node):
             return self._grouped(node)
         key = self._find_key(node)
         if key is not None:
@@ -233,12 +252,15 @@ class Lifted:
         if tree is None:
             raise TypeError("an aggregate is expected")
         self._aggregates.setdefault(tree, node)
-        return column(self._name_of(tree, default_aggregate(tree)))
+        name = self._name_of(tree, default_aggregate(tree))
+        self._values.setdefault(name, node)
+        return column(name)
 
     def _name_of(self, tree: exp.Expr, default: str) -> str:
         """What a key or an aggregate is called in the answer."""
         if tree not in self._called:
-            self._called[tree] = unused_name(default, set(self._called.values()))
+            taken = {*self._called.values(), *self._computed}
+            self._called[tree] = unused_name(default, taken)
         return self._called[tree]
 
     def _grouped(self, node: exp.Anonymous) -> exp.Expr:
@@ -258,7 +280,7 @@ class Lifted:
 
     def _answers(self) -> exp.Expr:
         """The answer that is read: of one question, or of one for each set of keys."""
-        if not self._aggregates:
+        if not self._aggregates and not self._computed:
             raise self._reader.refusal(
                 "Q35",
                 self._select,
@@ -290,7 +312,7 @@ class Lifted:
         """The question of one set of keys, and a SELECT of its answer with all columns."""
         own = dict(keys)
         items = [(node, names[tree]) for tree, node in own.items()]
-        items += [(node, self._called[tree]) for tree, node in self._aggregates.items()]
+        items += [(node, name) for name, node in self._values.items()]
         clauses = {k: v for k, v in self._select.args.items() if k in ("from_", "joins", "where")}
         select = exp.Select()
         select.args = {
@@ -305,7 +327,7 @@ class Lifted:
             column(name) if tree in own else _named(exp.Null(), name)
             for tree, name in names.items()
         ]
-        columns += [column(self._called[tree]) for tree in self._aggregates]
+        columns += [column(name) for name in self._values]
         columns += [
             _named(exp.Literal.number(0 if tree in own else 1), _grouping_name(name))
             for tree, name in names.items()
@@ -313,6 +335,10 @@ class Lifted:
         found = select_all(self._statement.name(question))
         found.set("expressions", columns)
         return found
+
+
+def _is_grouping(node: exp.Anonymous) -> bool:
+    return node.name.lower() in ("grouping", "grouping_id")
 
 
 def _grouping_name(key: str) -> str:
