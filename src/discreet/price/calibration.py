@@ -17,12 +17,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from discreet.accounting.conversion import largest_rho
 from discreet.accounting.loss import Loss
 from discreet.exact.numbers import round_down, round_up
 from discreet.exact.search import bracket
-from discreet.mechanisms import Gaussian, KeyRelease, Laplace, Quantiles, Staircase, TopK
+from discreet.mechanisms import Gaussian, KeyRelease, Laplace, Staircase
 from discreet.mechanisms.gaussian import (
     analytic_variance,
     gaussian_delta,
@@ -31,6 +32,9 @@ from discreet.mechanisms.gaussian import (
 from discreet.mechanisms.staircase import best_width, mean_distance
 from discreet.price.plan import Sensitivity
 from discreet.price.recipes import Choice, Quantile
+
+if TYPE_CHECKING:
+    from discreet.mechanisms import Quantiles, TopK
 
 Additive = Laplace | Gaussian | Staircase
 """Noise on every entry of a measurement."""
@@ -63,6 +67,8 @@ class Selection:
         Counts only grow when a unit is added, so the scores are monotonic; a change
         lets some fall and others rise, which ``score_change`` adds up.
         """
+        from discreet.mechanisms.selection.top_k import TopK  # few questions choose
+
         return TopK(
             k=recipe.count,
             sensitivity=self.score_change,
@@ -77,6 +83,8 @@ class Selection:
         A unit that moves scores by ``score_change`` loses as much as that many units
         that move them by one, so each of those is granted that part of the price.
         """
+        from discreet.mechanisms.quantiles.quantiles import Quantiles
+
         levels = len(recipe.different).bit_length()
         return Quantiles(
             recipe.different,
