@@ -259,9 +259,9 @@ def test_all_new_questions_are_charged_or_none():
     with fresh(epsilon=1) as curator:
         curator.ask(COUNT, epsilon="0.5")
         with pytest.raises(BudgetRefusal):
-            curator.ask(SHARE, epsilon="1.2")  # each half would fit alone
+            curator.ask(SHARE, epsilon="0.8")  # each half would fit alone
         assert curator.spent.epsilon == Fraction(1, 2)
-        assert curator.price(SHARE, epsilon="1.2").refusal is not None
+        assert curator.price(SHARE, epsilon="0.8").refusal is not None
         assert curator.price(SHARE, epsilon="0.4").outcome == "admitted"
         curator.ask(SHARE, epsilon="0.4")
         assert curator.price(SHARE, epsilon="0.4").free
