@@ -223,7 +223,7 @@ def _chain(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
 
 def _shift(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
     """``day + INTERVAL '7' DAY`` is DATE_ADD_DAYS(day, 7)."""
-    return times.shift(node, inner, reader) or _operator(node, inner, reader)
+    return times.shift(node, inner, reader)
 
 
 def _compare(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:

@@ -316,8 +316,8 @@ def _refuse_span(node: exp.Expr, reader: Reader) -> Span:
 # --- + and - -------------------------------------------------------------------------------
 
 
-def shift(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr | None:
-    """``day + INTERVAL '7' DAY``, ``day - 7``, ``day - other``; None if it is about numbers."""
+def shift(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
+    """``day + INTERVAL '7' DAY``, ``day - 7``, ``day - other``; of numbers it stays what it is."""
     back = isinstance(node, exp.Sub)
     span = read_span(node.expression, inner, reader)
     if span is not None:
@@ -334,7 +334,8 @@ def shift(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr | None:
         return call("date_add_days", left, _signed(right, back))
     if kinds[1] in TIMES and kinds[0] is None and not back:
         return call("date_add_days", right, left)
-    return None
+    # Made of what was read: to read it anew would take twice the time at each level of nesting.
+    return type(node)(this=left, expression=right)
 
 
 def _apart(
