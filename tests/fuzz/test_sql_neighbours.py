@@ -83,6 +83,8 @@ def sources(schema: Schema) -> list[str]:
         "visits v",
         "visits v JOIN cities c ON v.region = c.name",
         "visits v LEFT JOIN cities c ON v.x = c.pop",
+        "cities c LEFT JOIN visits v ON v.region = c.name",
+        "visits v CROSS JOIN cities c",
         "(SELECT * FROM visits w WHERE w.x > 0 UNION ALL SELECT * FROM visits w WHERE w.b) v",
     ]
     if not schema.tables["visits"].by_row:
@@ -91,6 +93,8 @@ def sources(schema: Schema) -> list[str]:
         found += [
             f"visits v JOIN people p ON {same}",
             f"visits v LEFT JOIN people p ON {same}",
+            f"visits v FULL JOIN people p ON {same}",
+            f"visits v FULL JOIN people p ON {same} AND v.x = p.age",
             f"visits v JOIN (SELECT {own}, SUM(w.age) AS total FROM people w GROUP BY {own}) p "
             f"ON {same}",
             f"(SELECT {own}, SUM(w.x) AS x, AVG(w.y) AS y, MIN(w.region) AS region, "
