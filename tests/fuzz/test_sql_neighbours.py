@@ -26,7 +26,7 @@ from discreet.question.offer import Offer
 from discreet.question.schema import Schema
 from discreet.question.sql import parse
 
-QUICK, QUICK_CASES = 26, 500
+QUICK, QUICK_CASES = 28, 500
 SHARDS, LONG, LONG_CASES = 6, 100, 2_000  # of the long run: so many worlds and cases in each
 QUESTIONS = 6
 SPENDS = [
