@@ -214,17 +214,23 @@ class Reader:
         return result
 
     def _unit_join(self, join: UnitJoin) -> list[Row]:
-        right, names = self.rows(join.right), list(self.columns(join.right))
-        result = []
-        for row in self.rows(join.left):
+        left, right = self.rows(join.left), self.rows(join.right)
+        missing = dict.fromkeys(self.columns(join.right))
+        result, met = [], set()
+        for row in left:
             partners = [
-                r.values
-                for r in right
+                number
+                for number, r in enumerate(right)
                 if r.unit == row.unit and all(same(row.values[a], r.values[b]) for a, b in join.on)
             ]
-            if not partners and join.kind is JoinKind.LEFT:
-                partners = [dict.fromkeys(names)]
-            result += [Row(row.unit, row.values | p) for p in partners]
+            met.update(partners)
+            result += [Row(row.unit, row.values | right[number].values) for number in partners]
+            if not partners and join.kind is not JoinKind.INNER:
+                result.append(Row(row.unit, row.values | missing))
+        if join.kind is JoinKind.FULL:
+            absent = dict.fromkeys(self.columns(join.left))
+            alone = [r for number, r in enumerate(right) if number not in met]
+            result += [Row(r.unit, absent | r.values) for r in alone]
         return result
 
     def _per_unit(self, relation: PerUnit) -> list[Row]:

@@ -161,7 +161,10 @@ def buy_calibrated(
             return gaussian_delta(sigma_squared, sensitivity.l1, epsilon) <= delta
         return gaussian_vector_delta(sigma_squared, squared, moved, epsilon) <= delta
 
-    through_rho = squared / (2 * largest_rho(epsilon, delta))
+    rho = largest_rho(epsilon, delta)
+    if not rho:  # so little was offered that it was rounded down to nothing
+        return None
+    through_rho = squared / (2 * rho)
     # Just above the continuous optimum, then further off until it is certain.
     start = squared * analytic_variance(float(epsilon), float(delta)) + (0 if moved == 1 else 0.5)
     excess, spread = 2.0**-14, through_rho

@@ -17,8 +17,8 @@ from fractions import Fraction
 from flint import arb
 
 from discreet.exact.balls import ball, enclose
-from discreet.exact.numbers import round_down, round_up
-from discreet.exact.search import least_integer
+from discreet.exact.numbers import round_up
+from discreet.exact.search import greatest_integer, least_integer
 from discreet.mechanisms import Gaussian, KeyRelease
 from discreet.mechanisms.gaussian import gaussian_delta, gaussian_vector_delta
 from discreet.price.calibration import Additive, Bought, Selection
@@ -94,11 +94,13 @@ def _find_odds(mechanism: Additive, groups: int, least: int, delta: Fraction) ->
         each = -((ball(-delta).log1p() / groups).expm1())
         return (each - law.tail(least - 1)) / law.mass(least - 2)
 
-    found = round_down(max(enclose(odds)[0], Fraction(0)), _ODDS)
-    found = min(found, 1 - _ODDS)
-    while found and compute_exposure(mechanism, groups, least, found) > delta:
-        found -= _ODDS  # the enclosures of two computations need not agree to the last digit
-    return max(found, Fraction(0))
+    def hides(steps: int) -> bool:
+        return compute_exposure(mechanism, groups, least, steps * _ODDS) <= delta
+
+    steps = min(int(max(enclose(odds)[0], Fraction(0)) / _ODDS), int(1 / _ODDS) - 1)
+    if not hides(steps):  # two enclosures need not agree to the last digit
+        steps = greatest_integer(hides, holds_at=0, fails_at=steps)
+    return steps * _ODDS
 
 
 def covers(

@@ -351,6 +351,13 @@ def _join_columns(left: Columns, right: Columns, kind: JoinKind) -> Columns:
 
 def _public_join(join: PublicJoin, multiplicity: Multiplicity) -> Columns:
     left, right = columns(join.left, multiplicity), columns(join.right, multiplicity)
+    if join.kind is JoinKind.FULL:
+        raise QuestionRefusal(
+            "Q19",
+            f"FULL JOIN with the public table {join.right.table.name!r} is outside the dialect.",
+            why="a public row without a partner belongs to nobody, and no unit's rows bound it.",
+            fix="use LEFT JOIN from the private table.",
+        )
     if not join.right.table.public:
         raise QuestionRefusal(
             "Q18",

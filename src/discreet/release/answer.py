@@ -56,7 +56,8 @@ class Answer:
 
     Everything in it is already paid for: looking at it in any way is free.  It is made by
     ``ask``, of what was ``priced``, the ``groups`` and the ``released`` numbers; ``id`` is under
-    which the ledger keeps it, and ``replayed`` whether it was paid for before.
+    which the ledger keeps it, ``replayed`` whether it was paid for before, and ``said`` what is
+    known of the data besides, bought apart.
     """
 
     priced: Priced
