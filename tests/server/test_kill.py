@@ -34,7 +34,7 @@ def test_a_killed_engine_is_replaced(server):
     outcomes = []
 
     def ask(number):
-        question = f"SELECT COUNT(*) AS n FROM visits WHERE age < 90 AND city <> 'k{number}'"
+        question = f"SELECT COUNT(*) AS n FROM visits WHERE age < 90 AND remark <> 'k{number}'"
         body = {"question": question, "epsilon": str(PRICE), "wait_s": 60}
         outcomes.append(server.call("POST", "ask", body, key=key))
 
@@ -110,7 +110,7 @@ def test_kill_the_server_under_load(tmp_path, make_dataset):
 
     def ask(number: int) -> None:
         headers = {"Authorization": f"Bearer {made.key}", "Idempotency-Key": f"question-{number}"}
-        question = f"SELECT COUNT(*) AS n FROM visits WHERE age < 90 AND city <> 'k{number}'"
+        question = f"SELECT COUNT(*) AS n FROM visits WHERE age < 90 AND remark <> 'k{number}'"
         body = {"question": question, "epsilon": str(PRICE)}
         until = time.monotonic() + PATIENCE_S
         with httpx.Client(timeout=PATIENCE_S) as client:
