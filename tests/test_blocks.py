@@ -719,6 +719,6 @@ def test_a_missing_charge_is_found(monkeypatch: pytest.MonkeyPatch):
     wrong: Callable[..., Area] = lambda _question, _schema, space: Area(  # noqa: E731
         space, ((0, space.size - 1),)
     )
-    monkeypatch.setattr("discreet.curate.curator.reach", wrong)
+    monkeypatch.setattr("discreet.question.blocks.reach", wrong)
     with pytest.raises(AssertionError):
         check_the_account(people(100), GENERATED, ["SELECT COUNT(*) FROM visits"], "region, day")

@@ -170,8 +170,8 @@ REFUSED = {
         "SELECT COUNT(*) AS n FROM visits JOIN visits AS w ON visits.doctor = w.doctor",
     ),
     "Q19": (
-        VISITS.join(PATIENTS, on="patient_id", how="full").agg(n=count()),
-        "SELECT COUNT(*) AS n FROM visits FULL JOIN patients USING (patient_id)",
+        VISITS.join(CITIES, on={"city": "name"}, how="full").agg(n=count()),
+        "SELECT COUNT(*) AS n FROM visits FULL JOIN cities ON visits.city = cities.name",
     ),
     "Q22": (
         VISITS.per_unit("doctor", n=count()).agg(m=mean("n")),

@@ -74,7 +74,7 @@ def table(pools: dict[str, list[Any]], count: int) -> pa.Table:
 def calls(name: str) -> list[Expression]:
     """A function of every combination of kinds it takes."""
     found: list[Expression] = []
-    constants = [Literal(2), Literal("a%"), Literal(Fraction(1, 2))]
+    constants = [Literal(2), Literal("a%"), Literal("%Y-%m"), Literal(Fraction(1, 2))]
     for arity in (0, 1, 2, 3):
         choices: Iterator[tuple[Expression, ...]] = itertools.product(
             [ColumnRef(c) for c in HELD], repeat=arity

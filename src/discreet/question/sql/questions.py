@@ -97,6 +97,8 @@ class GroupNames:
 
         def inner(part: exp.Expr) -> exp.Expr:
             tree = normalize(part, self.scope, reader)
+            if isinstance(part.parent, exp.Where):  # of FILTER: a condition, and nothing added up
+                return tree
             if counts and isinstance(tree, exp.Column) and self.kind_of(tree.name) is Kind.BOOLEAN:
                 return exp.Cast(this=tree, to=exp.DataType(this=exp.DType.BIGINT))
             return tree
