@@ -33,8 +33,6 @@ BYPASSES = [
     "SELECT COUNT(*) FROM duckdb_settings()",
     "SELECT COUNT(*) FROM information_schema.columns",
     "SELECT COUNT(*) FROM pg_catalog.pg_class",
-    "SELECT COUNT(*) FROM main.visits",
-    "SELECT COUNT(*) FROM clinic.main.visits",
     "SELECT COUNT(*) FROM visits AS v(a, b)",
     "SELECT COUNT(*) FROM visits, read_csv('x')",
     "SELECT COUNT(*) FROM visits JOIN 'x.csv' ON TRUE",
