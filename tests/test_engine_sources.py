@@ -241,7 +241,7 @@ def test_damaged_values_in_parquet_are_null(tmp_path, names):
     pq.write_table(damaged_table().drop_columns(["s"]), path)
     if names[0] in ("note", "ms"):
         with pytest.raises(duckdb.Error):
-            duckdb.sql(f"SELECT {names[0]} FROM '{path}'").fetchall()
+            duckdb.connect().sql(f"SELECT {names[0]} FROM '{path}'").fetchall()
     expected = {"note": 2, "ms": 1, "us": 1, "day": 1}
     *counts, statement = known(path, names)
     assert counts == [expected[name] for name in names]
