@@ -34,6 +34,7 @@ ROWS = 18  # of each person
 PEOPLE = 200
 FEWER, FEWER_ILL = 48, 8  # enough where the attack succeeds: one mistake at most has chance 9e-7
 EPSILON = "1e-11"
+AGAIN = "2e-11"  # another question, not a replay
 ENORMOUS = "max_joined_rows_per_unit = 2000000000"
 """A schema without a ceiling: the curator has said so, in the open."""
 
@@ -224,24 +225,35 @@ def make_clinic(home: Path, ill: list[int], declared: str) -> Clinic:
         return Clinic(home.name, keys.new_key(curator.account, "curator"), ill)
 
 
-def observe(url: str, at: Clinic, client: httpx.Client, question: str) -> tuple[bool, float]:
+Seen = tuple[bool, float]
+
+
+def observe(
+    url: str, at: Clinic, client: httpx.Client, question: str, epsilon: str = EPSILON
+) -> Seen:
     """All that an analyst sees besides the noise: whether it failed, and how long it took."""
     began = time.perf_counter()
-    body = {"question": question, "epsilon": EPSILON, "wait_s": 60}
+    body = {"question": question, "epsilon": epsilon, "wait_s": 60}
     headers = {"Authorization": f"Bearer {at.key}"}
     response = client.post(f"{url}/v1/datasets/{at.name}/ask", json=body, headers=headers)
     took = time.perf_counter() - began
     return response.status_code != httpx.codes.OK, took
 
 
-def attack_clinic(
-    url: str, at: Clinic, attack: Callable[[int], str]
-) -> list[tuple[tuple[bool, float], int]]:
-    """For each person, in some order: what was observed of them, and whether they are ill."""
+def attack_clinic(url: str, at: Clinic, attack: Callable[[int], str]) -> list[tuple[Seen, int]]:
+    """For each person, in some order: what was observed of them, and whether they are ill.
+
+    Twice as many as are ill, the slowest, are asked about once more, and what was better counts:
+    a machine that was busy for a moment makes somebody slow once.
+    """
     order = random.sample(range(len(at.ill)), len(at.ill))
     with httpx.Client(timeout=PATIENCE_S) as client:
         observe(url, at, client, attack(len(at.ill)))  # nobody: what is loaded once is loaded now
-        return [(observe(url, at, client, attack(person)), at.ill[person]) for person in order]
+        seen = {person: observe(url, at, client, attack(person)) for person in order}
+        for person in sorted(order, key=seen.__getitem__, reverse=True)[: 2 * sum(at.ill)]:
+            again = observe(url, at, client, attack(person), AGAIN)
+            seen[person] = min(seen[person], again)
+    return [(seen[person], at.ill[person]) for person in order]
 
 
 def found_by(
