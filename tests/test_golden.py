@@ -11,7 +11,7 @@ from discreet.errors import CODES, Refusal
 from discreet.question.question import AGGREGATES
 from discreet.question.sql import parse, write_question_text
 from discreet.question.sql.aggregates import NAMES
-from discreet.question.sql.questions import OPTIONS
+from discreet.question.sql.options import OPTIONS
 from discreet.question.statement import Statement
 
 CASES = all_cases()

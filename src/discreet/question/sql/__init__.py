@@ -28,7 +28,7 @@ from discreet.errors import QuestionRefusal, Refusal, Span
 from discreet.question.expressions import Expression
 from discreet.question.functions import FUNCTIONS
 from discreet.question.ownership import Multiplicity, declared_multiplicity, unit_columns
-from discreet.question.question import Question
+from discreet.question.question import Limits, Question
 from discreet.question.relation import (
     Filter,
     JoinKind,
@@ -57,7 +57,8 @@ from discreet.question.sql.dialect import (
     write_text,
 )
 from discreet.question.sql.normalize import SPECIAL, SYNONYMS
-from discreet.question.sql.questions import group_distinct, options_tree, read_question
+from discreet.question.sql.options import options_tree
+from discreet.question.sql.questions import group_distinct, read_question
 from discreet.question.sql.scalars import (
     BINARY,
     CHAINS,
@@ -393,7 +394,8 @@ def write_question(question: Question) -> exp.Select:
         )
     if question.limit is not None:
         clauses["limit"] = exp.Limit(expression=write_constant(question.limit))
-    clauses["hint"] = options_tree(question.limits, question.spend)
+    if question.spend is not None or question.limits != Limits():
+        clauses["hint"] = options_tree(question.limits, question.spend)
     return exp.Select(**clauses)
 
 

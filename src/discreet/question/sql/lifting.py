@@ -15,16 +15,16 @@ from sqlglot import exp
 
 from discreet.errors import QuestionRefusal
 from discreet.question.functions import FUNCTIONS
+from discreet.question.question import Limits
 from discreet.question.sql import released
 from discreet.question.sql.aggregates import aggregate_name, has_aggregates
 from discreet.question.sql.dialect import Reader, check_allowed
 from discreet.question.sql.normalize import SPECIAL, SYNONYMS, normalize
+from discreet.question.sql.options import options_tree, read_options
 from discreet.question.sql.questions import (
     GroupNames,
     default_aggregate,
     default_key,
-    options_tree,
-    read_options,
     unused_name,
 )
 from discreet.question.sql.scalars import column
@@ -289,7 +289,9 @@ class Lifted:
                 fix="add COUNT(*) to the SELECT list.",
             )
         names = {tree: self._name_of(tree, default_key(tree) or "key") for tree in self._keys}
-        limits, spend, _ = read_options(self._select.args.get("hint"), self._rows, self._reader)
+        limits, spend = Limits(), None
+        if (clause := self._select.args.get("hint")) is not None:
+            limits, spend, _ = read_options(clause, self._rows, self._reader)
         if self._outermost:
             self._statement.spend, spend = spend, None
         distinct = {tuple(tree for tree, _ in keys): None for keys in self._sets}

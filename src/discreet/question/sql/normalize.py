@@ -18,7 +18,8 @@ from discreet.question.domain import Kind
 from discreet.question.functions import FUNCTIONS
 from discreet.question.functions.patterns import write_pattern
 from discreet.question.sql import times
-from discreet.question.sql.dialect import DISTINCT, SUBQUERY, WINDOW, Reader, copy_span
+from discreet.question.sql.bans import DISTINCT, SUBQUERY, WINDOW
+from discreet.question.sql.dialect import Reader, copy_span
 from discreet.question.sql.rewrite import count_rows
 from discreet.question.sql.scalars import (
     BINARY,

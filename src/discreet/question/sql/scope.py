@@ -16,7 +16,8 @@ from discreet.errors import QuestionRefusal
 from discreet.question.domain import Kind
 from discreet.question.relation import PublicSource, Relation
 from discreet.question.sql.aggregates import aggregate_name
-from discreet.question.sql.dialect import WINDOW, Reader, copy_span
+from discreet.question.sql.bans import WINDOW
+from discreet.question.sql.dialect import Reader, copy_span
 from discreet.question.sql.rewrite import count_rows, qualify_column
 from discreet.question.sql.scalars import column
 from discreet.question.sql.spelling import correct_names, find_nearest

@@ -24,9 +24,9 @@ from discreet.question.sql.aggregates import has_aggregates
 from discreet.question.sql.dialect import Reader, check_allowed
 from discreet.question.sql.lifting import Lifted, is_mixed, select_all
 from discreet.question.sql.normalize import normalize
+from discreet.question.sql.options import read_offer
 from discreet.question.sql.questions import (
     group_distinct,
-    read_offer,
 )
 from discreet.question.sql.scalars import column
 from discreet.question.sql.scope import (

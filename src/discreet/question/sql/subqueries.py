@@ -29,7 +29,8 @@ from discreet.question.sql.aggregates import (
     normalize_aggregate,
     read_aggregate,
 )
-from discreet.question.sql.dialect import SET, Reader, find_original
+from discreet.question.sql.bans import SET
+from discreet.question.sql.dialect import Reader, find_original
 from discreet.question.sql.normalize import Names, normalize
 from discreet.question.sql.rewrite import (
     drop_clauses,

@@ -22,7 +22,8 @@ from discreet.question.ownership import (
     window_domain,
 )
 from discreet.question.relation import UnitWindow
-from discreet.question.sql.dialect import WINDOW, Reader, copy_span
+from discreet.question.sql.bans import WINDOW
+from discreet.question.sql.dialect import Reader, copy_span
 from discreet.question.sql.normalize import keep_unread, normalize
 from discreet.question.sql.scalars import Leaf, call, column, read, write
 from discreet.question.sql.scope import Scope, find_name

@@ -1,0 +1,134 @@
+"""What is well known and outside the dialect: why, and what to write instead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from discreet.question.sql.rewrite import Change, count_by_group, drop_clauses, keep_all_rows
+
+
+@dataclass(frozen=True, slots=True)
+class Ban:
+    """Why something well known is refused, and what to write instead."""
+
+    code: str
+    what: str
+    why: str
+    fix: str
+    change: Change | None = None  # of the node that has what is refused
+    words: str = ""  # how the changed question differs
+
+
+SUBQUERY = Ban(
+    "Q15",
+    "a sub-query cannot stand inside an expression.",
+    "it looks at other people's rows: one person's row could switch everybody's on or off.",
+    "join on the unit: FROM a JOIN (SELECT unit, MAX(x) AS x FROM b GROUP BY unit) AS s "
+    "ON a.unit = s.unit; or join a public table.",
+)
+WINDOW = Ban(
+    "Q14",
+    "a window function looks at other people's rows.",
+    "one person's row would change the number on everybody else's.",
+    "look at one person's own rows, in a sub-query: FROM (SELECT unit, LAG(x) OVER (PARTITION BY "
+    "unit ORDER BY day) AS before FROM t) AS s; or ask for the aggregate itself.",
+)
+_SAMPLE = Ban(
+    "Q17",
+    "rows cannot be sampled in a question.",
+    "the price would have to know by what chance each person was drawn.",
+    "leave the sampling out: noise is added to the full answer.",
+    drop_clauses("sample"),
+    "without the sampling, of all rows: ",
+)
+DISTINCT = Ban(
+    "Q13",
+    "DISTINCT stands only inside COUNT(DISTINCT ...).",
+    "whether a row survives would depend on other people's rows being equal to it.",
+    "list groups with a count: SELECT x, COUNT(*) FROM t GROUP BY x.",
+    count_by_group,
+    "with how many rows each has: ",
+)
+SET = Ban(
+    "Q21",
+    "only UNION ALL puts rows together.",
+    "to drop equal rows is to compare people with one another.",
+    "write UNION ALL, inside FROM ( ... ).",
+    keep_all_rows,
+    "UNION ALL keeps equal rows, so that what is on both sides counts twice: ",
+)
+JOIN = Ban(
+    "Q19",
+    "this kind of join is outside the dialect.",
+    "every row must keep exactly one owner, and its partner must be written down.",
+    "write a JOIN b ON a.x = b.x, or a LEFT JOIN b ON a.x = b.x.",
+)
+_GROUPING = Ban(
+    "Q11",
+    "GROUP BY takes columns and expressions only.",
+    "grouping sets are several questions in one, and each has its own price.",
+    "ask one question for each grouping.",
+)
+_NAMED_COLUMNS = Ban(
+    "Q29",
+    "columns cannot be renamed beside a table's alias.",
+    "a name then hides which column, and whose, it stands for.",
+    "rename inside: (SELECT x AS y FROM t) AS s.",
+)
+_NO_SKIPPING = Ban(
+    "Q11",
+    "OFFSET is outside the dialect.",
+    "what is skipped was paid for like the rest, and an answer shows what was paid for.",
+    "ask without OFFSET and leave out the first rows yourself; the answer is yours to cut.",
+    drop_clauses("offset"),
+)
+
+REFUSED: dict[type[exp.Expr] | tuple[type[exp.Expr], str], Ban] = {
+    exp.Exists: SUBQUERY,
+    exp.Any: SUBQUERY,
+    exp.All: SUBQUERY,
+    (exp.In, "query"): SUBQUERY,
+    (exp.In, "field"): SUBQUERY,
+    (exp.In, "unnest"): SUBQUERY,
+    exp.TableSample: _SAMPLE,
+    (exp.Select, "sample"): _SAMPLE,
+    (exp.Table, "sample"): _SAMPLE,
+    (exp.Subquery, "sample"): _SAMPLE,
+    (exp.Select, "distinct"): DISTINCT,
+    exp.Intersect: SET,
+    exp.Except: SET,
+    (exp.Union, "by_name"): SET,
+    exp.Lateral: JOIN,
+    exp.Unnest: JOIN,
+    (exp.Select, "laterals"): JOIN,
+    (exp.Group, "rollup"): _GROUPING,
+    (exp.Group, "cube"): _GROUPING,
+    (exp.Group, "grouping_sets"): _GROUPING,
+    (exp.Group, "all"): _GROUPING,
+    (exp.Group, "totals"): _GROUPING,
+    (exp.TableAlias, "columns"): _NAMED_COLUMNS,
+    (exp.Select, "offset"): _NO_SKIPPING,
+    (exp.With, "recursive"): Ban(
+        "Q29",
+        "WITH RECURSIVE is outside the dialect.",
+        "a relation that grows from itself has no bound on what one person adds.",
+        "write the steps out, or leave RECURSIVE away if nothing refers to itself.",
+    ),
+    (exp.Subquery, "joins"): JOIN,
+    (exp.Table, "joins"): JOIN,
+    (exp.Table, "db"): Ban(
+        "Q6",
+        "a table has a plain name here, without a database or schema before it.",
+        "only the tables the curator declared exist.",
+        "write the table's name alone.",
+    ),
+    (exp.Column, "db"): Ban(
+        "Q7",
+        "a column is written as name or table.name.",
+        "only the columns the curator declared exist.",
+        "write table.column.",
+    ),
+}
+"""The well-known ones, by node or by node and argument."""
