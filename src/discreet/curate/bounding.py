@@ -155,7 +155,8 @@ class Bounding:
 
     def _look(self, look: Look, spend: Offer) -> None:
         """Charge, run, publish: as for any question."""
-        from discreet.curate.curator import Paid, compute
+        from discreet.curate.curator import compute
+        from discreet.curate.steps import Paid
 
         with self._open(look) as engine:
             priced = self._price(engine, look, spend)

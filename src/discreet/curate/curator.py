@@ -7,28 +7,27 @@ durably, read the data, add noise, store, show.
 from __future__ import annotations
 
 import hashlib
-import os
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from copy import copy
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Unpack
 
 from discreet.accounting.budget import Budget
 from discreet.accounting.loss import Loss
+from discreet.curate.affordable import name_affordable_accuracy, name_affordable_delta
 from discreet.curate.bounding import Bounding
+from discreet.curate.opening import Declared, check_tables, read_budget, read_schema
 from discreet.curate.quote import Quote
 from discreet.curate.shares import divide
+from discreet.curate.steps import Paid, PaidStatement, Planned
 from discreet.engine.duckdb.engine import DuckDBEngine
-from discreet.engine.protocol import C, Compiled, Engine, describe_failure
+from discreet.engine.protocol import C, Engine, describe_failure
 from discreet.errors import BudgetRefusal, DataRefusal, InvalidParameter, Refusal
 from discreet.exact.numbers import Exact, canonical_json
-from discreet.ledger import Account, Balance, Entry, Ledger, Policy, Receipt, Request, Stored
+from discreet.ledger import Account, Balance, Entry, Ledger, Policy, Request, Stored
 from discreet.price import Priced, approximate_loss, is_as_before, price
 from discreet.price.within import find_cheapest
 from discreet.question.blocks import Area, Space
@@ -36,14 +35,13 @@ from discreet.question.builder import Query, Rows, table
 from discreet.question.offer import Amounts, Offer, unpaid_refusal
 from discreet.question.ownership import name_units
 from discreet.question.question import Question
-from discreet.question.schema import Schema
 from discreet.question.sql import depth_refusal, parse_statement, write_question_text
 from discreet.question.statement import Column, Statement, list_columns
 from discreet.release.answer import Answer
 from discreet.release.combined import CombinedExplanation
 from discreet.release.combining import Bound, bind, combine
 from discreet.release.explanation import Explanation
-from discreet.release.notes import VALUE, MarginUnit, describe_hidden
+from discreet.release.notes import describe_hidden
 from discreet.release.record import (
     noises_json,
     released_from_bytes,
@@ -52,14 +50,8 @@ from discreet.release.record import (
 )
 from discreet.release.release import release
 
-Declared = Schema | str | os.PathLike[str] | Mapping[str, Any]
-"""A schema, or where or how it is written."""
-
 Asking = str | Question | Query
 """A question in SQL, built in Python, or already parsed."""
-
-_DELTAS = tuple(Fraction(1, 10**digits) for digits in range(9, 31))
-"""Failure masses to offer, the largest first."""
 
 CURATOR = "curator"
 """Who asks when nobody is named."""
@@ -70,43 +62,6 @@ REMEMBERED = 256
 
 class NoGroupPasses(UserWarning):
     """A question whose answer will most likely show no group, at any number of units declared."""
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """A question with its price, and what the account needs to know of it; public knowledge."""
-
-    priced: Priced
-    compiled: Compiled
-    key: str
-    area: Area
-
-
-@dataclass(frozen=True, slots=True)
-class Paid:
-    """A question that has been charged and may now be computed."""
-
-    priced: Priced
-    compiled: Compiled
-    receipt: Receipt
-    data_version: str
-
-
-@dataclass(frozen=True, slots=True)
-class PaidStatement:
-    """A statement whose questions have been charged: each is answered already, or to be computed.
-
-    Once those of ``open`` are answered, :meth:`Curator.finish` computes the statement.
-    """
-
-    bound: Bound
-    parts: tuple[Paid | Answer, ...]
-
-    @property
-    def open(self) -> tuple[Paid, ...]:
-        """What is to be computed, each charge once."""
-        found = {part.receipt.id: part for part in self.parts if isinstance(part, Paid)}
-        return tuple(found.values())
 
 
 class Curator:
@@ -133,9 +88,9 @@ class Curator:
         owns_ledger: bool = False,
         **engine: Any,
     ) -> None:
-        _check_tables(tables)
-        promised = _read_budget(budget)
-        self.engine: Engine[Any] = DuckDBEngine(tables, _read_schema(schema), **engine)
+        check_tables(tables)
+        promised = read_budget(budget)
+        self.engine: Engine[Any] = DuckDBEngine(tables, read_schema(schema), **engine)
         self.schema = self.engine.schema
         self.space = Space.of(self.schema)
         self.everyone = Area.everything(self.space)
@@ -377,36 +332,9 @@ class Curator:
         if not isinstance(refusal, BudgetRefusal) or not spend.within:
             return refusal
         left = self.account.balance(analyst).left(self.area(question))
-        words = self._describe_possible(question, spend, left)
-        fix = f"{refusal.fix} {words}" if words else refusal.fix
-        return BudgetRefusal(refusal.code, refusal.what, why=refusal.why, fix=fix)
-
-    def _describe_possible(
-        self, question: Question, spend: Offer, left: tuple[Fraction | None, Fraction | None]
-    ) -> str:
-        epsilon, rho = left
-        offers = []
-        units: dict[str, MarginUnit] = {}
-        for name, offer in (
-            (f"epsilon = {_about(epsilon)}", Offer(epsilon=epsilon, delta=spend.delta)),
-            (f"rho = {_about(rho)}", Offer(rho=rho, delta=spend.delta)),
-        ):
-            if offer.epsilon or offer.rho:
-                with suppress(Refusal):
-                    explained = self._explain(self._find_plan(question, offer))
-                    offers.append((name, explained.margins(spend.confidence)))
-                    units = explained.margin_units
-        if not offers:
-            return ""
-        name, margins = min(
-            offers, key=lambda offer: max((m for m in offer[1].values() if m), default=0.0)
+        return name_affordable_accuracy(
+            refusal, spend, left, lambda offer: self._explain(self._find_plan(question, offer))
         )
-        told = ", ".join(
-            f"'{column}' within ±{m:,.6g}{'' if units[column] == VALUE else f' {units[column]}'}"
-            for column, m in margins.items()
-            if m
-        )
-        return f"With all that is left ({name}) you would get {told}."
 
     # --- without asking ----------------------------------------------------------------------
 
@@ -562,28 +490,13 @@ class Curator:
         try:
             return self._plans(question, spend, written, version, as_before)
         except Refusal as refusal:
-            raise self._with_affordable_delta(refusal).naming(self._unit) from None
+            told = refusal
+            if "delta" in refusal.offer:
+                left = self.budget.failures - self.balance().spent.delta
+                told = name_affordable_delta(refusal, left)
+            raise told.naming(self._unit) from None
         except RecursionError:  # built in Python, where nothing counts parentheses
             raise depth_refusal() from None
-
-    def _with_affordable_delta(self, refusal: Refusal) -> Refusal:
-        """A refusal that asks for a delta names one that the account could pay several times."""
-        if "delta" not in refusal.offer:
-            return refusal
-        left = self.budget.failures - self.balance().spent.delta
-        amount = next((d for d in _DELTAS if 4 * d <= left), None)
-        told = copy(refusal)
-        if amount is None:
-            told.offer = {}
-            told.fix = (
-                "group by a column with declared values: this account has no delta to spend on "
-                "single answers (its budget, and what is left of it, decide that)."
-            )
-        else:
-            text = f"1e-{len(str(amount.denominator)) - 1}"
-            told.fix = refusal.fix.replace(refusal.offer["delta"], text)
-            told.offer = {**refusal.offer, "delta": text}
-        return told
 
     def _find_payable(self, question: Question, spend: Offer, analyst: str) -> Planned:
         """The plan as the account knows it, or can pay for it; else as it is priced now.
@@ -697,53 +610,6 @@ def replay_key(priced: Priced) -> str:
 
 def _write_text(question: Question) -> str:
     return question.text or write_question_text(question)
-
-
-def _check_tables(tables: object) -> None:
-    if not isinstance(tables, Mapping):
-        raise InvalidParameter(
-            "P4",
-            f"the tables are a {type(tables).__name__}, not a dict.",
-            why="a question names the table it is about.",
-            fix="pass {'visits': 'visits.parquet'}: each table's name and its source.",
-        )
-
-
-def _read_schema(given: Declared) -> Schema:
-    """The schema that was given: as it is, as a text, as a path, or as a dict."""
-    if isinstance(given, Schema):
-        return given
-    if isinstance(given, str) and ("\n" in given or "=" in given):
-        return Schema.from_text(given)
-    if isinstance(given, str | os.PathLike):
-        return Schema.from_toml(Path(given))
-    if isinstance(given, Mapping):
-        return Schema.from_dict(given)
-    raise InvalidParameter(
-        "P4",
-        f"the schema is a {type(given).__name__}.",
-        why="without a schema nobody has said who is to be protected.",
-        fix="pass discreet.Schema, the text or the path of a discreet.toml, or a dict of its "
-        "shape.",
-    )
-
-
-def _read_budget(given: Budget | Exact) -> Budget:
-    """The budget that was given; a number is its epsilon."""
-    if isinstance(given, Budget):
-        return given
-    if given is None or isinstance(given, bool):
-        raise InvalidParameter(
-            "P4",
-            f"the budget is {given}.",
-            why="without a budget nothing limits what the people in the data lose.",
-            fix="pass discreet.Budget(epsilon=3, delta='1e-9'), or a number such as budget=3.",
-        )
-    return Budget(epsilon=given)
-
-
-def _about(amount: Fraction | None) -> str:
-    return "0" if amount is None else f"{float(amount):.4g}"
 
 
 def curator(

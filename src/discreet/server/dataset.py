@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 
-from discreet.curate.curator import Paid, PaidStatement
 from discreet.curate.quote import Quote
 from discreet.curate.session import Session
+from discreet.curate.steps import Paid, PaidStatement
 from discreet.engine.protocol import describe_failure
 from discreet.ledger import Account, Entry, State
 from discreet.ledger.keys import AUDITOR, CURATOR, Grant, nothing_here

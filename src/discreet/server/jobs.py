@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 
 from starlette.concurrency import run_in_threadpool
 
-from discreet.curate.curator import Curator, Paid
+from discreet.curate.curator import Curator
+from discreet.curate.steps import Paid
 from discreet.errors import Refusal
 from discreet.release import record
 from discreet.release.answer import Answer
