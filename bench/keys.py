@@ -17,8 +17,8 @@ from statistics import NormalDist
 
 from discreet.price import Priced, deciding_mechanism, least_units, price
 from discreet.price.keys import shown_share
+from discreet.question.catalogue import Catalogue
 from discreet.question.offer import Offer
-from discreet.question.ownership import declared_multiplicity
 from discreet.question.schema import Schema
 from discreet.question.sql import parse
 
@@ -103,7 +103,7 @@ def ours(counts: bool, epsilon: str, delta: str, k: int) -> Priced:
     table = schema(k)
     question = parse(f"SELECT {asked} FROM visits GROUP BY street", table)
     spend = Offer.of(epsilon=epsilon, delta=delta)
-    return price(question, spend, schema=table, multiplicity=declared_multiplicity)
+    return price(question, spend, Catalogue(table))
 
 
 def half(rule: Rule) -> int:

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from bench.timing import best
 from discreet.price import price
+from discreet.question.catalogue import Catalogue
 from discreet.question.offer import Offer
 from discreet.question.schema import Schema
 from discreet.question.sql import parse
@@ -40,7 +41,7 @@ def main() -> None:
 
 def _priced(text: str) -> None:
     question = parse(text, SCHEMA)
-    price(question, Offer(epsilon=Fraction(1, 2)), schema=SCHEMA, multiplicity=lambda *_: None)
+    price(question, Offer(epsilon=Fraction(1, 2)), Catalogue(SCHEMA, multiplicity=lambda *_: None))
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from discreet.errors import Refusal
+from discreet.question.catalogue import Catalogue
 from discreet.question.ownership import row_bound, unit_columns
 from discreet.question.question import Key, Question
 from discreet.question.schema import Schema
@@ -145,14 +146,9 @@ def summary(found: ParsedStatement) -> tuple[str, ...]:
 
 def _check_bound(statement: Statement) -> None:
     """Let the engine take what stands around the questions, as the curator does; or refuse."""
-    from discreet.question.statement import Column, list_columns
     from discreet.release.combining import bind
 
-    public = {
-        name: [Column(c.name, c.kind) for c in SCHEMA.tables[name].columns]
-        for name in statement.tables
-    }
-    bind(statement, [list_columns(question) for question in statement.questions], public)
+    bind(statement, Catalogue(SCHEMA))
 
 
 def _unquoted(sql: str) -> str:
@@ -196,11 +192,10 @@ def price_of(question: Question | Statement) -> str:
         return f"price: {' / '.join(prices)}"
     from discreet.price import price
     from discreet.question.offer import Offer
-    from discreet.question.ownership import declared_multiplicity
 
     spend = Offer(epsilon=Fraction(1, 2), delta=Fraction(1, 10**9))
     try:
-        priced = price(question, spend, schema=SCHEMA, multiplicity=declared_multiplicity)
+        priced = price(question, spend, Catalogue(SCHEMA))
     except Refusal as refusal:
         return f"price: refused {refusal.code}"
     mechanisms = ", ".join(type(mechanism).__name__ for mechanism in priced.mechanisms)

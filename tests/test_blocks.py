@@ -29,6 +29,7 @@ from discreet.price import price
 from discreet.price.plan import Plan
 from discreet.question.blocks import Area, Space, reach
 from discreet.question.blocks.evaluate import Known, evaluate_on_blocks
+from discreet.question.catalogue import Catalogue
 from discreet.question.domain import Domain, Kind
 from discreet.question.expressions import Call, ColumnRef, Literal
 from discreet.question.functions import evaluate
@@ -182,7 +183,7 @@ AREAS: dict[str, set[Any]] = {
 
 
 def area_of(text: str) -> Area:
-    return reach(parse(text, SCHEMA, multiplicity=lambda *_: 1), SCHEMA, SPACE)
+    return reach(parse(text, Catalogue(SCHEMA, multiplicity=lambda *_: 1)), SCHEMA, SPACE)
 
 
 @pytest.mark.parametrize("text", AREAS)
@@ -542,7 +543,7 @@ def engine(regions: list[str], rows: list[tuple[int, str | None]], **options: An
 def counts(of: DuckDBEngine, column: str = "region") -> dict[Any, int]:
     asked = parse(f"SELECT {column} AS k, COUNT(*) FROM visits GROUP BY k", of.schema)
     spend = Offer(epsilon=Fraction(3), delta=Fraction(1, 100))
-    plan = price(asked, spend, schema=of.schema, multiplicity=of.catalogue.multiplicity).plan
+    plan = price(asked, spend, of.catalogue).plan
     found: dict[Any, int] = {}
     for (group, _), number in measured(of, plan)[0].items():
         found[group[0]] = number

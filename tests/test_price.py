@@ -22,6 +22,7 @@ from discreet.price.margins import entry_margin, linear_margin, rank_margin, rat
 from discreet.price.plan import Contribution, GroupTotal, Histogram, Moments, Scaled, Units
 from discreet.price.recipes import Ratio, choose_grid, compute_ratios, power_coefficients
 from discreet.price.within import find_cheapest
+from discreet.question.catalogue import Catalogue
 from discreet.question.domain import Kind
 from discreet.question.expressions import Call, ColumnRef, Literal
 from discreet.question.offer import Offer
@@ -56,7 +57,7 @@ def question(*aggregates: Aggregate, keys: tuple[Key, ...] = (CITY,), **more: ob
 
 def priced(asked: Question, schema: Schema = SCHEMA, **spend: object):
     spend = {name: Fraction(value) for name, value in spend.items()}
-    return price(asked, Offer(**spend), schema=schema, multiplicity=lambda *_: None)
+    return price(asked, Offer(**spend), Catalogue(schema, multiplicity=lambda *_: None))
 
 
 COUNT = Aggregate("n", "COUNT")
@@ -284,7 +285,7 @@ def test_shares_never_add_up_to_more_than_was_offered(sizes):
 def test_within_buys_just_enough():
     asked = question(COUNT)
     spend = Offer(within=(("", Fraction(40)),), confidence=Fraction(9, 10))
-    offer = find_cheapest(asked, spend, schema=SCHEMA, multiplicity=lambda *_: None)
+    offer = find_cheapest(asked, spend, Catalogue(SCHEMA, multiplicity=lambda *_: None))
     (recipe,) = offer.recipes
     assert isinstance(recipe, Linear)
     assert linear_margin(recipe, offer.mechanisms[0], Fraction(1, 10)) <= 40
@@ -302,7 +303,7 @@ def test_within_buys_just_enough():
 )
 def test_within_refuses_what_cannot_be_promised(asked, spend):
     with pytest.raises(QuestionRefusal, match="Q44"):
-        find_cheapest(asked, spend, schema=SCHEMA, multiplicity=lambda *_: None)
+        find_cheapest(asked, spend, Catalogue(SCHEMA, multiplicity=lambda *_: None))
 
 
 def test_refusals_before_any_data():
@@ -453,7 +454,7 @@ def test_steps_are_coarser_where_noise_would_not_fit():
 @pytest.mark.parametrize("margin", ["1e-300", "1e12", "1e300", "1e999"])
 def test_any_accuracy_is_priced_or_refused_quickly(margin):
     spend = Offer(within=(("", Fraction(margin)),))
-    offer = find_cheapest(question(COUNT), spend, schema=SCHEMA, multiplicity=lambda *_: None)
+    offer = find_cheapest(question(COUNT), spend, Catalogue(SCHEMA, multiplicity=lambda *_: None))
     (recipe,) = offer.recipes
     assert linear_margin(recipe, offer.mechanisms[0], Fraction(1, 20)) <= Fraction(margin)
 

@@ -21,8 +21,8 @@ from discreet.price.keys import Threshold, covers, find_threshold, shown_share
 from discreet.price.plan import GroupSum, Moments, Sum, Units
 from discreet.price.within import find_cheapest
 from discreet.question.builder import count
+from discreet.question.catalogue import Catalogue
 from discreet.question.offer import Offer
-from discreet.question.ownership import declared_multiplicity
 from discreet.question.schema import Schema
 from discreet.question.sql import parse
 from discreet.release.record import answer_from_bytes, answer_to_bytes, from_json, to_json
@@ -49,7 +49,7 @@ def priced(sql: str, rows: int = 1, neighbours: str = "", **offer):
     found = schema(rows, neighbours=neighbours)
     spend = Offer.of(**offer)
     find = find_cheapest if spend.within else price
-    return find(parse(sql, found), spend, schema=found, multiplicity=declared_multiplicity)
+    return find(parse(sql, found), spend, Catalogue(found))
 
 
 def half(found) -> int:
@@ -78,8 +78,7 @@ def test_a_count_that_is_printed_decides_and_is_paid_once():
     before = price(
         parse(sql, table),
         Offer.of(epsilon=1, delta="1e-5"),
-        schema=table,
-        multiplicity=declared_multiplicity,
+        Catalogue(table),
         as_before=True,
     )
     assert before.threshold.least == 24
@@ -502,13 +501,13 @@ def test_gaussian_noise_is_calibrated_to_what_is_offered(epsilon, delta):
         "max_rows_per_group = 1) age, AVG(change) AS m FROM people GROUP BY age"
     )
     table, spend = schema(60), Offer.of(epsilon=epsilon, delta=delta)
-    offered = {"schema": table, "multiplicity": declared_multiplicity}
-    found = price(parse(sql, table), spend, **offered)
+    catalogue = Catalogue(table)
+    found = price(parse(sql, table), spend, catalogue)
     (noise,) = found.mechanisms
     assert isinstance(noise, Gaussian)
     analytic = analytic_variance(float(epsilon), float(delta)) * found.sensitivities[0].l2_squared
     assert 0.9999 < float(noise.sigma_squared) / analytic < 1.01
-    before = price(parse(sql, table), spend, **offered, as_before=True)
+    before = price(parse(sql, table), spend, catalogue, as_before=True)
     assert float(before.mechanisms[0].sigma_squared) / analytic > 1.08
     assert found.loss.rho == noise.rho  # what is charged covers it, and is no conversion
     assert approximate_loss(found, spend).delta <= Fraction(delta)

@@ -84,9 +84,7 @@ def engine():
 def priced(text, offer, engine):
     offer = offer if "rho" in offer else {"epsilon": Fraction(5, 3), **offer}
     question = parse(text, SCHEMA)
-    return price(
-        question, Offer(**offer), schema=SCHEMA, multiplicity=engine.catalogue.multiplicity
-    )
+    return price(question, Offer(**offer), engine.catalogue)
 
 
 @pytest.mark.parametrize("name", QUESTIONS)

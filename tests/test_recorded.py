@@ -19,8 +19,8 @@ from discreet.curate.curator import replay_key
 from discreet.exact.numbers import canonical_json
 from discreet.price import is_as_before, price
 from discreet.price.within import find_cheapest
+from discreet.question.catalogue import Catalogue
 from discreet.question.offer import Offer
-from discreet.question.ownership import declared_multiplicity
 from discreet.question.sql import parse_statement
 from discreet.question.statement import Statement
 from discreet.release.record import answer_from_bytes, answer_to_bytes, to_json
@@ -54,11 +54,11 @@ def test_the_same_question_has_the_same_key_and_recorded_noise(case):
     spend = spend_of(case["spend"])
     find = find_cheapest if spend.within else price
     question = parse_core(case["question"])
-    offered = {"schema": SCHEMA, "multiplicity": declared_multiplicity}
-    priced = find(question, spend, **offered, as_before=True)
+    catalogue = Catalogue(SCHEMA)
+    priced = find(question, spend, catalogue, as_before=True)
     assert to_json(priced)["Priced"]["noises"] == case["noises"]
     assert replay_key(priced) == case["key"]
-    now = find(question, spend, **offered)
+    now = find(question, spend, catalogue)
     if is_as_before(now):  # else it is looked for under both keys: see test_old_ledgers.py
         assert replay_key(now) == case["key"]
 

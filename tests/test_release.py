@@ -16,8 +16,8 @@ import discreet
 from discreet import mechanisms, noise
 from discreet.engine.truth import Opened, Truth
 from discreet.price import Linear, price
+from discreet.question.catalogue import Catalogue
 from discreet.question.offer import Offer
-from discreet.question.ownership import declared_multiplicity
 from discreet.question.schema import Schema
 from discreet.question.sql import parse
 from discreet.release import answer as reading
@@ -130,7 +130,7 @@ def test_each_mechanism_of_an_answer_is_one_of_the_library():
         "SELECT city, SUM(cost), MODE(city), MEDIAN(cost) FROM visits GROUP BY city", SCHEMA
     )
     for spend in (Offer(epsilon=Fraction(2)), Offer(rho=Fraction(1, 5))):
-        priced = price(question, spend, schema=SCHEMA, multiplicity=declared_multiplicity)
+        priced = price(question, spend, Catalogue(SCHEMA))
         for recipe in priced.recipes:
             bought = priced.mechanisms[recipe.measurement]
             if hasattr(bought, "top_k"):
@@ -145,7 +145,7 @@ def test_each_mechanism_of_an_answer_is_one_of_the_library():
 
 def priced_of(text: str, **spend: Fraction):
     offered = Offer(**{"epsilon": Fraction(1, 2), **spend})
-    return price(parse(text, SCHEMA), offered, schema=SCHEMA, multiplicity=declared_multiplicity)
+    return price(parse(text, SCHEMA), offered, Catalogue(SCHEMA))
 
 
 def test_numbers_leave_and_no_answer():

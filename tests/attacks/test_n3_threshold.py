@@ -33,7 +33,7 @@ columns.name = "text"
 
 def offer(engine: DuckDBEngine, spend: Offer) -> Priced:
     question = parse("SELECT name, COUNT(*) AS n FROM people GROUP BY name", engine.schema)
-    return price(question, spend, schema=engine.schema, multiplicity=engine.catalogue.multiplicity)
+    return price(question, spend, engine.catalogue)
 
 
 @pytest.mark.parametrize(

@@ -204,15 +204,9 @@ def fuzz(examples: int, *, shard: int = 0, part: str = "", **options: Any) -> tu
             for _ in range(QUESTIONS):
                 text = data.draw(questions(world.schema, part))
                 try:
-                    asked = parse(
-                        text, world.schema, multiplicity=world.engine.catalogue.multiplicity
-                    )
-                    priced = price(
-                        asked,
-                        data.draw(st.sampled_from(SPENDS)),
-                        schema=world.schema,
-                        multiplicity=world.engine.catalogue.multiplicity,
-                    )
+                    asked = parse(text, world.engine.catalogue)
+                    spend = data.draw(st.sampled_from(SPENDS))
+                    priced = price(asked, spend, world.engine.catalogue)
                 except QuestionRefusal:
                     refused += 1
                     continue

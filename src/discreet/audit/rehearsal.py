@@ -88,10 +88,10 @@ class Stage:
 
 def find_price(engine: DuckDBEngine, question: str, spend: Mapping[str, Any]) -> Priced:
     """The price of a question, as the curator finds it; reads no private data."""
-    asked = parse(question, engine.schema, multiplicity=engine.catalogue.multiplicity)
+    asked = parse(question, engine.catalogue)
     wanted = Offer.of(**spend).beside(asked.spend)
     find = find_cheapest if wanted.within else price
-    return find(asked, wanted, schema=engine.schema, multiplicity=engine.catalogue.multiplicity)
+    return find(asked, wanted, engine.catalogue)
 
 
 class Rehearsal:

@@ -131,14 +131,8 @@ class Bounding:
         return DuckDBEngine(needed, look.schema, **self._engine)
 
     def _price(self, engine: DuckDBEngine, look: Look, spend: Offer) -> Priced:
-        multiplicity = engine.catalogue.multiplicity
-        question = parse(look.sql, engine.schema, multiplicity=multiplicity)
-        return price(
-            replace(question, text=look.name),
-            spend,
-            schema=engine.schema,
-            multiplicity=multiplicity,
-        )
+        question = parse(look.sql, engine.catalogue)
+        return price(replace(question, text=look.name), spend, engine.catalogue)
 
     def _make_request(self, priced: Priced, look: Look, spend: Offer) -> Request:
         from discreet.curate.curator import CURATOR, replay_key

@@ -36,7 +36,7 @@ from discreet.question.offer import Amounts, Offer, unpaid_refusal
 from discreet.question.ownership import name_units
 from discreet.question.question import Question
 from discreet.question.sql import depth_refusal, parse_statement, write_question_text
-from discreet.question.statement import Column, Statement, list_columns
+from discreet.question.statement import Statement
 from discreet.release.answer import Answer
 from discreet.release.combined import CombinedExplanation
 from discreet.release.combining import Bound, bind, combine
@@ -248,15 +248,7 @@ class Curator:
         return self._bounds(statement, self.engine.catalogue.version)
 
     def _make_bound(self, statement: Statement, _version: Hashable) -> Bound:
-        answers = [
-            list_columns(question, self.engine.catalogue.multiplicity)
-            for question in statement.questions
-        ]
-        public = {
-            name: [Column(c.name, c.kind) for c in self.schema.tables[name].columns]
-            for name in statement.tables
-        }
-        return bind(statement, answers, public)
+        return bind(statement, self.engine.catalogue)
 
     def _pay_question(self, question: Question, spend: Offer, analyst: str) -> Paid | Answer:
         try:
@@ -391,9 +383,7 @@ class Curator:
 
         ``alias`` is what the question calls it.
         """
-        return table(
-            name, self.schema, alias=alias, multiplicity=self.engine.catalogue.multiplicity
-        )
+        return table(name, self.engine.catalogue, alias=alias)
 
     # --- the account -------------------------------------------------------------------------
 
@@ -480,7 +470,7 @@ class Curator:
             raise told from None
 
     def _parse_text(self, text: str, _version: Hashable) -> tuple[Question | Statement, bool]:
-        parsed = parse_statement(text, self.schema, multiplicity=self.engine.catalogue.multiplicity)
+        parsed = parse_statement(text, self.engine.catalogue)
         return parsed.question, parsed.explain
 
     def _find_plan(self, question: Question, spend: Offer, *, as_before: bool = False) -> Planned:
@@ -558,13 +548,7 @@ class Curator:
         self, question: Question, spend: Offer, *, as_before: bool = False
     ) -> Priced:
         find = find_cheapest if spend.within else price
-        return find(
-            question,
-            spend,
-            schema=self.schema,
-            multiplicity=self.engine.catalogue.multiplicity,
-            as_before=as_before,
-        )
+        return find(question, spend, self.engine.catalogue, as_before=as_before)
 
     def _explain_asked(self, asked: Question | Statement, offer: Offer) -> Explanation:
         if isinstance(asked, Statement):

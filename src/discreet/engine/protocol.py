@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
-from discreet.engine.catalogue import Catalogue
 from discreet.engine.truth import Truth
 from discreet.errors import DataRefusal
 from discreet.price.plan import Plan
+from discreet.question.catalogue import Catalogue
 from discreet.question.schema import Schema
 
 Progress = Callable[[str, float], None]

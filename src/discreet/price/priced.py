@@ -58,10 +58,11 @@ from discreet.price.recipes import (
     choose_measurements,
     measure_sums_alone,
 )
+from discreet.question.catalogue import Catalogue
 from discreet.question.offer import Offer
 from discreet.question.ownership import check_joined_rows, columns, row_bound
 from discreet.question.question import Limits, Question, check_size
-from discreet.question.schema import Neighbours, Schema, Table
+from discreet.question.schema import Neighbours, Table
 from discreet.question.work import check_work
 
 Multiplicity = Callable[[Table, tuple[str, ...]], int | None]
@@ -124,9 +125,8 @@ class Offered:
 def price(
     question: Question,
     spend: Offer,
+    catalogue: Catalogue,
     *,
-    schema: Schema,
-    multiplicity: Multiplicity,
     as_before: bool = False,
     accuracy_first: bool = False,
 ) -> Priced:
@@ -136,17 +136,18 @@ def price(
     paid for then is found under the key of that noise, and is free.
     ``accuracy_first``: the least noise, even if private groups would be shown less often.
     """
+    schema, multiplicity = catalogue.schema, catalogue.multiplicity
     check_size(question)
     check_joined_rows(question.source, schema.most_joined_rows, multiplicity)
     check_work(question, schema.most_joined_rows, multiplicity)
     bound = bound_contribution(question, multiplicity)
-    known = columns(question.source, multiplicity=multiplicity)
+    domains = columns(question.source, multiplicity)
     private = any(key.values is None for key in question.keys)
     ways = list(_list_ways(spend, private=private, as_before=as_before))
     most = row_bound(question.source, multiplicity)
     reach = Reach.of(bound, grouped=bool(question.keys), most=most)
     for weight_bits in WEIGHT_BITS:
-        joint = choose_measurements(question.aggregates, known, weight_bits)
+        joint = choose_measurements(question.aggregates, domains, weight_bits)
         menus = [joint]
         if not as_before and (alone := measure_sums_alone(joint, question.aggregates)) != joint:
             menus.append(alone)

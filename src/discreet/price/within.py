@@ -9,10 +9,10 @@ from discreet.errors import InvalidParameter, QuestionRefusal
 from discreet.exact.numbers import Exact
 from discreet.exact.search import least_fraction
 from discreet.price.margins import aggregate_margin
-from discreet.price.priced import Multiplicity, Priced, price
+from discreet.price.priced import Priced, price
+from discreet.question.catalogue import Catalogue
 from discreet.question.offer import Offer
 from discreet.question.question import Question
-from discreet.question.schema import Schema
 
 _LEAST, _GREATEST = Fraction(1, 2**30), Fraction(2**20)
 _TOLERANCE = Fraction(1, 1000)
@@ -21,9 +21,8 @@ _TOLERANCE = Fraction(1, 1000)
 def find_cheapest(
     question: Question,
     spend: Offer,
+    catalogue: Catalogue,
     *,
-    schema: Schema,
-    multiplicity: Multiplicity,
     as_before: bool = False,
 ) -> Priced:
     """The offer of least loss whose promised margins meet ``spend.within``.
@@ -35,14 +34,7 @@ def find_cheapest(
 
     def offer(epsilon: Fraction) -> Priced:
         asked = replace(spend, epsilon=epsilon, rho=None, within=())
-        return price(
-            question,
-            asked,
-            schema=schema,
-            multiplicity=multiplicity,
-            as_before=as_before,
-            accuracy_first=True,
-        )
+        return price(question, asked, catalogue, as_before=as_before, accuracy_first=True)
 
     targets = _targets(question, spend, offer(Fraction(1)))
 

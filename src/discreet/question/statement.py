@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
+from discreet.question.catalogue import Catalogue
 from discreet.question.domain import Domain, Kind
 from discreet.question.expressions import ColumnRef
 from discreet.question.functions import domain_of
 from discreet.question.offer import Offer
-from discreet.question.ownership import Multiplicity, columns, declared_multiplicity
+from discreet.question.ownership import columns
 from discreet.question.question import AGGREGATES, Question, check_aggregate
 
 MOST_QUESTIONS = 32
@@ -92,11 +93,14 @@ def public_name(table: str) -> str:
     return f"public.{table}"
 
 
-def list_columns(
-    question: Question, multiplicity: Multiplicity = declared_multiplicity
-) -> tuple[Column, ...]:
+def list_public_columns(table: str, catalogue: Catalogue) -> tuple[Column, ...]:
+    """The columns of a public table."""
+    return tuple(Column(c.name, c.kind) for c in catalogue.schema.tables[table].columns)
+
+
+def list_columns(question: Question, catalogue: Catalogue) -> tuple[Column, ...]:
     """The columns of a question's answer, from public knowledge alone."""
-    source = columns(question.source, multiplicity)
+    source = columns(question.source, catalogue.multiplicity)
     known: dict[str, Domain] = {k.name: domain_of(k.expression, source) for k in question.keys}
     totals: set[str] = set()
     lists: set[str] = set()

@@ -13,11 +13,14 @@ from typing import Any
 from discreet.engine.duckdb import afterwards
 from discreet.engine.duckdb.afterwards import Held, Shape
 from discreet.errors import QuestionRefusal
+from discreet.question.catalogue import Catalogue
 from discreet.question.statement import (
     ROW_NUMBER,
     Column,
     Statement,
     answer_name,
+    list_columns,
+    list_public_columns,
     public_name,
 )
 from discreet.release.answer import Answer
@@ -36,18 +39,15 @@ class Bound:
     names: tuple[str, ...]
 
 
-def bind(
-    statement: Statement,
-    answers: Sequence[Sequence[Column]],
-    public: Mapping[str, Sequence[Column]],
-) -> Bound:
+def bind(statement: Statement, catalogue: Catalogue) -> Bound:
     """Let the engine resolve every name and type, before anything is released or charged."""
     held = tuple(
-        Held(answer_name(number), tuple(map(_shape, columns)))
-        for number, columns in enumerate(answers)
+        Held(answer_name(number), tuple(map(_shape, list_columns(question, catalogue))))
+        for number, question in enumerate(statement.questions)
     )
     tables = tuple(
-        Held(public_name(name), tuple(map(_shape, public[name]))) for name in statement.tables
+        Held(public_name(name), tuple(map(_shape, list_public_columns(name, catalogue))))
+        for name in statement.tables
     )
     columns = afterwards.bind(statement.sql, [*held, *tables])
     names = _tell_apart([column.name for column in columns])

@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 
-from discreet.engine.catalogue import Catalogue
 from discreet.engine.duckdb import prepared
 from discreet.engine.duckdb.database import Database, Resources, constant, watch
 from discreet.engine.duckdb.measure import Compiled, compile_plan
@@ -40,6 +39,7 @@ from discreet.engine.protocol import Progress, describe_failure
 from discreet.engine.truth import Truth
 from discreet.errors import DataRefusal, InvalidParameter, Refusal
 from discreet.price.plan import Plan
+from discreet.question.catalogue import Catalogue
 from discreet.question.domain import Value
 from discreet.question.schema import Schema, Table
 

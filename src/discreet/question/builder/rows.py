@@ -8,26 +8,17 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from discreet.question.builder.formula import Descending, Formula, col, of, tree_of
-from discreet.question.ownership import Multiplicity, declared_multiplicity
+from discreet.question.catalogue import Known
 from discreet.question.question import Question
-from discreet.question.schema import Schema
 from discreet.question.sql import parse
 from discreet.question.sql.dialect import PrivacyClause, write_text
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What every step of one question shares."""
-
-    schema: Schema
-    multiplicity: Multiplicity = declared_multiplicity
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
     """Rows of a table, filtered, joined or computed; nothing is read before a question is asked."""
 
-    context: Context
+    known: Known
     item: exp.Expr  # the first thing in FROM
     alias: str
     joins: tuple[exp.Join, ...] = ()
@@ -106,7 +97,7 @@ class Rows:
 
     def _nested(self, query: exp.Expr, alias: str | None = None) -> Rows:
         name = alias or self.alias
-        return Rows(self.context, exp.Subquery(this=query, alias=_alias(name)), name)
+        return Rows(self.known, exp.Subquery(this=query, alias=_alias(name)), name)
 
 
 def _alias(name: str) -> exp.TableAlias:
@@ -124,15 +115,14 @@ def _output(tree: exp.Expr, name: str) -> exp.Alias:
 
 def table(
     name: str,
-    schema: Schema,
+    known: Known,
     *,
     alias: str | None = None,
-    multiplicity: Multiplicity = declared_multiplicity,
 ) -> Rows:
-    """The rows of a table of ``schema``."""
+    """The rows of a table that is known by a schema, or by a catalogue of one."""
     called = alias or name
     tree = exp.Table(this=exp.Identifier(this=name, quoted=True), alias=_alias(called))
-    return Rows(Context(schema, multiplicity), tree, called)
+    return Rows(known, tree, called)
 
 
 # --- questions -----------------------------------------------------------------------------
@@ -155,14 +145,14 @@ class GroupedRows:
         keys = [f.tree.copy() for f in (*self.keys.values(), *self.unnamed)]
         if keys:
             tree.set("group", exp.Group(expressions=keys))
-        return Query(self.rows.context, tree)
+        return Query(self.rows.known, tree)
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
     """A question, ready to be priced; what follows is computed from its answer for free."""
 
-    context: Context
+    known: Known
     tree: exp.Select
     options: Mapping[str, int] = field(default_factory=dict)
 
@@ -219,5 +209,4 @@ class Query:
 
     def question(self) -> Question:
         """The question, or a refusal that underlines the place in its SQL."""
-        context = self.context
-        return parse(self.sql, context.schema, multiplicity=context.multiplicity)
+        return parse(self.sql, self.known)

@@ -25,9 +25,10 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from discreet.errors import QuestionRefusal, Refusal, Span
+from discreet.question.catalogue import Catalogue, Known
 from discreet.question.expressions import Expression
 from discreet.question.functions import FUNCTIONS
-from discreet.question.ownership import Multiplicity, declared_multiplicity, unit_columns
+from discreet.question.ownership import unit_columns
 from discreet.question.question import Limits, Question
 from discreet.question.relation import (
     Filter,
@@ -43,7 +44,6 @@ from discreet.question.relation import (
     UnitJoin,
     Windowed,
 )
-from discreet.question.schema import Schema
 from discreet.question.sql.aggregates import aggregate_name, write_aggregate
 from discreet.question.sql.dialect import (
     Explain,
@@ -100,13 +100,15 @@ class ParsedStatement:
 
 def parse(
     text: str,
-    schema: Schema,
+    known: Known,
     *,
-    multiplicity: Multiplicity = declared_multiplicity,
     now: datetime | None = None,
 ) -> Question:
-    """The question that ``text`` asks, or a refusal; looks at no data."""
-    found = _parse(text, schema, multiplicity, now, alone=True)
+    """The question that ``text`` asks, or a refusal; looks at no data.
+
+    ``known`` is what is public of the tables: a schema, or a catalogue of one.
+    """
+    found = _parse(text, known, now, alone=True)
     if found.explain or isinstance(found.question, Statement):
         raise QuestionRefusal(
             "Q5",
@@ -119,37 +121,33 @@ def parse(
 
 def parse_statement(
     text: str,
-    schema: Schema,
+    known: Known,
     *,
-    multiplicity: Multiplicity = declared_multiplicity,
     now: datetime | None = None,
 ) -> ParsedStatement:
     """What ``text`` asks for: one question or several, or with EXPLAIN in front their price.
 
+    ``known`` is what is public of the tables: a schema, or a catalogue of one.
     ``now`` is what CURRENT_DATE and NOW() mean, in UTC: this second, if nothing is said.
     """
-    return _parse(text, schema, multiplicity, now)
+    return _parse(text, known, now)
 
 
 def _parse(
-    text: str,
-    schema: Schema,
-    multiplicity: Multiplicity,
-    now: datetime | None,
-    *,
-    alone: bool = False,
+    text: str, known: Known, now: datetime | None, *, alone: bool = False
 ) -> ParsedStatement:
+    catalogue = known if isinstance(known, Catalogue) else Catalogue(known)
     moment = now or datetime.now(UTC).replace(tzinfo=None, microsecond=0)
 
     def accepts(rewritten: str) -> bool:
-        reader = Reader(rewritten, schema, multiplicity=multiplicity, now=moment)
+        reader = Reader(rewritten, catalogue, now=moment)
         try:
             _read_statement(rewritten, reader, alone=alone)
         except (Refusal, RecursionError):
             return False
         return True
 
-    reader = Reader(text, schema, multiplicity=multiplicity, now=moment, accepts=accepts)
+    reader = Reader(text, catalogue, now=moment, accepts=accepts)
     try:
         return _read_statement(text, reader, alone=alone)
     except RecursionError:

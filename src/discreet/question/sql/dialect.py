@@ -36,8 +36,9 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
 from discreet.errors import QuestionRefusal, Span
+from discreet.question.catalogue import Catalogue
 from discreet.question.domain import Domain
-from discreet.question.ownership import Multiplicity, columns, declared_multiplicity
+from discreet.question.ownership import columns
 from discreet.question.relation import PublicSource, Relation
 from discreet.question.schema import Schema
 from discreet.question.sql.bans import REFUSED, Ban
@@ -208,21 +209,25 @@ class Fix:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """What every stage of reading needs: the text for places, the schema for names."""
+    """What every stage of reading needs: the text for spans, the catalogue for names."""
 
     text: str
-    schema: Schema
+    catalogue: Catalogue
     tokens: list[Token] = field(default_factory=list)
-    multiplicity: Multiplicity = declared_multiplicity
     now: datetime = datetime.min  # what CURRENT_DATE and NOW() mean
     accepts: Callable[[str], bool] | None = None  # None while a rewriting is being tried
     _known: dict[int, tuple[object, Mapping[str, Domain]]] = field(default_factory=dict)
+
+    @property
+    def schema(self) -> Schema:
+        """The tables as they were declared."""
+        return self.catalogue.schema
 
     def columns(self, relation: Relation | PublicSource) -> Mapping[str, Domain]:
         """What each column of ``relation`` can be."""
         found = self._known.get(id(relation))
         if found is None:  # kept with the relation itself, so that no other can take its id
-            found = relation, columns(relation, self.multiplicity)
+            found = relation, columns(relation, self.catalogue.multiplicity)
             self._known[id(relation)] = found
         return found[1]
 

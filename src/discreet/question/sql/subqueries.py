@@ -166,7 +166,8 @@ def _read_windowed(select: exp.Select, rows: Rows, alias: str, reader: Reader) -
     aliases = {i.alias: i.this for i in select.expressions if isinstance(i, exp.Alias)}
     named = name_windows(select, reader)
     names = WindowNames(rows.scope, rows.unit, named)
-    known, most = reader.columns(rows.relation), row_bound(rows.relation, reader.multiplicity)
+    known = reader.columns(rows.relation)
+    most = row_bound(rows.relation, reader.catalogue.multiplicity)
     found: dict[exp.Expr, tuple[str, UnitWindow]] = {}
     leaf = windows_leaf(found, rows.unit, known, most, reader)
     outputs = _outputs(select, rows.scope, names, reader)

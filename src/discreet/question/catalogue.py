@@ -26,4 +26,7 @@ class Catalogue:
     multiplicity: Multiplicity = field(default=declared_multiplicity, compare=False)
 
 
-__all__ = ["Catalogue"]
+Known = Schema | Catalogue
+"""What is publicly known: a schema alone says of its public tables what was declared."""
+
+__all__ = ["Catalogue", "Known"]
