@@ -22,6 +22,7 @@ from reference_values import STRICT, as_double, half_even, value_of, widened
 
 from discreet.price.plan import (
     DistinctValues,
+    GroupMean,
     GroupSum,
     GroupTotal,
     Histogram,
@@ -322,8 +323,9 @@ class Reader:
                         if u is not None:
                             counts[place, u] = counts.get((place, u), 0) + 1
                 return counts
-            case GroupTotal():
-                return [group_total(measurement, rows, known) for rows in kept]
+            case GroupTotal() | GroupMean():
+                own = OWN[type(measurement)]
+                return [own(measurement, rows, known) for rows in kept]
             case Sum(variable=variable):
                 found = [[step(variable, r.values, known) for r in rows] for rows in kept]
                 return [[sum(variable.low + u for u in row if u is not None)] for row in found]
@@ -403,6 +405,20 @@ def group_total(measurement: GroupTotal, rows: list[Row], known: Mapping[str, Do
             totals[row.unit] = totals.get(row.unit, 0) + half_even(x / measurement.grid)
     steps = [min(max(t - measurement.low, 0), measurement.span) for t in totals.values()]
     return [sum(measurement.span - u for u in steps), sum(steps)]
+
+
+def group_mean(measurement: GroupMean, rows: list[Row], known: Mapping[str, Domain]) -> list[int]:
+    own: dict[Any, list[int]] = {}
+    for row in rows:
+        x = position(value_of(measurement.expression, row.values, known))
+        if x is not None:
+            own.setdefault(row.unit, []).append(half_even(x / measurement.grid))
+    means = [Fraction(sum(steps), len(steps)) - measurement.low for steps in own.values()]
+    found = [math.floor(min(max(m, 0), measurement.span) + Fraction(1, 2)) for m in means]
+    return [sum(measurement.span - u for u in found), sum(found)]
+
+
+OWN: dict[type[Any], Any] = {GroupTotal: group_total, GroupMean: group_mean}
 
 
 def aggregate_of(

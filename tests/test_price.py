@@ -19,7 +19,15 @@ from discreet.price import Choice, Counts, Linear, Reach, Selection, compute_sen
 from discreet.price.calibration import concentrated_shares, pure_shares
 from discreet.price.keys import compute_exposure, find_threshold
 from discreet.price.margins import entry_margin, linear_margin, rank_margin, ratio_margin
-from discreet.price.plan import Contribution, GroupTotal, Histogram, Moments, Scaled, Units
+from discreet.price.plan import (
+    Contribution,
+    GroupMean,
+    GroupTotal,
+    Histogram,
+    Moments,
+    Scaled,
+    Units,
+)
 from discreet.price.recipes import Ratio, choose_grid, compute_ratios, power_coefficients
 from discreet.price.within import find_cheapest
 from discreet.question.catalogue import Catalogue
@@ -470,7 +478,7 @@ def test_a_limit_above_the_schema_costs_nothing_more():
     assert priced(question(COUNT, limits=Limits(max_groups=50)), epsilon="1/4").reach.groups == 3
 
 
-def test_bounds_of_a_group_clip_totals_and_counts_and_only_those():
+def test_bounds_of_a_group_clip_totals_counts_and_own_means():
     def measured(function: str, *arguments: object) -> object:
         bounds = (Fraction(0), Fraction(2))
         asked = Aggregate("x", function, arguments, bounds_per_group=bounds)  # type: ignore[arg-type]
@@ -481,8 +489,8 @@ def test_bounds_of_a_group_clip_totals_and_counts_and_only_those():
     known = Call("not", (Call("is_null", (COST,)),))
     assert measured("COUNT", COST) == GroupTotal(Literal(1), Fraction(1), 0, 2, known)
     mean = measured("AVG", COST)
-    assert isinstance(mean, Moments)
-    assert mean.variables[0].span * mean.variables[0].grid == 2
+    assert isinstance(mean, GroupMean)  # of each unit's own mean, as in BigQuery
+    assert (mean.low, mean.span * mean.grid) == (0, 2)
 
 
 def test_steps_are_never_finer_than_a_double():

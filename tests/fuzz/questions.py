@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from discreet.price.plan import (
     Contribution,
     DistinctValues,
+    GroupMean,
     GroupSum,
     GroupTotal,
     Histogram,
@@ -54,10 +55,11 @@ Columns = Mapping[str, Domain]
 
 @dataclass(frozen=True)
 class Focus:
-    """What to look at more closely: one shape of relation, one way of bounding, everything else."""
+    """What to look at more closely: one shape of relation, one way of bounding, one measurement."""
 
     shape: str | None = None
     limits: str | None = None
+    measured: type[GroupMean] | None = None
 
 
 ANYWHERE = Focus()
@@ -256,9 +258,9 @@ def variables(draw: Any, known: Columns) -> Scaled:
 
 
 @st.composite
-def measurements(draw: Any, known: Columns) -> Measurement:
+def measurements(draw: Any, known: Columns, focus: Focus = ANYWHERE) -> Measurement:
     condition = None if draw(st.integers(0, 2)) else draw(conditions(known))
-    match draw(st.integers(0, 7)):
+    match 7 if focus.measured else draw(st.integers(0, 7)):
         case 0 | 1:
             count = draw(st.integers(0, 2))
             degrees = tuple(draw(st.integers(1, 2)) for _ in range(count))
@@ -281,7 +283,7 @@ def measurements(draw: Any, known: Columns) -> Measurement:
             kind = draw(st.sampled_from([Kind.INTEGER, Kind.DECIMAL]))
             grid = Fraction(2) ** draw(st.integers(-2, 1))
             low, span = draw(st.integers(-6, 3)), draw(st.integers(1, 9))
-            total = GroupTotal if draw(st.booleans()) else GroupSum
+            total = focus.measured or draw(st.sampled_from([GroupTotal, GroupSum, GroupMean]))
             return total(draw(values(known, kind, 1)), grid, low, span, condition)
 
 
@@ -301,5 +303,5 @@ def plans(draw: Any, schema: Schema, multiplicity: Multiplicity, focus: Focus = 
         contribution = Contribution(rows=draw(small))
     else:
         contribution = Contribution(groups=draw(small), rows_per_group=draw(small))
-    wanted = tuple(draw(measurements(known)) for _ in range(draw(st.integers(1, 3))))
+    wanted = tuple(draw(measurements(known, focus)) for _ in range(draw(st.integers(1, 3))))
     return Plan(source, grouped, contribution, wanted)

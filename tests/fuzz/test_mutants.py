@@ -15,7 +15,7 @@ from hypothesis import Phase
 from sqlglot import exp
 
 from discreet.engine.duckdb import database, declared, grid, measure, render
-from discreet.price.plan import Sensitivity
+from discreet.price.plan import GroupMean, Sensitivity
 from discreet.question.functions.nodes import Node, quote_table, select_all
 from discreet.question.schema import Neighbours
 
@@ -39,6 +39,18 @@ def dropped_clamp(patch: Patch) -> None:
 def unclipped_total(patch: Patch) -> None:
     """A unit's total is summed but not clipped."""
     patch.setattr(measure, "clip", lambda node, low, high: node)
+
+
+def summed_mean(patch: Patch) -> None:
+    """A unit's mean is its total: clipped for every row, and never divided by how many."""
+
+    def total(own: Node, mean: Any) -> Node:
+        rows = measure._count_of(exp.Star())
+        above = grid.nodes.infix(exp.Sub, own, measure._times(rows, mean.low))
+        most = measure._times(rows, mean.span)
+        return grid.clip(above, grid.nodes.wide(grid.nodes.whole(0)), most)
+
+    patch.setattr(measure, "_own_mean", total)
 
 
 def forgotten_bound(patch: Patch) -> None:
@@ -173,6 +185,7 @@ def one_change_for_two(patch: Patch) -> None:
 MUTANTS: dict[Callable[[Patch], None], Focus] = {
     dropped_clamp: Focus("source", "most"),
     unclipped_total: Focus("source"),
+    summed_mean: Focus("source", measured=GroupMean),
     forgotten_bound: ANYWHERE,
     forgotten_truncation: ANYWHERE,
     forgotten_groups: Focus("source", "groups"),

@@ -73,6 +73,8 @@ AGGREGATES = [
     "MODE(v.region)",
     "SUM({}, contribution_bounds_per_group => (0, 4))",
     "SUM({}, contribution_bounds_per_group => (-3, 4))",
+    "AVG({}, contribution_bounds_per_group => (-1, 3))",
+    "AVG({}, contribution_bounds_per_group => (0, 2)) FILTER (WHERE v.x > 0)",
 ]
 OPTIONS = ["", "", "max_groups_contributed=1", "max_groups_contributed=2", "max_rows=2"]
 

@@ -15,7 +15,7 @@ SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 10, delta = .01, max_groups_c
 --> values: mean = AVG(visits.cost, contribution_bounds_per_group => (0.0, 100.0))
 --> rows: at most 20 of one unit, in 2 groups
 --> spend: epsilon 10, delta 1/100
---> price: ε = ∞, ρ = 0.00379627, δ = 0.0000000005; Gaussian, Gaussian
+--> price: ε = ∞, ρ = 0.00379633, δ = 0.0000000005; Gaussian, Gaussian
 
 SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 10, delta = .01, max_groups_contributed = 2) doctor, SUM(cost, contribution_bounds_per_group => (0, 100)) AS total FROM visits GROUP BY doctor;
 --> accepted
@@ -121,3 +121,40 @@ SELECT WITH ANONYMIZATION OPTIONS(epsilon = 1) ANON_COUNT(*) FROM visits;
 -- Written outside the clause, this is only a function nobody knows.
 SELECT ANON_COUNT(*) FROM visits;
 --> refused Q32
+
+-- Groups of few people, left out by their noisy number: the one more that is measured.
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1, delta = 1e-7, min_privacy_units_per_group = 20) city, COUNT(*) AS n FROM visits GROUP BY city;
+--> accepted
+--> groups: city (3 public and NULL)
+--> values: n = COUNT(*), count_units = COUNT(DISTINCT visits.patient_id)
+--> after: HAVING
+--> rows: at most 20 of one unit
+--> spend: epsilon 1, delta 1/10000000
+--> price: ε = 0.5, ρ = 0.0576131, δ = 0; Laplace, Laplace
+
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1, delta = 1e-7, k_threshold = 20) doctor, COUNT(*) AS n FROM visits GROUP BY doctor;
+--> accepted
+--> groups: doctor (private)
+--> values: n = COUNT(*), count_units = COUNT(DISTINCT visits.patient_id)
+--> after: HAVING
+--> rows: at most 20 of one unit
+--> spend: epsilon 1, delta 1/10000000
+--> price: ε = ∞, ρ = 0.00379627, δ = 0.0000000005; Gaussian, Gaussian
+
+-- Groups are public because they are declared.
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1, group_selection_strategy = PUBLIC_GROUPS) city, COUNT(*) AS n FROM visits GROUP BY city;
+--> accepted
+--> groups: city (3 public and NULL)
+--> values: n = COUNT(*)
+--> rows: at most 20 of one unit
+--> spend: epsilon 1
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
+
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1, group_selection_strategy = PUBLIC_GROUPS) doctor, COUNT(*) AS n FROM visits GROUP BY doctor;
+--> refused Q28
+
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1, min_privacy_units_per_group = 2, k_threshold = 2) city, COUNT(*) AS n FROM visits GROUP BY city;
+--> refused Q28
+
+SELECT AVG(city, contribution_bounds_per_group => (0, 4)) FROM visits;
+--> refused Q33

@@ -130,8 +130,32 @@ class GroupSum:
     condition: Expression | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class GroupMean:
+    """The sum over units of each unit's own mean in the group, clipped to low ... low + span.
+
+    A unit's rows are added up in steps of ``grid``, divided by how many they are, rounded (half
+    up) and clipped (BigQuery's AVG with contribution_bounds_per_group).  Each unit adds a vector
+    (span - u, u), so that both entries together are ``span`` for each unit.
+    """
+
+    expression: Expression
+    grid: Fraction
+    low: int
+    span: int
+    condition: Expression | None = None
+
+
 Measurement = (
-    Moments | Units | Histogram | ValueCounts | DistinctValues | GroupTotal | Sum | GroupSum
+    Moments
+    | Units
+    | Histogram
+    | ValueCounts
+    | DistinctValues
+    | GroupTotal
+    | Sum
+    | GroupSum
+    | GroupMean
 )
 
 
@@ -227,7 +251,7 @@ def _bound_addition(measurement: Measurement, reach: Reach) -> tuple[int, int]:
             return reach.rows, reach.length_squared
         case Units():  # Lemma 4: a unit is counted once in each of its groups
             return reach.groups, reach.groups
-        case GroupTotal(span=span):  # Lemma 4, with weight span
+        case GroupTotal(span=span) | GroupMean(span=span):  # Lemma 4, with weight span
             return reach.groups * span, reach.groups * span**2
         case Sum(variable=variable):  # Lemma 8: a row moves one number by at most an end
             end = furthest(variable.low, variable.span)
@@ -252,7 +276,7 @@ def count_moved(
     match measurement:
         case Moments(entries=entries):
             return groups * entries
-        case GroupTotal():
+        case GroupTotal() | GroupMean():
             return groups * 2
         case Histogram():
             return groups * reach.rows_per_group * 2

@@ -35,6 +35,7 @@ from discreet.price.keys import (
 )
 from discreet.price.plan import (
     Contribution,
+    GroupMean,
     GroupSum,
     GroupTotal,
     Histogram,
@@ -280,7 +281,7 @@ def _row_weight(measurement: Measurement) -> float:
     match measurement:
         case Moments(weight=weight):
             return float(weight)
-        case GroupTotal(span=span):
+        case GroupTotal(span=span) | GroupMean(span=span):
             return float(span)
         case Sum(variable=variable):  # as much as the same sum read off Moments has of its noise
             return hypot(variable.low, variable.low + variable.span)

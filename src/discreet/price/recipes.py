@@ -20,11 +20,13 @@ from numpy.typing import NDArray
 from discreet.errors import QuestionRefusal
 from discreet.price.plan import (
     DistinctValues,
+    GroupMean,
     GroupSum,
     GroupTotal,
     Histogram,
     Measurement,
     Moments,
+    Plan,
     Scaled,
     Sum,
     Units,
@@ -188,6 +190,8 @@ class _Builder:
         if aggregate.bounds_per_group is not None:
             if function in _TOTALS:
                 return self._group_total(aggregate)
+            if function == "AVG":
+                return self._group_mean(aggregate)
             # What is not a total has no total to clip: the bounds are those of its values.
             bounds = aggregate.bounds_per_group
             aggregate = replace(aggregate, bounds_per_row=bounds, bounds_per_group=None)
@@ -327,6 +331,22 @@ class _Builder:
             index, (grid * Fraction(first, total.span), grid * Fraction(last, total.span)), grid
         )
 
+    def _group_mean(self, aggregate: Aggregate) -> Callable[[], Recipe]:
+        """AVG as the mean of each unit's own mean, which is clipped.
+
+        Both entries of a unit are those of one row whose value is the unit's mean: what is read
+        off them is read off moments.  A mean of whole numbers is none: its steps are fine.
+        """
+        low, high = aggregate.bounds_per_group or (Fraction(0), Fraction(0))
+        grid = choose_grid(low, high, GRID_BITS)
+        first, last = math.floor(low / grid), math.ceil(high / grid)
+        mean = GroupMean(
+            aggregate.arguments[0], grid, first, max(1, last - first), aggregate.condition
+        )
+        index = self._book(mean)
+        unit = Scaled(mean.expression, grid, mean.low, mean.span)
+        return lambda: Ratio(index, "AVG", Moments((unit,), (1,), condition=mean.condition))
+
     def _quantile(self, aggregate: Aggregate) -> Callable[[], Recipe]:
         argument = aggregate.arguments[0]
         variable = put_on_grid(argument, self._number(argument, aggregate), GRID_BITS, FINE_BITS)
@@ -433,10 +453,22 @@ def find_moved(source: Relation, variable: Scaled) -> float:
         return 0.0
     if domain.kind is not Kind.DECIMAL and variable.grid.numerator == 1:
         return 0.0
+    return _half(variable.grid)
+
+
+def _half(grid: Fraction) -> float:
     try:
-        return float(variable.grid / 2)
+        return float(grid / 2)
     except OverflowError:
         return math.inf
+
+
+def find_shifts(plan: Plan, recipe: Ratio) -> tuple[float, ...]:
+    """By how much the grid may move a value of each variable that a ratio is computed of."""
+    if isinstance(plan.measurements[recipe.measurement], GroupMean):
+        # half a step for each row of a unit, and half a step for their mean
+        return tuple(2 * _half(variable.grid) for variable in recipe.moments.variables)
+    return tuple(find_moved(plan.source, variable) for variable in recipe.moments.variables)
 
 
 # --- reading entries -------------------------------------------------------------------------

@@ -90,6 +90,7 @@ class Question:
     limits: Limits = Limits()
     spend: Offer | None = None  # given inside the statement (OPTIONS), if any
     text: str = ""
+    remarks: tuple[str, ...] = ()  # where the words mean something else in another system
 
 
 # --- aggregates --------------------------------------------------------------------------------
@@ -223,7 +224,7 @@ def check_aggregate(aggregate: Aggregate, columns: Mapping[str, Domain]) -> Doma
         if condition.kind is not Kind.BOOLEAN:
             _arguments(aggregate, f"a condition that is {condition.kind.value}")
     _check_bounds(aggregate, declared)
-    if declared.numbers and aggregate.bounds_per_group is None:
+    if declared.numbers:
         for position, domain in enumerate(domains):
             _number(aggregate, position, domain)
     if aggregate.function in {"MODE", "TOP_K"} and domains[0].values is None:
@@ -236,7 +237,8 @@ def check_aggregate(aggregate: Aggregate, columns: Mapping[str, Domain]) -> Doma
 def _number(aggregate: Aggregate, position: int, domain: Domain) -> None:
     if domain.is_null or not domain.kind.is_number:
         _arguments(aggregate, domain.kind.value)
-    if not domain.bounded and aggregate.bounds_per_row is None:
+    bounds = aggregate.bounds_per_row or aggregate.bounds_per_group
+    if not domain.bounded and bounds is None:
         _unbounded(aggregate, position)
 
 

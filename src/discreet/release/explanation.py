@@ -18,7 +18,7 @@ from discreet.price import (
     least_units,
 )
 from discreet.price.margins import MarginKind, aggregate_margin, margin_kind, ratio_margin
-from discreet.price.recipes import find_moved
+from discreet.price.recipes import find_shifts
 from discreet.release.display import as_text, fit_screen, number
 from discreet.release.notes import (
     VALUE,
@@ -95,7 +95,7 @@ class Explanation:
             return aggregate_margin(self.priced, index, beta, certified=certified)
         if rows is None or certified:
             return None
-        moved = tuple(find_moved(self.priced.plan.source, v) for v in recipe.moments.variables)
+        moved = find_shifts(self.priced.plan, recipe)
         size = whole(rows, name="rows", least=1)
         return ratio_margin(recipe, mechanism, beta, rows=size, moved=moved)
 

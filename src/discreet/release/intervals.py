@@ -23,13 +23,14 @@ from discreet.price import Additive, Linear, Priced, Quantile, Ratio, Selection
 from discreet.price.margins import rank_margin
 from discreet.price.plan import (
     DistinctValues,
+    GroupMean,
     GroupTotal,
     Histogram,
     Moments,
     Units,
     ValueCounts,
 )
-from discreet.price.recipes import find_moved
+from discreet.price.recipes import find_moved, find_shifts
 from discreet.price.sets import Ends, Sum, find_range, quotient_set, ratio_set, share_set
 from discreet.price.tails import Noise
 from discreet.question.domain import Domain, Kind
@@ -43,7 +44,7 @@ Entries = NDArray[Any] | None
 """What was released of one measurement; None for what was chosen."""
 Chosen = Mapping[int, Sequence[Any]]
 """What was chosen, for each aggregate and then each group."""
-_NOT_NEGATIVE = (Moments, Units, DistinctValues, ValueCounts, GroupTotal)
+_NOT_NEGATIVE = (Moments, Units, DistinctValues, ValueCounts, GroupTotal, GroupMean)
 """What is measured in entries that are never negative."""
 
 
@@ -115,7 +116,7 @@ class Sets:
 
     def _ratio_ends(self, recipe: Ratio, beta: float) -> Ends:
         mechanism, entries = self._entries(recipe.measurement)
-        moved = tuple(find_moved(self.priced.plan.source, v) for v in recipe.moments.variables)
+        moved = find_shifts(self.priced.plan, recipe)
         ends = ratio_set(recipe, mechanism, entries, beta, moved)
         least, most = find_range(recipe)
         low = np.where(np.isfinite(ends.low), ends.low, least)  # absurd bounds overflow doubles

@@ -22,6 +22,7 @@ from discreet.price import (
 )
 from discreet.price.margins import aggregate_margin, margin_kind
 from discreet.price.plan import (
+    GroupMean,
     GroupSum,
     GroupTotal,
     Histogram,
@@ -57,7 +58,7 @@ def notes(priced: Priced) -> tuple[str, ...]:
                 f"{aggregate.name}: an extreme value belongs to one {_unit_name(priced)}, so this "
                 f"is a private quantile near the {end} end."
             )
-    return (*said, *_how_known(priced))
+    return (*said, *_how_known(priced), *priced.question.remarks)
 
 
 def _rounding(priced: Priced) -> list[str]:
@@ -196,6 +197,13 @@ def _clips(priced: Priced) -> list[tuple[str, str, tuple[Fraction, Fraction]]]:
             low, high = measurement.low, measurement.low + measurement.span
             what = f"the total of each {_unit_name(priced)} in a group is clipped to"
             found.append((aggregate.name, what, (low * measurement.grid, high * measurement.grid)))
+        elif isinstance(measurement, GroupMean):
+            low, high = measurement.low, measurement.low + measurement.span
+            what = (
+                f"the mean over each {_unit_name(priced)} of its own mean in a group, as in "
+                "BigQuery; its own is clipped to"
+            )
+            found.append((aggregate.name, what, (low * measurement.grid, high * measurement.grid)))
         if aggregate.function == "COUNT":
             continue
         variables: tuple[Scaled, ...] = ()
@@ -274,7 +282,7 @@ def _measurement_json(measurement: Measurement) -> dict[str, Any]:
         shape["variables"] = [_variable_json(v) for v in measurement.variables]
     elif isinstance(measurement, Histogram | Sum):
         shape["variables"] = [_variable_json(measurement.variable)]
-    elif isinstance(measurement, GroupTotal | GroupSum):
+    elif isinstance(measurement, GroupTotal | GroupSum | GroupMean):
         whole = Scaled(measurement.expression, measurement.grid, measurement.low, measurement.span)
         shape["variables"] = [_variable_json(whole)]
     elif isinstance(measurement, ValueCounts):

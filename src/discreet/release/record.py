@@ -44,6 +44,7 @@ from discreet.price import (
 from discreet.price.plan import (
     Contribution,
     DistinctValues,
+    GroupMean,
     GroupSum,
     GroupTotal,
     Histogram,
@@ -93,7 +94,7 @@ _CLASSES: dict[str, type[Any]] = {
         *(Windowed, UnitWindow),
         *(Union, Key, Aggregate, Output, Order, Limits, Offer, Contribution),
         *(Scaled, Moments, Units, Histogram, ValueCounts, DistinctValues, GroupTotal),
-        *(Sum, GroupSum),
+        *(Sum, GroupSum, GroupMean),
         *(Linear, Ratio, Quantile, Choice, Counts, Sensitivity, Reach, Threshold),
         *(Selection, Selected),
         *(Statement, Trace, Carried, CombinedExplanation),
@@ -106,6 +107,7 @@ _NOT_RECORDED: dict[type[Any], tuple[str, ...]] = {
 _ADDED: dict[type[Any], dict[str, Any]] = {
     Threshold: {"odds": Fraction(0)},
     Priced: {"population": None},
+    Question: {"remarks": ()},
 }
 """Fields that came later: not written where they say what was meant without them."""
 _ENUMS: dict[str, type[Enum]] = {kind.__name__: kind for kind in (Kind, Neighbours, JoinKind)}

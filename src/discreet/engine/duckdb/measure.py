@@ -39,6 +39,7 @@ from discreet.engine.duckdb.result import (
 from discreet.price.plan import (
     Contribution,
     DistinctValues,
+    GroupMean,
     GroupSum,
     GroupTotal,
     Histogram,
@@ -282,7 +283,7 @@ class _Parts:
                 return self._cells(quote_column(cell), self.rows.condition(condition))
             case ValueCounts():
                 return self._values(measurement)
-            case GroupTotal() | GroupSum():
+            case GroupTotal() | GroupSum() | GroupMean():
                 return self._group_total(measurement)
             case Sum(variable=variable, condition=condition):
                 return self._moments(Moments((variable,), (1,), condition=condition))
@@ -379,8 +380,8 @@ class _Parts:
         )
         return self._cells(quote_column(self.rows.slot(index)), condition)
 
-    def _group_total(self, total: GroupTotal | GroupSum) -> Part:
-        """Two levels: what each unit adds up to in the group, clipped, then the sum over units."""
+    def _group_total(self, total: GroupTotal | GroupSum | GroupMean) -> Part:
+        """Two levels: what each unit has in the group, clipped, then the sum over units."""
         kind = self.rows.domain(total.expression).kind
         value = self.rows.source.value(total.expression)
         steps = quote_column(self.rows.slot(to_steps(value, kind, total.grid)))
@@ -390,9 +391,12 @@ class _Parts:
         if max(abs(total.low), abs(high)) >= 2**LIMB:
             raise too_wide()
         own = nodes.call("SUM", steps)
-        low_end, high_end = nodes.wide(nodes.whole(total.low)), nodes.wide(nodes.whole(high))
-        inside = clip(own, low_end, high_end)
-        above = nodes.cast(nodes.infix(exp.Sub, inside, low_end.copy()), Kind.INTEGER)
+        if isinstance(total, GroupMean):
+            above = nodes.cast(_own_mean(own, total), Kind.INTEGER)
+        else:
+            low_end, high_end = nodes.wide(nodes.whole(total.low)), nodes.wide(nodes.whole(high))
+            inside = clip(own, low_end, high_end)
+            above = nodes.cast(nodes.infix(exp.Sub, inside, low_end.copy()), Kind.INTEGER)
         own_total = nodes.call("SUM", quote_column("_own"))
         upper = nodes.infix(exp.BitwiseRightShift, own_total, nodes.wide(nodes.whole(LIMB)))
         lower = nodes.infix(exp.BitwiseAnd, own_total.copy(), nodes.wide(nodes.whole(2**LIMB - 1)))
@@ -463,6 +467,22 @@ class _Parts:
         inner = select([*keys, add_alias(own, "_own")], source, where=[check], group=[*keys, *unit])
         shape = self._shape(number, None, columns, width)
         return select(shape, nest_query(inner, "own"), group=self._group_by())
+
+
+def _own_mean(own: Node, mean: GroupMean) -> Node:
+    """A unit's mean above the low end, in steps: its total and the ends both count every row.
+
+    In 128 bits: at most 2**62 steps a row, and fewer rows than 2**60.
+    """
+    rows = nodes.wide(_count_of(exp.Star()))
+    many = nodes.infix(exp.Sub, own, _times(rows, mean.low))
+    inside = clip(many, nodes.wide(nodes.whole(0)), _times(rows, mean.span))
+    twice = nodes.infix(exp.Add, _times(inside, 2), rows.copy())
+    return nodes.infix(exp.IntDiv, twice, _times(rows, 2))
+
+
+def _times(node: Node, factor: int) -> Node:
+    return nodes.infix(exp.Mul, node.copy(), nodes.wide(nodes.whole(factor)))
 
 
 def _as_number(group: GroupColumn) -> Node:

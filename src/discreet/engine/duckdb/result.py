@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from discreet.engine.truth import Group, Opened, SparseCounts
 from discreet.price.plan import (
+    GroupMean,
     GroupSum,
     GroupTotal,
     Histogram,
@@ -303,7 +304,7 @@ def _part(
 ) -> Integers | SparseCounts:
     groups = len(found.groups)
     if reading.units is not None and reading.steps is not None:
-        if not isinstance(measurement, GroupTotal | GroupSum):
+        if not isinstance(measurement, GroupTotal | GroupSum | GroupMean):
             raise TypeError(measurement)
         units = found.total(reading.units, chosen).astype(object)
         steps = found.total(reading.steps, chosen).astype(object)

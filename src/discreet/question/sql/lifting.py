@@ -15,12 +15,11 @@ from sqlglot import exp
 
 from discreet.errors import QuestionRefusal
 from discreet.question.functions import FUNCTIONS
-from discreet.question.question import Limits
 from discreet.question.sql import released
 from discreet.question.sql.aggregates import aggregate_name, has_aggregates
 from discreet.question.sql.dialect import Reader, check_allowed
 from discreet.question.sql.normalize import SPECIAL, SYNONYMS, normalize
-from discreet.question.sql.options import options_tree, read_options
+from discreet.question.sql.options import read_options
 from discreet.question.sql.questions import (
     GroupNames,
     default_aggregate,
@@ -289,15 +288,15 @@ class Lifted:
                 fix="add COUNT(*) to the SELECT list.",
             )
         names = {tree: self._name_of(tree, default_key(tree) or "key") for tree in self._keys}
-        limits, spend = Limits(), None
-        if (clause := self._select.args.get("hint")) is not None:
-            limits, spend, _ = read_options(clause, self._rows, self._reader)
+        clause = self._select.args.get("hint")
+        options = None if clause is None else read_options(clause, self._rows, self._reader)
+        spend = None if options is None else options.spend
         if self._outermost:
             self._statement.spend, spend = spend, None
         distinct = {tuple(tree for tree, _ in keys): None for keys in self._sets}
         if spend is not None:
             spend = spend.divide(len(distinct))
-        hint = options_tree(limits, spend)
+        hint = None if options is None else options.within(spend)
         parts = [self._ask(keys, names, hint) for keys in self._sets]
         if len(parts) == 1 and not self._grouping:
             start = parts[0].args["from_"].this

@@ -35,7 +35,12 @@ from discreet.question.sql.aggregates import (
 from discreet.question.sql.bans import WINDOW
 from discreet.question.sql.dialect import Reader
 from discreet.question.sql.normalize import normalize
-from discreet.question.sql.options import read_options
+from discreet.question.sql.options import (
+    check_strategy,
+    find_remarks,
+    keep_large,
+    read_options,
+)
 from discreet.question.sql.rewrite import (
     Change,
     average_over_units,
@@ -170,16 +175,16 @@ class ReleasedNames:
         found: dict[exp.Expr, Change] = {}
         quiet = replace(self.reader, accepts=None)  # their refusals are not shown
         names = GroupNames(replace(self.rows.scope, reader=quiet), self.rows.unit)
-        for call in self.select.find_all(exp.Anonymous):
+        for node in self.select.find_all(exp.Anonymous):
             with suppress(QuestionRefusal):  # of something else
-                tree = names.aggregate(call)
-                if tree is None or call.parent_select is not self.select:
+                tree = names.aggregate(node)
+                if tree is None or node.parent_select is not self.select:
                     continue
                 kinds = {domain_of(read(part, no_leaf), known).kind for part in subjects(tree)}
                 try:
                     check_aggregate(read_aggregate(tree, "", no_leaf), known)
                 except QuestionRefusal:
-                    found[call] = (
+                    found[node] = (
                         cast_to_integer
                         if Kind.BOOLEAN in kinds
                         else count_values
@@ -238,9 +243,8 @@ def read_question(select: exp.Select, frame: Frame) -> tuple[Question, exp.Selec
     inside = frame.within(select)
     rows = read_rows(select, inside)
     inside.check_all_read(select)
-    limits, spend, hint = Limits(), None, select.args.get("hint")
-    if hint is not None:
-        limits, spend, hint = read_options(hint, rows, reader)
+    hint = select.args.get("hint")
+    options = None if hint is None else read_options(hint, rows, reader)
     key_trees = _key_trees(select, rows, reader)
     names = GroupNames(rows.scope, rows.unit, tuple(key_trees))
     outputs = _read_outputs(select, names, reader)
@@ -249,10 +253,14 @@ def read_question(select: exp.Select, frame: Frame) -> tuple[Question, exp.Selec
     above = GroupNames(rows.scope, rows.unit, tuple(key_trees), _aliases(select))
     having = select.args.get("having")
     having_tree = None if having is None else normalize(having.this, above, reader)
+    if options is not None and options.least_units is not None:
+        having_tree = keep_large(having_tree, options.least_units, rows)
     condition = None if having_tree is None else released.expression(having_tree)
     order, order_clause = _read_order(select, above, released, reader)
     limit = _read_limit(select, reader)
     keys = _read_keys(released, reader)
+    if options is not None:
+        check_strategy(options, keys, hint, reader)
     if not released.aggregates and (not outputs or all(k.values is not None for k in keys)):
         raise _no_aggregate_refusal(select, reader, public=bool(keys))
     question = Question(
@@ -263,17 +271,20 @@ def read_question(select: exp.Select, frame: Frame) -> tuple[Question, exp.Selec
         having=condition,
         order=order,
         limit=limit,
-        limits=limits,
-        spend=spend,
+        limits=Limits() if options is None else options.limits,
+        spend=None if options is None else options.spend,
         text=reader.text,
     )
+    if options is not None:
+        question = replace(question, remarks=find_remarks(question, options, reader))
     _check_released(question, outputs, having, reader)
-    clauses: dict[str, object] = {**rows.clauses, "hint": hint}
+    clauses: dict[str, object] = {**rows.clauses, "hint": options and options.tree}
     clauses["expressions"] = [output_tree(tree, name) for name, tree in outputs]
     if key_trees:
         clauses["group"] = exp.Group(**{**select.args["group"].args, "expressions": key_trees})
-    if having is not None:
-        clauses["having"] = exp.Having(**{**having.args, "this": having_tree})
+    if having_tree is not None:
+        kept_having = {} if having is None else having.args
+        clauses["having"] = exp.Having(**{**kept_having, "this": having_tree})
     clauses |= order_clause
     kept = {k: v for k, v in select.args.items() if k not in ("with_", "joins", "where")}
     return question, exp.Select(**{**kept, **clauses})
