@@ -8,7 +8,7 @@ public, is decided from the domains of its columns.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 from math import prod
@@ -90,7 +90,8 @@ class Question:
     limits: Limits = Limits()
     spend: Offer | None = None  # given inside the statement (OPTIONS), if any
     text: str = ""
-    remarks: tuple[str, ...] = ()  # where the words mean something else in another system
+    remarks: tuple[str, ...] = field(default=(), compare=False)
+    """Where its words mean something else in another system: told, and no part of what is asked."""
 
 
 # --- aggregates --------------------------------------------------------------------------------
