@@ -23,7 +23,7 @@ HOUSE = Path(discreet.__file__).parent
 MOST_FILES = 45
 ROOMS = (
     *("cli", "server", "audit", "curate", "publication", "ledger", "release", "engine", "price"),
-    *("question", "local", "mechanisms", "accounting", "noise", "exact", "errors"),
+    *("question", "local", "mechanisms", "accounting", "noise", "exact", "charts", "errors"),
 )
 """From the top of the house to its ground, as the import contract has them."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from discreet.release.explanation import Explanation
 
 Csv = Annotated[bool, typer.Option("--csv", help="Print CSV, for spreadsheets.")]
+Plot = Annotated[
+    Path | None, typer.Option("--plot", metavar="FILE", help="Draw it, too: to .svg or .json.")
+]
 
 
 def ask(  # noqa: PLR0913, PLR0917 (each is an option)
@@ -43,9 +47,12 @@ def ask(  # noqa: PLR0913, PLR0917 (each is an option)
     analyst: Analyst = CURATOR,
     as_json: Json = False,
     as_csv: Csv = False,
+    plot: Plot = None,
     session: Home = HERE,
 ) -> None:
     """Ask in SQL: get an answer with its margin, or a refusal."""
+    if plot is not None:
+        import_module("discreet.charts.picture").check_target(plot)
     if as_json and as_csv:
         raise InvalidParameter(
             "P4",
@@ -64,6 +71,8 @@ def ask(  # noqa: PLR0913, PLR0917 (each is an option)
         open_curator(session, progress=progress) as curator,
     ):
         answer = curator.ask(question, analyst=analyst, **offer.amounts())
+    if plot is not None:
+        answer.draw(confidence=confidence).save(plot)
     if as_json:
         screen.print_json(answer.to_json(confidence))
     elif as_csv:

@@ -41,9 +41,12 @@ from discreet.release.render import (
 )
 
 if TYPE_CHECKING:
+    import altair
     import pandas
     import polars
     import pyarrow
+
+    from discreet.charts import Picture
 
 
 Stated = tuple[float | None, Interval | None]
@@ -280,6 +283,19 @@ class Answer:
             return pl.DataFrame(self.to_arrow(confidence))
         return pl.DataFrame({n: _plain(self.column(n)) for n in self.columns}, strict=False)
 
+    def draw(self, y: str | None = None, *, confidence: Exact = "0.95") -> Picture:
+        """The picture of column ``y`` (the first with numbers), with intervals at ``confidence``.
+
+        A specification in one grammar: ``.svg()``, ``.save(path)``, ``.spec``.
+        """
+        from discreet.charts import draw_answer
+
+        return draw_answer(self.to_json(confidence), y)
+
+    def plot(self, y: str | None = None, *, confidence: Exact = "0.95") -> altair.TopLevelMixin:
+        """:meth:`draw` as an Altair chart, for a notebook, to be changed as any other."""
+        return self.draw(y, confidence=confidence).altair()
+
     @property
     def certificate(self) -> dict[str, Any]:
         """What was promised, to whom, and how: plain JSON."""
@@ -292,7 +308,17 @@ class Answer:
         return as_text(self.columns, self._shown(), self._footer())
 
     def _repr_html_(self) -> str:
-        return as_html(self.columns, self._shown(), self._footer())
+        return as_html(self.columns, self._shown(), self._footer()) + self._figure()
+
+    def _figure(self) -> str:
+        """The picture for a notebook; nothing where a table says it better, or nobody can draw."""
+        from importlib.util import find_spec
+
+        shape = self.to_json()["chart"]
+        drawable = shape["y"] and shape["kind"] not in ("table", "number")
+        if not drawable or find_spec("vl_convert") is None:
+            return ""
+        return f"<figure>{self.draw().svg()}</figure>"
 
     def _shown(self) -> list[list[str]]:
         """The cells of the rows that are shown; further rows are only counted."""
