@@ -50,6 +50,8 @@ CODES: dict[str, str] = {
     "Q45": "a join that makes too many rows of one unit",
     "Q46": "functions that could take too long on one unit's rows",
     "Q47": "SQL around questions that cannot be computed",
+    "Q48": "a question that is not one number",
+    "Q49": "a number that does not only grow",
     "D1": "the engine could not answer",
     "D2": "a source that cannot be opened as declared",
     "B1": "the budget does not cover this question",

@@ -11,9 +11,10 @@ import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from discreet.accounting.budget import Budget
 from discreet.accounting.loss import Loss
@@ -50,6 +51,11 @@ from discreet.release.record import (
 )
 from discreet.release.release import release
 
+if TYPE_CHECKING:
+    from discreet.curate.runs import Run, WatchExplanation
+    from discreet.curate.sealed import Sealed
+    from discreet.price.watch import WatchSettings
+
 Asking = str | Question | Query
 """A question in SQL, built in Python, or already parsed."""
 
@@ -72,6 +78,7 @@ class Curator:
     :class:`Budget`, or a number: the epsilon of one.  The account is kept in ``ledger`` under the
     name ``dataset``, under the rules of ``policy``; a ledger that ``owns_ledger`` names as this
     curator's is closed with it.  Without a ledger the account lives as long as the object.
+    ``secrets`` is the folder for the secrets of runs, if it is not the one beside the ledger.
     ``engine`` are settings of the engine: ``memory_limit``, ``threads``, ``store`` (a folder for
     prepared tables) and ``progress``, called with a name and the part of a question that is done.
     """
@@ -86,6 +93,7 @@ class Curator:
         dataset: str = "data",
         policy: Policy | None = None,
         owns_ledger: bool = False,
+        secrets: Path | None = None,
         **engine: Any,
     ) -> None:
         check_tables(tables)
@@ -95,6 +103,7 @@ class Curator:
         self.space = Space.of(self.schema)
         self.everyone = Area.everything(self.space)
         self._unit = name_units(self.schema)
+        self._secrets = secrets
         self._owns_ledger = owns_ledger or ledger is None
         self.ledger = Ledger.open("sqlite://") if ledger is None else ledger
         try:
@@ -137,6 +146,55 @@ class Curator:
         if isinstance(paid, Paid):
             return self._answer(paid)
         return self.finish(paid, [self._answer(part) for part in paid.open])
+
+    # --- runs ----------------------------------------------------------------------------------
+
+    def watch(
+        self, *, name: str = "", analyst: str = CURATOR, **settings: Unpack[WatchSettings]
+    ) -> Run:
+        """Open a run that tells which numbers are above a threshold, and is paid for once.
+
+        ``settings``: ``epsilon`` (and ``delta``) for the whole run, ``threshold`` unless each
+        question has its own, ``at_most`` how many may be told to be above, ``numbers`` whether
+        they are told with their number, ``monotonic`` if only counts will be asked.  The same
+        words of the same ``analyst``, with the same ``name``, go on with a run that is open.
+        """
+        from discreet.curate.runs import open_watch
+        from discreet.price.watch import Watch
+
+        return open_watch(self, Watch.of(**settings), name=name, analyst=analyst)
+
+    def run(self, id: int, *, analyst: str = CURATOR) -> Run:  # noqa: A002
+        """The run with that number, as far as it has come; of ``analyst``, unless the curator."""
+        from discreet.curate.runs import Run
+        from discreet.ledger.refusals import missing
+
+        found = Run(self, id)
+        if analyst not in (CURATOR, found.analyst):
+            raise missing(f"dataset {self.account.dataset!r} has no run numbered {id}.")
+        return found
+
+    def explain_watch(
+        self, question: Asking | None = None, **settings: Unpack[WatchSettings]
+    ) -> WatchExplanation:
+        """What such a run would cost, and how wrong its verdicts on ``question`` could be; free.
+
+        ``settings`` are those of :meth:`watch`.
+        """
+        from discreet.curate.runs import WatchExplanation, prepare
+        from discreet.price.watch import Watch
+
+        watch = Watch.of(**settings)
+        return WatchExplanation(watch, None if question is None else prepare(self, question, watch))
+
+    @cached_property
+    def sealed(self) -> Sealed:
+        """Where the secrets of open runs are kept: beside the ledger, and never in it."""
+        from discreet.curate.sealed import Sealed
+
+        return Sealed(self._secrets or self.ledger.secrets, self.ledger.identity)
+
+    # --- parts of an ask -----------------------------------------------------------------------
 
     def _answer(self, paid: Paid) -> Answer:
         answer = None
@@ -443,6 +501,14 @@ class Curator:
         self.close()
 
     # --- parts -------------------------------------------------------------------------------
+
+    def parse(self, question: Asking) -> Question | Statement:
+        """The question as it is understood, or a refusal; reads nothing."""
+        return self._parse_question(question)[0]
+
+    def naming(self, refusal: Refusal) -> Refusal:
+        """A refusal in which a person is called what the schema calls one."""
+        return refusal.naming(self._unit)
 
     def _parse_question(
         self, question: Asking, analyst: str | None = None

@@ -28,6 +28,8 @@ FILE = "discreet.toml"
 LEDGER = "ledger.sqlite"
 PREPARED = "prepared"
 DATASET = "data"
+RUNS = "runs"
+"""The secrets of open runs, where the ledger is on a server."""
 
 _KEYS = {
     "budget": ("epsilon", "delta", "rho", "failures", "accept_large_delta"),
@@ -128,6 +130,7 @@ class Session:
                 dataset=self.dataset,
                 policy=self.policy,
                 owns_ledger=True,
+                secrets=None if self.ledger_file else self.directory / RUNS,
                 **settings,
             )
         except BaseException:

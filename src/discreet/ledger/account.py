@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,13 +33,18 @@ from discreet.ledger.journal import Journal, Writer
 from discreet.ledger.tally import Tally
 from discreet.question.blocks import Area, Space
 
+if TYPE_CHECKING:
+    from discreet.ledger.runs import RunBook
+
 ROLES = (CURATOR, "analyst", AUDITOR)
 _NAME = re.compile(r"[^\W_][\w.@+-]{0,63}")
 _TRANSCRIPT_KINDS = ("charge", "refusal", "refusals")
 _MOST_TYPED = 20_000
 """As long as a question may be; more of what was refused is not kept."""
 _LONGEST_NAME = 64
-_STATES = {"release": State.ANSWERED, "burn": State.BURNT}
+_STATES = {"release": State.ANSWERED, "burn": State.BURNT, "halt": State.CLOSED}
+_OVER = ("burn", "halt")
+"""How a charge ends that nobody is answered from again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +286,7 @@ class Account:
         usable = [
             last
             for last in newest
-            if last.kind != "burn"
+            if last.kind not in _OVER
             and (standing.policy.shared_answers or last.analyst == request.analyst)
         ]
         for last in usable:
@@ -382,6 +387,13 @@ class Account:
         return tuple(
             _transcript_entry(record, outcomes.get(record.sequence)) for record in reversed(found)
         )
+
+    @property
+    def runs(self) -> RunBook:
+        """The runs of the dataset: what each has told, and whether it is over."""
+        from discreet.ledger.runs import RunBook  # most questions belong to none
+
+        return RunBook(self._journal, self.dataset)
 
     # --- renewal ------------------------------------------------------------------------------
 

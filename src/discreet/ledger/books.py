@@ -525,6 +525,8 @@ def _balances(books: Books, record: Record, _content: dict[str, Any]) -> None:
 
 @effect("release")
 @effect("burn")
+@effect("step")
+@effect("halt")
 @effect("refusal")
 @effect("refusals")
 @effect("checkpoint")

@@ -58,6 +58,8 @@ class State(StrEnum):
     ANSWERED = "answered"
     BURNT = "burnt"
     REFUSED = "refused"
+    CLOSED = "closed"
+    """A run that is over: what it told is in its steps."""
 
 
 @dataclass(frozen=True, slots=True)

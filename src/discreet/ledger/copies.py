@@ -48,7 +48,7 @@ def export(store: Store, file: Path, *, answers: bool) -> int:
 
 
 def _released(record: Record) -> bool:
-    return record.kind == "release"
+    return record.kind in ("release", "step")
 
 
 def _filled(file: Path, fill: Callable[[TextIO], None]) -> None:
@@ -188,7 +188,7 @@ def _copy_all(source: Store, target: Store) -> tuple[int, Record, list[Record]]:
             last = record
             if record.kind == "charge":
                 charges[record.subject] = record
-            elif record.kind in ("release", "burn"):
+            elif record.kind in ("release", "burn", "halt"):
                 charges.pop(record.subject, None)
         count += len(batch)
     if last is None:

@@ -135,6 +135,15 @@ class Ledger:
         path = self._journal.store.path
         return None if path is None else _checkpoint_folder(path)
 
+    @property
+    def secrets(self) -> Path | None:
+        """Where the secrets of runs are kept beside a file; None in memory and on a server.
+
+        No copy, export or backup of the ledger holds them.
+        """
+        path = self._journal.store.path
+        return None if path is None else path.with_name(path.name + ".runs")
+
     def checkpoints(self) -> tuple[Checkpoint, ...]:
         """The checkpoints beside the ledger, and those it was shown, oldest first."""
         return _read_checkpoints(self.folder, self._shown)

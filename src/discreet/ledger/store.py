@@ -347,6 +347,10 @@ class Store:
         """The newest record about a subject."""
         return self._first(LAST, {"one": subject})
 
+    def of_subject(self, subject: str) -> list[Record]:
+        """All records about a subject, in order."""
+        return self._records(f"{_RECORDS} WHERE subject = :one ORDER BY sequence", {"one": subject})
+
     def head(self) -> Record | None:
         """The newest record."""
         return self._first(f"{_RECORDS} ORDER BY sequence DESC LIMIT 1")

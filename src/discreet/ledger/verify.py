@@ -71,7 +71,7 @@ def verify_records(
         problems=tuple(audit.problems[:_MOST_PROBLEMS]),
         checkpoints=audit.agreeing,
         charges=audit.charges,
-        releases=len(audit.released),
+        releases=audit.releases,
     )
 
 
@@ -85,11 +85,14 @@ class _Audit:
     last: Record | None = None
     count: int = 0
     charges: int = 0
+    releases: int = 0
     agreeing: int = 0
     understood: bool = True
     problems: list[str] = field(default_factory=list)
     open: dict[str, int] = field(default_factory=dict)
     """The charge of each subject that has no outcome yet."""
+    told: Counter[int] = field(default_factory=Counter)
+    """How much each run has told, by its charge."""
     released: dict[int, str] = field(default_factory=dict)
     """The digest of each release's answer."""
     refused: Counter[tuple[str, str, str, str]] = field(default_factory=Counter)
@@ -198,6 +201,18 @@ def _check_outcome(audit: _Audit, record: Record, content: dict[str, Any]) -> No
         audit.problems.append(f"record {record.sequence} closes a charge that was not open.")
     if record.kind == "release":
         audit.released[record.sequence] = content["answer"]
+        audit.releases += 1
+
+
+def _check_step(audit: _Audit, record: Record, content: dict[str, Any]) -> None:
+    """Each step of a run goes on where the last one ended, while its charge is open."""
+    charge = content["charge"]
+    if charge not in audit.open.values():
+        audit.problems.append(f"record {record.sequence} is a step of a run that was not open.")
+    if content["after"] != audit.told[charge] or not content["count"] > 0:
+        audit.problems.append(f"record {record.sequence} does not go on where its run was.")
+    audit.told[charge] += content["count"]
+    audit.released[record.sequence] = content["answer"]
 
 
 def _check_refusal(audit: _Audit, record: Record, content: dict[str, Any]) -> None:
@@ -226,6 +241,8 @@ _CHECKS: Mapping[str, Callable[[_Audit, Record, dict[str, Any]], None]] = {
     "charge": _check_charge,
     "release": _check_outcome,
     "burn": _check_outcome,
+    "halt": _check_outcome,
+    "step": _check_step,
     "refusal": _check_refusal,
     "refusals": _check_refusal,
     "balances": _check_snapshot,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +15,10 @@ from discreet.mechanisms.keys import toss_coins
 from discreet.price import Additive, Choice, Priced, Quantile, Selection, Threshold
 from discreet.price.plan import ValueCounts
 from discreet.release.answer import Entries, Part, Released, Selected
+
+if TYPE_CHECKING:
+    from discreet.mechanisms.sparse.run import NoisyThreshold
+    from discreet.price.watch import Watch, Watched
 
 
 def release(priced: Priced, truth: Truth) -> Released:
@@ -100,3 +106,53 @@ def _choose_values(
         values = [listed.values[index] for index in mechanism.release([int(n) for n in row])]
         results.append(values if recipe.many else values[0])
     return tuple(results)
+
+
+# --- what a run is told ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Of a question's groups, in order: how many were below, and what was above after them."""
+
+    below: int
+    above: bool
+    value: Fraction | None = None
+    """The number that was above, with noise of its own, if the run tells numbers."""
+
+
+def judge(
+    watch: Watch,
+    watched: Watched,
+    truth: Truth,
+    *,
+    threshold: Fraction,
+    secret: NoisyThreshold,
+    first: int = 0,
+) -> Judged:
+    """Compare each number from ``first`` on with the noisy threshold, up to the first above.
+
+    What comes after that one has not been compared: the next round has another secret.
+    """
+    measured = truth.open_for_release().measured[0]
+    if isinstance(measured, SparseCounts):
+        raise TypeError("a histogram is no number")
+    steps = [int(one) for one in measured[first:, 0]]
+    plan = watch.mechanism.plan
+    scaled = _within_reach(watched.scale(steps, threshold))
+    place = secret.first_above(plan, np.array(scaled, dtype=np.int64))
+    if place is None:
+        return Judged(len(steps), above=False)
+    noise = watch.number_noise
+    if noise is None:
+        return Judged(place, above=True)
+    # Fresh noise: that of the comparison is never reused.
+    told = int(_add_noise(noise, np.array([[scaled[place]]], dtype=object))[0, 0])
+    return Judged(place, above=True, value=watched.unscale(told, threshold))
+
+
+def _within_reach(steps: list[int]) -> list[int]:
+    """Cut off far beyond any noise: a number that far off is above, or below, all the same."""
+    from discreet.mechanisms.selection.scores import REACH
+
+    return [min(max(one, -REACH), REACH) for one in steps]

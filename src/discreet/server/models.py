@@ -365,7 +365,7 @@ class Entry(Given):
     question: str
     spend: dict[str, Any]
     price: Price | None
-    state: Literal["answered", "open", "burnt", "refused"]
+    state: Literal["answered", "open", "burnt", "refused", "closed"]
     code: str | None
     count: int = Field(description="refusals that it stands for; their questions were not kept")
     answer: str | None

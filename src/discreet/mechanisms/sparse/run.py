@@ -147,14 +147,59 @@ class NumericSparseRun(SparseRun):
         return [grid.lift(one, like=like[0]) for one in noisy.tolist()]
 
 
+class NoisyThreshold:
+    """The secret of one round: the threshold with its noise; drawn here, and shown nowhere.
+
+    A run that outlives its process keeps it sealed, by ``reveal``, and never asks
+    again with one that has answered "above".
+
+    >>> from discreet.mechanisms import AboveThreshold
+    >>> NoisyThreshold.draw(AboveThreshold(threshold=900, sensitivity=3, epsilon=2).plan)
+    NoisyThreshold(withheld)
+    """
+
+    __slots__ = ("__value",)
+
+    def __init__(self, value: int) -> None:
+        self.__value = value
+
+    @classmethod
+    def draw(cls, plan: Plan) -> NoisyThreshold:
+        """A fresh one."""
+        noisy = plan.threshold + discrete_laplace(plan.threshold_scale)
+        return cls(min(max(noisy, LEAST), GREATEST))
+
+    def first_above(self, plan: Plan, queries: Integers) -> int | None:
+        """The place of the first query that, with noise of its own, reaches it; None if none does.
+
+        Whatever comes after that place has not been asked.
+        """
+        for start in range(0, len(queries), _CHUNK):
+            part = queries[start : start + _CHUNK]
+            hits = saturating_sum(part, _draw(plan.query_scale, len(part))) >= self.__value
+            first = int(hits.argmax())
+            if hits[first]:
+                return start + first
+        return None
+
+    def reveal(self) -> int:
+        """The number itself; only to be sealed, or sent to the process that holds the data."""
+        return self.__value
+
+    def __repr__(self) -> str:
+        return "NoisyThreshold(withheld)"
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise TypeError("a noisy threshold cannot be shown, copied or compared")
+
+    __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = __getstate__ = _refuse
+    __format__ = __eq__ = _refuse
+    __hash__ = None  # type: ignore[assignment]
+
+
 def _verdicts(plan: Plan) -> Callable[[Integers, int], tuple[int, Integers]]:
     """The secret half of a run: which of the next queries are above, at most ``most`` of them."""
-
-    def drawn() -> int:
-        noisy = plan.threshold + discrete_laplace(plan.threshold_scale)
-        return min(max(noisy, LEAST), GREATEST)
-
-    secret = drawn()
+    secret = NoisyThreshold.draw(plan).reveal()
 
     def verdicts(queries: Integers, most: int) -> tuple[int, Integers]:
         nonlocal secret
@@ -171,7 +216,7 @@ def _verdicts(plan: Plan) -> Callable[[Integers, int], tuple[int, Integers]]:
                 index += first + 1
                 above.append(start + index - 1)
                 if plan.renew:  # never the same threshold twice (DR Algorithm 2)
-                    secret = drawn()
+                    secret = NoisyThreshold.draw(plan).reveal()
                 if len(above) == most:
                     return start + index, np.array(above, dtype=np.int64)
         return len(queries), np.array(above, dtype=np.int64)

@@ -4,7 +4,7 @@ import { answerView } from "./answer.js";
 import { get, of } from "./api.js";
 import { h, refusalCard, show } from "./dom.js";
 
-const STATES = { answered: "yes", open: "", burnt: "no", refused: "no" };
+const STATES = { answered: "yes", open: "", burnt: "no", refused: "no", closed: "yes" };
 
 export async function historyView(main, state) {
   const list = h("ol", { class: "history" });

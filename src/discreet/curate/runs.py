@@ -1,0 +1,564 @@
+"""Runs: an interactive mechanism that is paid for once and asked many times.
+
+    with clinic.watch(threshold=500, epsilon="0.5", at_most=3) as run:
+        run.ask("SELECT COUNT(*) FROM visits WHERE city = 'Cork'")
+
+The order of events is that of a question, stretched: the whole run is charged, durably; then, for
+each question, its price is none, the data is read, the number is compared with a noisy threshold,
+the verdict is recorded, and only then shown.  What a process leaves behind when it dies, another
+goes on with: the ledger says what was told, the sealed secret with what it is compared.  Where
+that secret is gone the run is closed; what cannot be computed closes it, too, because a failure
+may tell of one person's row and a run must not fail often.  Proofs: ``docs/proofs/runs.md``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from discreet.accounting.loss import Loss
+from discreet.engine.protocol import Compiled, describe_failure
+from discreet.errors import AccessRefusal, InvalidParameter, Refusal
+from discreet.exact.numbers import Exact, canonical_json, fraction
+from discreet.ledger.charges import Receipt, Request
+from discreet.ledger.runs import CLOSED, LOST, over_refusal
+from discreet.mechanisms.sparse.run import NoisyThreshold
+from discreet.price.watch import Watch, Watched, price_watched
+from discreet.question.question import Question
+from discreet.release.record import from_json, to_json
+from discreet.release.release import Judged, judge
+
+if TYPE_CHECKING:
+    from discreet.curate.curator import Asking, Curator
+
+KIND = "watch"
+"""What the ledger calls such a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a run said of one number: whether it is above its threshold, and perhaps the number.
+
+    >>> print(Verdict("SELECT COUNT(*) FROM visits", Fraction(500), above=False))
+    below 500
+    """
+
+    question: str
+    threshold: Fraction
+    above: bool
+    value: int | float | None = None
+    """The number, with noise of its own; only of what is above, and if the run tells numbers."""
+    group: tuple[Any, ...] = ()
+    """The group's values, where the question has groups."""
+
+    def __bool__(self) -> bool:
+        return self.above
+
+    def __str__(self) -> str:
+        where = f"{', '.join(map(str, self.group))}: " if self.group else ""
+        number = "" if self.value is None else f": {self.value:,}"
+        return f"{where}{'above' if self.above else 'below'} {_plain(self.threshold):,}{number}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The same at every door."""
+        return {
+            "question": self.question,
+            "threshold": str(self.threshold),
+            "above": self.above,
+            "value": self.value,
+            "group": [None if part is None else str(part) for part in self.group],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One comparison that is to be made, by whoever holds the data."""
+
+    watch: Watch
+    watched: Watched
+    compiled: Compiled
+    threshold: Fraction
+    secret: NoisyThreshold
+    first: int
+    """The first of the question's groups that has not been compared."""
+
+
+Compare = Callable[[Turn], Judged]
+"""Reads the data and compares; raises a ``DataRefusal`` if that cannot be done."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchExplanation:
+    """What a run would cost, and how wrong its verdicts on a question could be; free."""
+
+    watch: Watch
+    watched: Watched | None = None
+
+    @property
+    def loss(self) -> Loss:
+        """What the whole run costs one unit."""
+        return self.watch.loss
+
+    def margin(self, confidence: Exact = "0.95", *, queries: int = 1000) -> float | None:
+        """How far from its threshold a number may be and be told on the wrong side of it.
+
+        With this ``confidence`` for all of ``queries`` together, if at most as many as the run
+        may tell are near their thresholds or above.
+        """
+        return self._margin(Watched.margin, confidence, queries)
+
+    def theorem_margin(self, confidence: Exact = "0.95", *, queries: int = 1000) -> float | None:
+        """The α of DR Theorems 3.24, 3.26 and (corrected) 3.28, for the same."""
+        return self._margin(Watched.theorem_margin, confidence, queries)
+
+    def _margin(
+        self, how: Callable[..., Fraction], confidence: Exact, queries: int
+    ) -> float | None:
+        if self.watched is None:
+            return None
+        beta = 1 - fraction(confidence, name="confidence")
+        return float(how(self.watched, self.watch, beta, queries=queries))
+
+    def to_json(self, confidence: Exact = "0.95", *, queries: int = 1000) -> dict[str, Any]:
+        """The same at every door."""
+        from discreet.release.amounts import loss_json
+
+        return {
+            "watch": self.watch.to_json(),
+            "loss": loss_json(self.loss),
+            "queries": queries,
+            "margin": self.margin(confidence, queries=queries),
+            "theorem_margin": self.theorem_margin(confidence, queries=queries),
+            "sensitivity": None
+            if self.watched is None
+            else float(self.watched.sensitivity * self.watched.grid),
+        }
+
+    def __str__(self) -> str:
+        lines = [str(self.watch), f"price:  {self.loss}, for the whole run"]
+        if self.watched is not None:
+            moved = _plain(self.watched.sensitivity * self.watched.grid)
+            lines.append(f"moved:  one unit moves the number by at most {moved:,}")
+            lines.append(f"margin: ±{self.margin():,.6g} for 1,000 questions (95 %)")
+            lines.append(f"theorem: α = {self.theorem_margin():,.6g}")
+        return "\n".join(lines)
+
+
+class Run:
+    """A run that is paid for; made by ``curator.watch(...)``, or ``curator.run(number)``.
+
+    ``id`` is the number of its charge.  Left without an exception, a ``with`` block ends it; with
+    one it stays open, and the same ``watch(...)`` goes on with it.
+    """
+
+    def __init__(self, curator: Curator, id: int, *, compare: Compare | None = None) -> None:  # noqa: A002
+        self._curator = curator
+        self._book = curator.account.runs
+        self._sealed = curator.sealed
+        self._compare = compare or self._compare_here
+        self._lock = threading.RLock()
+        self.id = id
+        state = self._book.state(id)
+        self.analyst = state.analyst
+        self.name = str(state.spend.get("name", ""))
+        self.watch = _read_watch(state.spend)
+        self._told: list[Mapping[str, Any]] = []
+        self._parts: dict[int, list[Mapping[str, Any]]] = {}  # of each question, by its number
+        self._above = 0
+        self._ended = state.ended
+        self._take(state.told)
+        self._sealed.sweep(id, None if self._ended else self._above)
+
+    def __repr__(self) -> str:
+        state = f", {self._ended}" if self._ended else ""
+        return (
+            f"<Run {self.id}: {self.asked} asked, {self._above} of {self.watch.at_most} above, "
+            f"threshold withheld{state}>"
+        )
+
+    # --- how it stands ------------------------------------------------------------------------
+
+    @property
+    def loss(self) -> Loss:
+        """What was charged when it began; nothing is charged after."""
+        return self.watch.loss
+
+    @property
+    def asked(self) -> int:
+        """How many questions were asked."""
+        return self._told[-1]["number"] + 1 if self._told else 0
+
+    @property
+    def remaining(self) -> int:
+        """How many more times "above" can be told."""
+        return self.watch.at_most - self._above
+
+    @property
+    def ended(self) -> str:
+        """Why it is over: "halted", "closed" or "lost"; empty while it can be asked."""
+        return self._ended
+
+    @property
+    def transcript(self) -> tuple[Verdict, ...]:
+        """Everything it has told, in order; also what a process that died had not shown."""
+        return tuple(verdict for part in self._told for verdict in _read_verdicts(part))
+
+    def _take(self, told: Iterable[Mapping[str, Any]]) -> None:
+        for part in told:
+            self._told.append(part)
+            self._parts.setdefault(part["number"], []).append(part)
+            self._above += bool(part["above"])
+
+    # --- asking -------------------------------------------------------------------------------
+
+    def ask(
+        self, question: Asking, *, threshold: Exact | None = None, number: int | None = None
+    ) -> Verdict | tuple[Verdict, ...]:
+        """Whether the number that ``question`` asks for is above ``threshold``, or the run's own.
+
+        A question with GROUP BY is asked group by group, and has a verdict for each.  ``number``
+        says the how-manieth question it is, from 0: one that was asked before is told again as
+        it was, so that who did not see an answer loses nothing by asking once more.
+        """
+        found = self.ask_many([question], threshold=threshold, number=number)
+        return found[0]
+
+    def ask_many(
+        self,
+        questions: Iterable[Asking],
+        *,
+        threshold: Exact | None = None,
+        number: int | None = None,
+    ) -> list[Verdict | tuple[Verdict, ...]]:
+        """Ask in order until the questions end or the run halts; the law is that of one at a time.
+
+        All verdicts up to the next "above" are recorded together: many questions, one commit.
+        """
+        with self._lock:
+            asked = [self._prepare(question, threshold) for question in questions]
+            first = self._find_number(asked, number)
+            recorded = self._replay(asked, first)
+            if len(recorded) < len(asked):
+                self._book.check(self.id)
+                self._go_on(asked[len(recorded) :], first + len(recorded))
+                recorded = self._replay(asked, first)
+            return recorded
+
+    def _find_number(self, asked: Sequence[_Asked], number: int | None) -> int:
+        """Where the questions belong: after all others, or where one was cut short by a crash."""
+        if self._ended and number is None:
+            raise over_refusal(self._ended)
+        if number is None:
+            cut = self._is_cut_short() and asked and asked[0].is_same(self._told[-1])
+            return self.asked - bool(cut)
+        if not 0 <= number <= self.asked:
+            raise InvalidParameter(
+                "P2",
+                f"number is {number}, and this run was asked {self.asked} questions.",
+                why="questions of a run are numbered in order, so that none is told twice.",
+                fix=f"pass number={self.asked}, or leave it out.",
+            )
+        return number
+
+    def _is_cut_short(self) -> bool:
+        """Whether the last question has groups that were not compared yet."""
+        if not self._told:
+            return False
+        last = self._told[-1]
+        return bool(last["first"] + last["below"] + last["above"] < last["groups"])
+
+    def _replay(self, asked: Sequence[_Asked], first: int) -> list[Verdict | tuple[Verdict, ...]]:
+        """The verdicts that are recorded for these questions, the unfinished last one left out."""
+        found: list[Verdict | tuple[Verdict, ...]] = []
+        for place, one in enumerate(asked, start=first):
+            parts = self._parts.get(place)
+            if not parts:
+                break
+            if not one.is_same(parts[0]):
+                raise AccessRefusal(
+                    "A16",
+                    f"question {place} of this run was another one.",
+                    why="what was told once is told again, and nothing else in its place.",
+                    fix="leave out number, or repeat the question as it was.",
+                )
+            unfinished = place == self.asked - 1 and self._is_cut_short() and not self._ended
+            if unfinished:
+                break
+            verdicts = tuple(v for part in parts for v in _read_verdicts(part))
+            found.append(verdicts if one.watched.plan.keys else verdicts[0])
+        return found
+
+    def _go_on(self, asked: Sequence[_Asked], number: int) -> None:
+        """Compare one question after the other, recording before anything is shown."""
+        pending: list[dict[str, Any]] = []
+        at, first = 0, 0
+        if self._told and self._told[-1]["number"] == number:  # the rest of its groups
+            last = self._told[-1]
+            first = last["first"] + last["below"] + last["above"]
+        while at < len(asked):
+            one = asked[at]
+            judged = self._judge(one, first)
+            entry = one.write(judged, number=number + at, first=first)
+            pending.append(entry)
+            first += judged.below + judged.above
+            over = first >= entry["groups"]
+            if judged.above:
+                self._record(pending)
+                pending = []
+                if self._ended:
+                    return
+            if over:
+                at, first = at + 1, 0
+        if pending:
+            self._record(pending)
+
+    def _judge(self, one: _Asked, first: int) -> Judged:
+        turn = Turn(
+            self.watch, one.watched, one.compiled, one.threshold, self._find_secret(), first
+        )
+        judged = None
+        with suppress(Exception):  # left behind here: what is raised has no history
+            judged = self._compare(turn)
+        if judged is None:
+            self._end(LOST)
+            raise describe_failure()
+        return judged
+
+    def _compare_here(self, turn: Turn) -> Judged:
+        return compare(self._curator.engine, turn)
+
+    def _record(self, told: list[dict[str, Any]]) -> None:
+        """Make it durable; only then forget the secret of a round that is over."""
+        turn, halts = self._above, self._above + told[-1]["above"] >= self.watch.at_most
+        after = len(self._told)
+        if not self._book.record(self.id, told, after=after, halts=halts):
+            self._refresh()
+            raise InvalidParameter(
+                "P4",
+                "this run is asked by another process at the same time.",
+                why="two verdicts with one secret, of which only one is counted, would be one "
+                "too many.",
+                fix="ask again: nothing was told.",
+            )
+        self._take(told)
+        if told[-1]["above"]:
+            self._sealed.erase(self.id, turn)
+        if halts:
+            self._ended = "halted"
+
+    def _find_secret(self) -> NoisyThreshold:
+        """The secret of this round: as it is kept; fresh only if nothing was told with it yet."""
+        turn = self._above
+        kept = self._sealed.load(self.id, turn)
+        if kept is not None:
+            return kept
+        if self._told and not self._told[-1]["above"]:
+            self._end(LOST)
+            raise over_refusal(LOST)
+        return self._sealed.keep(self.id, turn, NoisyThreshold.draw(self.watch.mechanism.plan))
+
+    def _refresh(self) -> None:
+        state = self._book.state(self.id)
+        self._told, self._parts, self._above = [], {}, 0
+        self._take(state.told)
+        self._ended = state.ended
+
+    def _prepare(self, question: Asking, threshold: Exact | None) -> _Asked:
+        """A question that may be asked, or a refusal: public knowledge only, and free."""
+        level = self.watch.threshold
+        if threshold is not None:
+            level = fraction(threshold, name="threshold")
+        if level is None:
+            raise InvalidParameter(
+                "P4",
+                "neither the run nor this question has a threshold.",
+                why="a run tells on which side of a threshold a number is.",
+                fix="pass threshold=..., to watch(...) or with the question.",
+            )
+        watched = prepare(self._curator, question, self.watch)
+        return _Asked(watched, self._curator.engine.compile(watched.plan), level)
+
+    # --- its end ------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """End the run: its secret is erased, and it can be asked no more; nothing comes back."""
+        with self._lock:
+            if not self._ended:
+                self._end(CLOSED)
+
+    def _end(self, reason: str) -> None:
+        self._book.close(self.id, reason)
+        self._sealed.erase(self.id, self._above)
+        self._refresh()
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question that may be asked, with its threshold."""
+
+    watched: Watched
+    compiled: Compiled
+    threshold: Fraction
+
+    @property
+    def text(self) -> str:
+        from discreet.question.sql import write_question_text
+
+        question = self.watched.question
+        return question.text or write_question_text(question)
+
+    def is_same(self, told: Mapping[str, Any]) -> bool:
+        """Whether it is the question that was told of."""
+        return bool(told["question"] == self.text and Fraction(told["threshold"]) == self.threshold)
+
+    def write(self, judged: Judged, *, number: int, first: int) -> dict[str, Any]:
+        """What is recorded of it: enough to tell it again."""
+        groups = self.watched.groups
+        named = (
+            groups[first : first + judged.below + judged.above] if self.watched.plan.keys else ()
+        )
+        return {
+            "number": number,
+            "question": self.text,
+            "threshold": str(self.threshold),
+            "first": first,
+            "groups": len(groups),
+            "below": judged.below,
+            "above": judged.above,
+            "value": None if judged.value is None else str(judged.value),
+            "named": to_json(named),
+        }
+
+
+def compare(engine: Any, turn: Turn) -> Judged:
+    """Read the data and compare; where the data is, perhaps in another process.
+
+    Whatever fails may fail because of one person's row, so nothing is said of why.
+    """
+    with suppress(Exception):
+        truth = engine.run(turn.compiled)
+        return judge(
+            turn.watch,
+            turn.watched,
+            truth,
+            threshold=turn.threshold,
+            secret=turn.secret,
+            first=turn.first,
+        )
+    raise describe_failure()
+
+
+def prepare(curator: Curator, question: Asking, watch: Watch) -> Watched:
+    """What a run would measure of ``question``, or a refusal; reads nothing."""
+    asked = curator.parse(question)
+    if not isinstance(asked, Question):
+        raise InvalidParameter(
+            "P4",
+            "a run is asked one question at a time, and this statement has several.",
+            why="each number is compared by itself.",
+            fix="ask its questions one by one, or with ask_many([...]).",
+        )
+    try:
+        return price_watched(
+            asked,
+            schema=curator.schema,
+            multiplicity=curator.engine.catalogue.multiplicity,
+            monotonic=watch.monotonic,
+        )
+    except Refusal as refusal:
+        raise curator.naming(refusal) from None
+
+
+def open_watch(curator: Curator, watch: Watch, *, name: str, analyst: str) -> Run:
+    """Pay for a run, durably; or go on with an open one of the same asker in the same words."""
+    if not isinstance(name, str) or len(name) > _LONGEST_NAME:
+        raise InvalidParameter(
+            "P4",
+            "the name of a run is a short text.",
+            why="by its name a run is found again.",
+            fix="pass name='admissions', or leave it out.",
+        )
+    if watch.monotonic:
+        _check_neighbours(curator)
+    layout = curator.account.standing().layout
+    spend = {"run": KIND, **watch.to_json(), "name": name, "layout": layout}
+    text = canonical_json({**spend, "analyst": analyst}, ascii_only=True)
+    request = Request(
+        analyst=analyst,
+        question=f"{watch}{f', {name}' if name else ''}",
+        spend=spend,
+        key=hashlib.sha256(text.encode()).hexdigest(),
+        data_version="",  # a run outlives versions: each question is about the data of its time
+        loss=watch.loss,
+        area=curator.everyone,
+    )
+    try:
+        receipt = curator.account.charge(request)  # durable from here on
+    except Refusal as refusal:
+        curator.account.record_refusal(analyst, request.question, refusal)
+        raise
+    if not isinstance(receipt, Receipt):
+        raise TypeError("a run has no stored answer")
+    return Run(curator, receipt.id)
+
+
+_LONGEST_NAME = 64
+
+
+def _check_neighbours(curator: Curator) -> None:
+    from discreet.question.schema import Neighbours
+
+    if curator.schema.neighbours is not Neighbours.ADD_REMOVE:
+        raise InvalidParameter(
+            "P4",
+            "a monotonic run needs add/remove neighbours.",
+            why="where one person's rows are changed, some counts fall as others rise, and half "
+            "the noise would not hide it.",
+            fix="leave out monotonic.",
+        )
+
+
+def _read_watch(spend: Mapping[str, Any]) -> Watch:
+    names = ("threshold", "epsilon", "at_most", "delta", "numbers", "monotonic")
+    return Watch.of(**{name: spend[name] for name in names})
+
+
+def _read_verdicts(part: Mapping[str, Any]) -> list[Verdict]:
+    named = from_json(part["named"])
+    value = None if part["value"] is None else _plain(Fraction(part["value"]))
+    count = part["below"] + part["above"]
+    return [
+        Verdict(
+            part["question"],
+            Fraction(part["threshold"]),
+            above=bool(part["above"]) and place == count - 1,
+            value=value if place == count - 1 else None,
+            group=tuple(named[place]) if named else (),
+        )
+        for place in range(count)
+    ]
+
+
+def _plain(number: Fraction) -> int | float:
+    return int(number) if number.denominator == 1 else float(number)
+
+
+__all__ = ["Run", "Turn", "Verdict", "WatchExplanation", "compare", "open_watch", "prepare"]
