@@ -150,7 +150,8 @@ def test_transcript_is_what_it_was(curator: Curator, expected: dict[str, Any]) -
         for entry in curator.transcript()
     ]
     assert found == expected["transcript"]
-    assert {entry[6] for entry in found} == {str(state) for state in State}
+    # Runs, which are closed, came later than these ledgers.
+    assert {entry[6] for entry in found} == {str(state) for state in State} - {"closed"}
 
 
 def test_stored_answers_are_read_and_written_byte_for_byte(
