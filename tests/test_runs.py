@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from cli_cases import runner
 from test_curate import clinic
 
 import discreet
@@ -738,3 +739,22 @@ def test_interleaved_runs_and_questions_each_keep_their_own():
 def test_compare_says_nothing_of_why():
     with pytest.raises(DataRefusal):
         compare(None, None)
+
+
+# --- the command line ----------------------------------------------------------------------------
+
+
+def test_the_command_line_goes_on_with_its_run(home, capsys):
+    command = runner(capsys)
+    words = ("--threshold", 500, "--epsilon", 2, "--at-most", 2, "--session", home)
+    code, out, _ = command("watch", ALL, "--explain", *words)
+    assert code == 0
+    assert "for the whole run" in out
+    code, out, _ = command("watch", NONE, *words)
+    assert (code, out.splitlines()[0]) == (0, f"below 500  ({NONE})")
+    code, out, _ = command("watch", ALL, *words, "--json", "--close")
+    told = json.loads(out)
+    assert (told["asked"], told["ended"], told["verdicts"][0]["above"]) == (2, "closed", True)
+    code, _, err = command("watch", "SELECT AVG(age) FROM visits", *words)
+    assert code == 2
+    assert "Q48" in err

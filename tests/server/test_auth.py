@@ -32,6 +32,10 @@ READERS = [
 ASKERS = [
     ("POST", "ask", {"question": "SELECT COUNT(*) FROM visits", "epsilon": "1/50"}),
     ("POST", "explain", {"question": "SELECT COUNT(*) FROM visits", "epsilon": "1/50"}),
+    ("POST", "runs", {"threshold": 100, "epsilon": "1/50"}),
+    ("POST", "runs/1/ask", {"question": "SELECT COUNT(*) FROM visits"}),
+    ("POST", "runs/explain", {"threshold": 100, "epsilon": "1/50"}),
+    ("DELETE", "runs/1", None),
 ]
 
 
@@ -61,6 +65,7 @@ def test_every_route_is_in_one_of_the_lists(server):
     known = {(m, p.split("/")[0]) for m, p, _ in CURATOR_ONLY + READERS + ASKERS}
     everyone = {
         *(("GET", "jobs"), ("GET", "answers"), ("GET", "balance"), ("GET", "transcript")),
+        ("GET", "runs"),
     }
     prefix = "/v1/datasets/{dataset}/"
     found = {

@@ -29,6 +29,7 @@ from discreet.cli import (
     serve,
     starting,
     survey,
+    watching,
 )
 from discreet.cli.options import CURATOR, HERE, Analyst, Home, open_curator
 from discreet.errors import Refusal
@@ -53,6 +54,7 @@ app.add_typer(schema.app, name="schema")
 app.command()(asking.ask)
 app.command()(asking.explain)
 app.command()(asking.price)
+app.command()(watching.watch)
 app.command()(accounts.balance)
 app.command()(accounts.transcript)
 app.command()(accounts.renew)

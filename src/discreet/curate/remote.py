@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from discreet.accounting.loss import Loss
     from discreet.curate.curator import Asking
     from discreet.curate.quote import Quote
+    from discreet.curate.remote_runs import RemoteRun
     from discreet.ledger import Entry
+    from discreet.price.watch import WatchSettings
     from discreet.question.builder import Rows
     from discreet.question.schema import Schema
     from discreet.release.answer import Answer
@@ -203,6 +205,37 @@ class Remote:
         """An answer that was paid for; free."""
         return self._connection.get(f"{self._path}/answers/{number}", _read_answer, accept=RECORD)
 
+    # --- runs ----------------------------------------------------------------------------------
+
+    def watch(self, *, name: str = "", **settings: Unpack[WatchSettings]) -> RemoteRun:
+        """Open a run that tells which numbers are above a threshold, and is paid for once."""
+        body = {**_write_settings(settings), "name": name}
+        shape = self._connection.send("POST", f"{self._path}/runs", body)
+        return self._make_run(shape)
+
+    def run(self, id: int) -> RemoteRun:  # noqa: A002
+        """The run with that number, as far as it has come."""
+        return self._make_run(self._connection.send("GET", f"{self._path}/runs/{id}", None))
+
+    def explain_watch(
+        self, question: Asking | None = None, **settings: Unpack[WatchSettings]
+    ) -> Mapping[str, Any]:
+        """What such a run would cost, and how wrong its verdicts could be, as it is sent; free."""
+        body = _write_settings(settings)
+        if question is not None:
+            body["question"] = _question_text(question)
+        found: Mapping[str, Any] = self._connection.send("POST", f"{self._path}/runs/explain", body)
+        return found
+
+    def _make_run(self, shape: Mapping[str, Any]) -> RemoteRun:
+        from discreet.curate.remote_runs import RemoteRun
+
+        def send(method: str, rest: str, body: Mapping[str, Any] | None) -> Any:
+            return self._connection.send(method, f"{path}{rest}", body)
+
+        path = f"{self._path}/runs/{quote(str(shape['id']), safe='')}"
+        return RemoteRun(shape, send, _question_text)
+
     # --- the account ---------------------------------------------------------------------------
 
     def balance(self, analyst: str | None = None) -> RemoteBalance:
@@ -269,6 +302,11 @@ class _Connection:
             read, self._send("POST", path, body, {"Accept": RECORD, **(headers or {})})
         )
 
+    def send(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
+        """What comes back of a request, as JSON."""
+        sent = self._send(method, path, body, {"Accept": "application/json"})
+        return _read_response(lambda response: response.json(), sent)
+
     def _send(
         self, method: str, path: str, body: Mapping[str, Any] | None, headers: dict[str, str]
     ) -> httpx.Response:
@@ -294,6 +332,14 @@ class _Connection:
 
 
 # --- what is sent ------------------------------------------------------------------------------
+
+
+def _write_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a run as JSON: exact numbers as texts."""
+    return {
+        name: value if isinstance(value, bool | int) or value is None else str(value)
+        for name, value in settings.items()
+    }
 
 
 def _question_text(question: Asking) -> str:

@@ -215,6 +215,21 @@ class Run:
             self._parts.setdefault(part["number"], []).append(part)
             self._above += bool(part["above"])
 
+    def to_json(self) -> dict[str, Any]:
+        """How it stands; the same at every door."""
+        from discreet.release.amounts import loss_json
+
+        return {
+            "id": self.id,
+            "analyst": self.analyst,
+            "name": self.name,
+            "watch": self.watch.to_json(),
+            "price": loss_json(self.loss),
+            "asked": self.asked,
+            "remaining": self.remaining,
+            "ended": self._ended or None,
+        }
+
     # --- asking -------------------------------------------------------------------------------
 
     def ask(

@@ -9,28 +9,32 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 
 from discreet.curate.quote import Quote
+from discreet.curate.runs import Run, Verdict
 from discreet.curate.session import Session
 from discreet.curate.steps import Paid, PaidStatement
 from discreet.engine.protocol import describe_failure
 from discreet.ledger import Account, Entry, State
 from discreet.ledger.keys import AUDITOR, CURATOR, Grant, nothing_here
+from discreet.price.watch import WatchSettings
 from discreet.question.sql import write_question_text
 from discreet.release.answer import Answer
 from discreet.release.combined import Combined
 from discreet.release.record import answer_from_bytes
 from discreet.server import idempotency
 from discreet.server.cache import AnswerCache
+from discreet.server.comparing import OpenRuns
 from discreet.server.idempotency import IdempotencyKeys, fingerprint
 from discreet.server.jobs import Job, Jobs, Status
 from discreet.server.limits import Busy, Concurrency, Rate
 from discreet.server.log import Log
 from discreet.server.metrics import Metrics
-from discreet.server.models import Ask
+from discreet.server.models import Ask, AskRun
 from discreet.server.pool import Pool
 from discreet.server.settings import Settings
 
@@ -43,6 +47,9 @@ EXPLAINED_AT_ONCE = 2
 """How many questions are explained at a time, of all keys; more wait in line."""
 PAID_AT_ONCE = 4
 """How many questions are parsed, priced and charged at a time, of all keys."""
+
+RUN_AT_ONCE = 4
+"""How many questions of runs are under way at a time, of all keys."""
 
 _STATES = {State.ANSWERED: "done", State.BURNT: "failed", State.OPEN: "interrupted"}
 
@@ -67,6 +74,7 @@ class Dataset:
         self.cache = AnswerCache()
         self._explaining = CapacityLimiter(EXPLAINED_AT_ONCE)
         self._paying = CapacityLimiter(PAID_AT_ONCE)
+        self._running = CapacityLimiter(RUN_AT_ONCE)
         self._metrics = metrics
         self.pool = Pool(
             str(session.directory),
@@ -75,6 +83,7 @@ class Dataset:
             started=lambda: metrics.count("discreet_worker_starts_total", dataset=name),
         )
         self.jobs = Jobs(self.curator, self.pool, self.settings, log=log, ended=self._count_ended)
+        self.runs = OpenRuns.of(self.curator, self.jobs.compare)
 
     def _count_ended(self, state: str) -> None:
         self._metrics.count("discreet_questions_total", dataset=self.name, outcome=state)
@@ -203,6 +212,52 @@ class Dataset:
         stored = replace(self._load(entry.id), replayed=True)
         mine = self.curator.retell(stored, ask.question, **ask.offer().amounts())
         return self._shown_to(stored, entry, grant) if mine is None else mine
+
+    # --- runs ----------------------------------------------------------------------------------
+
+    async def open_run(self, settings: WatchSettings, name: str, grant: Grant) -> Run:
+        """Pay for a run, or go on with it."""
+        self.jobs.admit()
+        opened = partial(self.curator.watch, name=name, analyst=grant.analyst, **settings)
+        run = await to_thread.run_sync(opened, limiter=self._paying)
+        return await self.find_run(run.id, grant)
+
+    async def find_run(self, number: int, grant: Grant) -> Run:
+        """A run, if it is the caller's to see."""
+        loop = asyncio.get_running_loop()
+
+        def found() -> Run:
+            entry = self.account.entry(number)
+            if entry is None or "run" not in entry.spend or not self.visible(entry, grant):
+                raise nothing_here("run", str(number))
+            return self.runs.find(number, loop)
+
+        return await to_thread.run_sync(found, limiter=self._paying)
+
+    async def ask_run(
+        self, number: int, ask: AskRun, grant: Grant, *, key_id: str
+    ) -> tuple[Run, Verdict | tuple[Verdict, ...]]:
+        """Ask one of the caller's own runs."""
+        run = await self._find_own(number, grant)
+        self.jobs.admit()
+        self.concurrency.enter(key_id)
+        try:
+            asked = partial(run.ask, ask.question, threshold=ask.threshold, number=ask.number)
+            return run, await to_thread.run_sync(asked, limiter=self._running)
+        finally:
+            self.concurrency.leave(key_id)
+
+    async def close_run(self, number: int, grant: Grant) -> Run:
+        """End one of the caller's own runs."""
+        run = await self._find_own(number, grant)
+        await to_thread.run_sync(run.close, limiter=self._running)
+        return run
+
+    async def _find_own(self, number: int, grant: Grant) -> Run:
+        run = await self.find_run(number, grant)
+        if grant.role != CURATOR and run.analyst != grant.analyst:
+            raise nothing_here("run", str(number))
+        return run
 
     # --- what was asked ------------------------------------------------------------------------
 

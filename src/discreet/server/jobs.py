@@ -184,6 +184,20 @@ class Jobs:
             self._pool.give(worker)
         return ("failed" if isinstance(ended, Refusal) else "done"), ended
 
+    async def compare(self, turn: bytes) -> bytes:
+        """A comparison of a run, by an engine process; told at a multiple of the deadline."""
+        worker = await self._pool.take()
+        started = time.monotonic()
+        try:
+            try:
+                answer = await worker.answer(turn, self._settings.time_limit_s)
+            except Gone:
+                answer = b""
+            await asyncio.sleep(_until(started, self._settings.deadline_s))
+        finally:
+            self._pool.give(worker)
+        return answer
+
     def _closed(self, paid: Paid, answer: bytes) -> Answer | Refusal:
         """Publish, or burn: either way the charge is closed before anything is said.
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
 
+from discreet.price.watch import WatchSettings
 from discreet.question.offer import Offer
 from discreet.release.notes import MarginUnit
 
@@ -354,6 +355,89 @@ class Job(Given):
         default=False,
         description="one question of a statement: send the statement again when this has ended",
     )
+
+
+class Watch(Sent):
+    """A run that is to be opened: paid for once, by epsilon (and delta) for all of it."""
+
+    epsilon: Number
+    threshold: Number | None = None
+    at_most: Annotated[int, Field(ge=1, le=1000)] = 1
+    delta: Number = 0
+    numbers: bool = False
+    monotonic: bool = False
+    name: Annotated[str, Field(max_length=64)] = ""
+
+    def settings(self) -> WatchSettings:
+        """The keywords with which the curator opens it."""
+        return {
+            "epsilon": self.epsilon,
+            "threshold": self.threshold,
+            "at_most": self.at_most,
+            "delta": self.delta,
+            "numbers": self.numbers,
+            "monotonic": self.monotonic,
+        }
+
+
+class ExplainWatch(Watch):
+    """A run, and a question that it would be asked."""
+
+    question: Text | None = None
+    confidence: Number = "0.95"
+    queries: Annotated[int, Field(ge=1, le=10**9)] = 1000
+
+
+class WatchExplanation(Given):
+    """What a run would cost, and how wrong it could be about a number."""
+
+    watch: dict[str, Any]
+    loss: Price
+    queries: int
+    margin: float | None
+    theorem_margin: float | None
+    sensitivity: float | None
+
+
+class Run(Given):
+    """A run, and how it stands."""
+
+    id: str
+    analyst: str
+    name: str
+    watch: dict[str, Any]
+    price: Price
+    asked: int
+    remaining: int
+    ended: Literal["halted", "closed", "lost"] | None
+
+
+class AskRun(Sent):
+    """A question to a run; the same number is told the same."""
+
+    question: Text
+    threshold: Number | None = None
+    number: Annotated[int, Field(ge=0, le=10**9)] | None = None
+
+
+class RunVerdict(Given):
+    """On which side of its threshold one number is."""
+
+    question: str
+    threshold: str
+    above: bool
+    value: float | None
+    group: list[str | None]
+
+
+class Verdicts(Given):
+    """What a run told, and how it stands."""
+
+    verdicts: list[RunVerdict]
+    grouped: bool
+    asked: int
+    remaining: int
+    ended: Literal["halted", "closed", "lost"] | None
 
 
 class Entry(Given):

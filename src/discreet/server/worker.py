@@ -69,6 +69,10 @@ def _open_engine(found: session.Session) -> DuckDBEngine:
 def _answer(engine: DuckDBEngine, asked: bytes) -> bytes:
     question = json.loads(asked)
     try:
+        if "turn" in question:
+            from discreet.server.comparing import answer_turn
+
+            return answer_turn(engine, question["turn"])
         priced = record.from_json(question["priced"])
         return compute(engine, engine.compile(priced.plan), priced, question["data_version"])
     except (DataRefusal, MemoryError):

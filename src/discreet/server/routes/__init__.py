@@ -11,6 +11,7 @@ from discreet.server.routes import (
     people,
     public,
     questions,
+    runs,
 )
 
 ROUTERS = (
@@ -19,6 +20,7 @@ ROUTERS = (
     identity.router,
     datasets.router,
     questions.router,
+    runs.router,
     account.router,
     people.router,
     evidence.router,

@@ -1,0 +1,77 @@
+"""Runs over HTTP: the data in another process, the secret on its way there and nowhere else."""
+
+from __future__ import annotations
+
+import pytest
+from patience import PATIENCE_S
+
+from discreet.curate import remote as client
+from discreet.errors import AccessRefusal, Halted, QuestionRefusal
+
+COUNT = "SELECT COUNT(*) FROM visits"
+NONE = "SELECT COUNT(*) FROM visits WHERE age > 105"
+CITIES = "SELECT city, COUNT(*) FROM visits GROUP BY city"
+
+
+@pytest.fixture
+def remote(server):
+    with client.connect(server.url, timeout_s=PATIENCE_S, key=server.person()) as found:
+        yield found
+
+
+def test_a_run_over_http_is_paid_once_and_tells_the_truth(server, remote):
+    explained = remote.explain_watch(COUNT, threshold=900, epsilon=20, at_most=2)
+    assert explained["sensitivity"] == 3
+    assert 0 < explained["margin"] < explained["theorem_margin"]
+    with remote.watch(threshold=500, epsilon=20, at_most=2, numbers=True) as run:
+        assert not run.ask(NONE)
+        first, second = run.ask(CITIES)
+        assert (first.group, second.group) == (("Aalborg",), ("Bergen",))
+        assert abs(first.value - 1000) < 200
+        assert run.ended == "halted"
+        with pytest.raises(Halted):
+            run.ask(COUNT)
+    (entry,) = remote.transcript()
+    assert (entry.state, entry.loss.epsilon) == ("closed", 20)
+    assert remote.run(run.id).ended == "halted"
+
+
+def test_a_second_try_is_told_the_same(remote):
+    run = remote.watch(threshold=3000, epsilon="1/100", at_most=500)
+    first = [bool(run.ask(COUNT)) for _ in range(4)]
+    assert [bool(run.ask(COUNT, number=n)) for n in range(4)] == first
+    assert remote.watch(threshold=3000, epsilon="1/100", at_most=500).asked == 4
+    run.close()
+    assert run.ended == "closed"
+    assert remote.spent.epsilon == pytest.approx(0.01)
+
+
+def test_a_question_that_is_not_one_number_is_refused(remote):
+    with (
+        remote.watch(threshold=9, epsilon="1/100") as run,
+        pytest.raises(QuestionRefusal, match="Q48"),
+    ):
+        run.ask("SELECT AVG(age) FROM visits")
+
+
+def test_nobody_else_sees_or_asks_a_run(server, remote):
+    run = remote.watch(threshold=9, epsilon="1/100", name="mine")
+    with (
+        client.connect(server.url, timeout_s=PATIENCE_S, key=server.person()) as other,
+        pytest.raises(AccessRefusal, match="A13"),
+    ):
+        other.run(run.id)
+    reader = server.person(role="auditor")
+    assert server.call("GET", f"runs/{run.id}", key=reader).status_code == 200
+    asked = server.call("POST", f"runs/{run.id}/ask", {"question": COUNT}, key=reader)
+    assert asked.status_code == 403
+    assert server.call("GET", "runs/999999").status_code == 404
+
+
+def test_a_source_that_cannot_be_read_closes_the_run(server):
+    opened = server.call("POST", "runs", {"threshold": 3, "epsilon": 1}, dataset="damaged")
+    assert opened.status_code == 201
+    path = f"runs/{opened.json()['id']}"
+    asked = server.call("POST", f"{path}/ask", {"question": COUNT}, dataset="damaged")
+    assert (asked.status_code, asked.json()["code"]) == (424, "D1")
+    assert server.call("GET", path, dataset="damaged").json()["ended"] == "lost"
