@@ -18,11 +18,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from discreet.accounting.budget import Budget
 from discreet.accounting.loss import Loss
-from discreet.curate.affordable import name_affordable_accuracy, name_affordable_delta
 from discreet.curate.bounding import Bounding
 from discreet.curate.opening import Declared, check_tables, read_budget, read_schema
-from discreet.curate.quote import Quote
-from discreet.curate.shares import divide
 from discreet.curate.steps import Paid, PaidStatement, Planned
 from discreet.engine.duckdb.engine import DuckDBEngine
 from discreet.engine.protocol import C, Engine, describe_failure
@@ -30,19 +27,13 @@ from discreet.errors import BudgetRefusal, DataRefusal, InvalidParameter, Refusa
 from discreet.exact.numbers import Exact, canonical_json
 from discreet.ledger import Account, Balance, Entry, Ledger, Policy, Request, Stored
 from discreet.price import Priced, approximate_loss, is_as_before, price
-from discreet.price.within import find_cheapest
 from discreet.question.blocks import Area, Space
-from discreet.question.builder import Query, Rows, table
 from discreet.question.offer import Amounts, Offer, unpaid_refusal
 from discreet.question.ownership import name_units
 from discreet.question.question import Question
 from discreet.question.sql import depth_refusal, parse_statement, write_question_text
 from discreet.question.statement import Statement
 from discreet.release.answer import Answer
-from discreet.release.combined import CombinedExplanation
-from discreet.release.combining import Bound, bind, combine
-from discreet.release.explanation import Explanation
-from discreet.release.notes import describe_hidden
 from discreet.release.record import (
     noises_json,
     released_from_bytes,
@@ -51,13 +42,19 @@ from discreet.release.record import (
 )
 from discreet.release.release import release
 
+# What only some questions need is imported by those: a process that asks one waits for the rest.
 if TYPE_CHECKING:
+    from discreet.curate.quote import Quote
     from discreet.curate.runs import Run, WatchExplanation
     from discreet.curate.sealed import Sealed
     from discreet.price.watch import WatchSettings
+    from discreet.question.builder import Query, Rows
+    from discreet.release.combined import CombinedExplanation
+    from discreet.release.combining import Bound
+    from discreet.release.explanation import Explanation
 
-Asking = str | Question | Query
-"""A question in SQL, built in Python, or already parsed."""
+    Asking = str | Question | Query
+    """A question in SQL, built in Python, or already parsed."""
 
 CURATOR = "curator"
 """Who asks when nobody is named."""
@@ -252,6 +249,8 @@ class Curator:
             replace(known[part.receipt.id], priced=part.priced) if isinstance(part, Paid) else part
             for part in paid.parts
         ]
+        from discreet.release.combining import combine
+
         tables = paid.bound.statement.tables
         return combine(paid.bound, parts, {name: self.engine.public_rows(name) for name in tables})
 
@@ -291,6 +290,8 @@ class Curator:
             request = self._make_request(planned, spend, analyst or CURATOR)
             return self.account.find(request) != "admitted"
 
+        from discreet.curate.shares import divide
+
         offers = divide(statement, offer, None if analyst is None else is_paid)
         asked = list(zip(statement.questions, offers, strict=True))
         who = analyst or CURATOR
@@ -306,6 +307,8 @@ class Curator:
         return self._bounds(statement, self.engine.catalogue.version)
 
     def _make_bound(self, statement: Statement, _version: Hashable) -> Bound:
+        from discreet.release.combining import bind
+
         return bind(statement, self.engine.catalogue)
 
     def _pay_question(self, question: Question, spend: Offer, analyst: str) -> Paid | Answer:
@@ -381,6 +384,8 @@ class Curator:
         """A refused accuracy is told with the accuracy that what is left would buy."""
         if not isinstance(refusal, BudgetRefusal) or not spend.within:
             return refusal
+        from discreet.curate.affordable import name_affordable_accuracy
+
         left = self.account.balance(analyst).left(self.area(question))
         return name_affordable_accuracy(
             refusal, spend, left, lambda offer: self._explain(self._find_plan(question, offer))
@@ -411,6 +416,8 @@ class Curator:
 
         ``offer`` is that of :meth:`ask`.
         """
+        from discreet.curate.quote import Quote
+
         asked, _ = self._parse_question(question)
         if isinstance(asked, Statement):
             return self._price_statement(asked, Offer.of(**offer), analyst)
@@ -426,6 +433,8 @@ class Curator:
         return Quote(explanation, outcome)
 
     def _price_statement(self, statement: Statement, offer: Offer, analyst: str) -> Quote:
+        from discreet.curate.quote import Quote
+
         bound = self._bind(statement)
         planned, requests = self._plan_statement(statement, offer, analyst)
         explanation = _explain_parts(bound, planned)
@@ -441,6 +450,8 @@ class Curator:
 
         ``alias`` is what the question calls it.
         """
+        from discreet.question.builder import table
+
         return table(name, self.engine.catalogue, alias=alias)
 
     # --- the account -------------------------------------------------------------------------
@@ -513,20 +524,10 @@ class Curator:
     def _parse_question(
         self, question: Asking, analyst: str | None = None
     ) -> tuple[Question | Statement, bool]:
-        if isinstance(question, Query):
-            try:
-                return question.question(), False
-            except RecursionError:
-                raise depth_refusal() from None
         if isinstance(question, Question):
             return question, False
         if not isinstance(question, str):
-            raise InvalidParameter(
-                "P4",
-                f"an object of type {type(question).__name__} is not a question.",
-                why="only what is known to be asked can be bounded for each person in the data.",
-                fix="ask in SQL, or build it to its end: curator.table('visits').agg(n=count()).",
-            )
+            return _read_built(question), False
         try:
             return self._questions(question, self.engine.catalogue.version)
         except Refusal as refusal:
@@ -548,6 +549,8 @@ class Curator:
         except Refusal as refusal:
             told = refusal
             if "delta" in refusal.offer:
+                from discreet.curate.affordable import name_affordable_delta
+
                 left = self.budget.failures - self.balance().spent.delta
                 told = name_affordable_delta(refusal, left)
             raise told.naming(self._unit) from None
@@ -596,6 +599,8 @@ class Curator:
     def _warn_of_hidden_groups(self, priced: Priced) -> None:
         """Say before anything is paid that no group can be expected in the answer."""
         if priced.population is not None:
+            from discreet.release.notes import describe_hidden
+
             warnings.warn(describe_hidden(priced), NoGroupPasses, stacklevel=4)
 
     def _make_plan(
@@ -613,8 +618,12 @@ class Curator:
     def _price_question(
         self, question: Question, spend: Offer, *, as_before: bool = False
     ) -> Priced:
-        find = find_cheapest if spend.within else price
-        return find(question, spend, self.engine.catalogue, as_before=as_before)
+        catalogue = self.engine.catalogue
+        if not spend.within:
+            return price(question, spend, catalogue, as_before=as_before)
+        from discreet.price.within import find_cheapest
+
+        return find_cheapest(question, spend, catalogue, as_before=as_before)
 
     def _explain_asked(self, asked: Question | Statement, offer: Offer) -> Explanation:
         if isinstance(asked, Statement):
@@ -623,10 +632,15 @@ class Curator:
         return self._explain(self._find_plan(asked, offer.beside(asked.spend)))
 
     def _explain(self, planned: Planned) -> Explanation:
+        from discreet.release.explanation import Explanation
+
         return Explanation(planned.priced, planned.compiled.explain())
 
 
 def _explain_parts(bound: Bound, planned: Sequence[Planned]) -> CombinedExplanation:
+    from discreet.release.combined import CombinedExplanation
+    from discreet.release.explanation import Explanation
+
     parts = tuple(Explanation(plan.priced, plan.compiled.explain()) for plan in planned)
     return CombinedExplanation.of(bound.statement, parts, bound.names)
 
@@ -656,6 +670,23 @@ def replay_key(priced: Priced) -> str:
     same = [*map(to_json, measured), noises_json(priced), *map(to_json, after)]
     text = canonical_json(same, ascii_only=True)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _read_built(question: object) -> Question:
+    """The question that was built in Python."""
+    from discreet.question.builder import Query
+
+    if isinstance(question, Query):
+        try:
+            return question.question()
+        except RecursionError:
+            raise depth_refusal() from None
+    raise InvalidParameter(
+        "P4",
+        f"an object of type {type(question).__name__} is not a question.",
+        why="only what is known to be asked can be bounded for each person in the data.",
+        fix="ask in SQL, or build it to its end: curator.table('visits').agg(n=count()).",
+    )
 
 
 def _write_text(question: Question) -> str:

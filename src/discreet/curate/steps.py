@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from discreet.engine.protocol import Compiled
 from discreet.ledger import Receipt
 from discreet.price import Priced
 from discreet.question.blocks import Area
 from discreet.release.answer import Answer
-from discreet.release.combining import Bound
+
+if TYPE_CHECKING:
+    from discreet.release.combining import Bound
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,12 @@ import duckdb
 from sqlglot import exp
 
 from discreet.engine.duckdb.declared import (
-    add_steps,
-    bound_rows,
+    define_rows,
     find_kind,
     name_enum,
     select_owned_rows,
     select_typed_rows,
+    source_name,
 )
 from discreet.engine.duckdb.prepared import ROWS
 from discreet.engine.duckdb.render import lay_out, list_codes, name_rows
@@ -35,7 +35,6 @@ from discreet.question.domain import LISTED_MOST, Kind, Value
 from discreet.question.functions import nodes, read_column
 from discreet.question.functions.nodes import (
     add_alias,
-    add_definitions,
     nest_query,
     present,
     quote_column,
@@ -114,11 +113,6 @@ def given_name(table: str) -> str:
     return f"given {table}"
 
 
-def source_name(table: str) -> str:
-    """The view in which the declared columns have the types of their kinds."""
-    return f"source of {table}"
-
-
 @dataclass(slots=True)
 class Database:
     """The sources in one version, each table behind the view that statements name.
@@ -136,7 +130,6 @@ class Database:
     prepared: dict[str, str] = field(default_factory=dict)  # table: catalog
     progress: Progress | None = None  # told how far a statement is
     _cursors: threading.local = field(default_factory=threading.local)
-    _descriptions: dict[str, str] = field(default_factory=dict)
     _multiplicities: dict[tuple[str, tuple[str, ...]], int] = field(default_factory=dict)
     _listed: dict[tuple[str, str], tuple[Value | None, ...] | None] = field(default_factory=dict)
 
@@ -203,7 +196,7 @@ class Database:
             owned = select_owned_rows(lay_out(table), source_name(table.name)).sql("duckdb")
             statements.append(f"CREATE TABLE {rows} AS {owned}")
         else:  # binds every reading to its type, without running it
-            statements.append(f"CREATE VIEW {rows} AS {self.definition(table)}")
+            statements.append(f"CREATE VIEW {rows} AS {define_rows(table)}")
         self.connection.execute("; ".join(statements))
         for key in table.unique if table.public else ():
             self._require_unique(table, key)
@@ -212,20 +205,6 @@ class Database:
     def version(self) -> Hashable:
         """A name for the sources as they were opened."""
         return tuple(self.versions.items())
-
-    def describe(self, table: Table) -> str:
-        """What stands for the rows of a private table, for the eye."""
-        if table.name not in self._descriptions:
-            text = self.definition(table, pretty=True)
-            name = quoted(name_rows(table))
-            self._descriptions[table.name] = f"CREATE VIEW {name} AS\n{text};"
-        return self._descriptions[table.name]
-
-    def definition(self, table: Table, *, pretty: bool = False) -> str:
-        """The rows of a private table that is not prepared: enforced, owned and bounded."""
-        definitions = bound_rows(lay_out(table), source_name(table.name), "bounded")
-        query = add_definitions(add_steps(table, definitions[-1][0]), definitions)
-        return query.sql("duckdb", pretty=pretty)
 
     def _require_unique(self, table: Table, key: tuple[str, ...]) -> None:
         if self.multiplicity(table, key) > 1:

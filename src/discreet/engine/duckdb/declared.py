@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 
 from sqlglot import exp
 
 from discreet.engine.duckdb.grid import scaled_steps
-from discreet.engine.duckdb.render import ROW_NUMBER, Layout, lay_out, list_codes
-from discreet.engine.duckdb.sources import MARK, Part
+from discreet.engine.duckdb.render import ROW_NUMBER, Layout, lay_out, list_codes, name_rows
+from discreet.engine.duckdb.sources import MARK, Part, quoted
 from discreet.errors import DataRefusal
 from discreet.price.recipes import GRID_BITS, put_on_grid
 from discreet.question.domain import Kind
@@ -24,6 +25,7 @@ from discreet.question.functions.nodes import (
     Definition,
     Node,
     add_alias,
+    add_definitions,
     conjoin,
     disjoin,
     order_by,
@@ -328,6 +330,27 @@ def choose_block(partition: Iterable[str], blocks: tuple[str, ...]) -> Node:
         order=order_by(map(quote_column, blocks)),
     )
     return exp.EQ(this=rank, expression=exp.Literal.number("1"))
+
+
+def source_name(table: str) -> str:
+    """The view in which the declared columns have the types of their kinds."""
+    return f"source of {table}"
+
+
+@lru_cache(64)
+def define_rows(table: Table, *, pretty: bool = False) -> str:
+    """The rows of a private table that is not prepared: enforced, owned and bounded.
+
+    Written once: every database of a curator, and every explanation, has the same.
+    """
+    definitions = bound_rows(lay_out(table), source_name(table.name), "bounded")
+    query = add_definitions(add_steps(table, definitions[-1][0]), definitions)
+    return query.sql("duckdb", pretty=pretty)
+
+
+def describe_rows(table: Table) -> str:
+    """What stands for the rows of a private table, for the eye."""
+    return f"CREATE VIEW {quoted(name_rows(table))} AS\n{define_rows(table, pretty=True)};"
 
 
 def bound_rows(shape: Layout, source: str, name: str) -> list[Definition]:

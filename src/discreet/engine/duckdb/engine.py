@@ -165,7 +165,7 @@ class DuckDBEngine:
                 self._compiled.move_to_end(key)
                 return self._compiled[key]
         held = _Held(lambda: public, self._own)
-        compiled = compile_plan(plan, self._own, held, public.describe)
+        compiled = compile_plan(plan, self._own, held)
         if not _accepts(public, compiled.text):
             raise describe_failure()
         with self._lock:

@@ -14,7 +14,7 @@ from math import prod
 
 from sqlglot import exp
 
-from discreet.engine.duckdb.declared import choose_rows, choose_values
+from discreet.engine.duckdb.declared import choose_rows, choose_values, describe_rows
 from discreet.engine.duckdb.grid import (
     clip,
     number_line,
@@ -82,19 +82,18 @@ class Compiled:
     plan: Plan
     text: str
     tables: tuple[Table, ...]  # whose rows it reads
-    definitions: tuple[str, ...]  # of those rows, for the eye
     columns: ResultColumns
 
     def explain(self) -> str:
         """The statement as it is run, after what stands for the rows of its private tables."""
-        return "\n\n".join((*self.definitions, self.text))
+        private = [describe_rows(table) for table in self.tables if not table.public]
+        return "\n\n".join((*private, self.text))
 
 
 def compile_plan(
     plan: Plan,
     find: Callable[[Table], Table],
     multiplicity: Multiplicity,
-    definition: Callable[[Table], str],
 ) -> Compiled:
     """The statement that measures ``plan``."""
     renderer = Renderer(find, multiplicity)
@@ -115,12 +114,10 @@ def compile_plan(
         last, query, _ = renderer.definitions[-1]
         renderer.definitions[-1] = (last, query, True)
     query = add_definitions(parts.query(name, in_order=not plan.public_keys), renderer.definitions)
-    tables = renderer.tables
     return Compiled(
         plan,
         query.sql("duckdb", pretty=True, copy=False),
-        tables,
-        tuple(definition(table) for table in tables if not table.public),
+        renderer.tables,
         ResultColumns.of(plan, groups, readings),
     )
 
