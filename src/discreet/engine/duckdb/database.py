@@ -34,6 +34,7 @@ from discreet.errors import DataRefusal, InvalidParameter, SchemaRefusal, shown
 from discreet.question.domain import LISTED_MOST, Kind, Value
 from discreet.question.functions import nodes, read_column
 from discreet.question.functions.nodes import (
+    ENGINE,
     add_alias,
     nest_query,
     present,
@@ -105,7 +106,7 @@ def lock(connection: duckdb.DuckDBPyConnection, paths: Iterable[str]) -> None:
 
 def constant(value: str | bool) -> str:
     """A setting as the engine reads it."""
-    return str(value).lower() if isinstance(value, bool) else nodes.text(value).sql("duckdb")
+    return str(value).lower() if isinstance(value, bool) else nodes.text(value).sql(ENGINE)
 
 
 def given_name(table: str) -> str:
@@ -176,14 +177,14 @@ class Database:
         for column in table.columns:
             listed = list_codes(column)
             if listed is not None:
-                values = ", ".join(nodes.text(value).sql("duckdb") for value in listed)
+                values = ", ".join(nodes.text(value).sql(ENGINE) for value in listed)
                 name = quoted(name_enum(table, column))
                 statements.append(f"CREATE TYPE {name} AS ENUM ({values})")
         view = quoted(source_name(table.name))
         if table.name in self.readers:
             parts = self.parts[table.name]
             _require_columns(table, [name for part in parts for name in self.held[part.view]])
-            typed = (select_typed_rows(table, p, self.held[p.view]).sql("duckdb") for p in parts)
+            typed = (select_typed_rows(table, p, self.held[p.view]).sql(ENGINE) for p in parts)
             statements.append(f"CREATE VIEW {view} AS {' UNION ALL '.join(typed)}")
         else:
             fields = (f"{quoted(c.name)} {nodes.TYPES[c.kind]}" for c in table.columns)
@@ -193,7 +194,7 @@ class Database:
             kept = quoted(self.prepared[table.name], "main", ROWS)
             statements.append(f"CREATE VIEW {rows} AS FROM {kept}")
         elif table.public:
-            owned = select_owned_rows(lay_out(table), source_name(table.name)).sql("duckdb")
+            owned = select_owned_rows(lay_out(table), source_name(table.name)).sql(ENGINE)
             statements.append(f"CREATE TABLE {rows} AS {owned}")
         else:  # binds every reading to its type, without running it
             statements.append(f"CREATE VIEW {rows} AS {define_rows(table)}")
@@ -236,7 +237,7 @@ class Database:
             group=keys,
         )
         most = select([nodes.call("MAX", quote_column("n"))], nest_query(groups, "g"))
-        found = self._cursor().execute(most.sql("duckdb")).fetchone()
+        found = self._cursor().execute(most.sql(ENGINE)).fetchone()
         return int(found[0] or 0) if found else 0
 
     def values(self, table: Table, column: Column) -> tuple[Value, ...]:
@@ -245,7 +246,7 @@ class Database:
             raise ValueError(f"{table.name} is private: nothing of it may be listed")
         field = lay_out(table).fields[column.name]
         query = select([field.value()], quote_table(name_rows(table)), group=[field.held()])
-        found = self._cursor().execute(query.sql("duckdb")).fetchall()
+        found = self._cursor().execute(query.sql(ENGINE)).fetchall()
         return tuple(public_value(value) for (value,) in found if value is not None)
 
     def public_rows(self, table: Table) -> dict[str, list[Any]]:
@@ -267,7 +268,7 @@ class Database:
             field = lay_out(table).fields[name]
             query = select([field.value()], quote_table(name_rows(table)), group=[field.held()])
             query.set("limit", exp.Limit(expression=exp.Literal.number(str(LISTED_MOST + 2))))
-            rows = self._cursor().execute(query.sql("duckdb")).fetchall()
+            rows = self._cursor().execute(query.sql(ENGINE)).fetchall()
             found = sorted(public_value(value) for (value,) in rows if value is not None)
             listed = (*found, *([None] if len(found) < len(rows) else []))
             self._listed[key] = listed if 1 <= len(found) <= LISTED_MOST else None
@@ -291,7 +292,7 @@ class Database:
         value = read_column(column, quote_column(name))
         ends = [nodes.call(end, value.copy()) for end in ("MIN", "MAX")]
         query = select(ends, quote_table(source))
-        found = self._cursor().execute(query.sql("duckdb")).fetchone()
+        found = self._cursor().execute(query.sql(ENGINE)).fetchone()
         if found is None or None in found:
             return column
         return Column(name, kind, public_value(found[0]), public_value(found[1]))

@@ -22,6 +22,7 @@ from discreet.question.domain import Kind
 from discreet.question.expressions import ColumnRef
 from discreet.question.functions import nodes, read_column, read_kind
 from discreet.question.functions.nodes import (
+    ENGINE,
     Definition,
     Node,
     add_alias,
@@ -345,7 +346,7 @@ def define_rows(table: Table, *, pretty: bool = False) -> str:
     """
     definitions = bound_rows(lay_out(table), source_name(table.name), "bounded")
     query = add_definitions(add_steps(table, definitions[-1][0]), definitions)
-    return query.sql("duckdb", pretty=pretty)
+    return query.sql(ENGINE, pretty=pretty)
 
 
 def describe_rows(table: Table) -> str:

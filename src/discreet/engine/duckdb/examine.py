@@ -20,6 +20,7 @@ from discreet.engine.duckdb.declared import read_physical
 from discreet.engine.duckdb.sources import Csv, DataSource, Part, quoted
 from discreet.question.domain import Kind
 from discreet.question.functions import nodes, read_kind
+from discreet.question.functions.nodes import ENGINE
 from discreet.question.schema import Column, Schema, Table
 
 SHARES = (0.5, 0.95, 0.99, 1.0)
@@ -108,7 +109,7 @@ def _counts(table: Table) -> Iterator[str]:
         if column.values is None:
             yield "0"
         else:
-            listed = ", ".join(nodes.literal(v).sql("duckdb") for v in column.values)
+            listed = ", ".join(nodes.literal(v).sql(ENGINE) for v in column.values)
             yield f"COUNT_IF({value} NOT IN ({listed}))"
 
 

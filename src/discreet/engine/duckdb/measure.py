@@ -55,6 +55,7 @@ from discreet.question.domain import Domain, Kind, Value, number_of
 from discreet.question.expressions import Expression
 from discreet.question.functions import domain_of, nodes
 from discreet.question.functions.nodes import (
+    ENGINE,
     Node,
     add_alias,
     add_definitions,
@@ -116,7 +117,7 @@ def compile_plan(
     query = add_definitions(parts.query(name, in_order=not plan.public_keys), renderer.definitions)
     return Compiled(
         plan,
-        query.sql("duckdb", pretty=True, copy=False),
+        query.sql(ENGINE, pretty=True, copy=False),
         renderer.tables,
         ResultColumns.of(plan, groups, readings),
     )

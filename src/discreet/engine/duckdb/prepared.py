@@ -17,7 +17,14 @@ from sqlglot import exp
 from discreet.engine.duckdb.render import Layout, lay_out, name_rows
 from discreet.engine.duckdb.sources import Version
 from discreet.question.functions import nodes
-from discreet.question.functions.nodes import Node, order_by, quote_column, quote_table, select_all
+from discreet.question.functions.nodes import (
+    ENGINE,
+    Node,
+    order_by,
+    quote_column,
+    quote_table,
+    select_all,
+)
 from discreet.question.schema import Table
 
 _LAYOUT = "5"  # to be changed whenever prepared tables look different
@@ -30,7 +37,7 @@ def creation(table: Table, catalog: str) -> str:
     query = select_all(quote_table(name_rows(table)))
     query.set("order", order_by(_clusters(lay_out(table))))
     target = quote_table(catalog, "main", ROWS)
-    return exp.Create(this=target, kind="TABLE", expression=query).sql("duckdb", pretty=True)
+    return exp.Create(this=target, kind="TABLE", expression=query).sql(ENGINE, pretty=True)
 
 
 def _clusters(shape: Layout) -> list[Node]:

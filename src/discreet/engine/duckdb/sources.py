@@ -31,6 +31,7 @@ from sqlglot import exp
 from discreet.errors import DataRefusal
 from discreet.noise.entropy import random_bytes
 from discreet.question.domain import Kind
+from discreet.question.functions.nodes import ENGINE
 from discreet.question.schema import Column
 
 Given = str | os.PathLike[str] | Any
@@ -177,12 +178,12 @@ def _files(pattern: str) -> tuple[str, ...]:
 
 
 def _string(value: str) -> str:
-    return exp.Literal.string(value).sql("duckdb")
+    return exp.Literal.string(value).sql(ENGINE)
 
 
 def quoted(*names: str) -> str:
     """A dotted name of the engine, every part quoted."""
-    return ".".join(exp.to_identifier(name, quoted=True).sql("duckdb") for name in names)
+    return ".".join(exp.to_identifier(name, quoted=True).sql(ENGINE) for name in names)
 
 
 def _given(name: str) -> str:

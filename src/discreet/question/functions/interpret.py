@@ -452,7 +452,7 @@ def render(
 
     >>> age = Domain(Kind.INTEGER)
     >>> half = Call("divide", (ColumnRef("v.age"), Literal(2)))
-    >>> render(half, {"v.age": age}).sql("duckdb")
+    >>> render(half, {"v.age": age}).sql(nodes.ENGINE)
     '(CAST("v.age" AS DOUBLE) / CAST(CAST(2 AS BIGINT) AS DOUBLE))'
     """
     if names is None:
