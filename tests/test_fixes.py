@@ -1,10 +1,10 @@
-"""Every fix is typed at every door, as that door prints it, and accepted there."""
+"""Amounts are spelled as each door takes them; what people mistype is told as they meant it."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from cli_cases import Run, runner
-from golden_cases import FOLDER, all_cases
+from golden_cases import FOLDER
 from patience import PATIENCE_S
 from served import KEY, Served, serve_session
 
@@ -25,7 +25,6 @@ from discreet.errors import QuestionRefusal, Refusal
 from discreet.question.offer import Offer
 from discreet.question.sql import parse
 
-CASES = [case.question for case in all_cases() if case.verdict[0].startswith("refused")]
 GROUPED = "SELECT doctor, COUNT(*) AS n FROM visits GROUP BY doctor"
 COUNTED = "SELECT COUNT(*) AS n FROM visits"
 OFFERED = {"epsilon": "0.5", "delta": "1e-9"}
@@ -111,23 +110,6 @@ def http_door(client: httpx.Client, served: Served) -> Door:
     return door
 
 
-def check_door(door: Door, name: str, questions: Iterable[str] = CASES) -> int:
-    """How many rewritings were typed at a door; each was accepted there."""
-    typed = 0
-    for question in questions:
-        refused = door(question, OFFERED)
-        if refused is None:  # read, and refused later or not at all
-            continue
-        assert refused["why"]
-        assert "nothing for a person" not in refused["why"], question
-        rewriting = refused.get("rewriting")
-        if rewriting is not None:
-            assert door(rewriting, OFFERED) is None, f"{name}: {question} -> {rewriting}"
-            assert rewriting in refused["fix"]
-            typed += 1
-    return typed
-
-
 def check_offers(door: Door, spell: Callable[[str, str], str]) -> None:
     """Amounts that are missing: spelled as they are typed there, and accepted."""
     for question, offer in ((GROUPED, {"epsilon": "0.5"}), (COUNTED, {})):
@@ -139,49 +121,27 @@ def check_offers(door: Door, spell: Callable[[str, str], str]) -> None:
             assert door(question, offer | {name: amount}) is None
 
 
-def one_of_each(curator: Curator) -> list[str]:
-    """The first golden question of each code that is refused with a rewriting."""
-    found: dict[str, str] = {}
-    for question in CASES:
-        refused = python_door(curator)(question, OFFERED)
-        if refused is not None and "rewriting" in refused:
-            found.setdefault(refused["code"], question)
-    return list(found.values())
-
-
 def test_python(curator: Curator) -> None:
     door = python_door(curator)
-    assert check_door(door, "python") > 20
     check_offers(door, lambda name, amount: f"{name}='{amount}'")
 
 
-def test_the_command_line(capsys: pytest.CaptureFixture[str], home: Path, curator: Curator) -> None:
+def test_the_command_line(capsys: pytest.CaptureFixture[str], home: Path) -> None:
     door = command_door(runner(capsys), home)
-    assert check_door(door, "command", one_of_each(curator)[:4]) == 4
     check_offers(door, lambda name, amount: f"--{name} {amount}")
     code, _, err = runner(capsys)("explain", GROUPED, "--epsilon", "0.5", "-s", home)
     assert (code, "--delta 1e-9" in err, "delta=" in err) == (2, True, False)
 
 
-def test_http(served: Served, curator: Curator) -> None:
+def test_http(served: Served) -> None:
     with client_of(served) as client:
         door = http_door(client, served)
-        assert check_door(door, "http", one_of_each(curator)) > 5
         check_offers(door, lambda name, amount: f'"{name}": "{amount}"')
     with discreet.connect(served.url, key=served.key) as remote:
         with pytest.raises(QuestionRefusal) as caught:  # Python again, on the other side
             remote.explain(GROUPED, epsilon="0.5")
         assert "delta='1e-9'" in caught.value.fix
         assert remote.explain(GROUPED, epsilon="0.5", **caught.value.offer) is not None
-
-
-@pytest.mark.soak
-def test_every_golden_fix_at_the_other_doors(
-    served: Served, capsys: pytest.CaptureFixture[str], home: Path
-) -> None:
-    with client_of(served) as client:
-        assert check_door(http_door(client, served), "http") > 20
-    assert check_door(command_door(runner(capsys), home), "command") > 20
 
 
 class Declining(Pipe):

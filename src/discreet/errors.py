@@ -15,7 +15,8 @@ The tree, drawn before it was coded::
 A refusal has three parts: *what* is wrong, *why* it matters to a person in the
 data, and a *fix* the reader can type.  Where a whole question would be accepted
 instead, it is the refusal's *rewriting*, beside being told in the fix; where an amount would
-do, it is the refusal's *offer*, and each door spells it as it is typed there.  Its text
+do, it is the refusal's *offer*, and each door spells it as it is typed there; where only the
+curator can help, the lines of the schema that would are its *declaration*.  Its text
 may quote the question, the schema and the budget, never a value, a row count, a
 group key or an engine's own message: an error is an output, and outputs are charged.
 
@@ -29,7 +30,7 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 CODES: dict[str, str] = {
     "P1": "not a number this library can take exactly",
@@ -187,7 +188,9 @@ class Refusal(Exception):
     """The answer is no; ``str`` says ``what``, ``why`` and what to do instead, the ``fix``.
 
     ``code`` is one of ``CODES``, ``span`` the place in the question, ``rewriting`` a whole
-    question that is accepted instead, and ``offer`` the amounts with which it would be.
+    question that is accepted instead, ``offer`` the amounts with which it would be, and
+    ``declaration`` the lines of the schema with which it would be; what only somebody who knows
+    can say stands in capitals there: LOW, HIGH.
 
     >>> raise Refusal("P2", "epsilon must be positive, got -3.",
     ...               why="a negative loss would pay the analyst.",
@@ -211,6 +214,7 @@ class Refusal(Exception):
         span: Span | None = None,
         rewriting: str | None = None,
         offer: Mapping[str, str] | None = None,
+        declaration: str | None = None,
     ) -> None:
         if code not in CODES or not code.startswith(self.family):
             raise KeyError(f"{code!r} is not a code of {type(self).__name__}")
@@ -222,6 +226,7 @@ class Refusal(Exception):
         self.span = span
         self.rewriting = rewriting
         self.offer = dict(offer or {})
+        self.declaration = declaration
 
     def __str__(self) -> str:
         lines = [f"{self.code}: {self.what}"]
@@ -248,6 +253,7 @@ class Refusal(Exception):
             span=self.span,
             rewriting=self.rewriting,
             offer=self.offer,
+            declaration=self.declaration,
         )
 
     def spoken(self, door: Door, *, heard: Door = "python") -> Self:
@@ -268,10 +274,14 @@ class Refusal(Exception):
         return told
 
     def __reduce__(self) -> tuple[object, ...]:
-        parts = (
-            self.code, self.what, self.why, self.fix, self.span, self.rewriting, self.offer
-        )  # fmt: skip
-        return _rebuild, (type(self), *parts)
+        told: dict[str, Any] = {
+            "why": self.why,
+            "fix": self.fix,
+            "span": self.span,
+            "rewriting": self.rewriting,
+        }
+        told |= {"offer": self.offer, "declaration": self.declaration}
+        return _rebuild, (type(self), self.code, self.what, told)
 
     def to_json(self) -> dict[str, object]:
         """The one shape in which every door shows a refusal."""
@@ -289,20 +299,13 @@ class Refusal(Exception):
             shape["rewriting"] = self.rewriting
         if self.offer:
             shape["offer"] = dict(self.offer)
+        if self.declaration is not None:
+            shape["declaration"] = self.declaration
         return shape
 
 
-def _rebuild(
-    kind: type[Refusal],
-    code: str,
-    what: str,
-    why: str,
-    fix: str,
-    span: Span | None,
-    rewriting: str | None,
-    offer: Mapping[str, str] | None = None,
-) -> Refusal:
-    return kind(code, what, why=why, fix=fix, span=span, rewriting=rewriting, offer=offer)
+def _rebuild(kind: type[Refusal], code: str, what: str, told: dict[str, Any]) -> Refusal:
+    return kind(code, what, **told)
 
 
 Door = Literal["python", "command", "shell", "http"]

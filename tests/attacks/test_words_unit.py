@@ -74,7 +74,9 @@ def test_several_units_are_all_named():
         CALLS.format(unit='["src", "dst"]')
         + '[tables.people]\nunit = "who"\nmax_rows_per_unit = 1\ncolumns.who = "integer"\n'
     )
-    assert name_units(both) == f"unit ({PAIR}, who)"
+    assert name_units(both) == f"{PAIR} or who"
+    assert name_units(both, "SELECT SUM(x) FROM People") == "who"
+    assert name_units(both, "SELECT COUNT(*) FROM nowhere") == f"{PAIR} or who"
 
 
 # --- Dalenius' goal, which D06 Theorem 1 refutes ------------------------------------------------

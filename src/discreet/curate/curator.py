@@ -29,7 +29,7 @@ from discreet.ledger import Account, Balance, Entry, Ledger, Policy, Request, St
 from discreet.price import Priced, approximate_loss, is_as_before, price
 from discreet.question.blocks import Area, Space
 from discreet.question.offer import Amounts, Offer, unpaid_refusal
-from discreet.question.ownership import name_units
+from discreet.question.ownership import name_units, unit
 from discreet.question.question import Question
 from discreet.question.sql import depth_refusal, parse_statement, write_question_text
 from discreet.question.statement import Statement
@@ -531,13 +531,13 @@ class Curator:
         try:
             return self._questions(question, self.engine.catalogue.version)
         except Refusal as refusal:
-            told = refusal.naming(self._unit)
+            told = refusal.naming(name_units(self.schema, question))
             if analyst is not None:
                 self.account.record_refusal(analyst, question, told)
             raise told from None
 
     def _parse_text(self, text: str, _version: Hashable) -> tuple[Question | Statement, bool]:
-        parsed = parse_statement(text, self.engine.catalogue)
+        parsed = parse_statement(text, self.engine.catalogue, check=self._bind)
         return parsed.question, parsed.explain
 
     def _find_plan(self, question: Question, spend: Offer, *, as_before: bool = False) -> Planned:
@@ -553,7 +553,7 @@ class Curator:
 
                 left = self.budget.failures - self.balance().spent.delta
                 told = name_affordable_delta(refusal, left)
-            raise told.naming(self._unit) from None
+            raise told.naming(unit(question.source).name) from None
         except RecursionError:  # built in Python, where nothing counts parentheses
             raise depth_refusal() from None
 

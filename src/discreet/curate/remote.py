@@ -464,6 +464,7 @@ def _parse_refusal(shape: Mapping[str, Any], question: str) -> Refusal:
         span=None if not span else Span(question, *span),
         rewriting=None if shape.get("rewriting") is None else str(shape["rewriting"]),
         offer={str(name): str(amount) for name, amount in dict(shape.get("offer") or {}).items()},
+        declaration=None if shape.get("declaration") is None else str(shape["declaration"]),
     ).spoken("python", heard="http")
 
 

@@ -6,6 +6,7 @@ typing here is refused: then nothing is known of who can change what.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -110,11 +111,16 @@ def unit_of(table: Table) -> Unit:
     return Unit(table.entity or ", ".join(table.unit), kinds)
 
 
-def name_units(schema: Schema) -> str:
-    """Whom a schema protects, after "each": its unit, or all of its units."""
-    private = (table for table in schema.tables.values() if not table.public)
-    names = sorted({unit_of(table).name for table in private})
-    return names[0] if len(names) == 1 else f"unit ({', '.join(names)})"
+def name_units(schema: Schema, text: str = "") -> str:
+    """Whom a schema protects, after "each": its unit, or all of its units.
+
+    Of several, those of the tables that a question's ``text`` names, if it names any.
+    """
+    private = [table for table in schema.tables.values() if not table.public]
+    words = set(re.findall(r"\w+", text.casefold()))
+    named = [table for table in private if table.name.casefold() in words]
+    *others, last = sorted({unit_of(table).name for table in named or private}) or ["unit"]
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def _shared_unit(left: Unit, right: Unit, *, by_row: bool) -> Unit:

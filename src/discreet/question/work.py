@@ -102,6 +102,8 @@ def check_work(
     most = NANOSECONDS_PER_ROW * rows
     if total > most:
         name = unit(question.source).name
+        enough = -(-total // NANOSECONDS_PER_ROW)
+        declared = row_bound(question.source, multiplicity) is not None
         raise QuestionRefusal(
             "Q46",
             f"the functions could take {_milliseconds(total)} on the rows of one {name}, and at "
@@ -110,7 +112,8 @@ def check_work(
             "or that it fails, could tell who they are.",
             fix="use fewer functions of texts, and shorter patterns. The curator may declare the "
             "values of the texts, a smaller max_rows_per_unit for the tables, or a larger "
-            "max_joined_rows_per_unit for the schema.",
+            f"max_joined_rows_per_unit for the schema: {enough} would do.",
+            declaration=f"max_joined_rows_per_unit = {enough}" if declared else None,
         )
     for expression in _released(question):
         _check_released(expression)

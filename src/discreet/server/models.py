@@ -58,6 +58,9 @@ class Refusal(Given):
     offer: dict[str, str] | None = Field(
         None, description="amounts, each of which would be accepted beside the question"
     )
+    declaration: str | None = Field(
+        None, description="lines of the schema with which the question would be accepted"
+    )
 
 
 class Price(Given):

@@ -17,6 +17,7 @@ What is refused is shown with a question that would be accepted, if a rule of
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -119,39 +120,76 @@ def parse(
     return found.question
 
 
+Check = Callable[[Statement], object]
+"""Refuses a statement, if something else than reading stands in its way."""
+
+
 def parse_statement(
     text: str,
     known: Known,
     *,
     now: datetime | None = None,
+    check: Check | None = None,
 ) -> ParsedStatement:
     """What ``text`` asks for: one question or several, or with EXPLAIN in front their price.
 
     ``known`` is what is public of the tables: a schema, or a catalogue of one.
     ``now`` is what CURRENT_DATE and NOW() mean, in UTC: this second, if nothing is said.
+    ``check`` may refuse a statement in its turn; it is then mended like any other.
     """
-    return _parse(text, known, now)
+    return _parse(text, known, now, check=check)
 
 
 def _parse(
-    text: str, known: Known, now: datetime | None, *, alone: bool = False
+    text: str,
+    known: Known,
+    now: datetime | None,
+    *,
+    alone: bool = False,
+    check: Check | None = None,
 ) -> ParsedStatement:
     catalogue = known if isinstance(known, Catalogue) else Catalogue(known)
     moment = now or datetime.now(UTC).replace(tzinfo=None, microsecond=0)
 
-    def accepts(rewritten: str) -> bool:
-        reader = Reader(rewritten, catalogue, now=moment)
+    def read(asked: str, accepts: Callable[[str], bool] | None) -> ParsedStatement:
+        reader = Reader(asked, catalogue, now=moment, accepts=accepts)
         try:
-            _read_statement(rewritten, reader, alone=alone)
-        except (Refusal, RecursionError):
+            found = _read_statement(asked, reader, alone=alone)
+        except RecursionError:
+            raise depth_refusal() from None
+        if check is not None and isinstance(found.question, Statement):
+            check(found.question)
+        return found
+
+    def reread(rewritten: str, accepts: Callable[[str], bool] | None) -> None:
+        from discreet.question.work import check_work
+
+        asked = read(rewritten, accepts).question
+        for question in asked.questions if isinstance(asked, Statement) else (asked,):
+            check_work(question, catalogue.schema.most_joined_rows, catalogue.multiplicity)
+
+    def accepts(rewritten: str) -> bool:
+        try:
+            reread(rewritten, None)
+        except Refusal:
             return False
         return True
 
-    reader = Reader(text, catalogue, now=moment, accepts=accepts)
+    def attempt(mended: str) -> QuestionRefusal | None:
+        try:
+            reread(mended, accepts)
+        except QuestionRefusal as refusal:
+            return refusal
+        return None
+
     try:
-        return _read_statement(text, reader, alone=alone)
-    except RecursionError:
-        raise depth_refusal() from None
+        return read(text, accepts)
+    except QuestionRefusal as refusal:
+        if refusal.rewriting is None and isinstance(text, str):
+            from discreet.question.sql.mending import mend
+
+            mend(refusal, text, catalogue, attempt)
+        raise
 
 
 def _read_statement(text: str, reader: Reader, *, alone: bool) -> ParsedStatement:
@@ -286,7 +324,7 @@ def _check_start(text: str, tokens: list[Token]) -> None:
         "Q5",
         "a question begins with SELECT, WITH or EXPLAIN.",
         why="analysts read statistics; they change nothing and set nothing.",
-        fix="write SELECT COUNT(*) FROM ...",
+        fix="none: a question only reads, and begins with SELECT, WITH or FROM.",
         span=span,
     )
 
@@ -312,7 +350,8 @@ def _unreadable(span: Span | None) -> QuestionRefusal:
         "Q2",
         "the text cannot be read as one SQL question.",
         why="what is not understood wholly is not answered at all.",
-        fix="check brackets, commas and quotes near the mark; docs/sql.md shows the dialect.",
+        fix="none is certain: check brackets, commas and quotes near the mark, and write values "
+        "themselves in place of ? and :name; docs/sql.md shows the dialect.",
         span=span,
     )
 
@@ -344,7 +383,7 @@ def _not_select(tree: exp.Expr, reader: Reader) -> QuestionRefusal:
         tree,
         "this is not a SELECT.",
         why="analysts read statistics; they change nothing and set nothing.",
-        fix="write SELECT COUNT(*) FROM ...",
+        fix="none: a question only reads, and begins with SELECT, WITH or FROM.",
     )
 
 

@@ -25,14 +25,16 @@ SUBQUERY = Ban(
     "Q15",
     "a sub-query cannot stand inside an expression.",
     "it looks at other people's rows: one person's row could switch everybody's on or off.",
-    "join on the unit: FROM a JOIN (SELECT unit, MAX(x) AS x FROM b GROUP BY unit) AS s "
+    "none as it stands. About one person's own rows, join on the unit: "
+    "FROM a JOIN (SELECT unit, MAX(x) AS x FROM b GROUP BY unit) AS s "
     "ON a.unit = s.unit; or join a public table.",
 )
 WINDOW = Ban(
     "Q14",
     "a window function looks at other people's rows.",
     "one person's row would change the number on everybody else's.",
-    "look at one person's own rows, in a sub-query: FROM (SELECT unit, LAG(x) OVER (PARTITION BY "
+    "none as it stands. Look at one person's own rows, in a sub-query: "
+    "FROM (SELECT unit, LAG(x) OVER (PARTITION BY "
     "unit ORDER BY day) AS before FROM t) AS s; or ask for the aggregate itself.",
 )
 _SAMPLE = Ban(
@@ -122,7 +124,7 @@ REFUSED: dict[type[exp.Expr] | tuple[type[exp.Expr], str], Ban] = {
         "Q6",
         "a table has a plain name here, without a database or schema before it.",
         "only the tables the curator declared exist.",
-        "write the table's name alone.",
+        "none is called so; a table's name stands alone.",
     ),
     (exp.Column, "db"): Ban(
         "Q7",

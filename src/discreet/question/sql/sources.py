@@ -173,7 +173,7 @@ def public_only_refusal(reader: Reader, node: exp.Expr) -> QuestionRefusal:
         node,
         "the question reads no private table.",
         why="nobody is in what it reads, so nothing is to be protected, or paid.",
-        fix="name a private table in FROM; public tables can be read as they are.",
+        fix="none: nobody is in it, and public tables can be read as they are.",
     )
 
 
@@ -188,7 +188,8 @@ def read_item(node: exp.Expr, frame: Frame) -> Item:
                 node,
                 "a table function is no table.",
                 why="only the tables the curator declared can be read, not files.",
-                fix=f"read one of {list_names(reader.schema.tables)}.",
+                fix="none: files and functions are not read here; the tables are "
+                f"{list_names(reader.schema.tables)}.",
             )
         return _named(node, frame)
     if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
@@ -224,8 +225,8 @@ def _named(node: exp.Table, frame: Frame) -> Item:
                 reader,
                 node,
                 _every_column(reader.schema),
-                f"{suggest_name(name, reader.schema.tables)}the tables are "
-                f"{list_names(reader.schema.tables)}.",
+                f"{suggest_name(name, reader.schema.tables) or 'none is called nearly so: '}"
+                f"the tables are {list_names(reader.schema.tables)}.",
             ),
         )
     alias = check_name(alias_node.this, reader) if alias_node else key

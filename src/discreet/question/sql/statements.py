@@ -119,7 +119,7 @@ class StatementReader:
                 query,
                 "the question reads no private table.",
                 why="nobody is in what it reads, so nothing is to be protected, or paid.",
-                fix="name a private table in FROM; public tables can be read as they are.",
+                fix="none: nobody is in it, and public tables can be read as they are.",
             )
         if self.spend is not None and all(q.spend is not None for q in self.questions):
             raise self.reader.refusal(
@@ -404,7 +404,7 @@ class StatementReader:
             node,
             "this is not a SELECT.",
             why="analysts read statistics; they change nothing and set nothing.",
-            fix="write SELECT COUNT(*) FROM ...",
+            fix="none: a question only reads, and begins with SELECT, WITH or FROM.",
         )
 
     # --- questions ---------------------------------------------------------------------------
