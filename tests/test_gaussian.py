@@ -12,11 +12,15 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from discreet.accounting.divergence import hockey_stick
-from discreet.accounting.law import DiscreteGaussianLaw
+from discreet.accounting.law import DiscreteGaussianLaw, ProductLaw
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import enclose
 from discreet.mechanisms import Gaussian, Grid
-from discreet.mechanisms.gaussian import gaussian_delta, gaussian_vector_delta
+from discreet.mechanisms.gaussian import (
+    gaussian_delta,
+    gaussian_equal_delta,
+    gaussian_vector_delta,
+)
 
 CANARY = 8_675_309
 
@@ -113,6 +117,26 @@ def test_no_shift_of_two_entries_passes_the_bound(move, sigma_squared):
         assert found[0] <= made.delta_at(epsilon)
         curve = gaussian_vector_delta(sigma_squared, squared, 2, epsilon)
         assert found[0] <= curve
+
+
+@pytest.mark.parametrize("sigma_squared", [Fraction(3, 5), Fraction(2), Fraction(5)])
+@pytest.mark.parametrize("step", [1, 2])
+def test_entries_that_move_alike_have_the_curve_of_their_sum(sigma_squared, step):
+    """The certified divergence of the two exact laws, and a bound that is hardly above it."""
+    squared = 2 * step * step
+    made = Gaussian(sensitivity_squared=squared, rho=squared / (2 * sigma_squared))
+    for epsilon in (Fraction(1, 4), Fraction(1), Fraction(3)):
+        for move in ((step, step), (step, -step)):
+            low, high = hockey_stick(made_law(made, [0, 0]), made_law(made, list(move)), epsilon)
+            found = gaussian_equal_delta(sigma_squared, 2, step, epsilon)
+            assert low <= found
+            if sigma_squared >= 2:
+                assert found <= high * Fraction(10001, 10000) + Fraction(1, 10**7)
+
+
+def made_law(made: Gaussian, center: list[int]) -> ProductLaw:
+    spread = made.step_sigma_squared
+    return ProductLaw(tuple(DiscreteGaussianLaw(one, spread) for one in center))
 
 
 def test_the_loss_is_rho():

@@ -15,6 +15,7 @@ import pytest
 import discreet
 from discreet.curate.curator import NoGroupPasses, replay_key
 from discreet.errors import BudgetRefusal, QuestionRefusal
+from discreet.exact.balls import enclose
 from discreet.mechanisms import Gaussian, KeyRelease, Laplace, Staircase
 from discreet.price import approximate_loss, deciding_mechanism, least_units, price
 from discreet.price.keys import Threshold, covers, find_threshold, shown_share
@@ -227,12 +228,56 @@ def test_what_is_covered_is_private():
     assert covers(noise, certain, 2, Fraction(4), Fraction(1, 50))
 
 
-def test_change_one_is_not_given_what_add_remove_is():
+def test_change_one_shares_delta_among_twice_as_many_groups():
+    """Both sides of a change: out of five groups and into five."""
     sql = "SELECT street FROM people GROUP BY street"
     change = priced(sql, rows=5, neighbours='neighbours = "change-one"\n', epsilon=1, delta="1e-6")
-    plain = priced(sql, rows=5, epsilon=1, delta="1e-6")
-    assert half(change) > half(plain)
-    assert change.loss.delta <= Fraction(1, 2 * 10**6)
+    plain, double = (priced(sql, rows=rows, epsilon=1, delta="1e-6") for rows in (5, 10))
+    assert half(change) > half(double) > half(plain)
+    noise, cut = deciding_mechanism(change), change.threshold
+    assert Fraction(1, 2 * 10**6) < change.loss.delta <= Fraction(1, 10**6)
+    assert covers(noise, cut, 10, Fraction(1), Fraction(1, 10**6))
+
+
+def change_delta(noise: Gaussian, cut: Threshold, epsilon: float) -> float:
+    """The delta of a unit that leaves a group and joins another, in the worst of four cases.
+
+    Each of the two may have others in it, so many that it is shown for sure, or nobody: then it
+    is shown with its noisy one, or absent.
+    """
+    z = np.arange(-60, 80)
+    law = np.array([float(enclose(lambda k=int(k): noise.noise_law.mass(k))[1]) for k in z])
+
+    def one(units: int, others: int) -> np.ndarray:
+        """The law of what is seen of a group: its noisy number, or at last that it is absent."""
+        if others:  # twenty more: so many that nothing is hidden
+            return np.append(np.roll(law, units), 0.0)
+        if not units:
+            return np.append(np.zeros(z.size), 1.0)
+        seen = np.roll(law, 1) * ((z >= cut.least) + float(cut.odds) * (z == cut.least - 1))
+        return np.append(seen, 1 - seen.sum())
+
+    worst = 0.0
+    for left in (0, 20):
+        for joined in (0, 20):
+            before = np.outer(one(1, left), one(0, joined))
+            after = np.outer(one(0, left), one(1, joined))
+            worst = max(worst, np.maximum(before - np.exp(epsilon) * after, 0).sum())
+    return worst
+
+
+def test_what_covers_a_change_is_private():
+    """The condition, against the exact delta of one group left and one joined."""
+    delta, held = Fraction(1, 100), 0
+    for rho in (Fraction(1, 20), Fraction(1, 8), Fraction(1, 3)):
+        noise = Gaussian(sensitivity_squared=2, rho=rho)
+        for epsilon in (Fraction(1), Fraction(2)):
+            for least in (6, 8, 10, 12):
+                cut = Threshold(0, least, delta, Fraction(1, 3))
+                if covers(noise, cut, 2, epsilon, delta):
+                    held += 1
+                    assert change_delta(noise, cut, float(epsilon)) <= float(delta) * (1 + 1e-9)
+    assert held >= 2
 
 
 # --- asking -----------------------------------------------------------------------------------
@@ -456,7 +501,7 @@ def test_a_staircase_on_entries_that_move_together_is_found(frame, monkeypatch):
         return discreet.audit.replay(schema(2), *tables, sql, **offer).alarm
 
     assert not alarm()
-    monkeypatch.setattr("discreet.price.priced.count_moved", lambda *_, **__: 1)
+    monkeypatch.setattr("discreet.price.plan.count_moved", lambda *_, **__: 1)
     assert isinstance(priced(sql, rows=2, **offer).mechanisms[0], Staircase)
     assert alarm()
 

@@ -21,7 +21,7 @@ from discreet.engine.duckdb import DuckDBEngine
 from discreet.engine.duckdb.database import given_name
 from discreet.engine.duckdb.sources import quoted
 from discreet.engine.truth import Opened, SparseCounts
-from discreet.price.plan import Plan
+from discreet.price.plan import Moves, Plan
 from discreet.question.domain import Kind
 from discreet.question.schema import ROW, Column, Schema, Table
 
@@ -266,3 +266,13 @@ def distance(a: Vector, b: Vector) -> tuple[int, int]:
     """How far two vectors are apart: L1, and L2 squared."""
     gaps = [a.get(key, 0) - b.get(key, 0) for key in a.keys() | b.keys()]
     return sum(map(abs, gaps)), sum(gap * gap for gap in gaps)
+
+
+def allows(moves: Moves, gaps: list[int]) -> bool:
+    """Whether entries that moved by these gaps, none of them 0, moved as the price says."""
+    if len(gaps) > moves.entries:
+        return False
+    if moves.longest is None or sum(gap * gap for gap in gaps) <= moves.shorter:
+        return True
+    entries, step = moves.longest
+    return len(gaps) == entries and set(gaps) == {step}

@@ -27,10 +27,11 @@ from discreet.mechanisms import Gaussian, KeyRelease, Laplace, Staircase
 from discreet.mechanisms.gaussian import (
     analytic_variance,
     gaussian_delta,
+    gaussian_equal_delta,
     gaussian_vector_delta,
 )
 from discreet.mechanisms.staircase import best_width, mean_distance
-from discreet.price.plan import Sensitivity
+from discreet.price.plan import Moves, Sensitivity
 from discreet.price.recipes import Choice, Quantile
 
 if TYPE_CHECKING:
@@ -145,33 +146,71 @@ def buy_smallest(rho: Fraction, sensitivity: Sensitivity) -> Additive | None:
     return buy_gaussian(rho, sensitivity)
 
 
+_EXACT = 100
+"""Below this squared noise, the half a squared step that Lemma 10 spends is worth avoiding."""
+
+
+def gaussian_loss(
+    sigma_squared: Fraction, sensitivity: Sensitivity, moves: Moves, epsilon: Fraction
+) -> Fraction:
+    """A delta, certified, at which Gaussian noise hides every move of a unit at ``epsilon``."""
+    if moves.entries == 1:
+        return gaussian_delta(sigma_squared, sensitivity.l1, epsilon)
+    squared = sensitivity.l2_squared
+    if moves.longest is None or sigma_squared >= _EXACT:
+        return gaussian_vector_delta(sigma_squared, squared, moves.entries, epsilon)
+    entries, step = moves.longest
+    longest = gaussian_equal_delta(sigma_squared, entries, step, epsilon)
+    if step == 1:  # and so are those of fewer entries
+        return max(longest, _counts_delta(sigma_squared, entries - 1, epsilon, _EXACT_COUNTS))
+    return max(longest, gaussian_vector_delta(sigma_squared, moves.shorter, moves.entries, epsilon))
+
+
+_EXACT_COUNTS = 8
+"""Of so many numbers of entries the exact curve is used; fewer are short enough for Lemma 10."""
+
+
+def _counts_delta(sigma_squared: Fraction, entries: int, epsilon: Fraction, exact: int) -> Fraction:
+    """A delta at which noise hides that at most so many entries move, by one each."""
+    if entries <= 1:
+        return gaussian_delta(sigma_squared, 1, epsilon) if entries else Fraction(0)
+    bound = gaussian_vector_delta(sigma_squared, entries, entries, epsilon)
+    longest = gaussian_equal_delta(sigma_squared, entries, 1, epsilon)
+    if not exact or bound <= longest:
+        return bound
+    return max(longest, _counts_delta(sigma_squared, entries - 1, epsilon, exact - 1))
+
+
 @lru_cache(maxsize=1024)
 def buy_calibrated(
-    epsilon: Fraction, delta: Fraction, sensitivity: Sensitivity, moved: int
+    epsilon: Fraction, delta: Fraction, sensitivity: Sensitivity, moves: Moves
 ) -> Gaussian | None:
-    """The least Gaussian noise that is (epsilon, delta)-private where ``moved`` entries move.
+    """The least Gaussian noise that is (epsilon, delta)-private where entries move like that.
 
     By the curve of the noise itself, certified, and not through rho; where that curve says
     nothing, through rho.  None if the noise cannot be drawn.
     """
     squared = sensitivity.l2_squared
-
-    def private(sigma_squared: Fraction) -> bool:
-        if moved == 1:
-            return gaussian_delta(sigma_squared, sensitivity.l1, epsilon) <= delta
-        return gaussian_vector_delta(sigma_squared, squared, moved, epsilon) <= delta
-
     rho = largest_rho(epsilon, delta)
     if not rho:  # so little was offered that it was rounded down to nothing
         return None
     through_rho = squared / (2 * rho)
     # Just above the continuous optimum, then further off until it is certain.
-    start = squared * analytic_variance(float(epsilon), float(delta)) + (0 if moved == 1 else 0.5)
+    start = squared * analytic_variance(float(epsilon), float(delta))
+    if moves.entries > 1 and (moves.longest is None or start >= _EXACT):
+        start += 0.5
+
+    def spread_by(excess: float) -> Fraction:
+        return round_up(Fraction(start * (1 + excess)), _STEP)
+
+    def hides(excess: float) -> bool:
+        return gaussian_loss(spread_by(excess), sensitivity, moves, epsilon) <= delta
+
     excess, spread = 2.0**-14, through_rho
     while start * (1 + excess) < through_rho:
-        tried = round_up(Fraction(start * (1 + excess)), _STEP)
-        if private(tried):
-            spread = tried
+        if hides(excess):
+            _, excess = bracket(hides, fails_at=excess / 2, holds_at=excess, halvings=5)
+            spread = spread_by(excess)
             break
         excess *= 2
     if not Gaussian.drawable(spread):

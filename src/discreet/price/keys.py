@@ -20,9 +20,8 @@ from discreet.exact.balls import ball, enclose
 from discreet.exact.numbers import round_up
 from discreet.exact.search import greatest_integer, least_integer
 from discreet.mechanisms import Gaussian, KeyRelease
-from discreet.mechanisms.gaussian import gaussian_delta, gaussian_vector_delta
-from discreet.price.calibration import Additive, Bought, Selection
-from discreet.price.plan import Measurement, Moments, Reach, Units
+from discreet.price.calibration import Additive, Bought, Selection, gaussian_loss
+from discreet.price.plan import Measurement, Moments, Moves, Reach, Sensitivity, Units
 
 _FINEST = Fraction(1, 2**1024)
 _ODDS = Fraction(1, 2**32)
@@ -108,10 +107,10 @@ def covers(
 ) -> bool:
     """Whether noisy counts of units behind a threshold are (epsilon, delta)-private together.
 
-    Lemma 9: of a unit's groups those in which it is alone, j of them, are hidden but with
-    probability e_j, and only the others, groups - j, have noise to hide it: so delta need not pay
-    for all of both.  What grows with j and what falls are bounded at the ends of ever shorter
-    runs of j, until every run is covered.
+    Lemma 9: of a unit's groups (of those it leaves and those it joins, if it changes) those in
+    which it is alone, j of them, are hidden but with probability e_j, and only the others,
+    groups - j, have noise to hide it: so delta need not pay for all of both.  What grows with j
+    and what falls are bounded at the ends of ever shorter runs of j, until every run is covered.
     """
     spread = mechanism.sigma_squared
     each = compute_exposure(mechanism, 1, threshold.least, threshold.odds)
@@ -123,10 +122,9 @@ def covers(
     def run(least: int, most: int) -> bool:
         left = groups - least
         noise = Fraction(0)
-        if left == 1:
-            noise = gaussian_delta(spread, 1, epsilon)
-        elif left > 1:
-            noise = gaussian_vector_delta(spread, left, left, epsilon)
+        if left:
+            moves = Moves(left, (left, 1), left - 1)
+            noise = gaussian_loss(spread, Sensitivity(left, left), moves, epsilon)
         if noise + seen(most) <= delta:
             return True
         middle = (least + most) // 2

@@ -266,6 +266,40 @@ def furthest(low: int, span: int) -> int:
     return max(abs(low), abs(low + span))
 
 
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """How one unit can move the entries of a measurement, of all groups.
+
+    At most ``entries`` move.  ``longest``: the longest move is of so many entries by that step
+    each, and all others have at most the squared length ``shorter``; None where nothing is known
+    of it but its length.
+    """
+
+    entries: int
+    longest: tuple[int, int] | None = None
+    shorter: int = 0
+
+
+def find_moves(
+    measurement: Measurement, reach: Reach, neighbours: Neighbours, *, grouped: bool
+) -> Moves:
+    """How one unit can move the entries of a measurement."""
+    entries = count_moved(measurement, reach, neighbours, grouped=grouped)
+    counted = isinstance(measurement, Units) or (
+        isinstance(measurement, Moments) and measurement.entries == measurement.weight == 1
+    )
+    if not counted or entries == 1 or neighbours is Neighbours.CHANGE_ONE:
+        return Moves(entries)
+    if isinstance(measurement, Units):
+        return Moves(entries, (reach.groups, 1), reach.groups - 1)
+    if reach.rows_per_group == 1:
+        most = min(reach.groups, reach.rows)
+        return Moves(entries, (most, 1), most - 1)
+    if reach.rows == reach.rows_per_group:  # all in one group, or one of them in another
+        return Moves(entries, (1, reach.rows), (reach.rows - 1) ** 2 + 1)
+    return Moves(entries)
+
+
 def count_moved(
     measurement: Measurement, reach: Reach, neighbours: Neighbours, *, grouped: bool
 ) -> int:

@@ -12,7 +12,6 @@ from discreet.accounting.loss import NOTHING, Loss, failure_mass
 from discreet.errors import InvalidParameter, QuestionRefusal
 from discreet.exact.balls import sqrt_down
 from discreet.mechanisms import Gaussian, KeyRelease, Laplace
-from discreet.mechanisms.gaussian import gaussian_delta, gaussian_vector_delta
 from discreet.price.calibration import (
     Bought,
     Selection,
@@ -22,6 +21,7 @@ from discreet.price.calibration import (
     buy_pure,
     buy_smallest,
     concentrated_shares,
+    gaussian_loss,
     laplace_variance,
     pure_shares,
 )
@@ -48,7 +48,7 @@ from discreet.price.plan import (
     Units,
     ValueCounts,
     compute_sensitivity,
-    count_moved,
+    find_moves,
 )
 from discreet.price.recipes import (
     WEIGHT_BITS,
@@ -120,7 +120,12 @@ class Offered:
     @property
     def factor(self) -> int:
         """How many times a unit's own share one change of a neighbour is."""
-        return 2 if self.neighbours is Neighbours.CHANGE_ONE else 1
+        return count_sides(self.neighbours)
+
+
+def count_sides(neighbours: Neighbours) -> int:
+    """Between neighbours a unit comes or goes; or, where it changes, one goes and one comes."""
+    return 2 if neighbours is Neighbours.CHANGE_ONE else 1
 
 
 def price(
@@ -242,21 +247,14 @@ def approximate_loss(priced: Priced, spend: Offer) -> Loss | None:
     if not isinstance(bought, Gaussian):
         return None
     epsilon, cut = spend.epsilon, priced.threshold
-    if cut is not None and priced.neighbours is Neighbours.ADD_REMOVE:
-        held = covers(bought, cut, priced.reach.groups, epsilon, spend.delta)
+    if cut is not None:
+        groups = count_sides(priced.neighbours) * priced.reach.groups
+        held = covers(bought, cut, groups, epsilon, spend.delta)
         return Loss.approximate(epsilon, spend.delta) if held else None
-    moved = count_moved(
-        priced.plan.measurements[0],
-        priced.reach,
-        priced.neighbours,
-        grouped=bool(priced.plan.keys),
-    )
-    spread = bought.sigma_squared
-    if moved == 1:
-        delta = gaussian_delta(spread, sensitivity.l1, epsilon)
-    else:
-        delta = gaussian_vector_delta(spread, sensitivity.l2_squared, moved, epsilon)
-    delta += Fraction(0) if cut is None else cut.delta
+    grouped = bool(priced.plan.keys)
+    (measured,) = priced.plan.measurements
+    moves = find_moves(measured, priced.reach, priced.neighbours, grouped=grouped)
+    delta = gaussian_loss(bought.sigma_squared, sensitivity, moves, epsilon)
     return Loss.approximate(epsilon, delta) if delta <= spend.delta else None
 
 
@@ -457,10 +455,10 @@ def _buy(offered: Offered, way: Way) -> Priced | None:
 
 def _covers(offered: Offered, bought: Bought, cut: Threshold, way: Way) -> bool:
     """Whether noise and threshold, each at the whole delta, keep it together."""
-    if not isinstance(bought, Gaussian) or offered.neighbours is not Neighbours.ADD_REMOVE:
+    if not isinstance(bought, Gaussian):
         return False
     epsilon, delta = way.epsilon or Fraction(0), way.key_delta / (1 - _HELD_BACK)
-    return covers(bought, cut, offered.reach.groups, epsilon, delta)
+    return covers(bought, cut, offered.factor * offered.reach.groups, epsilon, delta)
 
 
 def _count_choices(index: int, recipes: tuple[Recipe, ...]) -> int:
@@ -536,7 +534,7 @@ def _buy_noise(
     if offered.as_before:
         return buy_laplace(epsilon, sensitivity)
     grouped = bool(offered.plan.keys)
-    moved = count_moved(measurement, offered.reach, offered.neighbours, grouped=grouped)
+    moves = find_moves(measurement, offered.reach, offered.neighbours, grouped=grouped)
     if way.noise_delta is not None:
-        return buy_calibrated(epsilon, way.noise_delta, sensitivity, moved)
-    return buy_pure(epsilon, sensitivity, moved)
+        return buy_calibrated(epsilon, way.noise_delta, sensitivity, moves)
+    return buy_pure(epsilon, sensitivity, moves.entries)

@@ -31,7 +31,7 @@ _POINTS = 5
 """At how many values of each mean (and of a ratio of spreads) the sets are computed."""
 _MEAN, _SPREAD = 0.05, 0.05
 """The part of the error that pays for the set of one mean, and for that of one spread."""
-_CAUTION = 1 / 3
+_CAUTION = 1 / 10
 """The part of the error that is left where a sum was released below zero: what is far off makes
 small sets, and would else be believed most."""
 _ROUNDS = 4
