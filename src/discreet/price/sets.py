@@ -31,9 +31,9 @@ _POINTS = 5
 """At how many values of each mean (and of a ratio of spreads) the sets are computed."""
 _MEAN, _SPREAD = 0.05, 0.05
 """The part of the error that pays for the set of one mean, and for that of one spread."""
-_CAUTION = 1 / 10
-"""The part of the error that is left where a sum was released below zero: what is far off makes
-small sets, and would else be believed most."""
+_CAUTION = 1 / 4
+"""The part of the error that is left where a set reaches an end of what is possible: it has one
+side only, so it is small, and would else be believed most where it is wrong."""
 _ROUNDS = 4
 """How often the factor of a quantile is computed again where a set ends; it hardly changes."""
 _FAR = 1e150
@@ -74,20 +74,21 @@ class Sum:
 # --- shares and quotients ----------------------------------------------------------------------
 
 
-def share_set(part: Sum, rest: Sum, noise: Noise, beta: float) -> Ends:
+def share_set(part: Sum, rest: Sum, noise: Noise, beta: float, *, cautious: bool = True) -> Ends:
     """The set of part / (part + rest), for two sums whose truths are not negative.
 
     What is released below zero counts as zero: for the true share that can only bring the tested
     number nearer to zero (Lemma 2).  Never empty: the released share itself is always inside.
+    ``cautious``: wider where it has one side only; what nobody is shown need not be.
     """
     found = Sum(np.maximum(part.value, 0.0), part.weights)
     whole = found + Sum(np.maximum(rest.value, 0.0), rest.weights)
     ends = _solve(found, whole, noise, beta, 0.0, 1.0)
-    surprising = np.minimum(part.value, rest.value) < 0
-    if not surprising.any():
+    one_sided = (ends.low <= 0) | (ends.high >= 1)
+    if not cautious or not one_sided.any():
         return ends
     wider = _solve(found, whole, noise, beta * _CAUTION, 0.0, 1.0)
-    return Ends(*(np.where(surprising, w, e) for w, e in zip(wider, ends, strict=True)))
+    return Ends(*(np.where(one_sided, w, e) for w, e in zip(wider, ends, strict=True)))
 
 
 def quotient_set(above: Sum, below: Sum, noise: Noise, beta: float) -> Ends:
@@ -180,14 +181,14 @@ class _Table:
     def count(self) -> Sum:
         return self.power(*[0] * len(self.moments.variables))
 
-    def mean_set(self, variable: int, beta: float) -> Ends:
+    def mean_set(self, variable: int, beta: float, *, cautious: bool = True) -> Ends:
         """The set of the mean of a variable; one column."""
         part = self.one(variable, 1)
-        return share_set(part, self.count - part, self.noise, beta)
+        return share_set(part, self.count - part, self.noise, beta, cautious=cautious)
 
     def means(self, variable: int, beta: float) -> Floats:
         """Values of the mean that are looked at: over its whole set, and the released one."""
-        low, high = self.mean_set(variable, beta)
+        low, high = self.mean_set(variable, beta, cautious=False)
         part, count = self.one(variable, 1).value, self.count.value
         with np.errstate(all="ignore"):
             middle = np.where(count > 0, part / count, 0.5)
@@ -256,7 +257,7 @@ def _correlation_set(table: _Table, means: tuple[Floats, Floats], beta: float) -
     over their sum if s is the true ratio; it is stationary there.
     """
     y, x = table.square(0, means[0]), table.square(1, means[1])
-    share = share_set(y, x, table.noise, beta * _SPREAD)
+    share = share_set(y, x, table.noise, beta * _SPREAD, cautious=False)
     with np.errstate(all="ignore"):
         ratios = [np.sqrt(share[i] / (1 - share[i])) for i in (0, 1)]
     unknown = (ratios[0] <= 0) | ~np.isfinite(ratios[1])
