@@ -146,6 +146,8 @@ def buy_smallest(rho: Fraction, sensitivity: Sensitivity) -> Additive | None:
     return buy_gaussian(rho, sensitivity)
 
 
+_NOTICED = 2.0**-9
+"""More variance than this part above the least is worth a search."""
 _EXACT = 100
 """Below this squared noise, the half a squared step that Lemma 10 spends is worth avoiding."""
 
@@ -209,7 +211,8 @@ def buy_calibrated(
     excess, spread = 2.0**-14, through_rho
     while start * (1 + excess) < through_rho:
         if hides(excess):
-            _, excess = bracket(hides, fails_at=excess / 2, holds_at=excess, halvings=5)
+            if excess > _NOTICED:
+                _, excess = bracket(hides, fails_at=excess / 2, holds_at=excess, halvings=5)
             spread = spread_by(excess)
             break
         excess *= 2
