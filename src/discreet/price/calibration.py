@@ -149,7 +149,8 @@ def buy_smallest(rho: Fraction, sensitivity: Sensitivity) -> Additive | None:
 _NOTICED = 2.0**-9
 """More variance than this part above the least is worth a search."""
 _EXACT = 100
-"""Below this squared noise, the half a squared step that Lemma 10 spends is worth avoiding."""
+"""Below this squared noise, half a squared step is worth avoiding (docs/proofs/laplace.md, Lemmas
+10 and 11)."""
 
 
 def gaussian_loss(
@@ -169,7 +170,7 @@ def gaussian_loss(
 
 
 _EXACT_COUNTS = 8
-"""Of so many numbers of entries the exact curve is used; fewer are short enough for Lemma 10."""
+"""Of so many numbers of entries the exact curve is used; fewer are short enough for the bound."""
 
 
 def _counts_delta(sigma_squared: Fraction, entries: int, epsilon: Fraction, exact: int) -> Fraction:
