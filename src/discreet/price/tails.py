@@ -57,7 +57,7 @@ class Noise:
 
     @property
     def _heavier(self) -> float:
-        """By how much the tails on whole numbers may be heavier, half a step aside (see Lemma 1)."""
+        """By how much the tails on whole numbers may be heavier, half a step aside."""
         small = self.variances[(self.laplace > 0) & (self.variances >= 2.0)]
         more = float((1 / (72 * small * small)).sum())  # h**4 / 18 with h = 1 / (2 scale)
         return math.exp(more) if more > _NOTICED else 1.0
