@@ -36,6 +36,7 @@ ASKERS = [
     ("POST", "runs/1/ask", {"question": "SELECT COUNT(*) FROM visits"}),
     ("POST", "runs/explain", {"threshold": 100, "epsilon": "1/50"}),
     ("DELETE", "runs/1", None),
+    ("POST", "choose", {"candidates": "SELECT COUNT(*) FROM visits", "epsilon": "1/50"}),
 ]
 
 

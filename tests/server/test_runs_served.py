@@ -75,3 +75,19 @@ def test_a_source_that_cannot_be_read_closes_the_run(server):
     asked = server.call("POST", f"{path}/ask", {"question": COUNT}, dataset="damaged")
     assert (asked.status_code, asked.json()["code"]) == (424, "D1")
     assert server.call("GET", path, dataset="damaged").json()["ended"] == "lost"
+
+
+def test_a_choice_over_http_is_made_where_the_data_is(remote):
+    found = remote.choose(CITIES, epsilon=20, k=2, counts=True)
+    assert len(found["chosen"]) == 2
+    assert all(abs(number - 1000) < 100 for number in found["numbers"])
+    assert remote.choose(CITIES, epsilon=20, k=2, counts=True)["replayed"]
+    named = remote.choose({"few": NONE, "all": COUNT}, epsilon=10)
+    assert named["chosen"] == ["all"]
+    assert remote.spent.epsilon == 30
+
+
+def test_a_choice_is_no_answer_to_be_read_by_number(server):
+    made = server.call("POST", "choose", {"candidates": CITIES, "epsilon": "1/40"})
+    assert made.status_code == 200
+    assert server.call("GET", f"answers/{made.json()['id']}").status_code == 404

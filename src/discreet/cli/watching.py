@@ -1,4 +1,4 @@
-"""``discreet watch``: a run of the sparse vector from the command line."""
+"""``discreet watch`` and ``choose``: the sparse vector and a noisy maximum."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from discreet.cli.options import (
     Epsilon,
     Home,
     Json,
+    Question,
+    Rho,
     open_curator,
     open_planner,
 )
@@ -80,4 +82,22 @@ def watch(  # noqa: PLR0913, PLR0917 (each is an option)
         typer.echo(f"run {run.id}: {run.asked} asked, {state}; {run.loss}, paid once")
 
 
-__all__ = ["watch"]
+def choose(
+    question: Question,
+    epsilon: Epsilon = None,
+    rho: Rho = None,
+    top: Annotated[int, typer.Option(metavar="COUNT", help="How many to choose.")] = 1,
+    counts: Annotated[bool, typer.Option("--counts", help="Tell their numbers, too.")] = False,
+    analyst: Analyst = CURATOR,
+    as_json: Json = False,
+    session: Home = HERE,
+) -> None:
+    """Choose the group with the largest number."""
+    with screen.stoppable(), open_curator(session) as curator:
+        chosen = curator.choose(
+            question, k=top, counts=counts, analyst=analyst, epsilon=epsilon, rho=rho
+        )
+    screen.print_json(chosen.to_json()) if as_json else typer.echo(str(chosen))
+
+
+__all__ = ["choose", "watch"]

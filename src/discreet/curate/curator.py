@@ -44,6 +44,7 @@ from discreet.release.release import release
 
 # What only some questions need is imported by those: a process that asks one waits for the rest.
 if TYPE_CHECKING:
+    from discreet.curate.choosing import Chosen
     from discreet.curate.quote import Quote
     from discreet.curate.runs import Run, WatchExplanation
     from discreet.curate.sealed import Sealed
@@ -183,6 +184,26 @@ class Curator:
 
         watch = Watch.of(**settings)
         return WatchExplanation(watch, None if question is None else prepare(self, question, watch))
+
+    def choose(
+        self,
+        candidates: Asking | Mapping[str, Asking],
+        *,
+        k: int = 1,
+        counts: bool = False,
+        analyst: str = CURATOR,
+        **offer: Unpack[Amounts],
+    ) -> Chosen:
+        """Which of some numbers is largest, or the ``k`` largest; with ``counts``, how large.
+
+        ``candidates`` are questions of one number each, by name, or one question with public
+        groups.  Each may be about everybody: a choice costs by how far one unit moves *one* of
+        the numbers.  ``offer`` is ``epsilon``, or ``rho``.
+        """
+        from discreet.curate.choosing import choose
+
+        spend = Offer.of(**offer)
+        return choose(self, candidates, spend, k=k, counts=counts, analyst=analyst)
 
     @cached_property
     def sealed(self) -> Sealed:

@@ -227,6 +227,24 @@ class Remote:
         found: Mapping[str, Any] = self._connection.send("POST", f"{self._path}/runs/explain", body)
         return found
 
+    def choose(
+        self,
+        candidates: Asking | Mapping[str, Asking],
+        *,
+        k: int = 1,
+        counts: bool = False,
+        **offer: Unpack[Amounts],
+    ) -> Mapping[str, Any]:
+        """Which of some numbers is largest, or the ``k`` largest, as it is sent."""
+        written = (
+            {name: _question_text(one) for name, one in candidates.items()}
+            if isinstance(candidates, Mapping)
+            else _question_text(candidates)
+        )
+        body = {"candidates": written, "k": k, "counts": counts, **Offer.of(**offer).to_json()}
+        found: Mapping[str, Any] = self._connection.send("POST", f"{self._path}/choose", body)
+        return found
+
     def _make_run(self, shape: Mapping[str, Any]) -> RemoteRun:
         from discreet.curate.remote_runs import RemoteRun
 

@@ -262,7 +262,7 @@ def _check_shape(question: Question) -> None:
     if any(key.values is None for key in question.keys):
         raise QuestionRefusal(
             "Q48",
-            "these groups are not listed publicly, so a run cannot compare them one by one.",
+            "these groups are not listed publicly, so they cannot be compared one by one.",
             why="to name a group that only one person is in would name that person.",
             fix="group by a column with declared values, or ask without GROUP BY.",
         )
@@ -276,7 +276,8 @@ def _not_one_number(question: Question) -> QuestionRefusal:
     functions = ", ".join(dict.fromkeys(a.function for a in question.aggregates))
     return QuestionRefusal(
         "Q48",
-        f"a run compares one number with a threshold, and this question ({functions}) is not one.",
+        f"one number is to be compared, or one for each group, and this question ({functions}) is "
+        "another.",
         why="what one person can change is known for a count or a sum as it is, and for nothing "
         "computed from it.",
         fix="ask one COUNT(*), COUNT(DISTINCT ...) or SUM(...), with WHERE as you like, without "

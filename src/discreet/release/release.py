@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -18,6 +19,7 @@ from discreet.release.answer import Entries, Part, Released, Selected
 
 if TYPE_CHECKING:
     from discreet.mechanisms.sparse.run import NoisyThreshold
+    from discreet.price.chosen import Contest
     from discreet.price.watch import Watch, Watched
 
 
@@ -156,3 +158,21 @@ def _within_reach(steps: list[int]) -> list[int]:
     from discreet.mechanisms.selection.scores import REACH
 
     return [min(max(one, -REACH), REACH) for one in steps]
+
+
+# --- what is chosen among questions ------------------------------------------------------------
+
+
+def choose_best(contest: Contest, truths: Sequence[Truth]) -> tuple[list[int], list[int] | None]:
+    """The places of those chosen, best first; and their numbers with fresh noise, if paid for."""
+    scores: list[int] = []
+    for truth, factor in zip(truths, contest.factors(), strict=True):
+        measured = truth.open_for_release().measured[0]
+        if isinstance(measured, SparseCounts):
+            raise TypeError("a histogram is no score")
+        scores += [int(one) * factor for one in measured[:, 0]]
+    places = [int(place) for place in contest.mechanism.release(scores)]
+    if contest.numbers is None:
+        return places, None
+    entries = np.array([[scores[place]] for place in places], dtype=object)
+    return places, [int(one) for one in _add_noise(contest.numbers, entries)[:, 0]]

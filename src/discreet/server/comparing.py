@@ -1,4 +1,4 @@
-"""Comparisons for runs: sent to the process that holds the data, and what comes back of them.
+"""Comparisons and choices: sent to the process that holds the data, and what comes back.
 
 The secret of a round goes to that process over the same private pipe as a question does, and of
 what it finds only the verdict leaves it.
@@ -14,11 +14,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from discreet.curate.choosing import compute_choice
 from discreet.curate.curator import Curator
 from discreet.curate.runs import Compare, Run, Turn, compare
 from discreet.engine.duckdb.engine import DuckDBEngine
 from discreet.engine.protocol import describe_failure
+from discreet.mechanisms import Laplace, TopK
 from discreet.mechanisms.sparse.run import NoisyThreshold
+from discreet.price.chosen import Contest
 from discreet.price.watch import Watch, Watched
 from discreet.release import record
 from discreet.release.release import Judged
@@ -73,6 +76,57 @@ def read_judged(answer: bytes) -> Judged:
     return Judged(found["below"], found["above"], value)
 
 
+def write_choice(contest: Contest, version: str) -> bytes:
+    """A choice among questions, as it is sent."""
+    by, told = contest.mechanism, contest.numbers
+    content = {
+        "choice": {
+            "plans": [record.to_json(one.plan) for one in contest.watched],
+            "questions": [record.to_json(one.question) for one in contest.watched],
+            "moved": [one.sensitivity for one in contest.watched],
+            "grids": [str(one.grid) for one in contest.watched],
+            "unit": str(contest.unit),
+            "candidates": len(contest.names),
+            "k": by.k,
+            "sensitivity": str(by.sensitivity),
+            "epsilon": str(by.epsilon),
+            "method": by.method,
+            "monotonic": by.monotonic,
+            "numbers": None if told is None else str(told.scale),
+            "version": version,
+        }
+    }
+    return json.dumps(content).encode()
+
+
+def answer_choice(engine: DuckDBEngine, content: dict[str, Any]) -> bytes:
+    """Choose, where the data is; what is stored."""
+    watched = tuple(
+        Watched(record.from_json(question), record.from_json(plan), moved, Fraction(grid))
+        for question, plan, moved, grid in zip(
+            content["questions"], content["plans"], content["moved"], content["grids"], strict=True
+        )
+    )
+    sensitivity = Fraction(content["sensitivity"])
+    told = content["numbers"]
+    noise = (
+        None
+        if told is None
+        else Laplace(sensitivity=sensitivity, epsilon=sensitivity / Fraction(told))
+    )
+    mechanism = TopK(
+        k=content["k"],
+        sensitivity=sensitivity,
+        epsilon=Fraction(content["epsilon"]),
+        method=content["method"],
+        monotonic=content["monotonic"],
+    )
+    names = tuple(range(content["candidates"]))
+    contest = Contest(names, watched, mechanism, Fraction(content["unit"]), noise)
+    compiled = [engine.compile(one.plan) for one in watched]
+    return compute_choice(engine, contest, compiled, content["version"])
+
+
 @dataclass(slots=True)
 class OpenRuns:
     """The runs of one dataset that were asked lately, each one object in this process."""
@@ -106,4 +160,11 @@ class OpenRuns:
         return compared
 
 
-__all__ = ["OpenRuns", "answer_turn", "read_judged", "write_turn"]
+__all__ = [
+    "OpenRuns",
+    "answer_choice",
+    "answer_turn",
+    "read_judged",
+    "write_choice",
+    "write_turn",
+]

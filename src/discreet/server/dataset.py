@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 
+from discreet.curate.choosing import Chosen, choose
 from discreet.curate.quote import Quote
 from discreet.curate.runs import Run, Verdict
 from discreet.curate.session import Session
@@ -21,6 +22,7 @@ from discreet.curate.steps import Paid, PaidStatement
 from discreet.engine.protocol import describe_failure
 from discreet.ledger import Account, Entry, State
 from discreet.ledger.keys import AUDITOR, CURATOR, Grant, nothing_here
+from discreet.price.chosen import Contest
 from discreet.price.watch import WatchSettings
 from discreet.question.sql import write_question_text
 from discreet.release.answer import Answer
@@ -28,13 +30,13 @@ from discreet.release.combined import Combined
 from discreet.release.record import answer_from_bytes
 from discreet.server import idempotency
 from discreet.server.cache import AnswerCache
-from discreet.server.comparing import OpenRuns
+from discreet.server.comparing import OpenRuns, write_choice
 from discreet.server.idempotency import IdempotencyKeys, fingerprint
 from discreet.server.jobs import Job, Jobs, Status
 from discreet.server.limits import Busy, Concurrency, Rate
 from discreet.server.log import Log
 from discreet.server.metrics import Metrics
-from discreet.server.models import Ask, AskRun
+from discreet.server.models import Ask, AskRun, Choose
 from discreet.server.pool import Pool
 from discreet.server.settings import Settings
 
@@ -259,6 +261,34 @@ class Dataset:
             raise nothing_here("run", str(number))
         return run
 
+    async def choose(self, wanted: Choose, grant: Grant, *, key_id: str) -> Chosen:
+        """Which of some numbers is largest; the engine processes choose."""
+        self.jobs.admit()
+        loop = asyncio.get_running_loop()
+
+        def compute(contest: Contest, version: str) -> bytes:
+            sent = self.jobs.compare(write_choice(contest, version))
+            answer = asyncio.run_coroutine_threadsafe(sent, loop).result()
+            if not answer:
+                raise describe_failure()
+            return answer
+
+        chosen = partial(
+            choose,
+            self.curator,
+            wanted.candidates,
+            wanted.offer(),
+            k=wanted.k,
+            counts=wanted.counts,
+            analyst=grant.analyst,
+            compute=compute,
+        )
+        self.concurrency.enter(key_id)
+        try:
+            return await to_thread.run_sync(chosen, limiter=self._running)
+        finally:
+            self.concurrency.leave(key_id)
+
     # --- what was asked ------------------------------------------------------------------------
 
     def entry(self, number: int, grant: Grant) -> Entry:
@@ -297,6 +327,8 @@ class Dataset:
 
     def _load(self, number: int) -> Answer:
         stored = self.account.answer(number)
+        if stored.answer.startswith(b'{"Chosen"'):  # which is asked again, and free
+            raise nothing_here("answer", str(number))
         return replace(answer_from_bytes(stored.answer), id=number)
 
     def job_status(self, number: int, grant: Grant) -> Status:

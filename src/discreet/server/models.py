@@ -423,6 +423,32 @@ class AskRun(Sent):
     number: Annotated[int, Field(ge=0, le=10**9)] | None = None
 
 
+class Choose(Sent):
+    """Questions of one number each, by name, or one with public groups: which is largest?"""
+
+    candidates: Text | dict[Annotated[str, Field(max_length=200)], Text]
+    epsilon: Number | None = None
+    rho: Number | None = None
+    k: Annotated[int, Field(ge=1, le=1000)] = 1
+    counts: bool = False
+
+    def offer(self) -> Offer:
+        """What is offered, or a refusal."""
+        return Offer.of(epsilon=self.epsilon, rho=self.rho)
+
+
+class Chosen(Given):
+    """Who was chosen, best first."""
+
+    id: str
+    chosen: list[str]
+    numbers: list[float] | None
+    margin: float
+    theorem_margin: float
+    price: Price
+    replayed: bool
+
+
 class RunVerdict(Given):
     """On which side of its threshold one number is."""
 

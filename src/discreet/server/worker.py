@@ -69,10 +69,12 @@ def _open_engine(found: session.Session) -> DuckDBEngine:
 def _answer(engine: DuckDBEngine, asked: bytes) -> bytes:
     question = json.loads(asked)
     try:
-        if "turn" in question:
-            from discreet.server.comparing import answer_turn
+        if "turn" in question or "choice" in question:
+            from discreet.server import comparing
 
-            return answer_turn(engine, question["turn"])
+            if "turn" in question:
+                return comparing.answer_turn(engine, question["turn"])
+            return comparing.answer_choice(engine, question["choice"])
         priced = record.from_json(question["priced"])
         return compute(engine, engine.compile(priced.plan), priced, question["data_version"])
     except (DataRefusal, MemoryError):

@@ -1,4 +1,4 @@
-"""Runs: opened and paid for once, asked many times, ended."""
+"""Runs, opened and paid for once, asked many times, ended; and choices among questions."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from discreet.server.auth import Anyone, Asker
 from discreet.server.sending import ERRORS, json_response, parse_id
 
 router = APIRouter(prefix="/v1/datasets/{dataset}/runs", tags=["runs"], responses=ERRORS)
+
+choosing = APIRouter(prefix="/v1/datasets/{dataset}", tags=["questions"], responses=ERRORS)
 
 
 @router.post("/explain", response_model=models.WatchExplanation)
@@ -66,6 +68,14 @@ async def close(id: str, access: Asker) -> Response:  # noqa: A002
     """End a run: its secret is erased, and nothing comes back."""
     found = await access.dataset.close_run(parse_id(id, "run"), access.grant)
     return json_response(run_json(found))
+
+
+@choosing.post("/choose", response_model=models.Chosen)
+async def choose(wanted: models.Choose, access: Asker) -> Response:
+    """Which of some numbers is largest, at the sensitivity of one of them."""
+    wanted.offer()  # refused now if it is none
+    found = await access.dataset.choose(wanted, access.grant, key_id=access.key_id)
+    return json_response({**found.to_json(), "id": str(found.id)})
 
 
 def run_json(run: Run) -> dict[str, Any]:

@@ -1,0 +1,150 @@
+"""Choosing: which of several numbers is largest, at the sensitivity of one of them.
+
+The candidates are questions, or the public groups of one question: a person may count in every one
+of them, and moves each by a little (DR Example 3.4: the most common of conditions of which one has
+many).  A choice costs by how far one unit moves *one* score, not all of them together.
+
+Proofs: ``docs/proofs/selection.md``, and ``docs/proofs/runs.md`` for what only grows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import gcd
+
+from discreet.accounting.loss import Loss
+from discreet.errors import InvalidParameter
+from discreet.exact.numbers import Exact, positive, whole
+from discreet.mechanisms import ExponentialMechanism, Laplace, TopK
+from discreet.price.watch import Watched
+from discreet.question.offer import Offer
+
+COUNTS_SHARE = Fraction(1, 2)
+"""What the numbers of those chosen cost, of the whole price, if they are told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """Candidates with the question that scores each, and what is paid for the choice."""
+
+    names: tuple[object, ...]
+    watched: tuple[Watched, ...]
+    """One question for each candidate; or one with a public group for each."""
+    mechanism: TopK
+    unit: Fraction
+    """The common step of all scores."""
+    numbers: Laplace | None = None
+    """The noise of the numbers of those chosen, if they are told."""
+
+    @property
+    def loss(self) -> Loss:
+        """What the choice costs one unit, with the numbers that are told."""
+        told = self.numbers
+        return self.mechanism.loss + (
+            self.mechanism.k * told.loss if told is not None else Loss(Fraction(0), Fraction(0))
+        )
+
+    def margin(self, confidence: Exact = "0.95") -> float:
+        """How far below the best a chosen score is at most, computed from the law."""
+        beta = 1 - Fraction(str(confidence))
+        steps = self.mechanism.margin(beta, candidates=len(self.names))
+        return float(steps) * float(self.unit)
+
+    def theorem_margin(self, confidence: Exact = "0.95") -> float:
+        """The same by DR Theorem 3.11 and Corollary 3.12, for one choice of the k."""
+        one = ExponentialMechanism(
+            sensitivity=self.mechanism.sensitivity,
+            epsilon=self.mechanism.epsilon / self.mechanism.k,
+            monotonic=self.mechanism.monotonic,
+        )
+        beta = (1 - Fraction(str(confidence))) / self.mechanism.k
+        return one.theorem_margin(beta, candidates=len(self.names)) * float(self.unit)
+
+    def factors(self) -> tuple[int, ...]:
+        """How many common steps one step of each question is."""
+        return tuple(int(one.grid / self.unit) for one in self.watched)
+
+    def __str__(self) -> str:
+        best = "the largest" if self.mechanism.k == 1 else f"the {self.mechanism.k} largest"
+        told = ", with numbers" if self.numbers is not None else ""
+        return f"CHOOSE {best} of {len(self.names)}{told}"
+
+
+def price_contest(
+    candidates: Mapping[str, Watched] | Watched,
+    offer: Offer,
+    *,
+    k: int = 1,
+    counts: bool = False,
+    monotonic: bool,
+) -> Contest:
+    """The choice that ``offer`` buys; with epsilon by permute-and-flip, with rho by Gumbel noise.
+
+    ``monotonic``: adding a unit lowers no score, which was checked for each of them.
+    """
+    watched: tuple[Watched, ...]
+    names: tuple[object, ...]
+    if isinstance(candidates, Watched):
+        watched, names = (candidates,), _name(candidates)
+    else:
+        watched, names = tuple(candidates.values()), tuple(candidates)
+    if len(names) < 2:
+        raise InvalidParameter(
+            "P5",
+            "there is nothing to choose from.",
+            why="a choice among fewer than two tells nothing, and would be paid for.",
+            fix="give two questions or more, or group by a column with declared values.",
+        )
+    best = whole(k, name="k", least=1)
+    if best > len(names):
+        raise InvalidParameter(
+            "P2",
+            f"k is {best}, and there are {len(names)} candidates.",
+            why="each is chosen once.",
+            fix=f"choose at most {len(names)}.",
+        )
+    unit = _common_step([one.grid for one in watched])
+    moved = max(int(one.sensitivity * one.grid / unit) for one in watched)
+    share = 1 - COUNTS_SHARE if counts else Fraction(1)
+    if offer.epsilon is not None:
+        mechanism = TopK(
+            k=best, sensitivity=moved, epsilon=share * offer.epsilon, monotonic=monotonic
+        )
+        paid = (1 - share) * offer.epsilon / best
+    elif offer.rho is not None and not counts:
+        mechanism = TopK(
+            k=best, sensitivity=moved, rho=offer.rho, method="gumbel", monotonic=monotonic
+        )
+        paid = Fraction(0)
+    else:
+        raise InvalidParameter(
+            "P4",
+            "a choice is paid with epsilon, or with rho if no numbers are told.",
+            why="what it costs the people in the data is decided before they are looked at.",
+            fix="pass epsilon='0.1'.",
+        )
+    noise = Laplace(sensitivity=moved, epsilon=positive(paid, name="epsilon")) if counts else None
+    return Contest(names, watched, mechanism, unit, noise)
+
+
+def _name(grouped: Watched) -> tuple[object, ...]:
+    """The candidates of a question with groups: their values, alone if there is one key."""
+    return tuple(group[0] if len(group) == 1 else group for group in grouped.groups)
+
+
+def _common_step(grids: list[Fraction]) -> Fraction:
+    """The largest step of which all are multiples.
+
+    >>> _common_step([Fraction(1), Fraction(1, 1024), Fraction(3)])
+    Fraction(1, 1024)
+    """
+    found = grids[0]
+    for grid in grids[1:]:
+        over = found.denominator * grid.denominator
+        found = Fraction(gcd(int(found * over), int(grid * over)), over)
+    return found
+
+
+__all__ = ["Contest", "price_contest"]
