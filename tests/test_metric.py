@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from fractions import Fraction
 
 import numpy as np
@@ -182,3 +183,15 @@ def test_the_margin_is_the_binomial_quantile(dimension, beta):
 def test_the_repr_makes_the_same_mechanism():
     cube = HammingCube(sensitivity=3, epsilon="2/3")
     assert eval(repr(cube)) == cube
+
+
+def test_a_thousand_points_take_about_a_second():
+    """CPU time, and a generous bound: it was half a minute."""
+    began = time.process_time()
+    cycle = MetricSpace.of(range(1000), lambda p, q: min((p - q) % 1000, (q - p) % 1000))
+    assert time.process_time() - began < 5
+    assert cycle.homogeneous
+    rows = [list(row) for row in cycle.multiples]
+    rows[998][3] = rows[3][998] = rows[998][3] + 20
+    with pytest.raises(InvalidParameter, match="triangle"):
+        MetricSpace(range(1000), rows)

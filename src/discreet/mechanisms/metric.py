@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -55,12 +53,14 @@ class MetricSpace:
         matrix = _exact_matrix(distances, len(names))
         if len(indices) != len(names):
             raise _not_a_metric("a point is listed twice")
-        under = math.lcm(*(distance.denominator for row in matrix for distance in row))
-        over = math.gcd(*(int(distance * under) for row in matrix for distance in row)) or 1
+        different = {distance for row in matrix for distance in row}
+        under = math.lcm(*(distance.denominator for distance in different))
+        over = math.gcd(*(int(distance * under) for distance in different)) or 1
         unit = Fraction(over, under)
-        multiples = tuple(tuple(int(distance / unit) for distance in row) for row in matrix)
+        whole_steps = {distance: int(distance / unit) for distance in different}
+        multiples = tuple(tuple(whole_steps[distance] for distance in row) for row in matrix)
         _check_metric(multiples)
-        profiles = {tuple(sorted(Counter(row).items())) for row in multiples}
+        profiles = {tuple(sorted(row)) for row in multiples}
         set_fields(self, points=names, unit=unit, multiples=multiples, _indices=indices)
         set_fields(self, homogeneous=len(profiles) == 1)
 
@@ -320,7 +320,7 @@ def _not_bits() -> InvalidParameter:
 
 def _exact_matrix(
     distances: Sequence[Sequence[Exact]], count: int
-) -> tuple[tuple[Fraction, ...], ...]:
+) -> Sequence[Sequence[int | Fraction]]:
     rows = [list(row) for row in distances]
     if len(rows) != count or any(len(row) != count for row in rows):
         raise InvalidParameter(
@@ -329,25 +329,44 @@ def _exact_matrix(
             why="a missing distance leaves the guarantee undefined for that pair.",
             fix="pass one row for every point, in the order of the points.",
         )
-    return tuple(
-        tuple(nonnegative(distance, name="a distance") for distance in row) for row in rows
-    )
+    if all(type(distance) is int and distance >= 0 for row in rows for distance in row):
+        return rows  # type: ignore[return-value]  # whole numbers are their own fractions
+    # Many pairs are equally far apart: each distance is read once.
+    known: dict[tuple[type, Exact], Fraction] = {}
+
+    def read(distance: Exact) -> Fraction:
+        try:
+            found = known.get((type(distance), distance))
+        except TypeError:  # what cannot be hashed is no distance, and refused as such
+            return nonnegative(distance, name="a distance")
+        if found is None:
+            found = known[type(distance), distance] = nonnegative(distance, name="a distance")
+        return found
+
+    return tuple(tuple(read(distance) for distance in row) for row in rows)
 
 
 def _check_metric(multiples: tuple[tuple[int, ...], ...]) -> None:
-    count = len(multiples)
-    if any(multiples[i][i] for i in range(count)):
+    most = max(map(max, multiples))
+    kinds = ((2**14, np.int16), (2**30, np.int32), (2**62, np.int64))
+    kind: type[Any] = next((kind for above, kind in kinds if most < above), object)
+    matrix = np.array(multiples, dtype=kind)  # the sum of two distances fits
+    if matrix.diagonal().any():
         raise _not_a_metric("a point is at a distance from itself")
-    for i, j in itertools.combinations(range(count), 2):
-        if multiples[i][j] != multiples[j][i]:
-            raise _not_a_metric("a distance is not the same both ways")
-        if multiples[i][j] == 0:
-            raise _not_a_metric("two different points are at distance 0")
-    kind = np.int64 if max(map(max, multiples)) < 2**61 else object
-    matrix = np.array(multiples, dtype=kind)
-    for middle in range(count):
-        if (matrix > matrix[:, middle, None] + matrix[None, middle, :]).any():
-            raise _not_a_metric("a detour is shorter than the direct way (triangle inequality)")
+    if (matrix != matrix.T).any():
+        raise _not_a_metric("a distance is not the same both ways")
+    if np.count_nonzero(matrix) < matrix.size - len(multiples):
+        raise _not_a_metric("two different points are at distance 0")
+    # A few rows at a time, so that they stay in the cache; it is symmetric: half of it will do.
+    for start in range(0, len(multiples), _ROWS):
+        part = matrix[start : start + _ROWS]
+        direct = part[:, start:]
+        for middle in range(len(multiples)):
+            if (part[:, middle, None] + matrix[middle, start:] < direct).any():
+                raise _not_a_metric("a detour is shorter than the direct way (triangle inequality)")
+
+
+_ROWS = 64
 
 
 def _not_a_metric(what: str) -> InvalidParameter:
