@@ -201,6 +201,15 @@ columns.note = "text"
             "SELECT COUNT(*) FROM stays WHERE sex IN ('F', 'M')",
         ),
         (
+            "SELECT WIDTH_BUCKET(days, 0, 60, 6) AS b, COUNT(*) AS n FROM stays GROUP BY b",
+            "SELECT GREATEST(LEAST(FLOOR((days - 0) / 10) + 1, 7), 0) AS b, COUNT(*) AS n "
+            "FROM stays GROUP BY b",
+        ),
+        (
+            "SELECT BOOL_OR(days > 50) FROM stays",
+            "SELECT COUNT_IF(days > 50) > 0 FROM stays",
+        ),
+        (
             "SELECT COUNT(*) FROM stays s WHERE s.ward <> 'Surgery'",
             "SELECT COUNT(*) FROM stays AS s WHERE s.ward <> 'surgery'",
         ),

@@ -74,7 +74,7 @@ SELECT avg(x) FROM (SELECT user_id, last_value(stars) OVER (PARTITION BY user_id
 SELECT m.genre, count(r.user_id) FROM movies m LEFT JOIN ratings r ON r.movie_id = m.movie_id GROUP BY m.genre;
 SELECT d.device, count(r.user_id) FROM (VALUES ('tv'), ('web')) AS d(device) LEFT JOIN ratings r ON r.device = d.device GROUP BY d.device;
 SELECT count(*) FROM ratings, (VALUES (1), (2)) AS two(n);
---> refused
+SELECT k.least, count(*) FROM ratings r CROSS JOIN (VALUES (2), (3), (4)) AS k(least) WHERE r.stars >= k.least GROUP BY k.least;
 SELECT m.title, count(*) AS n FROM ratings r JOIN movies m ON m.movie_id = r.movie_id GROUP BY m.title;
 SELECT m.year, avg(stars) FROM ratings r JOIN movies m ON m.movie_id = r.movie_id GROUP BY m.year;
 -- bigquery

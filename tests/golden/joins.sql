@@ -183,5 +183,30 @@ SELECT k.town, COUNT(*) AS n FROM visits v LEFT JOIN (VALUES ('york')) AS k(town
 --> rows: at most 20 of one unit
 --> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
 
+-- Each row once for each constant: so many times the rows of one patient, and priced so.
 SELECT COUNT(*) AS n FROM visits CROSS JOIN (VALUES (1), (2)) AS k(n);
---> refused Q11
+--> accepted
+--> values: n = COUNT(*)
+--> rows: at most 40 of one unit
+--> price: ε = 0.5, ρ = 0.106541, δ = 0; Laplace
+
+SELECT k.below, COUNT(*) AS n FROM visits v CROSS JOIN (VALUES (18), (65), (120)) AS k(below) WHERE v.age < k.below GROUP BY k.below;
+--> accepted
+--> groups: below (3 public)
+--> values: n = COUNT(*)
+--> rows: at most 60 of one unit
+--> price: ε = 0.5, ρ = 0.106536, δ = 0; Laplace
+
+SELECT v.city, k.age, COUNT(*) AS n FROM visits v JOIN patients p ON p.patient_id = v.patient_id, UNNEST([30, 60]) AS k(age) WHERE v.age < k.age GROUP BY v.city, k.age;
+--> accepted
+--> groups: city (3 public and NULL), age (2 public)
+--> values: n = COUNT(*)
+--> rows: at most 40 of one unit
+--> price: ε = 0.5, ρ = 0.106541, δ = 0; Laplace
+
+-- More than the 1,000 rows that a join may make of one unit.
+SELECT COUNT(*) AS n FROM visits a JOIN visits b ON a.patient_id = b.patient_id CROSS JOIN (VALUES (1), (2), (3)) AS k(n);
+--> accepted
+--> values: n = COUNT(*)
+--> rows: at most 1200 of one unit
+--> price: refused Q45

@@ -114,7 +114,7 @@ SELECT COUNT(*) FROM (SELECT cost, cost FROM visits) AS s;
 --> refused Q8
 
 SELECT COUNT(*) FROM (VALUES (1), (2)) AS s;
---> refused Q11
+--> refused Q19
 
 -- A column at least.
 SELECT COUNT(*) FROM (SELECT FROM visits) AS s;

@@ -26,7 +26,7 @@ BUDGET = "[budget]\nepsilon = 100\ndelta = 1e-6\n\n"
 FAST = "[server]\nrate_per_minute = 1e6\nburst = 100000\n\n"
 OFFER = {"epsilon": "1/2", "delta": "1e-10"}
 QUESTIONS = [case.question for case in all_cases() if "refused" in " ".join(case.verdict)]
-NOTHING = {"Q2", "Q5", "Q6", "Q11", "Q14", "Q15", "Q19", "Q26"}
+NOTHING = {"Q2", "Q5", "Q6", "Q14", "Q15", "Q19", "Q26"}
 """Where nobody but the asker knows what was meant: a text that cannot be read, no question, a
 table that is not there, nobody's rows, everybody else's rows."""
 
@@ -98,7 +98,7 @@ def test_every_fix_can_be_applied_or_there_is_none(refused):
         ways = [refusal.rewriting, refusal.offer or None, refusal.declaration]
         if not any(ways):
             assert refusal.code in NOTHING, question
-            assert refusal.fix.startswith("none") or refusal.code in {"Q11", "Q19"}, question
+            assert refusal.fix.startswith("none"), question
         assert refusal.fix
         assert "nothing for a person" not in refusal.why
     mended = [refusal for refusal in refused.values() if refusal.rewriting is not None]

@@ -216,6 +216,7 @@ def check_joined_rows(
         fix="join fewer tables, or one row for each person: JOIN (SELECT the unit, ... GROUP BY "
         "the unit). The curator may declare a smaller max_rows_per_unit for the tables, or "
         "max_joined_rows_per_unit for the schema.",
+        declaration=f"max_joined_rows_per_unit = {most}",
     )
 
 

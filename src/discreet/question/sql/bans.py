@@ -67,6 +67,12 @@ JOIN = Ban(
     "every row must keep exactly one owner, and its partner must be written down.",
     "write a JOIN b ON a.x = b.x, or a LEFT JOIN b ON a.x = b.x.",
 )
+_CONSTANTS = Ban(
+    "Q19",
+    "constants stand beside one private table, with a name for each of their columns.",
+    "every row must keep exactly one owner, and constants have none.",
+    "none as it stands; beside a table: FROM t CROSS JOIN (VALUES (1), (2)) AS k(n).",
+)
 _GROUPING = Ban(
     "Q11",
     "GROUP BY takes columns and expressions only.",
@@ -103,7 +109,8 @@ REFUSED: dict[type[exp.Expr] | tuple[type[exp.Expr], str], Ban] = {
     exp.Except: SET,
     (exp.Union, "by_name"): SET,
     exp.Lateral: JOIN,
-    exp.Unnest: JOIN,
+    exp.Unnest: _CONSTANTS,
+    exp.Values: _CONSTANTS,
     (exp.Select, "laterals"): JOIN,
     (exp.Group, "rollup"): _GROUPING,
     (exp.Group, "cube"): _GROUPING,

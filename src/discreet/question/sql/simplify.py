@@ -26,6 +26,7 @@ def simplify(tree: exp.Expr, reader: Reader) -> exp.Expr:
         _join_commas(query)
         _turn_right_joins(query)
         _inline_constants(query)
+        _multiply_by_constants(query, reader)
     for union in list(tree.find_all(exp.Union)):
         _group_union(union, reader)
     for query in _selects(tree):
@@ -235,6 +236,77 @@ def _inline_constants(query: exp.Select) -> None:
             listed = exp.In(this=found[1].copy(), expressions=[key.copy() for key in keys])
             query.where(exp.and_(listed, *found[2]), copy=False)
         return
+
+
+MOST_CONSTANTS = 32
+"""How many rows of constants each row may be multiplied by."""
+
+
+def _multiply_by_constants(query: exp.Select, reader: Reader) -> None:
+    """``t CROSS JOIN (VALUES (1), (2)) AS k(n)`` is ``t`` with 1, and all of it with 2.
+
+    A UNION ALL: each unit has so many times its rows, and is priced so.
+    """
+    start, joins = query.args.get("from_"), list(query.args.get("joins") or [])
+    declared = reader.schema.tables.get(start.this.name) if start is not None else None
+    if start is None or not isinstance(start.this, exp.Table) or (declared and declared.public):
+        return
+    if any(str(join.args.get("side") or "") not in ("", "LEFT") for join in joins):
+        return
+    for join in joins:
+        table = _constants(join.this)
+        plain = _only(join, "this", "kind", "on") and str(join.args.get("kind") or "") in _CROSSED
+        if table is None or not plain or len(table.rows) > MOST_CONSTANTS:
+            continue
+        alias = start.this.alias_or_name
+        taken = {column.name.casefold() for column in declared.columns} if declared else set()
+        names = [n if n.casefold() not in taken else f"{table.alias}_{n}" for n in table.columns]
+        _name_multiplied(query, table, alias, names)
+        if join.args.get("on") is not None:
+            query.where(join.args["on"].copy(), copy=False)
+        query.set("joins", [j for j in query.args["joins"] if j is not join])
+        start.set("this", _multiplied(start.this, alias, names, table))
+        return
+
+
+_CROSSED = ("", "CROSS", "INNER")
+
+
+def _name_multiplied(query: exp.Select, table: _Constants, alias: str, names: list[str]) -> None:
+    """Columns of the constants are columns of the multiplied table."""
+    renamed = {own for own, name in zip(table.columns, names, strict=True) if own != name}
+    for item in list(query.expressions):
+        if isinstance(item, exp.Column) and item.table and table.place(item) is not None:
+            named = exp.Alias(this=item.copy(), alias=exp.to_identifier(item.name, quoted=True))
+            item.replace(named)  # it is called what it was called, whatever it is called inside
+    for part in query.walk(prune=lambda n: n is not query and isinstance(n, exp.Query)):
+        place = table.place(part)
+        if place is None or not isinstance(part, exp.Column):
+            continue
+        if part.table or table.columns[place] not in renamed:
+            part.set("table", exp.to_identifier(alias, quoted=True) if part.table else None)
+            part.set("this", exp.to_identifier(names[place], quoted=True))
+
+
+def _multiplied(source: exp.Table, alias: str, names: list[str], table: _Constants) -> exp.Subquery:
+    sides = [
+        exp.Select(
+            expressions=[
+                exp.Star(),
+                *(
+                    exp.Alias(this=value.copy(), alias=exp.to_identifier(name, quoted=True))
+                    for value, name in zip(row, names, strict=True)
+                ),
+            ],
+            from_=exp.From(this=source.copy()),
+        )
+        for row in table.rows
+    ]
+    together: exp.Expr = sides[0]
+    for side in sides[1:]:
+        together = exp.Union(this=together, expression=side, distinct=False)
+    named = exp.TableAlias(this=exp.to_identifier(alias, quoted=True))
+    return exp.Subquery(this=together, alias=named)
 
 
 def _joined_on(join: exp.Join, table: _Constants) -> tuple[int, exp.Column, list[exp.Expr]] | None:

@@ -155,9 +155,8 @@ def translate_aggregates(torn: Torn) -> Mended:
                 for before in ("ANON_", "DP_", "PRIVATE_"):
                     call.set("this", str(call.name).upper().removeprefix(before))
             yield "", root
-        elif name == "REGR_R2" and len(given) == 2:
-            node.replace(make_call("POWER", make_call("CORR", *given), whole(2)))
-            yield "", root
+        elif name in ("BOOL_OR", "BOOL_AND", "EVERY", "REGR_R2"):
+            yield from _compute_from_others(root, node)
         elif name in ("ARG_MAX", "ARG_MIN", "MAX_BY", "MIN_BY") and len(given) == 2:
             node.replace(make_call("MAX" if "MAX" in name else "MIN", given[1]))
             yield "the value itself, and not whose it is: ", root
@@ -180,6 +179,22 @@ def translate_aggregates(torn: Torn) -> Mended:
             yield "the mean of each one's own rows: ", root
     for root, node in torn.each(exp.Filter):
         yield from _case_of_filter(root, node)
+
+
+def _compute_from_others(root: exp.Expr, node: exp.Expr) -> Mended:
+    """What is computed from aggregates that there are."""
+    name, given = node.name.upper(), list(node.expressions)
+    if name == "REGR_R2" and len(given) == 2:
+        node.replace(make_call("POWER", make_call("CORR", *given), whole(2)))
+        yield "", root
+    elif len(given) == 1:
+        number = make_call("COUNT_IF", given[0])
+        node.replace(
+            exp.GT(this=number, expression=whole(0))
+            if name == "BOOL_OR"
+            else exp.EQ(this=number, expression=make_call("COUNT", given[0]))
+        )
+        yield "by their number, which is noisy: ", root
 
 
 def _is_number(torn: Torn, value: exp.Expr) -> bool:
