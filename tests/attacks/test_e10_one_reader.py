@@ -449,9 +449,9 @@ def as_it_is(path: Path, copy: Path) -> None:
 
 
 MUTANTS: dict[str, tuple[Any, Callable[[Path], None]]] = {
-    "_from_pandas": (by_failure, lambda _: test_e10_pandas(Kind.INTEGER)),
-    "_read_parquet": (strictly, lambda folder: test_e10_parquet(folder, "text")),
-    "_copy_with_line_feeds": (as_it_is, lambda folder: test_e10_csv(folder, b"\n")),
+    "memory._from_pandas": (by_failure, lambda _: test_e10_pandas(Kind.INTEGER)),
+    "sources._read_parquet": (strictly, lambda folder: test_e10_parquet(folder, "text")),
+    "sources._copy_with_line_feeds": (as_it_is, lambda folder: test_e10_csv(folder, b"\n")),
 }
 
 
@@ -460,6 +460,6 @@ def test_e10_a_reader_that_looks_at_others_is_seen(
     name: str, tmp_path: Path, monkeypatch: Any
 ) -> None:
     mutant, check = MUTANTS[name]
-    monkeypatch.setattr(f"discreet.engine.duckdb.sources.{name}", mutant)
+    monkeypatch.setattr(f"discreet.engine.duckdb.{name}", mutant)
     with pytest.raises((AssertionError, DataRefusal, ValueError)):
         check(tmp_path)

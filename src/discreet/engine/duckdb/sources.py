@@ -17,10 +17,8 @@ import hashlib
 import io
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +26,8 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from discreet.errors import DataRefusal
+from discreet.engine.duckdb.memory import Kinds, bytes_for, to_arrow, unreadable_refusal
 from discreet.noise.entropy import random_bytes
-from discreet.question.domain import Kind
 from discreet.question.functions.nodes import ENGINE
 from discreet.question.schema import Column
 
@@ -132,11 +129,7 @@ def open_source(table: str, given: Given, *, columns: Iterable[Column] | None = 
     kinds = None if columns is None else {c.name.casefold(): c.kind for c in columns}
     if isinstance(given, str | os.PathLike):
         return _from_path(table, os.fspath(given), kinds)
-    return InMemory(_arrow(table, given, kinds))
-
-
-Kinds = Mapping[str, Kind]
-"""The declared kind of each column, by its name in lower case."""
+    return InMemory(to_arrow(table, given, kinds))
 
 
 def _from_path(table: str, text: str, kinds: Kinds | None) -> DataSource:
@@ -157,17 +150,7 @@ def _from_path(table: str, text: str, kinds: Kinds | None) -> DataSource:
         return DuckDBFile(text, table)
     if Path(path).suffix.lower() in _DUCKDB:
         return DuckDBFile(path, inner)
-    raise _unreadable(table, "the file name does not say what it holds")
-
-
-def _unreadable(table: str, what: str) -> DataRefusal:
-    return DataRefusal(
-        "D2",
-        f"the source of table '{table}' cannot be opened: {what}.",
-        why="without it no question about the people in it can be answered.",
-        fix="give a .parquet, .csv, .tsv, .csv.gz or .duckdb path, a folder of Parquet files, or "
-        "an Arrow, pandas or Polars table.",
-    )
+    raise unreadable_refusal(table, "the file name does not say what it holds")
 
 
 def _files(pattern: str) -> tuple[str, ...]:
@@ -280,7 +263,7 @@ class Parquet(DataSource):
 
         form = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
         found = ds.dataset(list(files[:1]), format=form).schema
-        lenient = pa.schema([pa.field(f.name, _bytes_for(f.type)) for f in found])
+        lenient = pa.schema([pa.field(f.name, bytes_for(f.type)) for f in found])
         cursor.register(_given(view), ds.dataset(list(files), format=form, schema=lenient))
 
 
@@ -479,138 +462,6 @@ class InMemory(DataSource):
             stream.write_table(self.rows.combine_chunks())
         total.update(sink.getvalue())
         return total.hexdigest()
-
-
-# --- tables in memory ------------------------------------------------------------------------
-
-
-def _arrow(table: str, given: Any, kinds: Kinds | None) -> pa.Table:
-    """What was given as an Arrow table of the declared columns, every text checked."""
-    module = type(given).__module__.split(".")[0]
-    if module == "pandas":
-        columns = ((str(name), series) for name, series in given.items())
-        known = kinds or {}
-        kept = {
-            name: _from_pandas(series, known.get(name.casefold()))
-            for name, series in columns
-            if _wanted(name, kinds)
-        }
-    elif module == "polars" and hasattr(given, "collect"):
-        return _arrow(table, given.collect(), kinds)
-    elif isinstance(given, pa.Table) or hasattr(given, "__arrow_c_stream__"):
-        rows = given if isinstance(given, pa.Table) else pa.table(given)
-        pairs = zip(rows.column_names, rows.columns, strict=True)
-        kept = {name: array for name, array in pairs if _wanted(name, kinds)}
-    else:
-        raise _unreadable(table, f"a {type(given).__name__} is neither a path nor a table")
-    return pa.table({name: _without_damage(array) for name, array in kept.items()})
-
-
-def _wanted(name: str, kinds: Kinds | None) -> bool:
-    return kinds is None or name.casefold() in kinds
-
-
-def _from_pandas(series: Any, kind: Kind | None) -> pa.ChunkedArray:
-    """A pandas column, copied; objects are read one by one, as their declaration says."""
-    if kind is None or _has_type(series.dtype):
-        array = pa.array(series.copy(deep=True), from_pandas=True)
-    else:
-        pairs = zip(series, series.isna(), strict=True)
-        array = pa.array(
-            [None if missing else _written(value, kind) for value, missing in pairs],
-            type=pa.large_binary(),
-        )
-    return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
-
-
-def _has_type(dtype: Any) -> bool:
-    """Whether every value of a pandas column has the type that its dtype names.
-
-    Objects have none, and pandas' own texts in Python need not be text that can be
-    encoded.
-    """
-    if hasattr(dtype, "categories"):
-        return _has_type(dtype.categories.dtype)
-    if hasattr(dtype, "storage"):
-        return bool(dtype.storage == "pyarrow")
-    return dtype.kind in "biufmM"
-
-
-def _written(value: Any, kind: Kind) -> bytes | None:
-    """One object as the text that its declared kind is read from; None if it has none.
-
-    A function of the object and the declaration alone.  What a typed column would
-    hold is written so that it is read as the same value.
-    """
-    try:
-        text = _text_of(value.item() if hasattr(value, "dtype") else value, kind)
-        return text if isinstance(text, bytes) else text.encode(errors="surrogatepass")
-    except Exception:  # an object may do anything when it is looked at
-        return None
-
-
-def _text_of(value: Any, kind: Kind) -> str | bytes:
-    if isinstance(value, str | bytes):
-        return value
-    if isinstance(value, bool):
-        return str(int(value)) if kind is Kind.INTEGER else str(value).lower()
-    if isinstance(value, float | Decimal) and kind is Kind.INTEGER:
-        return str(round(value))  # half to even, as the engine casts a typed column
-    if isinstance(value, datetime):
-        moment = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
-        return moment.date().isoformat() if kind is Kind.DATE else moment.isoformat(sep=" ")
-    if isinstance(value, date):
-        return value.isoformat()
-    return str(value)
-
-
-def _bytes_for(kind: pa.DataType) -> pa.DataType:
-    """The type in which any value of a type can be handed over: bytes for text, and times in UTC.
-
-    DuckDB gives up on a time with a zone that does not fit its microseconds.
-    """
-    if pa.types.is_dictionary(kind):
-        return _bytes_for(kind.value_type)
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp(kind.unit)
-    text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    return pa.large_binary() if text or pa.types.is_string_view(kind) else kind
-
-
-def _without_damage(array: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column in its own type, NULL where its text is not UTF-8."""
-    if pa.types.is_dictionary(array.type):
-        array = _decode_dictionary(array)
-    if pa.types.is_timestamp(array.type):
-        return array.cast(_bytes_for(array.type))
-    if _bytes_for(array.type) == array.type:
-        return array
-    try:
-        array.validate(full=True)
-    except pa.ArrowInvalid:
-        texts = [_decoded(value) for value in array.cast(pa.large_binary()).to_pylist()]
-        return pa.chunked_array([pa.array(texts, array.type)])
-    return array
-
-
-def _decode_dictionary(array: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The values themselves; those of Polars are views of texts, which Arrow cannot cast from."""
-    values = array.type.value_type
-    if not pa.types.is_string_view(values):
-        return array.cast(values)
-    plain = pa.large_string()
-    chunks = [
-        pa.DictionaryArray.from_arrays(chunk.indices, chunk.dictionary.cast(plain)).cast(plain)
-        for chunk in array.chunks
-    ]
-    return pa.chunked_array(chunks, plain)
-
-
-def _decoded(value: bytes | None) -> str | None:
-    try:
-        return None if value is None else value.decode()
-    except UnicodeDecodeError:
-        return None
 
 
 __all__ = [

@@ -77,7 +77,6 @@ from discreet.question.sql.scalars import (
 from discreet.question.sql.simplify import join_looked_up, simplify
 from discreet.question.sql.sources import Frame
 from discreet.question.sql.spelling import check_constants
-from discreet.question.sql.statements import read_statement
 from discreet.question.sql.subqueries import read_subquery
 from discreet.question.sql.windows import write_window
 from discreet.question.statement import Statement
@@ -206,6 +205,8 @@ def _read_statement(text: str, reader: Reader, *, alone: bool) -> ParsedStatemen
     if not more and _is_plain(tree, reader):
         return ParsedStatement(_read_tree(tree, frame), explain)
     if more and not alone:
+        from discreet.question.sql.statements import read_statement  # most are one question
+
         statement = read_statement(tree.copy(), reader, _read_alone)
         if statement is not None:
             return ParsedStatement(statement, explain)
