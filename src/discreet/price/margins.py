@@ -24,7 +24,18 @@ from discreet.mechanisms import KeyRelease, Laplace
 from discreet.price.calibration import Additive, Selection
 from discreet.price.plan import ValueCounts
 from discreet.price.priced import Priced
-from discreet.price.recipes import Choice, Counts, Linear, Quantile, Ratio, Recipe, compute_ratios
+from discreet.price.recipes import (
+    MOST_ROUNDED,
+    Choice,
+    Counts,
+    Linear,
+    Quantile,
+    Ratio,
+    Recipe,
+    Rounding,
+    compute_ratios,
+    find_rounding,
+)
 from discreet.price.sets import find_range, ratio_set
 
 MarginKind = Literal["exact", "certified", "set", "typical"]
@@ -40,6 +51,32 @@ def number_margin(recipe: Linear, mechanism: Additive, beta: Fraction) -> float:
     """The margin of a number as it is published: its noise, and its rounding to the grid."""
     rounds = any((c / recipe.grid).denominator != 1 for c in recipe.coefficients)
     return linear_margin(recipe, mechanism, beta) + (float(recipe.grid) / 2 if rounds else 0.0)
+
+
+def rounding_of(priced: Priced, index: int) -> Rounding | None:
+    """What rounding adds to an aggregate that is a sum; None where it adds nothing."""
+    if priced.question.aggregates[index].function != "SUM":
+        return None
+    place = priced.recipes[index].measurement
+    return find_rounding(priced.plan, place, priced.reach.rows_per_group)
+
+
+def rounded_margin(
+    recipe: Linear, rounding: Rounding, mechanism: Additive, beta: Fraction
+) -> float:
+    """The margin of a sum of rounded values, but for ``each`` times the released number of them.
+
+    The true sum is at most the rounded one and ``each`` times the number of values, which is
+    read off the same entries: together one combination of them, and so on the other side.
+    """
+    if rounding.counted is None:
+        raise TypeError(recipe)
+    each, sides = Fraction(rounding.each), []
+    for sign in (1, -1):
+        pairs = zip(recipe.coefficients, rounding.counted.coefficients, strict=True)
+        moved = tuple(c + sign * each * n for c, n in pairs)
+        sides.append(linear_margin(Linear(recipe.measurement, moved, recipe.grid), mechanism, beta))
+    return max(sides) + float(recipe.grid) / 2
 
 
 def linear_margin(recipe: Linear, mechanism: Additive, beta: Fraction) -> float:
@@ -155,7 +192,12 @@ def aggregate_margin(
     elif isinstance(bought, KeyRelease):
         raise TypeError("a key is shown or not; there is no number to read")
     elif isinstance(recipe, Linear):
-        return number_margin(recipe, bought, beta)
+        rounding = rounding_of(priced, index)
+        if rounding is None:
+            return number_margin(recipe, bought, beta)
+        if rounding.counted is None:
+            return number_margin(recipe, bought, beta) + rounding.each * MOST_ROUNDED
+        return rounded_margin(recipe, rounding, bought, beta)
     elif isinstance(recipe, Counts):
         return float(entry_margin(bought, beta))
     return None

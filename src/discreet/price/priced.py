@@ -155,8 +155,9 @@ def price(
     for weight_bits in WEIGHT_BITS:
         joint = choose_measurements(question.aggregates, domains, weight_bits)
         menus = [joint]
-        if not as_before and (alone := measure_sums_alone(joint, question.aggregates)) != joint:
-            menus.append(alone)
+        if not as_before:
+            alone = measure_sums_alone(joint, question.aggregates, domains, weight_bits)
+            menus += [alone] if alone != joint else []
         found = [
             (offer, 1.0 if menu is joint else _ALONE)
             for menu in menus

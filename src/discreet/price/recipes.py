@@ -145,11 +145,18 @@ def choose_measurements(
     return Menu(tuple(builder.measurements), recipes)
 
 
-def measure_sums_alone(menu: Menu, aggregates: tuple[Aggregate, ...]) -> Menu:
+def measure_sums_alone(
+    menu: Menu,
+    aggregates: tuple[Aggregate, ...],
+    columns: Mapping[str, Domain],
+    weight_bits: int = WEIGHT_BITS[0],
+) -> Menu:
     """The same numbers, with every SUM whose measurement nothing else reads as one number.
 
     Both ends of the range counted together serve a mean; a sum alone read off them has noise
     from both ends, in the measure low**2 + high**2, where by itself it has the larger only.
+    Rounding adds up, and nothing tells over how many values: where values are rounded, it is to
+    steps as fine as there is room for.
     """
     measurements, recipes = list(menu.measurements), list(menu.recipes)
     for index, measurement in enumerate(menu.measurements):
@@ -158,20 +165,41 @@ def measure_sums_alone(menu: Menu, aggregates: tuple[Aggregate, ...]) -> Menu:
             continue
         alone = _alone(measurement)
         if alone is not None:
-            measurements[index], grid = alone
+            measurements[index], grid = _make_finer(alone, columns, weight_bits)
             for i in readers:
                 recipes[i] = Linear(index, (grid,), grid)
     return Menu(tuple(measurements), tuple(recipes))
 
 
-def _alone(measurement: Measurement) -> tuple[Measurement, Fraction] | None:
-    """A pair of ends as one number, and the size of its steps; None for what has no ends."""
+def _alone(measurement: Measurement) -> Sum | GroupSum | None:
+    """A pair of ends as one number; None for what has no ends."""
     match measurement:
         case Moments(variables=(variable,), degrees=(1,), counts_null=False, condition=condition):
-            return Sum(variable, condition), variable.grid
+            return Sum(variable, condition)
         case GroupTotal(expression=x, grid=grid, low=low, span=span, condition=condition):
-            return GroupSum(x, grid, low, span, condition), grid
+            return GroupSum(x, grid, low, span, condition)
     return None
+
+
+_FINEST = Fraction(1, 2**30)
+
+
+def _make_finer(
+    alone: Sum | GroupSum, columns: Mapping[str, Domain], bits: int
+) -> tuple[Measurement, Fraction]:
+    """The same, where values are rounded in steps as fine as 2**bits allow; and their size."""
+    if isinstance(alone, Sum):
+        variable = alone.variable
+    else:
+        variable = Scaled(alone.expression, alone.grid, alone.low, alone.span)
+    by = 1
+    if rounds(variable, columns):
+        while variable.span * by * 2 <= 2**bits and variable.grid / by > _FINEST:
+            by *= 2
+    grid, low, span = variable.grid / by, variable.low * by, variable.span * by
+    if isinstance(alone, Sum):
+        return replace(alone, variable=replace(variable, grid=grid, low=low, span=span)), grid
+    return replace(alone, grid=grid, low=low, span=span), grid
 
 
 class _Builder:
@@ -446,14 +474,17 @@ def put_on_grid(argument: Expression, domain: Domain, bits: int, fine: int = 0) 
     return Scaled(argument, step, first, max(1, last - first))
 
 
+def rounds(variable: Scaled, columns: Mapping[str, Domain]) -> bool:
+    """Whether the grid moves values: not those that lie on it."""
+    domain = domain_of(variable.expression, columns)
+    if isinstance(variable.expression, ColumnRef) and domain.step == variable.grid:
+        return False
+    return domain.kind is Kind.DECIMAL or variable.grid.numerator != 1
+
+
 def find_moved(source: Relation, variable: Scaled) -> float:
     """By how much the grid may move a value of ``variable``: nothing where values lie on it."""
-    domain = domain_of(variable.expression, columns(source))
-    if isinstance(variable.expression, ColumnRef) and domain.step == variable.grid:
-        return 0.0
-    if domain.kind is not Kind.DECIMAL and variable.grid.numerator == 1:
-        return 0.0
-    return _half(variable.grid)
+    return _half(variable.grid) if rounds(variable, columns(source)) else 0.0
 
 
 def _half(grid: Fraction) -> float:
@@ -469,6 +500,43 @@ def find_shifts(plan: Plan, recipe: Ratio) -> tuple[float, ...]:
         # half a step for each row of a unit, and half a step for their mean
         return tuple(2 * _half(variable.grid) for variable in recipe.moments.variables)
     return tuple(find_moved(plan.source, variable) for variable in recipe.moments.variables)
+
+
+MOST_ROUNDED = 2**32
+"""So many values a sum is taken to have at most, where nothing that was released counts them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rounding:
+    """What the grid may add to a sum: ``each`` for every value that is added.
+
+    ``counted`` says how the values are read off the same entries; None where nothing tells.
+    """
+
+    each: float
+    counted: Linear | None
+
+
+def find_rounding(plan: Plan, index: int, rows_per_group: int) -> Rounding | None:
+    """By how much rounded values may move the sum that a measurement is; None where they do not.
+
+    The entries of ``GroupTotal`` count units, of which each has so many rows in a group at most.
+    """
+    counted, each = None, 1
+    match measurement := plan.measurements[index]:
+        case Moments(variables=(variable,)):
+            counted = _read_count(index, measurement, nulls=False)
+        case Sum(variable=variable):
+            pass
+        case GroupTotal(expression=x, grid=grid, low=low, span=span):
+            variable = Scaled(x, grid, low, span)
+            counted, each = Linear(index, (Fraction(1, span),) * 2, Fraction(1)), rows_per_group
+        case GroupSum(expression=x, grid=grid, low=low, span=span):
+            variable = Scaled(x, grid, low, span)
+        case _:
+            return None
+    moved = find_moved(plan.source, variable)
+    return Rounding(each * moved, counted) if moved else None
 
 
 # --- reading entries -------------------------------------------------------------------------

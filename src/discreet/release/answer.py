@@ -229,19 +229,24 @@ class Answer:
             }
             return [(margin, found) for found in sets.of_quantile(aggregate, float(beta), chosen)]
         measured = self._unit(index) == VALUE
-        return [_state_margin(value, margin, measured=measured) for value in values]
+        if margin is None:
+            return [(None, None)] * len(rows)
+        rounded = self._sets_of(rows).find_rounded(aggregate)
+        return [
+            _state_margin(value, margin + more, measured=measured)
+            for value, more in zip(values, rounded, strict=True)
+        ]
 
     def _sets_of(self, rows: tuple[Row, ...]) -> Sets:
-        parts = tuple(None if isinstance(part, Selected) else part for part in self.released)
-        return Sets(self.priced, parts, np.array([row.group for row in rows], dtype=int))
-
-    def _sets(self, index: int, rows: tuple[Row, ...], beta: Fraction) -> list[Interval | None]:
-        """The confidence sets of a column, of all groups at once."""
         parts = tuple(
             None if isinstance(part, Selected) or isinstance(bought, KeyRelease) else part
             for part, bought in zip(self.released, self.priced.mechanisms, strict=True)
         )
-        sets = Sets(self.priced, parts, np.array([row.group for row in rows], dtype=int))
+        return Sets(self.priced, parts, np.array([row.group for row in rows], dtype=int))
+
+    def _sets(self, index: int, rows: tuple[Row, ...], beta: Fraction) -> list[Interval | None]:
+        """The confidence sets of a column, of all groups at once."""
+        sets = self._sets_of(rows)
         aggregate = self._aggregate(index)
         if aggregate is not None:
             return [*sets.of_aggregate(aggregate, float(beta))]

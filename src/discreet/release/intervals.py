@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from discreet.errors import Refusal
 from discreet.mechanisms import KeyRelease
 from discreet.price import Additive, Linear, Priced, Quantile, Ratio, Selection
-from discreet.price.margins import rank_margin
+from discreet.price.margins import rank_margin, rounding_of
 from discreet.price.plan import (
     DistinctValues,
     GroupMean,
@@ -30,7 +30,7 @@ from discreet.price.plan import (
     Units,
     ValueCounts,
 )
-from discreet.price.recipes import find_moved, find_shifts
+from discreet.price.recipes import MOST_ROUNDED, find_moved, find_shifts
 from discreet.price.sets import Ends, Sum, find_range, quotient_set, ratio_set, share_set
 from discreet.price.tails import Noise
 from discreet.question.domain import Domain, Kind
@@ -79,6 +79,19 @@ class _Form:
 
     weights: NDArray[np.float64]
     constant: float = 0.0
+    rounded: NDArray[np.float64] | None = None  # what rounding may add, read off the entries
+    room: float = 0.0  # and what it may add besides
+
+    @property
+    def sides(self) -> tuple[_Form, ...]:
+        """The form with the most that rounding may add, and with the most it may take away."""
+        if self.rounded is None and not self.room:
+            return (self,)
+        by = np.zeros_like(self.weights) if self.rounded is None else self.rounded
+        return tuple(
+            _Form(self.weights + sign * by, self.constant + sign * self.room)
+            for sign in (0.0, 1.0, -1.0)
+        )
 
     @property
     def known(self) -> bool:
@@ -136,6 +149,18 @@ class Sets:
         if part is None or isinstance(mechanism, Selection | KeyRelease):
             raise TypeError("a choice has no entries")
         return mechanism, part[self.groups].astype(np.float64)
+
+    # --- sums of rounded values ---------------------------------------------------------------
+
+    def find_rounded(self, index: int) -> list[float]:
+        """How much of a sum may be rounding, by the released number of its values."""
+        rounding = rounding_of(self.priced, index)
+        if rounding is None or rounding.counted is None:
+            return [0.0] * self.groups.size
+        _, entries = self._entries(rounding.counted.measurement)
+        weights = np.array([float(c) for c in rounding.counted.coefficients])
+        found: list[float] = (rounding.each * np.maximum(entries @ weights, 0.0)).tolist()
+        return found
 
     # --- quantiles ----------------------------------------------------------------------------
 
@@ -282,7 +307,7 @@ class Sets:
             weights[first : first + len(recipe.coefficients)] = [
                 float(c) for c in recipe.coefficients
             ]
-            return _Form(weights)
+            return self._note_rounding(_Form(weights), expression)
         match expression:
             case Literal(value=int() | Fraction() as value) if not isinstance(value, bool):
                 return _Form(np.zeros(self._size), float(value))
@@ -299,6 +324,21 @@ class Sets:
                 if below is not None and below.known and below.constant:
                     return _scale(self._form(a), 1.0 / below.constant)
         return None
+
+    def _note_rounding(self, form: _Form, expression: Expression) -> _Form:
+        """The form of an aggregate, with what rounding adds to it if it is a sum."""
+        index = self.names[expression.name] if isinstance(expression, ColumnRef) else None
+        rounding = None if index is None else rounding_of(self.priced, index)
+        if rounding is None:
+            return form
+        if rounding.counted is None:
+            return replace(form, room=rounding.each * MOST_ROUNDED)
+        first, counted = self._offset(rounding.counted.measurement), np.zeros(self._size)
+        coefficients = rounding.counted.coefficients
+        counted[first : first + len(coefficients)] = [
+            rounding.each * float(c) for c in coefficients
+        ]
+        return replace(form, rounded=counted)
 
     def _quotient(self, expression: Expression) -> tuple[_Form, _Form] | None:
         """One combination divided by another, if the expression is that; NULLIF guards nothing."""
@@ -344,11 +384,23 @@ class Sets:
         return Sum(np.concatenate(entries, axis=1) @ form.weights + form.constant, form.weights)
 
     def _linear_ends(self, form: _Form, beta: float) -> Ends:
-        found = self._sum(form)
-        margin = self._noise.quantiles(found.weights, beta)
-        return Ends(found.value - margin, found.value + margin)
+        ends = []
+        for side in form.sides:
+            found = self._sum(side)
+            margin = self._noise.quantiles(found.weights, beta)
+            ends.append(Ends(found.value - margin, found.value + margin))
+        return _span(ends)
 
     def _quotient_ends(self, above: _Form, below: _Form, beta: float) -> Ends:
+        """Between the least and the most of what it is on either side of rounding.
+
+        Each side fails with half the error at its own end (docs/proofs/sets.md, Lemma 5).
+        """
+        return _span(
+            [self._exact_quotient_ends(a, b, beta) for a in above.sides for b in below.sides]
+        )
+
+    def _exact_quotient_ends(self, above: _Form, below: _Form, beta: float) -> Ends:
         part, whole = self._sum(above), self._sum(below)
         between = self._quotient_range(above, below)
         if between is None:
@@ -419,6 +471,12 @@ def _lists(ends: Ends) -> tuple[list[float], list[float]]:
     return ends.low.tolist(), ends.high.tolist()
 
 
+def _span(ends: Sequence[Ends]) -> Ends:
+    """From the least to the greatest of several ends, group by group."""
+    lows, highs = [end.low for end in ends], [end.high for end in ends]
+    return Ends(np.minimum.reduce(lows), np.maximum.reduce(highs))
+
+
 def _without_end(ends: NDArray[np.float64]) -> NDArray[np.float64]:
     """Ends so far away that they are none."""
     found: NDArray[np.float64] = np.where(np.abs(ends) > 1e100, np.copysign(np.inf, ends), ends)
@@ -426,13 +484,19 @@ def _without_end(ends: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _scale(form: _Form | None, by: float) -> _Form | None:
-    return None if form is None else _Form(form.weights * by, form.constant * by)
+    if form is None:
+        return None
+    rounded = None if form.rounded is None else form.rounded * abs(by)
+    return _Form(form.weights * by, form.constant * by, rounded, form.room * abs(by))
 
 
 def _join(a: _Form | None, b: _Form | None, sign: float) -> _Form | None:
     if a is None or b is None:
         return None
-    return _Form(a.weights + sign * b.weights, a.constant + sign * b.constant)
+    both = [form.rounded for form in (a, b) if form.rounded is not None]
+    rounded = sum(both[1:], start=both[0]) if both else None
+    weights = a.weights + sign * b.weights
+    return _Form(weights, a.constant + sign * b.constant, rounded, a.room + b.room)
 
 
 def _multiply(a: _Form | None, b: _Form | None) -> _Form | None:

@@ -20,7 +20,7 @@ from discreet.price import (
     deciding_mechanism,
     least_units,
 )
-from discreet.price.margins import aggregate_margin, margin_kind
+from discreet.price.margins import aggregate_margin, margin_kind, rounding_of
 from discreet.price.plan import (
     GroupMean,
     GroupSum,
@@ -32,7 +32,7 @@ from discreet.price.plan import (
     Sum,
     ValueCounts,
 )
-from discreet.price.recipes import find_moved
+from discreet.price.recipes import MOST_ROUNDED
 from discreet.question.ownership import unit
 from discreet.question.schema import Neighbours
 from discreet.release.amounts import exact_loss_json
@@ -62,20 +62,20 @@ def notes(priced: Priced) -> tuple[str, ...]:
 
 
 def _rounding(priced: Priced) -> list[str]:
-    """What the grid may add to a sum: margins of sums are those of the noise."""
+    """In which steps the values of a sum are added; what that may change is in its margin."""
     said = []
-    for aggregate, recipe in zip(priced.question.aggregates, priced.recipes, strict=True):
-        measured = priced.plan.measurements[recipe.measurement]
-        if aggregate.function != "SUM" or not isinstance(measured, Moments | Sum):
+    for index, aggregate in enumerate(priced.question.aggregates):
+        rounding = rounding_of(priced, index)
+        if rounding is None:
             continue
-        variables = (measured.variable,) if isinstance(measured, Sum) else measured.variables
-        (variable,) = variables
-        moved = find_moved(priced.plan.source, variable)
-        if moved:
-            said.append(
-                f"{aggregate.name}: values are added in steps of {_number(variable.grid)}: "
-                f"a sum of n values may be off by {moved:g} n more."
-            )
+        if rounding.counted is None:
+            room = f"{MOST_ROUNDED:,} values"
+        else:
+            room = "as many values as were released"
+        said.append(
+            f"{aggregate.name}: a value is rounded by up to {rounding.each:g} before it is added: "
+            f"the margin of the answer has room for {room}."
+        )
     return said
 
 
