@@ -23,6 +23,7 @@ from discreet.cli import (
     analysts,
     asking,
     audit,
+    lab,
     ledgers,
     schema,
     screen,
@@ -65,6 +66,7 @@ app.command()(ledgers.backup)  # by hand at night, and by a timer: a short name
 app.command()(starting.prepare)
 app.command()(serve.serve)
 app.command()(audit.audit)
+app.command()(lab.lab)
 app.add_typer(survey.app, name="survey")
 app.add_typer(survey.local, name="local")
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import screen
-from discreet.cli.options import open_planner, unwritable
+from discreet.cli.options import open_planner
+from discreet.cli.working import check_writable, save, work_bar
 
 if TYPE_CHECKING:
     from discreet.audit.installation import Task
@@ -44,12 +45,12 @@ def audit(
     """
     for file in (html, json_file):
         if file is not None:
-            _try(file)
+            check_writable(file)
     report = made(directory, quick=quick)
     if html is not None:
-        _save(html, report.to_html())
+        save(html, report.to_html())
     if json_file is not None:
-        _save(json_file, json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n")
+        save(json_file, json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n")
     _show(report, [file for file in (html, json_file) if file is not None])
     if not report.clean:
         raise typer.Exit(FOUND)
@@ -71,7 +72,7 @@ def made(directory: Path | None = None, *, quick: bool = False) -> Report:
         tasks += _session_tasks(directory, quick=quick)
         subject = f"this installation and the session {directory.resolve().name}"
     specimens = [one for one in zoo.animals() if one.check.deterministic or not quick]
-    with _progress(len(tasks) + len(specimens)) as advance:
+    with work_bar(len(tasks) + len(specimens)) as advance:
         checks = [_run_tasks(advance, task.subject, installation.run_task, task) for task in tasks]
         seen = [_run_tasks(advance, one.name, zoo.examine, one) for one in specimens]
     walk = zoo.Walk(tuple(seen), samples=zoo.SAMPLES)
@@ -105,34 +106,6 @@ def _run_tasks(
     return result
 
 
-class _progress:  # noqa: N801 (read as a function)
-    """A bar on standard error; silent where that is no terminal."""
-
-    def __init__(self, total: int) -> None:
-        rich = import_module("rich.progress")
-        self._bar = rich.Progress(
-            rich.TextColumn("{task.percentage:>3.0f} %"),
-            rich.BarColumn(bar_width=24),
-            rich.TextColumn("{task.description}", markup=False),
-            console=screen.console(err=True),
-            transient=True,
-        )
-        self._bar.disable = not self._bar.console.is_terminal
-        self._task = self._bar.add_task("", total=total)
-
-    def __enter__(self) -> Callable[[str, int], None]:
-        self._bar.start()
-        return self._advance
-
-    def _advance(self, name: str, steps: int) -> None:
-        shown = " ".join(name.split())
-        text = shown if len(shown) <= 40 else f"{shown[:39]}…"
-        self._bar.update(self._task, advance=steps, description=text)
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
-
-
 def _show(report: Report, files: Sequence[Path]) -> None:
     parts: dict[str, list[Any]] = {}
     for one in report.checks:
@@ -153,25 +126,6 @@ def _show(report: Report, files: Sequence[Path]) -> None:
     screen.print_text(report.sentence, style="bold")
     for file in files:
         screen.print_text(f"Written to {file}.")
-
-
-def _try(file: Path) -> None:
-    """Refuse a file that cannot be written now rather than after the work."""
-    new = not file.exists()
-    try:
-        with file.open("a", encoding="utf-8"):
-            pass
-    except OSError as error:
-        raise unwritable(file, error) from None
-    if new:
-        file.unlink()
-
-
-def _save(file: Path, text: str) -> None:
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise unwritable(file, error) from None
 
 
 __all__ = ["FOUND", "audit", "made"]

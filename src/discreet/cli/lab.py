@@ -1,0 +1,74 @@
+"""``discreet lab``: the attacks that justify the noise, run here and now."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from discreet.cli import screen
+from discreet.cli.working import check_writable, save, work_bar
+
+if TYPE_CHECKING:
+    from discreet.lab.report import Report
+
+BROKEN = 1
+"""The exit code when an attack on ours did better than its promise allows."""
+
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[CHAPTER]...", help="Which chapters; all of them if none is named."),
+]
+Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page to file.")]
+JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write it as JSON.")]
+
+
+def lab(names: Names = None, html: Html = None, json_file: JsonFile = None) -> None:
+    """Attack unprotected systems, and then ours, on made-up people.
+
+    Ends with 0 if every attack on ours stayed within its promise, with 1 if one did not.
+    """
+    for file in (html, json_file):
+        if file is not None:
+            check_writable(file)
+    chapters = import_module("discreet.lab.chapters")
+    chosen = [chapters.find_chapter(name) for name in names or ()] or chapters.CHAPTERS
+    with work_bar(len(chosen)) as advance:
+        report: Report = import_module("discreet.lab.report").run_chapters(
+            chosen, advance=lambda title: advance(title, 1)
+        )
+    if html is not None:
+        save(html, report.to_html())
+    if json_file is not None:
+        save(json_file, json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n")
+    _show(report)
+    for file in (html, json_file):
+        if file is not None:
+            screen.print_text(f"Written to {file}.")
+    if not report.kept:
+        raise typer.Exit(BROKEN)
+
+
+def _show(report: Report) -> None:
+    for chapter, seen, _ in report.chapters:
+        screen.print_text(chapter.title, style="bold")
+        rows = [
+            (
+                f"{one.attack}: {one.target}",
+                f"{one.success:.0%}",
+                f"{one.baseline:.0%}",
+                "" if one.bound is None else f"{one.bound:.0%}",
+            )
+            for one in seen.outcomes
+        ]
+        if rows:
+            screen.print_table(("attack", "right", "guess", "ε allows"), rows, right=(1, 2, 3))
+        for figure in seen.figures:
+            screen.print_text(f"{figure[0].upper()}{figure[1:]}.")
+        screen.print_text("")
+
+
+__all__ = ["lab"]

@@ -1,0 +1,1 @@
+"""The lab: attacks that justify the noise, run against unprotected systems and against ours."""

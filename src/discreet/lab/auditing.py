@@ -1,0 +1,164 @@
+"""Auditing questions fails: denials tell, and deciding is hard.
+
+An auditor answers unless the answer, with all before, would determine somebody's value.
+Kenthapadi, Mishra and Nissim 2005: that it denies is itself an answer.  Ask for the largest of
+three values, then of two of them: a denial says that the third was the largest.  An auditor whose
+denials could be simulated by the analyst tells nothing by them, and hardly answers.  For sums of
+bits even to decide whether a bit is determined is coNP-hard (Kleinberg, Papadimitriou and
+Raghavan 2003).
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from discreet.lab.dice import Dice
+from discreet.lab.outcome import Outcome
+
+Clause = tuple[int, int, int]
+"""Three variables, from 1; negative where negated; exactly one of them is to be true."""
+
+
+@dataclass
+class MaxAuditor:
+    """Answers which is the largest value of a set, unless that would determine one.
+
+    ``simulatable``: denies whenever *some* answer that fits the past would determine a value,
+    so that the denial depends on nothing but what the analyst knows.
+    """
+
+    values: Sequence[float]
+    simulatable: bool
+    answered: list[tuple[frozenset[int], float]] = field(default_factory=list)
+
+    def ask(self, people: Iterable[int]) -> float | None:
+        """The largest of their values; None is a denial."""
+        asked = frozenset(people)
+        truth = max(self.values[i] for i in asked)
+        answers = self._possible(asked) if self.simulatable else [truth]
+        if any(determined([*self.answered, (asked, answer)]) for answer in answers):
+            return None
+        self.answered.append((asked, truth))
+        return truth
+
+    def _possible(self, asked: frozenset[int]) -> list[float]:
+        """One answer for each case: equal to one before, between two of them, above all."""
+        known = sorted({answer for _, answer in self.answered})
+        between = [(a + b) / 2 for a, b in itertools.pairwise([0.0, *known])]
+        cases = [*known, *between, (known[-1] if known else 0.0) + 1.0]
+        return [case for case in cases if consistent([*self.answered, (asked, case)])]
+
+
+def limits(answered: Sequence[tuple[frozenset[int], float]]) -> dict[int, float]:
+    """The most that each value can be."""
+    least: dict[int, float] = {}
+    for people, answer in answered:
+        for person in people:
+            least[person] = min(answer, least.get(person, answer))
+    return least
+
+
+def consistent(answered: Sequence[tuple[frozenset[int], float]]) -> bool:
+    """Whether some values fit: somebody can reach each answer whom no other keeps below it."""
+    most = limits(answered)
+    return all(any(most[i] == answer for i in people) for people, answer in answered)
+
+
+def determined(answered: Sequence[tuple[frozenset[int], float]]) -> set[int]:
+    """Whose value is known: who alone can have reached some answer (values differ)."""
+    most = limits(answered)
+    alone = set()
+    for people, answer in answered:
+        able = [i for i in people if most[i] == answer]
+        if len(able) == 1:
+            alone.add(able[0])
+    return alone
+
+
+def attack(values: Sequence[float], *, simulatable: bool) -> dict[int, float]:
+    """Three at a time: the largest of three, then of two; a denial gives the third away."""
+    auditor = MaxAuditor(values, simulatable)
+    learnt = {}
+    for first in range(0, len(values) - 2, 3):
+        trio = (first, first + 1, first + 2)
+        largest = auditor.ask(trio)
+        if largest is None:
+            continue
+        if auditor.ask(trio[:2]) is None and not simulatable:
+            learnt[trio[2]] = largest
+    return learnt
+
+
+def run_denials(people: int = 300) -> list[Outcome]:
+    """Values learnt exactly by denials, from either auditor."""
+    values = Dice("values").uniform(people).tolist()
+    found = []
+    for simulatable in (False, True):
+        learnt = attack(values, simulatable=simulatable)
+        right = sum(values[i] == value for i, value in learnt.items())
+        name = "a simulatable auditor" if simulatable else "an auditor of largest values"
+        found.append(Outcome("denials", name, right, people // 3, 0.0))
+    return found
+
+
+# --- deciding is hard --------------------------------------------------------------------------
+
+
+def audit_sums(clauses: Sequence[Clause], variables: int) -> tuple[bool, int]:
+    """Whether the answers to sums of bits determine one bit; and how many data sets were tried.
+
+    The data are a bit for each variable, one for its negation, and a switch, which is 1; all
+    others are 0.  The questions are the sums of each clause with the switch, and of each variable
+    with its negation and the switch: all answers are 1.  Data with the switch at 0 that give the
+    same answers are an assignment under which each clause has exactly one true variable: so
+    the switch is determined if and only if there is none, which is NP-complete to find.
+    """
+    tried = 0
+    for bits in itertools.product((0, 1), repeat=variables):
+        tried += 1
+        if all(sum(bits[abs(v) - 1] == (v > 0) for v in clause) == 1 for clause in clauses):
+            return False, tried  # the switch may be 0
+    return True, tried
+
+
+def planted(variables: int, dice: Dice, *, solvable: bool) -> list[Clause]:
+    """Clauses of three variables; ``solvable`` ones have a planted assignment."""
+    hidden = dice.flips(0.5, variables)
+    clauses: list[Clause] = []
+    while len(clauses) < 2 * variables:
+        a, b, c = (dice.order(variables)[:3] + 1).tolist()
+        signs = (2 * dice.flips(0.5, 3) - 1).tolist()
+        clause: Clause = (a * signs[0], b * signs[1], c * signs[2])
+        true = sum((hidden[abs(v) - 1] == 1) == (v > 0) for v in clause)
+        if not solvable or true == 1:
+            clauses.append(clause)
+    return clauses
+
+
+def time_audits(sizes: Sequence[int]) -> list[tuple[int, int, float]]:
+    """For each number of variables: data sets tried until a bit is sure, and seconds."""
+    rows = []
+    for variables in sizes:
+        dice = Dice(f"clauses/{variables}")
+        clauses = planted(variables, dice, solvable=False)
+        while not audit_sums(clauses, variables)[0]:
+            clauses = planted(variables, dice, solvable=False)
+        began = time.process_time()
+        _, tried = audit_sums(clauses, variables)
+        rows.append((variables, tried, time.process_time() - began))
+    return rows
+
+
+def growth(rows: Sequence[tuple[int, int, float]]) -> float:
+    """By how much the work grows with each variable, by least squares on its logarithm."""
+    sizes = np.array([row[0] for row in rows], dtype=float)
+    logs = np.log(np.array([row[1] for row in rows], dtype=float))
+    return float(np.exp(np.polyfit(sizes, logs, 1)[0]))
+
+
+__all__ = ["MaxAuditor", "attack", "audit_sums", "determined", "growth", "planted", "run_denials"]

@@ -1,0 +1,241 @@
+"""The chapters of the lab, in the order of a talk: each runs its attacks and says what was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from discreet.charts import Picture, bars, lines
+from discreet.errors import InvalidParameter
+from discreet.lab import (
+    auditing,
+    dalenius,
+    differencing,
+    distance,
+    floats,
+    linkage,
+    reconstruction,
+    separations,
+    simulation,
+    tracing,
+)
+from discreet.lab.outcome import Outcome
+from discreet.lab.town import make_town
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a chapter saw: attacks with their success, other figures in words, pictures."""
+
+    outcomes: tuple[Outcome, ...] = ()
+    figures: tuple[str, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """A name to type, a title, what it tells, and how it is run."""
+
+    name: str
+    title: str
+    story: str
+    run: Callable[[], Seen]
+
+
+def _compare(outcomes: list[Outcome], title: str) -> Picture:
+    """The success of each attack beside what a guess would do, and what ε allows."""
+    rows = []
+    for one in outcomes:
+        target = f"{one.attack}: {one.target}"
+        for series, share in (
+            ("found", one.success),
+            ("a guess", one.baseline),
+            ("ε allows", one.bound),
+        ):
+            if share is not None:
+                row = {"group": target, "series": series, "value": share, "none": False}
+                rows.append({**row, "low": None, "high": None})
+    words = {"x": "", "y": "share of guesses that are right", "title": title}
+    return bars(rows, series="", series_order=("found", "a guess", "ε allows"), **words)
+
+
+def _differencing() -> Seen:
+    found = differencing.run()
+    return Seen(tuple(found), pictures=(_compare(found, "One person's secret"),))
+
+
+def _linkage() -> Seen:
+    found = linkage.run()
+    town = make_town(60_000, name="a real town").to_pylist()
+    ten = [{**person, "district": person["district"] // 10} for person in town]
+    unique = linkage.share_unique(ten)
+    figure = f"alone with district, birth date and sex, in a town of 60,000: {unique:.0%} of people"
+    return Seen(tuple(found), (figure,), (_compare(found, "Names for rows without names"),))
+
+
+def _auditing() -> Seen:
+    found = auditing.run_denials()
+    rows = auditing.time_audits([6, 8, 10, 12, 14])
+    tried = [(float(variables), float(count)) for variables, count, _ in rows]
+    picture = lines(
+        [("data sets tried", tried)],
+        x="variables",
+        y="data sets tried",
+        y_scale="log",
+        title="Deciding whether a bit is determined",
+    )
+    grows = f"the work grows {auditing.growth(rows):.2f} times with each variable"
+    return Seen(tuple(found), (grows,), (picture,))
+
+
+def _reconstruction() -> Seen:
+    found, picture = reconstruction.run()
+    return Seen(tuple(found), pictures=(picture, _compare(found, "Secret bits found")))
+
+
+def _tracing() -> Seen:
+    found, picture = tracing.run()
+    return Seen(tuple(found), pictures=(picture,))
+
+
+def _floats() -> Seen:
+    found = floats.run()
+    return Seen(tuple(found), pictures=(_compare(found, "Is the count 0 or 1?"),))
+
+
+def _dalenius() -> Seen:
+    found = dalenius.run()
+    height, unknown = dalenius.tell_height()
+    extracted = dalenius.measured_distance(12, 9, 4)
+    bound = dalenius.distance_bound(9, 4)
+    figures = (
+        f"5 cm shorter than the average woman: {height:.1f} cm, known exactly with the mean, "
+        f"to about {unknown:.0f} cm without",
+        f"the extractor's distance from uniform: {extracted:.4f}, by the lemma at most {bound:.4f}",
+    )
+    return Seen(tuple(found), figures, (_compare(found, "The gossip's secret"),))
+
+
+def _separations() -> Seen:
+    errors = separations.local_and_central([100, 1_000, 10_000, 100_000])
+    picture = lines(
+        [
+            ("with a curator", [(float(n), central) for n, central, _ in errors]),
+            ("each person alone", [(float(n), local) for n, _, local in errors]),
+        ],
+        x="people",
+        y="error of a count",
+        x_scale="log",
+        y_scale="log",
+        title="The price of trusting nobody, ε = 1",
+    )
+    needed = separations.draw_needed([2, 4, 6, 8, 10, 12, 14])
+    return Seen(pictures=(needed, picture))
+
+
+def _distance() -> Seen:
+    found = distance.measure(200)
+    figure = (
+        f"one random row of 200: statistical distance {found.statistical_distance:g}, "
+        f"δ = {found.deltas[-1][1]:g} even at ε = {found.deltas[-1][0]:g}, and "
+        f"{found.exposed} person exposed each time"
+    )
+    return Seen((), (figure,), (distance.draw_curve(200),))
+
+
+def _simulation() -> Seen:
+    found = simulation.simulate(5, "0.5")
+    figure = (
+        f"a sum of 5 bits at ε = 0.5 and its simulator, {found.compared} comparisons: the largest "
+        f"loss is {found.loss:g}, the largest distance {found.distance:.3f}"
+    )
+    return Seen((), (figure,))
+
+
+CHAPTERS = (
+    Chapter(
+        "difference",
+        "Two harmless questions",
+        "Everybody, less everybody else, is one person. Refusing small counts does not help, and "
+        "fresh noise each time is averaged away. An account of what was said does help.",
+        _differencing,
+    ),
+    Chapter(
+        "link",
+        "Rows without names",
+        "A register gives them their names back. Blurring rows until each looks like others leaves "
+        "groups whose members all share a secret, and two blurred releases unblur each other.",
+        _linkage,
+    ),
+    Chapter(
+        "audit",
+        "The auditor who says no",
+        "Refusing whatever would reveal a value reveals it by the refusal. To decide when to "
+        "refuse is, for sums of bits, as hard as anything in NP.",
+        _auditing,
+    ),
+    Chapter(
+        "reconstruct",
+        "Too many answers, too accurate",
+        "Sums over random halves, each off by less than the square root of the number of people, "
+        "are the data. Tables of small blocks, printed exactly, are the people in them.",
+        _reconstruction,
+    ),
+    Chapter(
+        "trace",
+        "Were you in the study?",
+        "The means of a few thousand columns tell who was averaged. With ε, members are found no "
+        "more often than e^ε times others are taken for them.",
+        _tracing,
+    ),
+    Chapter(
+        "floats",
+        "The last bits",
+        "Noise in doubles reaches other numbers around 0 than around 1.",
+        _floats,
+    ),
+    Chapter(
+        "dalenius",
+        "What nobody can promise",
+        "That nothing is learnt about you from a database which could not be learnt without it: "
+        "there is gossip that only the database unlocks, about people who are not even in it. What "
+        "can be promised is that it hardly matters whether you are.",
+        _dalenius,
+    ),
+    Chapter(
+        "separate",
+        "Asking, publishing, trusting nobody",
+        "A question asked of a curator needs a handful of people where a publication made in "
+        "advance, or reports that everybody randomises alone, need exponentially more.",
+        _separations,
+    ),
+    Chapter(
+        "distance",
+        "Close is not private",
+        "Publishing one random row changes almost nothing, measured by statistical distance, and "
+        "exposes somebody every time.",
+        _distance,
+    ),
+    Chapter(
+        "simulate",
+        "What could be said without you",
+        "A simulator that has never seen your row makes the same release, up to e^ε in any event.",
+        _simulation,
+    ),
+)
+
+
+def find_chapter(name: str) -> Chapter:
+    """The chapter with that name."""
+    for chapter in CHAPTERS:
+        if chapter.name == name:
+            return chapter
+    raise InvalidParameter(
+        "P5",
+        f"the lab has no chapter {name!r}.",
+        why="each chapter runs one kind of attack.",
+        fix=f"one of: {', '.join(chapter.name for chapter in CHAPTERS)}.",
+    )
+
+
+__all__ = ["CHAPTERS", "Chapter", "Seen", "find_chapter"]

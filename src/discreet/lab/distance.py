@@ -1,0 +1,69 @@
+"""Statistical distance is not enough: the mechanism that publishes one random row.
+
+DMNS Example 3 and Vadhan 1.6: on neighbouring tables of n rows its outputs are within statistical
+distance 1/n, as small as anybody may wish, and it publishes somebody's row every time.  Its
+(ε, δ) curve is flat at δ = 1/n however large ε is: that is why δ must lie far below 1/n.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from discreet.accounting.divergence import hockey_stick, total_variation
+from discreet.accounting.law import FiniteLaw
+from discreet.charts import Picture, lines
+from discreet.mechanisms import Laplace
+
+
+@dataclass(frozen=True, slots=True)
+class Exposure:
+    """What one random row says of neighbours, computed exactly, and who is exposed."""
+
+    people: int
+    statistical_distance: float
+    deltas: tuple[tuple[float, float], ...]
+    """δ(ε) for some ε."""
+    exposed: int = 1
+    """How many people's rows are published as they are, each time."""
+
+
+def laws(people: int) -> tuple[FiniteLaw, FiniteLaw]:
+    """The output's law with your row as it is, and with another row in its place."""
+    share = Fraction(1, people)
+    rest = [(f"row {i}", share) for i in range(1, people)]
+    one = FiniteLaw.exact([*rest, ("yours", share), ("another", Fraction(0))])
+    other = FiniteLaw.exact([*rest, ("yours", Fraction(0)), ("another", share)])
+    return one, other
+
+
+def measure(people: int, epsilons: tuple[str, ...] = ("0", "1", "5", "20")) -> Exposure:
+    """Both distances, from both laws.
+
+    >>> found = measure(50)
+    >>> found.statistical_distance, [delta for _, delta in found.deltas]
+    (0.02, [0.02, 0.02, 0.02, 0.02])
+    """
+    one, other = laws(people)
+    deltas = tuple((float(e), float(hockey_stick(one, other, e)[1])) for e in epsilons)
+    return Exposure(people, float(total_variation(one, other)[1]), deltas)
+
+
+def draw_curve(people: int, epsilon: str = "1") -> Picture:
+    """δ against ε: of one random row, and of a count with Laplace noise."""
+    one, other = laws(people)
+    mechanism = Laplace(sensitivity=1, epsilon=epsilon)
+    near, far = mechanism.law(0), mechanism.law(1)
+    steps = [str(Fraction(k, 10)) for k in range(31)]
+    row = [(float(Fraction(e)), float(hockey_stick(one, other, e)[1])) for e in steps]
+    count = [(float(Fraction(e)), float(hockey_stick(near, far, e)[1])) for e in steps]
+    return lines(
+        [("one random row", row), (f"a count at ε = {epsilon}", count)],
+        x="ε",
+        y="δ",
+        title=f"One random row of {people}: close in distance, and a breach every time",
+        subtitle="its δ never falls below 1/n, whatever ε",
+    )
+
+
+__all__ = ["Exposure", "draw_curve", "laws", "measure"]

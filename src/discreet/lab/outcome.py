@@ -1,0 +1,77 @@
+"""What an attack found: how often it was right, how often anybody is, and what ε allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import sqrt
+from typing import Any
+
+from discreet.accounting.meaning import Worlds
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """An attack on one target.
+
+    ``right`` of ``tried`` guesses were right; ``baseline`` is how often a guess without access is,
+    ``bound`` how often the best attacker can be against what was promised (None: nothing was).
+    """
+
+    attack: str
+    target: str
+    right: int
+    tried: int
+    baseline: float
+    bound: float | None = None
+    remark: str = ""
+
+    @property
+    def success(self) -> float:
+        """The share of guesses that were right."""
+        return self.right / self.tried
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation of ``success`` if every guess is right with the bound's chance."""
+        chance = self.baseline if self.bound is None else self.bound
+        return sqrt(max(chance * (1 - chance), 0.25 / self.tried) / self.tried)
+
+    @property
+    def within(self) -> bool:
+        """Whether it stayed below what was promised, but for chance (4.5 deviations)."""
+        return self.bound is None or self.success <= self.bound + 4.5 * self.spread
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, for a report."""
+        return {
+            "attack": self.attack,
+            "target": self.target,
+            "right": self.right,
+            "tried": self.tried,
+            "success": self.success,
+            "baseline": self.baseline,
+            "bound": self.bound,
+            "remark": self.remark,
+        }
+
+    def __str__(self) -> str:
+        promised = "" if self.bound is None else f"; ε allows {self.bound:.1%}"
+        return (
+            f"{self.attack} against {self.target}: right {self.success:.1%} of {self.tried:,}"
+            f" (a guess: {self.baseline:.1%}{promised})"
+        )
+
+
+def best_guess(epsilon: Fraction, *, steps: int, delta: Fraction = Fraction(0)) -> float:
+    """How often the best attacker guesses a fair coin about one unit.
+
+    ``steps`` is 1 for whether somebody is in the data, 2 for what their data say.
+
+    >>> round(best_guess(Fraction(1), steps=1), 4), round(best_guess(Fraction(0), steps=2), 4)
+    (0.7311, 0.5)
+    """
+    return float(Worlds(epsilon, delta, steps).best_guess)
+
+
+__all__ = ["Outcome", "best_guess"]

@@ -1,0 +1,154 @@
+"""Separations: what asking can do and publishing cannot, and what the local model costs.
+
+DMNS section 4: whether all rows have even or all odd parity over a set r of columns.  One noisy
+sum answers it for a handful of people, whatever the number d of columns.  Published once and for
+all without knowing r, it takes exponentially many: 2^(d/2)/ε by a histogram of all 2^d rows, about
+4^d/ε² by randomised response on whole rows, and for sets of |r| columns (1/tanh(ε/2d))^(2|r|) by
+randomised response on each column.  And the folklore: a count is off by about 1/ε with a
+curator and by √n/ε without one (DR section 12.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from math import exp, sqrt, tanh
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.charts import Picture, lines
+from discreet.lab.dice import Dice
+from discreet.mechanisms import Laplace, RandomizedResponse
+
+Rows = NDArray[np.int64]
+Guess = Callable[[Rows, int, int, str], int]
+"""The parity of all rows, guessed from a release about them; the set r comes afterwards."""
+
+
+def make_rows(people: int, columns: int, chosen: int, parity: int, dice: Dice) -> Rows:
+    """Rows as whole numbers, uniform among those whose parity over the set ``chosen`` is given."""
+    rows = dice.below(2**columns, people)
+    lowest = chosen & -chosen
+    wrong = parity_of(rows, chosen) != parity
+    return np.where(wrong, rows ^ lowest, rows)
+
+
+def parity_of(rows: Rows, chosen: int) -> Rows:
+    """Whether the number of ones among the chosen columns is odd."""
+    bits: Rows = rows & chosen
+    for shift in (32, 16, 8, 4, 2, 1):
+        bits = bits ^ (bits >> shift)
+    return bits & 1
+
+
+def ask(rows: Rows, columns: int, chosen: int, epsilon: str) -> int:
+    """Interactively: one sum of parities, with Laplace noise of 1/ε."""
+    del columns
+    total = Laplace(sensitivity=1, epsilon=epsilon).release(int(parity_of(rows, chosen).sum()))
+    return int(float(total) > len(rows) / 2)
+
+
+def publish_histogram(rows: Rows, columns: int, chosen: int, epsilon: str) -> int:
+    """Non-interactively: a noisy count of each of the 2^d rows, then the parity is read off."""
+    counts = np.bincount(rows, minlength=2**columns)
+    noisy = np.asarray(Laplace(sensitivity=1, epsilon=epsilon).release(counts), dtype=float)
+    odd = parity_of(np.arange(2**columns), chosen)
+    return int(float((noisy * (2 * odd - 1)).sum()) > 0)
+
+
+def randomise_rows(rows: Rows, columns: int, chosen: int, epsilon: str) -> int:
+    """Locally: each person reports one of the 2^d rows, their own with a little more weight."""
+    mechanism = RandomizedResponse(epsilon=epsilon, categories=2**columns)
+    reports = np.asarray(mechanism.release(rows))
+    return int(float((2 * parity_of(reports, chosen) - 1).sum()) > 0)
+
+
+def success(
+    guess: Guess, people: int, columns: int, *, epsilon: str = "1", trials: int = 60
+) -> float:
+    """How often the parity over a random set of about half the columns is found."""
+    right = 0
+    for trial in range(trials):
+        dice = Dice(f"parity/{guess.__name__}/{people}/{columns}/{trial}")
+        chosen = int(dice.below(2**columns - 1, 1)[0]) + 1
+        parity = int(dice.flips(0.5, 1)[0])
+        rows = make_rows(people, columns, chosen, parity, dice)
+        right += guess(rows, columns, chosen, epsilon) == parity
+    return right / trials
+
+
+def people_needed(guess: Guess, columns: int, *, epsilon: str = "1", most: int = 100_000) -> int:
+    """The least power of two of people with whom nine in ten are found; above ``most`` if none."""
+    people = 2
+    while people <= most and success(guess, people, columns, epsilon=epsilon) < 0.9:
+        people *= 2
+    return people
+
+
+def theory(columns: int, epsilon: Fraction) -> dict[str, float]:
+    """People needed for nine in ten, up to the normal approximation of each noise."""
+    quantile, e = 1.2816, float(epsilon)
+    kept = (exp(e) - 1) / (exp(e) + 2**columns - 1)
+    return {
+        "ask": 2 * np.log(5) / e,
+        "publish_histogram": quantile * sqrt(2 * 2**columns) / e,
+        "randomise_rows": (quantile / kept) ** 2,
+        "randomise_columns": (quantile / tanh(e / (2 * columns)) ** (columns / 2)) ** 2,
+    }
+
+
+def draw_needed(columns: list[int], *, epsilon: str = "1", most: int = 100_000) -> Picture:
+    """People needed against columns: level, and exponential twice."""
+    methods: dict[str, Guess] = {
+        "asked (one noisy sum)": ask,
+        "published as a histogram": publish_histogram,
+        "randomised by each person": randomise_rows,
+    }
+    named = []
+    for label, guess in methods.items():
+        needed = [(d, people_needed(guess, d, epsilon=epsilon, most=most)) for d in columns]
+        named.append((label, [(float(d), float(n)) for d, n in needed if n <= most]))
+        expected = [(d, theory(d, Fraction(epsilon))[guess.__name__]) for d in columns]
+        shown = [(float(d), n) for d, n in expected if n <= most]
+        named.append((f"{label}: theorem", shown))
+    return lines(
+        named,
+        x="columns d",
+        y="people needed",
+        y_scale="log",
+        title=f"Parity of a set chosen afterwards, ε = {epsilon}",
+        subtitle="nine in ten right",
+    )
+
+
+def local_and_central(sizes: list[int], epsilon: str = "1") -> list[tuple[int, float, float]]:
+    """For each n: the root mean squared error of a count with a curator, and without one."""
+    central = Laplace(sensitivity=1, epsilon=epsilon)
+    local = RandomizedResponse(epsilon=epsilon)
+    rows = []
+    for people in sizes:
+        bits = Dice(f"bits/{people}").flips(0.3, people)
+        truth = int(bits.sum())
+        errors = [float(central.release(truth)) - truth for _ in range(60)]
+        guesses = []
+        for _ in range(60):
+            yes = float(np.asarray(local.release(bits)).mean())
+            p = exp(float(Fraction(epsilon))) / (1 + exp(float(Fraction(epsilon))))
+            guesses.append(people * (yes - (1 - p)) / (2 * p - 1) - truth)
+        rows.append((people, _rms(errors), _rms(guesses)))
+    return rows
+
+
+def _rms(errors: list[float]) -> float:
+    return sqrt(sum(error**2 for error in errors) / len(errors))
+
+
+__all__ = [
+    "ask",
+    "draw_needed",
+    "local_and_central",
+    "people_needed",
+    "publish_histogram",
+    "success",
+]

@@ -1,0 +1,162 @@
+"""What is attacked: systems that answer SQL about the same people, protected or not.
+
+An attack sees ``ask`` and nothing else.  The unprotected ones are what offices really run: exact
+answers, small numbers suppressed, a little fresh noise each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import duckdb
+import pyarrow as pa
+
+from discreet.accounting.budget import Budget
+from discreet.accounting.loss import NOTHING, Loss
+from discreet.audit.rehearsal import Rehearsal
+from discreet.errors import BudgetRefusal
+from discreet.lab.dice import Dice
+from discreet.question.schema import Schema
+
+Rows = list[tuple[Any, ...]]
+
+
+class Denied(Exception):
+    """The target does not answer this question."""
+
+
+class Target(Protocol):
+    """Anything with an ``ask``."""
+
+    @property
+    def name(self) -> str:
+        """What it is, in a few words."""
+
+    def ask(self, question: str) -> Rows:
+        """The rows of the answer; :class:`Denied` if there is none."""
+
+
+class Open:
+    """Exact answers: a database, with the names taken out."""
+
+    name = "exact answers"
+
+    def __init__(self, tables: Mapping[str, pa.Table]) -> None:
+        self._tables = dict(tables)
+        self._database = duckdb.connect(config={"threads": 1})
+        for table, rows in self._tables.items():
+            self._database.register(table, rows)
+
+    def ask(self, question: str) -> Rows:
+        """What DuckDB says."""
+        rows: Rows = self._database.execute(question).fetchall()
+        return rows
+
+    def close(self) -> None:
+        """Forget the tables."""
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class Suppressing(Open):
+    """Exact answers, but no count below ``least``, nor one that leaves out fewer than that."""
+
+    def __init__(self, tables: Mapping[str, pa.Table], *, least: int = 5) -> None:
+        super().__init__(tables)
+        self.least = least
+        self.name = f"counts below {least} suppressed"
+        self._everybody = max(table.num_rows for table in tables.values())
+
+    def ask(self, question: str) -> Rows:
+        """The rows whose counts are large, and not too large."""
+        rows = super().ask(question)
+        for row in rows:
+            count = row[-1]
+            if not self.least <= count <= self._everybody - self.least:
+                raise Denied
+        return rows
+
+
+class Jittering(Open):
+    """Exact answers with fresh noise in floats each time, and no account of it."""
+
+    def __init__(self, tables: Mapping[str, pa.Table], *, scale: float, dice: Dice) -> None:
+        super().__init__(tables)
+        self.name = f"fresh noise of scale {scale:g}, for ever"
+        self._scale, self._dice = scale, dice
+
+    def ask(self, question: str) -> Rows:
+        """Each number moved a little, another way every time."""
+        rows = super().ask(question)
+        return [
+            tuple(
+                value + self._dice.laplace(self._scale, 1)[0]
+                if isinstance(value, int | float)
+                else value
+                for value in row
+            )
+            for row in rows
+        ]
+
+
+class Ours:
+    """The curator, on a copy that charges nothing real: each question at ``epsilon``.
+
+    ``spent`` is what it has promised of everybody so far, which bounds any attack.
+    """
+
+    def __init__(
+        self, tables: Mapping[str, pa.Table], *, schema: Schema, budget: Budget, epsilon: str
+    ) -> None:
+        self.name = f"discreet, epsilon = {budget.epsilon} in all"
+        self._rehearsal = Rehearsal(tables, schema=schema, budget=budget)
+        self._session = self._rehearsal.open()
+        self.budget, self._epsilon = budget, epsilon
+
+    def ask(self, question: str) -> Rows:
+        """A released answer, or :class:`Denied` when the budget is gone."""
+        try:
+            answer = self._session.ask(question, epsilon=self._epsilon)
+        except BudgetRefusal:
+            raise Denied from None
+        return [row.values for row in answer.rows]
+
+    def renew(self) -> None:
+        """Begin anew, with nothing spent and nothing remembered: another attacker, another day."""
+        self._session = self._rehearsal.open()
+
+    @property
+    def spent(self) -> Loss:
+        """What one unit has lost, at most."""
+        losses = [loss for _, loss in self._session.spent()]
+        return max(losses, key=lambda loss: loss.epsilon) if losses else NOTHING
+
+    def close(self) -> None:
+        """Forget the copy."""
+        self._rehearsal.engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+__all__ = ["Denied", "Jittering", "Open", "Ours", "Rows", "Suppressing", "Target"]

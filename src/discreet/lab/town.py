@@ -1,0 +1,49 @@
+"""A town of people who do not exist, with the uniqueness of real ones: the tables of the lab."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from discreet.lab.dice import Dice, Whole
+from discreet.question.schema import Schema
+
+DISEASES = ["flu", "asthma", "diabetes", "hiv"]
+_COMMON = [0.5, 0.25, 0.15, 0.1]
+
+SCHEMA = Schema.from_text("""
+[tables.people]
+unit = "id"
+max_rows_per_unit = 1
+[tables.people.columns]
+id = { type = "integer", bounds = [0, 999999] }
+district = { type = "integer", bounds = [0, 49] }
+sex = { type = "text", values = ["F", "M"] }
+birth = { type = "integer", bounds = [0, 32849] }
+secret = { type = "integer", bounds = [0, 1] }
+disease = { type = "text", values = ["flu", "asthma", "diabetes", "hiv"] }
+""")
+
+
+def make_town(people: int, *, name: str = "a town", secrets: Whole | None = None) -> pa.Table:
+    """So many people: ``birth`` is a day of the last ninety years, ``secret`` a fair coin.
+
+    ``secrets`` gives the coins, for worlds that differ in one.
+    """
+    dice = Dice(name)
+    # Ages thin out towards ninety, districts differ in size: some people are rarer than others.
+    birth = (90 * (1 - dice.uniform(people) ** 1.6)).astype(int) * 365 + dice.below(365, people)
+    district = (50 * dice.uniform(people) ** 1.5).astype(int)
+    coins = dice.flips(0.5, people)
+    return pa.table(
+        {
+            "id": range(people),
+            "district": district,
+            "sex": dice.choose(["F", "M"], [0.51, 0.49], people),
+            "birth": birth,
+            "secret": coins if secrets is None else secrets,
+            "disease": dice.choose(DISEASES, _COMMON, people),
+        }
+    )
+
+
+__all__ = ["DISEASES", "SCHEMA", "make_town"]

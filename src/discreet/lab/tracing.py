@@ -1,0 +1,109 @@
+"""Tracing: published means of many columns tell who is among the people they were taken of.
+
+Homer and others 2008; Dwork, Smith, Steinke, Ullman and Vadhan 2015.  The inner product of a
+target's row with the published means, less the population's, is large for members: with d columns
+and n members it tells them from others as soon as d is some multiple of n, and noise of less than
+√d/n on the means does not stop it.  With ε its receiver operating curve stays under e^ε α + δ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.accounting.meaning import Worlds
+from discreet.charts import Picture, lines
+from discreet.lab.dice import Dice, Real
+from discreet.lab.outcome import Outcome
+from discreet.mechanisms import Laplace
+
+Scores = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """People in a study, others from the same population, and what the study publishes."""
+
+    members: Real
+    others: Real
+    rates: Real
+    means: Real
+
+    def scores(self) -> tuple[Scores, Scores]:
+        """How much each row leans towards the published means: of members, of others."""
+        lean = self.means - self.rates
+        return (self.members - self.rates) @ lean, (self.others - self.rates) @ lean
+
+
+def make_study(members: int, columns: int, *, epsilon: Fraction | None = None, name: str) -> Study:
+    """A study of so many ``members`` and binary ``columns``; with ``epsilon``, released privately.
+
+    All counts together are one vector of L1 sensitivity ``columns`` (DMNS Proposition 1).
+    """
+    dice = Dice(f"{name}/{members}/{columns}")
+    rates = 0.1 + 0.8 * dice.uniform(columns)
+    rows = (dice.uniform(2 * members * columns).reshape(2 * members, columns) < rates).astype(float)
+    counts = rows[:members].sum(axis=0).astype(np.int64)
+    if epsilon is not None:
+        counts = np.asarray(Laplace(sensitivity=columns, epsilon=epsilon).release(counts))
+    return Study(rows[:members], rows[members:], rates, counts / members)
+
+
+def power_at(study: Study, false_positives: float) -> float:
+    """The share of members above the score that so few others exceed."""
+    inside, outside = study.scores()
+    return float(np.mean(inside > np.quantile(outside, 1 - false_positives)))
+
+
+def attack(
+    members: int, columns: int, *, epsilon: Fraction | None, studies: int, alpha: float = 0.05
+) -> Outcome:
+    """Over several studies: how many members are told at a false-positive rate of ``alpha``."""
+    right = 0
+    for number in range(studies):
+        study = make_study(members, columns, epsilon=epsilon, name=f"study {number}")
+        right += round(power_at(study, alpha) * members)
+    target = "exact means" if epsilon is None else f"discreet, ε = {epsilon}"
+    bound = None if epsilon is None else float(Worlds(epsilon).power(str(alpha)))
+    return Outcome(
+        f"tracing by {columns:,} means of {members}", target, right, studies * members, alpha, bound
+    )
+
+
+def roc(members: int, columns: int, epsilon: Fraction | None) -> list[tuple[float, float]]:
+    """The share of members against the share of others, over all thresholds."""
+    study = make_study(members, columns, epsilon=epsilon, name="roc")
+    return [(alpha, power_at(study, alpha)) for alpha in np.linspace(0.01, 0.99, 50).tolist()]
+
+
+def draw_roc(members: int, columns: int, epsilon: Fraction) -> Picture:
+    """Exact means, ours, and what ε allows."""
+    allowed = [
+        (alpha, float(Worlds(epsilon).power(str(round(alpha, 4)))))
+        for alpha in np.linspace(0, 1, 51).tolist()
+    ]
+    return lines(
+        [
+            ("exact means", roc(members, columns, None)),
+            (f"discreet, ε = {float(epsilon):g}", roc(members, columns, epsilon)),
+            (f"the most that ε = {float(epsilon):g} allows", allowed),
+        ],
+        x="others who are taken for members",
+        y="members who are found",
+        title=f"Who was in the study? {columns:,} means of {members} people",
+        percent=True,
+    )
+
+
+def run(epsilon: str = "1") -> tuple[list[Outcome], Picture]:
+    """Exact means of more and more columns, then the same with ε."""
+    spent = Fraction(epsilon)
+    found = [attack(50, columns, epsilon=None, studies=8) for columns in (25, 250, 2_500)]
+    found.append(attack(50, 2_500, epsilon=spent, studies=8))
+    return found, draw_roc(50, 2_500, spent)
+
+
+__all__ = ["Study", "attack", "draw_roc", "make_study", "power_at", "roc", "run"]
