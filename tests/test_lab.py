@@ -6,17 +6,23 @@ standard deviations.  For each attack there is a mutant with which it succeeds a
 
 from __future__ import annotations
 
+import json
+import re
+import time
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from cli_cases import is_refusal, runner
 
 from discreet.accounting.budget import Budget
 from discreet.accounting.meaning import Worlds
 from discreet.audit.rehearsal import Stage
 from discreet.lab import (
     auditing,
+    chapters,
     dalenius,
     differencing,
     distance,
@@ -27,8 +33,10 @@ from discreet.lab import (
     simulation,
     tracing,
 )
+from discreet.lab.chapters import Chapter, Seen
 from discreet.lab.dice import Dice
 from discreet.lab.outcome import Outcome, best_guess
+from discreet.lab.report import run_chapters
 from discreet.lab.target import Ours
 from discreet.lab.town import SCHEMA, make_town
 from discreet.mechanisms import Laplace
@@ -355,3 +363,43 @@ def test_an_outcome_knows_its_bound() -> None:
     assert Outcome("a", "b", 90, 100, 0.5, bound).within
     assert not Outcome("a", "b", 999, 1000, 0.5, bound).within
     assert "ε allows" in str(Outcome("a", "b", 9, 10, 0.5, bound))
+
+
+# --- the report --------------------------------------------------------------------------------
+
+
+def test_the_command_runs_a_chapter_and_writes_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, page, data = runner(capsys), tmp_path / "lab.html", tmp_path / "lab.json"
+    code, out, _ = run("lab", "floats", "simulate", "--html", page, "--json", data)
+    assert code == 0
+    assert "The last bits" in out
+    told = json.loads(data.read_text())
+    assert [chapter["name"] for chapter in told["chapters"]] == ["floats", "simulate"]
+    assert told["kept"]
+    text = page.read_text()
+    assert text.count("<svg") == 2  # one picture, on light and on dark paper
+    assert not re.search(r"<script|src=|href=|url\(", text)
+
+
+def test_a_chapter_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert is_refusal(runner(capsys)("lab", "nothing"), "P5")
+
+
+def test_a_broken_promise_ends_with_one(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = Outcome("attack", "discreet, ε = 0", 100, 100, 0.5, 0.5)
+    chapter = Chapter("broken", "Broken", "It is.", lambda: Seen((broken,)))
+    monkeypatch.setattr(chapters, "CHAPTERS", (chapter,))
+    code, _, _ = runner(capsys)("lab")
+    assert code == 1
+
+
+@pytest.mark.soak
+def test_the_whole_lab_keeps_its_promises_and_its_time() -> None:
+    began = time.process_time()
+    report = run_chapters(chapters.CHAPTERS)
+    assert report.kept
+    assert time.process_time() - began < 600
