@@ -133,15 +133,15 @@ def one_change_for_two(patch):
     patch.setattr(
         priced,
         "compute_sensitivity",
-        lambda m, reach, _: original(m, reach, priced.Neighbours.ADD_REMOVE),
+        lambda m, reach, _, **how: original(m, reach, priced.Neighbours.ADD_REMOVE, **how),
     )
 
 
 def l2_for_l1(patch):
     original = priced.compute_sensitivity
 
-    def wrong(*arguments):
-        whole = original(*arguments)
+    def wrong(*arguments, **how):
+        whole = original(*arguments, **how)
         return replace(whole, l1=max(1, int(whole.l2_squared**0.5) // 2))
 
     patch.setattr(priced, "compute_sensitivity", wrong)
@@ -151,8 +151,8 @@ def short_in_euclidean_length(patch):
     """Seen only by a question that is paid for in rho."""
     original = priced.compute_sensitivity
 
-    def wrong(*arguments):
-        whole = original(*arguments)
+    def wrong(*arguments, **how):
+        whole = original(*arguments, **how)
         return replace(whole, l2_squared=whole.l2_squared // 4)
 
     patch.setattr(priced, "compute_sensitivity", wrong)

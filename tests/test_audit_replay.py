@@ -296,8 +296,8 @@ def test_a_price_that_is_too_low_is_found(question, monkeypatch):
 
     original = priced.compute_sensitivity
 
-    def halved(*arguments):
-        whole = original(*arguments)
+    def halved(*arguments, **how):
+        whole = original(*arguments, **how)
         return replace(whole, l1=whole.l1 // 2, l2_squared=whole.l2_squared // 4)
 
     monkeypatch.setattr(priced, "compute_sensitivity", halved)

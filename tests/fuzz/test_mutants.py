@@ -166,7 +166,9 @@ def per_row_as_total(patch: Patch) -> None:
 
 def _sensitivity(patch: Patch, wrong: Callable[[Sensitivity], Sensitivity]) -> None:
     original = price.compute_sensitivity
-    patch.setattr(price, "compute_sensitivity", lambda *arguments: wrong(original(*arguments)))
+    patch.setattr(
+        price, "compute_sensitivity", lambda *given, **how: wrong(original(*given, **how))
+    )
 
 
 def l2_for_l1(patch: Patch) -> None:
@@ -178,7 +180,9 @@ def one_change_for_two(patch: Patch) -> None:
     """A change of one unit is priced as an addition."""
     original = price.compute_sensitivity
     patch.setattr(
-        price, "compute_sensitivity", lambda m, reach, _: original(m, reach, Neighbours.ADD_REMOVE)
+        price,
+        "compute_sensitivity",
+        lambda m, reach, _, **how: original(m, reach, Neighbours.ADD_REMOVE, **how),
     )
 
 

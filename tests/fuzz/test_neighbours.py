@@ -38,8 +38,11 @@ SETTINGS: dict[str, Any] = {
 
 def priced(plan: Plan, neighbours: Neighbours) -> list[Sensitivity]:
     """What the price says of each measurement of a plan."""
-    reach = price.Reach.of(plan.contribution, grouped=bool(plan.keys))
-    return [price.compute_sensitivity(m, reach, neighbours) for m in plan.measurements]
+    grouped = bool(plan.keys)
+    reach = price.Reach.of(plan.contribution, grouped=grouped)
+    return [
+        price.compute_sensitivity(m, reach, neighbours, grouped=grouped) for m in plan.measurements
+    ]
 
 
 def compare(plan: Plan, one: list[Vector], other: list[Vector], neighbours: Neighbours) -> None:

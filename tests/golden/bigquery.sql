@@ -130,7 +130,7 @@ SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1, delta = 1e-7, min_privacy_
 --> after: HAVING
 --> rows: at most 20 of one unit
 --> spend: epsilon 1, delta 1/10000000
---> price: ε = 0.5, ρ = 0.0576131, δ = 0; Laplace, Laplace
+--> price: ε = 0.499993, ρ = 0.0693546, δ = 0; Laplace, Laplace
 
 SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1, delta = 1e-7, k_threshold = 20) doctor, COUNT(*) AS n FROM visits GROUP BY doctor;
 --> accepted

@@ -26,14 +26,14 @@ SELECT paid, COUNT(DISTINCT patient_id) AS people, SUM(cost) AS total, AVG(cost)
 --> groups: paid (2 public)
 --> values: people = COUNT(DISTINCT visits.patient_id), total = SUM(visits.cost), mean = AVG(visits.cost), v = VAR_SAMP(visits.cost)
 --> rows: at most 20 of one unit
---> price: ε = 0.5, ρ = 0.0576074, δ = 0; Laplace, Laplace
+--> price: ε = 0.499993, ρ = 0.0779528, δ = 0; Laplace, Laplace
 
 SELECT paid, COUNT(DISTINCT patient_id) AS people, SUM(cost) AS total, AVG(cost) AS mean, VARIANCE(cost) AS v, STDDEV(cost) AS s FROM visits GROUP BY paid;
 --> accepted
 --> groups: paid (2 public)
 --> values: people = COUNT(DISTINCT visits.patient_id), total = SUM(visits.cost), mean = AVG(visits.cost), v = VAR_SAMP(visits.cost), s = STDDEV_SAMP(visits.cost)
 --> rows: at most 20 of one unit
---> price: ε = 0.5, ρ = 0.0576074, δ = 0; Laplace, Laplace
+--> price: ε = 0.499993, ρ = 0.0779528, δ = 0; Laplace, Laplace
 
 -- They refuse joins of private tables; here, on the unit, they are answered.
 SELECT p.sex, COUNT(*) AS n, SUM(v.cost) AS total FROM patients p INNER JOIN visits v ON p.patient_id = v.patient_id GROUP BY p.sex;

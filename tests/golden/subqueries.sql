@@ -73,7 +73,7 @@ SELECT AVG(n) FROM (SELECT nurse, COUNT(*) AS n FROM shifts GROUP BY nurse) AS s
 --> accepted
 --> question 1: SELECT shifts.nurse AS nurse, COUNT(*) AS n FROM shifts AS shifts GROUP BY shifts.nurse
 --> computed: SELECT AVG(n) FROM (SELECT * FROM question.1) AS s
---> price: ε = ∞, ρ = 0.00379627, δ = 0.0000000005; Gaussian, Gaussian
+--> price: ε = 0.499993, ρ = 0.0648493, δ = 0.000000001; Laplace, KeyRelease
 
 SELECT AVG(n) FROM (SELECT COUNT(*) AS n FROM visits) AS s;
 --> accepted

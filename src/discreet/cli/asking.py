@@ -19,6 +19,7 @@ from discreet.cli.options import (
     Home,
     Json,
     Question,
+    Questions,
     Rho,
     Within,
     open_curator,
@@ -38,7 +39,7 @@ Plot = Annotated[
 
 
 def ask(  # noqa: PLR0913, PLR0917 (each is an option)
-    question: Question,
+    question: Question = "",
     epsilon: Epsilon = None,
     rho: Rho = None,
     delta: Delta = None,
@@ -48,9 +49,11 @@ def ask(  # noqa: PLR0913, PLR0917 (each is an option)
     as_json: Json = False,
     as_csv: Csv = False,
     plot: Plot = None,
+    file: Questions = None,
     session: Home = HERE,
 ) -> None:
     """Ask in SQL: get an answer with its margin, or a refusal."""
+    _check_asked(question, file)
     if plot is not None:
         import_module("discreet.charts.picture").check_target(plot)
     if as_json and as_csv:
@@ -64,6 +67,9 @@ def ask(  # noqa: PLR0913, PLR0917 (each is an option)
     if question.upper().split(None, 1)[:1] == ["EXPLAIN"]:
         with open_planner(session) as curator:
             _print_explanation(curator.explain(question, **offer.amounts()), confidence, as_json)
+        return
+    if file is not None:
+        _ask_file(file, offer, confidence, analyst, session, as_json=as_json, as_csv=as_csv)
         return
     with (
         screen.stoppable(),
@@ -79,6 +85,58 @@ def ask(  # noqa: PLR0913, PLR0917 (each is an option)
         typer.echo(answer.to_csv(confidence), nl=False)
     else:
         screen.print_answer(answer, confidence=confidence)
+
+
+def _check_asked(question: str, file: Path | None) -> None:
+    if bool(question) != (file is not None):
+        return
+    raise InvalidParameter(
+        "P4",
+        "both a question and --file are given." if question else "no question is given.",
+        why="what is asked is priced as one thing.",
+        fix='ask "SELECT ...", or put the questions into a file and say --file questions.sql.',
+    )
+
+
+def _ask_file(
+    file: Path,
+    offer: Offer,
+    confidence: str,
+    analyst: str,
+    session: Path,
+    *,
+    as_json: bool,
+    as_csv: bool,
+) -> None:
+    """The questions of a file, each ended by a semicolon, as one release."""
+    questions = _read_questions(file)
+    with screen.stoppable(), open_curator(session) as curator:
+        answers = curator.ask_all(questions, analyst=analyst, **offer.amounts())
+    if as_json:
+        screen.print_json([answer.to_json(confidence) for answer in answers])
+        return
+    for number, answer in enumerate(answers):
+        if number:
+            typer.echo()
+        if as_csv:
+            typer.echo(answer.to_csv(confidence), nl=False)
+        else:
+            screen.print_answer(answer, confidence=confidence)
+
+
+def _read_questions(file: Path) -> list[str]:
+    """The statements of a file; semicolons in texts and comments end none."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise InvalidParameter(
+            "P4",
+            f"the file {str(file)!r} cannot be read.",
+            why="what is not read is not asked.",
+            fix="name a text file of questions, each ended by a semicolon.",
+        ) from None
+    found: list[str] = import_module("discreet.question.sql.several").split_questions(text)
+    return found
 
 
 def explain(

@@ -30,6 +30,12 @@ Analyst = Annotated[
     str, typer.Option("--as", metavar="ANALYST", help="Who asks: whose allocation is charged.")
 ]
 Question = Annotated[str, typer.Argument(metavar="SQL", help="The question.")]
+Questions = Annotated[
+    Path | None,
+    typer.Option(
+        "--file", metavar="FILE", help="Ask the questions of a file as one release, for one price."
+    ),
+]
 Epsilon = Annotated[
     str | None, typer.Option(metavar="AMOUNT", help="What to pay, such as 0.1 or 1/3.")
 ]

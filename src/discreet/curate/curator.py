@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from enum import Enum
 from functools import cached_property, lru_cache
 from pathlib import Path
 from types import TracebackType
@@ -26,7 +27,7 @@ from discreet.engine.protocol import C, Engine, describe_failure
 from discreet.errors import BudgetRefusal, DataRefusal, InvalidParameter, Refusal
 from discreet.exact.numbers import Exact, canonical_json
 from discreet.ledger import Account, Balance, Entry, Ledger, Policy, Request, Stored
-from discreet.price import Priced, approximate_loss, is_as_before, price
+from discreet.price import Priced, approximate_loss, is_apart, is_as_before, price
 from discreet.question.blocks import Area, Space
 from discreet.question.offer import Amounts, Offer, unpaid_refusal
 from discreet.question.ownership import name_units, unit
@@ -62,6 +63,14 @@ CURATOR = "curator"
 
 REMEMBERED = 256
 """How many questions are kept parsed and priced; a page prices the same text again and again."""
+
+
+class Era(Enum):
+    """How questions were priced, the latest first: what was paid for in each is still found."""
+
+    NOW = "at the joint sensitivity of a statement"
+    APART = "each measurement by itself"
+    FIRST = "when ledgers began to be kept"
 
 
 class NoGroupPasses(UserWarning):
@@ -214,6 +223,23 @@ class Curator:
 
     # --- parts of an ask -----------------------------------------------------------------------
 
+    def ask_all(
+        self,
+        questions: Sequence[Asking],
+        *,
+        analyst: str = CURATOR,
+        **offer: Any,
+    ) -> list[Answer]:
+        """Answer several ``questions`` as one release: one price, one charge, an answer for each.
+
+        ``analyst`` and ``offer`` are those of :meth:`ask`, for all of them together; ``within``
+        may be a list, a margin for each.  What is charged is the most that one unit can lose to
+        all of them: questions about different rows cost what the dearest costs.
+        """
+        from discreet.curate.together import ask_batch  # when several questions are asked at once
+
+        return ask_batch(self, questions, analyst, dict(offer))
+
     def _answer(self, paid: Paid) -> Answer:
         answer = None
         with suppress(DataRefusal):  # left behind here: what is raised has no history
@@ -340,7 +366,7 @@ class Curator:
             receipt = self.account.charge(request)  # durable from here on
         except Refusal as refusal:
             told = self._explain_refusal(refusal, question, spend, analyst)
-            self.account.record_refusal(analyst, _write_text(question), told)
+            self.account.record_refusal(analyst, write_text(question), told)
             raise told from None
         if isinstance(receipt, Stored):
             return self._replay(planned.priced, receipt)
@@ -370,8 +396,8 @@ class Curator:
             if isinstance(asked, Statement):
                 return None
             spend = Offer.of(**offer).beside(asked.spend)
-            for as_before in (False, True):
-                planned = self._find_plan(asked, spend, as_before=as_before)
+            for era in Era:
+                planned = self._find_plan(asked, spend, era)
                 if planned.key == replay_key(answer.priced):
                     return replace(answer, priced=planned.priced)
         return None
@@ -379,7 +405,7 @@ class Curator:
     def _make_request(self, planned: Planned, spend: Offer, analyst: str) -> Request:
         return Request(
             analyst=analyst,
-            question=_write_text(planned.priced.question),
+            question=write_text(planned.priced.question),
             spend=spend.to_json(),
             key=planned.key,
             data_version=self.engine.data_version(),
@@ -561,12 +587,12 @@ class Curator:
         parsed = parse_statement(text, self.engine.catalogue, check=self._bind)
         return parsed.question, parsed.explain
 
-    def _find_plan(self, question: Question, spend: Offer, *, as_before: bool = False) -> Planned:
+    def _find_plan(self, question: Question, spend: Offer, era: Era = Era.NOW) -> Planned:
         version = self.engine.catalogue.version
         # Python takes 1 and true for equal: questions are told apart by how they are written.
         written = question.text or repr(question)
         try:
-            return self._plans(question, spend, written, version, as_before)
+            return self._plans(question, spend, written, version, era)
         except Refusal as refusal:
             told = refusal
             if "delta" in refusal.offer:
@@ -590,10 +616,11 @@ class Curator:
             return planned
         if self._is_known(planned, spend, analyst):
             return planned
-        with suppress(Refusal):  # of what could not be asked before
-            former = self._find_plan(question, spend, as_before=True)
-            if former.key != planned.key and self._is_known(former, spend, analyst):
-                return former
+        for era in (Era.FIRST,) if is_apart(planned.priced) else (Era.APART, Era.FIRST):
+            with suppress(Refusal):  # of what could not be asked before
+                former = self._find_plan(question, spend, era)
+                if former.key != planned.key and self._is_known(former, spend, analyst):
+                    return former
         other = approximate_loss(planned.priced, spend)
         if other is not None and not self._can_afford(planned, spend, analyst):
             priced = replace(planned.priced, loss=other)
@@ -630,21 +657,19 @@ class Curator:
         spend: Offer,
         _written: str,
         _version: Hashable,
-        as_before: bool = False,
+        era: Era = Era.NOW,
     ) -> Planned:
-        priced = self._price_question(question, spend, as_before=as_before)
+        priced = self._price_question(question, spend, era)
         compiled = self.engine.compile(priced.plan)  # what cannot be run is not paid for
         return Planned(priced, compiled, replay_key(priced), self.area(question))
 
-    def _price_question(
-        self, question: Question, spend: Offer, *, as_before: bool = False
-    ) -> Priced:
-        catalogue = self.engine.catalogue
+    def _price_question(self, question: Question, spend: Offer, era: Era) -> Priced:
+        catalogue, before, apart = self.engine.catalogue, era is Era.FIRST, era is Era.APART
         if not spend.within:
-            return price(question, spend, catalogue, as_before=as_before)
+            return price(question, spend, catalogue, as_before=before, apart=apart)
         from discreet.price.within import find_cheapest
 
-        return find_cheapest(question, spend, catalogue, as_before=as_before)
+        return find_cheapest(question, spend, catalogue, as_before=before, apart=apart)
 
     def _explain_asked(self, asked: Question | Statement, offer: Offer) -> Explanation:
         if isinstance(asked, Statement):
@@ -710,7 +735,8 @@ def _read_built(question: object) -> Question:
     )
 
 
-def _write_text(question: Question) -> str:
+def write_text(question: Question) -> str:
+    """A question in SQL: as it was asked, or as it would be."""
     return question.text or write_question_text(question)
 
 

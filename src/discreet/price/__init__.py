@@ -10,6 +10,7 @@ from discreet.price.priced import (
     Priced,
     approximate_loss,
     deciding_mechanism,
+    is_apart,
     is_as_before,
     price,
 )
@@ -32,6 +33,7 @@ __all__ = [
     "approximate_loss",
     "compute_sensitivity",
     "deciding_mechanism",
+    "is_apart",
     "is_as_before",
     "least_units",
     "price",

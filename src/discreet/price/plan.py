@@ -207,15 +207,25 @@ class Reach:
     rows: int
 
     @classmethod
-    def of(cls, contribution: Contribution, *, grouped: bool, most: int | None = None) -> Reach:
+    def of(
+        cls,
+        contribution: Contribution,
+        *,
+        grouped: bool,
+        most: int | None = None,
+        width: int | None = None,
+    ) -> Reach:
         """The reach of a contribution; without keys there is one group.
 
-        ``most`` is what the relation itself bounds a unit's rows to, if it does.
+        ``most`` is what the relation itself bounds a unit's rows to, if it does, and ``width``
+        the number of groups that its rows can lie in, if the keys bound it.
         """
         if contribution.rows is not None:
             rows = contribution.rows
-            return cls(rows if grouped else 1, rows, rows)
+            groups = rows if width is None else min(rows, width)
+            return cls(groups if grouped else 1, rows, rows)
         groups = contribution.groups or 1
+        groups = groups if width is None else min(groups, width)
         per_group = contribution.rows_per_group or 1
         if not grouped:
             groups = 1
@@ -234,13 +244,50 @@ class Reach:
 
 
 def compute_sensitivity(
-    measurement: Measurement, reach: Reach, neighbours: Neighbours
+    measurement: Measurement,
+    reach: Reach,
+    neighbours: Neighbours,
+    *,
+    grouped: bool = True,
+    as_two: bool = False,
 ) -> Sensitivity:
-    """The sensitivity of one measurement of every group together."""
+    """The sensitivity of one measurement of every group together.
+
+    ``grouped``: whether a changed unit can leave one group and join another.  ``as_two``: a
+    change priced as a removal and an addition, as it was when ledgers began to be kept.
+    """
     l1, l2_squared = _bound_addition(measurement, reach)
-    if neighbours is Neighbours.CHANGE_ONE:  # Lemma 5: a change is a removal and an addition
-        return Sensitivity(2 * l1, 4 * l2_squared)
-    return Sensitivity(l1, l2_squared)
+    if neighbours is not Neighbours.CHANGE_ONE:
+        return Sensitivity(l1, l2_squared)
+    if as_two:
+        return Sensitivity(2 * l1, 4 * l2_squared)  # Lemma 5
+    low, high = _ends(measurement)
+    end = max(-low, high)
+    if moves_once(measurement, grouped=grouped):  # Lemma 10: one number, from end to end
+        return Sensitivity(l1 * (high - low) // end, l2_squared * (high - low) ** 2 // end**2)
+    # Lemma 10: entries that are left and entries that are joined, or one that changes its sign.
+    both = max(2 * end**2, (high - low) ** 2)
+    return Sensitivity(2 * l1, l2_squared * both // end**2)
+
+
+def moves_once(measurement: Measurement, *, grouped: bool) -> bool:
+    """Whether a change of one unit moves one number, and so by no more than its range."""
+    if grouped:
+        return False
+    match measurement:
+        case Moments(entries=entries):
+            return entries == 1
+        case ValueCounts(values=values):
+            return len(values) == 1
+    return isinstance(measurement, Units | DistinctValues | Sum | GroupSum)
+
+
+def _ends(measurement: Measurement) -> tuple[int, int]:
+    """Between which numbers one row, or unit, moves an entry, in its own weight."""
+    match measurement:
+        case Sum(variable=Scaled(low=low, span=span)) | GroupSum(low=low, span=span):
+            return min(low, 0), max(low + span, 0)
+    return 0, 1
 
 
 def _bound_addition(measurement: Measurement, reach: Reach) -> tuple[int, int]:

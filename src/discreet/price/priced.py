@@ -60,14 +60,24 @@ from discreet.price.recipes import (
     measure_sums_alone,
 )
 from discreet.question.catalogue import Catalogue
+from discreet.question.functions import references
 from discreet.question.offer import Offer
-from discreet.question.ownership import check_joined_rows, columns, row_bound
+from discreet.question.ownership import (
+    Columns,
+    check_joined_rows,
+    columns,
+    constant_columns,
+    row_bound,
+)
 from discreet.question.question import Limits, Question, check_size
 from discreet.question.schema import Neighbours, Table
 from discreet.question.work import check_work
 
 Multiplicity = Callable[[Table, tuple[str, ...]], int | None]
 """How many rows of a public table share one value of some columns; read from that table."""
+
+Together = tuple[tuple[Fraction, ...], ...] | None
+"""Of each measurement, the part of its loss that each way to be moved takes; None: all of all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +95,8 @@ class Priced:
     loss: Loss
     population: int | None = None
     """The declared number of units, where no group can be expected to reach the threshold."""
+    together: Together = None
+    """The ways in which one unit can move measurements together, where it cannot move all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,22 +117,42 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
+class Terms:
+    """What is known of a question before its measurements are chosen."""
+
+    question: Question
+    bound: Contribution
+    reach: Reach
+    neighbours: Neighbours
+    known: Columns
+    multiplicity: Multiplicity
+    ways: tuple[Way, ...]
+    as_before: bool
+    apart: bool
+    in_company: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Offered:
     """What is to be bought: the measurements, and who of them decides which groups are shown."""
 
-    question: Question
+    terms: Terms
     plan: Plan
     menu: Menu
-    reach: Reach
-    neighbours: Neighbours
     deciding: int | None  # the measurement by which private groups are shown
     by_key_release: bool  # which nobody else reads, so that no number need be released
-    as_before: bool = False
+    together: Together
 
     @property
     def factor(self) -> int:
         """How many times a unit's own share one change of a neighbour is."""
-        return count_sides(self.neighbours)
+        return count_sides(self.terms.neighbours)
+
+    @property
+    def by_steps(self) -> bool:
+        """Whether noise in steps may be bought: one row loses all of it (joint.md, Lemma 4)."""
+        alone = self.together is None and not self.terms.in_company
+        return alone or self.terms.reach.rows == 1
 
 
 def count_sides(neighbours: Neighbours) -> int:
@@ -134,12 +166,16 @@ def price(
     catalogue: Catalogue,
     *,
     as_before: bool = False,
+    apart: bool = False,
+    in_company: bool = False,
     accuracy_first: bool = False,
 ) -> Priced:
     """The best noise that ``spend`` buys for ``question``, and its exact loss.
 
     ``as_before``: the noise that it bought when ledgers began to be kept.  What was
     paid for then is found under the key of that noise, and is free.
+    ``apart``: the noise that it bought when each measurement was priced by itself.
+    ``in_company``: with noise that may be charged together with that of other questions.
     ``accuracy_first``: the least noise, even if private groups would be shown less often.
     """
     schema, multiplicity = catalogue.schema, catalogue.multiplicity
@@ -151,7 +187,12 @@ def price(
     private = any(key.values is None for key in question.keys)
     ways = list(_list_ways(spend, private=private, as_before=as_before))
     most = row_bound(question.source, multiplicity)
-    reach = Reach.of(bound, grouped=bool(question.keys), most=most)
+    apart = apart or as_before
+    width = None if apart else count_groups(question, multiplicity)
+    reach = Reach.of(bound, grouped=bool(question.keys), most=most, width=width)
+    sides = schema.neighbours
+    how = (as_before, apart, in_company)
+    terms = Terms(question, bound, reach, sides, domains, multiplicity, tuple(ways), *how)
     for weight_bits in WEIGHT_BITS:
         joint = choose_measurements(question.aggregates, domains, weight_bits)
         menus = [joint]
@@ -161,7 +202,7 @@ def price(
         found = [
             (offer, 1.0 if menu is joint else _ALONE)
             for menu in menus
-            for offer in _buy_all(question, bound, menu, reach, schema.neighbours, ways, as_before)
+            for offer in _buy_all(terms, menu)
         ]
         if found:
             by_errors = as_before or accuracy_first
@@ -179,33 +220,44 @@ _ALONE = 1.001
 """A sum is measured by itself where that is better; where it is the same, as it always was."""
 
 
-def _buy_all(
-    question: Question,
-    bound: Contribution,
-    menu: Menu,
-    reach: Reach,
-    neighbours: Neighbours,
-    ways: list[Way],
-    as_before: bool,
-) -> list[Priced]:
+def _buy_all(terms: Terms, menu: Menu) -> list[Priced]:
     """What each of the ways buys of one menu, where the noise can be drawn."""
+    question, reach = terms.question, terms.reach
     measurements = menu.measurements
     deciding, by_key_release = None, False
     if any(key.values is None for key in question.keys):
         deciding = find_deciding(measurements, reach)
-        if as_before:
+        if terms.as_before:
             deciding = measurements.index(Units()) if Units() in measurements else None
         if deciding is None:
-            deciding, by_key_release = len(measurements), not as_before
+            deciding, by_key_release = len(measurements), not terms.as_before
             measurements += (Units(),)
-    plan = Plan(question.source, question.keys, bound, measurements)
-    offered = Offered(question, plan, menu, reach, neighbours, deciding, by_key_release, as_before)
-    return [bought for way in ways if (bought := _buy(offered, way)) is not None]
+    plan = Plan(question.source, question.keys, terms.bound, measurements)
+    together = _find_together(terms, measurements)
+    offered = Offered(terms, plan, menu, deciding, by_key_release, together)
+    return [bought for way in terms.ways if (bought := _buy(offered, way)) is not None]
+
+
+def _find_together(terms: Terms, measurements: tuple[Measurement, ...]) -> Together:
+    """The ways in which one unit can move measurements; None if all of them at once."""
+    if terms.apart or len(measurements) < 2:
+        return None
+    from discreet.price.joint import find_meetings  # when a statement measures several things
+
+    return find_meetings(
+        measurements,
+        terms.question.source,
+        terms.known,
+        terms.reach,
+        terms.multiplicity,
+        grouped=bool(terms.question.keys),
+        change_one=terms.neighbours is Neighbours.CHANGE_ONE,
+    )
 
 
 def _rank(priced: Priced, penalty: float, *, by_errors: bool) -> tuple[float, ...]:
     """Private groups: who shows them with fewer units.  Then who errs less."""
-    errors = _sum_errors(priced) * penalty
+    errors = sum_errors(priced) * penalty
     if priced.threshold is None or by_errors:
         return (errors,)
     return (*rank_threshold(priced.threshold, deciding_mechanism(priced)), errors)
@@ -230,10 +282,25 @@ def is_as_before(priced: Priced) -> bool:
 
     A Gaussian's calibration cannot be seen; where there is one, it may be another.
     """
-    return priced.threshold is None and all(
-        isinstance(mechanism, Laplace | Selection) and not isinstance(measurement, Sum | GroupSum)
-        for mechanism, measurement in zip(priced.mechanisms, priced.plan.measurements, strict=True)
+    return (
+        priced.threshold is None
+        and is_apart(priced)
+        and all(
+            isinstance(mechanism, Laplace | Selection)
+            and not isinstance(measurement, Sum | GroupSum)
+            for mechanism, measurement in zip(
+                priced.mechanisms, priced.plan.measurements, strict=True
+            )
+        )
     )
+
+
+def is_apart(priced: Priced) -> bool:
+    """Whether each of its measurements is priced by itself, as all were once."""
+    if priced.together is not None or priced.neighbours is Neighbours.CHANGE_ONE:
+        return False
+    bound = priced.plan.contribution
+    return not priced.plan.keys or priced.reach.groups == (bound.rows or bound.groups)
 
 
 def approximate_loss(priced: Priced, spend: Offer) -> Loss | None:
@@ -259,7 +326,7 @@ def approximate_loss(priced: Priced, spend: Offer) -> Loss | None:
     return Loss.approximate(epsilon, delta) if delta <= spend.delta else None
 
 
-def _sum_errors(priced: Priced) -> float:
+def sum_errors(priced: Priced) -> float:
     """The sum of squared noise, each measured in rows (or units) of its own measurement."""
     total = 0.0
     for bought, measurement in zip(priced.mechanisms, priced.plan.measurements, strict=True):
@@ -315,6 +382,26 @@ def bound_contribution(question: Question, multiplicity: Multiplicity) -> Contri
         "the curator how many rows a unit has), or say it in the question: SELECT WITH "
         f"DIFFERENTIAL_PRIVACY OPTIONS(max_rows = ...) ...{_how_to_find(question)}",
     )
+
+
+def count_groups(question: Question, multiplicity: Multiplicity) -> int | None:
+    """In how many groups the rows of one unit can lie; None if in as many as it has rows.
+
+    A key that is a function of columns which are the same on all rows of a unit, as the engine
+    enforces, tells no two of them apart; a public key, as many as it has values (price.md,
+    Lemma 11).
+    """
+    if not question.keys:
+        return 1
+    constant = constant_columns(question.source, multiplicity)
+    groups = 1
+    for key in question.keys:
+        if references(key.expression) <= constant:
+            continue
+        if key.values is None:
+            return None
+        groups *= len(key.values)
+    return groups
 
 
 def _how_to_find(question: Question) -> str:
@@ -417,8 +504,12 @@ _HELD_BACK = Fraction(1, 2**12)
 
 def _buy(offered: Offered, way: Way) -> Priced | None:
     """What ``way`` buys; None if noise that large cannot be drawn, or the way leads nowhere."""
-    plan, reach, neighbours = offered.plan, offered.reach, offered.neighbours
-    sensitivities = tuple(compute_sensitivity(m, reach, neighbours) for m in plan.measurements)
+    terms, plan = offered.terms, offered.plan
+    reach, neighbours = terms.reach, terms.neighbours
+    sensitivities = tuple(
+        compute_sensitivity(m, reach, neighbours, grouped=bool(plan.keys), as_two=terms.apart)
+        for m in plan.measurements
+    )
     choices = [_count_choices(index, offered.menu.recipes) for index in range(len(sensitivities))]
     if way.noise_delta is not None and (len(sensitivities) > 1 or choices[0]):
         return None  # what shares a charge adds up in rho
@@ -426,7 +517,7 @@ def _buy(offered: Offered, way: Way) -> Priced | None:
     mechanisms = tuple(mechanism for mechanism in bought if mechanism is not None)
     if len(mechanisms) < len(bought):
         return None
-    loss = sum((mechanism.loss for mechanism in mechanisms), start=NOTHING)
+    loss = _add_losses(mechanisms, offered.together)
     cut = None
     if offered.deciding is not None:
         index, counting = offered.deciding, mechanisms[offered.deciding]
@@ -436,13 +527,13 @@ def _buy(offered: Offered, way: Way) -> Priced | None:
             cut = Threshold(index, 1, counting.delta)  # which is part of its own loss
         else:
             groups = offered.factor * reach.groups
-            split = not offered.as_before
+            split = not terms.as_before
             cut = find_threshold(index, counting, groups, way.key_delta, split=split)
             if way.shared and not _covers(offered, counting, cut, way):
                 return None
             loss += Loss(Fraction(0), Fraction(0), cut.delta)
     return Priced(
-        offered.question,
+        terms.question,
         plan,
         offered.menu.recipes,
         mechanisms,
@@ -451,7 +542,26 @@ def _buy(offered: Offered, way: Way) -> Priced | None:
         neighbours,
         cut,
         loss,
+        together=offered.together,
     )
+
+
+def _add_losses(mechanisms: tuple[Bought, ...], together: Together) -> Loss:
+    """What one unit loses to all of them: the most that it can move together."""
+    losses = [mechanism.loss for mechanism in mechanisms]
+    if together is None:
+        return sum(losses, start=NOTHING)
+    from discreet.price.joint import add_losses
+
+    return add_losses(losses, together)
+
+
+def _share_out(sizes: list[float], together: Together, *, pure: bool) -> list[Fraction]:
+    if together is None:
+        return pure_shares(sizes) if pure else concentrated_shares(sizes)
+    from discreet.price.joint import share_out
+
+    return share_out(sizes, together, pure=pure)
 
 
 def _covers(offered: Offered, bought: Bought, cut: Threshold, way: Way) -> bool:
@@ -459,7 +569,7 @@ def _covers(offered: Offered, bought: Bought, cut: Threshold, way: Way) -> bool:
     if not isinstance(bought, Gaussian):
         return False
     epsilon, delta = way.epsilon or Fraction(0), way.key_delta / (1 - _HELD_BACK)
-    return covers(bought, cut, offered.factor * offered.reach.groups, epsilon, delta)
+    return covers(bought, cut, offered.factor * offered.terms.reach.groups, epsilon, delta)
 
 
 def _count_choices(index: int, recipes: tuple[Recipe, ...]) -> int:
@@ -478,7 +588,7 @@ def _count_choices(index: int, recipes: tuple[Recipe, ...]) -> int:
 def _buy_mechanisms(
     offered: Offered, sensitivities: tuple[Sensitivity, ...], choices: list[int], way: Way
 ) -> Iterator[Bought | None]:
-    plan, reach, factor = offered.plan, offered.reach, offered.factor
+    plan, reach, factor = offered.plan, offered.terms.reach, offered.factor
     # Lemma 6: a choice costs a unit in proportion to its rows in the group, so R rows in all cost
     # as much as R rows in one group, and G groups of at most C rows as much as G full ones (or
     # as the groups, the last perhaps not full, that hold all the rows a unit can have).
@@ -490,7 +600,7 @@ def _buy_mechanisms(
         else (s.l1 if way.rho is None else sqrt(s.l2_squared)) / _row_weight(m)
         for i, (m, s) in enumerate(zip(plan.measurements, sensitivities, strict=True))
     ]
-    shares = pure_shares(sizes) if way.rho is None else concentrated_shares(sizes)
+    shares = _share_out(sizes, offered.together, pure=way.rho is None)
     for i, (measurement, share) in enumerate(zip(plan.measurements, shares, strict=True)):
         if choices[i] and isinstance(measurement, Histogram | ValueCounts):
             groups = full_groups
@@ -532,10 +642,11 @@ def _buy_noise(
     if way.rho is not None:
         return (buy_gaussian if way.gaussian else buy_smallest)(share * way.rho, sensitivity)
     epsilon = share * (way.epsilon or Fraction(0))
-    if offered.as_before:
+    terms = offered.terms
+    if terms.as_before or not offered.by_steps:
         return buy_laplace(epsilon, sensitivity)
     grouped = bool(offered.plan.keys)
-    moves = find_moves(measurement, offered.reach, offered.neighbours, grouped=grouped)
+    moves = find_moves(measurement, terms.reach, terms.neighbours, grouped=grouped)
     if way.noise_delta is not None:
         return buy_calibrated(epsilon, way.noise_delta, sensitivity, moves)
     return buy_pure(epsilon, sensitivity, moves.entries)

@@ -24,6 +24,8 @@ def find_cheapest(
     catalogue: Catalogue,
     *,
     as_before: bool = False,
+    apart: bool = False,
+    in_company: bool = False,
 ) -> Priced:
     """The offer of least loss whose promised margins meet ``spend.within``.
 
@@ -34,7 +36,15 @@ def find_cheapest(
 
     def offer(epsilon: Fraction) -> Priced:
         asked = replace(spend, epsilon=epsilon, rho=None, within=())
-        return price(question, asked, catalogue, as_before=as_before, accuracy_first=True)
+        return price(
+            question,
+            asked,
+            catalogue,
+            as_before=as_before,
+            apart=apart,
+            in_company=in_company,
+            accuracy_first=True,
+        )
 
     targets = _targets(question, spend, offer(Fraction(1)))
 

@@ -15,7 +15,7 @@ from typing import Protocol, runtime_checkable
 from discreet.errors import QuestionRefusal
 from discreet.question.domain import Domain, Kind, Value, domain_of_values, to_double
 from discreet.question.expressions import ColumnRef
-from discreet.question.functions import Outcome, domain_of, narrow
+from discreet.question.functions import Outcome, domain_of, narrow, references
 from discreet.question.functions.declaration import common_kind, single, union
 from discreet.question.relation import (
     Filter,
@@ -155,6 +155,41 @@ def unit_columns(relation: Relation) -> tuple[str | None, ...]:
         case Union(left=left, right=right):
             pairs = zip(unit_columns(left), unit_columns(right), strict=True)
             return tuple(a if a == b else None for a, b in pairs)
+
+
+def constant_columns(
+    relation: Relation, multiplicity: Multiplicity | None = None
+) -> frozenset[str]:
+    """The columns that are the same on all rows of a unit, as the engine enforces (Lemma 13).
+
+    Those by which the unit is known, and those that the table declares to be the unit's.
+    """
+    known = declared_multiplicity if multiplicity is None else multiplicity
+    if row_bound(relation, known) == 1:
+        return frozenset(columns(relation, known))
+    match relation:
+        case Source(table=table, columns=named):
+            declared = {*(table.unit or ()), *table.per_unit}
+            return frozenset(name for name, column in named if column in declared)
+        case Filter(source=source) | Windowed(source=source):
+            return constant_columns(source, known)
+        case Project(source=source, columns=named) | PerUnit(source=source, keys=named):
+            own = constant_columns(source, known)
+            return frozenset(name for name, e in named if references(e) <= own)
+        case PublicJoin(left=left, right=right, on=on):
+            own = constant_columns(left, known)
+            names = dict(right.columns)
+            most = known(right.table, tuple(names[column] for _, column in on))
+            if most == 1 and all(references(e) <= own for e, _ in on):
+                return own | frozenset(names)
+            return own
+        case UnitJoin(left=left, right=right, kind=kind):
+            if kind is JoinKind.FULL:  # NULL on rows that have no partner
+                return frozenset()
+            own = constant_columns(left, known)
+            return own | constant_columns(right, known) if kind is JoinKind.INNER else own
+        case Union():
+            return frozenset()
 
 
 # --- how many rows -------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from discreet.release.notes import (
     VALUE,
     MarginUnit,
     describe,
+    list_together,
     margin_unit,
     name_mechanism,
     notes,
@@ -33,6 +34,8 @@ from discreet.release.render import ASSUMED_ROWS, explanation_json
 
 _LINES, _WIDTH = 40, 100
 """How much of the engine's statement is printed."""
+_WAYS = 6
+"""How many ways to move measurements together are printed."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -106,6 +109,17 @@ class Explanation:
         half = least_units(self.priced.threshold, deciding_mechanism(self.priced))
         return f"shown from about {half:,} units on"
 
+    def _together_words(self) -> list[str]:
+        """What is charged where not everything can be moved at once: the most of these."""
+        if self.priced.together is None:
+            return []
+        ways = [
+            " + ".join(name if part == "1" else f"{part} of {name}" for name, part in way.items())
+            for way in list_together(self.priced)
+        ]
+        shown = "; ".join(ways[:_WAYS]) + (f"; {len(ways) - _WAYS:,} more" if ways[_WAYS:] else "")
+        return [f"moved together, so charged once: the most of: {shown}"]
+
     @property
     def certificate(self) -> dict[str, Any]:
         """The certificate the answer would carry."""
@@ -148,6 +162,7 @@ class Explanation:
             f"({self.priced.neighbours})",
             f"groups: {', '.join(groups) or 'none'}",
             f"cost: {self.loss}",
+            *self._together_words(),
             *notes(self.priced),
             "",
             *shorten(self.engine_sql),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 from importlib.metadata import version
 from typing import Any, Literal
@@ -247,6 +248,7 @@ def describe(priced: Priced) -> dict[str, Any]:
                 priced.plan.measurements, priced.sensitivities, priced.mechanisms, strict=True
             )
         ],
+        **({} if priced.together is None else {"together": list(list_together(priced))}),
         "margins": {
             aggregate.name: {
                 "kind": margin_kind(recipe),
@@ -260,6 +262,19 @@ def describe(priced: Priced) -> dict[str, Any]:
         },
         "loss": exact_loss_json(priced.loss.rounded()),  # as an account charges it
     }
+
+
+def list_together(priced: Priced) -> Iterator[dict[str, str]]:
+    """The ways in which one unit can move measurements at once: of each, which part."""
+    readers: dict[int, list[str]] = {}
+    for aggregate, recipe in zip(priced.question.aggregates, priced.recipes, strict=True):
+        readers.setdefault(recipe.measurement, []).append(aggregate.name)
+    for way in priced.together or ():
+        yield {
+            ", ".join(readers.get(index, ["groups"])): str(part)
+            for index, part in enumerate(way)
+            if part
+        }
 
 
 def threshold_json(priced: Priced, threshold: Threshold) -> dict[str, Any]:

@@ -106,7 +106,8 @@ _NOT_RECORDED: dict[type[Any], tuple[str, ...]] = {
 }
 _ADDED: dict[type[Any], dict[str, Any]] = {
     Threshold: {"odds": Fraction(0)},
-    Priced: {"population": None},
+    Priced: {"population": None, "together": None},
+    Column: {"per_unit": False},
     Question: {"remarks": ()},
 }
 """Fields that came later: not written where they say what was meant without them."""

@@ -362,6 +362,69 @@ def bound_rows(shape: Layout, source: str, name: str) -> list[Definition]:
     the few units that have too much are found first, by counting; only theirs
     are ranked.
     """
+    own = _own_columns(shape)
+    if not own:
+        return _bound_rows(shape, source, name)
+    before = f"{name}, as each row says"
+    return [*_bound_rows(shape, source, before), *_agree(shape, own, before, name)]
+
+
+def _own_columns(shape: Layout) -> tuple[str, ...]:
+    """The columns that are the unit's, where its rows could say different things."""
+    table = shape.table
+    if table.by_row or table.max_rows_per_unit == 1:
+        return ()
+    unit = table.unit or ()
+    return tuple(shape.fields[n].identifier for n in table.per_unit if n not in unit)
+
+
+def _agree(shape: Layout, own: tuple[str, ...], before: str, name: str) -> list[Definition]:
+    """Definitions that end in ``name``: all rows of a unit say what the first of them says.
+
+    The first in the order of a hash of a unit's own rows, those that are kept: so nobody else
+    decides it (docs/proofs/ownership.md, Lemma 13).  Few units disagree with themselves; they
+    are found first, by counting, and only their rows are sorted.
+    """
+    divided = f"{name}, units that say different things"
+    unit = [quote_column(u) for u in shape.unit]
+    found = select(unit, quote_table(before), group=unit)
+    found.set("having", exp.Having(this=disjoin([c for o in own for c in _differ(o)])))
+    agreed = select([quote_column(c) for c in shape.content], quote_table(before))
+    agreed.append("joins", _join_on_unit(divided, "ANTI", shape.unit))
+    told = [c for c in shape.content if c not in shape.unit]
+    order = order_by(_order_by_hash((*shape.unit, *told), shape.unit))
+
+    def say(column: str) -> Node:
+        if column not in own:
+            return quote_column(column)
+        first = exp.Window(
+            this=nodes.call("FIRST_VALUE", quote_column(column)),
+            partition_by=[quote_column(u) for u in shape.unit],
+            order=order.copy(),
+        )
+        return add_alias(first, column)
+
+    mended = select([say(c) for c in shape.content], quote_table(before))
+    mended.append("joins", _join_on_unit(divided, "SEMI", shape.unit))
+    both = exp.Union(this=agreed, expression=mended, distinct=False)
+    return [(divided, found, True), (name, both, False)]
+
+
+def _differ(column: str) -> list[Node]:
+    """Whether a column says different things, NULL being one, on the rows of one unit."""
+    everything = exp.Count(this=exp.Star(), big_int=True)
+    least, greatest = (nodes.call(name, quote_column(column)) for name in ("MIN", "MAX"))
+    some = exp.Count(this=quote_column(column), big_int=True)
+    mixed = exp.LT(this=some, expression=everything)
+    any_known = exp.GT(this=some.copy(), expression=exp.Literal.number("0"))
+    return [
+        exp.NEQ(this=least, expression=greatest),
+        exp.And(this=mixed, expression=any_known),
+    ]
+
+
+def _bound_rows(shape: Layout, source: str, name: str) -> list[Definition]:
+    """Definitions that end in ``name``: the owned rows of one block, and so many of them."""
     rows = select_owned_rows(shape, source)
     table = shape.table
     blocks = name_blocks(table)
@@ -407,12 +470,7 @@ def _exceed_bound(table: Table, blocks: tuple[str, ...]) -> Node:
         most = exp.Literal.number(str(table.max_rows_per_unit))
         checks.append(exp.GT(this=everything, expression=most))
     for block in blocks:
-        least, greatest = (nodes.call(name, quote_column(block)) for name in ("MIN", "MAX"))
-        checks.append(exp.NEQ(this=least, expression=greatest))
-        some = exp.Count(this=quote_column(block), big_int=True)
-        mixed = exp.LT(this=some, expression=everything.copy())
-        any_known = exp.GT(this=some.copy(), expression=exp.Literal.number("0"))
-        checks.append(exp.And(this=mixed, expression=any_known))
+        checks += _differ(block)
     return disjoin(checks)
 
 

@@ -32,7 +32,7 @@ _TABLE = (
     "unique",
     "columns",
 )
-_COLUMN = ("type", "bounds", "values", "values_from", "nullable", "step", "grid")
+_COLUMN = ("type", "bounds", "values", "values_from", "nullable", "step", "grid", "per_unit")
 _OTHER_NAMES = {
     "int": "integer",
     "bigint": "integer",
@@ -148,7 +148,19 @@ def _table(name: str, document: Document) -> Table:
             if key in data:
                 with document.at(*path, key):
                     table = replace(table, **{key: part()})
+        _check_own(table)
         return table
+
+
+def _check_own(table: Table) -> None:
+    """Refuse a public table with columns that are somebody's."""
+    if table.public and table.per_unit:
+        raise SchemaRefusal(
+            "S5",
+            f"table {table.name!r} is public and declares per_unit for {table.per_unit[0]!r}.",
+            why="that speaks of people, and a public table is about nobody.",
+            fix="remove per_unit, or declare the unit whose rows these are.",
+        )
 
 
 def _text(data: Mapping[str, Any], key: str) -> str | None:
@@ -228,8 +240,9 @@ def _column(table: str, name: str, document: Document) -> Column:
             high,
             values=_values(data, kind, name),
             values_from=_values_from(data, name),
-            nullable=_flag(data.get("nullable", True), name),
+            nullable=_flag(data, "nullable", name, otherwise=True),
             grid=_step(data, name),
+            per_unit=_flag(data, "per_unit", name, otherwise=False),
         )
 
 
@@ -274,14 +287,15 @@ def _kind(value: object, column: str) -> Kind:
     )
 
 
-def _flag(value: object, column: str) -> bool:
+def _flag(data: Mapping[str, Any], key: str, column: str, *, otherwise: bool) -> bool:
+    value = data.get(key, otherwise)
     if isinstance(value, bool):
         return value
     raise SchemaRefusal(
         "S2",
-        f"column {column!r} has nullable = {shown(value)}.",
+        f"column {column!r} has {key} = {shown(value)}.",
         why="a declaration that is not understood could protect nobody.",
-        fix="write nullable = true or nullable = false.",
+        fix=f"write {key} = true or {key} = false.",
     )
 
 

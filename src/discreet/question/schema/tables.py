@@ -55,7 +55,8 @@ class Column:
     ``values_from`` names a column of a public table that lists the allowed
     values.  ``grid`` is the step of which a number's values are multiples: they are
     measured in it, and chosen from its multiples.  By default a 2**-20th part of the
-    range, at most, or one.
+    range, at most, or one.  ``per_unit``: it is the unit's, not the row's, so that all
+    rows of a unit are read with the value of one of them.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Column:
     values_from: tuple[str, str] | None = None
     nullable: bool = True
     grid: Fraction | None = None
+    per_unit: bool = False
     domain: Domain = field(init=False, compare=False, repr=False)
     """What is known of a value read through this declaration.
 
@@ -284,10 +286,14 @@ class Table:
     """Whether nobody in particular is in it."""
     by_row: bool = field(init=False, compare=False, repr=False)
     """Whether every row is a unit of its own."""
+    per_unit: tuple[str, ...] = field(init=False, compare=False, repr=False)
+    """The columns that are declared to be the unit's, and not the row's."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "public", self.unit is None)
         object.__setattr__(self, "by_row", self.unit == ROW)
+        own = tuple(column.name for column in self.columns if column.per_unit)
+        object.__setattr__(self, "per_unit", own)
         check_name(self.name, "table")
         self._check_columns()
         self._check_limits()

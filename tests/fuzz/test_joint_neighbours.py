@@ -1,0 +1,147 @@
+"""Neighbour fuzzing of statements with many conditions: all that a person moves, at its price.
+
+Each aggregate by itself is compared elsewhere; here what one person moves of all of them
+together, each in its own noise, is at most what the statement is charged.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fuzz.test_neighbours import PEOPLE, SETTINGS
+from fuzz.worlds import World, distance, vectors, worlds
+from hypothesis import Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from discreet.errors import QuestionRefusal
+from discreet.mechanisms import Laplace, Staircase
+from discreet.price import Priced, joint, price
+from discreet.question.catalogue import Catalogue
+from discreet.question.offer import Offer
+from discreet.question.sql import parse
+
+QUICK, QUICK_CASES = 12, 60
+SHARDS, LONG, LONG_CASES = 4, 100, 800  # of the long run: so many worlds and cases in each
+QUESTIONS = 4
+
+CONDITIONS = [
+    *("v.x > 1", "v.x <= 1", "NOT v.x > 1", "v.x = 2", "v.x IN (0, 3)", "v.x IS NULL"),
+    *("v.y < 1", "v.y >= 1", "v.y = 0.25", "v.y > v.x", "NOT v.y > v.x", "v.b", "NOT v.b"),
+    *("v.region = 'north'", "v.region <> 'north'", "v.region = 'south' AND v.b"),
+    *("v.t = 'west'", "v.t <> 'west'", "v.t LIKE '%th'", "v.day < DATE '2024-02-01'"),
+]
+SHAPES = [
+    *("COUNT(*) FILTER (WHERE {})", "COUNT(CASE WHEN {} THEN 1 END)", "COUNT(*)"),
+    *("SUM(v.x) FILTER (WHERE {})", "SUM(CASE WHEN {} THEN v.y ELSE 0 END)"),
+    *("AVG(v.y) FILTER (WHERE {})", "COUNT(DISTINCT v.x) FILTER (WHERE {})"),
+    "COUNT(DISTINCT {{}}) FILTER (WHERE {})",
+]
+
+
+@st.composite
+def statements(draw: Any, world: World, shapes: tuple[str, ...]) -> str:
+    table = world.schema.tables["visits"]
+    own = "v.x" if table.by_row or len(table.unit or ()) != 1 else f"v.{(table.unit or ())[0]}"
+
+    def write() -> str:
+        text = str(draw(st.sampled_from(shapes)))
+        return text.format(draw(st.sampled_from(CONDITIONS))).format(own)
+
+    key = draw(st.sampled_from(["", "", "v.region", "v.b"]))
+    measured = [f"{write()} AS a{i}" for i in range(draw(st.integers(2, 5)))]
+    text = f"SELECT {', '.join([*([f'{key} AS k'] if key else []), *measured])} FROM visits v"
+    if draw(st.booleans()):
+        text += f" WHERE {draw(st.sampled_from(CONDITIONS))}"
+    return f"{text} GROUP BY {key}" if key else text
+
+
+def check(world: World, priced: Priced, people: list[int]) -> int:
+    """What each person moves of all measurements is at most what is charged."""
+    run = world.runner(priced.plan)
+    world.show_everybody()
+    whole = vectors(run())
+    for person in people:
+        world.show_without(person)
+        others = vectors(run())
+        lost = 0.0
+        for bought, a, b in zip(priced.mechanisms, whole, others, strict=True):
+            moved = distance(a, b)[0]
+            match bought:
+                case Laplace(scale=scale):
+                    lost += moved / float(scale)
+                case Staircase(epsilon=epsilon):
+                    lost += float(epsilon) * (moved > 0)
+        charged = float(priced.loss.epsilon)
+        assert lost <= charged * (1 + 1e-9), (priced.question.text, lost, charged)
+    return len(people)
+
+
+def fuzz(examples: int, *, shard: int = 0, shapes: tuple[str, ...] = (), **options: Any) -> int:
+    """How many cases were compared, of statements that are charged less than their sum."""
+    cases = 0
+
+    @seed(shard)
+    @settings(**{**SETTINGS, "max_examples": examples, **options})
+    @given(world=worlds(), data=st.data())
+    def neighbours_are_close(world: World, data: st.DataObject) -> None:
+        nonlocal cases
+        try:
+            people = world.people()
+            for _ in range(QUESTIONS):
+                text = data.draw(statements(world, shapes or tuple(SHAPES)))
+                try:
+                    asked = parse(text, world.schema)
+                    found = price(asked, Offer.of(epsilon=3), Catalogue(world.schema))
+                except QuestionRefusal:
+                    continue
+                if found.together is None or found.threshold is not None:
+                    continue
+                chosen = data.draw(st.permutations(people))[:PEOPLE] if people else []
+                cases += check(world, found, chosen)
+        finally:
+            world.close()
+
+    neighbours_are_close()
+    return cases
+
+
+def test_no_person_moves_a_statement_further_than_its_joint_price() -> None:
+    assert fuzz(QUICK) >= QUICK_CASES
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("shard", range(1, 1 + SHARDS))
+def test_no_person_moves_a_statement_further_for_long(shard: int) -> None:
+    assert fuzz(LONG, shard=shard) >= LONG_CASES
+
+
+def unknown_is_false(patch: pytest.MonkeyPatch) -> None:
+    """What is not understood is taken not to happen."""
+    original = joint._Cutter._flag
+
+    def flag(self: Any, condition: Any) -> Any:
+        return original(self, condition) if self._is_listed(condition) else joint._FALSE
+
+    patch.setattr(joint._Cutter, "_flag", flag)
+
+
+def conditions_exclude_each_other(patch: pytest.MonkeyPatch) -> None:
+    """Of several conditions a row is taken to meet one."""
+    original = joint.find_cells
+
+    def apart(*given: Any) -> Any:
+        cells = original(*given)
+        single = {1 << i for rows in cells.values() for s in rows for i in range(60) if s >> i & 1}
+        return {0: single}
+
+    patch.setattr(joint, "find_cells", apart)
+
+
+@pytest.mark.parametrize("mutant", [unknown_is_false, conditions_exclude_each_other])
+def test_a_price_that_forgets_what_is_met_together_is_found(
+    mutant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutant(monkeypatch)
+    with pytest.raises(AssertionError):
+        fuzz(4 * QUICK, shapes=tuple(SHAPES[:2]), phases=(Phase.generate,))
