@@ -183,3 +183,30 @@ SELECT QUANTILE_CONT(cost, [0.25, 0.5, 0.75]) AS quartiles FROM visits;
 --> values: quartiles = QUANTILE_CONT(visits.cost, '1/4', '1/2', '3/4')
 --> rows: at most 20 of one unit
 --> price: ε = 0.5, ρ = 0.015625, δ = 0; Selection
+
+-- Whose clocks a column without a declared zone shows, the question says.
+SELECT HOUR(arrived AT TIME ZONE 'UTC' AT TIME ZONE 'Europe/Paris') AS h, COUNT(*) AS n FROM visits GROUP BY h;
+--> accepted
+--> groups: h (24 public and NULL)
+--> values: n = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
+
+SELECT HOUR(CONVERT_TIMEZONE('UTC', 'Europe/Paris', arrived)) AS h, COUNT(*) AS n FROM visits GROUP BY h;
+--> accepted
+--> groups: h (24 public and NULL)
+--> values: n = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
+
+SELECT COUNT(*) AS n FROM visits WHERE arrived < NOW() AT TIME ZONE 'Europe/Paris';
+--> accepted
+--> values: n = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
+
+SELECT HOUR(arrived AT TIME ZONE 'Europe/Paris') AS h, COUNT(*) AS n FROM visits GROUP BY h;
+--> refused Q10
+
+SELECT HOUR(CONVERT_TIMEZONE('UTC', 'Mars/Phobos', arrived)) AS h, COUNT(*) AS n FROM visits GROUP BY h;
+--> refused Q10

@@ -226,6 +226,8 @@ def _describe_column(column: Column) -> str:
         parts.append(f"values from {'.'.join(column.values_from)}")
     elif column.low is not None:
         parts.append(f"from {column.low} to {column.high}")
+    if column.time_zone is not None:
+        parts.append(f"as clocks show it in {column.time_zone}")
     if not column.domain.nullable:
         parts.append("never NULL")
     return ", ".join(parts)

@@ -15,9 +15,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from fractions import Fraction
+from zoneinfo import ZoneInfo
 
 Value = int | Fraction | str | bool | date | datetime
 """A public constant: in a question or in a schema."""
@@ -127,6 +128,40 @@ def to_double(number: Fraction | float) -> Fraction | None:
     return Fraction(nearest) if math.isfinite(nearest) else None
 
 
+def is_zone(name: object) -> bool:
+    """Whether ``name`` names a time zone, such as Europe/Paris.
+
+    >>> is_zone("Europe/Paris"), is_zone("Mars/Phobos"), is_zone("localtime")
+    (True, False, False)
+    """
+    if not isinstance(name, str) or name == "localtime" or not name.isprintable():
+        return False
+    try:
+        ZoneInfo(name)
+    except (ValueError, OSError, KeyError):
+        return False
+    return True
+
+
+def change_zone(moment: datetime, old: str, new: str) -> datetime | None:
+    """What clocks in ``new`` show when those in ``old`` show ``moment``; None off the calendar.
+
+    What clocks show twice in autumn is taken for the second time, and what they leap over in
+    spring for what they would have shown: as the engine does.
+
+    >>> change_zone(datetime(2024, 7, 1, 7, 30), "UTC", "Europe/Paris")
+    datetime.datetime(2024, 7, 1, 9, 30)
+    >>> change_zone(datetime(2024, 10, 27, 2, 30), "Europe/Paris", "UTC")
+    datetime.datetime(2024, 10, 27, 1, 30)
+    """
+    try:
+        both = [moment.replace(tzinfo=ZoneInfo(old), fold=fold) for fold in (0, 1)]
+        ahead = min(shown.utcoffset() or timedelta() for shown in both)
+        return (moment - ahead).replace(tzinfo=UTC).astimezone(ZoneInfo(new)).replace(tzinfo=None)
+    except (OverflowError, ValueError):
+        return None
+
+
 def calendar_bounds(kind: Kind) -> tuple[Fraction, Fraction]:
     """The first and the last date or timestamp of all: the years 1 to 9999."""
     if kind is Kind.TIMESTAMP:
@@ -151,7 +186,7 @@ class Domain:
     before it drops them, and must not fail there either (docs/proofs/ownership.md, Lemma 9).
 
     ``step`` is what a column declares its values to be multiples of: a hint for accuracy, on
-    which nothing that is promised rests.
+    which nothing that is promised rests.  ``zone`` is the time zone whose clocks a column shows.
     """
 
     kind: Kind
@@ -161,6 +196,7 @@ class Domain:
     values: tuple[Value, ...] | None = None
     beyond: Domain | None = field(default=None, compare=False, repr=False)
     step: Fraction | None = field(default=None, compare=False, repr=False)
+    zone: str | None = field(default=None, compare=False, repr=False)
 
     @property
     def anywhere(self) -> Domain:

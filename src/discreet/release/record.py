@@ -109,6 +109,7 @@ _ADDED: dict[type[Any], dict[str, Any]] = {
     Priced: {"population": None, "together": None},
     Column: {"per_unit": False},
     Question: {"remarks": ()},
+    Column: {"time_zone": None},
 }
 """Fields that came later: not written where they say what was meant without them."""
 _ENUMS: dict[str, type[Enum]] = {kind.__name__: kind for kind in (Kind, Neighbours, JoinKind)}

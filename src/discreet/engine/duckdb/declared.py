@@ -45,7 +45,11 @@ _INTEGERS = {
 _REALS = {"FLOAT", "DOUBLE", "DECIMAL"}
 _MOMENTS = {
     "DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE",
+    "TIMESTAMPTZ_NS",
 }  # fmt: skip
+_ZONED = {"TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS"}
+_OFFSET = ":[0-9]{2}([.][0-9]+)? *([zZ]|[+-][0-9]{2}(:?[0-9]{2})?)$"
+"""How a text ends that says how far from UTC its clock is."""
 _TEXTS = {"VARCHAR", "ENUM", "BLOB"}
 _PHYSICAL = {
     Kind.BOOLEAN: {"BOOLEAN", *_INTEGERS, *_TEXTS},
@@ -95,10 +99,11 @@ _NATURAL = {
 }
 
 
-def read_physical(column: Column, kind_held: str, *, table: str, marked: bool = False) -> Node:
+def read_physical(column: Column, kind_held: str, *, table: str, part: Part) -> Node:
     """The raw value as the engine's type for its kind; NULL where it is not one.
 
-    In what is ``marked``, a text with the mark of damage is not one.
+    In a part that is ``marked``, a text with the mark of damage is not one.  A moment is read as
+    the clocks of the column's time zone show it, whatever else the column holds.
     """
     held = kind_held.partition("(")[0]
     if held == '"NULL"':  # a column in memory that holds nothing has no type
@@ -114,17 +119,47 @@ def read_physical(column: Column, kind_held: str, *, table: str, marked: bool = 
     raw: Node = quote_column(column.name)
     if held == "BLOB":  # bytes, because not all of them are text: see sources
         raw = nodes.call("TRY", nodes.call("DECODE", raw))
-    elif marked and held == "VARCHAR" and column.kind is Kind.TEXT and not _lists_no_mark(column):
+    elif (
+        part.marked
+        and held == "VARCHAR"
+        and column.kind is Kind.TEXT
+        and not _lists_no_mark(column)
+    ):
         damaged = nodes.call("CONTAINS", raw, nodes.text(MARK))
         raw = nodes.case((damaged, nodes.typed_null(Kind.TEXT)), otherwise=raw.copy())
     elif held in _MOMENTS:
+        if held == "TIMESTAMPTZ_NS":  # which has no cast of its own
+            raw = exp.TryCast(this=raw, to=exp.DataType(this=exp.DType.TIMESTAMPTZ))
         # Compared before it is converted: far outside the calendar, conversions themselves fail.
         raw = nodes.try_cast(raw, Kind.DATE if held == "DATE" else Kind.TIMESTAMP)
         raw = nodes.in_calendar(raw, Kind.DATE if held == "DATE" else Kind.TIMESTAMP)
+        zoned = held in _ZONED or column.name.casefold() in part.zoned
+        if column.time_zone is not None and zoned:
+            raw = _show_in(column.time_zone, raw)
+    if column.time_zone is not None and held in _TEXTS:
+        raw = _read_offset(column.time_zone, raw)
     value = nodes.try_cast(raw, column.kind)
     if column.kind is Kind.DECIMAL:  # -0.0 equals 0.0 but does not print alike: make them one
         value = nodes.infix(exp.Add, value, nodes.literal(Fraction(0)))
     return value
+
+
+def _show_in(zone: str, moment: Node) -> Node:
+    """A moment in UTC as the clocks of a zone show it."""
+    return nodes.in_calendar(nodes.change_zone(moment, "UTC", zone), Kind.TIMESTAMP)
+
+
+def _read_offset(zone: str, text: Node) -> Node:
+    """A text that says how far from UTC its clock is, as the clocks of ``zone`` show that moment.
+
+    One that does not say is taken for what these clocks showed.
+    """
+    text = nodes.cast(text, Kind.TEXT)
+    says = nodes.call("REGEXP_MATCHES", text, nodes.text(_OFFSET))
+    zoned = exp.TryCast(this=text.copy(), to=exp.DataType(this=exp.DType.TIMESTAMPTZ))
+    moment = nodes.in_calendar(nodes.try_cast(zoned, Kind.TIMESTAMP), Kind.TIMESTAMP)
+    plain = nodes.try_cast(text.copy(), Kind.TIMESTAMP)
+    return nodes.case((says, _show_in(zone, moment)), otherwise=plain)
 
 
 def _lists_no_mark(column: Column) -> bool:
@@ -268,7 +303,7 @@ def select_typed_rows(table: Table, part: Part, held: Mapping[str, str]) -> exp.
         kind = types.get(column.name.casefold())
         if kind is None:
             return nodes.typed_null(column.kind)
-        return read_physical(column, kind, table=table.name, marked=part.marked)
+        return read_physical(column, kind, table=table.name, part=part)
 
     return select(
         [add_alias(typed(column), column.name) for column in table.columns], quote_table(part.view)

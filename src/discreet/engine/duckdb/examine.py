@@ -86,7 +86,7 @@ def _read(table: Table, part: Part, held: Mapping[str, str]) -> str:
         if kind is None:  # another part has it
             value = nodes.typed_null(column.kind)
             return f"false AS there{place}, {value.sql('duckdb')} AS read{place}"
-        raw = read_physical(column, kind, table=table.name, marked=part.marked)
+        raw = read_physical(column, kind, part=part, table=table.name)
         value = read_kind(column.kind, raw)
         there = nodes.present(nodes.quote_column(column.name))
         return f"{there.sql('duckdb')} AS there{place}, {value.sql('duckdb')} AS read{place}"

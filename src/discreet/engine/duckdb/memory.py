@@ -27,8 +27,11 @@ def unreadable_refusal(table: str, what: str) -> DataRefusal:
     )
 
 
-def to_arrow(table: str, given: Any, kinds: Kinds | None) -> pa.Table:
-    """What was given as an Arrow table of the declared columns, every text checked."""
+def to_arrow(table: str, given: Any, kinds: Kinds | None) -> tuple[pa.Table, frozenset[str]]:
+    """What was given as an Arrow table of the declared columns, every text checked.
+
+    And which of its times had a zone: what type a column has, no row decides.
+    """
     module = type(given).__module__.split(".")[0]
     if module == "pandas":
         columns = ((str(name), series) for name, series in given.items())
@@ -46,7 +49,12 @@ def to_arrow(table: str, given: Any, kinds: Kinds | None) -> pa.Table:
         kept = {name: array for name, array in pairs if _wanted(name, kinds)}
     else:
         raise unreadable_refusal(table, f"a {type(given).__name__} is neither a path nor a table")
-    return pa.table({name: _without_damage(array) for name, array in kept.items()})
+    zoned = frozenset(
+        name.casefold()
+        for name, array in kept.items()
+        if pa.types.is_timestamp(array.type) and array.type.tz is not None
+    )
+    return pa.table({name: _without_damage(array) for name, array in kept.items()}), zoned
 
 
 def _wanted(name: str, kinds: Kinds | None) -> bool:
@@ -100,7 +108,7 @@ def _text_of(value: Any, kind: Kind) -> str | bytes:
     if isinstance(value, float | Decimal) and kind is Kind.INTEGER:
         return str(round(value))  # half to even, as the engine casts a typed column
     if isinstance(value, datetime):
-        moment = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+        moment = value if value.tzinfo is None else value.astimezone(UTC)
         return moment.date().isoformat() if kind is Kind.DATE else moment.isoformat(sep=" ")
     if isinstance(value, date):
         return value.isoformat()

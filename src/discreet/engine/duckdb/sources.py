@@ -80,6 +80,7 @@ class Part:
     view: str
     marked: bool = False  # what was no text has MARK in it
     copy: str | None = None  # the file that is read instead of the source's own
+    zoned: frozenset[str] = frozenset()  # times that had a zone, and are held in UTC without it
 
 
 MARK = "\ufffd"
@@ -129,7 +130,8 @@ def open_source(table: str, given: Given, *, columns: Iterable[Column] | None = 
     kinds = None if columns is None else {c.name.casefold(): c.kind for c in columns}
     if isinstance(given, str | os.PathLike):
         return _from_path(table, os.fspath(given), kinds)
-    return InMemory(to_arrow(table, given, kinds))
+    rows, zoned = to_arrow(table, given, kinds)
+    return InMemory(rows, zoned)
 
 
 def _from_path(table: str, text: str, kinds: Kinds | None) -> DataSource:
@@ -213,7 +215,17 @@ class Parquet(DataSource):
             rows = quoted(_given(view)) if strict else _read_parquet(files)
             connection.execute(f"CREATE VIEW {quoted(view)} AS FROM {rows}")
         return tuple(
-            Part(view, marked=not strict) for view, (_, strict) in zip(views, found, strict=True)
+            Part(view, marked=not strict, zoned=self._zoned(connection, files))
+            for view, (files, strict) in zip(views, found, strict=True)
+        )
+
+    @staticmethod
+    def _zoned(connection: duckdb.DuckDBPyConnection, files: tuple[str, ...]) -> frozenset[str]:
+        """The columns that hold moments, whoever reads them: files of one part are alike."""
+        statement = f"SELECT name, logical_type FROM parquet_schema({_string(files[0])})"  # noqa: S608
+        described = connection.execute(statement).fetchall()
+        return frozenset(
+            name.casefold() for name, logical in described if "isAdjustedToUTC=1" in (logical or "")
         )
 
     def lend(self, cursor: duckdb.DuckDBPyConnection, name: str) -> None:
@@ -432,6 +444,7 @@ class InMemory(DataSource):
     """An Arrow table; what was given is copied, so it cannot change."""
 
     rows: pa.Table = field(repr=False)
+    zoned: frozenset[str] = frozenset()
     version: Version = field(default_factory=lambda: Version(token=random_bytes(16).hex()))
 
     def paths(self) -> tuple[str, ...]:
@@ -448,7 +461,7 @@ class InMemory(DataSource):
         """Read in place."""
         self.lend(connection, name)
         connection.execute(f"CREATE VIEW {quoted(name)} AS FROM {quoted(_given(name))}")
-        return (Part(name),)
+        return (Part(name, zoned=self.zoned),)
 
     def lend(self, cursor: duckdb.DuckDBPyConnection, name: str) -> None:
         """The table itself; nothing is copied."""

@@ -14,7 +14,9 @@ from discreet.question.domain import (
     Domain,
     Kind,
     calendar_bounds,
+    change_zone,
     domain_of_values,
+    is_zone,
     number_of,
     value_at,
 )
@@ -27,6 +29,8 @@ from discreet.question.functions.declaration import (
     cast_to,
     check_kinds,
     declare,
+    refuse_kinds,
+    single,
     strict,
 )
 from discreet.question.functions.nodes import Node
@@ -88,6 +92,67 @@ _part("dayofyear", "the day of the year, 1 to 366", lambda d: d.timetuple().tm_y
 _part("hour", "the hour, 0 to 23", lambda d: d.hour, 0, 23, kinds=(Kind.TIMESTAMP,))
 _part("minute", "the minute, 0 to 59", lambda d: d.minute, 0, 59, kinds=(Kind.TIMESTAMP,))
 _part("second", "the second, 0 to 59", lambda d: d.second, 0, 59, kinds=(Kind.TIMESTAMP,))
+
+
+# --- time zones ----------------------------------------------------------------------------
+
+_ZONES = "CONVERT_TIMEZONE('UTC', 'Europe/Paris', timestamp)"
+
+
+def _zones(domains: Domains) -> tuple[str, str]:
+    """The two constant zones."""
+    found = [single(domain) for domain in domains[:2]]
+    if len(domains) != 3 or not all(map(is_zone, found)):
+        refuse_kinds(_ZONES, domains)
+    check_kinds(domains[2:], _ZONES, TIME)
+    return str(found[0]), str(found[1])
+
+
+def _in_zone(domains: Domains) -> Domain:
+    """Its ends are where clocks turned back near an end lead: ``render`` moves all between them."""
+    old, new = _zones(domains)
+    point = domains[2]
+    if point.is_null or not point.bounded:
+        return Domain(Kind.TIMESTAMP, nullable=True)
+    first, last = (_moment(end) for end in ends(point))
+    hours = range(min(48, (last - first) // timedelta(hours=1)) + 1)
+    near = [first + timedelta(hours=hour) for hour in hours]
+    near += [last - timedelta(hours=hour) for hour in hours]
+    shown = [change_zone(moment, old, new) for moment in near]
+    known = [number_of(moment) for moment in shown if moment is not None]
+    numbers = [number for number in known if number is not None]
+    if len(numbers) < len(shown):  # at an end of the calendar
+        return Domain(Kind.TIMESTAMP, nullable=True)
+    return Domain(Kind.TIMESTAMP, min(numbers), max(numbers), point.nullable)
+
+
+def _moment(point: Any) -> datetime:
+    return point if isinstance(point, datetime) else datetime(point.year, point.month, point.day)
+
+
+def _render_zone(arguments: Nodes, domains: Domains) -> Node:
+    old, new = _zones(domains)
+    point = cast_to(arguments[2], domains[2], Kind.TIMESTAMP)
+    shown = nodes.in_calendar(nodes.change_zone(point, old, new), Kind.TIMESTAMP)
+    found = _in_zone(domains)
+    if found.low is None or found.high is None:
+        return shown
+    low, high = (value_at(Kind.TIMESTAMP, end) for end in (found.low, found.high))
+    return nodes.clip(shown, low, high)
+
+
+declare(
+    Function(
+        "convert_timezone",
+        _ZONES,
+        "what clocks in the second zone show when those in the first show it; an hour that is "
+        "shown twice is taken for the second one",
+        _in_zone,
+        _render_zone,
+        strict(lambda old, new, point: change_zone(_moment(point), old, new)),
+        listable=lambda _: False,  # the engine has a time zone database of its own
+    )
+)
 
 
 # --- truncation ----------------------------------------------------------------------------

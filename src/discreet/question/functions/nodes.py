@@ -194,6 +194,11 @@ def in_calendar(node: Node, kind: Kind) -> Node:
     return case((between(node, low, high, kind), node.copy()))
 
 
+def change_zone(node: Node, old: str, new: str) -> Node:
+    """What clocks in ``new`` show when those in ``old`` show the timestamp."""
+    return call("TIMEZONE", text(new), call("TIMEZONE", text(old), node))
+
+
 def between(node: Node, low: Fraction, high: Fraction, kind: Kind) -> Node:
     """Whether low <= node <= high, both bounds given as numbers of the kind."""
     return exp.And(

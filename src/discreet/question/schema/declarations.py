@@ -28,11 +28,22 @@ _TABLE = (
     "public",
     "max_rows_per_unit",
     "max_groups_per_unit",
+    "time_zone",
     "blocks",
     "unique",
     "columns",
 )
-_COLUMN = ("type", "bounds", "values", "values_from", "nullable", "step", "grid", "per_unit")
+_COLUMN = (
+    "type",
+    "bounds",
+    "values",
+    "values_from",
+    "nullable",
+    "step",
+    "grid",
+    "per_unit",
+    "time_zone",
+)
 _OTHER_NAMES = {
     "int": "integer",
     "bigint": "integer",
@@ -243,7 +254,22 @@ def _column(table: str, name: str, document: Document) -> Column:
             nullable=_flag(data, "nullable", name, otherwise=True),
             grid=_step(data, name),
             per_unit=_flag(data, "per_unit", name, otherwise=False),
+            time_zone=_zone(data, kind, table, name, document),
         )
+
+
+def _zone(
+    data: Mapping[str, Any], kind: Kind, table: str, name: str, document: Document
+) -> str | None:
+    """Its own time zone, or that of its table, which is not meant for whose a row is."""
+    own = _text(data, "time_zone")
+    if own is not None or not kind.is_time:
+        return own
+    around = document.data["tables"][table]
+    unit = around.get("unit", ())
+    return (
+        None if name in ([unit] if isinstance(unit, str) else unit) else _text(around, "time_zone")
+    )
 
 
 def _step(data: Mapping[str, Any], name: str) -> Fraction | None:

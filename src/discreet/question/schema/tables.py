@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from fractions import Fraction
 from functools import lru_cache
@@ -17,6 +17,7 @@ from discreet.question.domain import (
     Value,
     boolean,
     domain_of_values,
+    is_zone,
     kind_of,
     number_of,
     to_double,
@@ -57,6 +58,9 @@ class Column:
     measured in it, and chosen from its multiples.  By default a 2**-20th part of the
     range, at most, or one.  ``per_unit``: it is the unit's, not the row's, so that all
     rows of a unit are read with the value of one of them.
+
+    ``time_zone`` is whose clocks a date or timestamp shows: what is stored with a zone or an
+    offset is read as they show it, and what is stored without either as it stands.
     """
 
     name: str
@@ -68,6 +72,7 @@ class Column:
     nullable: bool = True
     grid: Fraction | None = None
     per_unit: bool = False
+    time_zone: str | None = None
     domain: Domain = field(init=False, compare=False, repr=False)
     """What is known of a value read through this declaration.
 
@@ -84,7 +89,25 @@ class Column:
             self._check_bounds()
         if self.grid is not None:
             self._check_grid(self.grid)
+        if self.time_zone is not None:
+            self._check_zone(self.time_zone)
         object.__setattr__(self, "domain", _domain(self))
+
+    def _check_zone(self, zone: str) -> None:
+        if not self.kind.is_time:
+            raise SchemaRefusal(
+                "S3",
+                f"column {self.name!r} is {self.kind.value}, which has no time zone.",
+                why=_READ,
+                fix="remove time_zone, or declare the column a timestamp.",
+            )
+        if not is_zone(zone):
+            raise SchemaRefusal(
+                "S3",
+                f"column {self.name!r} has time_zone = {shown(zone)}, which names no time zone.",
+                why=_READ,
+                fix='write a name of the time zone database: time_zone = "Europe/Paris" or "UTC".',
+            )
 
     def _check_values(self, values: tuple[Value, ...]) -> None:
         wrong = [v for v in values if not _of_kind(v, self.kind)]
@@ -180,12 +203,15 @@ def _domain(column: Column) -> Domain:
     if column.kind is Kind.BOOLEAN:
         return boolean(nullable=column.nullable)
     if column.values is not None:
-        return domain_of_values(column.kind, column.values, nullable=column.nullable)
+        listed = domain_of_values(column.kind, column.values, nullable=column.nullable)
+        return listed if column.time_zone is None else replace(listed, zone=column.time_zone)
     low = None if column.low is None else number_of(column.low)
     high = None if column.high is None else number_of(column.high)
     # Without bounds or values there is nothing public to put in NULL's place.
     nullable = column.nullable or low is None
-    return Domain(column.kind, low, high, nullable=nullable, step=column.grid)
+    return Domain(
+        column.kind, low, high, nullable=nullable, step=column.grid, zone=column.time_zone
+    )
 
 
 def _find_contradiction(name: str) -> None:
@@ -367,6 +393,14 @@ class Table:
             return
         self._check_named("unit", unit)
         for column in self.columns:
+            if column.name in unit and column.time_zone is not None:
+                raise SchemaRefusal(
+                    "S5",
+                    f"the unit of table {self.name!r} holds {column.name!r}, which has a time "
+                    "zone.",
+                    why="clocks show an hour twice in autumn, and two people would be one.",
+                    fix="remove time_zone from it: it is compared as it is stored.",
+                )
             if column.name in unit and column.kind is Kind.DECIMAL:
                 raise SchemaRefusal(
                     "S5",

@@ -404,6 +404,7 @@ ALLOWED: dict[type[exp.Expr], set[str]] = {
     exp.Boolean: {"this"},
     exp.Null: set(),
     exp.Interval: {"this", "unit"},
+    exp.AtTimeZone: {"this", "zone"},
     exp.DataType: {"this", "nested"},
     exp.Tuple: {"expressions"},
     # expressions

@@ -87,6 +87,10 @@ class Names(Protocol):
         """The kind of a column in normal form."""
         ...
 
+    def zone_of(self, name: str) -> str | None:
+        """The time zone whose clocks a column shows, if it is declared."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class _Inside(times.Inner):
@@ -98,6 +102,9 @@ class _Inside(times.Inner):
 
     def kind_of_column(self, tree: exp.Column) -> Kind | None:
         return self.names.kind_of(tree.name)
+
+    def zone_of_column(self, tree: exp.Column) -> str | None:
+        return self.names.zone_of(tree.name)
 
 
 def normalize(node: exp.Expr, names: Names, reader: Reader) -> exp.Expr:
@@ -148,6 +155,7 @@ _READ: dict[type[exp.Expr], set[str]] = {
     exp.Between: {"this", "low", "high"},
     exp.Bracket: {"this", "expressions"},
     exp.Case: {"this", "ifs", "default"},
+    exp.AtTimeZone: {"this", "zone"},
     exp.Cast: {"this", "to", "_type"},
     exp.Distinct: {"expressions"},
     exp.If: {"this", "true"},
@@ -504,6 +512,15 @@ def _arity(node: exp.Expr, usage: str, reader: Reader) -> QuestionRefusal:
     )
 
 
+def _convert_timezone(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
+    """CONVERT_TIMEZONE('UTC', 'Europe/Paris', x), or without the first: from the column's own."""
+    zones, (point,) = node.expressions[:-1], node.expressions[-1:] or (None,)
+    if point is None or len(zones) not in (1, 2):
+        raise _arity(node, "CONVERT_TIMEZONE('UTC', 'Europe/Paris', x)", reader)
+    old = times.read_zone(zones[0], reader) if len(zones) == 2 else None
+    return times.change_zone(point, old, times.read_zone(zones[-1], reader), inner, reader)
+
+
 _DIFF = _written(times.date_diff, "DATE_DIFF('day', start, end)")
 _TRUNC = _written(times.date_trunc, "DATE_TRUNC('month', day)")
 _DATE_ADD = _written(times.date_add, "DATE_ADD(day, INTERVAL '7' DAY)")
@@ -526,6 +543,7 @@ SPECIAL = {
     "regexp_matches": _regexp_call,
     "rlike": _regexp_call,
     "date_part": _date_part,
+    "convert_timezone": _convert_timezone,
     "last_day": _written(times.last_day, "LAST_DAY(date)"),
     "dayname": _name_of_day("%A"),
     "monthname": _name_of_day("%B"),
@@ -571,6 +589,7 @@ _RULES: dict[type[exp.Expr], Callable[[exp.Expr, Inner, Reader], exp.Expr]] = {
     exp.Case: _case,
     exp.Cast: _cast,
     exp.Extract: _extract,
+    exp.AtTimeZone: times.at_zone,
     exp.Anonymous: _function,
 }
 

@@ -35,7 +35,11 @@ _SET = {
 _BINARY = {"this", "expression"}
 
 ABOVE: dict[type[exp.Expr], set[str]] = {
-    **{node: arguments for node, arguments in ALLOWED.items() if node is not exp.Bracket},
+    **{
+        node: arguments
+        for node, arguments in ALLOWED.items()
+        if node not in (exp.Bracket, exp.AtTimeZone)
+    },
     exp.Select: _SELECT,
     **dict.fromkeys((exp.Union, exp.Except, exp.Intersect), _SET),
     exp.Join: {"this", "on", "using", "side", "kind", "method"},

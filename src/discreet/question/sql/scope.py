@@ -80,6 +80,13 @@ class Scope:
                 return self.reader.columns(item.relation)[name].kind
         return None
 
+    def zone_of(self, name: str) -> str | None:
+        """The time zone whose clocks a column shows, if it is declared."""
+        for item in self.items:
+            if name in item.columns.values():
+                return self.reader.columns(item.relation)[name].zone
+        return None
+
     def column(self, node: exp.Column) -> exp.Expr:
         """The relation's column that ``node`` names."""
         if isinstance(node.this, exp.Star):

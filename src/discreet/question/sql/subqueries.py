@@ -300,6 +300,10 @@ class UnitNames:
         """The kind of a column of the rows."""
         return self.scope.kind_of(name)
 
+    def zone_of(self, name: str) -> str | None:
+        """The time zone whose clocks a column shows, if it is declared."""
+        return self.scope.zone_of(name)
+
     def aggregate(self, node: exp.Expr) -> exp.Expr | None:
         """An aggregate of one unit's rows."""
         if aggregate_name(node) is None:

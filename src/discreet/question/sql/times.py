@@ -15,7 +15,8 @@ from datetime import date, datetime
 from sqlglot import exp
 
 from discreet.errors import QuestionRefusal
-from discreet.question.domain import Kind
+from discreet.question.domain import Kind, is_zone
+from discreet.question.domain import change_zone as zoned
 from discreet.question.functions.formats import split_format
 from discreet.question.functions.intervals import UNITS
 from discreet.question.sql.dialect import Reader, copy_span
@@ -35,6 +36,10 @@ class Inner:
         """The kind of a column in normal form; None if it is not known."""
         raise NotImplementedError
 
+    def zone_of_column(self, tree: exp.Column) -> str | None:
+        """The time zone whose clocks a column in normal form shows; None if it is not declared."""
+        raise NotImplementedError
+
     def kind(self, tree: exp.Expr) -> Kind | None:
         """The kind of what is in normal form, where it can be told at a glance."""
         match tree:
@@ -50,7 +55,7 @@ class Inner:
                 return self.kind(tree.args["ifs"][0].args["true"])
             case exp.Anonymous() if tree.expressions:
                 name = tree.name.lower()
-                if name == "date_add_seconds":
+                if name in ("date_add_seconds", "convert_timezone"):
                     return Kind.TIMESTAMP
                 if name in _KEEP_KIND or name.startswith("date_trunc_"):
                     return self.kind(tree.expressions[0])
@@ -540,15 +545,95 @@ NOW = _NOW | _TODAY
 
 def now(node: exp.Expr, reader: Reader) -> exp.Expr | None:
     """The constant that CURRENT_DATE or NOW() is; None if it is something else."""
+    if not _is_now(node):
+        return None
+    name = node.name.upper()
+    moment = _clock(node, reader)
+    value = moment.date() if name in _TODAY else moment
+    return copy_span(write_constant(value), node.this if isinstance(node, exp.Column) else node)
+
+
+def _is_now(node: exp.Expr) -> bool:
     name = node.name.upper()
     if isinstance(node, exp.Column):
         quoted = isinstance(node.this, exp.Identifier) and node.this.args.get("quoted")
-        if name not in NOW_WITHOUT_BRACKETS or node.table or quoted:
-            return None
-    elif not isinstance(node, exp.Anonymous) or name not in NOW or node.expressions:
-        return None
-    value = reader.now.date() if name in _TODAY else reader.now
-    return copy_span(write_constant(value), node.this if isinstance(node, exp.Column) else node)
+        return name in NOW_WITHOUT_BRACKETS and not node.table and not quoted
+    return isinstance(node, exp.Anonymous) and name in NOW and not node.expressions
+
+
+def _clock(node: exp.Expr, reader: Reader) -> datetime:
+    """What the clocks of the declared time zone show now; in UTC, if none is declared."""
+    zones = {c.time_zone for t in reader.schema.tables.values() for c in t.columns if c.time_zone}
+    if len(zones) > 1:
+        raise reader.refusal(
+            "Q10",
+            node,
+            f"clocks in {' and '.join(sorted(zones))} do not show the same now.",
+            why="a moment compared with another zone's clock is hours off, for some people only.",
+            fix=f"say whose clocks: NOW() AT TIME ZONE '{min(zones)}'.",
+        )
+    return _show_now(zones.pop(), reader) if zones else reader.now
+
+
+def _show_now(zone: str, reader: Reader) -> datetime:
+    return zoned(reader.now, "UTC", zone) or reader.now
+
+
+# --- time zones ----------------------------------------------------------------------------
+
+
+def read_zone(node: exp.Expr, reader: Reader) -> str:
+    """The time zone that a constant names."""
+    if isinstance(node, exp.Literal) and node.is_string and is_zone(node.name):
+        return str(node.name)
+    raise reader.refusal(
+        "Q10",
+        node,
+        "this names no time zone.",
+        why="which hour a row belongs to must be certain for every row.",
+        fix="write a constant of the time zone database: 'Europe/Paris', 'UTC'.",
+    )
+
+
+def change_zone(
+    node: exp.Expr, old: str | None, new: str, inner: Inner, reader: Reader
+) -> exp.Expr:
+    """What clocks in ``new`` show when those in ``old`` (None: the column's own) show ``node``."""
+    point = inner.time(node)
+    own = inner.zone_of_column(point) if isinstance(point, exp.Column) else None
+    if old is None and own is None:
+        raise reader.refusal(
+            "Q10",
+            node,
+            "it is not declared whose clocks this shows.",
+            why="read as another zone's, a row would count for another hour or day.",
+            fix='declare it in the schema, time_zone = "UTC", or say it: '
+            f"CONVERT_TIMEZONE('UTC', '{new}', x).",
+        )
+    return call("convert_timezone", write_constant(old or own or ""), write_constant(new), point)
+
+
+def at_zone(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
+    """``x AT TIME ZONE 'Europe/Paris'``: as clocks there show the moment.
+
+    Twice, ``x AT TIME ZONE 'UTC' AT TIME ZONE 'Europe/Paris'`` says first whose clocks x shows;
+    of what has a declared zone that would say it again, and otherwise.
+    """
+    zone, part = read_zone(node.args["zone"], reader), node.this.unnest()
+    if _is_now(part) and part.name.upper() in _NOW:
+        return copy_span(write_constant(_show_now(zone, reader)), node)
+    if not isinstance(part, exp.AtTimeZone):
+        return change_zone(part, None, zone, inner, reader)
+    point = inner.time(part.this)
+    if isinstance(point, exp.Column) and inner.zone_of_column(point) is not None:
+        raise reader.refusal(
+            "Q10",
+            part,
+            "it is declared already whose clocks this shows.",
+            why="taken for another zone's, a row would count for another hour or day.",
+            fix=f"say once in whose clocks you want it: AT TIME ZONE '{zone}'.",
+        )
+    return change_zone(part.this, read_zone(part.args["zone"], reader), zone, inner, reader)
 
 
 def make_date(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr | None:

@@ -53,6 +53,10 @@ class WindowNames:
         """The kind of a column of the rows."""
         return self.scope.kind_of(name)
 
+    def zone_of(self, name: str) -> str | None:
+        """The time zone whose clocks a column shows, if it is declared."""
+        return self.scope.zone_of(name)
+
     def aggregate(self, node: exp.Expr) -> exp.Expr | None:
         """A window in normal form; no other aggregate stands here."""
         if isinstance(node, exp.Window):
