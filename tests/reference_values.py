@@ -13,9 +13,10 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from discreet.question.domain import TEXT_LIMIT, Domain, Kind
 from discreet.question.expressions import Call, Case, ColumnRef, Expression, Literal
@@ -291,6 +292,15 @@ def formatted(point: Any, text: str) -> str:
     return moment.strftime(years.replace("%Q", str(math.ceil(point.month / 3))))
 
 
+def shown_elsewhere(old: str, new: str, point: date) -> datetime | None:
+    """The later of the moments at which clocks in ``old`` show it, or would have."""
+    moment = point if isinstance(point, datetime) else datetime(point.year, point.month, point.day)
+    if moment < datetime(1, 1, 3) or moment > datetime(9999, 12, 29):
+        return None
+    both = [moment.replace(tzinfo=ZoneInfo(old), fold=f).astimezone(UTC) for f in (0, 1)]
+    return max(both).astimezone(ZoneInfo(new)).replace(tzinfo=None)
+
+
 # --- functions -----------------------------------------------------------------------------
 
 
@@ -415,6 +425,7 @@ STRICT: dict[str, Callable[..., Any]] = {
     "date_add_months": months_later,
     "date_add_seconds": seconds_later,
     "strftime": formatted,
+    "convert_timezone": shown_elsewhere,
     "regexp_matches": lambda a, pattern: (
         re.search(pattern.replace("$", r"\Z"), a, re.ASCII) is not None
     ),

@@ -45,8 +45,10 @@ WIDTHS = {
     "least": (2, 3),
     "substr": (2, 3),
     "split_part": (3,),
+    "convert_timezone": (3,),
     "replace": (3,),
 }
+ZONES = [Literal("UTC"), Literal("Europe/Paris"), Literal("Pacific/Apia")]
 CONSTANTS: dict[str, list[list[Any]]] = {
     "strftime": [
         [Literal(text) for text in ("%Y-%m", "%d %b %y, %H:%M:%S", "Q%Q", "%A %j %u %w", "%p%I")]
@@ -104,6 +106,8 @@ def calls(name: str) -> Iterator[Call]:
             choices = [lefts, LITERALS, LITERALS[:1] + LITERALS[2:4]]
         if name in CONSTANTS:
             choices = [[*lefts, Literal("banana"), Literal(None)], *CONSTANTS[name]]
+        if name == "convert_timezone":
+            choices = [ZONES, ZONES[::-1], lefts]
         if name == "if":
             choices = [[ColumnRef("a_boolean_0")], [*rights, *LITERALS], LITERALS]
         for arguments in itertools.product(*choices[:width]):

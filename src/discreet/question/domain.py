@@ -35,6 +35,8 @@ WIDEST = 2**62
 _EPOCH = date(1970, 1, 1)
 _EPOCH_TIME = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
+FIRST_SHOWN, LAST_SHOWN = datetime(1, 1, 3), datetime(9999, 12, 29)
+"""Between these, clocks of every zone are on the calendar."""
 
 
 class Kind(StrEnum):
@@ -144,7 +146,9 @@ def is_zone(name: object) -> bool:
 
 
 def change_zone(moment: datetime, old: str, new: str) -> datetime | None:
-    """What clocks in ``new`` show when those in ``old`` show ``moment``; None off the calendar.
+    """What clocks in ``new`` show when those in ``old`` show ``moment``.
+
+    None within two days of the calendar's ends, where some zone's clocks have left it.
 
     What clocks show twice in autumn is taken for the second time, and what they leap over in
     spring for what they would have shown: as the engine does.
@@ -154,12 +158,11 @@ def change_zone(moment: datetime, old: str, new: str) -> datetime | None:
     >>> change_zone(datetime(2024, 10, 27, 2, 30), "Europe/Paris", "UTC")
     datetime.datetime(2024, 10, 27, 1, 30)
     """
-    try:
-        both = [moment.replace(tzinfo=ZoneInfo(old), fold=fold) for fold in (0, 1)]
-        ahead = min(shown.utcoffset() or timedelta() for shown in both)
-        return (moment - ahead).replace(tzinfo=UTC).astimezone(ZoneInfo(new)).replace(tzinfo=None)
-    except (OverflowError, ValueError):
+    if not FIRST_SHOWN <= moment <= LAST_SHOWN:
         return None
+    both = [moment.replace(tzinfo=ZoneInfo(old), fold=fold) for fold in (0, 1)]
+    ahead = min(shown.utcoffset() or timedelta() for shown in both)
+    return (moment - ahead).replace(tzinfo=UTC).astimezone(ZoneInfo(new)).replace(tzinfo=None)
 
 
 def calendar_bounds(kind: Kind) -> tuple[Fraction, Fraction]:

@@ -10,6 +10,8 @@ from typing import Any
 from sqlglot import exp
 
 from discreet.question.domain import (
+    FIRST_SHOWN,
+    LAST_SHOWN,
     LISTED_MOST,
     Domain,
     Kind,
@@ -133,7 +135,9 @@ def _moment(point: Any) -> datetime:
 def _render_zone(arguments: Nodes, domains: Domains) -> Node:
     old, new = _zones(domains)
     point = cast_to(arguments[2], domains[2], Kind.TIMESTAMP)
-    shown = nodes.in_calendar(nodes.change_zone(point, old, new), Kind.TIMESTAMP)
+    ends_shown = (number_of(FIRST_SHOWN) or Fraction(0), number_of(LAST_SHOWN) or Fraction(0))
+    everywhere = nodes.between(point, *ends_shown, Kind.TIMESTAMP)
+    shown = nodes.case((everywhere, nodes.change_zone(point.copy(), old, new)))
     found = _in_zone(domains)
     if found.low is None or found.high is None:
         return shown
