@@ -79,7 +79,24 @@ SELECT p.sex, count(a.ward) FROM admissions a RIGHT JOIN patients p USING (patie
 SELECT count(*) FROM admissions a FULL JOIN patients p ON a.patient_id = p.patient_id;
 SELECT w.building, count(a.patient_id) AS n FROM wards w LEFT JOIN admissions a ON a.ward = w.ward GROUP BY w.building;
 SELECT k.ward, count(a.patient_id) AS n FROM (VALUES ('cardio'), ('ortho')) AS k(ward) LEFT JOIN admissions a ON a.ward = k.ward GROUP BY k.ward;
+SELECT AVG(CAST(cost AS DECIMAL(10, 1))) FROM admissions;
+SELECT COUNT(*) FROM admissions WHERE CAST(cost AS DECIMAL(5, 2)) > 100;
+--> duckdb: SELECT COUNT(*) FROM admissions WHERE TRY_CAST(cost AS DECIMAL(5, 2)) > 100
+SELECT SUBSTRING(ward FROM 1 FOR 2) AS w, COUNT(*) FROM admissions GROUP BY w;
+SELECT COUNT(*) FROM admissions WHERE CAST(ward AS VARCHAR(3)) = 'car';
+--> duckdb: SELECT COUNT(*) FROM admissions WHERE LEFT(ward, 3) = 'car'
+SELECT third, AVG(cost) FROM (SELECT patient_id, cost, NTILE(3) OVER (PARTITION BY patient_id ORDER BY admitted, cost) AS third FROM admissions) GROUP BY third;
+SELECT HOUR(admitted AT TIME ZONE 'UTC' AT TIME ZONE 'Europe/Paris') AS h, COUNT(*) FROM admissions GROUP BY h;
+SELECT COUNT(*) FROM admissions WHERE EXTRACT(MONTH FROM admitted AT TIME ZONE 'UTC' AT TIME ZONE 'Asia/Tokyo') = 3;
 -- bigquery
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1000000, delta = 1e-9, min_privacy_units_per_group = 5) ward, COUNT(*) AS n FROM admissions GROUP BY ward;
+--> duckdb: SELECT ward, COUNT(*) FROM admissions GROUP BY ward HAVING COUNT(DISTINCT patient_id) >= 5
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1000000, delta = 1e-9, group_selection_strategy = PUBLIC_GROUPS) ward, COUNT(*) AS n FROM admissions GROUP BY ward;
+--> duckdb: SELECT ward, COUNT(*) FROM admissions GROUP BY ward
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1000000, delta = 1e-9) AVG(cost, contribution_bounds_per_group => (0, 5000)) AS m FROM admissions;
+--> duckdb: SELECT AVG(LEAST(m, 5000)) FROM (SELECT AVG(cost) AS m FROM admissions GROUP BY patient_id)
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1000000, delta = 1e-9, max_groups_contributed = 4) ward, AVG(cost, contribution_bounds_per_group => (0, 20000)) AS m FROM admissions GROUP BY ward;
+--> duckdb: SELECT ward, AVG(m) FROM (SELECT ward, AVG(cost) AS m FROM admissions GROUP BY ward, patient_id) GROUP BY ward
 SELECT ward, COUNT(*) AS n FROM `project.hospital.admissions` GROUP BY ward;
 SELECT COUNTIF(emergency) AS n FROM admissions;
 SELECT DATE_TRUNC(day, MONTH) AS m, COUNT(*) AS n FROM admissions GROUP BY m;
@@ -101,6 +118,8 @@ SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1000000, delta = 1e-9, privac
 SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1000000, delta = 1e-9, max_groups_contributed = 4) ward, SUM(cost, contribution_bounds_per_group => (0, 100000)) AS total FROM admissions GROUP BY ward;
 --> duckdb: SELECT ward, SUM(cost) FROM admissions GROUP BY ward
 -- snowflake
+SELECT HOUR(CONVERT_TIMEZONE('UTC', 'America/New_York', admitted)) AS h, COUNT(*) FROM admissions GROUP BY h;
+--> duckdb: SELECT HOUR(timezone('America/New_York', timezone('UTC', admitted))) AS h, COUNT(*) FROM admissions GROUP BY h
 SELECT TOP 10 ward, COUNT(*) AS n FROM admissions GROUP BY ward ORDER BY n DESC;
 SELECT COUNT(*) FROM hospital.public.admissions WHERE DATEDIFF('day', admitted, discharged) > 10;
 SELECT COUNT(*) FROM admissions WHERE DATEADD(month, 1, day) > '2025-06-15'::DATE;

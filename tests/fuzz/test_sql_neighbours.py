@@ -116,6 +116,7 @@ def windows(own: str) -> list[str]:
         f"(SELECT {kept}, LAG(w.x) OVER ({over} w.day) AS x, w.y FROM visits w) v",
         f"(SELECT {kept}, w.x, LEAD(w.y, 2, 1) OVER ({over} w.x DESC, w.b) AS y FROM visits w) v",
         f"(SELECT {kept}, ROW_NUMBER() OVER ({over} w.region) AS x, w.y FROM visits w) v",
+        f"(SELECT {kept}, NTILE(2) OVER ({over} w.region) AS x, w.y FROM visits w) v",
         f"(SELECT {kept}, RANK() OVER (PARTITION BY {own}, w.b ORDER BY w.x) AS x, w.y "
         "FROM visits w) v",
         f"(SELECT {kept}, SUM(w.x) OVER ({over} w.y ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS x,"

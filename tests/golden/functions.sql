@@ -106,7 +106,10 @@ SELECT AVG(CAST(note AS JSON)) FROM visits;
 --> refused Q11
 
 SELECT AVG(CAST(cost AS DECIMAL(10, 2))) FROM visits;
---> refused Q11
+--> accepted
+--> values: avg = AVG(CASE WHEN ABS(ROUND(CAST(visits.cost AS DOUBLE), 2)) < 100000000 THEN ROUND(CAST(visits.cost AS DOUBLE), 2) ELSE NULL END)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106531, δ = 0; Laplace
 
 SELECT AVG(cost & 1) FROM visits;
 --> refused Q11
@@ -120,3 +123,20 @@ SELECT COUNT(*) FROM visits WHERE LEFT(note, 3) = 'flu';
 --> values: count = COUNT(*)
 --> rows: at most 20 of one unit
 --> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
+
+-- Sizes of types.
+SELECT SUM(CAST(cost AS DECIMAL(10, 2))) AS total FROM visits;
+--> accepted
+--> values: total = SUM(CASE WHEN ABS(ROUND(CAST(visits.cost AS DOUBLE), 2)) < 100000000 THEN ROUND(CAST(visits.cost AS DOUBLE), 2) ELSE NULL END)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106531, δ = 0; Laplace
+
+SELECT SUBSTRING(doctor FROM 1 FOR 2) AS start, COUNT(*) AS n FROM visits GROUP BY start;
+--> accepted
+--> groups: start (private)
+--> values: n = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = ∞, ρ = 0.00379627, δ = 0.0000000005; Gaussian, Gaussian
+
+SELECT COUNT(*) AS n FROM visits WHERE CAST(cost AS DECIMAL(2, 10)) > 1;
+--> refused Q11

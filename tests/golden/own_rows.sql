@@ -57,7 +57,10 @@ SELECT COUNT(*) FROM (SELECT patient_id, LAST_VALUE(cost) OVER (PARTITION BY pat
 --> refused Q14
 
 SELECT COUNT(*) FROM (SELECT patient_id, NTILE(4) OVER (PARTITION BY patient_id ORDER BY day) AS x FROM visits) AS v;
---> refused Q14
+--> accepted
+--> values: count = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
 
 SELECT COUNT(*) FROM (SELECT patient_id, LAG(cost, 2000) OVER (PARTITION BY patient_id ORDER BY day) AS x FROM visits) AS v;
 --> refused Q14
@@ -109,3 +112,13 @@ SELECT COUNT(*) AS n FROM (SELECT DISTINCT city, doctor FROM visits) AS v;
 --> question 1: SELECT visits.city AS city, visits.doctor AS doctor FROM visits AS visits GROUP BY visits.city, visits.doctor
 --> computed: SELECT COUNT(*) AS n FROM (SELECT * FROM question.1) AS v
 --> price: ε = ∞, ρ = 0.00438648, δ = 9.99756e-10; Gaussian
+
+-- Parts of one person's rows.
+SELECT AVG(cost) AS m FROM (SELECT patient_id, cost, NTILE(4) OVER (PARTITION BY patient_id ORDER BY day) AS part FROM visits) AS s WHERE part = 1;
+--> accepted
+--> values: m = AVG(s.cost)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106531, δ = 0; Laplace
+
+SELECT AVG(part) AS m FROM (SELECT patient_id, NTILE(age) OVER (PARTITION BY patient_id ORDER BY day) AS part FROM visits) AS s;
+--> refused Q14

@@ -479,7 +479,7 @@ def aggregate_domain(aggregate: UnitAggregate, known: Columns, most: int | None)
 MOST_PLACES = 1_000
 """How far before or after its own row a window may look, unless it looks at all."""
 
-ORDERED = frozenset({"ROW_NUMBER", "LAG", "LEAD", "FIRST_VALUE", "LAST_VALUE"})
+ORDERED = frozenset({"ROW_NUMBER", "NTILE", "LAG", "LEAD", "FIRST_VALUE", "LAST_VALUE"})
 """Functions for which it matters in which order equals come."""
 
 RANKS = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
@@ -507,6 +507,10 @@ def window_domain(window: UnitWindow, known: Columns, most: int | None) -> Domai
         if function == "COUNT":  # of an empty frame
             return replace(found, low=Fraction(0))
         return found.with_null()
+    if function == "NTILE" and len(arguments) == 1:
+        parts = single(domain_of(arguments[0], known))
+        if type(parts) is int and 1 <= parts <= MOST_PLACES:
+            return Domain(Kind.INTEGER, Fraction(1), Fraction(parts), nullable=False)
     if function in ("FIRST_VALUE", "LAST_VALUE") and len(arguments) == 1:
         return domain_of(arguments[0], known).with_null()
     if function in ("LAG", "LEAD") and 1 <= len(arguments) <= 3:
@@ -518,8 +522,8 @@ def window_domain(window: UnitWindow, known: Columns, most: int | None) -> Domai
         "Q14",
         f"{function} is not called like this over one person's rows.",
         why="what comes out of a window must have bounds that are known beforehand.",
-        fix="use ROW_NUMBER(), RANK(), DENSE_RANK(), LAG(x, 1), LEAD(x, 1), FIRST_VALUE(x), "
-        "LAST_VALUE(x), or COUNT, SUM, AVG, MIN or MAX of x.",
+        fix="use ROW_NUMBER(), RANK(), DENSE_RANK(), NTILE(4), LAG(x, 1), LEAD(x, 1), "
+        "FIRST_VALUE(x), LAST_VALUE(x), or COUNT, SUM, AVG, MIN or MAX of x.",
     )
 
 

@@ -468,7 +468,7 @@ def _render_window(window: UnitWindow, below: Rendered, domain: Domain) -> Node:
         for place, e in enumerate(window.arguments)
     ]
     node = over(nodes.call(function, *arguments))
-    return nodes.cast(node, Kind.INTEGER) if function in RANKS else node
+    return nodes.cast(node, Kind.INTEGER) if function in {*RANKS, "NTILE"} else node
 
 
 def _ordered(node: Node, descending: bool) -> exp.Ordered:

@@ -87,9 +87,9 @@ _NAMED_COLUMNS = Ban(
 )
 _NO_SKIPPING = Ban(
     "Q11",
-    "OFFSET is outside the dialect.",
-    "what is skipped was paid for like the rest, and an answer shows what was paid for.",
-    "ask without OFFSET and leave out the first rows yourself; the answer is yours to cut.",
+    "OFFSET stands around an answer, not among people's rows.",
+    "which of one person's rows are skipped would be decided by everybody else's.",
+    "put OFFSET after the ORDER BY of the outermost SELECT, or leave it out.",
     drop_clauses("offset"),
 )
 

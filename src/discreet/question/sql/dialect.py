@@ -71,6 +71,17 @@ def _named_argument(parser: QuestionParser, names: list[Any]) -> exp.Expr:
     return parser.expression(exp.Kwarg(this=exp.var(names[0].name), expression=value))
 
 
+def _substring(parser: QuestionParser) -> exp.Expr:
+    """SUBSTRING(x, 2, 3), or SUBSTRING(x FROM 2 FOR 3): one call."""
+    arguments: list[Any] = parser._parse_csv(parser._parse_disjunction)
+    if parser._match(TokenType.FROM):
+        arguments.append(parser._parse_bitwise())
+    if parser._match_text_seq("FOR"):
+        arguments += [exp.Literal.number(1)] if len(arguments) == 1 else []
+        arguments.append(parser._parse_bitwise())
+    return parser.expression(exp.Anonymous(this="SUBSTRING", expressions=arguments))
+
+
 class QuestionTokenizer(Tokenizer):
     """Double quotes and backticks name things, single quotes are text; nothing else quotes."""
 
@@ -104,6 +115,7 @@ class QuestionParser(Parser):
         "TRY_CAST": lambda self: self._parse_cast(True),
         "SAFE_CAST": lambda self: self._parse_cast(True),
         "EXTRACT": lambda self: self._parse_extract(),
+        "SUBSTRING": _substring,
     }
     NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {"CASE": lambda self: self._parse_case()}
@@ -405,7 +417,8 @@ ALLOWED: dict[type[exp.Expr], set[str]] = {
     exp.Null: set(),
     exp.Interval: {"this", "unit"},
     exp.AtTimeZone: {"this", "zone"},
-    exp.DataType: {"this", "nested"},
+    exp.DataType: {"this", "nested", "expressions"},
+    exp.DataTypeParam: {"this"},
     exp.Tuple: {"expressions"},
     # expressions
     **dict.fromkeys(

@@ -146,7 +146,7 @@ _READ: dict[type[exp.Expr], set[str]] = {
     exp.Boolean: {"this"},
     exp.Column: {"this", "table"},
     exp.CTE: {"this", "alias"},
-    exp.DataType: {"this", "nested"},
+    exp.DataType: {"this", "nested", "expressions"},
     exp.Identifier: {"this", "quoted"},
     exp.Interval: {"this", "unit"},
     exp.Literal: {"this", "is_string"},
@@ -326,7 +326,34 @@ def _cast(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
             why="a cast must give NULL, and never fail, on any person's value.",
             fix="cast to BIGINT, DOUBLE, TEXT, DATE, TIMESTAMP or BOOLEAN.",
         )
-    return exp.Cast(this=inner(node.this), to=exp.DataType(this=CAST_TYPES[cast]))
+    tree = exp.Cast(this=inner(node.this), to=exp.DataType(this=CAST_TYPES[cast]))
+    sizes = [part.name for part in node.args["to"].expressions]
+    return _fit(tree, sizes, node, reader) if sizes else tree
+
+
+def _fit(tree: exp.Expr, sizes: list[str], node: exp.Expr, reader: Reader) -> exp.Expr:
+    """What a cast to DECIMAL(10, 2) or VARCHAR(20) leaves of a value: NULL where it is too large.
+
+    Wider than any double, a precision says nothing.
+    """
+    numbers = [int(size) for size in sizes if size.isdigit() and len(size) <= 4]
+    cast = CASTS[node.args["to"].this]
+    if len(numbers) == len(sizes) == 1 and cast == "cast_text":
+        return call("substr", tree, write_constant(1), write_constant(numbers[0]))
+    digits = numbers[1] if len(numbers) == 2 else 0
+    if len(numbers) != len(sizes) or cast != "cast_decimal" or not digits <= numbers[0] <= 38:
+        raise reader.refusal(
+            "Q11",
+            node,
+            f"CAST to {node.args['to'].sql()} is outside the dialect.",
+            why="a cast must give NULL, and never fail, on any person's value.",
+            fix="write DECIMAL(10, 2), at most 38 digits, or the type without a size.",
+        )
+    rounded = call("round", tree, write_constant(digits))
+    least = exp.LT(
+        this=call("abs", rounded), expression=write_constant(10 ** (numbers[0] - digits))
+    )
+    return exp.Case(ifs=[exp.If(this=least, true=rounded.copy())], default=exp.Null())
 
 
 def _extract(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:

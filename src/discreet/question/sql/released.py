@@ -38,8 +38,9 @@ ABOVE: dict[type[exp.Expr], set[str]] = {
     **{
         node: arguments
         for node, arguments in ALLOWED.items()
-        if node not in (exp.Bracket, exp.AtTimeZone)
+        if node not in (exp.Bracket, exp.AtTimeZone, exp.DataTypeParam)
     },
+    exp.DataType: {"this", "nested"},
     exp.Select: _SELECT,
     **dict.fromkeys((exp.Union, exp.Except, exp.Intersect), _SET),
     exp.Join: {"this", "on", "using", "side", "kind", "method"},

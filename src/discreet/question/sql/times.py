@@ -570,9 +570,21 @@ def _clock(node: exp.Expr, reader: Reader) -> datetime:
             node,
             f"clocks in {' and '.join(sorted(zones))} do not show the same now.",
             why="a moment compared with another zone's clock is hours off, for some people only.",
-            fix=f"say whose clocks: NOW() AT TIME ZONE '{min(zones)}'.",
+            fix=reader.suggest_fix(
+                node,
+                _say_zone(min(zones)),
+                f"say whose clocks: NOW() AT TIME ZONE '{min(zones)}'.",
+                "saying whose clocks: ",
+            ),
         )
     return _show_now(zones.pop(), reader) if zones else reader.now
+
+
+def _say_zone(zone: str) -> Callable[[exp.Expr], None]:
+    def change(node: exp.Expr) -> None:
+        node.replace(exp.AtTimeZone(this=node.copy(), zone=exp.Literal.string(zone)))
+
+    return change
 
 
 def _show_now(zone: str, reader: Reader) -> datetime:

@@ -100,7 +100,7 @@ def _normalize_window(node: exp.Window, names: WindowNames) -> exp.Expr:
         for a in function.expressions
     ]
     order = _order(over, names, reader)
-    if name in {*RANKS, "LAG", "LEAD"} - {"ROW_NUMBER"} and not order:
+    if name in {*RANKS, "NTILE", "LAG", "LEAD"} - {"ROW_NUMBER"} and not order:
         raise _refusal(node, f"{name} needs an ORDER BY in its window.", reader)
     tree = exp.Window(
         this=keep_unread(call(name, *arguments), function),
@@ -155,7 +155,7 @@ def _spec(node: exp.Expr, over: exp.Expr, name: str, reader: Reader) -> exp.Wind
         if places == [None, 0]:
             return None
         kind = "ROWS" if places == [None, None] else kind
-    if kind != "ROWS" or spec.args.get("exclude") or name in {*RANKS, "LAG", "LEAD"}:
+    if kind != "ROWS" or spec.args.get("exclude") or name in {*RANKS, "NTILE", "LAG", "LEAD"}:
         raise _refusal(node, "a frame here is ROWS BETWEEN ... AND ... of an aggregate.", reader)
     first, last = places
     if first is not None and last is not None and first > last:
