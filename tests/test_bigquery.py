@@ -145,3 +145,16 @@ def test_bounds_per_group_need_numbers(curator):
                 f"SELECT {function}(ward, contribution_bounds_per_group => (0, 4)) FROM visits"
             )
         assert caught.value.code == "Q33"
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("SELECT SUM(cost, report_format => 'PROTO') AS s FROM visits", "how far off each number"),
+        ("SELECT COUNT(*) AS n, DP_INTERVAL_HIGH(n) AS h FROM visits", "shown with every number"),
+        ("SELECT * FROM ESTIMATE_REMAINING_DP_AGGREGATES('visits')", "account"),
+    ],
+)
+def test_what_every_answer_has_need_not_be_asked_for(curator, question, words):
+    with pytest.raises(Refusal, match=words):
+        curator.ask(question, epsilon=1)

@@ -158,3 +158,10 @@ SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1, min_privacy_units_per_grou
 
 SELECT AVG(city, contribution_bounds_per_group => (0, 4)) FROM visits;
 --> refused Q33
+
+-- Snowflake's: every number has its interval, and the account says what is left.
+SELECT city, COUNT(*) AS n, DP_INTERVAL_LOW(n) AS low FROM visits GROUP BY city;
+--> refused Q9
+
+SELECT * FROM ESTIMATE_REMAINING_DP_AGGREGATES('visits');
+--> refused Q6

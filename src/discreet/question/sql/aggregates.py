@@ -179,6 +179,8 @@ def _take_apart(node: exp.Expr, reader: Reader) -> Parts:
     for argument in node.expressions:
         if isinstance(argument, exp.Kwarg):
             key = argument.this.name.lower()
+            if key == "report_format":
+                raise _report_refusal(argument, reader)
             if key not in (PER_ROW, PER_GROUP) or key in named:
                 raise _misuse_refusal(
                     argument, f"{PER_ROW} => (low, high) or {PER_GROUP} => (low, high)", reader
@@ -347,6 +349,18 @@ def _bounds(name: str, node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr
         raise _misuse_refusal(node, f"{name} => (low, high)", reader)
     pair = exp.Tuple(expressions=[write_constant(Fraction(v)) for v in numbers])
     return exp.Kwarg(this=exp.var(name), expression=pair)
+
+
+def _report_refusal(node: exp.Expr, reader: Reader) -> QuestionRefusal:
+    """BigQuery writes value and noise into one cell, as JSON or as a protocol buffer."""
+    return reader.refusal(
+        "Q33",
+        node,
+        "report_format is not taken: every answer tells how far off each number may be.",
+        why="the noise is public, so its margin stands beside the number, unasked.",
+        fix="leave it out; as JSON with margins an answer comes by to_json(), --json or over HTTP, "
+        "and there are no protocol buffers.",
+    )
 
 
 def _misuse_refusal(node: exp.Expr, usage: str, reader: Reader) -> QuestionRefusal:

@@ -423,6 +423,14 @@ def _find_function(name: str, node: exp.Expr, reader: Reader) -> str:
 
 
 def _unknown(node: exp.Expr, reader: Reader) -> QuestionRefusal:
+    if node.name.upper() in ("DP_INTERVAL_LOW", "DP_INTERVAL_HIGH"):
+        return reader.refusal(
+            "Q9",
+            node,
+            f"{node.name.upper()} is not computed: the interval is shown with every number.",
+            why="the noise is public, so how far off a number may be is told without being asked.",
+            fix="leave it out; margins stand beside the numbers, and in to_pandas(margins=True).",
+        )
     return reader.refusal(
         "Q9",
         node,

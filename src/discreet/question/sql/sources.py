@@ -183,6 +183,15 @@ def read_item(node: exp.Expr, frame: Frame) -> Item:
     alias = node.args.get("alias")
     if isinstance(node, exp.Table):
         if not isinstance(node.this, exp.Identifier):
+            if node.this.name.upper().endswith("ESTIMATE_REMAINING_DP_AGGREGATES"):
+                raise reader.refusal(
+                    "Q6",
+                    node,
+                    "what is left of the budget is no table.",
+                    why="it is the account that knows it, and no person's row says anything of it.",
+                    fix="none: ask the account, for free, with curator.balance(), discreet balance "
+                    "or \\balance in the shell.",
+                )
             raise reader.refusal(
                 "Q6",
                 node,
