@@ -22,19 +22,9 @@ from discreet.curate.curator import Curator
 HOUSE = Path(discreet.__file__).parent
 MOST_FILES = 45
 ROOMS = (
-    *(
-        "cli",
-        "server",
-        "lab",
-        "audit",
-        "curate",
-        "publication",
-        "ledger",
-        "release",
-        "engine",
-        "price",
-    ),
-    *("question", "local", "mechanisms", "accounting", "noise", "exact", "charts", "errors"),
+    *("cli", "server", "lab", "audit", "curate", "publication", "known", "ledger", "release"),
+    *("engine", "price", "question", "local", "mechanisms", "accounting", "noise", "exact"),
+    *("charts", "errors"),
 )
 """From the top of the house to its ground, as the import contract has them."""
 

@@ -333,7 +333,6 @@ def test_other_post_processing_of_the_same_numbers_is_free():
 @pytest.mark.parametrize(
     ("sql", "spend"),
     [
-        ("SELECT city, COUNT(*) AS n FROM visits GROUP BY city", {"epsilon": "1/3"}),
         ("SELECT city, COUNT(*) AS n FROM visits GROUP BY city", {"rho": "1/8"}),
         ("SELECT city, COUNT(cost) AS n FROM visits GROUP BY city", {"epsilon": "1/2"}),
         ("SELECT city, COUNT(*) AS n FROM visits WHERE age > 3 GROUP BY city", {"epsilon": "1/2"}),

@@ -31,6 +31,7 @@ from discreet.audit.rehearsal import Prepared, Rehearsal, Stage
 from discreet.errors import BudgetRefusal, Refusal
 from discreet.mechanisms import KeyRelease
 from discreet.price import Priced, Selection
+from discreet.price.summed import Summed
 from discreet.release.answer import Answer
 from discreet.release.release import release
 
@@ -156,7 +157,9 @@ class Crowd:
             return [
                 _numbers(Answer(priced, *release(priced, prepared.truth))) for _ in range(times)
             ]
-        additive = [m for m in priced.mechanisms if not isinstance(m, Selection | KeyRelease)]
+        additive = [
+            m for m in priced.mechanisms if not isinstance(m, Selection | KeyRelease | Summed)
+        ]
         parts = tuple(
             mechanism.release(np.concatenate([part] * times), exact=True)  # as the airlock does
             for mechanism, part in zip(additive, entries, strict=True)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
+from fractions import Fraction
 from functools import cached_property, lru_cache
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
@@ -21,27 +23,40 @@ from discreet.accounting.budget import Budget
 from discreet.accounting.loss import Loss
 from discreet.curate.bounding import Bounding
 from discreet.curate.opening import Declared, check_tables, read_budget, read_schema
-from discreet.curate.steps import Paid, PaidStatement, Planned
+from discreet.curate.steps import Improving, Paid, PaidStatement, Planned, TopUp
 from discreet.engine.duckdb.engine import DuckDBEngine
 from discreet.engine.protocol import C, Engine, describe_failure
-from discreet.errors import BudgetRefusal, DataRefusal, InvalidParameter, Refusal
+from discreet.errors import (
+    BudgetRefusal,
+    DataRefusal,
+    InvalidParameter,
+    QuestionRefusal,
+    Refusal,
+)
 from discreet.exact.numbers import Exact, canonical_json
-from discreet.ledger import Account, Balance, Entry, Ledger, Policy, Request, Stored
+from discreet.ledger import About, Account, Balance, Entry, Ledger, Policy, Receipt, Request, Stored
 from discreet.price import Priced, approximate_loss, is_apart, is_as_before, price
+from discreet.price.plan import BaseRows, Plan, list_values, rename
 from discreet.question.blocks import Area, Space
+from discreet.question.functions import references
 from discreet.question.offer import Amounts, Offer, unpaid_refusal
 from discreet.question.ownership import name_units, unit
 from discreet.question.question import Question
 from discreet.question.sql import depth_refusal, parse_statement, write_question_text
 from discreet.question.statement import Statement
-from discreet.release.answer import Answer
+from discreet.release.answer import Answer, Released
 from discreet.release.record import (
     noises_json,
     released_from_bytes,
     released_to_bytes,
     to_json,
 )
-from discreet.release.release import release
+from discreet.release.release import refine, release
+
+if TYPE_CHECKING:
+    from discreet.known.released import Released as Known
+    from discreet.known.shelf import Shelf
+    from discreet.release.derived import Derived
 
 # What only some questions need is imported by those: a process that asks one waits for the rest.
 if TYPE_CHECKING:
@@ -60,6 +75,9 @@ if TYPE_CHECKING:
 
 CURATOR = "curator"
 """Who asks when nobody is named."""
+
+_ANY_DELTA = Fraction(1, 10**9)
+"""With which questions of private groups are planned where none is offered."""
 
 REMEMBERED = 256
 """How many questions are kept parsed and priced; a page prices the same text again and again."""
@@ -125,6 +143,11 @@ class Curator:
         self._plans = lru_cache(REMEMBERED)(self._make_plan)
         self._bounds = lru_cache(REMEMBERED)(self._make_bound)
         self._replays: dict[int, tuple[Priced, bytes, Answer]] = {}
+        self._known: Shelf | None = None
+        self.withheld: Callable[[int], bool] = lambda _number: False
+        """Answers that are stored and not shown yet: nothing is told from them."""
+        self.couples = True
+        """Whether noise may be refined: not where another process computes."""
         limits = {name: engine[name] for name in ("memory_limit", "threads") if name in engine}
         self._bounding = Bounding(self, tables, **limits)
 
@@ -243,7 +266,11 @@ class Curator:
     def _answer(self, paid: Paid) -> Answer:
         answer = None
         with suppress(DataRefusal):  # left behind here: what is raised has no history
-            answer = compute(self.engine, paid.compiled, paid.priced, paid.data_version)
+            plan = self.engine, paid.compiled, paid.priced, paid.data_version
+            if paid.improving is None or paid.improving.earlier is None:
+                answer = compute(*plan)
+            else:
+                answer = compute(*plan, earlier=paid.improving.earlier)
         return self.burn(paid) if answer is None else self.publish(paid, answer)
 
     def pay(
@@ -272,7 +299,32 @@ class Curator:
         stored = self.account.publish(paid.receipt, answer)
         silent = self._bounding.nothing_for == paid.data_version
         said = () if silent else self._bounding.notes(paid.priced)
-        return Answer(paid.priced, *released_from_bytes(stored), id=paid.receipt.id, said=said)
+        number = paid.receipt.id
+        behind: tuple[Loss, ...] = ()
+        if paid.improving is not None:
+            if paid.improving.parent is None:
+                return self._improve_known(paid, paid.improving)
+            behind = self._list_behind(number)
+        released = released_from_bytes(stored)
+        return Answer(paid.priced, *released, id=number, said=said, behind=behind)
+
+    def _improve_known(self, paid: Paid, improving: Improving) -> Answer:
+        """The new measurement and what was known before it, together."""
+        sources = (*improving.sources, paid.receipt.id)
+        found = self._shelf().tell(
+            improving.target,
+            sources,
+            multiplicity=self.engine.catalogue.multiplicity,
+            payment=paid.receipt.loss,
+        )
+        if found is None:
+            raise LookupError(paid.receipt.id)  # it was derived before it was paid for
+        return replace(found, said=self._bounding.notes(improving.target))
+
+    def _list_behind(self, number: int) -> tuple[Loss, ...]:
+        """All charges that led to an answer, if it refines another."""
+        chain = self.account.find_chain(number)
+        return tuple(loss for _, loss in chain) if len(chain) > 1 else ()
 
     def burn(self, paid: Paid) -> Answer:
         """Close the charge ``paid`` whose question could not be computed: it stays spent.
@@ -321,7 +373,7 @@ class Curator:
         parts: list[Paid | Answer] = [
             self._replay(plan.priced, receipt)
             if isinstance(receipt, Stored)
-            else Paid(plan.priced, plan.compiled, receipt, receipt.data_version)
+            else self._make_paid(plan, receipt, receipt.data_version)
             for plan, receipt in zip(planned, receipts, strict=True)
         ]
         paid = PaidStatement(bound, tuple(parts))
@@ -360,7 +412,18 @@ class Curator:
 
     def _pay_question(self, question: Question, spend: Offer, analyst: str) -> Paid | Answer:
         try:
+            if spend.empty:
+                return self._tell_known(question, spend, analyst)
             planned = self._find_payable(question, spend, analyst)
+            if spend.fresh:
+                planned = self._make_fresh(planned, spend, analyst)
+            else:
+                known = self._find_good(planned, spend, analyst)
+                if isinstance(known, Answer):
+                    return known
+                paid = None if known is None else self._top_up(planned, spend, analyst, known)
+                if paid is not None:
+                    return paid
             self._warn_of_hidden_groups(planned.priced)
             request = self._make_request(planned, spend, analyst)
             receipt = self.account.charge(request)  # durable from here on
@@ -370,7 +433,188 @@ class Curator:
             raise told from None
         if isinstance(receipt, Stored):
             return self._replay(planned.priced, receipt)
-        return Paid(planned.priced, planned.compiled, receipt, request.data_version)
+        return self._make_paid(planned, receipt, request.data_version)
+
+    def _make_paid(
+        self, planned: Planned, receipt: Receipt, version: str, improving: Improving | None = None
+    ) -> Paid:
+        """What is paid for; what paid for a refinement gets that and nothing else.
+
+        An open charge of the same question may have been made the other way.
+        """
+        if receipt.parent is not None:
+            improving = self._refine(planned, self._shelf().load(receipt.parent)).improving
+        elif improving is not None and improving.parent is not None:
+            improving = None
+        return Paid(planned.priced, planned.compiled, receipt, version, improving)
+
+    # --- what is known already -----------------------------------------------------------------
+
+    def _find_sources(self, planned: Planned, analyst: str) -> tuple[int, ...]:
+        """Released answers that may tell what is asked, by their numbers."""
+        if planned.about is None:
+            return ()
+        version = self.engine.data_version()
+        for number in self.account.list_unread(version):  # charged before it was recorded
+            about = None
+            with suppress(Refusal, LookupError):  # a charge that is no question's
+                about = describe_rows(self._shelf().load(number).priced.plan)
+            self.account.note_about(number, about, version)
+        found = self.account.find_sources(planned.about, version, analyst)
+        return tuple(number for number in found if not self.withheld(number))
+
+    def _shelf(self) -> Shelf:
+        if self._known is None:
+            from discreet.known.shelf import Shelf  # when something was released that may tell
+
+            self._known = Shelf(self.account)
+        return self._known
+
+    def _derive(self, planned: Planned, sources: Sequence[int]) -> Derived | None:
+        """What the sources tell of a question together."""
+        multiplicity = self.engine.catalogue.multiplicity
+        found = self._shelf().tell(planned.priced, sources, multiplicity=multiplicity)
+        return None if found is None else replace(found, said=self._bounding.notes(planned.priced))
+
+    def _find_good(
+        self, planned: Planned, spend: Offer, analyst: str
+    ) -> Derived | tuple[Derived | None, tuple[int, ...]] | None:
+        """What is known, if it is as good as what is offered for; then it is free.
+
+        Else what is known and the answers that it may be from, to be improved; None if there are
+        none.  What was paid for in these very words is found by the account, and shown as it was.
+        """
+        sources = self._find_sources(planned, analyst)
+        if not sources:
+            return None
+        if self.account.find(self._make_request(planned, spend, analyst)) != "admitted":
+            return None
+        known = self._derive(planned, sources)
+        if known is None:
+            return None, sources
+        from discreet.known.shelf import is_as_good, meets
+
+        if spend.within:
+            enough = meets(known, spend.within, spend.confidence)
+        else:
+            enough = is_as_good(known, planned.priced)
+        return known if enough else (known, sources)
+
+    def _top_up(
+        self,
+        planned: Planned,
+        spend: Offer,
+        analyst: str,
+        known: tuple[Derived | None, tuple[int, ...]],
+    ) -> Paid | None:
+        """Pay the difference to what is known; None where nothing known helps."""
+        for way in self._list_top_ups(planned, spend, analyst, *known):
+            request = self._make_top_up(way, spend, analyst)
+            try:
+                receipt = self.account.charge(request)
+            except (InvalidParameter, BudgetRefusal):
+                continue  # somebody else refined it meanwhile, or another way may be affordable
+            if isinstance(receipt, Receipt):
+                return self._make_paid(way.planned, receipt, request.data_version, way.improving)
+        return None
+
+    def _make_top_up(self, way: TopUp, spend: Offer, analyst: str) -> Request:
+        request = self._make_request(way.planned, spend, analyst)
+        return replace(request, loss=way.loss, parent=way.improving.parent)
+
+    def _list_top_ups(
+        self,
+        planned: Planned,
+        spend: Offer,
+        analyst: str,
+        known: Derived | None,
+        sources: tuple[int, ...],
+    ) -> Iterator[TopUp]:
+        """Ways to improve what is known to what ``planned`` would be, the cheapest first."""
+        from discreet.known.topup import find_parent, spare, split_offer
+
+        if self.couples and getattr(self.engine, "immutable", False):
+            parent = find_parent(planned.priced, map(self._shelf().load, sources))
+            if parent is not None and not self.account.is_refined(parent.id):
+                yield self._refine(planned, parent)
+        if known is None:
+            return
+        rest = split_offer(spend, planned.priced, spare(known, planned.priced))
+        if rest is not None:
+            with suppress(Refusal):
+                part = self._find_plan(planned.priced.question, rest)
+                part = self._make_fresh(part, rest, analyst, first=part.key)
+                used = tuple(origin.id for origin in known.origins)
+                yield TopUp(part, part.priced.loss, Improving(planned.priced, used))
+
+    def _refine(self, planned: Planned, parent: Known) -> TopUp:
+        """Less noise of the same draws: charged is what it adds (Lemmas 7 and 8)."""
+        from discreet.known.topup import list_scales, price_refinement
+
+        loss = price_refinement(parent.priced.loss, planned.priced.loss)
+        earlier = Released(parent.groups, parent.parts), list_scales(parent.priced)
+        return TopUp(planned, loss, Improving(planned.priced, (), parent.id, earlier))
+
+    def _make_fresh(
+        self, planned: Planned, spend: Offer, analyst: str, *, first: str | None = None
+    ) -> Planned:
+        """The same question under a key that no answer has: measured again, and charged again."""
+        for number in count(0 if first else 1):
+            key = first if first and not number else _fresh_key(planned.key, number)
+            found = replace(planned, key=key)
+            if self.account.find(self._make_request(found, spend, analyst)) != "stored":
+                return found
+        raise LookupError(planned.key)  # there is always another number
+
+    def _tell_known(self, question: Question, spend: Offer, analyst: str) -> Answer:
+        """What is known of a question that nothing is offered for; or a refusal with prices."""
+        planned = self._find_any_plan(question, spend)
+        self.account.find(self._make_request(planned, spend, analyst))  # refuses strangers
+        sources = self._find_sources(planned, analyst)
+        if sources:
+            known = self._derive(planned, sources)
+            recalled = self._shelf().recall(planned.priced, sources) if known is None else known
+            if recalled is not None:
+                return recalled
+        raise self._unknown_refusal(question, planned, sources)
+
+    def _find_any_plan(self, question: Question, spend: Offer) -> Planned:
+        """The plan of a question at some spend: what it measures is the same at any."""
+        offer = replace(spend, epsilon=Fraction(1))
+        try:
+            return self._find_plan(question, offer)
+        except QuestionRefusal:  # of private groups, which need a delta
+            return self._find_plan(question, replace(offer, delta=spend.delta or _ANY_DELTA))
+
+    def _unknown_refusal(
+        self, question: Question, planned: Planned, sources: Sequence[int]
+    ) -> QuestionRefusal:
+        """Nothing is known: what it would cost, and why released answers do not tell."""
+        from discreet.release.render import margin_words
+
+        prices = []
+        for epsilon in ("0.1", "1"):
+            with suppress(Refusal):
+                offer = Offer.of(epsilon=epsilon, delta=planned_delta(planned))
+                words = margin_words(self._explain(self._find_plan(question, offer)), "0.95")
+                told = ", ".join(f"{name} {text}" for name, text in words.items())
+                prices.append(f"epsilon = {epsilon} buys {told}")
+        multiplicity = self.engine.catalogue.multiplicity
+        refused: list[tuple[int, str]] = []
+        if sources:
+            _, refused = self._shelf().derive_all(
+                planned.priced, sources, multiplicity=multiplicity
+            )
+        why = " ".join(f"Not free: answer #{number}: {reason}." for number, reason in refused[:2])
+        return QuestionRefusal(
+            "Q43",
+            "the question says neither what it may cost nor how accurate it must be.",
+            why="every answer costs the people in the data something; how much is a decision."
+            + (f" {why}" if why else ""),
+            fix="offer what it may cost, such as epsilon='0.1', or how far off it may be, such as "
+            f"within='50'. {'; '.join(prices)}.",
+            offer={"epsilon": "0.1", "within": "50"},
+        )
 
     def _replay(self, priced: Priced, stored: Stored) -> Answer:
         """A stored answer, read through this question's own outputs: post-processing is free."""
@@ -379,7 +623,8 @@ class Curator:
             return known[2]
         released = released_from_bytes(stored.answer)
         said = self._bounding.notes(priced)
-        answer = Answer(priced, *released, id=stored.id, replayed=True, said=said)
+        behind = self._list_behind(stored.id)
+        answer = Answer(priced, *released, id=stored.id, replayed=True, said=said, behind=behind)
         if len(self._replays) >= REMEMBERED:
             self._replays.clear()
         self._replays[stored.id] = priced, stored.answer, answer
@@ -411,6 +656,7 @@ class Curator:
             data_version=self.engine.data_version(),
             loss=planned.priced.loss,
             area=planned.area,
+            about=planned.about,
         )
 
     def area(self, question: Question) -> Area:
@@ -661,7 +907,8 @@ class Curator:
     ) -> Planned:
         priced = self._price_question(question, spend, era)
         compiled = self.engine.compile(priced.plan)  # what cannot be run is not paid for
-        return Planned(priced, compiled, replay_key(priced), self.area(question))
+        about = describe_rows(priced.plan)
+        return Planned(priced, compiled, replay_key(priced), self.area(question), about)
 
     def _price_question(self, question: Question, spend: Offer, era: Era) -> Priced:
         catalogue, before, apart = self.engine.catalogue, era is Era.FIRST, era is Era.APART
@@ -694,16 +941,25 @@ def _explain_parts(bound: Bound, planned: Sequence[Planned]) -> CombinedExplanat
 # --- what is computed --------------------------------------------------------------------------
 
 
-def compute(engine: Engine[C], compiled: C, priced: Priced, version: str) -> bytes:
+def compute(
+    engine: Engine[C],
+    compiled: C,
+    priced: Priced,
+    version: str,
+    *,
+    earlier: tuple[Released, tuple[Fraction, ...]] | None = None,
+) -> bytes:
     """The answer to a paid question, on the data it was paid for, ready to be stored.
+
+    ``earlier`` is a release that it refines, and the scales of its noise.
 
     Whatever fails may fail because of one person's row, so nothing is said of why.
     """
     with suppress(Exception):
         truth = engine.run(compiled)  # exact integers
-        released = release(priced, truth)  # the only noise
+        drawn = release(priced, truth) if earlier is None else refine(priced, truth, *earlier)
         if engine.data_version() == version:
-            return released_to_bytes(priced, released)
+            return released_to_bytes(priced, drawn)
     raise describe_failure()
 
 
@@ -733,6 +989,33 @@ def _read_built(question: object) -> Question:
         why="only what is known to be asked can be bounded for each person in the data.",
         fix="ask in SQL, or build it to its end: curator.table('visits').agg(n=count()).",
     )
+
+
+def describe_rows(plan: Plan) -> About:
+    """Which rows a plan measures, as later questions look for its answer."""
+    rows = BaseRows.of(plan.source)
+    keys = [rename(key.expression, rows.names) for key in plan.keys]
+    measured = [rename(value, rows.names) for m in plan.measurements for value in list_values(m)]
+    return About(
+        _digest(rows.base),
+        tuple((_digest(c), references(c)) for c in rows.conditions),
+        frozenset().union(*map(references, keys)),
+        frozenset().union(*map(references, measured)),
+    )
+
+
+def _digest(value: object) -> str:
+    text = canonical_json(to_json(value), ascii_only=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+def _fresh_key(key: str, number: int) -> str:
+    return hashlib.sha256(f"{key} fresh {number}".encode()).hexdigest()
+
+
+def planned_delta(planned: Planned) -> Fraction | None:
+    """A delta for a question of private groups, such as it was planned with."""
+    return None if planned.priced.threshold is None else _ANY_DELTA
 
 
 def write_text(question: Question) -> str:

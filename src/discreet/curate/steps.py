@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from discreet.accounting.loss import Loss
 from discreet.engine.protocol import Compiled
-from discreet.ledger import Receipt
+from discreet.ledger import About, Receipt
 from discreet.price import Priced
 from discreet.question.blocks import Area
-from discreet.release.answer import Answer
+from discreet.release.answer import Answer, Released
 
 if TYPE_CHECKING:
     from discreet.release.combining import Bound
@@ -23,6 +25,7 @@ class Planned:
     compiled: Compiled
     key: str
     area: Area
+    about: About | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,30 @@ class Paid:
     compiled: Compiled
     receipt: Receipt
     data_version: str
+    improving: Improving | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Improving:
+    """What a payment adds to: an earlier answer whose noise it refines, or ``sources`` beside it.
+
+    ``target`` is the question at the price that the answer is worth in all.
+    """
+
+    target: Priced
+    sources: tuple[int, ...] = ()
+    parent: int | None = None
+    earlier: tuple[Released, tuple[Fraction, ...]] | None = None
+    """What the parent released, and the scales of its noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopUp:
+    """A way to improve what is known: what is charged, and what it then adds to."""
+
+    planned: Planned
+    loss: Loss
+    improving: Improving
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from discreet.ledger.verify import Verification
 
 _HOME = {
+    "About": "charges",
     "AccessKey": "analysts",
     "Account": "account",
     "Analyst": "analysts",
@@ -51,6 +52,7 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "About",
     "AccessKey",
     "Account",
     "Analyst",

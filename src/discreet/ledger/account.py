@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import re
+import threading
+from bisect import insort
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from itertools import combinations, islice
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from discreet.accounting.budget import Budget
+from discreet.accounting.budget import SATURATED, Budget
 from discreet.accounting.loss import Loss
 from discreet.errors import DataRefusal, InvalidParameter, LedgerRefusal, Refusal, shown
 from discreet.exact.numbers import canonical_json
@@ -26,9 +29,10 @@ from discreet.ledger.books import (
     digest_space,
     digest_subject,
     encode_blocks,
+    saturated_units,
     take_blocks,
 )
-from discreet.ledger.charges import Entry, Receipt, Request, State, Stored
+from discreet.ledger.charges import About, Entry, Receipt, Request, State, Stored
 from discreet.ledger.journal import Journal, Writer
 from discreet.ledger.tally import Tally
 from discreet.question.blocks import Area, Space
@@ -36,6 +40,7 @@ from discreet.question.blocks import Area, Space
 if TYPE_CHECKING:
     from discreet.ledger.runs import RunBook
 
+_C = TypeVar("_C")
 ROLES = (CURATOR, "analyst", AUDITOR)
 _NAME = re.compile(r"[^\W_][\w.@+-]{0,63}")
 _TRANSCRIPT_KINDS = ("charge", "refusal", "refusals")
@@ -47,12 +52,91 @@ _OVER = ("burn", "halt")
 """How a charge ends that nobody is answered from again."""
 
 
+_MOST_OF_A_KIND, _MOST_SOURCES = 4, 12
+"""Of answers that tell the same of the same rows, so many are looked at; and so many in all."""
+_MOST_CONDITIONS = 8
+"""With more conditions, only answers about none or all of them are looked for."""
+
+
+class _Kept(NamedTuple):
+    """A released answer: about how much was paid and its charge, both negative; and who paid."""
+
+    less: int
+    before: int
+    analyst: str
+
+
+def _list_subsets(conditions: Sequence[_C]) -> Iterator[Sequence[_C]]:
+    """All subsets, the largest first: what is about fewer other rows is less noisy."""
+    if len(conditions) > _MOST_CONDITIONS:
+        yield from (conditions, ())
+        return
+    for size in range(len(conditions), -1, -1):
+        yield from combinations(conditions, size)
+
+
 @dataclass(frozen=True, slots=True)
 class _Earlier:
     """What the ledger knows of a question: its last record, and the answer if there is one."""
 
     record: Record
     answer: bytes | None = None
+
+
+@dataclass(slots=True)
+class _Shelf:
+    """Released answers by the rows they are about; what the log has told so far."""
+
+    read: int = 0
+    charged: dict[int, dict[str, Any]] = field(default_factory=dict)
+    """Charges that have no outcome yet."""
+    places: dict[tuple[str, str, tuple[str, ...]], dict[Any, list[_Kept]]] = field(
+        default_factory=dict
+    )
+    """By data, base and conditions; then by the columns of groups and values."""
+    unread: dict[str, dict[int, tuple[str, dict[str, Any]]]] = field(default_factory=dict)
+    """By data and number: charges that do not say what they are about."""
+
+    def put(self, record: Record, dataset: str) -> None:
+        """Take the next record into account."""
+        self.read = record.sequence
+        if record.dataset != dataset:
+            return
+        if record.kind == "charge":
+            self.charged[record.sequence] = record.content
+        elif record.kind in ("release", *_OVER):
+            number = record.content["charge"]
+            content = self.charged.pop(number, None)
+            if content is not None and record.kind == "release":
+                if "about" in content:
+                    self.keep(number, record.analyst, content)
+                else:  # recorded before this was
+                    unread = self.unread.setdefault(content["data_version"], {})
+                    unread[number] = record.analyst, content
+
+    def keep(self, number: int, analyst: str, content: dict[str, Any]) -> None:
+        """Keep an answer where it is found."""
+        base, conditions, keys, measured = content["about"]
+        place = self.places.setdefault((content["data_version"], base, tuple(conditions)), {})
+        kept = place.setdefault((frozenset(keys), frozenset(measured)), [])
+        units = saturated_units(content["loss"])
+        insort(kept, _Kept(-min(units[0], 10 * units[1]), -number, analyst))
+
+    def find(self, about: About, data_version: str, analyst: str | None) -> tuple[int, ...]:
+        """The best few of every kind that may tell what is asked."""
+        found: list[int] = []
+        for some in _list_subsets(about.conditions):
+            texts = tuple(sorted(text for text, _ in some))
+            place = self.places.get((data_version, about.base, texts))
+            if place is None:
+                continue
+            rest = [names for text, names in about.conditions if text not in texts]
+            needed = about.keys.union(*rest)
+            for (keys, measured), kept in place.items():
+                if needed <= keys and about.measured <= measured:
+                    mine = (-k.before for k in kept if analyst in (None, k.analyst))
+                    found += islice(mine, _MOST_OF_A_KIND)
+        return tuple(found[:_MOST_SOURCES])
 
 
 class Account:
@@ -63,6 +147,8 @@ class Account:
         self._journal = journal
         self.space = space
         self._layout = digest_space(space.identity())
+        self._shelf = _Shelf()
+        self._reading = threading.Lock()
 
     @property
     def budget(self) -> Budget:
@@ -87,9 +173,40 @@ class Account:
             if earlier is not None:
                 return self._reuse(earlier)
             content = admission.charge_content(request)
+            if request.parent is not None:
+                self._check_parent(request, content)
             self._admit(request, content, self.standing())
             writer.append_snapshot_if_due()
             return self._append_charge(request, content, writer)
+
+    def _check_parent(self, request: Request, content: dict[str, Any]) -> None:
+        """Refuse to refine what may not be; in the transaction that charges for it."""
+        number = request.parent or 0
+        record = self._journal.store.record(number)
+        mine = record is not None and record.kind == "charge" and record.dataset == self.dataset
+        before, answered, same = 0, False, False
+        if record is not None and mine and self._may_see(record.analyst, request.analyst):
+            outcome = self._journal.store.outcome(record)
+            answered = outcome is not None and outcome.kind == "release"
+            said = record.content
+            same = all(said[name] == content[name] for name in ("data_version", "area"))
+            chain = [loss.to_units()[0] for _, loss in self.find_chain(number)]
+            before = sum(SATURATED if part is None else part for part in chain)
+        refined = number in self.standing().refined
+        fault = admission.find_fault(
+            content["loss"], before, answered=answered, refined=refined, same=same
+        )
+        if fault is not None:
+            raise InvalidParameter(
+                "P4",
+                f"answer #{number} cannot be improved: {fault}.",
+                why="an improvement shares noise with what it improves, and two of them, or one of "
+                "other data, would tell more about a person than is charged.",
+                fix="ask the question itself, with what its answer should be worth: epsilon=...",
+            )
+
+    def _may_see(self, payer: str, analyst: str) -> bool:
+        return self.standing().policy.shared_answers or payer == analyst
 
     def charge_all(self, requests: Sequence[Request]) -> list[Receipt | Stored]:
         """Pay for several questions in one transaction: for all that are new, or for none.
@@ -128,7 +245,11 @@ class Account:
             subject=self._subject(request),
         )
         return Receipt(
-            record.sequence, request.analyst, request.loss.rounded(), request.data_version
+            record.sequence,
+            request.analyst,
+            request.loss.rounded(),
+            request.data_version,
+            parent=request.parent,
         )
 
     def preview(self, request: Request) -> str:
@@ -299,7 +420,8 @@ class Account:
             return Stored(earlier.record.content["charge"], earlier.answer)
         record, content = earlier.record, earlier.record.content
         loss = Loss.from_units(*content["loss"])
-        return Receipt(record.sequence, record.analyst, loss, content["data_version"], resumed=True)
+        version, parent = content["data_version"], content.get("parent")
+        return Receipt(record.sequence, record.analyst, loss, version, resumed=True, parent=parent)
 
     def _admit(self, request: Request, content: dict[str, Any], standing: Standing) -> None:
         admission.admit(standing, self.space, self.dataset, request, content["area"])
@@ -333,6 +455,54 @@ class Account:
         if stored is None or hashlib.sha256(stored).hexdigest() != release.content["answer"]:
             raise refusals.corrupt("a stored answer was altered or lost.")
         return stored
+
+    # --- what was released about the same rows -------------------------------------------------
+
+    def find_sources(self, about: About, data_version: str, analyst: str) -> tuple[int, ...]:
+        """Released answers that may tell what is asked, by their charges; the best of each kind.
+
+        Those that count the rows of some of its conditions, in groups that tell the others and
+        its own groups apart.  Only what this analyst may see.
+        """
+        with self._reading:
+            self._catch_up()
+            own = None if self.standing().policy.shared_answers else analyst
+            return self._shelf.find(about, data_version, own)
+
+    def is_refined(self, id: int) -> bool:  # noqa: A002
+        """Whether another charge refines the answer of this one."""
+        with self._journal.reading():
+            return id in self.standing().refined
+
+    def _catch_up(self) -> None:
+        for batch in self._journal.store.batches(self._shelf.read + 1):
+            for record in batch:
+                self._shelf.put(record, self.dataset)
+
+    def list_unread(self, data_version: str) -> tuple[int, ...]:
+        """Answers about these data whose charges, of earlier versions, do not say of which rows."""
+        with self._reading:
+            self._catch_up()
+            return tuple(self._shelf.unread.get(data_version, ()))
+
+    def note_about(self, id: int, about: About | None, data_version: str) -> None:  # noqa: A002
+        """What an answer turned out to be about; nothing that helps, if None."""
+        with self._reading:
+            found = self._shelf.unread.get(data_version, {}).pop(id, None)
+            if found is not None and about is not None:
+                analyst, content = found
+                said = admission.about_content(about)
+                self._shelf.keep(id, analyst, {**content, "about": said})
+
+    def find_chain(self, id: int) -> tuple[tuple[int, Loss], ...]:  # noqa: A002
+        """The charge of an answer and those of all that it refines, the first of them first."""
+        found: list[tuple[int, Loss]] = []
+        number: int | None = id
+        while number is not None:
+            content = self._find_charge(number).content
+            found.append((number, Loss.from_units(*content["loss"])))
+            number = content.get("parent")
+        return tuple(reversed(found))
 
     # --- reading ------------------------------------------------------------------------------
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from discreet.accounting.budget import Budget, saturate
+from discreet.accounting.budget import SATURATED, Budget, saturate
+from discreet.accounting.conversion import EPSILON_UNITS, RHO_UNITS
 from discreet.accounting.loss import Loss
 from discreet.errors import AccessRefusal, BudgetRefusal, InvalidParameter, shown
 from discreet.ledger.analysts import AUDITOR
@@ -20,10 +22,11 @@ from discreet.ledger.books import (
     Standing,
     decode_blocks,
     encode_blocks,
+    saturated_units,
     take_blocks,
     zero_balances,
 )
-from discreet.ledger.charges import Request
+from discreet.ledger.charges import About, Request
 from discreet.question.blocks import Space
 
 _BEYOND = "beyond it, what is promised to the people in the data would no longer hold."
@@ -49,7 +52,7 @@ def check_request(request: Request) -> None:
 
 def charge_content(request: Request) -> dict[str, Any]:
     """What a charge records; its loss in whole units, rounded up."""
-    return {
+    content = {
         "question": request.question,
         "spend": _plain(request.spend),
         "key": request.key,
@@ -57,6 +60,41 @@ def charge_content(request: Request) -> dict[str, Any]:
         "loss": list(request.loss.to_units()),
         "area": encode_blocks(request.area.edges, request.area.space.size),
     }
+    if request.about is not None:  # charges that were made before it was recorded have none
+        content["about"] = about_content(request.about)
+    if request.parent is not None:
+        content["parent"] = request.parent
+    return content
+
+
+def find_fault(
+    loss: Sequence[int | None], before: int, *, answered: bool, refined: bool, same: bool
+) -> str | None:
+    """Why a charge of ``loss`` may not refine the answer of another; None if it may.
+
+    ``before`` is the epsilon that the other and all that it refines were charged, in whole
+    units; ``answered`` and ``refined`` say whether it has an answer and whether another refines it
+    already, ``same`` whether both are about the same data.  A refinement pays what it adds
+    in epsilon, and in rho half the square of all epsilon there is then (docs/proofs/known.md,
+    Lemmas 7 to 10).
+    """
+    if not answered:
+        return "it has no answer"
+    if refined:
+        return "it was improved already"
+    if not same:
+        return "it is about other data"
+    epsilon, rho, _ = saturated_units(loss)
+    total = Fraction(before + epsilon, EPSILON_UNITS)
+    if before + epsilon >= SATURATED or epsilon <= 0 or rho < total**2 / 2 * RHO_UNITS:
+        return "its price is not that of an improvement"
+    return None
+
+
+def about_content(about: About) -> list[Any]:
+    """Which rows a charge is about, as it is recorded."""
+    conditions = sorted(text for text, _ in about.conditions)
+    return [about.base, conditions, sorted(about.keys), sorted(about.measured)]
 
 
 def _plain(value: Any) -> Any:

@@ -288,6 +288,8 @@ class Standing:
     keys: dict[str, AccessKey] = field(default_factory=dict)
     shares: dict[str, Balances] = field(default_factory=dict)
     """What each analyst has cost each block."""
+    refined: dict[int, int] = field(default_factory=dict)
+    """The charge that refines each charge, where one does."""
 
     @property
     def size(self) -> int:
@@ -336,7 +338,9 @@ class Standing:
 
     def to_json(self) -> dict[str, Any]:
         """The standing as a snapshot records it."""
+        refined = [[parent, child] for parent, child in self.refined.items()]
         return {
+            **({"refined": refined} if refined else {}),
             "budget": to_json(self.budget),
             "policy": self.policy.to_json(),
             "version": self.version,
@@ -364,6 +368,7 @@ class Standing:
             analysts={analyst.name: analyst for analyst in analysts},
             keys={key.key_id: key for key in keys},
             shares={name: unpack_balances(share) for name, share in found["shares"].items()},
+            refined=dict(found.get("refined", ())),
         )
 
 
@@ -499,7 +504,10 @@ def _revoke(books: Books, record: Record, content: dict[str, Any]) -> None:
 
 @effect("charge")
 def _charge(books: Books, record: Record, content: dict[str, Any]) -> None:
-    books.datasets[record.dataset].charge(record.analyst, content)
+    standing = books.datasets[record.dataset]
+    standing.charge(record.analyst, content)
+    if "parent" in content:
+        standing.refined[content["parent"]] = record.sequence
 
 
 @effect("renew")

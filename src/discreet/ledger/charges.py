@@ -14,12 +14,26 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class About:
+    """Which rows a question measures, as released answers are looked for that tell the same.
+
+    ``base`` names the tables and joins, ``conditions`` each condition on their rows with the
+    columns it looks at; ``keys`` are the columns of the groups, ``measured`` those of the values.
+    """
+
+    base: str
+    conditions: tuple[tuple[str, frozenset[str]], ...]
+    keys: frozenset[str]
+    measured: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """A question that is to be paid for.
 
     ``key`` says which question at which spend, and so at which loss about which area;
     with ``data_version`` it says which answer.  ``area`` are the blocks whose people the
-    question can touch.
+    question can touch, and ``about`` says which rows it measures.
     """
 
     analyst: str
@@ -29,6 +43,9 @@ class Request:
     data_version: str
     loss: Loss
     area: Area
+    about: About | None = None
+    parent: int | None = None
+    """The charge of the answer that it refines, whose noise it shares; of each answer one may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +58,8 @@ class Receipt:
     data_version: str
     resumed: bool = False
     """Whether it was paid for before, by an asker who never saw an answer."""
+    parent: int | None = None
+    """The charge of the answer that it refines: paid was the difference, and no more is due."""
 
 
 @dataclass(frozen=True, slots=True)

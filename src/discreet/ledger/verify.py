@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from discreet.exact.numbers import canonical_json
 from discreet.ledger import admission
 from discreet.ledger.books import FORMAT, Books, Record, Standing, decode_blocks, saturated_units
 from discreet.ledger.checkpoint import Checkpoint
@@ -75,6 +77,15 @@ def verify_records(
     )
 
 
+class _Charged(NamedTuple):
+    """What is kept of a charge, in case another refines its answer."""
+
+    dataset: str
+    epsilon: int
+    about: int  # a digest of the data and the blocks
+    parent: int | None
+
+
 @dataclass(slots=True)
 class _Audit:
     """Adds the log up again, and notes what is wrong."""
@@ -95,6 +106,9 @@ class _Audit:
     """How much each run has told, by its charge."""
     released: dict[int, str] = field(default_factory=dict)
     """The digest of each release's answer."""
+    charged: dict[int, _Charged] = field(default_factory=dict)
+    answered: set[int] = field(default_factory=set)
+    """Charges that have an answer."""
     refused: Counter[tuple[str, str, str, str]] = field(default_factory=Counter)
     """How many refusals the log tells of, by dataset, analyst, day and code."""
 
@@ -192,8 +206,34 @@ def _check_charge(audit: _Audit, record: Record, content: dict[str, Any]) -> Non
         audit.problems.append(f"record {record.sequence} charges more than a cap allowed.")
     if record.subject in audit.open:
         audit.problems.append(f"record {record.sequence} charges again for what was open.")
+    if "parent" in content and (fault := _find_fault(audit, record, content)) is not None:
+        audit.problems.append(f"record {record.sequence} improves an answer: {fault}.")
     audit.open[record.subject] = record.sequence
     audit.charges += 1
+    audit.charged[record.sequence] = _Charged(
+        sys.intern(record.dataset),
+        units[0],
+        hash((content["data_version"], canonical_json(content["area"]))),
+        content.get("parent"),
+    )
+
+
+def _find_fault(audit: _Audit, record: Record, content: dict[str, Any]) -> str | None:
+    """What is wrong with a charge that refines another."""
+    parent = audit.charged.get(content["parent"])
+    mine = hash((content["data_version"], canonical_json(content["area"])))
+    before, link = 0, parent
+    while link is not None:
+        before += link.epsilon
+        link = None if link.parent is None else audit.charged.get(link.parent)
+    known = parent is not None and parent.dataset == record.dataset
+    return admission.find_fault(
+        content["loss"],
+        before,
+        answered=known and content["parent"] in audit.answered,
+        refined=content["parent"] in audit.books.datasets[record.dataset].refined,
+        same=parent is not None and parent.about == mine,
+    )
 
 
 def _check_outcome(audit: _Audit, record: Record, content: dict[str, Any]) -> None:
@@ -202,6 +242,7 @@ def _check_outcome(audit: _Audit, record: Record, content: dict[str, Any]) -> No
     if record.kind == "release":
         audit.released[record.sequence] = content["answer"]
         audit.releases += 1
+        audit.answered.add(content["charge"])
 
 
 def _check_step(audit: _Audit, record: Record, content: dict[str, Any]) -> None:
@@ -260,7 +301,7 @@ def _same_books(one: Books, other: Books) -> bool:
 
 
 def _same_standing(one: Standing, other: Standing) -> bool:
-    plain = ("budget", "policy", "version", "people", "space", "analysts", "keys")
+    plain = ("budget", "policy", "version", "people", "space", "analysts", "keys", "refined")
     return (
         all(getattr(one, name) == getattr(other, name) for name in plain)
         and np.array_equal(one.spent, other.spent)

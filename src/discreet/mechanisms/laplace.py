@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 from flint import arb
 
 from discreet.accounting.law import DiscreteLaplaceLaw, ProductLaw
@@ -171,6 +172,20 @@ class Laplace:
         refuse_unstated(self.grid, self.entries_changed, value)
         scale = self.step_scale
         return add_noise(value, self.grid, lambda size: discrete_laplace(scale, size), exact=exact)
+
+    def refine(self, value: Any, earlier: Any, *, scale: Exact) -> Any:
+        """``value`` with this noise, given an ``earlier`` release of it with noise of ``scale``.
+
+        The law is exactly that of ``release``, and the noise a part of the earlier one's: so
+        both together lose no more than this one alone, and the difference of their epsilons is
+        charged (docs/proofs/known.md, Lemmas 6 and 7).  Of one earlier release at most one is
+        made, and only if ``value`` is the very same.  Arrays of whole numbers.
+        """
+        from discreet.noise.refinement import refine_laplace  # few answers are improved
+
+        exact = np.asarray(value).astype(object)
+        drawn = (np.asarray(earlier).astype(object) - exact).astype(np.int64)
+        return exact + refine_laplace(drawn, wider=scale, narrower=self.step_scale).astype(object)
 
     def margin(self, beta: Exact, *, coordinates: int = 1) -> int | Fraction:
         """The least m such that, except with probability ``beta``, no entry is off by more."""

@@ -3,7 +3,7 @@
 ``price`` is a pure function of the question, the schema and the spend.
 """
 
-from discreet.price.calibration import Additive, Bought, Selection
+from discreet.price.calibration import Additive, Bought, Noisy, Selection
 from discreet.price.keys import Threshold, least_units
 from discreet.price.plan import Reach, Sensitivity, compute_sensitivity
 from discreet.price.priced import (
@@ -22,6 +22,7 @@ __all__ = [
     "Choice",
     "Counts",
     "Linear",
+    "Noisy",
     "Priced",
     "Quantile",
     "Ratio",

@@ -33,6 +33,7 @@ from discreet.mechanisms.gaussian import (
 from discreet.mechanisms.staircase import best_width, mean_distance
 from discreet.price.plan import Moves, Sensitivity
 from discreet.price.recipes import Choice, Quantile
+from discreet.price.summed import Summed
 
 if TYPE_CHECKING:
     from discreet.mechanisms import Quantiles, TopK
@@ -95,7 +96,10 @@ class Selection:
         )
 
 
-Bought = Additive | Selection | KeyRelease
+Noisy = Additive | Summed
+"""The noise on every entry of what is shown, drawn for it or added up from released entries."""
+
+Bought = Noisy | Selection | KeyRelease
 """What a measurement is released with."""
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from discreet.exact.search import bracket, double
 from discreet.mechanisms import KeyRelease, Laplace
-from discreet.price.calibration import Additive, Selection
+from discreet.price.calibration import Noisy, Selection
 from discreet.price.plan import ValueCounts
 from discreet.price.priced import Priced
 from discreet.price.recipes import (
@@ -37,6 +37,7 @@ from discreet.price.recipes import (
     find_rounding,
 )
 from discreet.price.sets import find_range, ratio_set
+from discreet.price.summed import Summed
 
 MarginKind = Literal["exact", "certified", "set", "typical"]
 """How a margin is known: from the law of the noise; for any data; as a confidence set from the
@@ -47,7 +48,7 @@ _FREQUENCIES = 1 << 13
 _LEAST_BETA = Fraction(1, 10**5)
 
 
-def number_margin(recipe: Linear, mechanism: Additive, beta: Fraction) -> float:
+def number_margin(recipe: Linear, mechanism: Noisy, beta: Fraction) -> float:
     """The margin of a number as it is published: its noise, and its rounding to the grid."""
     rounds = any((c / recipe.grid).denominator != 1 for c in recipe.coefficients)
     return linear_margin(recipe, mechanism, beta) + (float(recipe.grid) / 2 if rounds else 0.0)
@@ -62,7 +63,7 @@ def rounding_of(priced: Priced, index: int) -> Rounding | None:
 
 
 def rounded_margin(
-    recipe: Linear, rounding: Rounding, mechanism: Additive, beta: Fraction
+    recipe: Linear, rounding: Rounding, mechanism: Noisy, beta: Fraction
 ) -> float:
     """The margin of a sum of rounded values, but for ``each`` times the released number of them.
 
@@ -79,8 +80,10 @@ def rounded_margin(
     return max(sides) + float(recipe.grid) / 2
 
 
-def linear_margin(recipe: Linear, mechanism: Additive, beta: Fraction) -> float:
+def linear_margin(recipe: Linear, mechanism: Noisy, beta: Fraction) -> float:
     """The least m with P(|noise of the number| > m) <= beta, before rounding to its grid."""
+    if isinstance(mechanism, Summed):
+        return mechanism.combine(recipe.coefficients).margin(beta)
     weights = [abs(float(c)) for c in recipe.coefficients if c]
     if len(weights) == 1:
         return weights[0] * entry_margin(mechanism, beta)
@@ -94,9 +97,9 @@ def linear_margin(recipe: Linear, mechanism: Additive, beta: Fraction) -> float:
 
 
 @lru_cache(maxsize=4096)
-def entry_margin(mechanism: Additive, beta: Fraction) -> int:
+def entry_margin(mechanism: Noisy, beta: Fraction) -> int:
     """The least integer m with P(|Z| > m) <= beta for one entry's noise Z, certified."""
-    return int(mechanism.margin(beta))
+    return math.ceil(mechanism.margin(beta))
 
 
 def _normal_quantile(beta: float) -> float:
@@ -139,7 +142,7 @@ def _laplace_sum_margin(scales: tuple[float, ...], beta: float) -> float:
 
 def ratio_margin(
     recipe: Ratio,
-    mechanism: Additive,
+    mechanism: Noisy,
     beta: Fraction,
     *,
     rows: int,

@@ -12,14 +12,15 @@ Lemma numbers refer to ``docs/proofs/price.md``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
 
 from discreet.question.domain import Value
-from discreet.question.expressions import Expression
+from discreet.question.expressions import Call, Case, ColumnRef, Expression
 from discreet.question.question import Key
-from discreet.question.relation import Relation
+from discreet.question.relation import Filter, PublicJoin, PublicSource, Relation, Source, UnitJoin
 from discreet.question.schema import Neighbours
 
 
@@ -188,6 +189,97 @@ class Plan:
     def public_keys(self) -> bool:
         """Whether the groups are known without looking at data."""
         return all(key.values is not None for key in self.keys)
+
+
+# --- the same rows under other names -----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BaseRows:
+    """Which rows a plan measures: those of ``base`` that satisfy every one of ``conditions``.
+
+    Aliases are gone: two questions about the same rows have the same base, whatever they call
+    its tables.  ``names`` says what a column of the plan is called here.
+    """
+
+    base: Relation
+    conditions: tuple[Expression, ...]
+    names: Mapping[str, str]
+
+    @classmethod
+    def of(cls, source: Relation) -> BaseRows:
+        """The rows of a relation, below its outermost filters."""
+        found: list[Expression] = []
+        while isinstance(source, Filter):
+            found = [*split_condition(source.predicate), *found]
+            source = source.source
+        base, names = _without_aliases(source, {})
+        return cls(base, tuple(rename(condition, names) for condition in found), names)
+
+
+def split_condition(condition: Expression | None) -> tuple[Expression, ...]:
+    """The parts of which all must be true."""
+    if condition is None:
+        return ()
+    if isinstance(condition, Call) and condition.function == "and":
+        return tuple(part for each in condition.arguments for part in split_condition(each))
+    return (condition,)
+
+
+def rename(expression: Expression, names: Mapping[str, str]) -> Expression:
+    """The expression with its columns called by other names; those not listed keep theirs."""
+    match expression:
+        case ColumnRef(name=name):
+            return ColumnRef(names.get(name, name))
+        case Call(function=function, arguments=arguments):
+            return Call(function, tuple(rename(part, names) for part in arguments))
+        case Case(branches=branches, otherwise=otherwise):
+            renamed = tuple((rename(a, names), rename(b, names)) for a, b in branches)
+            return Case(renamed, rename(otherwise, names))
+    return expression
+
+
+def _without_aliases(relation: Relation, met: dict[str, int]) -> tuple[Relation, Mapping[str, str]]:
+    """Tables and their joins with columns called by the tables' own names; others as they are."""
+    match relation:
+        case Source(columns=columns):
+            own = _by_table(relation, met)
+            return replace(relation, columns=tuple((own[a], c) for a, c in columns)), own
+        case Filter(source=source, predicate=predicate):
+            inner, names = _without_aliases(source, met)
+            return Filter(inner, rename(predicate, names)), names
+        case PublicJoin(left=left, right=right, on=on, kind=kind):
+            first, names = _without_aliases(left, met)
+            listed = _by_table(right, met)
+            public = replace(right, columns=tuple((listed[a], c) for a, c in right.columns))
+            equal = tuple((rename(e, names), listed[column]) for e, column in on)
+            return PublicJoin(first, public, equal, kind), {**names, **listed}
+        case UnitJoin(left=left, right=right, on=on, kind=kind):
+            first, names = _without_aliases(left, met)
+            second, other = _without_aliases(right, met)
+            pairs = tuple((names.get(a, a), other.get(b, b)) for a, b in on)
+            return UnitJoin(first, second, pairs, kind), {**names, **other}
+    return relation, {}
+
+
+def _by_table(source: Source | PublicSource, met: dict[str, int]) -> dict[str, str]:
+    """What each column is called after its table."""
+    name = source.table.name
+    number = met[name] = met.get(name, 0) + 1  # a table may be met twice
+    prefix = name if number == 1 else f"{name} {number}"
+    return {alias: f"{prefix}.{column}" for alias, column in source.columns}
+
+
+def list_values(measurement: Measurement) -> tuple[Expression, ...]:
+    """What a measurement adds up or counts, row by row; nothing for a count of rows."""
+    match measurement:
+        case Moments(variables=variables):
+            return tuple(variable.expression for variable in variables)
+        case Histogram(variable=variable) | Sum(variable=variable):
+            return (variable.expression,)
+        case Units():
+            return ()
+    return (measurement.expression,)
 
 
 @dataclass(frozen=True, slots=True)

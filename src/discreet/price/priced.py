@@ -59,6 +59,7 @@ from discreet.price.recipes import (
     choose_measurements,
     measure_sums_alone,
 )
+from discreet.price.summed import Summed
 from discreet.question.catalogue import Catalogue
 from discreet.question.functions import references
 from discreet.question.offer import Offer
@@ -521,7 +522,7 @@ def _buy(offered: Offered, way: Way) -> Priced | None:
     cut = None
     if offered.deciding is not None:
         index, counting = offered.deciding, mechanisms[offered.deciding]
-        if isinstance(counting, Selection):
+        if isinstance(counting, Selection | Summed):
             raise TypeError("units are counted, not chosen")
         if isinstance(counting, KeyRelease):
             cut = Threshold(index, 1, counting.delta)  # which is part of its own loss

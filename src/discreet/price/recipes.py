@@ -300,7 +300,7 @@ class _Builder:
         argument = aggregate.arguments[0]
         index = self._moments.get(((argument,), aggregate.condition, None))
         if index is not None:  # the moments of x count the rows where x is known
-            return lambda: _read_count(index, self._get_moments(index), nulls=False)
+            return lambda: read_count(index, self._get_moments(index), nulls=False)
         if not domain_of(argument, self.columns).nullable:
             return self._rows(aggregate.condition)
         known = Call("not", (Call("is_null", (argument,)),))
@@ -315,9 +315,9 @@ class _Builder:
                 )
                 counts_null = moments.counts_null or nullable
                 self.measurements[index] = replace(moments, counts_null=counts_null)
-                return lambda: _read_count(index, self._get_moments(index), nulls=True)
+                return lambda: read_count(index, self._get_moments(index), nulls=True)
         index = self._book(Moments(condition=condition))
-        return lambda: _read_count(index, self._get_moments(index), nulls=True)
+        return lambda: read_count(index, self._get_moments(index), nulls=True)
 
     def _moment(self, aggregate: Aggregate) -> Callable[[], Recipe]:
         degree = _DEGREES[aggregate.function]
@@ -326,7 +326,7 @@ class _Builder:
         def recipe() -> Recipe:
             moments = self._get_moments(index)
             if aggregate.function == "SUM":
-                return _read_sum(index, moments)
+                return read_sum(index, moments)
             return Ratio(index, aggregate.function, moments)
 
         return recipe
@@ -542,7 +542,7 @@ def find_rounding(plan: Plan, index: int, rows_per_group: int) -> Rounding | Non
 # --- reading entries -------------------------------------------------------------------------
 
 
-def _read_count(index: int, moments: Moments, *, nulls: bool) -> Linear:
+def read_count(index: int, moments: Moments, *, nulls: bool) -> Linear:
     """COUNT(*) (``nulls``) or COUNT(x) as a combination of the entries."""
     coefficients = power_coefficients(moments, (0,) * len(moments.degrees))
     if moments.counts_null:
@@ -550,7 +550,7 @@ def _read_count(index: int, moments: Moments, *, nulls: bool) -> Linear:
     return Linear(index, coefficients, Fraction(1))
 
 
-def _read_sum(index: int, moments: Moments) -> Linear:
+def read_sum(index: int, moments: Moments) -> Linear:
     """SUM(x) = grid * (low * count + sum of u), as one combination of the entries."""
     variable = moments.variables[0]
     counts = power_coefficients(moments, (0,))

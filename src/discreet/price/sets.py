@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet.price.calibration import Additive
+from discreet.price.calibration import Noisy
 from discreet.price.plan import Moments, Scaled
 from discreet.price.recipes import Ratio, power_coefficients
 from discreet.price.tails import Floats, Noise
@@ -159,7 +159,7 @@ def _quadratic(
 class _Table:
     """The released Bernstein sums of each group as sums of polynomials of values in 0 ... 1."""
 
-    def __init__(self, moments: Moments, entries: Floats, mechanism: Additive) -> None:
+    def __init__(self, moments: Moments, entries: Floats, mechanism: Noisy) -> None:
         self.moments = moments
         self.entries = entries[:, : math.prod(d + 1 for d in moments.degrees)]
         self.noise = Noise.of([mechanism] * self.entries.shape[1])
@@ -277,7 +277,7 @@ def _correlation_set(table: _Table, means: tuple[Floats, Floats], beta: float) -
 
 
 def ratio_set(
-    recipe: Ratio, mechanism: Additive, entries: Floats, beta: float, moved: tuple[float, ...]
+    recipe: Ratio, mechanism: Noisy, entries: Floats, beta: float, moved: tuple[float, ...]
 ) -> Ends:
     """The set of a ratio in each group (a row of ``entries``), in the unit of its value.
 

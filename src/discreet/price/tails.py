@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from discreet.exact.search import bracket
 from discreet.mechanisms import Gaussian, Laplace
-from discreet.price.calibration import Additive
+from discreet.price.calibration import Noisy
+from discreet.price.summed import Summed
 
 Floats = NDArray[np.float64]
 
@@ -42,18 +43,15 @@ class Noise:
     """The noise of some entries: independent, each of a law of its own.
 
     ``variances`` are those of the continuous laws, which are never less than those on the
-    integers; ``laplace`` says which entries have Laplace noise.  ``other`` is the noise of the
-    entries that have neither law: of these only a margin is known.
+    integers; ``laplace`` is the part of Laplace in each entry's fourth cumulant.  ``steps`` is what
+    the noise on whole numbers may be off its continuous twin: half a step a draw, or one.
+    ``other`` is the noise of the entries that have neither law: of these only a margin is known.
     """
 
     variances: Floats
-    laplace: Floats  # 1 for Laplace, 0 otherwise
-    others: tuple[tuple[int, Additive], ...] = ()
-
-    @property
-    def steps(self) -> Floats:
-        """What the noise on whole numbers may be off its continuous twin: half a step, or one."""
-        return np.where(self.variances >= 2.0, 0.5, 1.0)
+    laplace: Floats  # 1 for Laplace, 0 for Gaussian, between for sums
+    steps: Floats
+    others: tuple[tuple[int, Noisy], ...] = ()
 
     @property
     def _heavier(self) -> float:
@@ -63,19 +61,16 @@ class Noise:
         return math.exp(more) if more > _NOTICED else 1.0
 
     @classmethod
-    def of(cls, entries: Sequence[Additive]) -> Noise:
+    def of(cls, entries: Sequence[Noisy]) -> Noise:
         """The noise of entries that are released by these mechanisms."""
-        variances, laplace, others = [], [], []
+        spreads, others = [], []
         for place, mechanism in enumerate(entries):
-            known = isinstance(mechanism, Laplace | Gaussian)
-            if isinstance(mechanism, Laplace):
-                variances.append(2.0 * float(mechanism.scale) ** 2)
-            else:
-                variances.append(float(mechanism.variance) if known else 0.0)
-            laplace.append(1.0 if isinstance(mechanism, Laplace) else 0.0)
-            if not known:
+            found = _measure(mechanism)
+            spreads.append(found or (0.0, 0.0, 1.0))
+            if found is None:
                 others.append((place, mechanism))
-        return cls(np.array(variances), np.array(laplace), tuple(others))
+        variances, laplace, steps = np.array(spreads, dtype=np.float64).reshape(-1, 3).T
+        return cls(variances, laplace, steps, tuple(others))
 
     def quantiles(self, weights: Floats, beta: float) -> Floats:
         """q with P(|sum of weight times noise| > q) <= beta, for each row of weights.
@@ -97,8 +92,28 @@ class Noise:
         return found
 
 
+def _measure(mechanism: Noisy) -> tuple[float, float, float] | None:
+    """Variance, part of Laplace and steps of one entry; None if only its margin is known."""
+    match mechanism:
+        case Laplace(scale=scale):
+            variance = 2.0 * float(scale) ** 2
+            return variance, 1.0, 0.5 if variance >= 2.0 else 1.0
+        case Gaussian():
+            return float(mechanism.variance), 0.0, 0.5 if mechanism.variance >= 2.0 else 1.0
+        case Summed(terms=terms, below=below):
+            parts = [(term, _measure(term.law)) for term in terms]
+            known = [(term, found) for term, found in parts if found is not None]
+            if len(known) < len(parts):
+                return None
+            spread = sum(t.count * t.weight**2 * v for t, (v, _, _) in known)
+            fourth = sum(t.count * (t.weight**2 * v) ** 2 * part for t, (v, part, _) in known)
+            steps = sum(t.count * t.weight * step for t, (_, _, step) in known)
+            return spread / below**2, fourth / spread**2 if spread else 0.0, steps / below
+    return None
+
+
 @lru_cache(maxsize=1024)
-def _other_margin(mechanism: Additive, beta: float) -> float:
+def _other_margin(mechanism: Noisy, beta: float) -> float:
     return float(mechanism.margin(Fraction(beta)))
 
 

@@ -30,6 +30,7 @@ class Amounts(TypedDict, total=False):
     delta: Exact | None
     within: Within | None
     confidence: Exact
+    fresh: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class Offer:
     delta: Fraction | None = None
     within: tuple[tuple[str, Fraction], ...] = ()  # (aggregate name, or "" for all; margin)
     confidence: Fraction = CONFIDENCE
+    fresh: bool = False  # a new measurement, whatever is known already
 
     @classmethod
     def of(
@@ -51,6 +53,7 @@ class Offer:
         delta: Exact | None = None,
         within: Within | None = None,
         confidence: Exact = "0.95",
+        fresh: bool = False,
     ) -> Offer:
         """The offer that these amounts make, or a refusal.
 
@@ -76,6 +79,7 @@ class Offer:
             delta=None if delta is None else _failing(delta),
             within=_targets(within),
             confidence=proportion(confidence, name="confidence"),
+            fresh=_flag(fresh),
         )
 
     @property
@@ -91,7 +95,8 @@ class Offer:
         """
         if not self.empty or written is None:
             return self
-        return written if self.delta is None else replace(written, delta=self.delta)
+        offer = written if self.delta is None else replace(written, delta=self.delta)
+        return replace(offer, fresh=True) if self.fresh else offer
 
     def divide(self, parts: int) -> Offer:
         """The even share of one of so many questions; an accuracy is asked of each of them.
@@ -121,17 +126,22 @@ class Offer:
             shape["within"] = {name: str(margin) for name, margin in self.within}
         if self.within or self.confidence != CONFIDENCE:
             shape["confidence"] = str(self.confidence)
+        if self.fresh:
+            shape["fresh"] = True
         return shape
 
     def amounts(self) -> Amounts:
         """The keywords of a call that makes this offer."""
-        return {
+        found: Amounts = {
             "epsilon": self.epsilon,
             "rho": self.rho,
             "delta": self.delta,
             "within": dict(self.within) or None,
             "confidence": self.confidence,
         }
+        if self.fresh:
+            found["fresh"] = True
+        return found
 
     def __str__(self) -> str:
         if self.within:
@@ -144,6 +154,17 @@ class Offer:
         return ", ".join(
             f"{name} = {_decimal(amount)}" for name, amount in paid.items() if amount is not None
         )
+
+
+def _flag(fresh: object) -> bool:
+    if not isinstance(fresh, bool):
+        raise InvalidParameter(
+            "P4",
+            f"fresh is a {type(fresh).__name__}, not true or false.",
+            why="a new measurement costs the people in the data again.",
+            fix="say fresh=True, or leave it out.",
+        )
+    return fresh
 
 
 def unpaid_refusal() -> InvalidParameter:

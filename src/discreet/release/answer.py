@@ -29,6 +29,7 @@ from discreet.question.expressions import ColumnRef, Expression
 from discreet.question.functions import evaluate, references
 from discreet.question.functions.declaration import plain
 from discreet.question.possible import find_possible
+from discreet.release.amounts import exact_loss_json
 from discreet.release.display import MOST_ROWS, as_html, as_text, fit_screen
 from discreet.release.intervals import Interval, Sets
 from discreet.release.notes import VALUE, MarginUnit, describe, margin_unit, notes
@@ -59,8 +60,9 @@ class Answer:
 
     Everything in it is already paid for: looking at it in any way is free.  It is made by
     ``ask``, of what was ``priced``, the ``groups`` and the ``released`` numbers; ``id`` is under
-    which the ledger keeps it, ``replayed`` whether it was paid for before, and ``said`` what is
-    known of the data besides, bought apart.
+    which the ledger keeps it, ``replayed`` whether it was paid for before, ``said`` what is
+    known of the data besides, bought apart, and ``behind`` the charges that led to it, if it
+    improves an earlier answer.
     """
 
     priced: Priced
@@ -69,6 +71,7 @@ class Answer:
     id: int | None = None  # under which the ledger keeps it
     replayed: bool = False  # answered before, and free this time
     said: tuple[str, ...] = ()  # what is known of the data besides, bought apart
+    behind: tuple[Loss, ...] = ()  # all charges that led to it, where it improves an earlier answer
     rows: tuple[Row, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -88,13 +91,25 @@ class Answer:
 
     @property
     def loss(self) -> Loss:
-        """What this answer cost one unit."""
+        """What this answer cost one unit: all charges that led to it."""
+        return sum(self.behind, start=NOTHING) if self.behind else self.priced.loss
+
+    @property
+    def worth(self) -> Loss:
+        """What one payment would have bought the same accuracy."""
         return self.priced.loss
 
     @property
+    def charged(self) -> Loss:
+        """What was paid for it this time; nothing, if it was known before."""
+        if self.replayed:
+            return NOTHING
+        return self.behind[-1] if self.behind else self.priced.loss
+
+    @property
     def paid(self) -> Loss:
-        """What was paid for it this time; nothing, if it was answered before."""
-        return NOTHING if self.replayed else self.loss
+        """The same as ``charged``."""
+        return self.charged
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -304,7 +319,15 @@ class Answer:
     @property
     def certificate(self) -> dict[str, Any]:
         """What was promised, to whom, and how: plain JSON."""
-        return describe(self.priced)
+        return {**describe(self.priced), **self._amounts_json()}
+
+    def _amounts_json(self) -> dict[str, Any]:
+        """What was lost in all, what this payment was, and what the answer is worth."""
+        return {
+            "loss": exact_loss_json(self.loss.rounded()),  # as an account charges it
+            "charged": exact_loss_json(self.charged.rounded()),
+            "worth": exact_loss_json(self.worth.rounded()),
+        }
 
     def __repr__(self) -> str:
         return fit_screen(str(self))
@@ -331,9 +354,13 @@ class Answer:
         return shown + [[""] * len(self.columns)] * (len(self.rows) - len(shown))
 
     def _footer(self) -> list[str]:
-        cost = f"answered before, free now; it cost {self.loss}" if self.replayed else ""
+        cost = f"cost {self.loss}"
+        if self.replayed:
+            cost = f"answered before, free now; it cost {self.loss}"
+        elif self.behind:
+            cost = f"{self.charged} more; in all {self.loss}"
         margin = "± at 95 % confidence; " if self.priced.question.aggregates else ""
-        return [f"{margin}{cost or f'cost {self.loss}'}", *self.notes]
+        return [f"{margin}{cost}", *self.notes]
 
 
 def _state(value: Any, found: Interval | None) -> Stated:

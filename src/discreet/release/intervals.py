@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import Refusal
 from discreet.mechanisms import KeyRelease
-from discreet.price import Additive, Linear, Priced, Quantile, Ratio, Selection
+from discreet.price import Linear, Noisy, Priced, Quantile, Ratio, Selection
 from discreet.price.margins import rank_margin, rounding_of
 from discreet.price.plan import (
     DistinctValues,
@@ -144,7 +144,7 @@ class Sets:
         absent: list[bool] = ((used @ weight[0]) + margin < 1.0).tolist()
         return absent
 
-    def _entries(self, measurement: int) -> tuple[Additive, NDArray[np.float64]]:
+    def _entries(self, measurement: int) -> tuple[Noisy, NDArray[np.float64]]:
         mechanism, part = self.priced.mechanisms[measurement], self.released[measurement]
         if part is None or isinstance(mechanism, Selection | KeyRelease):
             raise TypeError("a choice has no entries")
@@ -371,7 +371,7 @@ class Sets:
 
     @property
     def _noise(self) -> Noise:
-        laws: list[Additive] = []
+        laws: list[Noisy] = []
         for mechanism, part in zip(self.priced.mechanisms, self.released, strict=True):
             if not isinstance(mechanism, Selection | KeyRelease):
                 laws += [mechanism] * self._width(part)

@@ -33,7 +33,8 @@ from discreet.price.plan import (
     Sum,
     ValueCounts,
 )
-from discreet.price.recipes import MOST_ROUNDED
+from discreet.price.recipes import MOST_ROUNDED, find_moved
+from discreet.price.summed import Summed
 from discreet.question.ownership import unit
 from discreet.question.schema import Neighbours
 from discreet.release.amounts import exact_loss_json
@@ -330,6 +331,12 @@ def _describe_mechanism(mechanism: Bought) -> dict[str, Any]:
                 "delta": str(delta),
                 "keys": keys,
             }
+        case Summed(terms=terms, below=below):
+            laws = [
+                {**_describe_mechanism(t.law), "draws": t.count, "weight": f"{t.weight}/{below}"}
+                for t in terms
+            ]
+            return {"mechanism": "sum of released noise", "laws": laws}
 
 
 def name_mechanism(mechanism: Bought) -> str:

@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from discreet.accounting.budget import Budget
-from discreet.accounting.loss import Loss
+from discreet.accounting.loss import NOTHING, Loss
 from discreet.errors import LedgerRefusal, Refusal
 from discreet.exact.numbers import canonical_json
 from discreet.mechanisms import Gaussian, KeyRelease, Laplace, Staircase
@@ -55,6 +55,7 @@ from discreet.price.plan import (
     Units,
     ValueCounts,
 )
+from discreet.price.summed import Summed, Term
 from discreet.question.domain import Kind
 from discreet.question.expressions import Call, Case, ColumnRef, Literal
 from discreet.question.offer import Offer
@@ -77,6 +78,7 @@ from discreet.question.schema import Column, Neighbours, Schema, Table
 from discreet.question.statement import Carried, Statement, Trace
 from discreet.release.answer import Answer, Released, Selected
 from discreet.release.combined import Combined, CombinedExplanation
+from discreet.release.derived import Derived, Origin
 from discreet.release.explanation import Explanation
 
 _T = TypeVar("_T")
@@ -101,15 +103,15 @@ _CLASSES: dict[str, type[Any]] = {
     )
 }
 _NOT_RECORDED: dict[type[Any], tuple[str, ...]] = {
-    Answer: ("id", "replayed", "said"),
+    Answer: ("id", "replayed", "said", "behind"),
     Schema: ("population", "max_joined_rows_per_unit"),
 }
 _ADDED: dict[type[Any], dict[str, Any]] = {
     Threshold: {"odds": Fraction(0)},
     Priced: {"population": None, "together": None},
-    Column: {"per_unit": False},
+    Column: {"per_unit": False, "time_zone": None},
     Question: {"remarks": ()},
-    Column: {"time_zone": None},
+    Offer: {"fresh": False},
 }
 """Fields that came later: not written where they say what was meant without them."""
 _ENUMS: dict[str, type[Enum]] = {kind.__name__: kind for kind in (Kind, Neighbours, JoinKind)}
@@ -361,6 +363,8 @@ def answer_to_bytes(answer: Answer) -> bytes:
     """An answer as it is stored or sent: everything it was computed from, nothing else."""
     if isinstance(answer, Combined):
         return canonical_json({"Combined": _combined_json(answer)}).encode()
+    if isinstance(answer, Derived):
+        return canonical_json({"Derived": _derived_json(answer)}).encode()
     return released_to_bytes(answer.priced, Released(answer.groups, answer.released))
 
 
@@ -369,7 +373,77 @@ def answer_from_bytes(data: bytes) -> Answer:
     content = _content(data)
     if isinstance(content, dict) and set(content) == {"Combined"}:
         return _read_combined(content["Combined"])
+    if isinstance(content, dict) and set(content) == {"Derived"}:
+        return _read_derived(content["Derived"])
     return _load(data, Answer)
+
+
+_UNUSED = Sensitivity(1, 1)
+"""What a recorded law is read with; of released noise nothing but its size matters any more."""
+
+
+def _derived_json(answer: Derived) -> dict[str, Any]:
+    """What is sent of an answer that was known; no ledger holds one, only those it is from."""
+    laws: dict[Summed, int] = {}
+    used = [[laws.setdefault(law, len(laws)) for law in some] for some in answer.laws]
+    priced = replace(answer.priced, mechanisms=(), sensitivities=())
+    return {
+        "priced": to_json(priced),
+        "groups": to_json(answer.groups),
+        "parts": [
+            to_json(part if part.dtype.kind != "f" else part.tolist())
+            for part in answer.released
+            if isinstance(part, np.ndarray)
+        ],
+        "laws": [_summed_json(law) for law in laws],
+        "used": used,
+        "origins": [
+            [one.id, one.question, list(one.loss.to_units()), one.groups, to_json(one.weight)]
+            for one in answer.origins
+        ],
+        "said": list(answer.said),
+        "equivalent": list(answer.equivalent.to_units()),
+        "payment": list(answer.payment.to_units()),
+    }
+
+
+def _summed_json(law: Summed) -> dict[str, Any]:
+    terms = [[_noise_json(t.law, _UNUSED), t.count, t.weight] for t in law.terms]
+    return {"terms": terms, "below": law.below}
+
+
+def _read_summed(content: Any) -> Summed:
+    terms = tuple(Term(from_json(law), count, weight) for law, count, weight in content["terms"])
+    return Summed(terms, content["below"])
+
+
+def _read_derived(content: Any) -> Derived:
+    try:
+        listed = [_read_summed(law) for law in content["laws"]]
+        laws = tuple(tuple(listed[i] for i in some) for some in content["used"])
+        worst = tuple(max(some, key=lambda law: law.variance) for some in laws)
+        parts = [from_json(part) for part in content["parts"]]
+        payment = Loss.from_units(*content["payment"])
+        return Derived(
+            replace(
+                from_json(content["priced"]),
+                mechanisms=worst,
+                sensitivities=(Sensitivity(0, 0),) * len(worst),
+            ),
+            from_json(content["groups"]),
+            tuple(p if isinstance(p, np.ndarray) else np.array(p) for p in parts),
+            replayed=payment == NOTHING,
+            said=tuple(content["said"]),
+            laws=laws,
+            origins=tuple(
+                Origin(number, text, Loss.from_units(*loss), groups, from_json(weight))
+                for number, text, loss, groups, weight in content["origins"]
+            ),
+            equivalent=Loss.from_units(*content["equivalent"]),
+            payment=payment,
+        )
+    except (LookupError, TypeError, ValueError, AttributeError):
+        raise _unreadable() from None
 
 
 def _combined_json(answer: Combined) -> dict[str, Any]:

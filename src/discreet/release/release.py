@@ -11,16 +11,35 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.engine.truth import SparseCounts, Truth
-from discreet.mechanisms import KeyRelease
+from discreet.mechanisms import KeyRelease, Laplace
 from discreet.mechanisms.keys import toss_coins
 from discreet.price import Additive, Choice, Priced, Quantile, Selection, Threshold
 from discreet.price.plan import ValueCounts
+from discreet.price.summed import Summed
 from discreet.release.answer import Entries, Part, Released, Selected
 
 if TYPE_CHECKING:
     from discreet.mechanisms.sparse.run import NoisyThreshold
     from discreet.price.chosen import Contest
     from discreet.price.watch import Watch, Watched
+
+
+def refine(priced: Priced, truth: Truth, earlier: Released, scales: Sequence[Fraction]) -> Released:
+    """Less noise on numbers that were released before with Laplace noise of these scales.
+
+    Only where the truth is certain to be the same; docs/proofs/known.md, Lemmas 6, 7 and 10.
+    """
+    opened = truth.open_for_release()
+    if opened.groups != earlier.groups or priced.threshold is not None:
+        raise TypeError("other groups than were released")
+    parts: list[Part] = []
+    for mechanism, measured, part, scale in zip(
+        priced.mechanisms, opened.measured, earlier.parts, scales, strict=True
+    ):
+        if not isinstance(mechanism, Laplace) or isinstance(measured, SparseCounts):
+            raise TypeError("only Laplace noise is refined")
+        parts.append(mechanism.refine(measured, part, scale=scale))
+    return Released(opened.groups, tuple(parts))
 
 
 def release(priced: Priced, truth: Truth) -> Released:
@@ -30,6 +49,8 @@ def release(priced: Priced, truth: Truth) -> Released:
     parts: list[Part] = []
     for index, mechanism in enumerate(priced.mechanisms):
         measured = opened.measured[index]
+        if isinstance(mechanism, Summed):
+            raise TypeError("what was added up is not drawn")
         if isinstance(mechanism, Selection):
             parts.append(_choose(priced, index, mechanism, measured, len(groups)))
         elif isinstance(measured, SparseCounts):

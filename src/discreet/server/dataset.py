@@ -27,6 +27,7 @@ from discreet.price.watch import WatchSettings
 from discreet.question.sql import write_question_text
 from discreet.release.answer import Answer
 from discreet.release.combined import Combined
+from discreet.release.derived import Derived
 from discreet.release.record import answer_from_bytes
 from discreet.server import idempotency
 from discreet.server.cache import AnswerCache
@@ -84,6 +85,8 @@ class Dataset:
             memory_bytes=memory_bytes(session.engine.get("memory_limit", "4GB")),
             started=lambda: metrics.count("discreet_worker_starts_total", dataset=name),
         )
+        self.curator.couples = False  # engines compute in processes of their own
+        self.curator.withheld = lambda number: self.jobs.find(number) is not None
         self.jobs = Jobs(self.curator, self.pool, self.settings, log=log, ended=self._count_ended)
         self.runs = OpenRuns.of(self.curator, self.jobs.compare)
 
@@ -159,6 +162,8 @@ class Dataset:
         if isinstance(mine, Answer):
             return mine
         if isinstance(mine, Paid):
+            if isinstance(answers[0], Derived):  # what was known, improved
+                return answers[0]
             # Who joined somebody else's job sees it through the outputs of their own question.
             return replace(answers[0], priced=mine.priced)
         return await to_thread.run_sync(self.curator.finish, mine, answers, limiter=self._paying)

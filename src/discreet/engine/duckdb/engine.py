@@ -214,6 +214,11 @@ class DuckDBEngine:
         # With its spaces: ledgers hold this digest, and replay while it is the same.
         return hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()
 
+    @property
+    def immutable(self) -> bool:
+        """Whether nobody can change what the sources hold: all are tables in memory."""
+        return all(isinstance(source, InMemory) for source in self._sources.values())
+
     def content_hash(self, table: str) -> str:
         """A SHA-256 of all that a source holds; slow, for when a version must be certain."""
         return self._sources[table].content_hash()

@@ -1,0 +1,265 @@
+"""What is known of a question, as one answer: the best derivation, or several that share no noise.
+
+Two estimates of one number whose noises are independent are combined in inverse proportion to
+their variances (``docs/proofs/known.md``, Lemma 3).  Weights are public and whole parts of 1024,
+so that sums stay whole; rounding them costs a millionth of the variance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.accounting.loss import NOTHING, Loss
+from discreet.exact.numbers import round_down
+from discreet.known.derive import Reading
+from discreet.known.released import Released
+from discreet.price import Counts, Linear, Priced
+from discreet.price.plan import Sensitivity
+from discreet.price.summed import Summed, Term
+from discreet.release.derived import Derived, Origin
+
+PARTS = 1024
+"""Weights are so many parts of the whole."""
+MOST_COMBINED = 8
+"""More estimates of one number improve it by little, and are looked for in vain."""
+
+Derivation = tuple[Reading, ...]
+"""One source, and how each aggregate is read off it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Estimate:
+    """One aggregate, from one or more readings that share no noise."""
+
+    readings: tuple[Reading, ...]
+    weights: NDArray[np.int64]  # (groups, readings), each row adds up to PARTS
+
+    @property
+    def alone(self) -> bool:
+        return len(self.readings) == 1
+
+
+def combine(
+    new: Priced,
+    derivations: Sequence[Derivation],
+    groups: tuple[Any, ...],
+    *,
+    payment: Loss = NOTHING,
+) -> Derived:
+    """The answer that these derivations of ``new`` give together; they must not be none."""
+    chosen = choose_independent(derivations)
+    read = [_estimate([d[i] for d in chosen]) for i in range(len(new.recipes))]
+    estimates, places = _share(read)
+    laws = tuple(_list_laws(estimate) for estimate in estimates)
+    recipes = tuple(
+        replace(_scaled(estimate), measurement=place)
+        for estimate, place in zip(read, places, strict=True)
+    )
+    measured = tuple(estimate.readings[0].measured for estimate in estimates)
+    worst = tuple(max(some, key=lambda law: law.variance) for some in laws)
+    priced = replace(
+        new,
+        plan=replace(new.plan, measurements=measured),
+        recipes=recipes,
+        mechanisms=worst,
+        sensitivities=(Sensitivity(0, 0),) * len(measured),  # nothing is measured
+        threshold=None,
+        loss=NOTHING,
+        population=None,
+    )
+    return Derived(
+        priced,
+        groups,
+        tuple(_entries(estimate) for estimate in estimates),
+        replayed=payment == NOTHING,
+        laws=laws,
+        origins=_list_origins(read),
+        equivalent=estimate_worth(new, worst, recipes),
+        payment=payment,
+    )
+
+
+def _share(read: list[_Estimate]) -> tuple[list[_Estimate], list[int]]:
+    """Aggregates that are read off the same sums share them, as their noise is the same."""
+    estimates: list[_Estimate] = []
+    places = []
+    for estimate in read:
+        same = (i for i, one in enumerate(estimates) if _is_same(one, estimate))
+        place = next(same, len(estimates))
+        if place == len(estimates):
+            estimates.append(estimate)
+        places.append(place)
+    return estimates, places
+
+
+def _is_same(one: _Estimate, other: _Estimate) -> bool:
+    a, b = one.readings[0], other.readings[0]
+    return (
+        (one.alone and other.alone)
+        and (a.source is b.source and a.place == b.place and a.bins == b.bins)
+        and all(np.array_equal(c, d) for c, d in zip(a.cells, b.cells, strict=True))
+    )
+
+
+def choose_independent(derivations: Sequence[Derivation]) -> list[Derivation]:
+    """The best, and all others that share no noise with those before them, while they help."""
+    ranked = sorted(derivations, key=_size)
+    chosen: list[Derivation] = []
+    for derivation in ranked:
+        source = derivation[0].source
+        apart = all(not source.shares_noise(one[0].source) for one in chosen)
+        helps = not chosen or _size(derivation) <= 100 * _size(chosen[0])
+        if (
+            apart
+            and helps
+            and len(chosen) < MOST_COMBINED
+            and not _is_histogram(derivation, chosen)
+        ):
+            chosen.append(derivation)
+    return chosen
+
+
+def _is_histogram(derivation: Derivation, chosen: list[Derivation]) -> bool:
+    """Whether it counts bins: those are shown as they are, never weighted."""
+    return bool(chosen) and any(isinstance(reading.recipe, Counts) for reading in derivation)
+
+
+def _size(derivation: Derivation) -> float:
+    """How large the noise of a derivation is, over all aggregates and groups."""
+    return float(sum(reading.variances().sum() for reading in derivation))
+
+
+def _estimate(readings: list[Reading]) -> _Estimate:
+    """Readings of one aggregate that have the same shape as the best, weighted group by group."""
+    first = readings[0]
+    alike = [r for r in readings if _same_scale(r, first)]
+    # A group of which no cell is asked for is nothing, without noise: any weights will do.
+    inverse = np.array([1 / np.maximum(r.variances(), 1e-300) for r in alike]).T
+    shares = inverse / inverse.sum(axis=1, keepdims=True)
+    weights = np.rint(shares * PARTS).astype(np.int64)
+    weights[:, 0] += PARTS - weights.sum(axis=1)
+    return _Estimate(tuple(alike), weights)
+
+
+def _same_scale(one: Reading, other: Reading) -> bool:
+    """Whether entries mean the same, or both are one number."""
+    if isinstance(one.recipe, Linear) and isinstance(other.recipe, Linear):
+        return one.recipe.grid == other.recipe.grid
+    return one.recipe == other.recipe and one.measured == other.measured
+
+
+def _list_laws(estimate: _Estimate) -> tuple[Summed, ...]:
+    """The noise of each group."""
+    linear = isinstance(estimate.readings[0].recipe, Linear)
+    below = _denominator(estimate.readings)
+    found = []
+    for group in range(len(estimate.readings[0].cells)):
+        terms: list[Term] = []
+        for reading, weight in zip(
+            estimate.readings, estimate.weights[group].tolist(), strict=True
+        ):
+            count = reading.cells[group].size * reading.merged
+            share = 1 if estimate.alone else weight
+            if linear and not estimate.alone:
+                terms += _number_terms(reading, count, share, below)
+            elif count and share:
+                terms.append(Term(reading.law, count, share))
+        found.append(Summed(tuple(terms), 1 if estimate.alone or linear else PARTS))
+    return tuple(found)
+
+
+def _denominator(readings: Sequence[Reading]) -> int:
+    below = [
+        (c / r.recipe.grid).denominator
+        for r in readings
+        if isinstance(r.recipe, Linear)
+        for c in r.recipe.coefficients
+    ]
+    return math.lcm(*below)
+
+
+def _number_terms(reading: Reading, count: int, share: int, below: int) -> list[Term]:
+    """The noise of the number itself: each entry's, times its coefficient."""
+    if not isinstance(reading.recipe, Linear) or not count or not share:
+        return []
+    return [
+        Term(reading.law, count, abs(share * size))
+        for size in _whole_coefficients(reading, below)
+        if size
+    ]
+
+
+def _whole_coefficients(reading: Reading, below: int) -> list[int]:
+    if not isinstance(reading.recipe, Linear):
+        raise TypeError("not a number")
+    recipe = reading.recipe
+    return [int(c / recipe.grid * below) for c in recipe.coefficients]
+
+
+def _scaled(estimate: _Estimate) -> Any:
+    """The recipe that reads the combined entries."""
+    recipe = estimate.readings[0].recipe
+    if estimate.alone or not isinstance(recipe, Linear):
+        return recipe
+    # Combined numbers are one entry: the weighted sum, in steps of the grid, times what divides it.
+    return Linear(0, (recipe.grid / (PARTS * _denominator(estimate.readings)),), recipe.grid)
+
+
+def _entries(estimate: _Estimate) -> NDArray[Any]:
+    """The numbers that are read: sums, or weighted sums."""
+    if estimate.alone:
+        return estimate.readings[0].entries()
+    linear = isinstance(estimate.readings[0].recipe, Linear)
+    below = _denominator(estimate.readings) if linear else 1
+    total: Any = 0
+    for place, reading in enumerate(estimate.readings):
+        entries = reading.entries()
+        if linear:
+            sizes = np.array(_whole_coefficients(reading, below), dtype=object)
+            entries = (entries * sizes).sum(axis=1, keepdims=True)
+        total = total + entries * estimate.weights[:, [place]].astype(object)
+    found: NDArray[Any] = total if linear else (total / PARTS).astype(np.float64)
+    return found
+
+
+def _list_origins(estimates: Sequence[_Estimate]) -> tuple[Origin, ...]:
+    found: dict[int, Origin] = {}
+    for estimate in estimates:
+        for place, reading in enumerate(estimate.readings):
+            source: Released = reading.source
+            added = max((cells.size for cells in reading.cells), default=0) * reading.merged
+            weight = Fraction(int(estimate.weights[:, place].max()), PARTS)
+            before = found.get(source.id)
+            if before is not None:
+                added, weight = max(added, before.groups), max(weight, before.weight)
+            text = source.priced.question.text
+            found[source.id] = Origin(source.id, text, source.loss, added, weight)
+    return tuple(found[number] for number in sorted(found))
+
+
+def estimate_worth(new: Priced, laws: Sequence[Summed], recipes: Sequence[Any]) -> Loss:
+    """The epsilon of one direct measurement whose noise has the variance of the first aggregate.
+
+    A description, rounded down; of the worst group.
+    """
+    if not laws or not isinstance(recipes[0], Linear):
+        return NOTHING
+    noise = laws[0].combine(recipes[0].coefficients)
+    direct = new.recipes[0]
+    if noise.variance <= 0 or not isinstance(direct, Linear):
+        return NOTHING
+    sensitivity = new.sensitivities[direct.measurement].l1
+    length = sum(float(c) ** 2 for c in direct.coefficients)
+    # Laplace noise of scale 1 / x has the variance 1 / (2 sinh(x / 2)**2).
+    epsilon = sensitivity * 2 * math.asinh(math.sqrt(length / (2 * noise.variance)))
+    return Loss.pure(round_down(Fraction(epsilon), Fraction(1, 10**6)))
+
+
+__all__ = ["Derivation", "choose_independent", "combine", "estimate_worth"]

@@ -1,0 +1,419 @@
+"""What a released answer says about another question: which of its numbers to add up.
+
+A question is a sum over rows; so is an answer, group by group.  Where every row that the question
+counts lies in groups of the answer as a whole, the question is a sum of released numbers, and a
+function of them costs nobody anything (``docs/proofs/known.md``, Lemma 1).  Whatever is not
+certain to be the same number is not derived, and :class:`NotKnown` says why.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.engine.truth import Group
+from discreet.known.released import Released
+from discreet.mechanisms import Gaussian, Laplace, Staircase
+from discreet.price import Counts, Linear, Priced, Ratio, Recipe
+from discreet.price.calibration import Additive
+from discreet.price.plan import (
+    BaseRows,
+    DistinctValues,
+    GroupMean,
+    GroupSum,
+    GroupTotal,
+    Measurement,
+    Moments,
+    Scaled,
+    Sum,
+    Units,
+    ValueCounts,
+    rename,
+    split_condition,
+)
+from discreet.price.recipes import read_count, read_sum
+from discreet.question.blocks.evaluate import Known, evaluate_on_blocks
+from discreet.question.expressions import Call, Case, ColumnRef, Expression
+from discreet.question.functions import domain_of, references
+from discreet.question.functions.declaration import as_engine
+from discreet.question.ownership import columns
+from discreet.question.question import Aggregate, Key
+
+Cells = NDArray[np.intp]
+Multiplicity = Callable[..., int | None]
+
+MOST_CELLS = 20_000
+"""Answers of more groups are not added up: to find which of them belong together takes too long."""
+
+
+class NotKnown(Exception):
+    """Why an answer does not tell what is asked; public knowledge, in words."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """One aggregate of a question, as sums of the released numbers of one measurement.
+
+    ``cells`` are, for each group of the question, the groups of the answer that are added up;
+    ``bins`` the entries of each of them that are (a histogram's), None where they stay as they are.
+    """
+
+    source: Released
+    place: int  # which measurement of the source
+    cells: tuple[Cells, ...]
+    bins: tuple[tuple[int, ...], ...] | None
+    measured: Measurement
+    recipe: Recipe  # of measurement 0
+
+    @property
+    def law(self) -> Additive:
+        """The noise on each released entry."""
+        law = self.source.priced.mechanisms[self.place]
+        if not isinstance(law, Laplace | Gaussian | Staircase):
+            raise TypeError("chosen, not counted")
+        return law
+
+    @property
+    def merged(self) -> int:
+        """How many entries are added up for one of the question, at most."""
+        return 1 if self.bins is None else max(map(len, self.bins))
+
+    def entries(self) -> NDArray[Any]:
+        """The sums: a row for each group of the question."""
+        part = self.source.entries(self.place)
+        if self.bins is not None:
+            part = np.stack([part[:, list(one)].sum(axis=1) for one in self.bins], axis=1)
+        return np.stack([part[cells].sum(axis=0) for cells in self.cells])
+
+    def variances(self) -> NDArray[np.float64]:
+        """For each group, how large the squared noise of one entry is, in rows."""
+        counts = np.array([cells.size for cells in self.cells], dtype=np.float64)
+        return counts * self.merged * self.law.variance / _row_weight(self.measured) ** 2
+
+
+def _row_weight(measured: Measurement) -> float:
+    """What one row weighs: two measurements of one number are compared by rows."""
+    match measured:
+        case Moments(weight=weight):
+            return float(weight)
+        case Sum(variable=variable):
+            return math.hypot(variable.low, variable.low + variable.span)
+    return 1.0
+
+
+def derive(new: Priced, source: Released, *, multiplicity: Multiplicity) -> tuple[Reading, ...]:
+    """How each aggregate of ``new`` is read off ``source``; :class:`NotKnown` if one is not."""
+    return _Derivation(new, source, multiplicity).readings()
+
+
+def same_text(value: object) -> str:
+    """A text that is the same for the same meaning: Python takes 1 and true for equal."""
+    return repr(value)
+
+
+class _Derivation:
+    """One question beside one answer, every column under its table's name."""
+
+    def __init__(self, new: Priced, source: Released, multiplicity: Multiplicity) -> None:
+        self.new, self.source = new, source
+        old = source.priced
+        self.rows, self.known = BaseRows.of(new.plan.source), source.rows
+        self._check_rows()
+        self.domains = columns(self.known.base, multiplicity=multiplicity)
+        self.old_keys = [_renamed_key(key, self.known.names) for key in old.plan.keys]
+        self.new_keys = [_renamed_key(key, self.rows.names) for key in new.plan.keys]
+        self.same = self._is_same()
+        if not self.same:
+            self._check_additive()
+        self.shape = tuple(len(key.values or ()) for key in self.old_keys)
+        if math.prod(self.shape) > MOST_CELLS and not self.same:
+            raise NotKnown(f"it has more than {MOST_CELLS:,} groups, too many to add up")
+        if math.prod(self.shape) != len(source.groups):
+            raise NotKnown("groups that stayed hidden would be missing from a sum")
+
+    # --- whether the rows are the same ---------------------------------------------------------
+
+    def _check_rows(self) -> None:
+        if same_text(self.rows.base) != same_text(self.known.base):
+            raise NotKnown("it is about other tables")
+        texts = set(map(same_text, self.rows.conditions))
+        if not set(map(same_text, self.known.conditions)) <= texts:
+            raise NotKnown("it left out rows by a condition that is not asked for here")
+
+    def _is_same(self) -> bool:
+        """Whether groups and rows are exactly those of the answer: then nothing is added up."""
+        new, old = self.new.plan, self.source.priced.plan
+        return (
+            len(self.rows.conditions) == len(self.known.conditions)
+            and same_text(tuple((k.expression, k.values) for k in self.new_keys))
+            == same_text(tuple((k.expression, k.values) for k in self.old_keys))
+            and new.contribution == old.contribution
+            and new.public_keys
+        )
+
+    def _check_additive(self) -> None:
+        new, old = self.new.plan, self.source.priced.plan
+        if not old.public_keys:
+            raise NotKnown("its groups are private, and those that stayed hidden would be missing")
+        if not new.public_keys:
+            raise NotKnown("the groups asked for are private, and which there are was not released")
+        for plan in (old, new):  # Lemma 1: which rows are kept must not hang on the question
+            bound = plan.contribution
+            if not bound.enforced:
+                whose = "it" if plan is old else "this question"
+                limit = (
+                    f"{bound.rows} rows of each unit"
+                    if bound.rows is not None
+                    else f"{bound.rows_per_group} rows of each unit in {bound.groups} groups"
+                )
+                raise NotKnown(f"{whose} counts at most {limit}, over all its groups together")
+
+    # --- what the groups tell ------------------------------------------------------------------
+
+    def _columns(self) -> dict[str, Known]:
+        """Each key of the answer as a column of its own, known on every cell."""
+        found = {}
+        for axis, key in enumerate(self.old_keys):
+            domain = domain_of(key.expression, self.domains)
+            values = np.empty(len(key.values or ()), dtype=object)
+            values[:] = [as_engine(value, domain.kind) for value in key.values or ()]
+            shape = [-1 if other == axis else 1 for other in range(len(self.old_keys))]
+            found[_placeholder(axis)] = Known(values.reshape(shape), domain)
+        return found
+
+    def on_cells(self, expression: Expression) -> NDArray[Any]:
+        """What an expression is in each group of the answer, where the groups tell it."""
+        names = {same_text(k.expression): _placeholder(i) for i, k in enumerate(self.old_keys)}
+        swapped = _swap(expression, names)
+        missing = {n for n in references(swapped) if not n.startswith("\0")}
+        if missing:
+            told = ", ".join(sorted(name.rpartition(".")[2] for name in missing))
+            raise NotKnown(f"its groups do not tell {told} apart")
+        value = evaluate_on_blocks(swapped, self._columns(), len(self.old_keys))
+        if value is None:
+            raise NotKnown("it is not certain that the engine computes the same of its groups")
+        found: NDArray[Any] = np.broadcast_to(value.values, self.shape).reshape(-1)
+        return found
+
+    def _holds(self, conditions: Sequence[Expression]) -> NDArray[np.bool_]:
+        kept = np.ones(math.prod(self.shape), dtype=np.bool_)
+        for condition in conditions:
+            kept &= np.array([value is True for value in self.on_cells(condition)], dtype=np.bool_)
+        return kept
+
+    def _group_cells(self, kept: NDArray[np.bool_]) -> tuple[Cells, ...]:
+        """For each group of the question, the kept cells that lie in it."""
+        at = [self.on_cells(key.expression) for key in self.new_keys]
+        places: dict[Group, list[int]] = {}
+        for cell in np.flatnonzero(kept).tolist():
+            places.setdefault(tuple(values[cell] for values in at), []).append(cell)
+        groups = _list_groups(self.new_keys, self.domains)
+        if not set(places) <= set(groups):
+            raise NotKnown("a group of it belongs to none that is asked for")
+        return tuple(np.array(places.get(group, ()), dtype=np.intp) for group in groups)
+
+    # --- what was measured ---------------------------------------------------------------------
+
+    def readings(self) -> tuple[Reading, ...]:
+        """How each aggregate is read off."""
+        known = set(map(same_text, self.known.conditions))
+        extra = [c for c in self.rows.conditions if same_text(c) not in known]
+        kept = self._holds(extra)
+        return tuple(
+            self._read(aggregate, recipe, kept)
+            for aggregate, recipe in zip(
+                self.new.question.aggregates, self.new.recipes, strict=True
+            )
+        )
+
+    def _read(self, aggregate: Aggregate, recipe: Recipe, kept: NDArray[np.bool_]) -> Reading:
+        reasons: list[str] = []
+        best: Reading | None = None
+        for place in range(len(self.source.priced.plan.measurements)):
+            try:
+                found = self._read_off(aggregate, recipe, place, kept)
+            except NotKnown as no:
+                reasons.append(str(no))
+                continue
+            if best is None or found.variances().sum() < best.variances().sum():
+                best = found
+        if best is None:
+            raise NotKnown("; ".join(dict.fromkeys(reasons)))
+        return best
+
+    def _read_off(
+        self, aggregate: Aggregate, recipe: Recipe, place: int, kept: NDArray[np.bool_]
+    ) -> Reading:
+        old = self.source.priced
+        have = _renamed(old.plan.measurements[place], self.known.names)
+        wanted = _renamed(self.new.plan.measurements[recipe.measurement], self.rows.names)
+        if not isinstance(old.mechanisms[place], Laplace | Gaussian | Staircase):
+            raise NotKnown(f"{aggregate.name} was chosen there, not counted")
+        if self.same and same_text(wanted) == same_text(have) and not isinstance(recipe, Counts):
+            cells = tuple(np.array([i], dtype=np.intp) for i in range(len(self.source.groups)))
+            return self._reading(place, cells, None, have, replace(recipe, measurement=0))
+        read, bins, condition = self._serve(aggregate, wanted, have, place)
+        asked = [rename(c, self.rows.names) for c in split_condition(condition)]
+        held = set(map(same_text, split_condition(have.condition)))
+        if not held <= set(map(same_text, asked)):
+            raise NotKnown("it counted only rows of a condition that is not asked for here")
+        more = self._holds([c for c in asked if same_text(c) not in held])
+        cells = self._group_cells(kept & more)
+        return self._reading(place, cells, bins, have, read)
+
+    def _reading(
+        self,
+        place: int,
+        cells: tuple[Cells, ...],
+        bins: tuple[tuple[int, ...], ...] | None,
+        have: Measurement,
+        recipe: Recipe,
+    ) -> Reading:
+        """The reading with columns called as the question calls them."""
+        own = {name: alias for alias, name in self.rows.names.items()}
+        measured = _renamed(have, own)
+        if isinstance(recipe, Ratio) and isinstance(measured, Moments):
+            recipe = replace(recipe, moments=measured)
+        return Reading(self.source, place, cells, bins, measured, recipe)
+
+    def _serve(
+        self, aggregate: Aggregate, wanted: Measurement, have: Measurement, place: int
+    ) -> tuple[Recipe, tuple[tuple[int, ...], ...] | None, Expression | None]:
+        """The recipe on the entries of an old measurement, if they tell the aggregate exactly."""
+        if isinstance(wanted, ValueCounts) and isinstance(have, ValueCounts):
+            return Counts(0), self._merge_bins(aggregate, place), aggregate.condition
+        if isinstance(have, Units | DistinctValues | GroupTotal | GroupSum | GroupMean):
+            raise NotKnown("people, distinct values and totals by person do not add up over groups")
+        if aggregate.function == "COUNT" and isinstance(have, Moments):
+            return self._count(aggregate, have)
+        if isinstance(wanted, Moments | Sum) and isinstance(have, Moments | Sum):
+            variables = _variables(wanted)
+            if not variables or same_text(variables) != same_text(_variables(have)):
+                raise NotKnown(f"{aggregate.name} was not measured there with these bounds")
+            return _recipe(aggregate, wanted, have), None, aggregate.condition
+        raise NotKnown(f"{aggregate.name} is not a sum over the rows that it measured")
+
+    def _count(self, aggregate: Aggregate, have: Moments) -> tuple[Recipe, None, Expression | None]:
+        condition = aggregate.condition
+        if aggregate.arguments:
+            argument = rename(aggregate.arguments[0], self.rows.names)
+            if len(have.variables) == 1 and same_text(have.variables[0].expression) == same_text(
+                argument
+            ):
+                return read_count(0, have, nulls=False), None, condition
+            if domain_of(argument, self.domains).nullable:
+                known = Call("not", (Call("is_null", aggregate.arguments),))
+                condition = known if condition is None else Call("and", (condition, known))
+        nullable = any(domain_of(v.expression, self.domains).nullable for v in have.variables)
+        if nullable and not have.counts_null:
+            raise NotKnown("it did not count the rows in which its values are missing")
+        return read_count(0, have, nulls=True), None, condition
+
+    def _merge_bins(self, aggregate: Aggregate, place: int) -> tuple[tuple[int, ...], ...]:
+        """For each bin asked for, those of a finer histogram that make it up."""
+        old = self.source.priced
+        finer = next(
+            (
+                a
+                for a, r in zip(old.question.aggregates, old.recipes, strict=True)
+                if isinstance(r, Counts) and r.measurement == place
+            ),
+            None,
+        )
+        if finer is None or aggregate.function != "HISTOGRAM" or finer.function != "HISTOGRAM":
+            raise NotKnown("it did not count these values")
+        mine = same_text(rename(aggregate.arguments[0], self.rows.names))
+        if mine != same_text(rename(finer.arguments[0], self.known.names)):
+            raise NotKnown("its histogram is of something else")
+        edges = [Fraction(edge) for edge in finer.parameters]  # type: ignore[arg-type]
+        asked = [Fraction(edge) for edge in aggregate.parameters]  # type: ignore[arg-type]
+        if not set(asked) <= set(edges):
+            raise NotKnown("its bins cross those that are asked for")
+        if asked[-1] != edges[-1]:  # a last bin includes its end, a bin within does not
+            raise NotKnown("a histogram's last bin includes its end, and its own ends elsewhere")
+        at = [edges.index(edge) for edge in asked]
+        return tuple(tuple(range(low, high)) for low, high in itertools.pairwise(at))
+
+
+def _recipe(aggregate: Aggregate, wanted: Moments | Sum, have: Moments | Sum) -> Recipe:
+    """SUM off a sum or moments; means and the like off moments of at least their degree."""
+    if isinstance(have, Sum):
+        if aggregate.function != "SUM":
+            raise NotKnown(f"it measured a sum, and {aggregate.name} needs the number of rows too")
+        return Linear(0, (have.variable.grid,), have.variable.grid)
+    if aggregate.function == "SUM":
+        return read_sum(0, have)
+    if not isinstance(wanted, Moments) or any(
+        a > b for a, b in zip(wanted.degrees, have.degrees, strict=True)
+    ):
+        raise NotKnown(f"{aggregate.name} needs higher powers than it measured")
+    return Ratio(0, aggregate.function, have)
+
+
+def _variables(measured: Moments | Sum) -> tuple[Scaled, ...]:
+    return (measured.variable,) if isinstance(measured, Sum) else measured.variables
+
+
+def _placeholder(axis: int) -> str:
+    return f"\0{axis}"  # which no column is called
+
+
+def _swap(expression: Expression, names: Mapping[str, str]) -> Expression:
+    """The expression with every part that is a key of the answer replaced by that key."""
+    name = names.get(same_text(expression))
+    if name is not None:
+        return ColumnRef(name)
+    match expression:
+        case Call(function=function, arguments=arguments):
+            return Call(function, tuple(_swap(part, names) for part in arguments))
+        case Case(branches=branches, otherwise=otherwise):
+            swapped = tuple((_swap(a, names), _swap(b, names)) for a, b in branches)
+            return Case(swapped, _swap(otherwise, names))
+    return expression
+
+
+def _renamed_key(key: Key, names: Mapping[str, str]) -> Key:
+    return replace(key, expression=rename(key.expression, names))
+
+
+def _renamed(measured: Measurement, names: Mapping[str, str]) -> Measurement:
+    """A measurement with its columns called after their tables."""
+
+    def scaled(variable: Scaled) -> Scaled:
+        return replace(variable, expression=rename(variable.expression, names))
+
+    condition = None if measured.condition is None else rename(measured.condition, names)
+    match measured:
+        case Moments(variables=variables):
+            return replace(measured, variables=tuple(map(scaled, variables)), condition=condition)
+        case Units():
+            return replace(measured, condition=condition)
+        case ValueCounts() | DistinctValues() | GroupTotal() | GroupSum() | GroupMean():
+            inner = rename(measured.expression, names)
+            return replace(measured, expression=inner, condition=condition)
+    return replace(measured, variable=scaled(measured.variable), condition=condition)
+
+
+def list_groups(new: Priced, multiplicity: Multiplicity) -> tuple[Group, ...]:
+    """The groups that an answer to ``new`` has, where they are public."""
+    domains = columns(new.plan.source, multiplicity=multiplicity)
+    return tuple(_list_groups(new.plan.keys, domains))
+
+
+def _list_groups(keys: Sequence[Key], domains: Mapping[str, Any]) -> list[Group]:
+    """The groups of public keys in the order of answers: the last key changes fastest."""
+    listed = [
+        [as_engine(value, domain_of(key.expression, domains).kind) for value in key.values or ()]
+        for key in keys
+    ]
+    return list(itertools.product(*listed))
+
+
+__all__ = ["Multiplicity", "NotKnown", "Reading", "derive", "list_groups", "same_text"]

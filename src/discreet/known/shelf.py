@@ -1,0 +1,144 @@
+"""Released answers at hand: loaded once, read off, and what they tell together of a question."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from discreet.accounting.loss import NOTHING, Loss
+from discreet.known.combine import Derivation, combine
+from discreet.known.derive import Multiplicity, NotKnown, derive, list_groups, same_text
+from discreet.known.released import Released
+from discreet.price import Counts, Linear, Priced, Ratio, Selection
+from discreet.price.margins import entry_margin, number_margin
+from discreet.price.summed import Summed
+from discreet.release.answer import Answer
+from discreet.release.derived import Derived
+from discreet.release.record import answer_from_bytes
+
+if TYPE_CHECKING:
+    from discreet.ledger import Account
+
+MOST_LOADED = 512
+"""How many answers are kept as they were read."""
+
+
+ALIKE = 1e-3
+"""Variances that differ by no more are the same: weights are rounded, and prices too."""
+
+
+class Shelf:
+    """The released answers of one account."""
+
+    def __init__(self, account: Account) -> None:
+        self._account = account
+        self._loaded: OrderedDict[int, Released] = OrderedDict()
+
+    def load(self, id: int) -> Released:  # noqa: A002 (the word of receipts)
+        """An answer by the number of its charge."""
+        known = self._loaded.get(id)
+        if known is None:
+            stored = self._account.answer(id)
+            chain = self._account.find_chain(id)
+            loss = sum((charged for _, charged in chain), start=NOTHING)
+            known = read_answer(id, stored.answer, loss, tuple(number for number, _ in chain))
+            self._loaded[id] = known
+            if len(self._loaded) > MOST_LOADED:
+                self._loaded.popitem(last=False)
+        return known
+
+    def derive_all(
+        self, new: Priced, ids: Sequence[int], *, multiplicity: Multiplicity
+    ) -> tuple[list[Derivation], list[tuple[int, str]]]:
+        """What each answer tells of ``new``, and of those that tell nothing, why."""
+        found: list[Derivation] = []
+        refused: list[tuple[int, str]] = []
+        for number in ids:
+            try:
+                found.append(derive(new, self.load(number), multiplicity=multiplicity))
+            except NotKnown as no:
+                refused.append((number, str(no)))
+        return found, refused
+
+    def tell(
+        self,
+        new: Priced,
+        ids: Sequence[int],
+        *,
+        multiplicity: Multiplicity,
+        payment: Loss = NOTHING,
+    ) -> Derived | None:
+        """The answer to ``new`` that these answers give together; None if they give none."""
+        found, _ = self.derive_all(new, ids, multiplicity=multiplicity)
+        if not found:
+            return None
+        return combine(new, found, list_groups(new, multiplicity), payment=payment)
+
+    def recall(self, new: Priced, ids: Sequence[int]) -> Answer | None:
+        """The best of these answers that measured exactly the same, as it was released."""
+        wanted = same_text((new.plan, new.recipes))
+        for number in ids:
+            known = self.load(number)
+            if same_text((known.priced.plan, known.priced.recipes)) == wanted:
+                priced = replace(known.priced, question=new.question)
+                return Answer(priced, known.groups, known.parts, id=number, replayed=True)
+        return None
+
+
+def read_answer(id: int, stored: bytes, loss: Loss, chain: tuple[int, ...]) -> Released:  # noqa: A002
+    """A stored answer as it may be used again."""
+    answer: Answer = answer_from_bytes(stored)
+    return Released(id, answer.priced, answer.groups, answer.released, loss, chain)
+
+
+def is_as_good(known: Derived, direct: Priced) -> bool:
+    """Whether the noise of every known number is at most that of a direct measurement."""
+    for index, recipe in enumerate(direct.recipes):
+        bought = direct.mechanisms[recipe.measurement]
+        read = known.priced.recipes[index]
+        worst = known.priced.mechanisms[read.measurement]
+        if isinstance(bought, Selection) or not isinstance(worst, Summed):
+            return False
+        mine, theirs = worst.variance, float(getattr(bought, "variance", 0.0))
+        if isinstance(recipe, Linear) and isinstance(read, Linear):
+            mine = worst.combine(read.coefficients).variance
+            theirs *= sum(float(c) ** 2 for c in recipe.coefficients)
+        elif isinstance(recipe, Ratio) and isinstance(read, Ratio):
+            mine /= float(read.moments.weight) ** 2
+            theirs /= float(recipe.moments.weight) ** 2
+        if mine > theirs * (1 + ALIKE):
+            return False
+    return True
+
+
+def find_margins(known: Derived, beta: Fraction) -> list[float | None]:
+    """The largest margin of each aggregate; None where it depends on what was released."""
+    return [_largest_margin(known, index, beta) for index in range(len(known.priced.recipes))]
+
+
+def _largest_margin(known: Derived, index: int, beta: Fraction) -> float | None:
+    recipe = known.priced.recipes[index]
+    laws = set(known.laws[recipe.measurement])
+    if isinstance(recipe, Linear):
+        return max(number_margin(recipe, law, beta) for law in laws)
+    if isinstance(recipe, Counts):
+        return float(max(entry_margin(law, beta) for law in laws))
+    return None
+
+
+def meets(known: Derived, within: Sequence[tuple[str, Fraction]], confidence: Fraction) -> bool:
+    """Whether every number is as near as is asked; one whose margin nobody promises is not."""
+    margins = find_margins(known, 1 - confidence)
+    named = dict(within)
+    everywhere = named.pop("", None)
+    for aggregate, margin in zip(known.priced.question.aggregates, margins, strict=True):
+        target = named.get(aggregate.name, everywhere)
+        if target is not None and (margin is None or margin > target):
+            return False
+    return set(named) <= {aggregate.name for aggregate in known.priced.question.aggregates}
+
+
+__all__ = ["Shelf", "find_margins", "is_as_good", "meets", "read_answer"]

@@ -1,0 +1,147 @@
+"""The noise of a sum: independent draws of known laws, added up.
+
+What is derived from released numbers has the noise of all of them.  Its margin comes from the
+law of the sum itself: on the integers by one Fourier transform of the product of the
+characteristic functions (``docs/proofs/known.md``, Lemma 2), which is exact up to rounding and an
+aliasing that is far below any beta that is asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.accounting.loss import NOTHING, Loss
+from discreet.exact.numbers import Exact, proportion
+from discreet.mechanisms import Gaussian, Laplace, Staircase
+
+Floats = NDArray[np.float64]
+
+_LEAST_BETA = Fraction(1, 10**9)
+"""Below, the transform has too few digits, and a bound that adds up margins takes its place."""
+_MOST_POINTS, _MOST_WEIGHTED = 1 << 20, 1 << 17
+"""Longer transforms are taken on a coarser lattice; with weights nobody needs the last unit."""
+_DEVIATIONS = 80
+"""The transform is as long as so many standard deviations: beyond half of it lies less than
+exp(-50) of any sum of these laws."""
+_ROUNDING, _COARSE = 1e-12, 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """``count`` draws of one law, each times ``weight``."""
+
+    law: Laplace | Gaussian | Staircase
+    count: int
+    weight: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Summed:
+    """The noise of one entry that was added up from released entries; nobody draws it.
+
+    >>> one = Laplace(sensitivity=1, epsilon="0.1")
+    >>> [Summed((Term(one, k),)).margin("0.05") for k in (1, 8, 40)]
+    [30, 79, 176]
+    """
+
+    terms: tuple[Term, ...]
+    below: int = 1
+    """What the sum is divided by."""
+
+    @property
+    def loss(self) -> Loss:
+        """Nothing: what was released may be added up for free."""
+        return NOTHING
+
+    @property
+    def variance(self) -> float:
+        """The variance of the noise."""
+        return sum(t.count * t.weight**2 * t.law.variance for t in self.terms) / self.below**2
+
+    @property
+    def draws(self) -> int:
+        """How many draws are added up."""
+        return sum(term.count for term in self.terms)
+
+    def combine(self, weights: Sequence[Fraction]) -> Summed:
+        """The noise of a combination of entries that each have this noise, independently."""
+        below = math.lcm(*(weight.denominator for weight in weights))
+        whole = [abs(int(weight * below)) for weight in weights if weight]
+        common = math.gcd(*whole) or 1
+        terms = tuple(
+            Term(term.law, term.count * whole.count(size), term.weight * (size // common))
+            for size in sorted(set(whole))
+            for term in self.terms
+        )
+        ratio = Fraction(common, below * self.below)
+        scaled = tuple(Term(t.law, t.count, t.weight * ratio.numerator) for t in terms)
+        return Summed(scaled, ratio.denominator)
+
+    def margin(self, beta: Exact) -> float:
+        """The least m with P(|noise| > m) <= beta; where no transform tells, one that is enough."""
+        steps = _find_margin(self.terms, proportion(beta, name="beta"))
+        return steps if self.below == 1 else steps / self.below
+
+
+@lru_cache(maxsize=4096)
+def _find_margin(terms: tuple[Term, ...], beta: Fraction) -> int:
+    draws = sum(term.count for term in terms)
+    if not draws:
+        return 0
+    if draws == 1:
+        return terms[0].weight * int(terms[0].law.margin(beta))
+    if beta < _LEAST_BETA or any(isinstance(term.law, Staircase) for term in terms):
+        return _add_margins(terms, beta / draws)
+    deviation = math.sqrt(sum(t.count * t.weight**2 * t.law.variance for t in terms))
+    points = 1 << max(10, math.ceil(math.log2(_DEVIATIONS * deviation + 64)))
+    plain = all(term.weight == 1 for term in terms)
+    step = max(1, points // (_MOST_POINTS if plain else _MOST_WEIGHTED))
+    tails = 1 - _cumulate(_transform(terms, points // step, step))
+    enough = int(np.argmax(tails <= float(beta) - (_ROUNDING if step == 1 else _COARSE)))
+    return enough if step == 1 else (enough + 1) * step
+
+
+def _transform(terms: tuple[Term, ...], points: int, step: int) -> Floats:
+    """The masses at 0, step, ...: the product of characteristic functions, turned back."""
+    t = 2 * np.pi * np.fft.rfftfreq(points) / step
+    logs = np.zeros_like(t)
+    with np.errstate(divide="ignore"):
+        for term in terms:
+            logs += term.count * np.log(_characteristic(term.law, term.weight * t))
+    masses: Floats = np.fft.irfft(np.exp(logs), points)
+    return masses[: points // 2]
+
+
+def _characteristic(law: Laplace | Gaussian | Staircase, t: Floats) -> Floats:
+    if isinstance(law, Laplace):
+        p = math.exp(-1 / float(law.scale))
+        found: Floats = (1 - p) ** 2 / ((1 - p) ** 2 + 4 * p * np.sin(t / 2) ** 2)
+        return found
+    # Poisson's summation: the sum over integers of a Gaussian is one over its aliases.
+    spread = float(law.sigma_squared) if isinstance(law, Gaussian) else 0.0
+    turned = t - 2 * np.pi * np.round(t / (2 * np.pi))
+    aliases = 2 * np.pi * np.arange(-4, 5) if spread > 0.05 else 2 * np.pi * np.arange(-60, 61)
+    total = np.exp(-spread * (turned[:, None] - aliases) ** 2 / 2).sum(axis=1)
+    whole: Floats = total / np.exp(-spread * aliases**2 / 2).sum()
+    return whole
+
+
+def _cumulate(masses: Floats) -> Floats:
+    """P(|noise| <= m) for m = 0, 1, ..."""
+    found: Floats = 2 * np.cumsum(masses) - masses[0]
+    return found
+
+
+def _add_margins(terms: tuple[Term, ...], beta: Fraction) -> int:
+    """Each draw within its own margin, all at once: never too small."""
+    return sum(t.count * t.weight * int(t.law.margin(beta)) for t in terms)
+
+
+__all__ = ["Summed", "Term"]
