@@ -548,7 +548,7 @@ class Curator:
                 yield TopUp(part, part.priced.loss, Improving(planned.priced, used))
 
     def _refine(self, planned: Planned, parent: Known) -> TopUp:
-        """Less noise of the same draws: charged is what it adds (Lemmas 7 and 8)."""
+        """Less noise of the same draws: charged is what it adds."""
         from discreet.known.topup import list_scales, price_refinement
 
         loss = price_refinement(parent.priced.loss, planned.priced.loss)
