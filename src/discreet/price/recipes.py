@@ -525,7 +525,7 @@ def find_rounding(plan: Plan, index: int, rows_per_group: int) -> Rounding | Non
     counted, each = None, 1
     match measurement := plan.measurements[index]:
         case Moments(variables=(variable,)):
-            counted = _read_count(index, measurement, nulls=False)
+            counted = read_count(index, measurement, nulls=False)
         case Sum(variable=variable):
             pass
         case GroupTotal(expression=x, grid=grid, low=low, span=span):

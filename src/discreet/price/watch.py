@@ -240,7 +240,7 @@ def price_watched(
     bound = bound_contribution(question, multiplicity)
     known = columns(question.source, multiplicity=multiplicity)
     joint = choose_measurements(question.aggregates, known)
-    menu = measure_sums_alone(joint, question.aggregates)
+    menu = measure_sums_alone(joint, question.aggregates, known)
     (measurement,), (recipe,) = menu.measurements, menu.recipes
     if not isinstance(recipe, Linear) or len(recipe.coefficients) != 1:
         raise _not_one_number(question)

@@ -33,7 +33,7 @@ from discreet.price.plan import (
     Sum,
     ValueCounts,
 )
-from discreet.price.recipes import MOST_ROUNDED, find_moved
+from discreet.price.recipes import MOST_ROUNDED
 from discreet.price.summed import Summed
 from discreet.question.ownership import unit
 from discreet.question.schema import Neighbours
