@@ -25,6 +25,7 @@ from discreet.cli import (
     audit,
     lab,
     ledgers,
+    releases,
     schema,
     screen,
     serve,
@@ -64,6 +65,7 @@ app.add_typer(analysts.app, name="analyst")
 app.add_typer(ledgers.app, name="ledger")
 app.command()(ledgers.backup)  # by hand at night, and by a timer: a short name
 app.command()(starting.prepare)
+app.add_typer(releases.app, name="release")
 app.command()(serve.serve)
 app.command()(audit.audit)
 app.command()(lab.lab)

@@ -76,6 +76,10 @@ def ask(  # noqa: PLR0913, PLR0917 (each is an option)
         screen.progress_bar() as progress,
         open_curator(session, progress=progress) as curator,
     ):
+        told = curator.tell(question)
+        if told is not None:
+            screen.print_told(told, as_json=as_json, as_csv=as_csv)  # from a release, and free
+            return
         answer = curator.ask(question, analyst=analyst, **offer.amounts())
     if plot is not None:
         answer.draw(confidence=confidence).save(plot)

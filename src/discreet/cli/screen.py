@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from discreet.errors import Refusal
+    from discreet.publication.synopsis import Told
     from discreet.release.answer import Answer
 
 WIDTH = 80
@@ -165,6 +166,24 @@ def print_answer(said: Answer, *, confidence: str = "0.95", brief: bool = False)
         print_text(note)
 
 
+def print_told(said: Told, *, as_json: bool = False, as_csv: bool = False) -> None:
+    """An answer from a release: values with margins, and what kind of margin they have."""
+    if as_json:
+        print_json(said.to_json())
+        return
+    if as_csv:
+        typer.echo(said.to_csv(), nl=False)
+        return
+    numeric = [column for column, name in enumerate(said.columns) if _numbers(said.column(name))]
+    cells = said.cells()
+    print_table(said.columns, cells[:MOST_ROWS], right=numeric)
+    if len(cells) > MOST_ROWS:
+        print_text(f"… and {len(cells) - MOST_ROWS:,} more rows: --csv or --json shows them all.")
+    print_text("")
+    for note in said.notes:
+        print_text(note)
+
+
 def _numbers(values: list[Any]) -> bool:
     return all(
         value is None or (isinstance(value, int | float | Fraction) and not isinstance(value, bool))
@@ -195,6 +214,7 @@ __all__ = [
     "print_refusal",
     "print_table",
     "print_text",
+    "print_told",
     "progress_bar",
     "stoppable",
 ]

@@ -107,6 +107,11 @@ class Shell:
         if re.match(r"explain\b", sql, re.IGNORECASE):
             typer.echo(f"{self.curator.explain(sql, **self.offer.amounts())}\n")
             return
+        told = self.curator.tell(sql)
+        if told is not None:
+            screen.print_told(told)
+            screen.print_text("")
+            return
         offer, quote = self._quote(sql)
         for line in describe_quote(quote, str(offer.confidence)):
             screen.print_text(line)

@@ -17,7 +17,7 @@ from functools import cached_property, lru_cache
 from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from discreet.accounting.budget import Budget
 from discreet.accounting.loss import Loss
@@ -62,9 +62,11 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     from discreet.curate.choosing import Chosen
     from discreet.curate.quote import Quote
+    from discreet.curate.releases import Releases
     from discreet.curate.runs import Run, WatchExplanation
     from discreet.curate.sealed import Sealed
     from discreet.price.watch import WatchSettings
+    from discreet.publication.synopsis import Synopsis, Told
     from discreet.question.builder import Query, Rows
     from discreet.release.combined import CombinedExplanation
     from discreet.release.combining import Bound
@@ -150,6 +152,8 @@ class Curator:
         """Whether noise may be refined: not where another process computes."""
         limits = {name: engine[name] for name in ("memory_limit", "threads") if name in engine}
         self._bounding = Bounding(self, tables, **limits)
+        self._releases_folder: Path | None = None
+        self._releases: Releases | None = None
 
     def __repr__(self) -> str:
         return f"<Curator of {', '.join(self.schema.tables)}: {self.budget}>"
@@ -169,7 +173,11 @@ class Curator:
         ``offer`` is one of ``epsilon``, ``rho`` (what to pay) and ``within`` (how far off the
         answer may be, at ``confidence``); and ``delta``, a failure mass that may be paid, too.
         A statement of several questions is offered it for all of them together.
+        A question about a release is free, and needs none: see :meth:`tell`.
         """
+        told = self.tell(question)
+        if told is not None:
+            return cast("Answer", told)  # a table of values, which is read as an answer is
         paid = self.pay(question, analyst=analyst, **offer)
         if isinstance(paid, Answer):
             return paid
@@ -746,6 +754,70 @@ class Curator:
         from discreet.question.builder import table
 
         return table(name, self.engine.catalogue, alias=alias)
+
+    # --- releases ----------------------------------------------------------------------------
+
+    def keep_releases(self, folder: Path) -> None:
+        """Write releases to ``folder``, and ask those that are there."""
+        self._releases_folder, self._releases = folder, None
+
+    @property
+    def releases(self) -> Releases:
+        """The releases that were made: each is a public table, and questions about it are free."""
+        if self._releases is None:
+            from discreet.curate.releases import Releases
+
+            self._releases = Releases(self, self._releases_folder)
+        return self._releases
+
+    def make_release(
+        self,
+        name: str,
+        *,
+        kind: str = "synthetic",
+        of: str,
+        analyst: str = CURATOR,
+        **declared: Any,
+    ) -> Synopsis:
+        """Publish once and for all: a table under ``name`` that answers many questions for free.
+
+        ``kind`` is "synthetic", "marginals", "ranges", "prefixes", "hierarchy", "questions" or
+        "counter"; ``of`` a table, or a SELECT that says what is published of whom.  ``declared``
+        holds the price (``epsilon``, perhaps with ``delta``, or ``rho``) and the settings of
+        docs/publication.md.  It is charged to ``analyst`` before data is read; made again after a
+        crash, it costs nothing more.
+        """
+        from discreet.publication.declared import Declared
+
+        return self.releases.make(Declared.of(name, kind=kind, of=of, **declared), analyst=analyst)
+
+    def plan(
+        self, questions: Sequence[str], *, name: str, of: str, analyst: str = CURATOR, **price: Any
+    ) -> Synopsis:
+        """Answer many linear ``questions`` together, by whichever way errs least, as one release.
+
+        Each is a COUNT(*) of the table ``of`` under conditions on single columns; the release is
+        called ``name``, and ``price`` is ``epsilon``, perhaps with ``delta``, or ``rho``.
+        """
+        return self.make_release(
+            name, kind="questions", of=of, analyst=analyst, questions=list(questions), **price
+        )
+
+    def step_release(self, name: str, *, analyst: str = CURATOR) -> Synopsis:
+        """Publish the next step of the counter ``name``, on the data as they are now; paid for."""
+        return self.releases.step(name, analyst=analyst)
+
+    def tell(self, question: Asking) -> Told | None:
+        """What a release says to a ``question`` about it, free; None if it is about people."""
+        folder = self._releases_folder
+        if self._releases is None and (folder is None or not folder.is_dir()):
+            return None
+        if not isinstance(question, str):
+            return None
+        from discreet.publication.reading import list_tables
+
+        named = list_tables(question) & set(self.releases.names())
+        return self.releases.find(named.pop()).ask(question) if len(named) == 1 else None
 
     # --- the account -------------------------------------------------------------------------
 

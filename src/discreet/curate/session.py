@@ -27,6 +27,7 @@ from discreet.question.schema.lines import Document
 FILE = "discreet.toml"
 LEDGER = "ledger.sqlite"
 PREPARED = "prepared"
+RELEASES = "releases"
 DATASET = "data"
 RUNS = "runs"
 """The secrets of open runs, where the ledger is on a server."""
@@ -122,7 +123,7 @@ class Session:
         settings = {**self.engine, "store": self.store, **engine}
         try:
             _made(self.store)
-            return Curator(
+            curator = Curator(
                 self.sources(),
                 schema=self.schema,
                 budget=self.budget,
@@ -136,6 +137,8 @@ class Session:
         except BaseException:
             ledger.close()
             raise
+        curator.keep_releases(self.directory / RELEASES)
+        return curator
 
     def sources(self) -> dict[str, str]:
         """Where each table's rows are, seen from wherever the process runs."""

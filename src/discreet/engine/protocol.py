@@ -11,13 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from discreet.engine.truth import Truth
 from discreet.errors import DataRefusal
 from discreet.price.plan import Plan
 from discreet.question.catalogue import Catalogue
 from discreet.question.schema import Schema
+
+if TYPE_CHECKING:
+    from discreet.question.levels import Levels
+    from discreet.question.relation import Relation
 
 Progress = Callable[[str, float], None]
 """Called with a table's name and the part of it that is done, from 0 to 1."""
@@ -56,6 +60,12 @@ class Engine(Protocol[C]):
 
     def run(self, compiled: C) -> Truth:
         """The exact integers of what was compiled, on the data as they are now."""
+
+    def compile_codes(self, relation: Relation, levels: Sequence[Levels]) -> Any:
+        """A statement that says in which level of each column every row lies; reads no data."""
+
+    def run_codes(self, compiled: Any) -> Truth:
+        """The codes of every row, on the data as they are now."""
 
     def data_version(self) -> str:
         """A name for what the sources hold now, without reading them; never a refusal."""

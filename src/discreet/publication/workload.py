@@ -108,7 +108,7 @@ def plan_workload(
     joint = tuple(sorted({column for one in asked for column in one.columns}))
     best = WorkloadPlan(listed, asked, tables, None, joint, spend, rmse)
     if joint and math.prod(float(listed[column].size) for column in joint) <= MOST_DENSE:
-        gram = Questions(np.stack([_weigh_joint(listed, joint, one) for one in asked]))
+        gram = Questions(np.stack([weigh_joint(listed, joint, one) for one in asked]))
         strategy = plan_strategy(gram, spend)
         error = expected_rmse(strategy, gram, spend)
         if error < rmse:
@@ -123,7 +123,7 @@ def answer_workload(measurer: Measurer, plan: WorkloadPlan) -> tuple[Doubles, li
         maps = [np.arange(sizes[column]) for column in plan.joint]
         released = measurer.measure([ask_strategy(plan.strategy, plan.joint, maps, plan.spend)])
         cells = estimate_cells(plan.strategy, released[0])
-        lines = [_weigh_joint(plan.columns, plan.joint, one) for one in plan.questions]
+        lines = [weigh_joint(plan.columns, plan.joint, one) for one in plan.questions]
         return np.stack(lines) @ cells, released
     if plan.tables is None:
         raise _bad_question()
@@ -138,7 +138,7 @@ def answer_workload(measurer: Measurer, plan: WorkloadPlan) -> tuple[Doubles, li
     return np.array(answers), released
 
 
-def _weigh_joint(columns: Sequence[Column], joint: Subset, question: LinearQuestion) -> Doubles:
+def weigh_joint(columns: Sequence[Column], joint: Subset, question: LinearQuestion) -> Doubles:
     """The question's weights over the cells of the joint table."""
     own = dict(zip(question.columns, question.weights, strict=True))
     lines = [own.get(column, np.ones(columns[column].size)) for column in joint]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet.engine.truth import SparseCounts, Truth
 from discreet.mechanisms import KeyRelease, Laplace
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from discreet.mechanisms.sparse.run import NoisyThreshold
     from discreet.price.chosen import Contest
     from discreet.price.watch import Watch, Watched
+
+D = TypeVar("D")
 
 
 def refine(priced: Priced, truth: Truth, earlier: Released, scales: Sequence[Fraction]) -> Released:
@@ -65,6 +68,16 @@ def release(priced: Priced, truth: Truth) -> Released:
     if priced.threshold is None:
         return released
     return released.above(priced.threshold, _toss(priced.threshold, len(groups)))
+
+
+def release_codes(truth: Truth, draw: Callable[[Sequence[NDArray[Any]]], D]) -> D:
+    """What ``draw`` makes of coded rows, column by column: counts of them with noise added.
+
+    For publications, whose tables are chosen as they go: the rows are opened here, are lent to
+    the one draw that was paid for, and stay with nobody.
+    """
+    measured = truth.open_for_release().measured
+    return draw([one for one in measured if not isinstance(one, SparseCounts)])
 
 
 def _add_noise(mechanism: Additive, measured: Entries) -> Entries:

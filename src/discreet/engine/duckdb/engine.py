@@ -44,7 +44,10 @@ from discreet.question.domain import Value
 from discreet.question.schema import Schema, Table
 
 if TYPE_CHECKING:
+    from discreet.engine.duckdb.encode import CompiledCodes
     from discreet.engine.duckdb.examine import Fit
+    from discreet.question.levels import Levels
+    from discreet.question.relation import Relation
 
 MEMORY_LIMIT = "4GB"
 
@@ -174,8 +177,26 @@ class DuckDBEngine:
                 self._compiled.popitem(last=False)
         return compiled
 
+    def compile_codes(self, relation: Relation, levels: Sequence[Levels]) -> CompiledCodes:
+        """The statement that says in which level of each column every row lies; reads no data."""
+        from discreet.engine.duckdb.encode import compile_codes
+
+        public = self._public_database()
+        held = _Held(lambda: public, self._own)
+        compiled = compile_codes(relation, levels, self._own, held)
+        if not _accepts(public, compiled.text):
+            raise describe_failure()
+        return compiled
+
+    def run_codes(self, compiled: CompiledCodes) -> Truth:
+        """The codes of every row, sealed."""
+        return self._run(compiled)
+
     def run(self, compiled: Compiled) -> Truth:
         """The exact integers of what was compiled, sealed."""
+        return self._run(compiled)
+
+    def _run(self, compiled: Compiled | CompiledCodes) -> Truth:
         database = self._current()
         truth = self._attempt(compiled, database)
         if truth is None or self._versions() != database.versions:
@@ -194,7 +215,7 @@ class DuckDBEngine:
             )
         return table
 
-    def _attempt(self, compiled: Compiled, database: Database) -> Truth | None:
+    def _attempt(self, compiled: Compiled | CompiledCodes, database: Database) -> Truth | None:
         """The result, or None: not even the kind of the failure leaves this function."""
         with suppress(Exception):
             return Truth(compiled.columns.read(database.run(compiled.text)))

@@ -1,0 +1,399 @@
+"""Releases: charged once for all their stages, drawn stage by stage, each stored before the next.
+
+All stages are charged in one transaction before a row is read.  A stage that was drawn is in the
+ledger before anything is planned from it, and is never drawn again: whoever is killed finds it
+there.  What is made of the stages is a function of them, so the folder can be written again too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.accounting.loss import Loss
+from discreet.accounting.neighbours import Neighbours
+from discreet.engine.protocol import describe_failure
+from discreet.engine.truth import Truth
+from discreet.errors import Halted, InvalidParameter, QuestionRefusal, Refusal
+from discreet.exact.numbers import canonical_json
+from discreet.ledger.charges import Receipt, Request, Stored
+from discreet.publication.agenda import Agenda, Division, divide_agenda
+from discreet.publication.declared import Declared
+from discreet.publication.domain import Column
+from discreet.publication.draws import read_stage, write_stage
+from discreet.publication.folder import (
+    CERTIFICATE,
+    SUMS,
+    Made,
+    Promise,
+    read_folder,
+    write_folder,
+)
+from discreet.publication.measure import Measurement, Query, Records, loss_of
+from discreet.publication.product import Outline, list_columns, make_product, outline
+from discreet.publication.spend import Spend
+from discreet.publication.synopsis import Synopsis
+from discreet.publication.typed import read_inequalities
+from discreet.question.levels import Levels, list_levels
+from discreet.question.ownership import columns, row_bound, unit, unit_columns
+from discreet.question.question import Question
+from discreet.question.sql import parse
+from discreet.release.record import to_json
+from discreet.release.release import release_codes
+
+if TYPE_CHECKING:
+    from discreet.curate.curator import Curator
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A release that could be made: what is read, how it is counted, what each stage costs."""
+
+    declared: Declared
+    question: Question
+    levels: tuple[Levels, ...]
+    columns: tuple[Column, ...]
+    spend: Spend
+    stages: tuple[Outline, ...]
+    compiled: Any
+    promise: Promise
+
+    @property
+    def loss(self) -> Loss:
+        """What all stages cost together."""
+        return sum((one.spend.loss.rounded() for one in self.stages), start=_nothing())
+
+    def key(self, stage: Outline) -> str:
+        """What makes two stages the same: all that was declared, and how columns are counted."""
+        same = [
+            "release",
+            self.declared.to_json(),
+            [to_json(tuple(_identity(one))) for one in self.levels],
+            to_json(self.question.source),
+            self.promise.neighbours,
+            stage.name,
+            str(stage.spend.amount),
+        ]
+        return hashlib.sha256(canonical_json(same, ascii_only=True).encode()).hexdigest()
+
+
+def _identity(levels: Levels) -> list[Any]:
+    return [
+        levels.column,
+        levels.kind.value,
+        levels.count,
+        levels.nullable,
+        levels.values,
+        levels.low,
+        levels.high,
+        levels.step,
+    ]
+
+
+class Releases:
+    """The releases of one curator: those it made, and those in its folder."""
+
+    def __init__(self, curator: Curator, folder: Path | None) -> None:
+        self._curator = curator
+        self._folder = folder
+        self._known: dict[str, Synopsis] = {}
+
+    # --- what there is -------------------------------------------------------------------------
+
+    def names(self) -> list[str]:
+        """The names of all releases."""
+        found = set(self._known)
+        if self._folder is not None and self._folder.is_dir():
+            found |= {one.parent.name for one in self._folder.glob(f"*/{SUMS}")}
+        return sorted(found)
+
+    def certificate(self, name: str) -> dict[str, Any]:
+        """What a release was declared to be and charged, without computing it again."""
+        if name in self._known or self._folder is None:
+            return self.find(name).made.certificate()
+        found: dict[str, Any] = json.loads((self._folder / name / CERTIFICATE).read_text())
+        return found
+
+    def find(self, name: str) -> Synopsis:
+        """The release of that name, to be asked for free."""
+        if name not in self._known:
+            folder = None if self._folder is None else self._folder / name
+            if folder is None or not (folder / SUMS).exists():
+                raise _unknown(name, self.names())
+            self._known[name] = Synopsis(read_folder(folder))
+        return self._known[name]
+
+    # --- before anything is paid ---------------------------------------------------------------
+
+    def prepare(self, declared: Declared) -> Prepared:
+        """What a release would count and cost, or a refusal; from the declaration alone."""
+        curator = self._curator
+        multiplicity = curator.engine.catalogue.multiplicity
+        question = parse(_count_all(declared.source), curator.engine.catalogue)
+        rows = row_bound(question.source, multiplicity)
+        if rows is None:
+            raise QuestionRefusal(
+                "Q41",
+                f"nothing bounds how many rows one {unit(question.source).name} has in this "
+                "release.",
+                why="one person with many rows could be seen in every table.",
+                fix="declare max_rows_per_unit, or release a SELECT with one row for each: "
+                "of = 'SELECT patient, MAX(age) AS age FROM visits GROUP BY patient'.",
+            )
+        neighbours = curator.schema.neighbours
+        if neighbours is Neighbours.CHANGE_ONE:  # a change is a removal and an addition
+            rows *= 2
+        levels = list_levels(
+            columns(question.source, multiplicity),
+            unit_columns(question.source),
+            wanted=declared.columns or declared.by,
+            cells=dict(declared.cells),
+        )
+        read_inequalities(levels, declared.keep)
+        spend = declared.spend(rows_per_unit=rows)
+        return Prepared(
+            declared,
+            question,
+            levels,
+            list_columns(declared, levels),
+            spend,
+            tuple(outline(declared, levels, spend)),
+            curator.engine.compile_codes(question.source, levels),
+            Promise(
+                curator.account.dataset,
+                unit(question.source).name,
+                neighbours.value,
+                rows,
+            ),
+        )
+
+    def divide(self, agenda: Agenda) -> Division:
+        """A price for each release of a plan; free, from the declarations alone."""
+        prepared = [self.prepare(item.declared) for item in agenda.items]
+        return divide_agenda(agenda, [(one.levels, one.promise.rows_per_unit) for one in prepared])
+
+    # --- making one ----------------------------------------------------------------------------
+
+    def make(self, declared: Declared, *, analyst: str) -> Synopsis:
+        """Charge, draw, and write a release; what was paid for before is finished for free."""
+        return self.make_all([declared], analyst=analyst)[0]
+
+    def make_all(self, listed: Sequence[Declared], *, analyst: str) -> list[Synopsis]:
+        """Charge several releases in one transaction, all or none, and make one after the other."""
+        account = self._curator.account
+        try:
+            prepared = [self._prepare_new(declared) for declared in listed]
+            new = [one for one in prepared if isinstance(one, Prepared)]
+            requests = [self._make_requests(one, analyst) for one in new]
+            for one, own in zip(new, requests, strict=True):
+                if account.find(own[0]) == "admitted":
+                    self._preview_whole(one, own[0])
+            flat = [request for own in requests for request in own]
+            receipts = iter(account.charge_all(flat) if flat else [])  # durable from here on
+        except Refusal as refusal:
+            words = "; ".join(declared.describe() for declared in listed)
+            account.record_refusal(analyst, words, refusal)
+            raise
+        return [
+            one
+            if isinstance(one, Synopsis)
+            else self._draw(one, [next(receipts) for _ in one.stages])
+            for one in prepared
+        ]
+
+    def step(self, name: str, *, analyst: str) -> Synopsis:
+        """Publish the next step of a counter, from the data as they are now; it is paid for."""
+        declared = self.find(name).made.declared
+        if declared.kind != "counter":
+            raise InvalidParameter(
+                "P4",
+                f"the release {name!r} has no steps: it is {declared.kind}.",
+                why="a release is made once and for all.",
+                fix="step a release of kind counter.",
+            )
+        prepared = self.prepare(declared)
+        receipts = self._curator.account.charge_all(self._make_requests(prepared, analyst))
+        done = sum(isinstance(receipt, Stored) for receipt in receipts)
+        if done == len(receipts):
+            raise Halted(
+                "H1",
+                f"the counter {name!r} has published its {done} steps.",
+                why="its noise was charged and made for that many.",
+                fix="make another counter.",
+            )
+        return self._draw(prepared, receipts, steps=done + 1)
+
+    def _prepare_new(self, declared: Declared) -> Prepared | Synopsis:
+        prepared = self.prepare(declared)
+        if declared.name in self.names():
+            return self._same(prepared)
+        _refuse_taken(declared.name, self._curator)
+        return prepared
+
+    def _draw(
+        self, prepared: Prepared, receipts: Sequence[Receipt | Stored], *, steps: int = 0
+    ) -> Synopsis:
+        declared = prepared.declared
+        counts = declared.kind == "counter"
+        if counts and not steps:
+            steps = sum(isinstance(receipt, Stored) for receipt in receipts)
+        drawing = _Drawing(self._curator, prepared, receipts, steps if counts else None)
+        product = make_product(declared, prepared.levels, prepared.spend, drawing)
+        drawing.finish()
+        charges = tuple(receipt.id for receipt in receipts)
+        made = Made(declared, prepared.levels, prepared.promise, prepared.stages, charges, product)
+        if self._folder is not None:
+            write_folder(made, self._folder / declared.name, anew=counts)
+        self._known[declared.name] = Synopsis(made)
+        return self._known[declared.name]
+
+    def _same(self, prepared: Prepared) -> Synopsis:
+        found = self.find(prepared.declared.name)
+        if found.made.declared != prepared.declared:
+            raise _taken(prepared.declared.name)
+        return found
+
+    def _make_requests(self, prepared: Prepared, analyst: str) -> list[Request]:
+        curator = self._curator
+        version = curator.engine.data_version()
+        if prepared.declared.kind == "counter":  # charged for what is still to come
+            version = f"counter {prepared.declared.name}"
+        area = curator.area(prepared.question)
+        return [
+            Request(
+                analyst=analyst,
+                question=f"{prepared.declared.describe()}, {stage.name}",
+                spend={stage.spend.kind.value: str(stage.spend.amount)},
+                key=prepared.key(stage),
+                data_version=version,
+                loss=stage.spend.loss,
+                area=area,
+            )
+            for stage in prepared.stages
+        ]
+
+    def _preview_whole(self, prepared: Prepared, first: Request) -> None:
+        """No cap is passed by in parts: the whole release is held against each of them."""
+        self._curator.account.preview(
+            replace(first, key=f"{first.key} and all others", loss=prepared.loss)
+        )
+
+
+class _Drawing:
+    """The stages of one release as they are drawn, each once."""
+
+    def __init__(
+        self,
+        curator: Curator,
+        prepared: Prepared,
+        receipts: Sequence[Receipt | Stored],
+        steps: int | None,
+    ) -> None:
+        self._curator = curator
+        self._steps = steps
+        self._prepared = prepared
+        self._receipts = list(receipts)
+        self._place = 0
+        self._truth: Truth | None = None
+        self._drawn: set[int] = set()
+
+    def turn_to(self, stage: str) -> bool:
+        """Which stage is measured next; whether a counter has come to it."""
+        names = [one.name for one in self._prepared.stages]
+        self._place = names.index(stage)
+        return self._steps is None or self._place < self._steps
+
+    def measure(self, queries: Sequence[Query]) -> list[Measurement]:
+        """The stage's numbers: stored before, or drawn now and stored."""
+        stage, receipt = self._prepared.stages[self._place], self._receipts[self._place]
+        self._drawn.add(self._place)
+        self._place += 1
+        # The noise of a counter is made for its whole horizon, which was charged at once.
+        paid = stage.spend if self._steps is None else self._prepared.spend
+        if not loss_of(queries).rounded() <= paid.loss.rounded():
+            raise TypeError(f"stage {stage.name!r} would cost more than it was charged for")
+        if isinstance(receipt, Stored):
+            return read_stage(receipt.answer, queries)
+        drawn = self._draw(queries, receipt)
+        if drawn is None:
+            raise describe_failure()
+        stored = self._curator.account.publish(receipt, drawn)
+        return read_stage(stored, queries)
+
+    def _draw(self, queries: Sequence[Query], receipt: Receipt) -> bytes | None:
+        """One draw of noise, ready to be stored; whatever fails may fail because of one row."""
+        engine = self._curator.engine
+        with suppress(Exception):
+            if self._truth is None:
+                self._truth = engine.run_codes(self._prepared.compiled)
+            drawn = release_codes(self._truth, lambda codes: self._add_noise(codes, queries))
+            if self._steps is not None or engine.data_version() == receipt.data_version:
+                return drawn
+        return None
+
+    def _add_noise(self, codes: Sequence[Any], queries: Sequence[Query]) -> bytes:
+        columns, levels = self._prepared.columns, self._prepared.levels
+        if len(columns) < len(codes):  # the path of a hierarchy is one column
+            path = np.zeros(len(codes[0]), dtype=np.int64)
+            for one, level in zip(codes, levels, strict=True):
+                path = path * level.size + one
+            codes = [path]
+        return write_stage(Records(columns, np.stack(codes, axis=1)).measure(queries))
+
+    def finish(self) -> None:
+        """Close the charges of stages that had nothing to measure: they stay spent."""
+        if self._steps is not None:
+            return  # the steps that are to come
+        for place, receipt in enumerate(self._receipts):
+            if place not in self._drawn and isinstance(receipt, Receipt):
+                self._curator.account.publish(receipt, write_stage([]))
+
+
+def _count_all(source: str) -> str:
+    if source.split(None, 1)[0].upper() in ("SELECT", "WITH"):
+        return f"SELECT COUNT(*) AS n FROM ({source}) AS released"  # noqa: S608 (parsed, not run)
+    quoted = source.replace('"', '""')
+    return f'SELECT COUNT(*) AS n FROM "{quoted}"'  # noqa: S608
+
+
+def _nothing() -> Loss:
+    return Loss(Fraction(0), Fraction(0))
+
+
+def _refuse_taken(name: str, curator: Curator) -> None:
+    if name in curator.schema.tables:
+        raise InvalidParameter(
+            "P4",
+            f"{name!r} is a table of the schema already.",
+            why="a question about people must never be taken for one about a release.",
+            fix=f"choose another name, such as {name}_released.",
+        )
+
+
+def _taken(name: str) -> InvalidParameter:
+    return InvalidParameter(
+        "P4",
+        f"there is a release {name!r} already, which was declared otherwise.",
+        why="a release is made once and for all; a second one is paid for by the people in it.",
+        fix="choose another name, or declare it as it was.",
+    )
+
+
+def _unknown(name: str, known: Sequence[str]) -> QuestionRefusal:
+    return QuestionRefusal(
+        "Q6",
+        f"there is no release {name!r}.",
+        why="only what was released can be asked for free.",
+        fix=f"use one of {', '.join(known)}." if known else "make one: `discreet release new`.",
+    )
+
+
+__all__ = ["Prepared", "Releases"]

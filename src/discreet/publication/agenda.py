@@ -1,0 +1,217 @@
+"""A release plan: what an office publishes together, for how much, and how well.
+
+A plan is a TOML file.  With a price for all of it, the price is divided so that the weighted
+errors are least; with a target for each release, the least price that meets all targets is found.
+Errors are those that the noise will have, from the declaration alone.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import InvalidParameter, SchemaRefusal
+from discreet.exact.numbers import positive, proportion, round_up
+from discreet.publication.declared import Declared
+from discreet.publication.folder import read_declared
+from discreet.publication.product import list_columns, predict_error
+from discreet.publication.spend import Kind, Spend
+from discreet.question.levels import Levels
+
+NORMAL = 1.96
+"""Deviations within which a number is 95 times in 100."""
+_OWN = ("epsilon", "rho", "delta")
+_UNIT = Fraction(1, 10**6)  # least parts that a price found for a target is rounded up to
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One release of a plan: what it is, how much it matters, how near it must be."""
+
+    declared: Declared
+    weight: Fraction = Fraction(1)
+    within: Fraction | None = None
+    """Wanted: a usual number of the release is this near, 95 times in 100."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agenda:
+    """What a plan says; nothing is decided yet."""
+
+    items: tuple[Item, ...]
+    epsilon: Fraction | None = None
+    delta: Fraction | None = None
+    rho: Fraction | None = None
+
+    @property
+    def kind(self) -> Kind:
+        """Which noise all releases have: Gaussian where a delta or a rho is given."""
+        return Kind.LAPLACE if self.rho is None and self.delta is None else Kind.GAUSSIAN
+
+    @property
+    def whole(self) -> Spend | None:
+        """The price of all of it, if one is given."""
+        if self.rho is not None:
+            return Spend.concentrated(self.rho)
+        if self.epsilon is None:
+            return None
+        if self.delta is None:
+            return Spend.pure(self.epsilon)
+        return Spend.approximate(self.epsilon, self.delta)
+
+
+def read_agenda(file: Path) -> Agenda:
+    """The plan in a TOML file, or a refusal."""
+    try:
+        data = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SchemaRefusal(
+            "S1",
+            f"{file.name} cannot be read as TOML: {error}.",
+            why="nothing was planned; no person's data is involved.",
+            fix="write [plan] with a price, and one [[release]] for each release.",
+        ) from None
+    return parse_agenda(data)
+
+
+def parse_agenda(data: Mapping[str, Any]) -> Agenda:
+    """The plan that a document declares.
+
+    >>> release = {"name": "a", "kind": "marginals", "of": "visits", "within": 20}
+    >>> agenda = parse_agenda({"plan": {"delta": "1e-9"}, "release": [release]})
+    >>> agenda.kind.value, agenda.items[0].within
+    ('rho', Fraction(20, 1))
+    """
+    price, listed = data.get("plan", {}), data.get("release", [])
+    if set(data) - {"plan", "release"} or not isinstance(price, Mapping) or not listed:
+        raise _refused("a plan has [plan] and at least one [[release]], and nothing else.")
+    if set(price) - set(_OWN):
+        raise _refused("[plan] holds epsilon, perhaps with a delta, or rho, and nothing else.")
+    items = tuple(_read_item(one) for one in listed)
+    names = [item.declared.name for item in items]
+    if len(set(names)) < len(names):
+        raise _refused("two releases of the plan have one name.")
+    agenda = Agenda(
+        items,
+        positive(price["epsilon"], name="epsilon") if "epsilon" in price else None,
+        proportion(price["delta"], name="delta") if "delta" in price else None,
+        positive(price["rho"], name="rho") if "rho" in price else None,
+    )
+    if agenda.rho is not None and (agenda.epsilon is not None or agenda.delta is not None):
+        raise _refused("[plan] gives rho, or epsilon and perhaps a delta.")
+    if agenda.whole is None and any(item.within is None for item in items):
+        raise _refused("without a price for all, each release needs a target: within = 50.")
+    return agenda
+
+
+def _read_item(given: Mapping[str, Any]) -> Item:
+    own = dict(given)
+    weight, within = own.pop("weight", 1), own.pop("within", None)
+    if any(name in own for name in _OWN):
+        raise _refused("the price of a plan stands in [plan], not in a release.")
+    declared = read_declared({**own, "rho": 1})  # a price that is found later
+    target = None if within is None else positive(within, name="within")
+    return Item(declared, positive(weight, name="weight"), target)
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """A price for each release, and within what its usual number then is at 95 %."""
+
+    kind: Kind
+    declared: tuple[Declared, ...]
+    amounts: tuple[Fraction, ...]
+    margins: tuple[float, ...]
+    units: tuple[float, ...]
+    """The margins that an amount of one would give."""
+
+    @property
+    def total(self) -> Fraction:
+        """What all of it costs."""
+        return sum(self.amounts, start=Fraction(0))
+
+    def curve(
+        self, times: Sequence[float] = (0.25, 0.5, 1, 2, 4)
+    ) -> list[tuple[float, list[float]]]:
+        """For several prices of all of it, within what each release is."""
+        power = _power(self.kind)
+        return [
+            (float(self.total) * one, [margin / one**power for margin in self.margins])
+            for one in times
+        ]
+
+
+def divide_agenda(agenda: Agenda, levels: Sequence[tuple[tuple[Levels, ...], int]]) -> Division:
+    """The best division of the plan's price, or the least price that meets its targets.
+
+    ``levels`` are those of each release, with how many rows a unit has in it.
+    """
+    kind, power = agenda.kind, _power(agenda.kind)
+    units = tuple(
+        NORMAL
+        * predict_error(
+            item.declared,
+            list_columns(item.declared, own),
+            Spend(kind, Fraction(1), rows_per_unit=rows),
+            own,
+        )
+        for item, (own, rows) in zip(agenda.items, levels, strict=True)
+    )
+    whole = agenda.whole
+    if whole is None:
+        amounts = tuple(
+            round_up(Fraction((unit / float(item.within or 1)) ** (1 / power)), _UNIT)
+            for unit, item in zip(units, agenda.items, strict=True)
+        )
+    else:
+        # Squared errors are (unit / amount ** power) ** 2: Lagrange.
+        shares = [
+            (float(item.weight) * unit**2) ** (1 / (2 * power + 1))
+            for unit, item in zip(units, agenda.items, strict=True)
+        ]
+        amounts = tuple(part.amount for part in whole.divide(np.array(shares)))
+    gaussian = kind is Kind.GAUSSIAN
+    declared = tuple(
+        replace(
+            item.declared,
+            rho=amount if gaussian else None,
+            epsilon=None if gaussian else amount,
+        )
+        for item, amount in zip(agenda.items, amounts, strict=True)
+    )
+    margins = tuple(
+        unit / float(amount) ** power for unit, amount in zip(units, amounts, strict=True)
+    )
+    return Division(kind, declared, amounts, margins, units)
+
+
+def missed(agenda: Agenda, division: Division) -> list[str]:
+    """The releases that a given price leaves further off than their targets."""
+    return [
+        f"{item.declared.name}: ± {margin:,.4g} at this price; wanted ± {float(item.within):,.4g}"
+        for item, margin in zip(agenda.items, division.margins, strict=True)
+        if item.within is not None and margin > float(item.within) * (1 + 1e-9)
+    ]
+
+
+def _power(kind: Kind) -> float:
+    """An error goes down with this power of the price."""
+    return 0.5 if kind is Kind.GAUSSIAN else 1.0
+
+
+def _refused(what: str) -> InvalidParameter:
+    return InvalidParameter(
+        "P4",
+        what,
+        why="a plan is paid for as one, so what it is must be plain before.",
+        fix="docs/publication.md has an example of a plan.",
+    )
+
+
+__all__ = ["Agenda", "Division", "divide_agenda", "missed", "parse_agenda", "read_agenda"]

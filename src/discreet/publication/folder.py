@@ -1,0 +1,478 @@
+"""A release as a folder to hand over, complete or absent; and what its receiver can check.
+
+``certificate.json`` says what was declared, promised and charged; ``measurements.parquet``
+holds every draw.  Everything else is computed from these two, so whoever has the folder
+can compute it again: :func:`verify_folder` does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet.accounting.loss import Loss
+from discreet.errors import DataRefusal, InvalidParameter, LedgerRefusal
+from discreet.publication.declared import Declared
+from discreet.publication.draws import (
+    draw_lines,
+    loss_of_line,
+    noise_loss,
+    noise_parameter,
+    shape_of,
+)
+from discreet.publication.measure import Measurement, Query, column_norms
+from discreet.publication.product import Outline, Product, make_product
+from discreet.publication.spend import Kind as SpendKind
+from discreet.publication.spend import Spend
+from discreet.publication.typed import counts_table, rows_table
+from discreet.question.domain import Kind
+from discreet.question.levels import Levels
+from discreet.release.record import from_json, to_json
+
+FORMAT = "discreet release"
+CERTIFICATE, MEASUREMENTS, SUMS = "certificate.json", "measurements.parquet", "SHA256SUMS"
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What a release promises to whom: beside its stages, all that its certificate says."""
+
+    dataset: str
+    unit: str
+    neighbours: str
+    rows_per_unit: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Made:
+    """A release that was made: what was declared, what was charged, what came of it."""
+
+    declared: Declared
+    levels: tuple[Levels, ...]
+    promise: Promise
+    stages: tuple[Outline, ...]
+    charges: tuple[int, ...]
+    product: Product
+
+    @property
+    def loss(self) -> Loss:
+        """What all stages cost together, as the ledger counts them."""
+        return sum((stage.spend.loss.rounded() for stage in self.stages), start=_nothing())
+
+    def certificate(self) -> dict[str, Any]:
+        """What was declared, promised and charged, as JSON."""
+        spend = self.stages[0].spend
+        total = sum((stage.spend.amount for stage in self.stages), start=Fraction(0))
+        return {
+            "format": FORMAT,
+            "version": 1,
+            "declared": self.declared.to_json(),
+            "dataset": self.promise.dataset,
+            "promise": {
+                spend.kind.value: str(total),
+                "epsilon_at_delta": _converted(self.declared),
+                "unit": self.promise.unit,
+                "neighbours": self.promise.neighbours,
+                "rows_per_unit": self.promise.rows_per_unit,
+            },
+            "columns": [_levels_json(one) for one in self.levels],
+            "stages": [
+                {
+                    "name": stage.name,
+                    "kind": stage.spend.kind.value,
+                    "amount": str(stage.spend.amount),
+                    "charge": charge,
+                    "units": list(stage.spend.loss.to_units()),
+                }
+                for stage, charge in zip(self.stages, self.charges, strict=True)
+            ],
+        }
+
+    def lines(self) -> list[dict[str, Any]]:
+        """The lines of ``measurements.parquet``."""
+        names = [column.name for column in self.product.columns]
+        return [
+            line
+            for stage, measurements in self.product.measured.items()
+            for line in draw_lines(stage, names, measurements)
+        ]
+
+
+def _converted(declared: Declared) -> list[str] | None:
+    if declared.epsilon is None:
+        return None
+    return [str(declared.epsilon), str(declared.delta or 0)]
+
+
+def _levels_json(levels: Levels) -> dict[str, Any]:
+    return {
+        "name": levels.name,
+        "column": levels.column,
+        "type": levels.kind.value,
+        "count": levels.count,
+        "nullable": levels.nullable,
+        "values": None if levels.values is None else to_json(levels.values),
+        "low": str(levels.low),
+        "high": str(levels.high),
+        "step": None if levels.step is None else str(levels.step),
+        "words": [levels.describe(level) for level in range(min(levels.size, 1000))],
+    }
+
+
+def _read_levels(line: Mapping[str, Any]) -> Levels:
+    return Levels(
+        line["column"],
+        Kind(line["type"]),
+        line["count"],
+        line["nullable"],
+        None if line["values"] is None else tuple(from_json(line["values"])),
+        Fraction(line["low"]),
+        Fraction(line["high"]),
+        None if line["step"] is None else Fraction(line["step"]),
+    )
+
+
+# --- writing ------------------------------------------------------------------------------------
+
+
+def data_files(made: Made) -> dict[str, Any]:
+    """The tables of a release by the name of their file, without its ending."""
+    import pyarrow as pa
+
+    found = {}
+    if made.product.rows is not None:
+        found["rows"] = rows_table(
+            made.levels, made.product.rows, label=made.declared.name, keep=made.declared.keep
+        )
+    for table in made.product.tables:
+        found[f"tables/{table.name}"] = counts_table(made.levels, table)
+    if made.product.answers:
+        questions, values, margins = zip(*made.product.answers, strict=True)
+        found["answers"] = pa.table(
+            {"question": list(questions), "n": list(values), "margin": list(margins)}
+        )
+    return found
+
+
+def write_folder(made: Made, folder: Path, *, anew: bool = False) -> Path:
+    """Write a release, all of it or nothing: it appears under its name when it is complete.
+
+    ``anew`` takes the place of an earlier folder: that of a counter, after another step.
+    """
+    partial = folder.parent / f".{folder.name}.{os.getpid()}.partial"
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir()
+        _write_files(made, partial)
+        _sync(partial)
+        if anew and folder.exists():
+            old = partial.with_suffix(".old")
+            shutil.rmtree(old, ignore_errors=True)
+            folder.rename(old)  # whoever is killed here writes it again from the ledger
+            partial.rename(folder)
+            shutil.rmtree(old, ignore_errors=True)
+            _sync_folder(folder.parent)
+            return folder
+        try:
+            partial.rename(folder)
+        except OSError:
+            if not (folder / SUMS).exists():
+                raise
+            shutil.rmtree(partial)  # another process was quicker, with the same numbers
+        _sync_folder(folder.parent)
+    except OSError as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise InvalidParameter(
+            "P9",
+            f"{folder} cannot be written: {error.strerror or 'the disk said no'}.",
+            why="the release is paid for and kept in the ledger; nothing of it is lost.",
+            fix="make room, and make the release again: it costs nothing more.",
+        ) from None
+    return folder
+
+
+def _write_files(made: Made, folder: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from pyarrow import csv
+
+    from discreet.publication.report import write_card, write_report
+
+    for name, table in data_files(made).items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        pq.write_table(table, folder / f"{name}.parquet")
+        csv.write_csv(table, folder / f"{name}.csv")
+    pq.write_table(pa.Table.from_pylist(made.lines(), schema=_schema()), folder / MEASUREMENTS)
+    certificate = json.dumps(made.certificate(), indent=2, ensure_ascii=False)
+    (folder / CERTIFICATE).write_text(certificate + "\n", encoding="utf-8")
+    (folder / "card.md").write_text(write_card(made), encoding="utf-8")
+    (folder / "report.html").write_text(write_report(made), encoding="utf-8")
+    sums = "".join(f"{_digest(file)}  {name}\n" for name, file in _list_files(folder))
+    (folder / SUMS).write_text(sums, encoding="utf-8")
+
+
+def _schema() -> Any:
+    import pyarrow as pa
+
+    texts = ("stage", "kind", "noise", "parameter", "sensitivity", "loss")
+    whole = pa.list_(pa.int64())
+    lists = ("shape", "values", "matrix", "diagonal", "reference", "ranks")
+    return pa.schema(
+        [
+            *((name, pa.string()) for name in texts),
+            ("columns", pa.list_(pa.string())),
+            ("maps", pa.list_(whole)),
+            *((name, whole) for name in lists),
+        ]
+    )
+
+
+def _list_files(folder: Path) -> list[tuple[str, Path]]:
+    found = [file for file in folder.rglob("*") if file.is_file() and file.name != SUMS]
+    return sorted((file.relative_to(folder).as_posix(), file) for file in found)
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def _sync(folder: Path) -> None:
+    for _, file in [*_list_files(folder), (SUMS, folder / SUMS)]:
+        with file.open("rb") as written:
+            os.fsync(written.fileno())
+    for inner in folder.rglob("*"):
+        if inner.is_dir():
+            _sync_folder(inner)
+    _sync_folder(folder)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+# --- reading and checking -----------------------------------------------------------------------
+
+
+class Replayed:
+    """A measurer of what was drawn before: the lines of ``measurements.parquet``, in order."""
+
+    def __init__(self, lines: Sequence[Mapping[str, Any]]) -> None:
+        self._lines = list(lines)
+        self._next = 0
+
+    def turn_to(self, stage: str) -> bool:  # noqa: ARG002 (lines are in the order of the stages)
+        """Whether there are lines left."""
+        return self._next < len(self._lines)
+
+    def measure(self, queries: Sequence[Query]) -> list[Measurement]:
+        """What was drawn for these queries, which must be those that the lines tell of."""
+        lines = self._lines[self._next : self._next + len(queries)]
+        self._next += len(queries)
+        if len(lines) != len(queries):
+            raise _damaged("measurements are missing.")
+        return [_replay(query, line) for query, line in zip(queries, lines, strict=True)]
+
+
+def _replay(query: Query, line: Mapping[str, Any]) -> Measurement:
+    same = (
+        list(shape_of(query)) == line["shape"]
+        and Fraction(line["parameter"]) == noise_parameter(query.noise)
+        and Fraction(line["loss"]) == noise_loss(query.noise)
+    )
+    if not same:
+        raise _damaged("a measurement is not the one that the plan asks for.")
+    values = np.array(line["values"], dtype=np.int64).reshape(shape_of(query))
+    return Measurement(query, values)
+
+
+def read_folder(folder: Path) -> Made:
+    """The release in a folder, computed again from its certificate and its measurements."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        said = json.loads((folder / CERTIFICATE).read_text(encoding="utf-8"))
+        lines = pq.read_table(folder / MEASUREMENTS).to_pylist()
+    except (OSError, ValueError, pa.ArrowInvalid):
+        raise DataRefusal(
+            "D2",
+            f"{folder.name!r} is not the folder of a release.",
+            why="without a certificate and measurements nothing can be said of it.",
+            fix=f"name a folder that holds {CERTIFICATE} and {MEASUREMENTS}.",
+        ) from None
+    if said.get("format") != FORMAT or said.get("version") != 1:
+        raise _damaged("the certificate is of another format or version.")
+    return remake(said, lines)
+
+
+def remake(said: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> Made:
+    """A release from what it was declared to be and what was drawn: the reconstruction."""
+    declared = read_declared(said["declared"])
+    levels = tuple(_read_levels(one) for one in said["columns"])
+    promise = said["promise"]
+    rows = promise["rows_per_unit"]
+    stages = tuple(
+        Outline(one["name"], Spend(SpendKind(one["kind"]), Fraction(one["amount"]), rows), "")
+        for one in said["stages"]
+    )
+    product = make_product(declared, levels, declared.spend(rows_per_unit=rows), Replayed(lines))
+    return Made(
+        declared,
+        levels,
+        Promise(said["dataset"], promise["unit"], promise["neighbours"], rows),
+        stages,
+        tuple(one["charge"] for one in said["stages"]),
+        product,
+    )
+
+
+def read_declared(said: Mapping[str, Any]) -> Declared:
+    """What a certificate or a plan declares."""
+    given = dict(said)
+    try:
+        name, kind, source = (given.pop(key) for key in ("name", "kind", "of"))
+    except KeyError as error:
+        raise InvalidParameter(
+            "P4",
+            f"a release is declared without {error.args[0]!r}.",
+            why="a release is paid for once, so what it is must be plain before.",
+            fix='write name = "…", kind = "…" and of = "…".',
+        ) from None
+    return Declared.of(name, kind=kind, of=source, **given)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One thing that was checked, and whether it holds."""
+
+    what: str
+    holds: bool
+    says: str
+
+
+def verify_folder(folder: Path) -> list[Checked]:
+    """Whether a folder is whole, costs what it says, and follows from its measurements."""
+    made = read_folder(folder)
+    said = json.loads((folder / CERTIFICATE).read_text(encoding="utf-8"))
+    return [
+        _check_sums(folder),
+        *_check_losses(said, made.lines(), _read_lines(folder)),
+        _check_data(made, folder),
+    ]
+
+
+def _read_lines(folder: Path) -> list[dict[str, Any]]:
+    import pyarrow.parquet as pq
+
+    lines: list[dict[str, Any]] = pq.read_table(folder / MEASUREMENTS).to_pylist()
+    return lines
+
+
+def _check_sums(folder: Path) -> Checked:
+    what = "checksums"
+    try:
+        text = (folder / SUMS).read_text(encoding="utf-8")
+    except OSError:
+        return Checked(what, False, f"{SUMS} is missing")
+    listed = {line[66:]: line[:64] for line in text.splitlines()}
+    found = {name: _digest(file) for name, file in _list_files(folder)}
+    wrong = sorted({*listed.items()} ^ {*found.items()})
+    return Checked(
+        what,
+        not wrong,
+        f"{len(found)} files as they were written" if not wrong else f"{wrong[0][0]} is not",
+    )
+
+
+def _check_losses(
+    said: Mapping[str, Any], own: Sequence[Mapping[str, Any]], lines: Sequence[dict[str, Any]]
+) -> list[Checked]:
+    """The loss of every draw from its form and its noise, added up by stage."""
+    rows = said["promise"]["rows_per_unit"]
+    if said["declared"]["kind"] == "counter":
+        return [_check_counter(said, lines, rows)]
+    found: dict[str, Fraction] = {}
+    for line in lines:
+        found[line["stage"]] = found.get(line["stage"], Fraction(0)) + loss_of_line(line, rows)
+    checks = []
+    for stage in said["stages"]:
+        amount = Fraction(stage["amount"])
+        drawn = found.pop(stage["name"], Fraction(0))
+        spend = Spend(SpendKind(stage["kind"]), amount, rows)
+        exact = drawn in (amount, 0) and list(spend.loss.to_units()) == stage["units"]
+        names = {"rho": "ρ", "epsilon": "ε"}
+        says = f"{names[stage['kind']]} = {float(drawn):.6g} drawn, {float(amount):.6g} charged"
+        checks.append(Checked(f"loss of {stage['name']}", exact, says))
+    if found or len(own) != len(lines):
+        checks.append(Checked("loss of all draws", False, "there are draws that nobody charged"))
+    return checks
+
+
+def _check_counter(said: Mapping[str, Any], lines: Sequence[dict[str, Any]], rows: int) -> Checked:
+    """All steps together: what one unit's rows move in the combinations of every step."""
+    whole = sum((Fraction(stage["amount"]) for stage in said["stages"]), start=Fraction(0))
+    drawn = Fraction(0)
+    if lines:
+        cells = int(np.prod([max(one) + 1 for one in lines[0]["maps"]]))
+        steps = [np.array(line["matrix"], dtype=np.int64).reshape(-1, cells) for line in lines]
+        _, l2_squared = column_norms(np.concatenate(steps))
+        least = min(Fraction(line["parameter"]) for line in lines)
+        drawn = l2_squared * rows**2 / (2 * least)
+    holds = drawn <= whole and (drawn == whole or len(lines) < len(said["stages"]))
+    says = f"ρ = {float(drawn):.6g} after {len(lines)} steps, {float(whole):.6g} charged"
+    return Checked("loss of all steps", holds, says)
+
+
+def _check_data(made: Made, folder: Path) -> Checked:
+    """Whether the data files are what the measurements give."""
+    import pyarrow.parquet as pq
+
+    wrong = []
+    files = data_files(made)
+    for name, table in files.items():
+        try:
+            same = pq.read_table(folder / f"{name}.parquet").equals(table)
+        except OSError:
+            same = False
+        if not same:
+            wrong.append(name)
+    says = f"{len(files)} tables computed again" if not wrong else f"{wrong[0]} is another"
+    return Checked("data from measurements", not wrong, says)
+
+
+def _nothing() -> Loss:
+    return Loss(Fraction(0), Fraction(0))
+
+
+def _damaged(what: str) -> LedgerRefusal:
+    return LedgerRefusal(
+        "L10",
+        f"the release cannot be read: {what}",
+        why="numbers that do not belong together would say what nobody measured.",
+        fix="ask whoever made it for the folder again.",
+    )
+
+
+__all__ = [
+    "Checked",
+    "Made",
+    "Promise",
+    "data_files",
+    "read_folder",
+    "verify_folder",
+    "write_folder",
+]

@@ -1,0 +1,600 @@
+"""What a release is made of: its stages before anything is drawn, and its tables afterwards.
+
+Every kind is the same three things: stages with their amounts, which are charged; a run
+that asks a measurer stage by stage; and a :class:`Product`, made of released numbers alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+
+from discreet.errors import InvalidParameter
+from discreet.exact.numbers import Exact
+from discreet.publication.counter import Counter, decode_total
+from discreet.publication.declared import Declared
+from discreet.publication.domain import Column
+from discreet.publication.gram import Prefixes, Ranges
+from discreet.publication.hierarchy import Hierarchy, bound_counts, release_hierarchy
+from discreet.publication.marginals import (
+    MarginalPlan,
+    Subset,
+    list_subsets,
+    plan_marginals,
+    release_marginals,
+)
+from discreet.publication.margins import Certificate, Typical, buy_certificate, buy_typical
+from discreet.publication.measure import (
+    Combinations,
+    Doubles,
+    Integers,
+    Measurement,
+    Measurer,
+    make_view,
+)
+from discreet.publication.spend import Spend, deviation, tail_bound
+from discreet.publication.strategy import (
+    Strategy,
+    ask_strategy,
+    choose_kind,
+    estimate_cells,
+    expected_rmse,
+    plan_strategy,
+)
+from discreet.publication.synthetic import (
+    Histograms,
+    Settings,
+    outline_stages,
+    synthesize,
+    too_few,
+)
+from discreet.publication.workload import WorkloadPlan, answer_workload, plan_workload
+from discreet.question.levels import Levels
+
+_MOST_WEIGHTS = 2 * 10**7  # of all steps of a counter together
+_MOST_CERTIFIED = 10**6  # cells of a pair whose distance is bought
+
+
+class Stages(Measurer, Protocol):
+    """A measurer that draws each stage once, for the amount that was charged for it."""
+
+    def turn_to(self, stage: str) -> bool:
+        """Say which stage is measured next; whether it is to be measured now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """One stage before it is drawn: its name, its amount, and what is expected of it."""
+
+    name: str
+    spend: Spend
+    says: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimates:
+    """A released table of counts: how exactly any sum of its cells is known."""
+
+    name: str
+    columns: Subset
+    values: Doubles
+    gaussian: bool
+    variance_of: Callable[[Doubles], float] = field(repr=False)
+    """The variance of the sum of the cells with these weights."""
+    noisy: Doubles | None = field(default=None, repr=False)
+    """What was measured of cells that were made whole, non-negative and agreeing afterwards."""
+
+    def margin(self, weights: Doubles, beta: Exact = "0.05") -> float:
+        """The weighted sum of cells is within this, except with probability ``beta``.
+
+        What was moved after it was measured is off by no more than it was moved besides.
+        """
+        tail = tail_bound(self.variance_of(weights), beta, gaussian=self.gaussian)
+        if self.noisy is None:
+            return tail
+        return tail + abs(float((weights * (self.values - self.noisy)).sum()))
+
+
+def _plain_variance(one: float) -> Callable[[Doubles], float]:
+    """Of sums of cells with independent noise of one variance."""
+    return lambda weights: one * float(np.square(weights).sum())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Product:
+    """What came of a release, from released numbers alone."""
+
+    columns: tuple[Column, ...]
+    measured: dict[str, list[Measurement]]
+    rows: Integers | None = None
+    histograms: Histograms | None = None
+    tables: tuple[Estimates, ...] = ()
+    certificate: Certificate | None = None
+    typical: tuple[Typical, ...] = ()
+    answers: tuple[tuple[str, float, float], ...] = ()
+    """Of linear questions: each in SQL, its answer and its margin."""
+    notes: tuple[str, ...] = ()
+
+
+def list_columns(declared: Declared, levels: Sequence[Levels]) -> tuple[Column, ...]:
+    """The columns that are measured: one for each, or one for the path of a hierarchy."""
+    interest = dict(declared.interest)
+    for name in (*interest, *declared.ordered, *declared.by, *itertools.chain(*declared.sets)):
+        _require(name, levels)
+    made = tuple(
+        Column(
+            one.name,
+            one.size,
+            ordered=one.ordered or one.name in declared.ordered,
+            null=one.nullable,
+            interest=float(interest.get(one.name, 1)),
+        )
+        for one in levels
+    )
+    if declared.kind == "hierarchy":
+        size = math.prod(one.size for one in made)
+        return (Column("/".join(declared.by), size),)
+    return made
+
+
+def outline(declared: Declared, levels: Sequence[Levels], spend: Spend) -> list[Outline]:
+    """The stages of a release and what each costs; free, and a refusal if it cannot be made."""
+    columns = list_columns(declared, levels)
+    if declared.kind == "synthetic":
+        return _outline_synthetic(declared, columns, spend)
+    if declared.kind == "marginals":
+        plan = _plan_marginals(declared, columns, spend)
+        says = (
+            f"{len(plan.measured)} tables for {len(plan.asked)} marginals, RMSE {plan.rmse():.3g}"
+        )
+        return [Outline("tables", spend, says)]
+    if declared.kind in ("ranges", "prefixes"):
+        chosen, strategy = _plan_line(declared, columns, spend)
+        lines = len(strategy.matrix)
+        return [Outline("strategy", chosen, f"{columns[0].size} cells by {lines} combinations")]
+    if declared.kind == "hierarchy":
+        tree = _plant(declared, levels)
+        bound_counts(tree, find_totals(declared, levels))
+        says = f"{len(tree.counts)} levels of {', '.join(map(str, tree.counts))} nodes"
+        return [Outline("levels", spend, says)]
+    if declared.kind == "questions":
+        asked, _ = _plan_questions(declared, levels, columns, spend)
+        says = f"{len(asked.questions)} numbers, ± {1.96 * asked.rmse:.3g}"
+        return [Outline("questions", spend, says)]
+    counter = make_counter(levels, spend)
+    parts = spend.divide(np.ones(counter.horizon))
+    says = f"one of {counter.horizon} steps of {counter.cells} counts"
+    return [Outline(f"step {step}", part, says) for step, part in enumerate(parts, 1)]
+
+
+def predict_error(
+    declared: Declared, columns: tuple[Column, ...], spend: Spend, levels: Sequence[Levels]
+) -> float:
+    """The deviation that a usual number of the release will have, from the declaration alone.
+
+    Of synthetic rows, that of the histograms' counts: what the model adds is not known before.
+    """
+    if declared.kind == "marginals":
+        return _plan_marginals(declared, columns, spend).rmse()
+    if declared.kind in ("ranges", "prefixes"):
+        size = columns[0].size
+        _, strategy = _find_strategy(declared.kind, size, spend, None)
+        gram = Ranges(size) if declared.kind == "ranges" else Prefixes(size)
+        return expected_rmse(strategy, gram, spend)
+    if declared.kind == "hierarchy":
+        depth = len(_plant(declared, levels).counts)
+        return 1 / spend.divide(np.ones(depth))[0].sharpness
+    if declared.kind == "questions":
+        return _plan_questions(declared, levels, columns, spend)[0].rmse
+    if declared.kind == "counter":
+        return float(make_counter(levels, spend).deviations().mean())
+    stages = outline_stages(columns, _divide(declared, columns, spend)[0])
+    return stages[0].deviation or 0.0
+
+
+def make_product(
+    declared: Declared, levels: Sequence[Levels], spend: Spend, stages: Stages
+) -> Product:
+    """Measure stage by stage and make the release of it."""
+    columns = list_columns(declared, levels)
+    if declared.kind == "synthetic":
+        return _make_synthetic(declared, columns, spend, stages)
+    if declared.kind == "marginals":
+        return _make_marginals(declared, columns, spend, stages)
+    if declared.kind in ("ranges", "prefixes"):
+        return _make_line(declared, columns, spend, stages)
+    if declared.kind == "hierarchy":
+        return _make_hierarchy(declared, levels, columns, spend, stages)
+    if declared.kind == "questions":
+        return _make_questions(declared, levels, columns, spend, stages)
+    return _make_counter(levels, columns, spend, stages)
+
+
+# --- synthetic tables ---------------------------------------------------------------------------
+
+
+def _divide(declared: Declared, columns: Sequence[Column], spend: Spend) -> list[Spend]:
+    """For the rows; and, if margins are bought, for certified and for typical ones."""
+    if len(columns) < 2 or not declared.margins:
+        return [spend]
+    share = float(declared.margins)
+    return spend.divide([1 - share, share / 2, share / 2])
+
+
+def _outline_synthetic(
+    declared: Declared, columns: Sequence[Column], spend: Spend
+) -> list[Outline]:
+    parts = _divide(declared, columns, spend)
+    stages = outline_stages(columns, parts[0])
+    for pair in itertools.combinations(columns, 2):
+        make_view((0, 1), [np.arange(min(column.size, 64)) for column in pair])
+    shares = (
+        [parts[0]] if len(stages) == 1 else parts[0].divide(Settings().shares(parts[0].gaussian))
+    )
+    found = [
+        Outline(
+            stage.name,
+            share,
+            f"{stage.queries} tables"
+            + ("" if stage.deviation is None else f", ± {1.96 * stage.deviation:.3g} a number"),
+        )
+        for stage, share in zip(stages, shares, strict=True)
+    ]
+    if len(parts) > 1:
+        found += [
+            Outline("certified margins", parts[1], "distances of pairs from the rows"),
+            Outline("typical margins", parts[2], "usual errors of 3,000 questions"),
+        ]
+    return found
+
+
+def _make_synthetic(
+    declared: Declared, columns: tuple[Column, ...], spend: Spend, stages: Stages
+) -> Product:
+    parts = _divide(declared, columns, spend)
+    stages.turn_to("histograms")
+    made = synthesize(stages, columns, parts[0], label=declared.name)
+    count = len(columns)
+    pairs = list(itertools.combinations(range(count), 2))
+    middle = count + len(pairs)
+    measured = {
+        "histograms": made.measurements[:count],
+        "distances": made.measurements[count:middle],
+        "pair tables": made.measurements[middle:],
+    }
+    tables = tuple(
+        Estimates(
+            column.name,
+            (place,),
+            np.bincount(made.rows[:, place], minlength=column.size).astype(np.float64),
+            spend.gaussian,
+            _plain_variance(deviation(one.query.noise) ** 2),
+            noisy=one.values.astype(np.float64),
+        )
+        for place, (column, one) in enumerate(zip(columns, made.measurements, strict=False))
+    )
+    product = Product(columns, measured, made.rows, made.histograms, tables)
+    if len(parts) > 1:
+        product = _buy_margins(product, pairs, parts[1], parts[2], stages)
+    notes = []
+    if too_few(made.histograms.rows, parts[0]):
+        notes.append(
+            f"About {made.histograms.rows:,.0f} rows are too few for this price: little but the "
+            "columns' own histograms is kept."
+        )
+    return replace(product, notes=tuple(notes))
+
+
+def _buy_margins(
+    product: Product, pairs: Sequence[Subset], certify: Spend, usual: Spend, stages: Stages
+) -> Product:
+    if product.rows is None or product.histograms is None:
+        raise TypeError("margins are those of rows")
+    columns, rows = product.columns, product.rows
+    small = [p for p in pairs if columns[p[0]].size * columns[p[1]].size <= _MOST_CERTIFIED]
+    stages.turn_to("certified margins")
+    certificate = None
+    measured = dict(product.measured)
+    if small:
+        certificate = buy_certificate(
+            stages, columns, rows, small, certify, rows_variance=product.histograms.rows_variance
+        )
+        measured["certified margins"] = list(certificate.distances.values())
+    stages.turn_to("typical margins")
+    typical, draw = buy_typical(stages, columns, rows, usual, ways=2)
+    measured["typical margins"] = [draw]
+    return replace(product, measured=measured, certificate=certificate, typical=(typical,))
+
+
+# --- marginals ----------------------------------------------------------------------------------
+
+
+def _plan_marginals(declared: Declared, columns: Sequence[Column], spend: Spend) -> MarginalPlan:
+    names = [column.name for column in columns]
+    if declared.sets:
+        asked = [tuple(sorted(names.index(name) for name in one)) for one in declared.sets]
+    else:
+        asked = list(itertools.combinations(range(len(columns)), min(declared.ways, len(columns))))
+    return plan_marginals(columns, asked, spend)
+
+
+def _make_marginals(
+    declared: Declared, columns: tuple[Column, ...], spend: Spend, stages: Stages
+) -> Product:
+    plan = _plan_marginals(declared, columns, spend)
+    stages.turn_to("tables")
+    marginals, released = release_marginals(stages, columns, plan)
+    tables = [
+        Estimates(
+            "_".join(columns[column].name for column in one),
+            one,
+            marginal.values,
+            spend.gaussian,
+            _variance_in(plan, one),
+        )
+        for one, marginal in marginals.items()
+    ]
+    return Product(columns, {"tables": released}, tables=tuple(tables))
+
+
+def _usual(plan: MarginalPlan) -> float:
+    """Within what a cell is at 95 %, in the mean."""
+    return 1.96 * plan.rmse()
+
+
+def _variance_in(plan: MarginalPlan, asked: Subset) -> Callable[[Doubles], float]:
+    """The variance of a weighted sum of a marginal's cells, part by part (Lemma 8)."""
+
+    def variance(weights: Doubles) -> float:
+        total = 0.0
+        for part in list_subsets(asked):
+            own = weights.reshape([plan.sizes[column] for column in asked])
+            others = tuple(axis for axis, column in enumerate(asked) if column not in part)
+            own = own.mean(axis=others) if others else own
+            for axis in range(np.ndim(own)):
+                own = own - own.mean(axis=axis, keepdims=True)
+            need = float(np.square(own).sum())
+            if need > 1e-18:
+                total += need / plan.precision(part)
+        return total
+
+    return variance
+
+
+# --- ranges and prefixes ------------------------------------------------------------------------
+
+
+def _plan_line(
+    declared: Declared, columns: Sequence[Column], spend: Spend
+) -> tuple[Spend, Strategy]:
+    both = None
+    if declared.epsilon is not None and declared.delta is not None:  # whichever noise errs less
+        both = declared.epsilon, declared.delta
+    return _find_strategy(declared.kind, columns[0].size, spend, both)
+
+
+@lru_cache(16)
+def _find_strategy(
+    kind: str, size: int, spend: Spend, both: tuple[Fraction, Fraction] | None
+) -> tuple[Spend, Strategy]:
+    """The strategy for all ranges or prefixes; searched once, for it takes seconds."""
+    gram = Ranges(size) if kind == "ranges" else Prefixes(size)
+    if both is None:
+        return spend, plan_strategy(gram, spend)
+    return choose_kind(gram, epsilon=both[0], delta=both[1], rows_per_unit=spend.rows_per_unit)
+
+
+def _make_line(
+    declared: Declared, columns: tuple[Column, ...], spend: Spend, stages: Stages
+) -> Product:
+    chosen, strategy = _plan_line(declared, columns, spend)
+    stages.turn_to("strategy")
+    asked = ask_strategy(strategy, [0], [np.arange(columns[0].size)], chosen)
+    released = stages.measure([asked])
+    cells = estimate_cells(strategy, released[0])
+    lines = strategy.matrix.astype(np.float64)
+    own = np.zeros(strategy.size) if strategy.diagonal is None else strategy.diagonal
+    inverse = np.linalg.inv(lines.T @ lines + np.diag(own.astype(np.float64) ** 2))
+    one = deviation(asked.noise) ** 2
+
+    def variance(weights: Doubles) -> float:
+        return one * float(weights @ inverse @ weights)
+
+    table = Estimates(columns[0].name, (0,), cells, chosen.gaussian, variance)
+    return Product(columns, {"strategy": released}, tables=(table,))
+
+
+# --- hierarchies --------------------------------------------------------------------------------
+
+
+def _plant(declared: Declared, levels: Sequence[Levels]) -> Hierarchy:
+    by = [_require(name, levels) for name in declared.by]
+    size = math.prod(one.size for one in by)
+    if size > 10**6:
+        raise InvalidParameter(
+            "P2",
+            f"a hierarchy of {size} leaves was asked for; at most 1000000 are counted.",
+            why="every leaf gets noise, whether or not anybody is in it.",
+            fix="use fewer columns, or coarser ones.",
+        )
+    return Hierarchy.of(list(itertools.product(*(range(one.size) for one in by))))
+
+
+def _make_hierarchy(
+    declared: Declared,
+    levels: Sequence[Levels],
+    columns: tuple[Column, ...],
+    spend: Spend,
+    stages: Stages,
+) -> Product:
+    tree = _plant(declared, levels)
+    stages.turn_to("levels")
+    counts, released = release_hierarchy(
+        stages, 0, tree, spend, totals=find_totals(declared, levels)
+    )
+    draws = iter(released)
+    tables = []
+    by = [_require(name, levels) for name in declared.by]
+    for depth, found in enumerate(counts):
+        known = len({node for level, node in find_totals(declared, levels) if level == depth})
+        shape = [one.size for one in by[:depth]]
+        values = found.astype(np.float64).reshape(shape)
+        noisy, variance = values, 0.0  # a level that is public altogether
+        if known < len(found):
+            draw = next(draws)
+            noisy = draw.values.astype(np.float64).reshape(shape)
+            variance = deviation(draw.query.noise) ** 2
+        name = "_".join(declared.by[:depth]) or "all"
+        one = _plain_variance(variance)
+        tables.append(
+            Estimates(name, tuple(range(depth)), values, spend.gaussian, one, noisy=noisy)
+        )
+    return Product(columns, {"levels": released}, tables=tuple(tables))
+
+
+def find_totals(declared: Declared, levels: Sequence[Levels]) -> dict[tuple[int, int], int]:
+    """The declared totals by (level, node) of the tree."""
+    by = [_require(name, levels) for name in declared.by]
+    found = {}
+    for path, total in declared.totals:
+        steps = path.split("/") if path else []
+        node = 0
+        if len(steps) > len(by):
+            raise _no_node(path)
+        for one, word in zip(by, steps, strict=False):
+            words = [one.describe(level) for level in range(one.size)]
+            if word not in words:
+                raise _no_node(path)
+            node = node * one.size + words.index(word)
+        found[len(steps), node] = total
+    return found
+
+
+# --- linear questions ---------------------------------------------------------------------------
+
+
+def _plan_questions(
+    declared: Declared, levels: Sequence[Levels], columns: tuple[Column, ...], spend: Spend
+) -> tuple[WorkloadPlan, list[str]]:
+    from discreet.publication.linear import check_levels, read_questions
+
+    check_levels(columns, levels)
+    plain = " " not in declared.source
+    found = read_questions(declared.questions, declared.source if plain else declared.name, levels)
+    return plan_workload(columns, [one for _, one in found], spend), [text for text, _ in found]
+
+
+def _make_questions(
+    declared: Declared,
+    levels: Sequence[Levels],
+    columns: tuple[Column, ...],
+    spend: Spend,
+    stages: Stages,
+) -> Product:
+    from discreet.publication.linear import question_margins
+
+    plan, texts = _plan_questions(declared, levels, columns, spend)
+    stages.turn_to("questions")
+    values, released = answer_workload(stages, plan)
+    margins = question_margins(plan, released)
+    answers = tuple(zip(texts, values.tolist(), margins, strict=True))
+    return Product(columns, {"questions": released}, answers=answers)
+
+
+# --- counters -----------------------------------------------------------------------------------
+
+
+def make_counter(levels: Sequence[Levels], spend: Spend) -> Counter:
+    """The counter of a release: its steps are the cells of the first column."""
+    cells = math.prod(one.size for one in levels[1:])
+    horizon = levels[0].count
+    if horizon**2 * cells**2 > _MOST_WEIGHTS:
+        raise InvalidParameter(
+            "P2",
+            f"a counter of {horizon} steps and {cells} counts was asked for.",
+            why="every step is a combination of all steps before it.",
+            fix="count in longer steps (cells), or fewer columns.",
+        )
+    # A unit's rows, wherever they lie, move the steps by no more than that many first rows do.
+    return Counter(horizon=horizon, spend=spend, cells=cells)
+
+
+def _make_counter(
+    levels: Sequence[Levels], columns: tuple[Column, ...], spend: Spend, stages: Stages
+) -> Product:
+    counter = make_counter(levels, spend)
+    maps = [np.arange(one.size) for one in levels]
+    view = make_view(range(len(levels)), maps)
+    measured: dict[str, list[Measurement]] = {}
+    released: list[Integers] = []
+    for step in range(1, counter.horizon + 1):
+        if not stages.turn_to(f"step {step}"):
+            break
+        weights = np.zeros(levels[0].size, dtype=np.int64)
+        weights[:step] = counter.factor[:step][::-1]
+        matrix = np.kron(weights, np.eye(counter.cells, dtype=np.int64))
+        draw = stages.measure([Combinations(view, matrix, counter.noise)])
+        measured[f"step {step}"] = draw
+        released.append(draw[0].values)
+    shape = (len(released), *(one.size for one in levels[1:]))
+    decoder = counter.decoder()
+    totals = [decode_total(decoder, released[: step + 1]) for step in range(len(released))]
+    counts = np.diff(np.array(totals).reshape(len(released), counter.cells), axis=0, prepend=0.0)
+    one = deviation(counter.noise) ** 2
+
+    def variance(weights: Doubles) -> float:
+        """A sum of increments is a combination of totals, and so of what was drawn."""
+        lines = weights.reshape(len(released), counter.cells)
+        steps = lines - np.append(lines[1:], np.zeros((1, counter.cells)), axis=0)
+        drawn = np.zeros_like(steps)
+        for step in range(len(released)):
+            drawn[: step + 1] += decoder[: step + 1][::-1, None] * steps[step]
+        return one * float(np.square(drawn).sum())
+
+    if not released:
+        return Product(columns, measured)
+    name = "_".join(one.name for one in levels)
+    table = Estimates(
+        name, tuple(range(len(levels))), counts.reshape(shape), gaussian=True, variance_of=variance
+    )
+    return Product(columns, measured, tables=(table,))
+
+
+def _require(name: str, levels: Sequence[Levels]) -> Levels:
+    for one in levels:
+        if one.name == name:
+            return one
+    raise InvalidParameter(
+        "P6",
+        f"column {name!r} is not one of those that are published.",
+        why="only what is counted can be told.",
+        fix=f"name some of {', '.join(one.name for one in levels)}.",
+    )
+
+
+def _no_node(path: str) -> InvalidParameter:
+    return InvalidParameter(
+        "P6",
+        f"the hierarchy has no node {path!r} whose total could be kept.",
+        why="a total belongs to one node of the tree.",
+        fix='write the values from the top down, such as totals = { "north/ayr" = 1200 }.',
+    )
+
+
+__all__ = [
+    "Estimates",
+    "Outline",
+    "Product",
+    "Stages",
+    "list_columns",
+    "make_product",
+    "outline",
+    "predict_error",
+]

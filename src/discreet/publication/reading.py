@@ -1,0 +1,138 @@
+"""What a question to a release asks: its columns, its counts, and whether it is linear."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot import exp
+
+from discreet.errors import QuestionRefusal
+
+_BEYOND = (
+    exp.Join,
+    exp.Subquery,
+    exp.Having,
+    exp.Limit,
+    exp.Distinct,
+    exp.Window,
+    exp.SetOperation,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One SELECT about one release, as far as its margins depend on it."""
+
+    text: str
+    tree: exp.Select
+    names: tuple[str, ...]
+    columns: tuple[str, ...]
+    """The columns that decide who is counted where."""
+    counts: tuple[str, ...]
+    """The outputs that are COUNT(*)."""
+    numbers: tuple[str, ...]
+    """The other aggregates."""
+    linear: bool
+    """Whether it is counts by keys under a condition, and nothing else."""
+
+    @classmethod
+    def of(cls, sql: str, table: str, known: Sequence[str]) -> Reading:
+        """The question as it is written, or a refusal."""
+        try:
+            tree = sqlglot.parse_one(sql, dialect="duckdb")
+        except sqlglot.errors.SqlglotError:
+            raise _refused(
+                "the question is not SQL.", f"count the rows of {table!r}, in SQL."
+            ) from None
+        named = {one.name for one in tree.find_all(exp.Table)}
+        if not isinstance(tree, exp.Select) or named != {table}:
+            raise _refused(
+                f"the question is not a SELECT about {table!r} alone.",
+                f"count the rows of {table!r}, by its columns.",
+            )
+        tree = tree.copy()
+        tree.set("expressions", [_name_count(one) for one in tree.expressions])
+        outputs = [
+            (one.alias_or_name or one.sql("duckdb"), one.unalias()) for one in tree.expressions
+        ]
+        counts = [name for name, node in outputs if _is_count(node)]
+        numbers = [name for name, node in outputs if not _is_count(node) and node.find(exp.AggFunc)]
+        used = {one.name for one in tree.find_all(exp.Column)}
+        plain = not any(tree.find(kind) for kind in _BEYOND)
+        return cls(
+            sql,
+            tree,
+            tuple(name for name, _ in outputs),
+            tuple(name for name in known if name in used),
+            tuple(counts) if plain and used <= set(known) else (),
+            tuple(numbers if plain else [*counts, *numbers]),
+            plain and len(counts) == 1 and not numbers,
+        )
+
+    @property
+    def tables(self) -> set[str]:
+        """The tables that it names: one."""
+        return {one.name for one in self.tree.find_all(exp.Table)}
+
+    @property
+    def sql(self) -> str:
+        """The question as the engine runs it, in an order that does not change."""
+        return self._ordered(self.tree.copy()).sql("duckdb")
+
+    def cells_sql(self, cell: str) -> str:
+        """The same question with a list of cells in the place of a count, last."""
+        tree = self._ordered(self.tree.copy())
+        kept = [one for one in tree.expressions if not _is_count(one.unalias())]
+        cells = exp.alias_(exp.func("LIST", exp.column(cell)), cell)
+        tree.set("expressions", [*kept, cells])
+        return tree.sql("duckdb")
+
+    def _ordered(self, tree: exp.Select) -> exp.Select:
+        group = tree.args.get("group")
+        if group is not None and tree.args.get("order") is None:
+            places = [
+                exp.Literal.number(place)
+                for place, one in enumerate(
+                    [o for o in tree.expressions if not o.find(exp.AggFunc)], 1
+                )
+            ]
+            heads = all(not o.find(exp.AggFunc) for o in tree.expressions[: len(places)])
+            if places and heads:
+                tree = tree.order_by(*places)
+        return tree
+
+
+def list_tables(sql: str) -> set[str]:
+    """The tables that a text names, if it is SQL at all; their own names, without a schema's.
+
+    >>> sorted(list_tables("SELECT COUNT(*) FROM visits v JOIN cities USING (city)"))
+    ['cities', 'visits']
+    """
+    try:
+        tree = sqlglot.parse_one(sql, dialect="duckdb")
+    except sqlglot.errors.SqlglotError:
+        return set()
+    return {one.name for one in tree.find_all(exp.Table)}
+
+
+def _name_count(output: exp.Expression) -> exp.Expr:
+    """A count that nobody named is called so."""
+    return exp.alias_(output, "count") if _is_count(output) else output
+
+
+def _is_count(node: exp.Expression) -> bool:
+    return isinstance(node, exp.Count) and isinstance(node.this, exp.Star)
+
+
+def _refused(what: str, fix: str) -> QuestionRefusal:
+    return QuestionRefusal(
+        "Q47",
+        what,
+        why="a release is one public table; it is asked by its own name.",
+        fix=fix,
+    )
+
+
+__all__ = ["Reading", "list_tables"]

@@ -1,0 +1,303 @@
+"""A release as a public table: asked in SQL for free, each number with the margin its kind allows.
+
+The SQL runs in a database that holds the release and nothing else.  Which margin an answer has is
+read off the question: a count of rows by columns and conditions whose table was measured has the
+law of its noise; others have what was bought beside the rows, or none, and the answer says so.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import QuestionRefusal
+from discreet.exact.numbers import Exact, proportion
+from discreet.publication.folder import Made
+from discreet.publication.margins import Margin, Promise, list_margins
+from discreet.publication.product import Estimates
+from discreet.publication.reading import Reading
+from discreet.publication.typed import key_array, rows_table
+from discreet.question.levels import Levels
+
+_CELL = "_cell"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An answer from a release: free, with a margin for every number that has one."""
+
+    text: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    margins: Mapping[str, tuple[Margin, ...]]
+    notes: tuple[str, ...]
+
+    def column(self, name: str) -> list[Any]:
+        """The values of the column ``name``, in the order of the rows."""
+        place = self.columns.index(name)
+        return [row[place] for row in self.rows]
+
+    def value(self) -> Any:
+        """The single value of an answer with one row and one column."""
+        if len(self.rows) != 1 or len(self.columns) != 1:
+            raise LookupError("the answer has more than one value; use column(name)")
+        return self.rows[0][0]
+
+    def to_json(self) -> dict[str, Any]:
+        """Columns, rows and margins, as JSON."""
+        return {
+            "question": self.text,
+            "columns": list(self.columns),
+            "rows": [list(row) for row in self.rows],
+            "margins": {
+                name: [{"promise": one.promise.value, "within": one.within} for one in listed]
+                for name, listed in self.margins.items()
+            },
+            "notes": list(self.notes),
+            "cost": "free",
+        }
+
+    def to_csv(self) -> str:
+        """The rows, with a column of margins beside each number that has one."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        heads = [h for name in self.columns for h in self._heads(name)]
+        writer.writerow(heads)
+        for place, row in enumerate(self.rows):
+            cells: list[Any] = []
+            for name, value in zip(self.columns, row, strict=True):
+                cells.append(value)
+                if name in self.margins:
+                    one = self.margins[name][place]
+                    cells += ["" if one.within is None else one.within, one.promise.value]
+            writer.writerow(cells)
+        return out.getvalue()
+
+    def _heads(self, name: str) -> list[str]:
+        return [name, f"{name} margin", f"{name} promise"] if name in self.margins else [name]
+
+    def cells(self) -> list[list[str]]:
+        """The rows as text, numbers with their margins."""
+        return [
+            [
+                _write(value, self.margins[name][place] if name in self.margins else None)
+                for name, value in zip(self.columns, row, strict=True)
+            ]
+            for place, row in enumerate(self.rows)
+        ]
+
+    def __str__(self) -> str:
+        lines = [list(self.columns), *self.cells()]
+        widths = [max(len(line[place]) for line in lines) for place in range(len(self.columns))]
+        shown = ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) for line in lines]
+        return "\n".join([*(line.rstrip() for line in shown), "", *self.notes])
+
+
+def _write(value: Any, margin: Margin | None) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return "NULL" if value is None else str(value)
+    shown = f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+    if margin is None or margin.within is None:
+        return shown
+    return f"{shown} ± {margin.within:,.4g}"
+
+
+class Synopsis:
+    """A release that can be asked."""
+
+    def __init__(self, made: Made) -> None:
+        self.made = made
+
+    def __repr__(self) -> str:
+        return f"<{self.made.declared.describe()}>"
+
+    @property
+    def name(self) -> str:
+        """Under which name it is asked."""
+        return self.made.declared.name
+
+    @cached_property
+    def rows(self) -> Any:
+        """The synthetic rows as an Arrow table; None for a release of tables."""
+        made = self.made
+        if made.product.rows is None:
+            return None
+        return rows_table(made.levels, made.product.rows, label=self.name, keep=made.declared.keep)
+
+    def ask(self, sql: str, *, confidence: Exact = "0.95") -> Told:
+        """Answer a SELECT about the release; free."""
+        beta = 1 - proportion(confidence, name="confidence")
+        reading = Reading.of(sql, self.name, [one.name for one in self.made.levels])
+        if self.rows is None:
+            return self._ask_tables(reading, beta)
+        names, rows = run_sql(reading.sql, {self.name: self.rows}, self.made.levels)
+        margins: dict[str, tuple[Margin, ...]] = {}
+        if reading.counts:
+            found = self._margins_of_rows(reading, beta, rows)
+            margins = dict.fromkeys(reading.counts, found)
+        return Told(sql, names, rows, margins, self._say(reading, margins))
+
+    # --- margins of synthetic rows ---------------------------------------------------------------
+
+    def _margins_of_rows(
+        self, reading: Reading, beta: Exact, rows: Sequence[tuple[Any, ...]]
+    ) -> tuple[Margin, ...]:
+        """What was bought for such counts; for one column also the law of its own histogram."""
+        places = self._places(reading.columns)
+        product = self.made.product
+        general = list_margins(
+            places, certificate=product.certificate, typical=product.typical, beta=beta
+        )[0]
+        if len(places) > 1 or not reading.linear or any(map(self._is_wide, places)):
+            return (general,) * len(rows)
+        table = product.tables[places[0] if places else 0]
+        laws = {
+            key: Margin(Promise.EXACT, table.margin(weights, beta))
+            for key, weights in self._cells_by_group(reading, table)
+        }
+        counted = [name in reading.counts for name in reading.names]
+        keys = [
+            tuple(
+                _COUNT if is_count else value for is_count, value in zip(counted, row, strict=True)
+            )
+            for row in rows
+        ]
+        return tuple(laws.get(key, general) for key in keys)
+
+    def _is_wide(self, place: int) -> bool:
+        """Whether a column is counted in cells of several values."""
+        levels = self.made.levels[place]
+        return levels.values is None and key_array(levels).type == "string"
+
+    # --- releases of tables ----------------------------------------------------------------------
+
+    def _ask_tables(self, reading: Reading, beta: Exact) -> Told:
+        places = self._places(reading.columns)
+        if not reading.linear:
+            raise QuestionRefusal(
+                "Q47",
+                f"{self.name!r} is a release of counts, and this question asks for more.",
+                why="it holds how many rows there are of each kind, and no rows.",
+                fix="ask for COUNT(*) alone, by columns and under conditions.",
+            )
+        table = self._covering(places)
+        grouped = self._cells_by_group(reading, table)
+        margins, rows = [], []
+        for keys, weights in grouped:
+            value = float((weights * table.values).sum())
+            shown: Any = round(value) if table.noisy is not None else value
+            rows.append(tuple(shown if key is _COUNT else key for key in keys))
+            margins.append(Margin(Promise.EXACT, table.margin(weights, beta)))
+        told = dict.fromkeys(reading.counts, tuple(margins))
+        return Told(reading.text, reading.names, tuple(rows), told, self._say(reading, told))
+
+    def _covering(self, places: Sequence[int]) -> Estimates:
+        """The released table that knows best of these columns."""
+        able = [t for t in self.made.product.tables if set(places) <= set(t.columns)]
+        if not able:
+            known = ", ".join(t.name.replace("_", " × ") for t in self.made.product.tables)
+            raise QuestionRefusal(
+                "Q47",
+                f"no table of {self.name!r} has all columns of this question.",
+                why="columns that were not counted together say nothing of each other.",
+                fix=f"ask about columns of one table: {known}.",
+            )
+        return min(able, key=lambda table: table.values.size)
+
+    def _cells_by_group(
+        self, reading: Reading, table: Estimates
+    ) -> list[tuple[tuple[Any, ...], Any]]:
+        grouped = self._grouped(reading, table)
+        found = []
+        for *keys, cells in grouped:
+            weights = np.zeros(table.values.size)
+            weights[np.array(cells or [], dtype=np.int64)] = 1.0
+            rest = iter(keys)
+            row = tuple(_COUNT if name in reading.counts else next(rest) for name in reading.names)
+            found.append((row, weights.reshape(table.values.shape)))
+        return found
+
+    def _grouped(self, reading: Reading, table: Estimates) -> list[tuple[Any, ...]]:
+        """The question on a table of cells: for each group, its keys and its cells."""
+        import pyarrow as pa
+
+        shape = table.values.shape
+        codes = np.indices(shape).reshape(len(shape), table.values.size)
+        columns: dict[str, Any] = {
+            self.made.levels[column].name: key_array(self.made.levels[column]).take(
+                pa.array(codes[axis])
+            )
+            for axis, column in enumerate(table.columns)
+        }
+        columns[_CELL] = pa.array(np.arange(table.values.size))
+        return list(
+            run_sql(reading.cells_sql(_CELL), {self.name: pa.table(columns)}, self.made.levels)[1]
+        )
+
+    # --- parts -----------------------------------------------------------------------------------
+
+    def _places(self, names: Sequence[str]) -> list[int]:
+        known = [one.name for one in self.made.levels]
+        return sorted({known.index(name) for name in names})
+
+    def _say(self, reading: Reading, margins: Mapping[str, tuple[Margin, ...]]) -> tuple[str, ...]:
+        said = [f"From the release {self.name}: free."]
+        promises = {one.promise for listed in margins.values() for one in listed}
+        words = {
+            Promise.EXACT: "± is the law of the noise.",
+            Promise.CERTIFIED: "± is certified for every count on these columns, and loose.",
+            Promise.TYPICAL: "± is typical for such counts; this one may be further off.",
+            Promise.NONE: "No margin: nothing was measured that bounds these counts.",
+        }
+        said += [words[one] for one in Promise if one in promises]
+        others = [name for name in reading.names if name in reading.numbers]
+        if others:
+            said.append(f"No margin for {', '.join(others)}: only counts of rows have one here.")
+        wide = [
+            one.name
+            for place, one in enumerate(self.made.levels)
+            if one.name in reading.columns and self._is_wide(place)
+        ]
+        if wide:
+            said.append(
+                f"{', '.join(wide)}: counted in cells; within a cell values are spread evenly."
+                if self.rows is not None
+                else f"{', '.join(wide)}: counted in cells, which are named by their ends."
+            )
+        return tuple(said)
+
+
+def run_sql(
+    sql: str, tables: Mapping[str, Any], levels: Sequence[Levels]
+) -> tuple[tuple[str, ...], Any]:
+    """Run SQL in a database that holds these public tables and can reach nothing else."""
+    import duckdb
+
+    connection = duckdb.connect(":memory:", config={"enable_external_access": "false"})
+    try:
+        connection.execute("SET lock_configuration = true")
+        for name, table in tables.items():
+            connection.register(name, table)
+        result = connection.execute(sql)
+        names = tuple(column[0] for column in result.description or ())
+        return names, tuple(result.fetchall())
+    except duckdb.Error as error:
+        raise QuestionRefusal(
+            "Q47",
+            f"the release cannot answer this: {str(error).splitlines()[0]}",
+            why="a release is public, so the engine's own words are told.",
+            fix=f"use the columns {', '.join(one.name for one in levels)}.",
+        ) from None
+    finally:
+        connection.close()
+
+
+_COUNT = object()
+
+__all__ = ["Synopsis", "Told", "run_sql"]

@@ -1,0 +1,273 @@
+"""Plans of several releases, linear questions, and counters, through the curator."""
+
+from __future__ import annotations
+
+import shutil
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import discreet
+from discreet.cli import app
+from discreet.curate import session as sessions
+from discreet.errors import Halted, InvalidParameter, QuestionRefusal, Refusal
+from discreet.ledger.account import Account
+from discreet.publication.agenda import missed, parse_agenda
+from discreet.publication.folder import verify_folder
+
+SCHEMA = """
+[budget]
+epsilon = 40
+delta = 1e-6
+[tables.visits]
+source = "visits.parquet"
+unit = "who"
+max_rows_per_unit = 2
+[tables.visits.columns]
+who = "integer"
+city = { type = "text", values = ["Cork", "Faro", "Oslo"], nullable = false }
+age = { type = "integer", bounds = [0, 19], nullable = false }
+day = { type = "date", bounds = [2024-01-01, 2024-01-06], nullable = false }
+"""
+PLAN = """
+[plan]
+epsilon = 4
+delta = 1e-9
+[[release]]
+name = "cities"
+kind = "marginals"
+of = "visits"
+columns = ["city", "age"]
+weight = 2
+[[release]]
+name = "ages"
+kind = "hierarchy"
+of = "visits"
+by = ["age"]
+"""
+ASKED = (
+    "SELECT COUNT(*) FROM visits WHERE age < 7",
+    "SELECT COUNT(*) FROM visits WHERE age BETWEEN 3 AND 12 AND city = 'Cork'",
+    "SELECT city, COUNT(*) FROM visits GROUP BY city",
+)
+
+
+def frame(people: int = 1200) -> pd.DataFrame:
+    draw = np.random.default_rng(8)
+    who = np.repeat(np.arange(people), 2)
+    days = pd.Timestamp("2024-01-01") + pd.to_timedelta(draw.integers(0, 6, who.size), "D")
+    return pd.DataFrame(
+        {
+            "who": who,
+            "city": np.array(["Cork", "Faro", "Oslo"])[who % 3],
+            "age": draw.integers(0, 20, who.size),
+            "day": days.date,
+        }
+    )
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    frame().to_parquet(tmp_path / "visits.parquet")
+    sessions.init(tmp_path, SCHEMA)
+    (tmp_path / "plan.toml").write_text(PLAN)
+    return tmp_path
+
+
+# --- plans ----------------------------------------------------------------------------------------
+
+
+def agenda(**changes: object):
+    return parse_agenda(
+        {
+            "plan": changes.get("plan", {"epsilon": 4, "delta": "1e-9"}),
+            "release": [
+                {"name": "a", "kind": "marginals", "of": "visits", "columns": ["city", "age"]}
+                | dict(changes.get("a", {})),
+                {"name": "b", "kind": "hierarchy", "of": "visits", "by": ["age"]}
+                | dict(changes.get("b", {})),
+            ],
+        }
+    )
+
+
+@pytest.mark.parametrize("plan", [{"epsilon": 4, "delta": "1e-9"}, {"epsilon": 4}, {"rho": "1/5"}])
+def test_no_other_division_of_a_price_has_less_error(home, plan):
+    with discreet.open(home, opened=False) as curator:
+        asked = agenda(plan=plan, a={"weight": 3})
+        division = curator.releases.divide(asked)
+        assert division.total == asked.whole.amount
+
+        def total(first: Fraction) -> float:
+            power = 0.5 if asked.whole.gaussian else 1.0
+            amounts = float(first), float(division.total - first)
+            return sum(
+                weight * (unit / amount**power) ** 2
+                for weight, unit, amount in zip((3, 1), division.units, amounts, strict=True)
+            )
+
+        best = total(division.amounts[0])
+        for share in (Fraction(9, 10), Fraction(11, 10)):
+            assert total(division.amounts[0] * share) > best
+
+
+@pytest.mark.parametrize("plan", [{"delta": "1e-9"}, {}])
+def test_the_least_price_meets_every_target_and_none_with_room(home, plan):
+    with discreet.open(home, opened=False) as curator:
+        asked = agenda(plan=plan, a={"within": 40}, b={"within": 25})
+        division = curator.releases.divide(asked)
+        assert missed(asked, division) == []
+        for margin, target in zip(division.margins, (40, 25), strict=True):
+            assert 0.99 * target <= margin <= target
+        dear = curator.releases.divide(
+            agenda(plan={"epsilon": "0.01"}, a={"within": 40}, b={"within": 25})
+        )
+        assert len(missed(agenda(a={"within": 40}, b={"within": 25}), dear)) == 2
+
+
+def test_a_plan_is_one_charge_and_goes_on_where_it_stopped(home, monkeypatch):
+    def run(*arguments: str) -> int:
+        return CliRunner().invoke(app, ["release", *arguments, "--session", str(home)]).exit_code
+
+    plan = str(home / "plan.toml")
+    assert run("plan", plan) == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(Account, "publish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        assert run("run", plan) != 0
+    with discreet.open(home) as curator:
+        spent = curator.spent
+        assert spent.rho > 0
+        assert not list((home / "releases").glob("*"))
+    assert run("run", plan) == 0
+    with discreet.open(home) as curator:
+        assert curator.spent == spent
+        assert curator.releases.names() == ["ages", "cities"]
+    for name in ("ages", "cities"):
+        assert all(check.holds for check in verify_folder(home / "releases" / name))
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {},
+        {"plan": {"epsilon": 1}, "release": []},
+        {"plan": {"colour": 1}, "release": [{"name": "a", "kind": "synthetic", "of": "visits"}]},
+        {"plan": {}, "release": [{"name": "a", "kind": "synthetic", "of": "visits"}]},
+        {"plan": {"epsilon": 1}, "release": [{"name": "a", "kind": "synthetic"}]},
+        {"release": [{"name": "a", "kind": "synthetic", "of": "v", "epsilon": 1, "within": 2}]},
+        {"plan": {"epsilon": 1}, "release": [{"name": "a", "kind": "synthetic", "of": "v"}] * 2},
+    ],
+)
+def test_a_plan_that_is_not_understood_is_refused(document):
+    with pytest.raises(InvalidParameter):
+        parse_agenda(document)
+
+
+# --- linear questions -----------------------------------------------------------------------------
+
+
+def test_linear_questions_are_answered_together_within_their_margins(home):
+    data = frame()
+    truth = [
+        (data.age < 7).sum(),
+        (data.age.between(3, 12) & (data.city == "Cork")).sum(),
+        *data.groupby("city").size(),
+    ]
+    with discreet.open(home) as curator:
+        made = curator.plan(
+            ASKED, name="asked", of="visits", columns=["city", "age"], rho="1/4"
+        ).made
+        found = made.product.answers
+        assert len(found) == len(truth) == 5
+        for (_, value, margin), true in zip(found, truth, strict=True):
+            assert abs(value - true) <= 3 * margin  # at 95 % each: three times that never fails
+    assert all(check.holds for check in verify_folder(home / "releases" / "asked"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT AVG(age) FROM visits",
+        "SELECT COUNT(*) FROM visits WHERE age < 3 OR city = 'Cork'",
+        "SELECT COUNT(*) FROM visits WHERE age > 50",
+        "SELECT COUNT(*) FROM visits JOIN visits AS other USING (who)",
+        "SELECT COUNT(*) FROM elsewhere",
+    ],
+)
+def test_a_question_that_is_not_linear_is_refused_before_paying(home, text):
+    with discreet.open(home) as curator:
+        with pytest.raises(QuestionRefusal):
+            curator.plan([text], name="asked", of="visits", columns=["city", "age"], rho="1/4")
+        assert not curator.spent.rho
+
+
+# --- counters -------------------------------------------------------------------------------------
+
+
+def counter(curator: discreet.Curator):
+    return curator.make_release("daily", kind="counter", of="visits", by=["day"], rho="1/2")
+
+
+def test_a_counter_is_charged_at_the_start_and_steps_as_data_arrive(home):
+    data = frame()
+    first = data[data.day <= pd.Timestamp("2024-01-02").date()]
+    first.to_parquet(home / "visits.parquet")
+    with discreet.open(home) as curator:
+        counter(curator)
+        assert curator.spent.rho >= Fraction(1, 2)
+        spent = curator.spent
+        for _ in range(2):
+            curator.step_release("daily")
+    data.to_parquet(home / "visits.parquet")
+    with discreet.open(home) as curator:
+        for _ in range(4):
+            synopsis = curator.step_release("daily")
+        assert curator.spent == spent
+        with pytest.raises(Halted):
+            curator.step_release("daily")
+        total = synopsis.ask("SELECT COUNT(*) AS n FROM daily", confidence="0.999999")
+        assert abs(total.value() - len(data)) <= total.margins["n"][0].within
+        early = curator.ask("SELECT COUNT(*) AS n FROM daily WHERE day <= DATE '2024-01-03'")
+        true = (data.day <= pd.Timestamp("2024-01-03").date()).sum()
+        assert abs(early.value() - true) <= 3 * early.margins["n"][0].within
+    checks = verify_folder(home / "releases" / "daily")
+    assert all(check.holds for check in checks)
+    assert any("after 6 steps" in check.says for check in checks)
+
+
+def test_a_counter_that_is_killed_publishes_no_step_twice(home, monkeypatch):
+    publish = Account.publish
+
+    def dying(self, receipt, answer):
+        publish(self, receipt, answer)
+        raise KeyboardInterrupt
+
+    with discreet.open(home) as curator:
+        counter(curator)
+        curator.step_release("daily")
+        with monkeypatch.context() as patch:
+            patch.setattr(Account, "publish", dying)
+            with pytest.raises(KeyboardInterrupt):
+                curator.step_release("daily")
+    with discreet.open(home) as curator:
+        spent = curator.spent
+        made = curator.step_release("daily").made  # the third: the second was stored
+        assert len(made.product.measured) == 3
+        assert curator.spent == spent
+    shutil.rmtree(home / "releases" / "daily")  # killed between two folders: made again, for free
+    with discreet.open(home) as curator:
+        assert len(counter(curator).made.product.measured) == 3
+        assert curator.spent == spent
+
+
+def test_what_is_no_counter_has_no_steps_and_pure_noise_makes_none(home):
+    with discreet.open(home) as curator:
+        curator.make_release("ages", kind="ranges", of="visits", by="age", rho=1)
+        with pytest.raises(InvalidParameter):
+            curator.step_release("ages")
+        with pytest.raises(Refusal):
+            curator.make_release("daily", kind="counter", of="visits", by=["day"], epsilon=1)
