@@ -236,7 +236,19 @@ def test_a_counter_is_charged_at_the_start_and_steps_as_data_arrive(home):
         assert abs(early.value() - true) <= 3 * early.margins["n"][0].within
     checks = verify_folder(home / "releases" / "daily")
     assert all(check.holds for check in checks)
-    assert any("after 6 steps" in check.says for check in checks)
+    assert sum(check.what.startswith("loss of step") for check in checks) == 6
+
+
+def test_a_unit_whose_kept_rows_change_moves_no_step_further_than_it_is_charged_for(home):
+    """Whoever comes every day, of whom two rows are kept: each step is charged by itself."""
+    with discreet.open(home) as curator:
+        counter(curator)
+        made = [curator.step_release("daily") for _ in range(6)][-1].made
+    spends = [stage.spend for stage in made.stages]
+    for spend, (draw,) in zip(spends, made.product.measured.values(), strict=True):
+        moved = np.abs(draw.query.matrix).sum(axis=0).max() * made.promise.rows_per_unit
+        assert moved**2 / (2 * draw.query.noise.sigma_squared) == spend.amount
+    assert sum(spend.amount for spend in spends) == Fraction(1, 2)
 
 
 def test_a_counter_that_is_killed_publishes_no_step_twice(home, monkeypatch):
@@ -264,10 +276,10 @@ def test_a_counter_that_is_killed_publishes_no_step_twice(home, monkeypatch):
         assert curator.spent == spent
 
 
-def test_what_is_no_counter_has_no_steps_and_pure_noise_makes_none(home):
+def test_what_is_no_counter_has_no_steps_and_a_long_one_is_refused(home):
     with discreet.open(home) as curator:
         curator.make_release("ages", kind="ranges", of="visits", by="age", rho=1)
         with pytest.raises(InvalidParameter):
             curator.step_release("ages")
         with pytest.raises(Refusal):
-            curator.make_release("daily", kind="counter", of="visits", by=["day"], epsilon=1)
+            curator.make_release("daily", kind="counter", of="visits", by=["day", "who"], epsilon=1)

@@ -316,9 +316,7 @@ class _Drawing:
         stage, receipt = self._prepared.stages[self._place], self._receipts[self._place]
         self._drawn.add(self._place)
         self._place += 1
-        # The noise of a counter is made for its whole horizon, which was charged at once.
-        paid = stage.spend if self._steps is None else self._prepared.spend
-        if not loss_of(queries).rounded() <= paid.loss.rounded():
+        if not loss_of(queries).rounded() <= stage.spend.loss.rounded():
             raise TypeError(f"stage {stage.name!r} would cost more than it was charged for")
         if isinstance(receipt, Stored):
             return read_stage(receipt.answer, queries)

@@ -29,7 +29,7 @@ from discreet.publication.draws import (
     noise_parameter,
     shape_of,
 )
-from discreet.publication.measure import Measurement, Query, column_norms
+from discreet.publication.measure import Measurement, Query
 from discreet.publication.product import Outline, Product, make_product
 from discreet.publication.spend import Kind as SpendKind
 from discreet.publication.spend import Spend
@@ -403,8 +403,6 @@ def _check_losses(
 ) -> list[Checked]:
     """The loss of every draw from its form and its noise, added up by stage."""
     rows = said["promise"]["rows_per_unit"]
-    if said["declared"]["kind"] == "counter":
-        return [_check_counter(said, lines, rows)]
     found: dict[str, Fraction] = {}
     for line in lines:
         found[line["stage"]] = found.get(line["stage"], Fraction(0)) + loss_of_line(line, rows)
@@ -420,21 +418,6 @@ def _check_losses(
     if found or len(own) != len(lines):
         checks.append(Checked("loss of all draws", False, "there are draws that nobody charged"))
     return checks
-
-
-def _check_counter(said: Mapping[str, Any], lines: Sequence[dict[str, Any]], rows: int) -> Checked:
-    """All steps together: what one unit's rows move in the combinations of every step."""
-    whole = sum((Fraction(stage["amount"]) for stage in said["stages"]), start=Fraction(0))
-    drawn = Fraction(0)
-    if lines:
-        cells = int(np.prod([max(one) + 1 for one in lines[0]["maps"]]))
-        steps = [np.array(line["matrix"], dtype=np.int64).reshape(-1, cells) for line in lines]
-        _, l2_squared = column_norms(np.concatenate(steps))
-        least = min(Fraction(line["parameter"]) for line in lines)
-        drawn = l2_squared * rows**2 / (2 * least)
-    holds = drawn <= whole and (drawn == whole or len(lines) < len(said["stages"]))
-    says = f"ρ = {float(drawn):.6g} after {len(lines)} steps, {float(whole):.6g} charged"
-    return Checked("loss of all steps", holds, says)
 
 
 def _check_data(made: Made, folder: Path) -> Checked:

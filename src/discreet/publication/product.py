@@ -18,7 +18,6 @@ import numpy as np
 
 from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact
-from discreet.publication.counter import Counter, decode_total
 from discreet.publication.declared import Declared
 from discreet.publication.domain import Column
 from discreet.publication.gram import Prefixes, Ranges
@@ -32,11 +31,11 @@ from discreet.publication.marginals import (
 )
 from discreet.publication.margins import Certificate, Typical, buy_certificate, buy_typical
 from discreet.publication.measure import (
-    Combinations,
     Doubles,
     Integers,
     Measurement,
     Measurer,
+    ask_combinations,
     make_view,
 )
 from discreet.publication.spend import Spend, deviation, tail_bound
@@ -58,6 +57,7 @@ from discreet.publication.synthetic import (
 from discreet.publication.workload import WorkloadPlan, answer_workload, plan_workload
 from discreet.question.levels import Levels
 
+_MOST_STEPS = 4096
 _MOST_WEIGHTS = 2 * 10**7  # of all steps of a counter together
 _MOST_CERTIFIED = 10**6  # cells of a pair whose distance is bought
 
@@ -168,9 +168,9 @@ def outline(declared: Declared, levels: Sequence[Levels], spend: Spend) -> list[
         asked, _ = _plan_questions(declared, levels, columns, spend)
         says = f"{len(asked.questions)} numbers, ± {1.96 * asked.rmse:.3g}"
         return [Outline("questions", spend, says)]
-    counter = make_counter(levels, spend)
-    parts = spend.divide(np.ones(counter.horizon))
-    says = f"one of {counter.horizon} steps of {counter.cells} counts"
+    horizon, counts = check_counter(levels)
+    parts = spend.divide(np.ones(horizon))
+    says = f"{counts} running totals, ± {1.96 / parts[0].sharpness:.3g}"
     return [Outline(f"step {step}", part, says) for step, part in enumerate(parts, 1)]
 
 
@@ -194,7 +194,8 @@ def predict_error(
     if declared.kind == "questions":
         return _plan_questions(declared, levels, columns, spend)[0].rmse
     if declared.kind == "counter":
-        return float(make_counter(levels, spend).deviations().mean())
+        horizon, _ = check_counter(levels)
+        return 1 / spend.divide(np.ones(horizon))[0].sharpness
     stages = outline_stages(columns, _divide(declared, columns, spend)[0])
     return stages[0].deviation or 0.0
 
@@ -511,59 +512,54 @@ def _make_questions(
 # --- counters -----------------------------------------------------------------------------------
 
 
-def make_counter(levels: Sequence[Levels], spend: Spend) -> Counter:
-    """The counter of a release: its steps are the cells of the first column."""
-    cells = math.prod(one.size for one in levels[1:])
-    horizon = levels[0].count
-    if horizon**2 * cells**2 > _MOST_WEIGHTS:
+def check_counter(levels: Sequence[Levels]) -> tuple[int, int]:
+    """The steps of a counter, which are the cells of its first column, and the counts of each."""
+    horizon, cells = levels[0].count, math.prod(one.size for one in levels[1:])
+    if not 1 <= horizon <= _MOST_STEPS or horizon**2 * cells**2 > _MOST_WEIGHTS:
         raise InvalidParameter(
             "P2",
             f"a counter of {horizon} steps and {cells} counts was asked for.",
-            why="every step is a combination of all steps before it.",
-            fix="count in longer steps (cells), or fewer columns.",
+            why="every step counts all steps before it, and is charged for.",
+            fix=f"count in at most {_MOST_STEPS} longer steps (cells), or by fewer columns.",
         )
-    # A unit's rows, wherever they lie, move the steps by no more than that many first rows do.
-    return Counter(horizon=horizon, spend=spend, cells=cells)
+    return horizon, cells
 
 
 def _make_counter(
     levels: Sequence[Levels], columns: tuple[Column, ...], spend: Spend, stages: Stages
 ) -> Product:
-    counter = make_counter(levels, spend)
-    maps = [np.arange(one.size) for one in levels]
-    view = make_view(range(len(levels)), maps)
+    """Running totals, each measured anew from the data as they are at its step.
+
+    Which rows of a unit are kept, and what they say, may change from step to step, so that steps
+    cannot share noise as those of :class:`Counter` do: each is a release of its own.
+    """
+    horizon, cells = check_counter(levels)
+    parts = spend.divide(np.ones(horizon))
+    view = make_view(range(len(levels)), [np.arange(one.size) for one in levels])
     measured: dict[str, list[Measurement]] = {}
-    released: list[Integers] = []
-    for step in range(1, counter.horizon + 1):
+    for step, part in enumerate(parts, 1):
         if not stages.turn_to(f"step {step}"):
             break
-        weights = np.zeros(levels[0].size, dtype=np.int64)
-        weights[:step] = counter.factor[:step][::-1]
-        matrix = np.kron(weights, np.eye(counter.cells, dtype=np.int64))
-        draw = stages.measure([Combinations(view, matrix, counter.noise)])
-        measured[f"step {step}"] = draw
-        released.append(draw[0].values)
-    shape = (len(released), *(one.size for one in levels[1:]))
-    decoder = counter.decoder()
-    totals = [decode_total(decoder, released[: step + 1]) for step in range(len(released))]
-    counts = np.diff(np.array(totals).reshape(len(released), counter.cells), axis=0, prepend=0.0)
-    one = deviation(counter.noise) ** 2
+        passed = (np.arange(levels[0].size) < step).astype(np.int64)
+        matrix = np.kron(passed, np.eye(cells, dtype=np.int64))
+        measured[f"step {step}"] = stages.measure([ask_combinations(view, matrix, part)])
+    if not measured:
+        return Product(columns, measured)
+    draws = [draw for (draw,) in measured.values()]
+    totals = np.stack([draw.values for draw in draws]).astype(np.float64)
+    counts = np.diff(totals, axis=0, prepend=0.0)
+    variances = np.array([deviation(draw.query.noise) ** 2 for draw in draws])
 
     def variance(weights: Doubles) -> float:
-        """A sum of increments is a combination of totals, and so of what was drawn."""
-        lines = weights.reshape(len(released), counter.cells)
-        steps = lines - np.append(lines[1:], np.zeros((1, counter.cells)), axis=0)
-        drawn = np.zeros_like(steps)
-        for step in range(len(released)):
-            drawn[: step + 1] += decoder[: step + 1][::-1, None] * steps[step]
-        return one * float(np.square(drawn).sum())
+        """A sum of steps is a combination of totals, whose noise is independent."""
+        lines = weights.reshape(totals.shape)
+        own = lines - np.append(lines[1:], np.zeros((1, cells)), axis=0)
+        return float((variances[:, None] * np.square(own)).sum())
 
-    if not released:
-        return Product(columns, measured)
     name = "_".join(one.name for one in levels)
-    table = Estimates(
-        name, tuple(range(len(levels))), counts.reshape(shape), gaussian=True, variance_of=variance
-    )
+    shape = (len(draws), *(one.size for one in levels[1:]))
+    places = tuple(range(len(levels)))
+    table = Estimates(name, places, counts.reshape(shape), spend.gaussian, variance)
     return Product(columns, measured, tables=(table,))
 
 
