@@ -62,9 +62,7 @@ def rounding_of(priced: Priced, index: int) -> Rounding | None:
     return find_rounding(priced.plan, place, priced.reach.rows_per_group)
 
 
-def rounded_margin(
-    recipe: Linear, rounding: Rounding, mechanism: Noisy, beta: Fraction
-) -> float:
+def rounded_margin(recipe: Linear, rounding: Rounding, mechanism: Noisy, beta: Fraction) -> float:
     """The margin of a sum of rounded values, but for ``each`` times the released number of them.
 
     The true sum is at most the rounded one and ``each`` times the number of values, which is
