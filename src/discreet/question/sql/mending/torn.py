@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -37,15 +38,18 @@ class Torn:
     def __post_init__(self) -> None:
         self.place = self.refusal.span
 
-    def each(self, *kinds: type[exp.Expr]) -> Iterator[tuple[exp.Expr, exp.Expr]]:
+    def each(
+        self, *kinds: type[exp.Expr], innermost: bool = False
+    ) -> Iterator[tuple[exp.Expr, exp.Expr]]:
         """Each node of these kinds at the place of the refusal, in a copy of its own.
 
-        The largest first; everywhere, if the place is not known.
+        The largest first, or the ``innermost``; everywhere, if the place is not known.
         """
         if self.tree is None:
             return
-        for position, node in enumerate(self.tree.walk()):
-            if isinstance(node, kinds) and self.is_hit(node):
+        found = [(i, node) for i, node in enumerate(self.tree.walk()) if isinstance(node, kinds)]
+        for position, node in reversed(found) if innermost else found:
+            if self.is_hit(node):
                 copy = self.tree.copy()
                 yield copy, next(part for i, part in enumerate(copy.walk()) if i == position)
 
@@ -142,8 +146,24 @@ def leave_out(torn: Torn) -> Mended:
             c for c in torn.tree.find_all(exp.Anonymous) if c.name.upper() in torn.refusal.what
         )
         torn.place = next((torn.reader.span(call) for call in named), None)
-    kinds = (exp.Connector, exp.Where, exp.Having, exp.Join, exp.Select, exp.Group, exp.Order)
-    for root, node in torn.each(*kinds):
+    yield from islice(_left_out(torn), MOST_LEFT_OUT)
+
+
+MOST_LEFT_OUT = 3
+"""How many parts are left out by turns: whoever wrote more that cannot be meant something else."""
+
+
+MOST_NAMES = 8
+"""How many columns a question may name of which a part is left out."""
+
+
+def _left_out(torn: Torn) -> Mended:
+    columns = torn.tree.find_all(exp.Column) if torn.tree is not None else ()
+    if len({column.name for column in columns}) > MOST_NAMES:
+        return
+    for root, node in torn.each(exp.Connector, innermost=True):
+        yield from _leave_out_of(torn, root, node)
+    for root, node in torn.each(exp.Where, exp.Having, exp.Join, exp.Select, exp.Group, exp.Order):
         yield from _leave_out_of(torn, root, node)
     for root, node in torn.each(exp.Where):
         if node.parent is not None and isinstance(node.this, exp.Connector):
