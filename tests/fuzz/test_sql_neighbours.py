@@ -254,4 +254,4 @@ WINDOWED = render.Renderer._windowed
 def test_a_window_over_everybody_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(render.Renderer, "_windowed", without_unit)
     with pytest.raises((AssertionError, duckdb.Error)):
-        fuzz(4 * QUICK, part="OVER", phases=(Phase.generate,))
+        fuzz(4 * QUICK, part="ROW_NUMBER", phases=(Phase.generate,))
