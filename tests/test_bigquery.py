@@ -102,13 +102,13 @@ def test_groups_of_few_units_are_left_out_by_their_noisy_number(curator, name, k
 
 
 def test_the_number_that_decides_is_paid_for(curator):
-    """Half of the offer measures how many units there are, so the other number is noisier."""
+    """A part of the offer measures how many units there are, so the other number is noisier."""
     rest = "ward, COUNT(*) AS n FROM visits GROUP BY ward"
     plain = ask(curator, "epsilon = 1", rest)
     cut = ask(curator, "epsilon = 1, min_privacy_units_per_group = 2", rest)
-    assert cut.loss.epsilon == plain.loss.epsilon
+    assert 0.999 <= cut.loss.epsilon <= plain.loss.epsilon == 1
     assert len(cut.priced.mechanisms) == len(plain.priced.mechanisms) + 1
-    assert cut.margins()["n"][0] > 1.5 * plain.margins()["n"][0]
+    assert cut.margins()["n"][0] > 1.3 * plain.margins()["n"][0]
 
 
 def test_public_groups_are_those_that_are_declared(curator):
