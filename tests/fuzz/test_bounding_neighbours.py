@@ -74,8 +74,8 @@ def test_a_charge_that_is_too_small_is_found(monkeypatch):
     """Seeded: as if a plane had half of what the look reads of it."""
     compute = pricing.compute_sensitivity
 
-    def halved(measurement, reach, neighbours):
-        found = compute(measurement, reach, neighbours)
+    def halved(*about, **options):
+        found = compute(*about, **options)
         return type(found)(max(1, found.l1 // 2), max(1, found.l2_squared // 4))
 
     monkeypatch.setattr(pricing, "compute_sensitivity", halved)
