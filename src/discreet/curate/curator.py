@@ -203,7 +203,7 @@ class Curator:
         return open_watch(self, Watch.of(**settings), name=name, analyst=analyst)
 
     def run(self, id: int, *, analyst: str = CURATOR) -> Run:  # noqa: A002
-        """The run with that number, as far as it has come; of ``analyst``, unless the curator."""
+        """The run numbered ``id``, as far as it has come; of ``analyst``, unless the curator."""
         from discreet.curate.runs import Run
         from discreet.ledger.refusals import missing
 

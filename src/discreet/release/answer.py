@@ -313,7 +313,7 @@ class Answer:
         return draw_answer(self.to_json(confidence), y)
 
     def plot(self, y: str | None = None, *, confidence: Exact = "0.95") -> altair.TopLevelMixin:
-        """:meth:`draw` as an Altair chart, for a notebook, to be changed as any other."""
+        """The picture of ``y`` at ``confidence`` (:meth:`draw`) as an Altair chart."""
         return self.draw(y, confidence=confidence).altair()
 
     @property
