@@ -350,3 +350,34 @@ columns.age = { type = "integer", bounds = [0, 900], nullable = false }
     for k, share in shares.items():
         expected = (1 - p) / (1 + p) * p ** abs(k)
         assert share == pytest.approx(expected, abs=6 * math.sqrt(expected / noise.size))
+
+
+# --- the choices side by side --------------------------------------------------------------------
+
+
+def test_a_price_shows_what_is_known_what_improving_it_costs_and_a_new_measurement():
+    with clinic() as curator:
+        first = curator.ask(BY_CITY, epsilon="0.1")
+        quote = curator.price(BY_CITY, epsilon="0.2")
+        spent = curator.spent
+        assert [str(choice).split("   ")[0] for choice in quote.choices] == [
+            "free",
+            "ε = 0.1, ρ = 0.02, δ = 0",
+            "ε = 0.2, ρ = 0.0199336, δ = 0",
+        ]
+        assert f"improves answer #{first.id}, which stays valid" in str(quote.choices[1])
+        assert [dict(choice.margins)["n"] for choice in quote.choices] == [30, 15, 15]
+        assert quote.loss.epsilon == Fraction(1, 10)
+        assert curator.spent == spent
+        assert curator.ask(BY_CITY, epsilon="0.2").charged == quote.loss
+
+
+def test_a_price_of_what_is_known_is_nothing():
+    with clinic() as curator:
+        curator.ask(BY_CITY, epsilon="0.5")
+        for offer in ({}, {"within": 50}, {"epsilon": "0.1"}):
+            quote = curator.price(TOTAL, **offer)
+            assert quote.free
+            assert quote.outcome == "known"
+            assert quote.to_json()["charge"]["epsilon"] == "0"
+            assert "3 groups added up" in str(quote.choices[0])

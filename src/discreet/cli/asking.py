@@ -198,6 +198,9 @@ def describe_quote(quote: Quote, confidence: str) -> list[str]:
     lines = [f"price:  {quote.loss}", f"margin: {expected} ({share})"]
     if quote.free:
         lines[0] = f"price:  free, for it was paid before ({quote.loss})"
+    if quote.outcome == "known":
+        lines[0] = "price:  free, for it is known"
+    lines += [f"choice: {choice}" for choice in quote.choices]
     if quote.refusal is not None:
         lines.append(str(quote.refusal.spoken("command")))
     return lines

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from discreet.accounting.budget import Budget
-from discreet.accounting.loss import Loss
+from discreet.accounting.loss import NOTHING, Loss
 from discreet.curate.bounding import Bounding
 from discreet.curate.opening import Declared, check_tables, read_budget, read_schema
 from discreet.curate.steps import Improving, Paid, PaidStatement, Planned, TopUp
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 # What only some questions need is imported by those: a process that asks one waits for the rest.
 if TYPE_CHECKING:
     from discreet.curate.choosing import Chosen
-    from discreet.curate.quote import Quote
+    from discreet.curate.quote import Choice, Quote
     from discreet.curate.releases import Releases
     from discreet.curate.runs import Run, WatchExplanation
     from discreet.curate.sealed import Sealed
@@ -504,6 +504,8 @@ class Curator:
 
         if spend.within:
             enough = meets(known, spend.within, spend.confidence)
+        elif spend.empty:
+            enough = True
         else:
             enough = is_as_good(known, planned.priced)
         return known if enough else (known, sources)
@@ -723,8 +725,18 @@ class Curator:
         if isinstance(asked, Statement):
             return self._price_statement(asked, Offer.of(**offer), analyst)
         spend = Offer.of(**offer).beside(asked.spend)
+        if spend.empty:
+            planned = self._find_any_plan(asked, spend)
+            known = self._find_good(planned, spend, analyst)
+            told = known[0] if isinstance(known, tuple) else known
+            if told is not None:
+                return Quote(self._explain(planned), "known", None, (self._offer_known(told),))
         planned = self._find_payable(asked, spend, analyst)
         explanation = self._explain(planned)
+        if not spend.fresh:
+            quote = self._price_known(planned, spend, analyst)
+            if quote is not None:
+                return quote
         try:
             outcome = self.account.preview(self._make_request(planned, spend, analyst))
         except Refusal as refusal:
@@ -732,6 +744,46 @@ class Curator:
                 explanation, refusal.code, self._explain_refusal(refusal, asked, spend, analyst)
             )
         return Quote(explanation, outcome)
+
+    def _price_known(self, planned: Planned, spend: Offer, analyst: str) -> Quote | None:
+        """The choices where something is known already; None where nothing is, or all was paid."""
+        from discreet.curate.quote import Choice, Quote
+
+        found = self._find_good(planned, spend, analyst)
+        if found is None:
+            return None
+        explanation = self._explain(planned)
+        margins = [(n, m) for n, m in explanation.margins(spend.confidence).items() if m]
+        direct = Choice(planned.priced.loss.rounded(), tuple(margins), "a new measurement")
+        if isinstance(found, Answer):
+            return Quote(explanation, "known", None, (self._offer_known(found), direct))
+        known, sources = found
+        free = () if known is None else (self._offer_known(known),)
+        for way in self._list_top_ups(planned, spend, analyst, known, sources):
+            with suppress(InvalidParameter, BudgetRefusal):
+                outcome = self.account.preview(self._make_top_up(way, spend, analyst))
+                used = way.improving.sources or (way.improving.parent,)
+                names = ", ".join(f"#{number}" for number in used)
+                loss = way.loss.rounded()
+                more = Choice(loss, tuple(margins), f"improves answer {names}, which stays valid")
+                return Quote(explanation, outcome, None, (*free, more, direct), loss)
+        if not free:
+            return None
+        try:
+            outcome = self.account.preview(self._make_request(planned, spend, analyst))
+        except Refusal as refusal:
+            return Quote(explanation, refusal.code, refusal, (*free, direct))
+        return Quote(explanation, outcome, None, (*free, direct))
+
+    def _offer_known(self, known: Derived) -> Choice:
+        """What is known, as one of the choices."""
+        from discreet.curate.quote import Choice
+        from discreet.known.shelf import find_margins
+
+        names = [aggregate.name for aggregate in known.priced.question.aggregates]
+        margins = zip(names, find_margins(known, Fraction(1, 20)), strict=True)
+        stated = tuple((name, margin) for name, margin in margins if margin is not None)
+        return Choice(NOTHING, stated, "; ".join(known.notes[: len(known.origins)]))
 
     def _price_statement(self, statement: Statement, offer: Offer, analyst: str) -> Quote:
         from discreet.curate.quote import Quote

@@ -5,10 +5,41 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.accounting.loss import Loss
+from discreet.accounting.loss import NOTHING, Loss
 from discreet.errors import Refusal
 from discreet.exact.numbers import Exact
+from discreet.release.amounts import loss_json
+from discreet.release.display import number
 from discreet.release.explanation import Explanation
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One way to an answer: what it costs now, what it is worth then, and where it is from."""
+
+    charge: Loss
+    margins: tuple[tuple[str, float], ...]
+    source: str
+
+    @property
+    def free(self) -> bool:
+        """Whether it costs nothing."""
+        return self.charge == NOTHING
+
+    def __str__(self) -> str:
+        cost = "free" if self.free else str(self.charge)
+        stated = ", ".join(f"{name} ± {number(m, up=True)}" for name, m in self.margins)
+        return "   ".join(part for part in (cost, stated, self.source) if part)
+
+    def to_json(self) -> dict[str, Any]:
+        """The choice as every door sends it."""
+        return {
+            "charge": loss_json(self.charge),
+            "free": self.free,
+            "margins": dict(self.margins),
+            "source": self.source,
+            "text": str(self),
+        }
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -16,18 +47,22 @@ class Quote:
     """What a question would cost, and whether the account would pay; nothing is charged."""
 
     explanation: Explanation
-    outcome: str  # "admitted"; "stored" or "resumed", which are free; or a refusal's code
+    outcome: str  # "admitted"; "stored", "resumed" or "known", which are free; or a refusal's code
     refusal: Refusal | None = None
+    choices: tuple[Choice, ...] = ()
+    """What is known, what improving it costs, what a new measurement costs; as far as there is."""
+    difference: Loss | None = None
+    """What is charged where something is known that is improved."""
 
     @property
     def loss(self) -> Loss:
         """The price."""
-        return self.explanation.loss
+        return self.explanation.loss if self.difference is None else self.difference
 
     @property
     def free(self) -> bool:
-        """Whether it has been paid for already."""
-        return self.outcome in ("stored", "resumed")
+        """Whether it has been paid for already, or is told by what was."""
+        return self.outcome in ("stored", "resumed", "known")
 
     def margins(self, confidence: Exact = "0.95") -> dict[str, float | None]:
         """The predicted margin of each aggregate."""
@@ -41,6 +76,8 @@ class Quote:
             "free": self.free,
             "outcome": self.outcome,
             "refusal": None if self.refusal is None else self.refusal.to_json(),
+            "charge": loss_json(NOTHING if self.free else self.loss),
+            "choices": [choice.to_json() for choice in self.choices],
         }
 
     def __repr__(self) -> str:

@@ -289,6 +289,10 @@ class Explanation(Given):
     free: bool
     outcome: str
     refusal: Refusal | None
+    charge: Price
+    choices: list[dict[str, Any]] = Field(
+        description="what is known, what improving it costs, what a new measurement costs"
+    )
     parts: list[dict[str, Any]] | None = Field(
         None, description="the explanation of each question of a statement"
     )
