@@ -226,6 +226,7 @@ class Ask(Sent):
     delta: Number | None = None
     within: Number | dict[Annotated[str, Field(max_length=128)], Number] | None = None
     confidence: Number = "0.95"
+    fresh: bool = Field(False, description="measure anew, whatever is known already")
 
     def offer(self) -> Offer:
         """What is offered, or a refusal."""
@@ -235,6 +236,7 @@ class Ask(Sent):
             delta=self.delta,
             within=self.within,
             confidence=self.confidence,
+            fresh=self.fresh,
         )
 
 

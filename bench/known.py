@@ -1,0 +1,132 @@
+"""What an analyst's session costs, with what is known used and without; how fast it is found.
+
+    python -m bench.known [--questions 200] [--answers 100000]
+
+Drill-downs as analysts make them: an overview, its groups, some of the groups, totals and means of
+them, the same again more exactly.  Every question says which margin it needs; "without" is what
+each different question costs by itself, "with" what the account was charged so that all are met.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from fractions import Fraction
+
+import pyarrow as pa
+
+import discreet
+from discreet.curate.curator import Curator, describe_rows
+
+CITIES = [f"city {i}" for i in range(8)]
+SCHEMA = f"""
+[tables.visits]
+unit = "patient"
+max_rows_per_unit = 1
+[tables.visits.columns]
+patient = "integer"
+city = {{ type = "text", values = {CITIES}, nullable = false }}
+sex = {{ type = "text", values = ["f", "m"], nullable = false }}
+age = {{ type = "integer", bounds = [0, 99], nullable = false }}
+"""
+FINE = "SELECT city, sex, age >= 65 AS old, COUNT(*) AS n FROM visits GROUP BY 1, 2, 3"
+KEYS = ("city", "sex", "age >= 65 AS old")
+
+
+def clinic() -> Curator:
+    draw = random.Random(7)
+    rows = range(20_000)
+    table = pa.table(
+        {
+            "patient": [*rows],
+            "city": [draw.choice(CITIES) for _ in rows],
+            "sex": [draw.choice("fm") for _ in rows],
+            "age": [draw.randrange(100) for _ in rows],
+        }
+    )
+    budget = discreet.Budget(epsilon=1000)
+    return discreet.curator({"visits": table}, schema=SCHEMA, budget=budget)
+
+
+def workload(count: int) -> list[tuple[str, int]]:
+    """Questions, each with the margin it needs: overviews first, then what they make one ask."""
+    draw = random.Random(11)
+    found = [(FINE, 40)]
+    while len(found) < count:
+        keys = draw.sample(KEYS, draw.randrange(3))
+        conditions = []
+        if draw.random() < 0.6:
+            some = draw.sample(CITIES, draw.randrange(1, 4))
+            conditions.append(f"city IN ({', '.join(map(repr, some))})")
+        if draw.random() < 0.3:
+            conditions.append(f"sex = '{draw.choice('fm')}'")
+        if draw.random() < 0.3:
+            conditions.append(draw.choice(("age >= 65", "NOT age >= 65")))
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        by = f" GROUP BY {', '.join(str(i + 1) for i in range(len(keys)))}" if keys else ""
+        sql = f"SELECT {', '.join([*keys, 'COUNT(*) AS n'])} FROM visits{where}{by}"
+        found.append((sql, draw.choice((60, 80, 100, 150, 200))))
+    return found
+
+
+def spend(questions: list[tuple[str, int]]) -> tuple[float, float, int]:
+    """Epsilon without and with what is known; and how many questions were free."""
+    alone, best = Fraction(0), {}
+    with clinic() as pricing:
+        for sql, margin in questions:
+            price = Fraction(pricing.price(sql, within=margin).loss.epsilon)
+            if (sql, margin) not in best:
+                best[sql, margin] = price
+                alone += price
+    free = 0
+    with clinic() as curator:
+        for sql, margin in questions:
+            before = curator.spent
+            answer = curator.ask(sql, within=margin)
+            if max(m for m in answer.margins()["n"] if m is not None) > margin:
+                raise ValueError(f"{sql} is not within {margin}")
+            free += curator.spent == before
+        return float(alone), float(curator.spent.epsilon), free
+
+
+def decide(answers: int) -> float:
+    """Seconds of one free question, the least of some, among so many released answers."""
+    with clinic() as curator:
+        curator.ask(FINE, epsilon=1)
+        asked = "SELECT COUNT(*) AS n FROM visits WHERE city = '{}'"
+        curator.ask(asked.format(CITIES[0]))
+        base = describe_rows(curator.explain("SELECT COUNT(*) FROM visits", epsilon=1).priced.plan)
+        version = curator.engine.data_version()
+        for number in range(answers):
+            content = {
+                "about": [base.base, [f"{number}"], ["visits.city"] * (number % 2), []],
+                "data_version": version,
+                "loss": [number, number, 0],
+            }
+            curator.account._shelf.keep(10**6 + number, "curator", content)
+        taken = []
+        for city in CITIES[1:]:
+            sql = asked.format(city)
+            curator.explain(sql, epsilon=1)  # parsing, pricing and compiling are no part of it
+            begun = time.perf_counter()
+            curator.ask(sql)
+            taken.append(time.perf_counter() - begun)
+        return min(taken)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--questions", type=int, default=200)
+    parser.add_argument("--answers", type=int, default=100_000)
+    options = parser.parse_args(arguments or [])
+    alone, used, free = spend(workload(options.questions))
+    print(f"{options.questions} questions, {free} of them free")
+    print(f"epsilon without what is known: {alone:.3f}; with it: {used:.3f}; {alone / used:.1f} x")
+    print(f"one decision among {options.answers:,} answers: {1e3 * decide(options.answers):.1f} ms")
+
+
+if __name__ == "__main__":
+    import sys
+
+    main(sys.argv[1:])
