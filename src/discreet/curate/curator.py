@@ -1034,7 +1034,7 @@ class Curator:
         about = describe_rows(priced.plan)
         return Planned(priced, compiled, replay_key(priced), self.area(question), about)
 
-    def _price_question(self, question: Question, spend: Offer, era: Era) -> Priced:
+    def _price_question(self, question: Question, spend: Offer, era: Era = Era.NOW) -> Priced:
         catalogue, before, apart = self.engine.catalogue, era is Era.FIRST, era is Era.APART
         if not spend.within:
             return price(question, spend, catalogue, as_before=before, apart=apart)
