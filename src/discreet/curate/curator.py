@@ -238,7 +238,7 @@ class Curator:
 
         ``candidates`` are questions of one number each, by name, or one question with public
         groups.  Each may be about everybody: a choice costs by how far one unit moves *one* of
-        the numbers.  ``offer`` is ``epsilon``, or ``rho``.
+        the numbers.  ``offer`` is ``epsilon``, or ``rho``; ``analyst`` pays.
         """
         from discreet.curate.choosing import choose
 
@@ -849,14 +849,18 @@ class Curator:
         """Answer many linear ``questions`` together, by whichever way errs least, as one release.
 
         Each is a COUNT(*) of the table ``of`` under conditions on single columns; the release is
-        called ``name``, and ``price`` is ``epsilon``, perhaps with ``delta``, or ``rho``.
+        called ``name``, ``price`` is ``epsilon``, perhaps with ``delta``, or ``rho``, paid by
+        ``analyst``.
         """
         return self.make_release(
             name, kind="questions", of=of, analyst=analyst, questions=list(questions), **price
         )
 
     def step_release(self, name: str, *, analyst: str = CURATOR) -> Synopsis:
-        """Publish the next step of the counter ``name``, on the data as they are now; paid for."""
+        """Publish the next step of the counter ``name``, on the data as they are now.
+
+        It is paid for by ``analyst``.
+        """
         return self.releases.step(name, analyst=analyst)
 
     def tell(self, question: Asking) -> Told | None:

@@ -30,16 +30,16 @@ REPEAT = 7
 """Each bit of the codeword is written so often: three of seven wrong bits are repaired."""
 
 
-def extract(seed: Bits, source: Bits, length: int) -> Bits:
+def extract(key: Bits, source: Bits, length: int) -> Bits:
     """A strong extractor: the product with a Toeplitz matrix, modulo 2, which is universal."""
     size = len(source)
-    rows = np.array([seed[i : i + size][::-1] for i in range(length)])
+    rows = np.array([key[i : i + size][::-1] for i in range(length)])
     found: Bits = rows @ source % 2
     return found
 
 
 def distance_bound(entropy: float, length: int) -> float:
-    """The leftover hash lemma: how far from uniform ``length`` bits are, given the seed.
+    """The leftover hash lemma: how far from uniform ``length`` bits are, given the key.
 
     >>> distance_bound(12, 4)
     0.03125
@@ -47,18 +47,18 @@ def distance_bound(entropy: float, length: int) -> float:
     return float(0.5 * 2 ** ((length - entropy) / 2))
 
 
-def measured_distance(size: int, entropy: int, length: int, seeds: int = 64) -> float:
-    """The statistical distance itself, over some seeds, for a source flat on 2^entropy points."""
+def measured_distance(size: int, entropy: int, length: int, keys: int = 64) -> float:
+    """The statistical distance itself, over some keys, for a source flat on 2^entropy points."""
     dice = Dice(f"extractor/{size}/{entropy}/{length}")
     source = np.array([_bits(int(i), size) for i in dice.order(2**size)[: 2**entropy]])
     weights = 1 << np.arange(length)
     total = 0.0
-    for _ in range(seeds):
-        seed = dice.flips(0.5, size + length - 1)
-        outputs = [int(extract(seed, w, length) @ weights) for w in source]
+    for _ in range(keys):
+        key = dice.flips(0.5, size + length - 1)
+        outputs = [int(extract(key, w, length) @ weights) for w in source]
         shares = np.bincount(outputs, minlength=2**length) / len(source)
         total += 0.5 * float(np.abs(shares - 2.0**-length).sum())
-    return total / seeds
+    return total / keys
 
 
 def _bits(number: int, count: int) -> Bits:
@@ -70,9 +70,9 @@ def _bits(number: int, count: int) -> Bits:
 
 @dataclass(frozen=True, slots=True)
 class Gossip:
-    """What the world has heard: a seed, the secret masked, and a sketch that repairs w."""
+    """What the world has heard: a key, the secret masked, and a sketch that repairs w."""
 
-    seed: Bits
+    key: Bits
     masked: Bits
     sketch: Bits
 
@@ -84,14 +84,14 @@ class Gossip:
         """
         word = dice.flips(0.5, len(utility) // REPEAT)
         code = np.repeat(word, REPEAT)
-        seed = dice.flips(0.5, len(word) + len(secret) - 1)
-        return cls(seed, secret ^ extract(seed, word, len(secret)), utility[: len(code)] ^ code)
+        key = dice.flips(0.5, len(word) + len(secret) - 1)
+        return cls(key, secret ^ extract(key, word, len(secret)), utility[: len(code)] ^ code)
 
     def read(self, utility: Bits) -> Bits:
         """The secret, to somebody who has learnt the utility vector but for a few bits."""
         noisy = (self.sketch ^ utility[: len(self.sketch)]).reshape(-1, REPEAT)
         word = (noisy.sum(axis=1) > REPEAT // 2).astype(np.int64)
-        found: Bits = self.masked ^ extract(self.seed, word, len(self.masked))
+        found: Bits = self.masked ^ extract(self.key, word, len(self.masked))
         return found
 
 
