@@ -14,7 +14,7 @@ from discreet import audit
 from discreet.audit import Verdict
 from discreet.audit.hiding import HidingEngine
 from discreet.audit.synthetic import make_world
-from discreet.engine.duckdb import database, declared, grid, measure
+from discreet.engine.duckdb import declared, grid, measure
 from discreet.errors import InvalidParameter
 from discreet.price import priced
 from discreet.question.domain import Kind
@@ -118,7 +118,7 @@ def unclipped_total(patch):
 
 def forgotten_bound(patch):
     patch.setattr(
-        database,
+        declared,
         "bound_rows",
         lambda shape, source, name: [(name, declared.select_owned_rows(shape, source), True)],
     )

@@ -74,13 +74,15 @@ def table(pools: dict[str, list[Any]], count: int) -> pa.Table:
 def calls(name: str) -> list[Expression]:
     """A function of every combination of kinds it takes."""
     found: list[Expression] = []
+    zones = [Literal("Europe/Paris"), Literal("UTC")]
     constants = [Literal(2), Literal("a%"), Literal("%Y-%m"), Literal(Fraction(1, 2))]
     for arity in (0, 1, 2, 3):
         choices: Iterator[tuple[Expression, ...]] = itertools.product(
             [ColumnRef(c) for c in HELD], repeat=arity
         )
         mixed = itertools.product([ColumnRef(c) for c in HELD], *[constants] * (arity - 1))
-        for given_ in itertools.chain(choices, mixed if arity > 1 else ()):
+        last = itertools.product(*[zones] * (arity - 1), [ColumnRef(c) for c in HELD])
+        for given_ in itertools.chain(choices, *((mixed, last) if arity > 1 else ())):
             call = Call(name, given_)
             try:
                 domain_of(call, DOMAINS)

@@ -59,7 +59,7 @@ def forgotten_bound(patch: Patch) -> None:
     def unbounded(shape: Any, source: str, name: str) -> list[Any]:
         return [(name, declared.select_owned_rows(shape, source), True)]
 
-    patch.setattr(database, "bound_rows", unbounded)
+    patch.setattr(declared, "bound_rows", unbounded)
 
 
 def forgotten_truncation(patch: Patch) -> None:

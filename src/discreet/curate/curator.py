@@ -472,7 +472,7 @@ class Curator:
         return tuple(number for number in found if not self.withheld(number))
 
     def _shelf(self) -> Shelf:
-        if self._known is None:
+        if self._known is None or self._known.account is not self.account:
             from discreet.known.shelf import Shelf  # when something was released that may tell
 
             self._known = Shelf(self.account)

@@ -34,15 +34,15 @@ class Shelf:
     """The released answers of one account."""
 
     def __init__(self, account: Account) -> None:
-        self._account = account
+        self.account = account
         self._loaded: OrderedDict[int, Released] = OrderedDict()
 
     def load(self, id: int) -> Released:  # noqa: A002 (the word of receipts)
         """An answer by the number of its charge."""
         known = self._loaded.get(id)
         if known is None:
-            stored = self._account.answer(id)
-            chain = self._account.find_chain(id)
+            stored = self.account.answer(id)
+            chain = self.account.find_chain(id)
             loss = sum((charged for _, charged in chain), start=NOTHING)
             known = read_answer(id, stored.answer, loss, tuple(number for number, _ in chain))
             self._loaded[id] = known

@@ -197,8 +197,8 @@ CHAPTERS = (
     Chapter(
         "dalenius",
         "What nobody can promise",
-        "That nothing is learnt about you from a database which could not be learnt without it: "
-        "there is gossip that only the database unlocks, about people who are not even in it. What "
+        "Dalenius asked that a database tell no more about you than could be known without it. "
+        "There is gossip that only the database unlocks, about people who are not even in it. What "
         "can be promised is that it hardly matters whether you are.",
         _dalenius,
     ),

@@ -327,7 +327,7 @@ def _cast(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
             fix="cast to BIGINT, DOUBLE, TEXT, DATE, TIMESTAMP or BOOLEAN.",
         )
     tree = exp.Cast(this=inner(node.this), to=exp.DataType(this=CAST_TYPES[cast]))
-    sizes = [part.name for part in node.args["to"].expressions]
+    sizes = ["" if part.expression else part.name for part in node.args["to"].expressions]
     return _fit(tree, sizes, node, reader) if sizes else tree
 
 

@@ -301,16 +301,18 @@ def move_aggregates(torn: Torn) -> Mended:
 
 
 def fewer_keys(torn: Torn) -> Mended:
-    """Keys left out, the last first, until the groups can be listed."""
+    """Keys left out, the last first, until the groups can be listed: one, then half of the rest."""
     if not isinstance(torn.tree, exp.Select):
         return
-    root = torn.tree.copy()
+    root, left = torn.tree.copy(), -1
     while (group := root.args.get("group")) is not None and len(group.expressions) > 1:
-        key = group.expressions[-1]
-        for item in list(root.expressions):
-            if item.alias_or_name == key.name or item.unalias() == key:
-                item.pop()
-        key.pop()
+        keys = len(group.expressions)
+        left = keys - 1 if left < 0 else keys // 2
+        for key in group.expressions[left:]:
+            for item in list(root.expressions):
+                if item.alias_or_name == key.name or item.unalias() == key:
+                    item.pop()
+            key.pop()
         yield "by fewer keys: ", root.copy()
 
 
