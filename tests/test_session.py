@@ -216,7 +216,7 @@ def test_the_policy_of_the_file_holds(home):
     with session.open(home) as curator:
         curator.ask(BY_CITY, epsilon="0.25")
         with pytest.raises(Refusal) as refused:
-            curator.ask(BY_CITY, epsilon="0.26")
+            curator.ask(BY_CITY, epsilon="0.5")
     assert refused.value.code == "B3"
 
 

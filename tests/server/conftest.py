@@ -134,9 +134,13 @@ class Running:
         full = path if path.startswith("/") else f"/v1/datasets/{dataset}/{path}"
         return self.client.request(method, full, json=body, headers=sent)
 
-    def ask(self, question: str, epsilon: str = "1/50", **options: Any) -> httpx.Response:
+    def ask(
+        self, question: str, epsilon: str = "1/50", *, fresh: bool = False, **options: Any
+    ) -> httpx.Response:
         """Ask a question, and wait for its answer however long it takes."""
-        body = {"question": question, "epsilon": epsilon, "wait_s": 60}
+        body: dict[str, Any] = {"question": question, "epsilon": epsilon, "wait_s": 60}
+        if fresh:  # whatever the tests before have learnt
+            body["fresh"] = True
         while (found := self.call("POST", "ask", body, **options)).status_code == 202:
             pass  # the same question again waits for the same answer, and is not charged
         return found

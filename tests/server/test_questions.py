@@ -20,7 +20,7 @@ def spent(server, key):
 
 def test_an_answer_has_values_margins_and_a_price(server):
     key = server.person()
-    answer = server.ask(GROUPED, "1", key=key)
+    answer = server.ask(GROUPED, "1", key=key, fresh=True)
     assert answer.status_code == 200, answer.text
     found = answer.json()
     assert [column["role"] for column in found["columns"]] == ["key", "value", "value"]
@@ -48,7 +48,7 @@ def test_the_same_question_is_free_for_everybody(server, fresh):
 
 
 def test_csv_arrow_and_certificate(server):
-    number = server.ask(GROUPED, "1").json()["id"]
+    number = server.ask(GROUPED, "1", fresh=True).json()["id"]
     rows = server.call("GET", f"answers/{number}").json()["rows"]
     stated = ["city", "n", "n_margin", "n_low", "n_high"]
     stated += ["mean", "mean_margin", "mean_low", "mean_high"]

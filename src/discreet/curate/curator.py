@@ -500,6 +500,8 @@ class Curator:
         known = self._derive(planned, sources)
         if known is None:
             return None, sources
+        if not known.keeps_margins and not spend.empty:
+            return None  # who pays gets a margin
         from discreet.known.shelf import is_as_good, meets
 
         if spend.within:
@@ -517,7 +519,13 @@ class Curator:
         analyst: str,
         known: tuple[Derived | None, tuple[int, ...]],
     ) -> Paid | None:
-        """Pay the difference to what is known; None where nothing known helps."""
+        """Pay the difference to what is known; None where nothing known helps.
+
+        What one question may cost is a cap on the whole of it, in however many payments.
+        """
+        cap = self.account.standing().policy.question
+        if cap is not None and not cap.admits(NOTHING, planned.priced.loss):
+            return None
         for way in self._list_top_ups(planned, spend, analyst, *known):
             request = self._make_top_up(way, spend, analyst)
             try:

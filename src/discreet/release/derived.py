@@ -61,6 +61,12 @@ class Derived(Answer):
         return self.payment
 
     @property
+    def keeps_margins(self) -> bool:
+        """Whether every number has a margin that has one where it is measured for itself."""
+        columns = range(len(self.columns))
+        return all(self._kind(i) is not None or Answer._kind(self, i) is None for i in columns)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Where the numbers are from, and what the margins do not tell."""
         return (*map(self._describe_origin, self.origins), *Answer.notes.fget(self))  # type: ignore[attr-defined]
