@@ -448,3 +448,16 @@ def shelve_many(curator: Curator, count: int) -> None:
             "loss": [number, number, 0],
         }
         curator.account._shelf.keep(10**6 + number, "curator", content)
+
+
+@pytest.mark.parametrize("scale", [1, 300, 10**10])
+@pytest.mark.parametrize("beta", ["0.05", "1e-5", "1e-7", "1e-12"])
+def test_no_sum_of_noise_has_a_margin_below_its_tail(scale, beta):
+    """Also of noise so wide, or an error so small, that the transform does not tell it.
+
+    Independent symmetric noise makes tails heavier (Anderson 1955), and each of 16 draws within its
+    own margin is enough.
+    """
+    law = Laplace(sensitivity=scale, epsilon=1)
+    margin = Summed((Term(law, 16),)).margin(beta)
+    assert law.margin(beta) <= margin <= 16 * law.margin(Fraction(beta) / 16)

@@ -38,6 +38,7 @@ from discreet.ledger import About, Account, Balance, Entry, Ledger, Policy, Rece
 from discreet.price import Priced, approximate_loss, is_apart, is_as_before, price
 from discreet.price.plan import BaseRows, Plan, list_values, rename
 from discreet.question.blocks import Area, Space
+from discreet.question.expressions import ColumnRef
 from discreet.question.functions import references
 from discreet.question.offer import Amounts, Offer, unpaid_refusal
 from discreet.question.ownership import name_units, unit
@@ -555,8 +556,8 @@ class Curator:
             parent = find_parent(planned.priced, map(self._shelf().load, sources))
             if parent is not None and not self.account.is_refined(parent.id):
                 yield self._refine(planned, parent)
-        if known is None:
-            return
+        if known is None or computes(planned.priced.question):
+            return  # the noise of two numbers that are combined apart has no law together
         rest = split_offer(spend, planned.priced, spare(known, planned.priced))
         if rest is not None:
             with suppress(Refusal):
@@ -1147,6 +1148,15 @@ def _digest(value: object) -> str:
 
 def _fresh_key(key: str, number: int) -> str:
     return hashlib.sha256(f"{key} fresh {number}".encode()).hexdigest()
+
+
+def computes(question: Question) -> bool:
+    """Whether an output is computed of aggregates, and not one of them as it is."""
+    names = {aggregate.name for aggregate in question.aggregates}
+    return any(
+        not isinstance(output.expression, ColumnRef) and names & references(output.expression)
+        for output in question.outputs
+    )
 
 
 def planned_delta(planned: Planned) -> Fraction | None:

@@ -104,7 +104,10 @@ def _find_margin(terms: tuple[Term, ...], beta: Fraction) -> int:
     plain = all(term.weight == 1 for term in terms)
     step = max(1, points // (_MOST_POINTS if plain else _MOST_WEIGHTED))
     tails = 1 - _cumulate(_transform(terms, points // step, step))
-    enough = int(np.argmax(tails <= float(beta) - (_ROUNDING if step == 1 else _COARSE)))
+    small = tails <= float(beta) - (_ROUNDING if step == 1 else _COARSE)
+    if not small.any():  # a beta that the transform cannot tell from nothing
+        return _add_margins(terms, beta / draws)
+    enough = int(np.argmax(small))
     return enough if step == 1 else (enough + 1) * step
 
 
@@ -121,8 +124,8 @@ def _transform(terms: tuple[Term, ...], points: int, step: int) -> Floats:
 
 def _characteristic(law: Laplace | Gaussian | Staircase, t: Floats) -> Floats:
     if isinstance(law, Laplace):
-        p = math.exp(-1 / float(law.scale))
-        found: Floats = (1 - p) ** 2 / ((1 - p) ** 2 + 4 * p * np.sin(t / 2) ** 2)
+        rest = -math.expm1(-1 / float(law.scale))
+        found: Floats = rest**2 / (rest**2 + 4 * (1 - rest) * np.sin(t / 2) ** 2)
         return found
     # Poisson's summation: the sum over integers of a Gaussian is one over its aliases.
     spread = float(law.sigma_squared) if isinstance(law, Gaussian) else 0.0
