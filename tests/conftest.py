@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -22,6 +23,18 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     if config.stash.get(_BEGAN, False):
         services.end_run()
+
+
+@pytest.fixture(autouse=True)
+def _rows_are_defined_anew(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What stands for a table's rows is written once: not for a bug on purpose, nor after it."""
+    declared = sys.modules.get("discreet.engine.duckdb.declared")
+    patched = declared is not None and "monkeypatch" in request.fixturenames
+    if patched:
+        declared.define_rows.cache_clear()
+    yield
+    if patched:
+        declared.define_rows.cache_clear()
 
 
 @pytest.fixture

@@ -392,6 +392,14 @@ ON_A_SESSION = {
     "ledger restore": ("ledger", "restore", "nowhere.sqlite", "--reason", "lost"),
     "prepare": ("prepare",),
     "shell": ("shell",),
+    "watch": ("watch", COUNT, "--threshold", "5", "--epsilon", "0.1"),
+    "choose": ("choose", BY_CITY, "--epsilon", "0.1"),
+    "release new": ("release", "new", "all", "--of", "patients", "--epsilon", "0.1"),
+    "release plan": ("release", "plan", "plan.toml"),
+    "release run": ("release", "run", "plan.toml"),
+    "release step": ("release", "step", "all"),
+    "release show": ("release", "show", "all"),
+    "release list": ("release", "list"),
 }
 every_command = pytest.mark.parametrize("arguments", ON_A_SESSION.values(), ids=ON_A_SESSION)
 

@@ -96,8 +96,8 @@ def plan(
 ) -> None:
     """Divide a price best, or find the least for all targets."""
     agendas = import_module("discreet.publication.agenda")
-    agenda = agendas.read_agenda(file)
     with open_planner(session) as curator:
+        agenda = agendas.read_agenda(file)
         division = curator.releases.divide(agenda)
     missed = agendas.missed(agenda, division)
     name = {"rho": "ρ", "epsilon": "ε"}[division.kind.value]
@@ -143,13 +143,13 @@ def run(
     session: Home = HERE,
 ) -> None:
     """Make all releases of a plan, for one charge; resumes."""
-    agenda = import_module("discreet.publication.agenda").read_agenda(file)
+    agendas = import_module("discreet.publication.agenda")
     with (
         screen.stoppable(),
         screen.progress_bar() as progress,
         open_curator(session, progress=progress) as curator,
     ):
-        division = curator.releases.divide(agenda)
+        division = curator.releases.divide(agendas.read_agenda(file))
         made = curator.releases.make_all(division.declared, analyst=analyst)
     if as_json:
         screen.print_json([one.made.certificate() for one in made])
@@ -162,7 +162,7 @@ def run(
 def step(
     name: Name, analyst: Analyst = CURATOR, as_json: Json = False, session: Home = HERE
 ) -> None:
-    """Publish the next step of a counter; paid for already."""
+    """Publish the next step of a counter; each is charged."""
     with screen.stoppable(), open_curator(session) as curator:
         synopsis = curator.step_release(name, analyst=analyst)
     _print_release(synopsis, session / "releases" / name, as_json)

@@ -155,6 +155,9 @@ def mend_windows(torn: Torn) -> Mended:
             for part in places:
                 part.replace(whole(1))
                 yield "one place away: ", root
+        if isinstance(call, exp.Anonymous) and call.name.upper() == "NTILE":
+            call.set("expressions", [whole(4)])
+            yield "in quarters: ", root
     for root, node in torn.each(exp.Window):
         if node.args.get("spec") is None and "LAST_VALUE" in node.this.name.upper():
             ends = {"start": "UNBOUNDED", "start_side": "PRECEDING"}
