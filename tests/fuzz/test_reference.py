@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import duckdb
 import pytest
 from fuzz.questions import Focus, plans
 from fuzz.test_neighbours import SETTINGS
@@ -107,7 +108,7 @@ MUTANTS = [lower_bound_used_twice, column_not_clipped, null_read_as_low]
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
 def test_is_found(mutant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wrong, but not unsafe: the enforcement at the aggregate still holds."""
+    """Wrong, but not unsafe: the enforcement at the aggregate still holds, or the engine fails."""
     mutant(monkeypatch)
-    with pytest.raises(AssertionError):
+    with pytest.raises((AssertionError, duckdb.Error)):
         compare(QUICK, (Phase.generate,))

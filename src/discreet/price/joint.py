@@ -249,7 +249,11 @@ def keep_maximal(sets: set[int]) -> set[int]:
     >>> sorted(keep_maximal({0b001, 0b011, 0b100}))
     [3, 4]
     """
-    return {one for one in sets if not any(one != other and one & other == one for other in sets)}
+    kept: list[int] = []
+    for one in sorted(sets, key=int.bit_count, reverse=True):  # what contains it comes before
+        if not any(one & other == one for other in kept):
+            kept.append(one)
+    return set(kept)
 
 
 # --- which rows add anything --------------------------------------------------------------------

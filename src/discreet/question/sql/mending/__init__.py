@@ -63,7 +63,7 @@ from discreet.question.sql.mending.torn import (
 MOST_TRIED = 24
 """How many questions are read to mend one; reading is free, so it is limited."""
 
-MOST_MENDED = 400
+MOST_MENDED = 320
 """How many characters a question may have that is mended."""
 
 Attempt = Callable[[str], QuestionRefusal | None]
