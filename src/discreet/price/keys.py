@@ -16,7 +16,7 @@ from fractions import Fraction
 
 from flint import arb
 
-from discreet.exact.balls import ball, enclose
+from discreet.exact.balls import ball, enclose, precision
 from discreet.exact.numbers import round_up
 from discreet.exact.search import greatest_integer, least_integer
 from discreet.mechanisms import Gaussian, KeyRelease
@@ -25,6 +25,7 @@ from discreet.price.plan import Measurement, Moments, Moves, Reach, Sensitivity,
 from discreet.price.summed import Summed
 
 _FINEST = Fraction(1, 2**1024)
+_ALMOST = 1 - Fraction(1, 2**64)
 _ODDS = Fraction(1, 2**32)
 
 
@@ -72,18 +73,25 @@ def find_threshold(
 def compute_exposure(
     mechanism: Additive, groups: int, least: int, odds: Fraction = Fraction(0)
 ) -> Fraction:
-    """The probability, rounded up, that a unit alone in ``groups`` groups is seen in any."""
+    """The probability, rounded up, that a unit alone in ``groups`` groups is seen in any.
+
+    In steps of the finest: a probability of thousands of digits helps nobody, and takes minutes.
+    """
     law = mechanism.noise_law
 
-    def probability() -> arb:
-        one = law.tail(least - 1)
-        if odds:
-            one += ball(odds) * law.mass(least - 2)
-        return -(((-one).log1p() * groups).expm1())
+    def one() -> arb:
+        shown = law.tail(least - 1)
+        return shown + ball(odds) * law.mass(least - 2) if odds else shown
 
-    return round_up(
-        enclose(probability)[1], _FINEST
-    )  # a probability of thousands of digits helps nobody
+    def probability() -> arb:
+        return -(((-one()).log1p() * groups).expm1())
+
+    with precision(128):
+        if one() > ball(_ALMOST):
+            return Fraction(1)
+        if probability() < ball(_FINEST):
+            return _FINEST
+    return round_up(enclose(probability)[1], _FINEST)
 
 
 def _find_odds(mechanism: Additive, groups: int, least: int, delta: Fraction) -> Fraction:
