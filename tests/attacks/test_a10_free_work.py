@@ -109,7 +109,7 @@ def test_as_many_terms_as_are_let_in_are_answered(terms: int) -> None:
         assert abs(answer.column("n")[0] - plain.column("n")[0]) <= 20
 
 
-@pytest.mark.parametrize("epsilon", ["1000000", "1e9"])
+@pytest.mark.parametrize("epsilon", ["1000", "1000000"])
 def test_an_enormous_offer_for_private_groups_is_priced_at_once(epsilon: str) -> None:
     """Tails of e^-1000000 were written out to their last digit: 79 s of the server for nothing."""
     table = {"t": pa.table({"who": [1, 2], "street": ["a", "b"]})}

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import duckdb
+import numpy as np
 import pytest
 from fuzz.questions import Focus, plans
 from fuzz.test_neighbours import SETTINGS

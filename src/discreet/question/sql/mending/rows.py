@@ -146,8 +146,8 @@ def _correlate(torn: Torn, root: exp.Expr, node: exp.Expr) -> Mended:
     yield "of the same one's rows: ", root
 
 
-def mend_windows(torn: Torn) -> Mended:
-    """A window over each person's own rows; over everybody's, the aggregate by group."""
+def _mend_places(torn: Torn) -> Mended:
+    """A number of places, or of parts, that is let in."""
     for root, node in torn.each(exp.Window):
         call = node.this
         if isinstance(call, exp.Anonymous) and call.name.upper() in ("LAG", "LEAD"):
@@ -158,6 +158,11 @@ def mend_windows(torn: Torn) -> Mended:
         if isinstance(call, exp.Anonymous) and call.name.upper() == "NTILE":
             call.set("expressions", [whole(4)])
             yield "in quarters: ", root
+
+
+def mend_windows(torn: Torn) -> Mended:
+    """A window over each person's own rows; over everybody's, the aggregate by group."""
+    yield from _mend_places(torn)
     for root, node in torn.each(exp.Window):
         if node.args.get("spec") is None and "LAST_VALUE" in node.this.name.upper():
             ends = {"start": "UNBOUNDED", "start_side": "PRECEDING"}
