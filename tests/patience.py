@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable
 
 PATIENCE_S = 600.0
+PATIENCE_MS = 120_000
+"""In a browser, where each of many steps waits."""
 
 
 def wait_until(true: Callable[[], object], *, pause_s: float = 0.02) -> None:

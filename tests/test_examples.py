@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PATIENCE_S
 
 from discreet.release.answer import Answer
 
@@ -68,7 +69,7 @@ def run_in(kernel: Any, source: str) -> str:
             data = content["data"]
             shown.append(data.get("text/html", data.get("text/plain", "")))
 
-    kernel.execute_interactive(source, output_hook=keep, timeout=60)
+    kernel.execute_interactive(source, output_hook=keep, timeout=PATIENCE_S)
     return "".join(shown)
 
 

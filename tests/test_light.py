@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from patience import PATIENCE_S
 
 import discreet
 from discreet.question.domain import Kind
@@ -46,7 +47,7 @@ def run(program: str, *arguments: object) -> object:
         check=True,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE_S,
     )
     return json.loads(done.stdout)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from patience import PATIENCE_S
 
 import discreet
 from discreet.curate.session import init
@@ -66,7 +67,7 @@ def test_ctrl_c_on_the_command_line(session: Path):
             time.sleep(0.05)
         asking.send_signal(signal.SIGINT)
         stopped = time.monotonic()
-        out, err = asking.communicate(timeout=60)
+        out, err = asking.communicate(timeout=PATIENCE_S)
     finally:
         asking.kill()
     assert asking.returncode == 130

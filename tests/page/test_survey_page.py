@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import uvicorn
 from axe_playwright_python.sync_playwright import Axe
+from patience import PATIENCE_MS
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from services import require
 
@@ -20,7 +21,6 @@ from discreet.local.collection import Collection
 from discreet.server.survey import survey_application
 
 ARTEFACTS = Path(__file__).parents[2] / "test-artifacts" / "page"
-PATIENCE_MS = 30_000
 PHONE = {"width": 360, "height": 740}
 REPORT_MS = 5.0
 TEXT = """

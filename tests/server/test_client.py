@@ -41,9 +41,10 @@ def test_the_same_methods_as_the_local_curator(server, remote):
 
 
 def test_the_same_answer_objects(server, remote):
-    answer = remote.ask(GROUPED, epsilon="1/2")
+    mine = GROUPED.replace(" GROUP", " WHERE age > 41 GROUP")  # known from no other test's answer
+    answer = remote.ask(mine, epsilon="1/2")
     with session.open(server.datasets["clinic"].home) as local:
-        twin = local.ask(GROUPED, epsilon="1/2")
+        twin = local.ask(mine, epsilon="1/2")
     assert twin.replayed
     assert [row.values for row in answer.rows] == [row.values for row in twin.rows]
     assert answer.certificate["charged"] != twin.certificate["charged"]  # paid once, free now
@@ -54,7 +55,7 @@ def test_the_same_answer_objects(server, remote):
     assert list(answer.to_pandas().columns) == ["city", "n", "mean"]
     assert str(answer).splitlines()[0] == str(twin).splitlines()[0]
     assert remote.answer(answer.id).rows == answer.rows
-    again = remote.ask(GROUPED, epsilon="1/2")
+    again = remote.ask(mine, epsilon="1/2")
     assert (again.replayed, again.id, again.rows) == (True, answer.id, answer.rows)
 
 

@@ -136,7 +136,8 @@ def test_header_injection(server, fresh):
         (b'{"question": "SELECT COUNT(*) FROM visits", "epsilon": ' + b"9" * 6000 + b"}", 400),
         (b'{"question": "SELECT COUNT(*) FROM visits", "epsilon": "1e999999999"}', 422),
         (b'{"question": "SELECT COUNT(*) FROM visits", "rho": "1", "epsilon": "1"}', 422),
-        (b'{"question": "SELECT COUNT(*) FROM visits"}', 422),
+        # Known from no other test's answer: it needs an offer.
+        (b'{"question": "SELECT COUNT(*) FROM visits WHERE age > 37"}', 422),
         (b'{"question": "SELECT COUNT(*) FROM visits", "evil": 1}', 422),
         (b'{"question": "SELECT COUNT(*) FROM visits", "epsilon": 1, "wait_s": 1e9}', 422),
         (b"\xff\xfe", 422),

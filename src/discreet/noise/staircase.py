@@ -41,7 +41,7 @@ def staircase(
     """Integers z with P(z) exactly proportional to exp(-epsilon * level(abs(z))).
 
     >>> draws = staircase(40, 5, 3, 100_000)
-    >>> bool((abs(draws) < 3).mean() > 0.9)
+    >>> bool((abs(draws) < 3).mean() > 0.88)  # 0.902 in the long run
     True
     """
     step = whole(sensitivity, name="sensitivity", least=1)

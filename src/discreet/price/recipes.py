@@ -584,8 +584,11 @@ def compute_ratios(recipe: Ratio, entries: Floats) -> Floats:
     moments = recipe.moments
 
     def power(*powers: int) -> Floats:
-        coefficients = np.array([float(c) for c in power_coefficients(moments, powers)])
-        total: Floats = entries[..., : coefficients.size] @ coefficients
+        # One product after the other: a dot product adds in an order that the processor chooses,
+        # and an answer that is shown again elsewhere must be the same to its last digit.
+        total: Floats = np.zeros(entries.shape[:-1])
+        for j, coefficient in enumerate(power_coefficients(moments, powers)):
+            total = total + entries[..., j] * float(coefficient)
         return total
 
     with np.errstate(all="ignore"):
