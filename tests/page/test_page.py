@@ -360,6 +360,8 @@ def test_the_curator_adds_an_analyst_and_verifies_the_ledger(page, clinic):
     form.get_by_role("button", name="Add and make a key").click()
     key = page.locator("code.key").inner_text()
     assert key.startswith("discreet_")
+    paid = {"question": "SELECT COUNT(*) AS n FROM patients WHERE age = 76", "epsilon": "0.01"}
+    clinic.call("POST", "ask", paid)
     page.get_by_role("link", name="Ledger").click()
     page.get_by_role("button", name="Verify the chain").click()
     expect(page.locator("main")).to_contain_text("The chain holds.")
