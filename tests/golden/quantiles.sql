@@ -91,3 +91,55 @@ SELECT APPROX_QUANTILES(age, 4) + 1 FROM visits;
 -- Days have a number: DATE_DIFF('day', DATE '1970-01-01', day).
 SELECT MIN(day) AS first, MAX(day) AS last FROM visits;
 --> refused Q33
+
+-- Robust statistics: the distance of the quartiles, and a mean without the ends.
+SELECT IQR(age) AS spread FROM visits;
+--> accepted
+--> values: spread = IQR(visits.age)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.015625, δ = 0; Selection
+
+SELECT IQR(age) AS spread, MEDIAN(age) AS middle FROM visits;
+--> accepted
+--> values: spread = IQR(visits.age), middle = QUANTILE_CONT(visits.age, '1/2')
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.0104167, δ = 0; Selection
+
+SELECT TRIMMED_MEAN(cost, 0.1) AS usual FROM visits;
+--> accepted
+--> values: usual = TRIMMED_MEAN(visits.cost, '1/10')
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.0349946, δ = 0; ClippedSums
+
+SELECT TRIMMED_MEAN(income, '1/3', bounds => AUTO) AS usual FROM visits;
+--> accepted
+--> values: usual = TRIMMED_MEAN(visits.income, '1/3', bounds => AUTO)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.0349946, δ = 0; ClippedSums
+
+SELECT IQR(income, bounds => AUTO) AS spread FROM visits;
+--> accepted
+--> values: spread = IQR(visits.income, bounds => AUTO)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.015625, δ = 0; Selection
+
+SELECT TRIMMED_MEAN(cost, 0.5) FROM visits;
+--> refused Q33
+
+SELECT TRIMMED_MEAN(cost, 0) FROM visits;
+--> refused Q33
+
+SELECT TRIMMED_MEAN(cost) FROM visits;
+--> refused Q33
+
+SELECT TRIMMED_MEAN(cost, age) FROM visits;
+--> refused Q33
+
+SELECT IQR(cost, 0.5) FROM visits;
+--> refused Q33
+
+SELECT IQR(city) FROM visits;
+--> refused Q33
+
+SELECT IQR(income) FROM visits;
+--> refused Q1

@@ -84,3 +84,44 @@ SELECT SUM(DISTINCT cost) FROM visits;
 
 SELECT SUM(AVG(cost)) FROM visits;
 --> refused Q25
+
+-- Bounds that nobody knows are looked for in the data, for half of the price.
+SELECT AVG(income, bounds => AUTO) AS mean_income FROM visits;
+--> accepted
+--> values: mean_income = AVG(visits.income, bounds => AUTO)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.0349946, δ = 0; ClippedSums
+
+SELECT AVG(income, bounds => AUTO) AS a, SUM(income, contribution_bounds => AUTO) AS s, STDDEV(income, bounds => AUTO) AS d FROM visits;
+--> accepted
+--> values: a = AVG(visits.income, bounds => AUTO), s = SUM(visits.income, bounds => AUTO), d = STDDEV_SAMP(visits.income, bounds => AUTO)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.0349946, δ = 0; ClippedSums
+
+SELECT city, SUM(income, bounds => AUTO) AS total FROM visits GROUP BY city;
+--> accepted
+--> groups: city (3 public and NULL)
+--> values: total = SUM(visits.income, bounds => AUTO)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.0349946, δ = 0; ClippedSums
+
+SELECT SUM(cost, bounds => (0, 50)) AS total FROM visits;
+--> accepted
+--> values: total = SUM(visits.cost, contribution_bounds_per_row => (0.0, 50.0))
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106531, δ = 0; Laplace
+
+SELECT COUNT(*, bounds => AUTO) FROM visits;
+--> refused Q33
+
+SELECT SUM(income, contribution_bounds_per_group => AUTO) FROM visits;
+--> refused Q33
+
+SELECT MAX(income, bounds => AUTO) FROM visits;
+--> refused Q33
+
+SELECT AVG(income, bounds => MANUAL) FROM visits;
+--> refused Q33
+
+SELECT AVG(income, bounds => AUTO, contribution_bounds_per_row => (0, 10)) FROM visits;
+--> refused Q33

@@ -30,6 +30,7 @@ from discreet.audit.observing import observed
 from discreet.audit.rehearsal import Prepared, Rehearsal, Stage
 from discreet.errors import BudgetRefusal, Refusal
 from discreet.mechanisms import KeyRelease
+from discreet.mechanisms.clipping import ClippedSums
 from discreet.price import Priced, Selection
 from discreet.price.summed import Summed
 from discreet.release.answer import Answer
@@ -158,7 +159,9 @@ class Crowd:
                 _numbers(Answer(priced, *release(priced, prepared.truth))) for _ in range(times)
             ]
         additive = [
-            m for m in priced.mechanisms if not isinstance(m, Selection | KeyRelease | Summed)
+            m
+            for m in priced.mechanisms
+            if not isinstance(m, Selection | ClippedSums | KeyRelease | Summed)
         ]
         parts = tuple(
             mechanism.release(np.concatenate([part] * times), exact=True)  # as the airlock does

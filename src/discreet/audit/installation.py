@@ -406,6 +406,8 @@ ASKED = {
     "COUNT_UNITS": "COUNT(DISTINCT patient)",
     "COUNT_DISTINCT": "COUNT(DISTINCT street)",
     "QUANTILE": "PERCENTILE_CONT(cost, 0.25)",
+    "AVG": "AVG(cost), AVG(cost, bounds => AUTO)",
+    "TRIMMED_MEAN": "TRIMMED_MEAN(cost, 0.2)",
     "MODE": "MODE(city)",
     "TOP_K": "APPROX_TOP_COUNT(city, 2)",
     "HISTOGRAM": "HISTOGRAM(age, 0, 18, 65, 120)",

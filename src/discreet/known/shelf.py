@@ -12,6 +12,7 @@ from discreet.accounting.loss import NOTHING, Loss
 from discreet.known.combine import Derivation, combine
 from discreet.known.derive import Multiplicity, NotKnown, derive, list_groups, same_text
 from discreet.known.released import Released
+from discreet.mechanisms.clipping import ClippedSums
 from discreet.price import Counts, Linear, Priced, Ratio, Selection
 from discreet.price.margins import entry_margin, number_margin
 from discreet.price.summed import Summed
@@ -100,7 +101,7 @@ def is_as_good(known: Derived, direct: Priced) -> bool:
         bought = direct.mechanisms[recipe.measurement]
         read = known.priced.recipes[index]
         worst = known.priced.mechanisms[read.measurement]
-        if isinstance(bought, Selection) or not isinstance(worst, Summed):
+        if isinstance(bought, Selection | ClippedSums) or not isinstance(worst, Summed):
             return False
         mine, theirs = worst.variance, float(getattr(bought, "variance", 0.0))
         if isinstance(recipe, Linear) and isinstance(read, Linear):

@@ -14,12 +14,13 @@ from discreet.price.priced import (
     is_as_before,
     price,
 )
-from discreet.price.recipes import Choice, Counts, Linear, Quantile, Ratio, Recipe
+from discreet.price.recipes import Choice, Clipped, Counts, Linear, Quantile, Ratio, Recipe, Spread
 
 __all__ = [
     "Additive",
     "Bought",
     "Choice",
+    "Clipped",
     "Counts",
     "Linear",
     "Noisy",
@@ -30,6 +31,7 @@ __all__ = [
     "Recipe",
     "Selection",
     "Sensitivity",
+    "Spread",
     "Threshold",
     "approximate_loss",
     "compute_sensitivity",

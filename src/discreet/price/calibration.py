@@ -21,9 +21,11 @@ from typing import TYPE_CHECKING
 
 from discreet.accounting.conversion import largest_rho
 from discreet.accounting.loss import Loss
+from discreet.exact.balls import sqrt_down
 from discreet.exact.numbers import round_down, round_up
 from discreet.exact.search import bracket
 from discreet.mechanisms import Gaussian, KeyRelease, Laplace, Staircase
+from discreet.mechanisms.clipping import ENDS, ClippedSums
 from discreet.mechanisms.gaussian import (
     analytic_variance,
     gaussian_delta,
@@ -32,7 +34,7 @@ from discreet.mechanisms.gaussian import (
 )
 from discreet.mechanisms.staircase import best_width, mean_distance
 from discreet.price.plan import Moves, Sensitivity
-from discreet.price.recipes import Choice, Quantile
+from discreet.price.recipes import Choice, Clipped, Quantile
 from discreet.price.summed import Summed
 
 if TYPE_CHECKING:
@@ -99,8 +101,43 @@ class Selection:
 Noisy = Additive | Summed
 """The noise on every entry of what is shown, drawn for it or added up from released entries."""
 
-Bought = Noisy | Selection | KeyRelease
+Bought = Noisy | Selection | ClippedSums | KeyRelease
 """What a measurement is released with."""
+
+FINDING = Fraction(1, 2)
+"""The part of the price of a clipped sum that its ends cost."""
+CLIPPED_BITS = 30
+"""Values between ends are added in at most so many bits: a billionth of what noise moves."""
+
+
+def buy_clipped(
+    recipe: Clipped, *, epsilon: Fraction | None, rho: Fraction, groups: int, moved: int, rows: int
+) -> ClippedSums | None:
+    """Ends and sums for a pure loss, or without one for rho; None if they cannot be drawn."""
+    if epsilon is not None:
+        choice, noise = FINDING * epsilon / (ENDS * groups), (1 - FINDING) * epsilon
+    else:  # a choice loses epsilon**2 / 8, noise less than epsilon**2 / 2
+        choice = sqrt_down(8 * FINDING * rho / (ENDS * groups), bits=32)
+        noise = sqrt_down(2 * (1 - FINDING) * rho, bits=32)
+    if not choice or not noise:
+        return None
+    variable = recipe.variable
+    for bits in (CLIPPED_BITS, 20):
+        found = ClippedSums(
+            choice,
+            noise,
+            rows=rows,
+            score_change=moved,
+            span=variable.span,
+            groups=groups,
+            zero=min(max(-variable.low, 0), variable.span),
+            degree=recipe.degree,
+            bits=bits,
+            trim=recipe.trim,
+        )
+        if found.drawable:
+            return found
+    return None
 
 
 def buy_laplace(epsilon: Fraction, sensitivity: Sensitivity) -> Laplace | None:

@@ -20,6 +20,7 @@ from discreet.exact.balls import ball, enclose, precision
 from discreet.exact.numbers import round_up
 from discreet.exact.search import greatest_integer, least_integer
 from discreet.mechanisms import Gaussian, KeyRelease
+from discreet.mechanisms.clipping import ClippedSums
 from discreet.price.calibration import Additive, Bought, Selection, gaussian_loss
 from discreet.price.plan import Measurement, Moments, Moves, Reach, Sensitivity, Units
 from discreet.price.summed import Summed
@@ -150,7 +151,7 @@ def shown_share(threshold: Threshold, bought: Bought, units: int) -> float:
     """The probability that a group of so many units is shown; a description, so in doubles."""
     if isinstance(bought, KeyRelease):
         return float(bought.probability(units))
-    if isinstance(bought, Selection | Summed):
+    if isinstance(bought, Selection | ClippedSums | Summed):
         raise TypeError("units are counted, not chosen")
     law = bought.noise_law
     missing = threshold.least - units

@@ -21,18 +21,21 @@ import numpy as np
 
 from discreet.exact.search import bracket, double
 from discreet.mechanisms import KeyRelease, Laplace
+from discreet.mechanisms.clipping import ClippedSums
 from discreet.price.calibration import Noisy, Selection
 from discreet.price.plan import ValueCounts
 from discreet.price.priced import Priced
 from discreet.price.recipes import (
     MOST_ROUNDED,
     Choice,
+    Clipped,
     Counts,
     Linear,
     Quantile,
     Ratio,
     Recipe,
     Rounding,
+    Spread,
     compute_ratios,
     find_rounding,
 )
@@ -166,11 +169,11 @@ def ratio_margin(
 def margin_kind(recipe: Recipe, *, certified: bool = False) -> MarginKind | None:
     """How the margin of an aggregate is known; None where none is (``certified``: for any data)."""
     match recipe:
-        case Quantile():
+        case Quantile() | Spread():
             return "certified" if certified else "typical"
         case Choice():
             return "certified"
-        case Ratio():
+        case Ratio() | Clipped():
             return "set"
     return "exact"
 
@@ -185,11 +188,15 @@ def aggregate_margin(
     recipe = priced.recipes[index]
     bought = priced.mechanisms[recipe.measurement]
     if isinstance(bought, Selection):
+        if isinstance(recipe, Spread):
+            recipe = recipe.quantiles
         if isinstance(recipe, Quantile):
             return (rank_margin if certified else typical_rank_margin)(recipe, bought, beta)
         listed = priced.plan.measurements[recipe.measurement]
         if isinstance(recipe, Choice) and isinstance(listed, ValueCounts):
             return choice_margin(recipe, len(listed.values), bought, beta)
+    elif isinstance(bought, ClippedSums):
+        return None  # noise is as wide as the ends lie apart, and these are in the answer
     elif isinstance(bought, KeyRelease):
         raise TypeError("a key is shown or not; there is no number to read")
     elif isinstance(recipe, Linear):

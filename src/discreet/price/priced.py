@@ -12,10 +12,12 @@ from discreet.accounting.loss import NOTHING, Loss, failure_mass
 from discreet.errors import InvalidParameter, QuestionRefusal
 from discreet.exact.balls import sqrt_down
 from discreet.mechanisms import Gaussian, KeyRelease, Laplace
+from discreet.mechanisms.clipping import ENDS, ClippedSums
 from discreet.price.calibration import (
     Bought,
     Selection,
     buy_calibrated,
+    buy_clipped,
     buy_gaussian,
     buy_laplace,
     buy_pure,
@@ -53,9 +55,11 @@ from discreet.price.plan import (
 from discreet.price.recipes import (
     WEIGHT_BITS,
     Choice,
+    Clipped,
     Menu,
     Quantile,
     Recipe,
+    Spread,
     choose_measurements,
     measure_sums_alone,
 )
@@ -287,7 +291,7 @@ def is_as_before(priced: Priced) -> bool:
         priced.threshold is None
         and is_apart(priced)
         and all(
-            isinstance(mechanism, Laplace | Selection)
+            isinstance(mechanism, Laplace | Selection | ClippedSums)
             and not isinstance(measurement, Sum | GroupSum)
             for mechanism, measurement in zip(
                 priced.mechanisms, priced.plan.measurements, strict=True
@@ -334,6 +338,8 @@ def sum_errors(priced: Priced) -> float:
         match bought:
             case Selection(epsilon=epsilon, score_change=change):
                 total += (change / float(epsilon)) ** 2
+            case ClippedSums(noise=noise, rows=rows):
+                total += 2 * (rows / float(noise)) ** 2
             case KeyRelease():  # which groups it shows is looked at first
                 continue
             case Laplace(scale=scale):
@@ -522,7 +528,7 @@ def _buy(offered: Offered, way: Way) -> Priced | None:
     cut = None
     if offered.deciding is not None:
         index, counting = offered.deciding, mechanisms[offered.deciding]
-        if isinstance(counting, Selection | Summed):
+        if isinstance(counting, Selection | ClippedSums | Summed):
             raise TypeError("units are counted, not chosen")
         if isinstance(counting, KeyRelease):
             cut = Threshold(index, 1, counting.delta)  # which is part of its own loss
@@ -581,8 +587,12 @@ def _count_choices(index: int, recipes: tuple[Recipe, ...]) -> int:
             continue
         if isinstance(recipe, Quantile):  # recursive halving: one choice per level
             total += len(recipe.different).bit_length()
+        elif isinstance(recipe, Spread):
+            total += len(recipe.quantiles.different).bit_length()
         elif isinstance(recipe, Choice):
             total += recipe.count
+        elif isinstance(recipe, Clipped):
+            return ENDS  # however many read what is between them
     return total
 
 
@@ -602,8 +612,18 @@ def _buy_mechanisms(
         for i, (m, s) in enumerate(zip(plan.measurements, sensitivities, strict=True))
     ]
     shares = _share_out(sizes, offered.together, pure=way.rho is None)
+    clipped = {r.measurement: r for r in offered.menu.recipes if isinstance(r, Clipped)}
     for i, (measurement, share) in enumerate(zip(plan.measurements, shares, strict=True)):
-        if choices[i] and isinstance(measurement, Histogram | ValueCounts):
+        if i in clipped:  # docs/proofs/clipping.md, Lemma 2
+            yield buy_clipped(
+                clipped[i],
+                epsilon=None if way.epsilon is None else share * way.epsilon,
+                rho=share * (way.rho or 0),
+                groups=full_groups,
+                moved=factor * reach.rows_per_group,
+                rows=factor * reach.rows,
+            )
+        elif choices[i] and isinstance(measurement, Histogram | ValueCounts):
             groups = full_groups
             if way.epsilon is not None:
                 epsilon = share * way.epsilon / (groups * choices[i])

@@ -64,6 +64,7 @@ _DEGREES = {
 }
 _PAIRS = {"COVAR_POP", "COVAR_SAMP", "CORR", "REGR_SLOPE", "REGR_INTERCEPT"}
 _TOTALS = {"COUNT", "SUM"}
+_QUARTILES = (Fraction(1, 4), Fraction(3, 4))
 _QUANTILES = {"QUANTILE", "MIN", "MAX"}
 _CHOICES = {"MODE", "TOP_K"}
 
@@ -102,6 +103,33 @@ class Quantile:
 
 
 @dataclass(frozen=True, slots=True)
+class Spread:
+    """How far two quantiles lie apart."""
+
+    measurement: int
+    variable: Scaled
+
+    @property
+    def quantiles(self) -> Quantile:
+        """Both quartiles, chosen together."""
+        return Quantile(self.measurement, _QUARTILES, self.variable, many=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Clipped:
+    """A sum, a mean or a variance of values between two ends that were chosen in the data.
+
+    ``variable`` says between which public numbers the ends are looked for.
+    """
+
+    measurement: int
+    function: str
+    variable: Scaled
+    degree: int
+    trim: Fraction | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Choice:
     """The most frequent of the listed values, or the k most frequent."""
 
@@ -117,7 +145,7 @@ class Counts:
     measurement: int
 
 
-Recipe = Linear | Ratio | Quantile | Choice | Counts
+Recipe = Linear | Ratio | Quantile | Spread | Clipped | Choice | Counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,10 +239,11 @@ class _Builder:
         self.measurements: list[Measurement] = []
         self._moments: dict[tuple[object, ...], int] = {}
         self._counted: set[int] = set()  # measured with noise: nothing is chosen from these
+        self._clipped: dict[tuple[object, ...], tuple[int, int]] = {}
 
     def book(self, aggregate: Aggregate) -> Callable[[], Recipe]:
         """Book the measurement ``aggregate`` needs; its recipe is made once all are booked."""
-        function, condition = aggregate.function, aggregate.condition
+        function = aggregate.function
         if aggregate.bounds_per_group is not None:
             if function in _TOTALS:
                 return self._group_total(aggregate)
@@ -223,23 +252,39 @@ class _Builder:
             # What is not a total has no total to clip: the bounds are those of its values.
             bounds = aggregate.bounds_per_group
             aggregate = replace(aggregate, bounds_per_row=bounds, bounds_per_group=None)
-        if function == "COUNT":
-            return self._count(aggregate)
-        if function == "COUNT_UNITS":
-            index = self._book(Units(condition))
-            return lambda: Linear(index, (Fraction(1),), Fraction(1))
-        if function == "COUNT_DISTINCT":
-            index = self._book(DistinctValues(aggregate.arguments[0], condition))
-            return lambda: Linear(index, (Fraction(1),), Fraction(1))
-        if function in _DEGREES:
-            return self._moment(aggregate)
-        if function in _PAIRS:
-            return self._pair(aggregate)
-        if function in _QUANTILES:
-            return self._quantile(aggregate)
-        if function in _CHOICES:
-            return self._choice(aggregate)
-        return self._histogram(aggregate)
+        if function == "TRIMMED_MEAN" or (aggregate.auto and function in _DEGREES):
+            return self._clip(aggregate)
+        return self._find_booking(function)(aggregate)
+
+    def _find_booking(self, function: str) -> Callable[[Aggregate], Callable[[], Recipe]]:
+        named = {
+            "COUNT": self._count,
+            "COUNT_UNITS": self._units,
+            "COUNT_DISTINCT": self._distinct,
+            "IQR": self._spread,
+        }
+        several = (
+            (_DEGREES, self._moment),
+            (_PAIRS, self._pair),
+            (_QUANTILES, self._quantile),
+            (_CHOICES, self._choice),
+        )
+        for names, booking in several:
+            if function in names:
+                return booking
+        return named.get(function, self._histogram)
+
+    def _units(self, aggregate: Aggregate) -> Callable[[], Recipe]:
+        index = self._book(Units(aggregate.condition))
+        return lambda: Linear(index, (Fraction(1),), Fraction(1))
+
+    def _distinct(self, aggregate: Aggregate) -> Callable[[], Recipe]:
+        index = self._book(DistinctValues(aggregate.arguments[0], aggregate.condition))
+        return lambda: Linear(index, (Fraction(1),), Fraction(1))
+
+    def _spread(self, aggregate: Aggregate) -> Callable[[], Recipe]:
+        variable, index = self._rank(aggregate)
+        return lambda: Spread(index, variable)
 
     def _book(self, measurement: Measurement) -> int:
         for index, booked in enumerate(self.measurements):
@@ -284,6 +329,8 @@ class _Builder:
             )
         if domain.kind is Kind.BOOLEAN:
             domain = replace(domain, low=Fraction(0), high=Fraction(1))
+        if aggregate.auto:
+            return look_everywhere(domain)
         if not domain.bounded:
             raise QuestionRefusal(
                 "Q1",
@@ -375,10 +422,32 @@ class _Builder:
         unit = Scaled(mean.expression, grid, mean.low, mean.span)
         return lambda: Ratio(index, "AVG", Moments((unit,), (1,), condition=mean.condition))
 
-    def _quantile(self, aggregate: Aggregate) -> Callable[[], Recipe]:
+    def _rank(self, aggregate: Aggregate) -> tuple[Scaled, int]:
+        """The counts of all values, from which quantiles are chosen."""
         argument = aggregate.arguments[0]
-        variable = put_on_grid(argument, self._number(argument, aggregate), GRID_BITS, FINE_BITS)
-        index = self._book(Histogram(variable, aggregate.condition))
+        bits = FINE_BITS if aggregate.auto else GRID_BITS
+        variable = put_on_grid(argument, self._number(argument, aggregate), bits, FINE_BITS)
+        return variable, self._book(Histogram(variable, aggregate.condition))
+
+    def _clip(self, aggregate: Aggregate) -> Callable[[], Recipe]:
+        """The counts of all values, in which ends are found and between which they are added.
+
+        Aggregates of the same values share the ends, and so what these cost.
+        """
+        function, argument = aggregate.function, aggregate.arguments[0]
+        trim = _to_fraction(aggregate.parameters[0]) if function == "TRIMMED_MEAN" else None
+        bits = FINE_BITS if aggregate.auto else GRID_BITS
+        variable = put_on_grid(argument, self._number(argument, aggregate), bits, FINE_BITS)
+        key = (variable, aggregate.condition, trim)
+        index, degree = self._clipped.get(key, (len(self.measurements), 1))
+        if key not in self._clipped:
+            self._counted.add(index)
+            self.measurements.append(Histogram(variable, aggregate.condition))
+        self._clipped[key] = index, max(degree, _DEGREES.get(function, 1))
+        return lambda: Clipped(index, function, variable, self._clipped[key][1], trim)
+
+    def _quantile(self, aggregate: Aggregate) -> Callable[[], Recipe]:
+        variable, index = self._rank(aggregate)
         ends = {"MIN": (Fraction(0),), "MAX": (Fraction(1),)}
         asked = ends.get(aggregate.function) or tuple(_to_fraction(p) for p in aggregate.parameters)
         at = tuple(min(max(q, EXTREME), 1 - EXTREME) for q in asked)
@@ -450,6 +519,24 @@ def choose_grid(low: Fraction, high: Fraction, bits: int) -> Fraction:
 def _refine(step: Fraction, low: Fraction, high: Fraction, bits: int) -> Fraction:
     """A step above one made finer, down to one, where 2**bits steps allow it."""
     return step if step <= 1 else min(step, max(Fraction(1), choose_grid(low, high, bits)))
+
+
+REACH = {Kind.INTEGER: Fraction(2**39), Kind.DECIMAL: Fraction(2**29)}
+"""How far from zero bounds are looked for, where none are declared."""
+
+
+def look_everywhere(domain: Domain) -> Domain:
+    """Where bounds are looked for: between those that are public, or far enough without them.
+
+    A single end that is public is kept, and the other looked for on its side.
+    """
+    far = REACH.get(domain.kind, REACH[Kind.DECIMAL])
+    low, high = domain.low, domain.high
+    if low is None:
+        low = -far if high is None else min(-far, high - far)
+    if high is None:
+        high = max(far, low + far)
+    return replace(domain, low=low, high=high)
 
 
 def put_on_grid(argument: Expression, domain: Domain, bits: int, fine: int = 0) -> Scaled:

@@ -36,10 +36,11 @@ class Aggregate:
 
     ``function`` is one of COUNT, COUNT_DISTINCT, COUNT_UNITS, SUM, AVG, VAR_POP,
     VAR_SAMP, STDDEV_POP, STDDEV_SAMP, QUANTILE, MIN, MAX, COVAR_POP, COVAR_SAMP,
-    CORR, REGR_SLOPE, REGR_INTERCEPT, MODE, TOP_K, HISTOGRAM.  COUNT without
-    arguments is COUNT(*).  ``parameters`` holds constants: the quantile's
-    fractions, k of TOP_K, the edges of HISTOGRAM.  ``condition`` is its FILTER
-    (WHERE ...).
+    CORR, REGR_SLOPE, REGR_INTERCEPT, MODE, TOP_K, HISTOGRAM, TRIMMED_MEAN, IQR.
+    COUNT without arguments is COUNT(*).  ``parameters`` holds constants: the
+    quantile's fractions, k of TOP_K, the edges of HISTOGRAM, the part that is
+    trimmed.  ``condition`` is its FILTER (WHERE ...).  ``auto``: its bounds are
+    looked for in the data, privately.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Aggregate:
     condition: Expression | None = None
     bounds_per_row: tuple[Fraction, Fraction] | None = None
     bounds_per_group: tuple[Fraction, Fraction] | None = None
+    auto: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,8 @@ MOST_BINS = 1_000
 class AggregateFunction:
     """One aggregate of the allow-list.
 
-    ``numbers`` says that its arguments are numbers with public bounds;
+    ``numbers`` says that its arguments are numbers with public bounds, and
+    ``finds_bounds`` that these may be looked for in the data;
     ``result`` is the kind of what is released (None: the argument's own) and
     ``many`` whether it is a list of values.
     """
@@ -131,6 +134,7 @@ class AggregateFunction:
     many: bool = False
     per_row: bool = False
     per_group: bool = False
+    finds_bounds: bool = False
 
 
 AGGREGATES: dict[str, AggregateFunction] = {
@@ -156,23 +160,46 @@ AGGREGATES: dict[str, AggregateFunction] = {
         numbers=True,
         result=None,
         per_row=True,
+        finds_bounds=True,
         per_group=True,
     ),
-    "AVG": AggregateFunction("AVG(x)", "mean of x", numbers=True, per_row=True, per_group=True),
+    "AVG": AggregateFunction(
+        "AVG(x)", "mean of x", numbers=True, per_row=True, finds_bounds=True, per_group=True
+    ),
     "VAR_POP": AggregateFunction(
-        "VAR_POP(x)", "variance, divided by n", numbers=True, per_row=True
+        "VAR_POP(x)", "variance, divided by n", numbers=True, per_row=True, finds_bounds=True
     ),
     "VAR_SAMP": AggregateFunction(
-        "VARIANCE(x)", "variance, divided by n - 1", numbers=True, per_row=True
+        "VARIANCE(x)", "variance, divided by n - 1", numbers=True, per_row=True, finds_bounds=True
     ),
-    "STDDEV_POP": AggregateFunction("STDDEV_POP(x)", "root of VAR_POP", numbers=True, per_row=True),
-    "STDDEV_SAMP": AggregateFunction("STDDEV(x)", "root of VARIANCE", numbers=True, per_row=True),
+    "STDDEV_POP": AggregateFunction(
+        "STDDEV_POP(x)", "root of VAR_POP", numbers=True, per_row=True, finds_bounds=True
+    ),
+    "STDDEV_SAMP": AggregateFunction(
+        "STDDEV(x)", "root of VARIANCE", numbers=True, per_row=True, finds_bounds=True
+    ),
     "QUANTILE": AggregateFunction(
         "PERCENTILE_CONT(x, 0.5), MEDIAN(x) or APPROX_QUANTILES(x, 4)",
         "value below which the given part of the rows lies",
         numbers=True,
         result=None,
         per_row=True,
+        finds_bounds=True,
+    ),
+    "IQR": AggregateFunction(
+        "IQR(x)",
+        "distance of the quartiles: PERCENTILE_CONT(x, 0.75) - PERCENTILE_CONT(x, 0.25)",
+        numbers=True,
+        result=None,
+        per_row=True,
+        finds_bounds=True,
+    ),
+    "TRIMMED_MEAN": AggregateFunction(
+        "TRIMMED_MEAN(x, 0.1)",
+        "mean of the rows between two private quantiles, here 0.1 and 0.9",
+        numbers=True,
+        per_row=True,
+        finds_bounds=True,
     ),
     "MIN": AggregateFunction(
         "MIN(x)",
@@ -239,15 +266,16 @@ def _number(aggregate: Aggregate, position: int, domain: Domain) -> None:
     if domain.is_null or not domain.kind.is_number:
         _arguments(aggregate, domain.kind.value)
     bounds = aggregate.bounds_per_row or aggregate.bounds_per_group
-    if not domain.bounded and bounds is None:
+    if not domain.bounded and bounds is None and not aggregate.auto:
         _unbounded(aggregate, position)
 
 
 def _unbounded(aggregate: Aggregate, position: int) -> None:
     argument = aggregate.arguments[position]
-    usage = AGGREGATES[aggregate.function].usage.split("(", maxsplit=1)[0]
+    declared = AGGREGATES[aggregate.function]
+    usage = declared.usage.split("(", maxsplit=1)[0]
+    name = argument.name.rpartition(".")[2] if isinstance(argument, ColumnRef) else "..."
     if isinstance(argument, ColumnRef):
-        name = argument.name.rpartition(".")[2]
         what = f"column '{name}' has no public bounds."
         fix = (
             f"declare bounds for '{name}' in the schema, or ask "
@@ -256,6 +284,9 @@ def _unbounded(aggregate: Aggregate, position: int) -> None:
     else:
         what = f"the argument of {usage} has no public bounds."
         fix = f"put bounds around it: {usage}(GREATEST(LEAST(..., 1000), 0))."
+    if declared.finds_bounds:
+        fix = f"{fix[:-1]}; or have them looked for in the data, for a part of the price: "
+        fix += f"{usage}({name}, {'0.1, ' * (usage == 'TRIMMED_MEAN')}bounds => AUTO)."
     raise QuestionRefusal(
         "Q1",
         what,
@@ -287,6 +318,10 @@ def _check_bounds(aggregate: Aggregate, declared: AggregateFunction) -> None:
             _arguments(aggregate, f"{name} whose low end is not below its high end")
     if aggregate.bounds_per_row is not None and aggregate.bounds_per_group is not None:
         _arguments(aggregate, "bounds per row and per group at once")
+    if aggregate.auto and not declared.finds_bounds:
+        _arguments(aggregate, "bounds => AUTO")
+    if aggregate.auto and (aggregate.bounds_per_row or aggregate.bounds_per_group):
+        _arguments(aggregate, "bounds, and bounds that are looked for")
 
 
 def _check_parameters(aggregate: Aggregate, domains: tuple[Domain, ...]) -> None:
@@ -297,6 +332,11 @@ def _check_parameters(aggregate: Aggregate, domains: tuple[Domain, ...]) -> None
                 _arguments(aggregate, f"{len(parameters)} fractions")
             if not all(_is_number(p) and 0 <= p <= 1 for p in parameters):  # type: ignore[operator]
                 _arguments(aggregate, "a fraction outside 0 to 1")
+        case "TRIMMED_MEAN":
+            if len(parameters) != 1 or not _is_number(parameters[0]):
+                _arguments(aggregate, "another part to trim than one number")
+            if not 0 < parameters[0] < Fraction(1, 2):  # type: ignore[operator]
+                _arguments(aggregate, "a part to trim at each end that is not between 0 and 0.5")
         case "TOP_K":
             if len(parameters) != 1 or not _is_whole(parameters[0]):
                 _arguments(aggregate, "a length that is not a whole number")

@@ -21,7 +21,18 @@ from discreet.accounting.loss import NOTHING, Loss
 from discreet.engine.truth import Group
 from discreet.exact.numbers import Exact, proportion
 from discreet.mechanisms import KeyRelease
-from discreet.price import Choice, Counts, Linear, Priced, Quantile, Ratio, Threshold
+from discreet.mechanisms.clipping import ClippedSums
+from discreet.price import (
+    Choice,
+    Clipped,
+    Counts,
+    Linear,
+    Priced,
+    Quantile,
+    Ratio,
+    Spread,
+    Threshold,
+)
 from discreet.price.margins import MarginKind, aggregate_margin, margin_kind
 from discreet.price.plan import ValueCounts
 from discreet.price.recipes import compute_ratios
@@ -30,6 +41,7 @@ from discreet.question.functions import evaluate, references
 from discreet.question.functions.declaration import plain
 from discreet.question.possible import find_possible
 from discreet.release.amounts import exact_loss_json
+from discreet.release.clipped import Between, describe_ends
 from discreet.release.display import MOST_ROWS, as_html, as_text, fit_screen
 from discreet.release.intervals import Interval, Sets
 from discreet.release.notes import VALUE, MarginUnit, describe, margin_unit, notes
@@ -114,7 +126,26 @@ class Answer:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the margins do not tell, in words."""
-        return (*notes(self.priced), *self.said)
+        return (*notes(self.priced), *self._describe_ends(), *self.said)
+
+    def _describe_ends(self) -> list[str]:
+        """Which ends were chosen in the data, where some were."""
+        first = {
+            recipe.measurement: index
+            for index, recipe in reversed(list(enumerate(self.priced.recipes)))
+            if isinstance(recipe, Clipped)
+        }
+        names = [aggregate.name for aggregate in self.priced.question.aggregates]
+        said = []
+        for place, index in sorted(first.items()):
+            readers = [
+                name
+                for name, recipe in zip(names, self.priced.recipes, strict=True)
+                if recipe.measurement == place
+            ]
+            between = read_between(self.priced, index, self.released)
+            said.append(describe_ends(", ".join(readers), between))
+        return said
 
     def origin(self, column: int) -> dict[str, Any]:
         """Whether a column is a key or a value, and of which aggregate."""
@@ -207,7 +238,8 @@ class Answer:
             )
             if aggregate.name in used
         ]
-        chosen = any(isinstance(recipe, Quantile | Choice) for recipe in recipes)
+        read = Quantile | Spread | Clipped | Choice
+        chosen = any(isinstance(recipe, read) for recipe in recipes)
         return "set" if recipes and not chosen else None
 
     def _aggregate(self, index: int) -> int | None:
@@ -263,6 +295,9 @@ class Answer:
         """The confidence sets of a column, of all groups at once."""
         sets = self._sets_of(rows)
         aggregate = self._aggregate(index)
+        if aggregate is not None and isinstance(self.priced.recipes[aggregate], Clipped):
+            between = read_between(self.priced, aggregate, self.released)
+            return [between[row.group].interval(self.priced, beta) for row in rows]
         if aggregate is not None:
             return [*sets.of_aggregate(aggregate, float(beta))]
         names = [key.name for key in self.priced.question.keys]
@@ -453,6 +488,8 @@ def read_aggregates(priced: Priced, parts: Sequence[Part], groups: int) -> list[
 def _read(priced: Priced, index: int, parts: Sequence[Part], groups: int) -> list[Any]:
     recipe = priced.recipes[index]
     part = parts[recipe.measurement]
+    if isinstance(recipe, Clipped):
+        return [one.value() for one in read_between(priced, index, parts)]
     if isinstance(part, Selected):
         return list(part.chosen[index])
     match recipe:
@@ -468,6 +505,17 @@ def _read(priced: Priced, index: int, parts: Sequence[Part], groups: int) -> lis
             counts: list[Any] = _to_integers(part).tolist()
             return counts
     return [None] * groups
+
+
+def read_between(priced: Priced, index: int, parts: Sequence[Part]) -> list[Between]:
+    """An aggregate between chosen ends, of each group."""
+    recipe = priced.recipes[index]
+    if not isinstance(recipe, Clipped):
+        raise TypeError(index)
+    sums, part = priced.mechanisms[recipe.measurement], parts[recipe.measurement]
+    if not isinstance(sums, ClippedSums) or not isinstance(part, Selected):
+        raise TypeError(index)
+    return [Between(recipe, sums, drawn) for drawn in part.chosen[index]]
 
 
 def _read_linear(recipe: Linear, part: Entries) -> list[Any]:

@@ -9,6 +9,7 @@ from typing import Any
 from discreet.accounting.loss import Loss
 from discreet.exact.numbers import Exact, proportion, whole
 from discreet.mechanisms import KeyRelease
+from discreet.mechanisms.clipping import ClippedSums
 from discreet.price import (
     Priced,
     Ratio,
@@ -94,7 +95,9 @@ class Explanation:
     ) -> float | None:
         recipe = self.priced.recipes[index]
         mechanism = self.priced.mechanisms[recipe.measurement]
-        if not isinstance(recipe, Ratio) or isinstance(mechanism, Selection | KeyRelease):
+        if not isinstance(recipe, Ratio) or isinstance(
+            mechanism, Selection | ClippedSums | KeyRelease
+        ):
             return aggregate_margin(self.priced, index, beta, certified=certified)
         if rows is None or certified:
             return None

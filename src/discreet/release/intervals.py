@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import Refusal
 from discreet.mechanisms import KeyRelease
+from discreet.mechanisms.clipping import ClippedSums
 from discreet.price import Linear, Noisy, Priced, Quantile, Ratio, Selection
 from discreet.price.margins import rank_margin, rounding_of
 from discreet.price.plan import (
@@ -146,7 +147,7 @@ class Sets:
 
     def _entries(self, measurement: int) -> tuple[Noisy, NDArray[np.float64]]:
         mechanism, part = self.priced.mechanisms[measurement], self.released[measurement]
-        if part is None or isinstance(mechanism, Selection | KeyRelease):
+        if part is None or isinstance(mechanism, Selection | ClippedSums | KeyRelease):
             raise TypeError("a choice has no entries")
         return mechanism, part[self.groups].astype(np.float64)
 
@@ -373,7 +374,7 @@ class Sets:
     def _noise(self) -> Noise:
         laws: list[Noisy] = []
         for mechanism, part in zip(self.priced.mechanisms, self.released, strict=True):
-            if not isinstance(mechanism, Selection | KeyRelease):
+            if not isinstance(mechanism, Selection | ClippedSums | KeyRelease):
                 laws += [mechanism] * self._width(part)
         return Noise.of(laws)
 

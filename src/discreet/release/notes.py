@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from importlib.metadata import version
 from typing import Any, Literal
 
 from discreet.exact.numbers import decimal_up
 from discreet.mechanisms import Gaussian, KeyRelease, Laplace, Staircase
+from discreet.mechanisms.clipping import ClippedSums
 from discreet.price import (
     Bought,
     Choice,
+    Clipped,
     Priced,
     Quantile,
     Recipe,
     Selection,
+    Spread,
     Threshold,
     deciding_mechanism,
     least_units,
@@ -50,7 +54,7 @@ def notes(priced: Priced) -> tuple[str, ...]:
         f"{name}: {what} {_number(low)} ... {_number(high)}."
         for name, what, (low, high) in _clips(priced)
     ]
-    said += _rounding(priced)
+    said += [*_finding(priced), *_rounding(priced)]
     if priced.threshold is not None:
         said += _thresholds(priced, priced.threshold)
     for aggregate in priced.question.aggregates:
@@ -61,6 +65,32 @@ def notes(priced: Priced) -> tuple[str, ...]:
                 f"is a private quantile near the {end} end."
             )
     return (*said, *_how_known(priced), *priced.question.remarks)
+
+
+def _finding(priced: Priced) -> Iterator[str]:
+    """Which ends are looked for in the data, for how much, and what noise they leave."""
+    readers: dict[Clipped, list[str]] = {}
+    for aggregate, recipe in zip(priced.question.aggregates, priced.recipes, strict=True):
+        if isinstance(recipe, Clipped):
+            readers.setdefault(replace(recipe, function=""), []).append(aggregate.name)
+    for recipe, names in readers.items():
+        sums = priced.mechanisms[recipe.measurement]
+        if not isinstance(sums, ClippedSums):
+            raise TypeError(recipe)
+        v = recipe.variable
+        where = f"{_number(v.low * v.grid)} and {_number((v.low + v.span) * v.grid)}"
+        if recipe.trim is None:
+            rule = f"about {sums.beyond:,} rows lie beyond each, which are clipped to it"
+        else:
+            part = float(recipe.trim)
+            rule = f"a part of {part:g} of the rows lies beyond each, which are left out"
+        beta = 1 - _CONFIDENCE
+        off = math.ceil(Laplace(sensitivity=sums.rows, epsilon=sums.noise).margin(beta))
+        yield (
+            f"{', '.join(names)}: two ends are looked for between {where}, so that {rule}; they "
+            f"cost {sums.finding} of the price, and are told with the answer. Each sum of what is "
+            f"between them is off as if by ±{off:,} rows at an end (95 %)."
+        )
 
 
 def _rounding(priced: Priced) -> list[str]:
@@ -122,7 +152,7 @@ def _how_known(priced: Priced) -> list[str]:
     """How margins that are not simply those of the noise are known."""
     said = []
     of = dict(zip((a.name for a in priced.question.aggregates), priced.recipes, strict=True))
-    quantiles = [name for name, recipe in of.items() if isinstance(recipe, Quantile)]
+    quantiles = [name for name, recipe in of.items() if isinstance(recipe, Quantile | Spread)]
     if quantiles:
         certain = ", ".join(
             f"{name} ± {math.ceil(_margin(priced, index, certified=True) or 0):,} ranks"
@@ -153,7 +183,7 @@ VALUE: MarginUnit = "value"
 def margin_unit(recipe: Recipe) -> MarginUnit:
     """What a margin counts."""
     match recipe:
-        case Quantile():
+        case Quantile() | Spread():
             return "ranks"
         case Choice():
             return "rows"
@@ -206,7 +236,7 @@ def _clips(priced: Priced) -> list[tuple[str, str, tuple[Fraction, Fraction]]]:
                 "BigQuery; its own is clipped to"
             )
             found.append((aggregate.name, what, (low * measurement.grid, high * measurement.grid)))
-        if aggregate.function == "COUNT":
+        if aggregate.function == "COUNT" or isinstance(recipe, Clipped):
             continue
         variables: tuple[Scaled, ...] = ()
         if isinstance(measurement, Moments):
@@ -322,6 +352,15 @@ def _describe_mechanism(mechanism: Bought) -> dict[str, Any]:
             return {"mechanism": "discrete Gaussian", "sigma_squared": str(sigma_squared)}
         case Selection(epsilon=epsilon, choices=choices):
             return {"mechanism": "exponential", "epsilon": str(epsilon), "choices": choices}
+        case ClippedSums(epsilon=epsilon, noise=noise, beyond=beyond, trim=trim):
+            return {
+                "mechanism": "private ends, then discrete Laplace",
+                "epsilon": str(epsilon),
+                "choices": mechanism.choices,
+                "noise": str(noise),
+                "beyond": beyond if trim is None else None,
+                "trim": None if trim is None else str(trim),
+            }
         case Staircase(epsilon=epsilon, width=width):
             return {"mechanism": "staircase", "epsilon": str(epsilon), "width": width}
         case KeyRelease(epsilon=epsilon, delta=delta, keys=keys):
@@ -341,7 +380,9 @@ def _describe_mechanism(mechanism: Bought) -> dict[str, Any]:
 
 def name_mechanism(mechanism: Bought) -> str:
     """The law of the noise, or of the choice, in one word."""
-    return "exponential" if isinstance(mechanism, Selection) else type(mechanism).__name__
+    if isinstance(mechanism, Selection):
+        return "exponential"
+    return "ends, Laplace" if isinstance(mechanism, ClippedSums) else type(mechanism).__name__
 
 
 __all__ = [

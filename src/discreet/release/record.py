@@ -28,9 +28,11 @@ from discreet.accounting.loss import NOTHING, Loss
 from discreet.errors import LedgerRefusal, Refusal
 from discreet.exact.numbers import canonical_json
 from discreet.mechanisms import Gaussian, KeyRelease, Laplace, Staircase
+from discreet.mechanisms.clipping import ClippedSums
 from discreet.price import (
     Bought,
     Choice,
+    Clipped,
     Counts,
     Linear,
     Priced,
@@ -39,6 +41,7 @@ from discreet.price import (
     Reach,
     Selection,
     Sensitivity,
+    Spread,
     Threshold,
 )
 from discreet.price.plan import (
@@ -98,7 +101,7 @@ _CLASSES: dict[str, type[Any]] = {
         *(Scaled, Moments, Units, Histogram, ValueCounts, DistinctValues, GroupTotal),
         *(Sum, GroupSum, GroupMean),
         *(Linear, Ratio, Quantile, Choice, Counts, Sensitivity, Reach, Threshold),
-        *(Selection, Selected),
+        *(Selection, Selected, Spread, Clipped, ClippedSums),
         *(Statement, Trace, Carried, CombinedExplanation),
     )
 }
@@ -111,6 +114,7 @@ _ADDED: dict[type[Any], dict[str, Any]] = {
     Priced: {"population": None, "together": None},
     Column: {"per_unit": False, "time_zone": None},
     Question: {"remarks": ()},
+    Aggregate: {"auto": False},
     Offer: {"fresh": False},
 }
 """Fields that came later: not written where they say what was meant without them."""

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from discreet.engine.truth import SparseCounts, Truth
 from discreet.mechanisms import KeyRelease, Laplace
+from discreet.mechanisms.clipping import ClippedSums
 from discreet.mechanisms.keys import toss_coins
-from discreet.price import Additive, Choice, Priced, Quantile, Selection, Threshold
+from discreet.price import Additive, Choice, Priced, Quantile, Selection, Spread, Threshold
 from discreet.price.plan import ValueCounts
 from discreet.price.summed import Summed
 from discreet.release.answer import Entries, Part, Released, Selected
@@ -54,7 +55,7 @@ def release(priced: Priced, truth: Truth) -> Released:
         measured = opened.measured[index]
         if isinstance(mechanism, Summed):
             raise TypeError("what was added up is not drawn")
-        if isinstance(mechanism, Selection):
+        if isinstance(mechanism, Selection | ClippedSums):
             parts.append(_choose(priced, index, mechanism, measured, len(groups)))
         elif isinstance(measured, SparseCounts):
             raise TypeError("a histogram is chosen from, not published")
@@ -98,21 +99,37 @@ def _toss(threshold: Threshold, groups: int) -> Entries:
 
 
 def _choose(
-    priced: Priced, index: int, selection: Selection, measured: Any, groups: int
+    priced: Priced, index: int, selection: Selection | ClippedSums, measured: Any, groups: int
 ) -> Selected:
     """What each recipe that reads this measurement chooses, group by group."""
+    if isinstance(selection, ClippedSums):
+        between = _clip(selection, measured, groups)  # once, for all that read it
+        readers = [i for i, recipe in enumerate(priced.recipes) if recipe.measurement == index]
+        return Selected(dict.fromkeys(readers, between))
     chosen: dict[int, tuple[Any, ...]] = {}
     for reader, recipe in enumerate(priced.recipes):
         if recipe.measurement != index:
             continue
         if isinstance(recipe, Quantile):
             chosen[reader] = _choose_quantiles(recipe, selection, measured, groups)
+        elif isinstance(recipe, Spread):
+            pairs = _choose_quantiles(recipe.quantiles, selection, measured, groups)
+            chosen[reader] = tuple(high - low for low, high in pairs)
         elif isinstance(recipe, Choice):
             listed = priced.plan.measurements[index]
             if not isinstance(listed, ValueCounts):
                 raise TypeError(index)
             chosen[reader] = _choose_values(recipe, selection, listed, measured)
     return Selected(chosen)
+
+
+def _clip(sums: ClippedSums, counts: SparseCounts, groups: int) -> tuple[Any, ...]:
+    """Of each group both ends, and the noisy sums of what is between them."""
+    bounds = np.searchsorted(counts.group, np.arange(groups + 1))
+    return tuple(
+        sums.release(counts.position[first:past], counts.count[first:past])
+        for first, past in pairwise(bounds)
+    )
 
 
 def _choose_quantiles(

@@ -23,10 +23,12 @@ from discreet.question.builder.aggregates import (
     minimum,
     mode,
     quantile,
+    quartile_range,
     slope,
     stddev,
     top_k,
     total,
+    trimmed_mean,
     variance,
 )
 from discreet.question.builder.formula import Descending, Formula, col, function, lit, when
@@ -54,11 +56,13 @@ __all__ = [
     "minimum",
     "mode",
     "quantile",
+    "quartile_range",
     "slope",
     "stddev",
     "table",
     "top_k",
     "total",
+    "trimmed_mean",
     "variance",
     "when",
 ]

@@ -60,6 +60,16 @@ def quantile(value: Formula | str, *fractions: Exact) -> Formula:
     return function("quantile_cont", of(value), *parts)
 
 
+def quartile_range(value: Formula | str) -> Formula:
+    """The distance of the quartiles."""
+    return function("iqr", of(value))
+
+
+def trimmed_mean(value: Formula | str, part: Exact) -> Formula:
+    """The mean of the rows between the private quantiles ``part`` and 1 - ``part``."""
+    return function("trimmed_mean", of(value), str(fraction(part)))
+
+
 def minimum(value: Formula | str) -> Formula:
     """A private low quantile near the least value."""
     return function("min", of(value))

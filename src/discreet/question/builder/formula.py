@@ -194,9 +194,16 @@ class Formula:
         *,
         per_row: tuple[Exact, Exact] | None = None,
         per_group: tuple[Exact, Exact] | None = None,
+        auto: bool = False,
     ) -> Formula:
-        """Of an aggregate: what one row, or one person's rows in a group, may add."""
+        """Of an aggregate: what one row, or one person's rows in a group, may add.
+
+        ``auto``: what a row may add is looked for in the data, for a part of the price.
+        """
         tree = self.tree.copy()
+        if auto:
+            found = exp.Kwarg(this=exp.var("bounds"), expression=exp.column("AUTO"))
+            tree.append("expressions", found)
         for name, ends in (("row", per_row), ("group", per_group)):
             if ends is not None:
                 pair = exp.Tuple(expressions=[tree_of(number(end)) for end in ends])

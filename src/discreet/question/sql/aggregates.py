@@ -54,6 +54,8 @@ NAMES: dict[str, str] = {
     "QUANTILE_CONT": "QUANTILE",
     "APPROX_QUANTILE": "QUANTILE",
     "APPROX_QUANTILES": "QUANTILE",
+    "IQR": "IQR",
+    "TRIMMED_MEAN": "TRIMMED_MEAN",
     "MIN": "MIN",
     "MAX": "MAX",
     "COVAR_POP": "COVAR_POP",
@@ -87,6 +89,11 @@ Unit = tuple[str | None, ...]
 _RATIO = re.compile(r"\d{1,6}(/[1-9]\d{0,5})?")
 
 PER_ROW, PER_GROUP = "contribution_bounds_per_row", "contribution_bounds_per_group"
+BOUNDS = "bounds"
+_SHORT = {BOUNDS: PER_ROW, "contribution_bounds": PER_ROW}
+"""Other names of bounds for each row."""
+AUTO = "AUTO"
+"""Bounds that are looked for in the data, for a part of the price."""
 
 
 def aggregate_name(node: exp.Expr) -> str | None:
@@ -148,7 +155,9 @@ def normalize_aggregate(
         condition.insert(0, inner(parts.arguments[0]))
     for name in (PER_ROW, PER_GROUP):
         if name in parts.named:
-            tree.append("expressions", _bounds(name, parts.named[name], inner, reader))
+            given = parts.named[name]
+            found = _write_auto() if _is_auto(given, name) else _bounds(name, given, inner, reader)
+            tree.append("expressions", found)
     keep_unread(keep_unread(copy_span(tree, parts.node), node), parts.node)
     if not condition:
         return tree
@@ -179,11 +188,15 @@ def _take_apart(node: exp.Expr, reader: Reader) -> Parts:
     for argument in node.expressions:
         if isinstance(argument, exp.Kwarg):
             key = argument.this.name.lower()
+            key = _SHORT.get(key, key)
             if key == "report_format":
                 raise _report_refusal(argument, reader)
             if key not in (PER_ROW, PER_GROUP) or key in named:
                 raise _misuse_refusal(
-                    argument, f"{PER_ROW} => (low, high) or {PER_GROUP} => (low, high)", reader
+                    argument,
+                    f"{PER_ROW} => (low, high) or {PER_GROUP} => (low, high), or "
+                    f"{BOUNDS} => {AUTO}",
+                    reader,
                 )
             named[key] = argument.expression
     parts = Parts(node, name, arguments, named, ordered, filters, offset)
@@ -272,7 +285,7 @@ def _part(parts: Parts, value: Value | None, reader: Reader) -> Fraction:
     if isinstance(value, str) and _RATIO.fullmatch(value):
         return Fraction(value)
     if isinstance(value, bool) or not isinstance(value, int | Fraction):
-        raise _misuse_refusal(parts.node, AGGREGATES["QUANTILE"].usage, reader)
+        raise _misuse_refusal(parts.node, AGGREGATES[NAMES[parts.name]].usage, reader)
     return Fraction(value)
 
 
@@ -294,6 +307,16 @@ def _quantiles(parts: Parts, count: Value | None, inner: Inner, reader: Reader) 
 def _fraction(number: Fraction) -> exp.Expr:
     """A part of the rows: exact, also where it has no finite decimal."""
     return exp.Literal(this=str(number), is_string=True)
+
+
+def _trimmed(parts: Parts, inner: Inner, unit: Unit, reader: Reader) -> exp.Anonymous:
+    del unit
+    if len(parts.arguments) != 2:
+        raise _misuse_refusal(parts.node, AGGREGATES["TRIMMED_MEAN"].usage, reader)
+    value, part = parts.arguments
+    return call(
+        "TRIMMED_MEAN", inner(value), _fraction(_part(parts, _constant(part, inner), reader))
+    )
 
 
 def _mode(parts: Parts, inner: Inner, unit: Unit, reader: Reader) -> exp.Anonymous:
@@ -332,12 +355,23 @@ _SPELLINGS: dict[str, Spelling] = {
     "QUANTILE_CONT": _quantile,
     "APPROX_QUANTILE": _quantile,
     "APPROX_QUANTILES": _quantile,
+    "TRIMMED_MEAN": _trimmed,
     "MODE": _mode,
     "APPROX_TOP_COUNT": _split_constants,
     "APPROX_TOP_K": _split_constants,
     "TOP_K": _split_constants,
     "HISTOGRAM": _split_constants,
 }
+
+
+def _is_auto(node: exp.Expr, name: str) -> bool:
+    """Whether bounds are left to be found: of a row, for what a unit adds in all has no ranks."""
+    word = node.name if isinstance(node, exp.Column) and not node.table else ""
+    return name == PER_ROW and word.upper() == AUTO
+
+
+def _write_auto() -> exp.Kwarg:
+    return exp.Kwarg(this=exp.var(BOUNDS), expression=exp.var(AUTO))
 
 
 def _bounds(name: str, node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
@@ -349,6 +383,17 @@ def _bounds(name: str, node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr
         raise _misuse_refusal(node, f"{name} => (low, high)", reader)
     pair = exp.Tuple(expressions=[write_constant(Fraction(v)) for v in numbers])
     return exp.Kwarg(this=exp.var(name), expression=pair)
+
+
+def offer_auto(node: exp.Expr | None) -> str:
+    """What to write where nobody knows bounds: a sentence; nothing for what does not take it."""
+    name = None if node is None else aggregate_name(node) or getattr(node, "this", None)
+    function = NAMES.get(name, name) if isinstance(name, str) else None
+    if function not in AGGREGATES or not AGGREGATES[function].finds_bounds:
+        return ""
+    asked = {"QUANTILE": "MEDIAN(x", "TRIMMED_MEAN": "TRIMMED_MEAN(x, 0.1"}
+    usage = asked.get(function, AGGREGATES[function].usage.removesuffix(")"))
+    return f" Nobody knows any: {usage}, {BOUNDS} => {AUTO}) looks for them in the data, privately."
 
 
 def _report_refusal(node: exp.Expr, reader: Reader) -> QuestionRefusal:
@@ -385,7 +430,9 @@ def _unknown(node: exp.Expr, reader: Reader) -> QuestionRefusal:
 
 # --- meaning and back ----------------------------------------------------------------------
 
-_WITH_PARAMETERS = {"QUANTILE", "TOP_K", "HISTOGRAM"}
+_WITH_PARAMETERS = {"QUANTILE", "TOP_K", "HISTOGRAM", "TRIMMED_MEAN"}
+_OF_ROWS = {"QUANTILE", "TRIMMED_MEAN"}
+"""Aggregates whose constants are parts of the rows."""
 
 
 def is_aggregate(node: exp.Expr) -> bool:
@@ -413,20 +460,21 @@ def read_aggregate(node: exp.Expr, name: str, leaf: Leaf) -> Aggregate:
         node = node.this
     function = node.this
     trees = [t for t in node.expressions if not isinstance(t, exp.Kwarg | exp.Star)]
+    named = [t for t in node.expressions if isinstance(t, exp.Kwarg)]
     bounds = {
         t.this.name: (
             Fraction(t.expression.expressions[0].this),
             Fraction(t.expression.expressions[1].this),
         )
-        for t in node.expressions
-        if isinstance(t, exp.Kwarg)
+        for t in named
+        if t.this.name != BOUNDS
     }
     parameters: list[Value] = []
     if function in _WITH_PARAMETERS:
         constants, trees = trees[1:], trees[:1]
         for constant in constants:
             value = read_constant(constant)
-            parameters.append(Fraction(value) if function == "QUANTILE" else value)  # type: ignore[arg-type]
+            parameters.append(Fraction(value) if function in _OF_ROWS else value)  # type: ignore[arg-type]
     return Aggregate(
         name=name,
         function=function,
@@ -435,6 +483,7 @@ def read_aggregate(node: exp.Expr, name: str, leaf: Leaf) -> Aggregate:
         condition=condition,
         bounds_per_row=bounds.get(PER_ROW),
         bounds_per_group=bounds.get(PER_GROUP),
+        auto=len(bounds) < len(named),
     )
 
 
@@ -444,7 +493,7 @@ def write_aggregate(aggregate: Aggregate, leaf: Callable[[str], exp.Expr]) -> ex
     if aggregate.function == "COUNT" and not trees:
         trees = [exp.Star()]
     for parameter in aggregate.parameters:
-        is_fraction = aggregate.function == "QUANTILE"
+        is_fraction = aggregate.function in _OF_ROWS
         trees.append(_fraction(parameter) if is_fraction else write_constant(parameter))  # type: ignore[arg-type]
     for name, bounds in (
         (PER_ROW, aggregate.bounds_per_row),
@@ -453,6 +502,8 @@ def write_aggregate(aggregate: Aggregate, leaf: Callable[[str], exp.Expr]) -> ex
         if bounds is not None:
             pair = exp.Tuple(expressions=[write_constant(bound) for bound in bounds])
             trees.append(exp.Kwarg(this=exp.var(name), expression=pair))
+    if aggregate.auto:
+        trees.append(_write_auto())
     tree: exp.Expr = call(aggregate.function, *trees)
     if aggregate.condition is not None:
         where = exp.Where(this=write(aggregate.condition, leaf))

@@ -29,6 +29,7 @@ from discreet.question.sql.aggregates import (
     has_aggregates,
     is_aggregate,
     normalize_aggregate,
+    offer_auto,
     read_aggregate,
     subjects,
 )
@@ -122,7 +123,7 @@ def _bounding(node: exp.Expr) -> str:
         f"declare what '{name}' can be in the schema, bounds = [LOW, HIGH], or say it in the "
         f"question, GREATEST(LEAST({name}, HIGH), LOW) in place of {name}: with numbers that you "
         "know without the data. What lies outside is moved to them, so that too narrow ones change "
-        "the answer."
+        f"the answer.{offer_auto(node.this if isinstance(node, exp.Filter) else node)}"
     )
 
 

@@ -12,6 +12,7 @@ from sqlglot.errors import SqlglotError
 from discreet.errors import QuestionRefusal, Span
 from discreet.question.schema import Schema
 from discreet.question.schema.tables import Column, Table
+from discreet.question.sql.aggregates import offer_auto
 from discreet.question.sql.dialect import (
     Explain,
     Reader,
@@ -130,7 +131,7 @@ def declare_bounds(torn: Torn) -> bool:
             f"the curator declares under [tables.{table.name}.columns] {line} }}; or say it in the "
             f"question, GREATEST(LEAST({column.name}, HIGH), LOW) in place of {column.name}: with "
             "numbers that you know without the data. What lies outside is moved to them, so that "
-            "too narrow ones change the answer."
+            f"too narrow ones change the answer.{offer_auto(node.find_ancestor(exp.Anonymous))}"
         )
         return True
     return False
