@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import discreet
-from discreet.curate.curator import NoGroupPasses, replay_key
+from discreet.curate.curator import NoGroupPasses
 from discreet.errors import BudgetRefusal, QuestionRefusal
 from discreet.exact.balls import enclose
 from discreet.mechanisms import Gaussian, KeyRelease, Laplace, Staircase
@@ -26,7 +26,13 @@ from discreet.question.catalogue import Catalogue
 from discreet.question.offer import Offer
 from discreet.question.schema import Schema
 from discreet.question.sql import parse
-from discreet.release.record import answer_from_bytes, answer_to_bytes, from_json, to_json
+from discreet.release.record import (
+    answer_from_bytes,
+    answer_to_bytes,
+    from_json,
+    replay_key,
+    to_json,
+)
 
 TEXT = """
 [tables.people]

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 from golden_cases import SCHEMA
 
-from discreet.curate.curator import replay_key
 from discreet.exact.numbers import canonical_json
 from discreet.price import is_as_before, price
 from discreet.price.within import find_cheapest
@@ -23,7 +22,7 @@ from discreet.question.catalogue import Catalogue
 from discreet.question.offer import Offer
 from discreet.question.sql import parse_statement
 from discreet.question.statement import Statement
-from discreet.release.record import answer_from_bytes, answer_to_bytes, to_json
+from discreet.release.record import answer_from_bytes, answer_to_bytes, replay_key, to_json
 
 RECORDED = json.loads((Path(__file__).parent / "recorded" / "answers.json").read_text())
 QUESTIONS, ANSWERS = RECORDED["questions"], RECORDED["answers"]

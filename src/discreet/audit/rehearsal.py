@@ -19,7 +19,6 @@ import numpy as np
 
 from discreet.accounting.budget import Budget, saturate
 from discreet.accounting.loss import NOTHING, Loss
-from discreet.curate.curator import replay_key
 from discreet.engine.duckdb.engine import DuckDBEngine
 from discreet.engine.truth import Truth
 from discreet.errors import BudgetRefusal
@@ -30,6 +29,7 @@ from discreet.question.offer import Offer
 from discreet.question.schema import Schema
 from discreet.question.sql import parse
 from discreet.release.answer import Answer
+from discreet.release.record import replay_key
 from discreet.release.release import release
 
 

@@ -25,7 +25,7 @@ from discreet.question.relation import Source
 from discreet.question.schema import Column, Schema, Table
 from discreet.question.sql import parse
 from discreet.release.answer import Answer
-from discreet.release.record import released_from_bytes
+from discreet.release.record import released_from_bytes, replay_key
 
 if TYPE_CHECKING:
     from discreet.curate.curator import Curator
@@ -135,7 +135,7 @@ class Bounding:
         return price(replace(question, text=look.name), spend, engine.catalogue)
 
     def _make_request(self, priced: Priced, look: Look, spend: Offer) -> Request:
-        from discreet.curate.curator import CURATOR, replay_key
+        from discreet.curate.curator import CURATOR
 
         return Request(
             analyst=CURATOR,

@@ -38,7 +38,6 @@ from discreet.ledger import About, Account, Balance, Entry, Ledger, Policy, Rece
 from discreet.price import Priced, approximate_loss, is_apart, is_as_before, price
 from discreet.price.plan import BaseRows, Plan, list_values, rename
 from discreet.question.blocks import Area, Space
-from discreet.question.expressions import ColumnRef
 from discreet.question.functions import references
 from discreet.question.offer import Amounts, Offer, unpaid_refusal
 from discreet.question.ownership import name_units, unit
@@ -47,22 +46,18 @@ from discreet.question.sql import depth_refusal, parse_statement, write_question
 from discreet.question.statement import Statement
 from discreet.release.answer import Answer, Released
 from discreet.release.record import (
-    noises_json,
     released_from_bytes,
     released_to_bytes,
+    replay_key,
     to_json,
 )
 from discreet.release.release import refine, release
 
 if TYPE_CHECKING:
-    from discreet.known.released import Released as Known
-    from discreet.known.shelf import Shelf
-    from discreet.release.derived import Derived
-
-# What only some questions need is imported by those: a process that asks one waits for the rest.
-if TYPE_CHECKING:
+    # What only some questions need is imported by those: who asks one does not wait for the rest.
     from discreet.curate.choosing import Chosen
-    from discreet.curate.quote import Choice, Quote
+    from discreet.curate.knowing import Knowing
+    from discreet.curate.quote import Quote
     from discreet.curate.releases import Releases
     from discreet.curate.runs import Run, WatchExplanation
     from discreet.curate.sealed import Sealed
@@ -71,6 +66,7 @@ if TYPE_CHECKING:
     from discreet.question.builder import Query, Rows
     from discreet.release.combined import CombinedExplanation
     from discreet.release.combining import Bound
+    from discreet.release.derived import Derived
     from discreet.release.explanation import Explanation
 
     Asking = str | Question | Query
@@ -146,7 +142,7 @@ class Curator:
         self._plans = lru_cache(REMEMBERED)(self._make_plan)
         self._bounds = lru_cache(REMEMBERED)(self._make_bound)
         self._replays: dict[int, tuple[Priced, bytes, Answer]] = {}
-        self._known: Shelf | None = None
+        self._known: Knowing | None = None
         self.withheld: Callable[[int], bool] = lambda _number: False
         """Answers that are stored and not shown yet: nothing is told from them."""
         self.couples = True
@@ -312,23 +308,10 @@ class Curator:
         behind: tuple[Loss, ...] = ()
         if paid.improving is not None:
             if paid.improving.parent is None:
-                return self._improve_known(paid, paid.improving)
+                return self._knowing.improve(paid, paid.improving)
             behind = self._list_behind(number)
         released = released_from_bytes(stored)
         return Answer(paid.priced, *released, id=number, said=said, behind=behind)
-
-    def _improve_known(self, paid: Paid, improving: Improving) -> Answer:
-        """The new measurement and what was known before it, together."""
-        sources = (*improving.sources, paid.receipt.id)
-        found = self._shelf().tell(
-            improving.target,
-            sources,
-            multiplicity=self.engine.catalogue.multiplicity,
-            payment=paid.receipt.loss,
-        )
-        if found is None:
-            raise LookupError(paid.receipt.id)  # it was derived before it was paid for
-        return replace(found, said=self._bounding.notes(improving.target))
 
     def _list_behind(self, number: int) -> tuple[Loss, ...]:
         """All charges that led to an answer, if it refines another."""
@@ -452,7 +435,8 @@ class Curator:
         An open charge of the same question may have been made the other way.
         """
         if receipt.parent is not None:
-            improving = self._refine(planned, self._shelf().load(receipt.parent)).improving
+            parent = self._knowing.shelf.load(receipt.parent)
+            improving = self._knowing.refine(planned, parent).improving
         elif improving is not None and improving.parent is not None:
             improving = None
         return Paid(planned.priced, planned.compiled, receipt, version, improving)
@@ -467,23 +451,19 @@ class Curator:
         for number in self.account.list_unread(version):  # charged before it was recorded
             about = None
             with suppress(Refusal, LookupError):  # a charge that is no question's
-                about = describe_rows(self._shelf().load(number).priced.plan)
+                about = describe_rows(self._knowing.shelf.load(number).priced.plan)
             self.account.note_about(number, about, version)
         found = self.account.find_sources(planned.about, version, analyst)
         return tuple(number for number in found if not self.withheld(number))
 
-    def _shelf(self) -> Shelf:
-        if self._known is None or self._known.account is not self.account:
-            from discreet.known.shelf import Shelf  # when something was released that may tell
+    @property
+    def _knowing(self) -> Knowing:
+        """Of the account at hand."""
+        if self._known is None or self._known.shelf.account is not self.account:
+            from discreet.curate.knowing import Knowing  # when something was released
 
-            self._known = Shelf(self.account)
+            self._known = Knowing(self, self._bounding.notes)
         return self._known
-
-    def _derive(self, planned: Planned, sources: Sequence[int]) -> Derived | None:
-        """What the sources tell of a question together."""
-        multiplicity = self.engine.catalogue.multiplicity
-        found = self._shelf().tell(planned.priced, sources, multiplicity=multiplicity)
-        return None if found is None else replace(found, said=self._bounding.notes(planned.priced))
 
     def _find_good(
         self, planned: Planned, spend: Offer, analyst: str
@@ -498,20 +478,7 @@ class Curator:
             return None
         if self.account.find(self._make_request(planned, spend, analyst)) != "admitted":
             return None
-        known = self._derive(planned, sources)
-        if known is None:
-            return None, sources
-        if not known.keeps_margins and not spend.empty:
-            return None  # who pays gets a margin
-        from discreet.known.shelf import is_as_good, meets
-
-        if spend.within:
-            enough = meets(known, spend.within, spend.confidence)
-        elif spend.empty:
-            enough = True
-        else:
-            enough = is_as_good(known, planned.priced)
-        return known if enough else (known, sources)
+        return self._knowing.judge(planned, spend, sources)
 
     def _top_up(
         self,
@@ -550,29 +517,12 @@ class Curator:
         sources: tuple[int, ...],
     ) -> Iterator[TopUp]:
         """Ways to improve what is known to what ``planned`` would be, the cheapest first."""
-        from discreet.known.topup import find_parent, spare, split_offer
 
-        if self.couples and getattr(self.engine, "immutable", False):
-            parent = find_parent(planned.priced, map(self._shelf().load, sources))
-            if parent is not None and not self.account.is_refined(parent.id):
-                yield self._refine(planned, parent)
-        if known is None or computes(planned.priced.question):
-            return  # the noise of two numbers that are combined apart has no law together
-        rest = split_offer(spend, planned.priced, spare(known, planned.priced))
-        if rest is not None:
-            with suppress(Refusal):
-                part = self._find_plan(planned.priced.question, rest)
-                part = self._make_fresh(part, rest, analyst, first=part.key)
-                used = tuple(origin.id for origin in known.origins)
-                yield TopUp(part, part.priced.loss, Improving(planned.priced, used))
+        def plan(rest: Offer) -> Planned:
+            part = self._find_plan(planned.priced.question, rest)
+            return self._make_fresh(part, rest, analyst, first=part.key)
 
-    def _refine(self, planned: Planned, parent: Known) -> TopUp:
-        """Less noise of the same draws: charged is what it adds."""
-        from discreet.known.topup import list_scales, price_refinement
-
-        loss = price_refinement(parent.priced.loss, planned.priced.loss)
-        earlier = Released(parent.groups, parent.parts), list_scales(parent.priced)
-        return TopUp(planned, loss, Improving(planned.priced, (), parent.id, earlier))
+        return self._knowing.list_top_ups(planned, spend, known, sources, plan)
 
     def _make_fresh(
         self, planned: Planned, spend: Offer, analyst: str, *, first: str | None = None
@@ -590,11 +540,9 @@ class Curator:
         planned = self._find_any_plan(question, spend)
         self.account.find(self._make_request(planned, spend, analyst))  # refuses strangers
         sources = self._find_sources(planned, analyst)
-        if sources:
-            known = self._derive(planned, sources)
-            recalled = self._shelf().recall(planned.priced, sources) if known is None else known
-            if recalled is not None:
-                return recalled
+        known = self._knowing.recall(planned, sources) if sources else None
+        if known is not None:
+            return known
         raise self._unknown_refusal(question, planned, sources)
 
     def _find_any_plan(self, question: Question, spend: Offer) -> Planned:
@@ -618,13 +566,7 @@ class Curator:
                 words = margin_words(self._explain(self._find_plan(question, offer)), "0.95")
                 told = ", ".join(f"{name} {text}" for name, text in words.items())
                 prices.append(f"epsilon = {epsilon} buys {told}")
-        multiplicity = self.engine.catalogue.multiplicity
-        refused: list[tuple[int, str]] = []
-        if sources:
-            _, refused = self._shelf().derive_all(
-                planned.priced, sources, multiplicity=multiplicity
-            )
-        why = " ".join(f"Not free: answer #{number}: {reason}." for number, reason in refused[:2])
+        why = self._knowing.explain_unknown(planned, sources) if sources else ""
         return QuestionRefusal(
             "Q43",
             "the question says neither what it may cost nor how accurate it must be.",
@@ -739,7 +681,9 @@ class Curator:
             known = self._find_good(planned, spend, analyst)
             told = known[0] if isinstance(known, tuple) else known
             if told is not None:
-                return Quote(self._explain(planned), "known", None, (self._offer_known(told),))
+                from discreet.curate.knowing import offer_known
+
+                return Quote(self._explain(planned), "known", None, (offer_known(told),))
         planned = self._find_payable(asked, spend, analyst)
         explanation = self._explain(planned)
         if not spend.fresh:
@@ -756,18 +700,19 @@ class Curator:
 
     def _price_known(self, planned: Planned, spend: Offer, analyst: str) -> Quote | None:
         """The choices where something is known already; None where nothing is, or all was paid."""
-        from discreet.curate.quote import Choice, Quote
-
         found = self._find_good(planned, spend, analyst)
         if found is None:
             return None
+        from discreet.curate.knowing import offer_known
+        from discreet.curate.quote import Choice, Quote
+
         explanation = self._explain(planned)
         margins = [(n, m) for n, m in explanation.margins(spend.confidence).items() if m]
         direct = Choice(planned.priced.loss.rounded(), tuple(margins), "a new measurement")
         if isinstance(found, Answer):
-            return Quote(explanation, "known", None, (self._offer_known(found), direct))
+            return Quote(explanation, "known", None, (offer_known(found), direct))
         known, sources = found
-        free = () if known is None else (self._offer_known(known),)
+        free = () if known is None else (offer_known(known),)
         for way in self._list_top_ups(planned, spend, analyst, known, sources):
             with suppress(InvalidParameter, BudgetRefusal):
                 outcome = self.account.preview(self._make_top_up(way, spend, analyst))
@@ -783,16 +728,6 @@ class Curator:
         except Refusal as refusal:
             return Quote(explanation, refusal.code, refusal, (*free, direct))
         return Quote(explanation, outcome, None, (*free, direct))
-
-    def _offer_known(self, known: Derived) -> Choice:
-        """What is known, as one of the choices."""
-        from discreet.curate.quote import Choice
-        from discreet.known.shelf import find_margins
-
-        names = [aggregate.name for aggregate in known.priced.question.aggregates]
-        margins = zip(names, find_margins(known, Fraction(1, 20)), strict=True)
-        stated = tuple((name, margin) for name, margin in margins if margin is not None)
-        return Choice(NOTHING, stated, "; ".join(known.notes[: len(known.origins)]))
 
     def _price_statement(self, statement: Statement, offer: Offer, analyst: str) -> Quote:
         from discreet.curate.quote import Quote
@@ -1100,17 +1035,6 @@ def compute(
     raise describe_failure()
 
 
-def replay_key(priced: Priced) -> str:
-    """What makes two questions the same: everything measured, and the noise on each of it.
-
-    Names, order, HAVING and arithmetic on the answer are left out: they are free.
-    """
-    measured, after = (priced.plan, priced.recipes), (priced.threshold, priced.neighbours)
-    same = [*map(to_json, measured), noises_json(priced), *map(to_json, after)]
-    text = canonical_json(same, ascii_only=True)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def _read_built(question: object) -> Question:
     """The question that was built in Python."""
     from discreet.question.builder import Query
@@ -1148,15 +1072,6 @@ def _digest(value: object) -> str:
 
 def _fresh_key(key: str, number: int) -> str:
     return hashlib.sha256(f"{key} fresh {number}".encode()).hexdigest()
-
-
-def computes(question: Question) -> bool:
-    """Whether an output is computed of aggregates, and not one of them as it is."""
-    names = {aggregate.name for aggregate in question.aggregates}
-    return any(
-        not isinstance(output.expression, ColumnRef) and names & references(output.expression)
-        for output in question.outputs
-    )
 
 
 def planned_delta(planned: Planned) -> Fraction | None:

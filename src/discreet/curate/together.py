@@ -19,7 +19,7 @@ from discreet.question.blocks import Area
 from discreet.question.offer import Offer
 from discreet.question.question import Question
 from discreet.release.answer import Answer
-from discreet.release.record import released_from_bytes
+from discreet.release.record import released_from_bytes, replay_key
 
 if TYPE_CHECKING:
     from discreet.curate.curator import Asking, Curator
@@ -56,7 +56,7 @@ def plan_batch(
     curator: Curator, questions: Sequence[Asking], offer: dict[str, Any]
 ) -> PlannedBatch:
     """The price of all questions together, or a refusal; nothing is read."""
-    from discreet.curate.curator import replay_key, write_text
+    from discreet.curate.curator import write_text
 
     asked = _parse(curator, questions)
     spends = _read_offers(offer, len(asked))

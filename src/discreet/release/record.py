@@ -12,6 +12,7 @@ a stored answer was paid for once, and must mean the same for ever.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Callable, Mapping
@@ -189,15 +190,26 @@ def _priced_json(priced: Priced) -> dict[str, JSON]:
         for field, value in _recorded_values(priced).items()
         if field != "mechanisms"
     }
-    return {**fields, "noises": noises_json(priced)}
+    return {**fields, "noises": _noises_json(priced)}
 
 
-def noises_json(priced: Priced) -> list[JSON]:
+def _noises_json(priced: Priced) -> list[JSON]:
     """The mechanism of each measurement as stored answers, and the keys of replays, hold it."""
     return [
         _noise_json(mechanism, sensitivity)
         for mechanism, sensitivity in zip(priced.mechanisms, priced.sensitivities, strict=True)
     ]
+
+
+def replay_key(priced: Priced) -> str:
+    """What makes two questions the same: everything measured, and the noise on each of it.
+
+    Names, order, HAVING and arithmetic on the answer are left out: they are free.
+    """
+    measured, after = (priced.plan, priced.recipes), (priced.threshold, priced.neighbours)
+    same = [*map(to_json, measured), _noises_json(priced), *map(to_json, after)]
+    text = canonical_json(same, ascii_only=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _noise_json(mechanism: Bought, sensitivity: Sensitivity) -> JSON:
@@ -529,8 +541,8 @@ __all__ = [
     "explanation_from_bytes",
     "explanation_to_bytes",
     "from_json",
-    "noises_json",
     "released_from_bytes",
     "released_to_bytes",
+    "replay_key",
     "to_json",
 ]

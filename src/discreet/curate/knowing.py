@@ -1,0 +1,141 @@
+"""What is known already of a question, whether that is enough, and how little would improve it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from discreet.accounting.loss import NOTHING
+from discreet.curate.quote import Choice
+from discreet.curate.steps import Improving, Paid, Planned, TopUp
+from discreet.errors import Refusal
+from discreet.known.shelf import Shelf, find_margins, is_as_good, meets
+from discreet.known.topup import find_parent, list_scales, price_refinement, spare, split_offer
+from discreet.question.expressions import ColumnRef
+from discreet.question.functions import references
+from discreet.question.offer import Offer
+from discreet.release.answer import Answer, Released
+from discreet.release.derived import Derived
+
+if TYPE_CHECKING:
+    from discreet.curate.curator import Curator
+    from discreet.known.released import Released as Known
+    from discreet.price import Priced
+    from discreet.question.question import Question
+
+
+class Knowing:
+    """What the released answers of a curator's account tell of its questions.
+
+    Nothing is charged here and no data is read: it says what is known, and what might be bought.
+    ``notes`` gives what else is said of a question.
+    """
+
+    def __init__(self, curator: Curator, notes: Callable[[Priced], tuple[str, ...]]) -> None:
+        self._curator = curator
+        self._notes = notes
+        self.shelf = Shelf(curator.account)
+
+    def derive(self, planned: Planned, sources: Sequence[int]) -> Derived | None:
+        """What the answers ``sources`` tell of a question together."""
+        multiplicity = self._curator.engine.catalogue.multiplicity
+        found = self.shelf.tell(planned.priced, sources, multiplicity=multiplicity)
+        return None if found is None else replace(found, said=self._notes(planned.priced))
+
+    def judge(
+        self, planned: Planned, spend: Offer, sources: tuple[int, ...]
+    ) -> Derived | tuple[Derived | None, tuple[int, ...]] | None:
+        """What is known, if it is as good as what is offered for; then it is free.
+
+        Else what is known and the answers that it may be from, to be improved; None if that is
+        no way, either.
+        """
+        known = self.derive(planned, sources)
+        if known is None:
+            return None, sources
+        if not known.keeps_margins and not spend.empty:
+            return None  # who pays gets a margin
+        if spend.within:
+            enough = meets(known, spend.within, spend.confidence)
+        elif spend.empty:
+            enough = True
+        else:
+            enough = is_as_good(known, planned.priced)
+        return known if enough else (known, sources)
+
+    def recall(self, planned: Planned, sources: Sequence[int]) -> Answer | None:
+        """What is told without any offer: what is derived, or what was measured just so."""
+        known = self.derive(planned, sources)
+        return self.shelf.recall(planned.priced, sources) if known is None else known
+
+    def list_top_ups(
+        self,
+        planned: Planned,
+        spend: Offer,
+        known: Derived | None,
+        sources: tuple[int, ...],
+        plan: Callable[[Offer], Planned],
+    ) -> Iterator[TopUp]:
+        """Ways to improve what is known to what ``planned`` would be, the cheapest first.
+
+        ``plan`` makes the plan of the same question, measured anew, at another offer.
+        """
+        curator = self._curator
+        if curator.couples and getattr(curator.engine, "immutable", False):
+            parent = find_parent(planned.priced, map(self.shelf.load, sources))
+            if parent is not None and not curator.account.is_refined(parent.id):
+                yield self.refine(planned, parent)
+        if known is None or computes(planned.priced.question):
+            return  # the noise of two numbers that are combined apart has no law together
+        rest = split_offer(spend, planned.priced, spare(known, planned.priced))
+        if rest is not None:
+            with suppress(Refusal):
+                part = plan(rest)
+                used = tuple(origin.id for origin in known.origins)
+                yield TopUp(part, part.priced.loss, Improving(planned.priced, used))
+
+    def refine(self, planned: Planned, parent: Known) -> TopUp:
+        """Less noise of the same draws: charged is what it adds."""
+        loss = price_refinement(parent.priced.loss, planned.priced.loss)
+        earlier = Released(parent.groups, parent.parts), list_scales(parent.priced)
+        return TopUp(planned, loss, Improving(planned.priced, (), parent.id, earlier))
+
+    def improve(self, paid: Paid, improving: Improving) -> Answer:
+        """The new measurement that was ``paid`` and what was known before it, together."""
+        found = self.shelf.tell(
+            improving.target,
+            (*improving.sources, paid.receipt.id),
+            multiplicity=self._curator.engine.catalogue.multiplicity,
+            payment=paid.receipt.loss,
+        )
+        if found is None:
+            raise LookupError(paid.receipt.id)  # it was derived before it was paid for
+        return replace(found, said=self._notes(improving.target))
+
+    def explain_unknown(self, planned: Planned, sources: Sequence[int]) -> str:
+        """Why answers about the same rows do not tell what is asked."""
+        if not sources:
+            return ""
+        multiplicity = self._curator.engine.catalogue.multiplicity
+        _, refused = self.shelf.derive_all(planned.priced, sources, multiplicity=multiplicity)
+        return " ".join(f"Not free: answer #{number}: {reason}." for number, reason in refused[:2])
+
+
+def offer_known(known: Derived) -> Choice:
+    """What is known, as one of the choices."""
+    names = [aggregate.name for aggregate in known.priced.question.aggregates]
+    margins = zip(names, find_margins(known, Fraction(1, 20)), strict=True)
+    stated = tuple((name, margin) for name, margin in margins if margin is not None)
+    return Choice(NOTHING, stated, "; ".join(known.notes[: len(known.origins)]))
+
+
+def computes(question: Question) -> bool:
+    """Whether an output is computed of aggregates, and not one of them as it is."""
+    names = {aggregate.name for aggregate in question.aggregates}
+    return any(
+        not isinstance(output.expression, ColumnRef) and names & references(output.expression)
+        for output in question.outputs
+    )
