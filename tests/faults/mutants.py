@@ -172,8 +172,8 @@ def forgotten_dataset_cap() -> None:
 def forgotten_blocks() -> None:
     """Only the first of the blocks that a question touches is looked at."""
     original = admission.find_overdrawn
-    admission.find_overdrawn = lambda standing, analyst, charge, blocks: original(
-        standing, analyst, charge, slice(blocks.start, blocks.start + 1)
+    admission.find_overdrawn = lambda standing, analyst, charge, blocks, elsewhere: original(
+        standing, analyst, charge, slice(blocks.start, blocks.start + 1), elsewhere
     )
 
 

@@ -13,7 +13,7 @@ from discreet.cli.options import HERE, Home, Json, open_planner
 
 if TYPE_CHECKING:
     from discreet.curate.curator import Curator
-    from discreet.ledger import Entry
+    from discreet.ledger import Balance, Entry
 
 MOST_BLOCKS = 20
 Who = Annotated[str | None, typer.Option("--as", metavar="ANALYST", help="Only this analyst.")]
@@ -44,6 +44,7 @@ def show_balance(curator: Curator, analyst: str | None = None, *, brief: bool = 
     if more > 0:
         screen.print_text(f"… and {more:,} more blocks of people, each with no more spent")
     _show_analysts(curator, analyst)
+    _show_entities(found if found.cap is None else found.cap)
     left = str(found.remaining()).splitlines()[0] if brief else str(found)
     screen.print_text(f"\n{left}")
 
@@ -58,6 +59,15 @@ def _show_analysts(curator: Curator, analyst: str | None) -> None:
             )
     screen.print_text("")
     screen.print_table(("asked by", "spent", "", "that they may"), rows, right=(2,))
+
+
+def _show_entities(whole: Balance) -> None:
+    """A bar for people who are in several datasets, and a line for each of those."""
+    for found in whole.entities:
+        screen.print_text("")
+        rows = [(*_bar_row("all datasets", found.share), f"of {found.budget}")]
+        rows += [(name, "", "", str(spent)) for name, spent in found.describe()]
+        screen.print_table((f"each {found.entity} in", "spent", "", ""), rows, right=(2,))
 
 
 def _bar_row(name: str, share: float) -> tuple[str, str, str]:
@@ -77,6 +87,16 @@ def _balance_json(curator: Curator, analyst: str | None) -> dict[str, Any]:
         "blocks": [
             {"name": name, "spent": loss_json(spent), "share": share}
             for name, spent, share in found.blocks()
+        ],
+        "entities": [
+            {
+                "name": one.entity,
+                "budget": budget_json(one.budget),
+                "spent": loss_json(one.spent),
+                "share": one.share,
+                "datasets": {name: loss_json(spent) for name, spent in one.describe()},
+            }
+            for one in (found if found.cap is None else found.cap).entities
         ],
         "analysts": [
             {"name": one.name, "spent": loss_json(curator.balance(one.name).spent)}
@@ -134,12 +154,28 @@ Blocks = Annotated[list[str], typer.Argument(metavar="BLOCK", show_default=False
 Reason = Annotated[str, typer.Option(help="Why; it is written into the ledger.")]
 
 
-def renew(blocks: Blocks, reason: Reason, as_json: Json = False, session: Home = HERE) -> None:
+EntityNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--entity",
+        metavar="ENTITY",
+        help="Give people who are in several datasets back what they lost here, too.",
+    ),
+]
+
+
+def renew(
+    blocks: Blocks,
+    reason: Reason,
+    entity: EntityNames = None,
+    as_json: Json = False,
+    session: Home = HERE,
+) -> None:
     """Give blocks of people a fresh budget; the reason is recorded."""
     with open_planner(session) as curator:
-        curator.account.renew(blocks, reason=reason)
+        curator.account.renew(blocks, reason=reason, entities=entity or ())
     if as_json:
-        screen.print_json({"renewed": blocks, "reason": reason})
+        screen.print_json({"renewed": blocks, "reason": reason, "entities": entity or []})
     else:
         screen.print_text(
             f"renewed: {', '.join(blocks)}. The people in them may lose the budget again."

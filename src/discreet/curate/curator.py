@@ -916,8 +916,7 @@ class Curator:
             if "delta" in refusal.offer:
                 from discreet.curate.affordable import name_affordable_delta
 
-                left = self.budget.failures - self.balance().spent.delta
-                told = name_affordable_delta(refusal, left)
+                told = name_affordable_delta(refusal, self.balance().failures_left())
             raise told.naming(unit(question.source).name) from None
         except RecursionError:  # built in Python, where nothing counts parentheses
             raise depth_refusal() from None

@@ -21,7 +21,7 @@ from discreet.errors import InvalidParameter, SchemaRefusal, shown
 from discreet.ledger import Ledger, Policy, Verification
 from discreet.ledger.analysts import end_of_day
 from discreet.question.schema import Schema, SchemaFile
-from discreet.question.schema.declarations import check_known, section
+from discreet.question.schema.declarations import BUDGET_KEYS, check_known, read_budget
 from discreet.question.schema.lines import Document
 
 FILE = "discreet.toml"
@@ -33,7 +33,7 @@ RUNS = "runs"
 """The secrets of open runs, where the ledger is on a server."""
 
 _KEYS = {
-    "budget": ("epsilon", "delta", "rho", "failures", "accept_large_delta"),
+    "budget": BUDGET_KEYS,
     "policy": ("question", "analyst", "shared_answers", "expires"),
     "ledger": ("address", "checkpoint", "dataset"),
     "engine": ("memory_limit", "threads", "store"),
@@ -176,16 +176,18 @@ def init(directory: str | os.PathLike[str], text: str | None = None) -> Session:
     """Start a session: write ``text`` as its ``discreet.toml``, then open its account.
 
     With a file that is already there, ``text`` is left out and only the account
-    is opened.  Nothing that exists is overwritten.
+    is opened: in a new ledger, or in one of another directory or a server that its section
+    [ledger] names.  Nothing that exists is overwritten.
     """
     home = Path(directory)
     if text is not None:
         write(home, text)
     session = read(home)
     file = session.ledger_file
-    if file is not None and file.exists():
+    shared = file is None or file.parent.resolve() != home.resolve()  # named, and of others too
+    if file is not None and file.exists() and not shared:
         raise _taken(file)
-    if file is None and session.dataset in session.datasets():
+    if shared and (file is None or file.exists()) and session.dataset in session.datasets():
         raise _taken(f"an account named {session.dataset!r}")
     with closing(session.started(opened=False)):
         return session
@@ -261,17 +263,7 @@ def _budget(value: object, document: Document, path: tuple[str, ...]) -> Budget:
             why="without it nothing limits what is lost.",
             fix="add [budget] with epsilon = 3 and delta = 1e-9, or with rho = 0.1.",
         )
-    with document.at(*path):
-        section(value, ".".join(path))
-        data: Mapping[str, Any] = value  # type: ignore[assignment]
-        check_known(data, _KEYS["budget"], f"[{'.'.join(path)}]", document, path)
-        try:
-            # A large delta is objected to where it is promised anew: an older session still opens.
-            return Budget.recorded(**data)
-        except InvalidParameter as refusal:
-            at = next((key for key in data if refusal.what.startswith(key)), None)
-            with document.at(*path, *([at] if at else [])):
-                raise SchemaRefusal("S2", refusal.what, why=refusal.why, fix=refusal.fix) from None
+    return read_budget(value, document, path)
 
 
 def _policy(data: Mapping[str, Any], document: Document) -> Policy:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from discreet.ledger.account import Account
     from discreet.ledger.analysts import AccessKey, Analyst, Policy
-    from discreet.ledger.balance import Balance
+    from discreet.ledger.balance import Balance, EntityBalance
     from discreet.ledger.books import Record
     from discreet.ledger.charges import Entry, Receipt, Request, State, Stored
     from discreet.ledger.checkpoint import Checkpoint, new_signing_key
@@ -30,6 +30,7 @@ _HOME = {
     "Account": "account",
     "Analyst": "analysts",
     "Balance": "balance",
+    "EntityBalance": "balance",
     "Checkpoint": "checkpoint",
     "Entry": "charges",
     "Ledger": "ledger",
@@ -58,6 +59,7 @@ __all__ = [
     "Analyst",
     "Balance",
     "Checkpoint",
+    "EntityBalance",
     "Entry",
     "Ledger",
     "Policy",

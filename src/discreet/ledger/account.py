@@ -21,7 +21,7 @@ from discreet.errors import DataRefusal, InvalidParameter, LedgerRefusal, Refusa
 from discreet.exact.numbers import canonical_json
 from discreet.ledger import admission, refusals
 from discreet.ledger.analysts import AUDITOR, CURATOR, AccessKey, Analyst, assume_utc
-from discreet.ledger.balance import Balance
+from discreet.ledger.balance import Balance, EntityBalance
 from discreet.ledger.books import (
     Record,
     Standing,
@@ -424,7 +424,8 @@ class Account:
         return Receipt(record.sequence, record.analyst, loss, version, resumed=True, parent=parent)
 
     def _admit(self, request: Request, content: dict[str, Any], standing: Standing) -> None:
-        admission.admit(standing, self.space, self.dataset, request, content["area"])
+        elsewhere = self._journal.books.elsewhere(self.dataset)
+        admission.admit(standing, self.space, self.dataset, request, content["area"], elsewhere)
 
     def _subject(self, request: Request) -> str:
         shared, own = self._subjects(request)
@@ -518,13 +519,25 @@ class Account:
         with self._journal.reading():
             standing = self.standing()
             spent, space = standing.spent.copy(), self._space_of(standing)
-            whole = Balance(self.dataset, None, standing.budget, space, spent)
+            entities = self._balance_entities(standing, space)
+            whole = Balance(self.dataset, None, standing.budget, space, spent, entities=entities)
             if analyst is None:
                 return whole
             self._find_analyst(analyst)
             share = standing.spent_by(analyst).copy()
             limit = standing.limit(analyst) or standing.budget
             return Balance(self.dataset, analyst, limit, space, share, cap=whole)
+
+    def _balance_entities(self, standing: Standing, space: Space) -> tuple[EntityBalance, ...]:
+        books = self._journal.books
+        return tuple(
+            EntityBalance(
+                name,
+                Balance(self.dataset, None, e.budget, space, e.add_to(standing.lost[name])),
+                books.parts(name),
+            )
+            for name, e in books.elsewhere(self.dataset).items()
+        )
 
     def _space_of(self, standing: Standing) -> Space:
         same = standing.layout == self._layout
@@ -567,11 +580,14 @@ class Account:
 
     # --- renewal ------------------------------------------------------------------------------
 
-    def renew(self, blocks: Sequence[int | str], *, reason: str) -> None:
-        """Give some blocks a fresh budget, for a reason that is recorded.
+    def renew(
+        self, blocks: Sequence[int | str], *, reason: str, entities: Sequence[str] = ()
+    ) -> None:
+        """Give some blocks a fresh budget, for a ``reason`` that is recorded.
 
         Their people were promised the old budget; from here on they lose up to
-        another one.  There is no renewal of everything at once by default.
+        another one.  There is no renewal of everything at once by default.  What people who are in
+        several datasets lost here still counts for them, unless ``entities`` names them.
         """
         numbers = admission.number_blocks(self.space, blocks)
         if not reason.strip():
@@ -583,7 +599,13 @@ class Account:
             standing = self.standing()
             self._check_current(standing)
             before = take_blocks(standing.spent, decode_blocks(area, standing.size)).max(axis=1)
-            content = {"area": area, "reason": reason, "spent": [int(part) for part in before]}
+            content: dict[str, Any] = {
+                "area": area,
+                "reason": reason,
+                "spent": [int(part) for part in before],
+            }
+            if entities:
+                content["entities"] = admission.check_entities(standing, entities)
             writer.append("renew", content, dataset=self.dataset)
 
     # --- analysts -----------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from discreet.ledger.balance import Balance
 from discreet.ledger.books import (
     Balances,
     Blocks,
+    Elsewhere,
     Encoded,
     Standing,
     decode_blocks,
@@ -29,6 +30,7 @@ from discreet.ledger.books import (
 from discreet.ledger.charges import About, Request
 from discreet.question.blocks import Space
 
+_ENTITY = "entity "
 _BEYOND = "beyond it, what is promised to the people in the data would no longer hold."
 
 
@@ -148,13 +150,23 @@ def unknown_analyst(name: str) -> AccessRefusal:
     )
 
 
-def admit(standing: Standing, space: Space, dataset: str, request: Request, area: Encoded) -> None:
-    """Check every cap: of the question, of the analyst, and of every block that is touched."""
+def admit(
+    standing: Standing,
+    space: Space,
+    dataset: str,
+    request: Request,
+    area: Encoded,
+    elsewhere: Mapping[str, Elsewhere],
+) -> None:
+    """Check every cap: of the question, of the analyst, and of every block that is touched.
+
+    And of the people of the dataset's entities, who may have lost something ``elsewhere``.
+    """
     charge = saturate(request.loss)
     limit = standing.limit(request.analyst)
     share = standing.spent_by(request.analyst)
     blocks = decode_blocks(area, standing.size)
-    refused = find_overdrawn(standing, request.analyst, charge, blocks)
+    refused = find_overdrawn(standing, request.analyst, charge, blocks, elsewhere)
     if refused is None:
         return
     cap, index = refused
@@ -176,6 +188,17 @@ def admit(standing: Standing, space: Space, dataset: str, request: Request, area
             why=_BEYOND,
             fix=f"offer less, or ask the curator for more. {balance.remaining(number)}",
         )
+    if cap.startswith(_ENTITY):
+        name = cap.removeprefix(_ENTITY)
+        whole = elsewhere[name]
+        total = Balance(dataset, None, whole.budget, space, whole.add_to(standing.lost[name]))
+        raise BudgetRefusal(
+            "B4",
+            f"the budget of {name!r} in all datasets together does not cover this question, which "
+            f"costs {request.loss.rounded()}{where}.",
+            why=_BEYOND,
+            fix=f"offer less. {total.remaining(number)}",
+        )
     balance = Balance(dataset, None, standing.budget, space, standing.spent)
     raise BudgetRefusal(
         "B1",
@@ -190,6 +213,7 @@ def find_overdrawn(
     analyst: str,
     charge: tuple[int, int, int],
     blocks: Blocks,
+    elsewhere: Mapping[str, Elsewhere],
 ) -> tuple[str, int] | None:
     """The first cap that a charge would break, and at which block most; None if it fits."""
     limit = standing.limit(analyst)
@@ -197,6 +221,10 @@ def find_overdrawn(
         ("question", standing.policy.question, zero_balances(1)),
         ("analyst", limit, take_blocks(standing.spent_by(analyst), blocks)),
         ("dataset", standing.budget, take_blocks(standing.spent, blocks)),
+        *(
+            (_ENTITY + name, whole.budget, whole.add_to(take_blocks(standing.lost[name], blocks)))
+            for name, whole in elsewhere.items()
+        ),
     )
     for name, budget, spent in caps:
         if budget is None:
@@ -222,6 +250,20 @@ def number_blocks(space: Space, blocks: Sequence[int | str]) -> list[int]:
             raise _no_block(space, block)
         found.append(number)
     return found
+
+
+def check_entities(standing: Standing, entities: Sequence[str]) -> list[str]:
+    """Entities by name, each once; refused if the dataset has no budget of that name."""
+    for name in [entities] if isinstance(entities, str) else entities:
+        if isinstance(entities, str) or name not in standing.lost:
+            known = ", ".join(map(repr, standing.lost)) or "none"
+            raise InvalidParameter(
+                "P4",
+                f"{shown(name)} names no entity with a budget here.",
+                why="a budget is renewed for people who are named, never for all by default.",
+                fix=f"give a list of entities; those with a budget are: {known}.",
+            )
+    return sorted(set(entities))
 
 
 def _no_block(space: Space, block: object) -> InvalidParameter:

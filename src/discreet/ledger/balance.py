@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from discreet.accounting.budget import SATURATED, Budget, Remaining
 from discreet.accounting.conversion import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS
 from discreet.accounting.loss import Loss
-from discreet.ledger.books import Balances, Blocks, decode_blocks, encode_blocks
+from discreet.ledger.books import Balances, Blocks, Units, decode_blocks, encode_blocks
 from discreet.question.blocks import Area, Space
 
 _ALL_SPENT = Loss(
@@ -37,6 +37,8 @@ class Balance:
     balances: Balances
     cap: Balance | None = None
     """The dataset's own balance, behind an analyst's: it always wins."""
+    entities: tuple[EntityBalance, ...] = ()
+    """What people who may be in other datasets, too, have lost in all of them."""
 
     @property
     def spent(self) -> Loss:
@@ -46,11 +48,7 @@ class Balance:
     def block(self, number: int) -> Loss:
         """What was lost in one block."""
         epsilon, rho, delta = (int(part) for part in self.balances[:, number])
-        if epsilon >= SATURATED and rho >= SATURATED:
-            return _ALL_SPENT
-        return Loss.from_units(
-            None if epsilon >= SATURATED else epsilon, None if rho >= SATURATED else rho, delta
-        )
+        return _loss_of((epsilon, rho, delta))
 
     def share(self, number: int) -> float:
         """How much of the budget one block has used, from 0 to 1; for drawing."""
@@ -86,12 +84,21 @@ class Balance:
         """
         area = Area.everything(self.space) if area is None else area
         blocks = decode_blocks(encode_blocks(area.edges, self.space.size), self.space.size)
-        left = self._left(blocks)
-        if self.cap is None:
-            return left
-        whole = self.cap._left(blocks)
-        epsilons = [part for part in (left[0], whole[0]) if part is not None]
-        return min(epsilons, default=None), min(left[1], whole[1])
+        left = [balance._left(blocks) for balance in self._caps()]
+        epsilons = [epsilon for epsilon, _ in left if epsilon is not None]
+        return min(epsilons, default=None), min(rho for _, rho in left)
+
+    def failures_left(self) -> Fraction:
+        """How much more delta of single answers everybody could lose."""
+        return min(
+            cap.budget.failures - Fraction(int(cap.balances[2].max(initial=0)), DELTA_UNITS)
+            for cap in self._caps()
+        )
+
+    def _caps(self) -> tuple[Balance, ...]:
+        """All balances that a charge must fit into."""
+        behind = () if self.cap is None else self.cap._caps()
+        return (self, *behind, *(entity.total for entity in self.entities))
 
     def _left(self, blocks: Blocks) -> tuple[Fraction | None, Fraction]:
         touched = self.balances[:, blocks]
@@ -117,6 +124,72 @@ class Balance:
         words = str(self.remaining())
         if self.space.size > 1:
             words = f"In the block that lost most ({self.space.name(self.fullest())}):\n{words}"
-        if self.cap is None:
-            return words
-        return f"{words}\nThe whole dataset:\n{self.cap}"
+        if self.cap is not None:
+            words = f"{words}\nThe whole dataset:\n{self.cap}"
+        return "\n".join([words, *map(str, self.entities)])
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class EntityBalance:
+    """What the people of an entity have lost in all datasets that are about them."""
+
+    entity: str
+    total: Balance
+    """For each block of one dataset: what its people can have lost there and elsewhere."""
+    parts: Mapping[str, Units]
+    """The most that anybody can have lost in each dataset, in whole units."""
+
+    @property
+    def budget(self) -> Budget:
+        """What the people of the entity may lose in all."""
+        return self.total.budget
+
+    def spent_in(self, dataset: str) -> Loss:
+        """The most that anybody can have lost in one dataset."""
+        return _loss_of(self.parts[dataset])
+
+    @property
+    def spent(self) -> Loss:
+        """The most that anybody can have lost in all datasets together."""
+        return _loss_of(_add_units(self.parts.values()))
+
+    @property
+    def share(self) -> float:
+        """How much of the budget whoever lost most has used, from 0 to 1; for drawing."""
+        return self.total.share(self.total.fullest())
+
+    def without_names(self) -> EntityBalance:
+        """The same, with all other datasets together: whoever may ask here need not know them."""
+        own = self.total.dataset
+        others = [lost for name, lost in self.parts.items() if name != own]
+        merged = {own: self.parts[own], **({"": _add_units(others)} if others else {})}
+        return replace(self, parts=merged)
+
+    def describe(self) -> list[tuple[str, Loss]]:
+        """What was lost in each dataset, by name, this one first."""
+        own = self.total.dataset
+        order = sorted(self.parts, key=lambda name: (name != own, name))
+        return [(name or "other datasets", self.spent_in(name)) for name in order]
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        told = "; ".join(f"{name}: {spent}" for name, spent in self.describe())
+        left = self.budget.remaining(self.spent)
+        return f"Each {self.entity}, of {self.budget} in all datasets ({told}):\n{left}"
+
+
+def _add_units(parts: Iterable[Units]) -> Units:
+    listed = list(parts)
+    epsilon, rho, delta = (min(sum(part[i] for part in listed), SATURATED) for i in range(3))
+    return epsilon, rho, delta
+
+
+def _loss_of(units: Units) -> Loss:
+    epsilon, rho, delta = units
+    if epsilon >= SATURATED and rho >= SATURATED:
+        return _ALL_SPENT
+    return Loss.from_units(
+        None if epsilon >= SATURATED else epsilon, None if rho >= SATURATED else rho, delta
+    )

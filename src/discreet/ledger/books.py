@@ -290,6 +290,10 @@ class Standing:
     """What each analyst has cost each block."""
     refined: dict[int, int] = field(default_factory=dict)
     """The charge that refines each charge, where one does."""
+    lost: dict[str, Balances] = field(default_factory=dict)
+    """What the people of each entity that has a budget have lost here, in each block.
+
+    A renewal of the dataset's budget does not give it back, unless it names the entity."""
 
     @property
     def size(self) -> int:
@@ -313,11 +317,23 @@ class Standing:
         units = saturated_units(content["loss"])
         add_loss(self.spent, blocks, units)
         add_loss(self.share(analyst), blocks, units)
+        for lost in self.lost.values():
+            add_loss(lost, blocks, units)
 
     def provisional(self) -> Standing:
         """The same standing, to count charges that are not made yet."""
         shares = {name: share.copy() for name, share in self.shares.items()}
-        return replace(self, spent=self.spent.copy(), shares=shares)
+        lost = {name: balances.copy() for name, balances in self.lost.items()}
+        return replace(self, spent=self.spent.copy(), shares=shares, lost=lost)
+
+    def is_about(self, entity: str) -> bool:
+        """Whether a table that was ever declared is about these people."""
+        return any(person[0] == entity for person in self.people.values())
+
+    def join(self, entity: str) -> None:
+        """Count for an entity what its people lose here, from what the dataset has spent."""
+        if entity not in self.lost and self.is_about(entity):
+            self.lost[entity] = self.spent.copy()
 
     def limit(self, analyst: str) -> Budget | None:
         """What an analyst may cost any one person; the curator has the dataset's cap alone."""
@@ -330,9 +346,10 @@ class Standing:
     ) -> None:
         """Declare the blocks; nobody's past is forgotten."""
         if origins is None:
-            self.spent, self.shares = zero_balances(size), {}
+            self.spent, self.shares, self.lost = zero_balances(size), {}, {}
         else:
             self.spent = carry_over(self.spent, origins)
+            self.lost = {name: carry_over(lost, origins) for name, lost in self.lost.items()}
             self.shares = {name: carry_over(share, origins) for name, share in self.shares.items()}
         self.space, self.layout = space, digest_space(space)
 
@@ -341,6 +358,7 @@ class Standing:
         refined = [[parent, child] for parent, child in self.refined.items()]
         return {
             **({"refined": refined} if refined else {}),
+            **({"lost": _pack_all(self.lost)} if self.lost else {}),
             "budget": to_json(self.budget),
             "policy": self.policy.to_json(),
             "version": self.version,
@@ -349,7 +367,7 @@ class Standing:
             "analysts": [analyst.to_json() for analyst in self.analysts.values()],
             "keys": [key.to_json() for key in self.keys.values()],
             "spent": pack_balances(self.spent),
-            "shares": {name: pack_balances(share) for name, share in self.shares.items()},
+            "shares": _pack_all(self.shares),
         }
 
     @classmethod
@@ -367,9 +385,57 @@ class Standing:
             spent=unpack_balances(found["spent"]),
             analysts={analyst.name: analyst for analyst in analysts},
             keys={key.key_id: key for key in keys},
-            shares={name: unpack_balances(share) for name, share in found["shares"].items()},
+            shares=_unpack_all(found["shares"]),
             refined=dict(found.get("refined", ())),
+            lost=_unpack_all(found.get("lost", {})),
         )
+
+
+def _pack_all(balances: Mapping[str, Balances]) -> dict[str, str]:
+    return {name: pack_balances(amounts) for name, amounts in balances.items()}
+
+
+def _unpack_all(packed: Mapping[str, str]) -> dict[str, Balances]:
+    return {name: unpack_balances(text) for name, text in packed.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """People who may be in several datasets: what they may lose in all, and who says so."""
+
+    budget: Budget
+    declared_by: frozenset[str]
+    """The datasets that state the budget; a budget that nobody states any more still holds."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The entity as a snapshot records it."""
+        return {"budget": to_json(self.budget), "declared_by": sorted(self.declared_by)}
+
+    @classmethod
+    def from_json(cls, found: dict[str, Any]) -> Entity:
+        """The entity that a snapshot recorded."""
+        budget = read_budget(canonical_json(found["budget"]))
+        return cls(budget, frozenset(found["declared_by"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """A cap on what an entity's people lose, and the most they can have lost in other datasets."""
+
+    budget: Budget
+    lost: Units
+
+    def add_to(self, balances: Balances) -> Balances:
+        """What was lost in all, by whoever lost ``balances`` here."""
+        most = np.array(self.lost, dtype=np.int64)[:, np.newaxis]
+        total: Balances = np.minimum(balances, SATURATED - most) + most
+        return total
+
+
+def most_lost(balances: Balances) -> Units:
+    """The most that anybody has lost, of each coordinate by itself."""
+    epsilon, rho, delta = (int(part.max(initial=0)) for part in balances)
+    return epsilon, rho, delta
 
 
 @dataclass(slots=True)
@@ -384,6 +450,36 @@ class Books:
     """Numbers (last kept, last lost) of the records that restorations gave up."""
     snapshot: int = 0
     """The number of the last record that holds all balances."""
+    entities: dict[str, Entity] = field(default_factory=dict)
+    """Those whose people have a budget of their own, in all datasets together."""
+
+    def parts(self, entity: str) -> dict[str, Units]:
+        """The most that a person of the entity can have lost in each dataset."""
+        return {
+            name: most_lost(standing.lost[entity])
+            for name, standing in self.datasets.items()
+            if entity in standing.lost
+        }
+
+    def neighbours_of(self, entity: str, people: Mapping[str, Any] | None = None) -> set[str]:
+        """What neighbours are, wherever these people are; ``people`` as declared just now, too."""
+        every = (people or {}, *(standing.people for standing in self.datasets.values()))
+        return {person[-1] for people in every for person in people.values() if person[0] == entity}
+
+    def elsewhere(self, dataset: str) -> dict[str, Elsewhere]:
+        """The budgets of the people of a dataset, and what they can have lost in other ones.
+
+        Whoever is in several datasets lost at most the sum of the most of each
+        (docs/proofs/known.md, Lemma 11).
+        """
+        found = {}
+        for entity in self.datasets[dataset].lost:
+            others = [lost for name, lost in self.parts(entity).items() if name != dataset]
+            epsilon, rho, delta = (
+                min(sum(lost[i] for lost in others), SATURATED) for i in range(3)
+            )
+            found[entity] = Elsewhere(self.entities[entity].budget, (epsilon, rho, delta))
+        return found
 
     def apply(self, record: Record, content: dict[str, Any] | None = None) -> None:
         """Take the next record into account."""
@@ -403,16 +499,18 @@ class Books:
 
     def snapshot_is_due(self) -> bool:
         """Whether enough was recorded since the last snapshot."""
-        cells = sum(3 * s.size * (1 + len(s.shares)) for s in self.datasets.values())
+        cells = sum(3 * s.size * (1 + len(s.shares) + len(s.lost)) for s in self.datasets.values())
         period = max(SNAPSHOT_PERIOD, cells // 32)
         return self.last is not None and self.last.sequence - self.snapshot >= period
 
     def to_snapshot(self) -> dict[str, Any]:
         """What a snapshot records."""
+        entities = {name: entity.to_json() for name, entity in self.entities.items()}
         return {
             "identity": self.identity,
             "restores": [list(pair) for pair in self.restores],
             "datasets": {name: standing.to_json() for name, standing in self.datasets.items()},
+            **({"entities": entities} if entities else {}),
         }
 
     @classmethod
@@ -426,6 +524,9 @@ class Books:
             datasets={name: Standing.from_json(found) for name, found in datasets},
             restores=[(kept, lost) for kept, lost in content["restores"]],
             snapshot=record.sequence,
+            entities={
+                name: Entity.from_json(found) for name, found in content.get("entities", {}).items()
+            },
         )
 
 
@@ -472,6 +573,22 @@ def _schema(books: Books, record: Record, content: dict[str, Any]) -> None:
         if first and books.lost:
             # It may have been declared, and charged, in the time of which nothing is known.
             standing.spent[:] = SATURATED
+    for entity in books.entities:
+        standing.join(entity)
+
+
+@effect("entity")
+def _entity(books: Books, record: Record, content: dict[str, Any]) -> None:
+    name = content["entity"]
+    before = books.entities.get(name)
+    others = frozenset() if before is None else before.declared_by - {record.dataset}
+    if content["budget"] is None:  # the dataset states it no more; it holds all the same
+        books.entities[name] = replace(books.entities[name], declared_by=others)
+        return
+    budget = read_budget(canonical_json(content["budget"]))
+    books.entities[name] = Entity(budget, others | {record.dataset})
+    for standing in books.datasets.values():
+        standing.join(name)
 
 
 @effect("budget")
@@ -514,7 +631,8 @@ def _charge(books: Books, record: Record, content: dict[str, Any]) -> None:
 def _renew(books: Books, record: Record, content: dict[str, Any]) -> None:
     standing = books.datasets[record.dataset]
     blocks = decode_blocks(content["area"], standing.size)
-    for balances in (standing.spent, *standing.shares.values()):
+    lost = [standing.lost[entity] for entity in content.get("entities", ())]
+    for balances in (standing.spent, *standing.shares.values(), *lost):
         balances[:, blocks] = 0
 
 
@@ -522,7 +640,8 @@ def _renew(books: Books, record: Record, content: dict[str, Any]) -> None:
 def _restore(books: Books, _record: Record, content: dict[str, Any]) -> None:
     # Up to every cap could have been charged in the time that was lost: all of it counts as spent.
     for standing in books.datasets.values():
-        standing.spent[:] = SATURATED
+        for balances in (standing.spent, *standing.lost.values()):
+            balances[:] = SATURATED
     books.restores.append((content["kept"], content["lost"]))
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from discreet.accounting.budget import Budget
@@ -32,6 +33,8 @@ class DatasetDeclaration:
     max_joined_rows_per_unit: int = 0
     """How much work one unit may cause: not part of answers, so that they stay what they were,
     but part of what is declared."""
+    entities: Mapping[str, Budget] = field(default_factory=dict)
+    """What people who may be in other datasets, too, may lose in all of them together."""
 
     @classmethod
     def of(
@@ -47,6 +50,7 @@ class DatasetDeclaration:
             *(dataset, version, _people(schema), Space.of(schema), budget, policy),
             population=schema.population,
             max_joined_rows_per_unit=schema.most_joined_rows,
+            entities=dict(schema.entities),
         )
 
     def recorded(self, books: Books) -> bool:
@@ -56,11 +60,25 @@ class DatasetDeclaration:
             standing.version == self.version
             and standing.budget == self.budget
             and standing.policy == self.policy
+            and not self._list_changes(books)
         )
+
+    def _list_changes(self, books: Books) -> list[tuple[str, Budget | None]]:
+        """Entities whose budget this dataset states anew, or no more."""
+        stated = {
+            name: entity.budget
+            for name, entity in books.entities.items()
+            if self.dataset in entity.declared_by
+        }
+        kept: list[tuple[str, Budget | None]] = [
+            (name, budget) for name, budget in self.entities.items() if stated.get(name) != budget
+        ]
+        return kept + [(name, None) for name in stated if name not in self.entities]
 
     def record(self, books: Books, writer: Writer) -> None:
         """Record what is new or has changed."""
         standing = books.datasets.get(self.dataset)
+        self._check_entities(books)
         if standing is None or standing.budget != self.budget:
             # What was promised before stays promised, and such a ledger opens as it is.
             self.budget.check_delta(self.population)
@@ -71,6 +89,7 @@ class DatasetDeclaration:
                 dataset=self.dataset,
             )
             self._record_schema(None, writer)
+            self._record_entities(books, writer)
             return
         if standing.version != self.version:
             self._same_people(standing)
@@ -79,6 +98,38 @@ class DatasetDeclaration:
             writer.append("budget", {"budget": to_json(self.budget)}, dataset=self.dataset)
         if standing.policy != self.policy:
             writer.append("policy", {"policy": self.policy.to_json()}, dataset=self.dataset)
+        self._record_entities(books, writer)
+
+    def _record_entities(self, books: Books, writer: Writer) -> None:
+        for name, budget in self._list_changes(books):
+            said = None if budget is None else to_json(budget)
+            writer.append("entity", {"entity": name, "budget": said}, dataset=self.dataset)
+
+    def _check_entities(self, books: Books) -> None:
+        """Refuse people who are declared in two ways, before anything is recorded."""
+        for name, budget in self._list_changes(books):
+            if budget is None:
+                continue
+            budget.check_delta(self.population)
+            known = books.entities.get(name)
+            if known is None or known.budget == budget:
+                continue
+            if known.declared_by - {self.dataset}:
+                raise _declared_otherwise(
+                    f"the budget of {name!r} is {known.budget} in another dataset, and {budget} "
+                    f"in {self.dataset!r}",
+                    f"write the same budget in [entities.{name}] of both; to change it, take the "
+                    "section out of all files but one, and open their sessions.",
+                )
+        for name in {*self.entities, *books.entities}:
+            named = any(person[0] == name for person in self.people.values())
+            if named and len(books.neighbours_of(name, self.people)) > 1:
+                raise _declared_otherwise(
+                    f"neighbours of {name!r} are something else in another dataset than in "
+                    f"{self.dataset!r}",
+                    "declare the same neighbours, or give the tables here an entity of another "
+                    "name, whose people then have a budget of their own.",
+                )
 
     def _record_schema(self, standing: Standing | None, writer: Writer) -> None:
         space, origins = self.space.identity(), None
@@ -113,6 +164,15 @@ class DatasetDeclaration:
                     fix="keep the unit and the neighbours, or open the data as a dataset of "
                     "another name, with a budget that allows for what was released already.",
                 )
+
+
+def _declared_otherwise(what: str, fix: str) -> LedgerRefusal:
+    return LedgerRefusal(
+        "L15",
+        f"{what}.",
+        why="what people in several datasets lose in all is counted once, under one promise.",
+        fix=fix,
+    )
 
 
 def _people(schema: Schema) -> dict[str, Any]:

@@ -13,7 +13,16 @@ import numpy as np
 
 from discreet.exact.numbers import canonical_json
 from discreet.ledger import admission
-from discreet.ledger.books import FORMAT, Books, Record, Standing, decode_blocks, saturated_units
+from discreet.ledger.books import (
+    FORMAT,
+    Balances,
+    Books,
+    Record,
+    Standing,
+    decode_blocks,
+    read_budget,
+    saturated_units,
+)
 from discreet.ledger.checkpoint import Checkpoint
 from discreet.ledger.tally import Tally
 
@@ -202,7 +211,12 @@ def _check_charge(audit: _Audit, record: Record, content: dict[str, Any]) -> Non
     blocks = decode_blocks(content["area"], standing.size)
     if record.analyst not in standing.analysts:
         audit.problems.append(f"record {record.sequence} charges nobody known.")
-    elif admission.find_overdrawn(standing, record.analyst, units, blocks) is not None:
+    elif (
+        admission.find_overdrawn(
+            *(standing, record.analyst, units, blocks), audit.books.elsewhere(record.dataset)
+        )
+        is not None
+    ):
         audit.problems.append(f"record {record.sequence} charges more than a cap allowed.")
     if record.subject in audit.open:
         audit.problems.append(f"record {record.sequence} charges again for what was open.")
@@ -234,6 +248,29 @@ def _find_fault(audit: _Audit, record: Record, content: dict[str, Any]) -> str |
         refined=content["parent"] in audit.books.datasets[record.dataset].refined,
         same=parent is not None and parent.about == mine,
     )
+
+
+def _check_entity(audit: _Audit, record: Record, content: dict[str, Any]) -> None:
+    """Nobody states another budget for people than those who state one already."""
+    before = audit.books.entities.get(content["entity"])
+    if content["budget"] is None:
+        if before is None or record.dataset not in before.declared_by:
+            audit.problems.append(f"record {record.sequence} takes back what nobody said.")
+        return
+    budget = read_budget(canonical_json(content["budget"]))
+    others = frozenset() if before is None else before.declared_by - {record.dataset}
+    otherwise = before is not None and others and before.budget != budget
+    if otherwise or len(audit.books.neighbours_of(content["entity"])) > 1:
+        audit.problems.append(f"record {record.sequence} declares an entity in another way.")
+    if not audit.books.datasets[record.dataset].is_about(content["entity"]):
+        audit.problems.append(f"record {record.sequence} declares people that are not there.")
+
+
+def _check_people(audit: _Audit, record: Record, content: dict[str, Any]) -> None:
+    """The people of an entity have the same neighbours in all datasets."""
+    for entity in audit.books.entities:
+        if len(audit.books.neighbours_of(entity, content["people"])) > 1:
+            audit.problems.append(f"record {record.sequence} declares an entity in another way.")
 
 
 def _check_outcome(audit: _Audit, record: Record, content: dict[str, Any]) -> None:
@@ -279,6 +316,8 @@ def _check_own(audit: _Audit, record: Record, content: dict[str, Any]) -> None:
 
 _CHECKS: Mapping[str, Callable[[_Audit, Record, dict[str, Any]], None]] = {
     "ledger": _check_first,
+    "schema": _check_people,
+    "entity": _check_entity,
     "charge": _check_charge,
     "release": _check_outcome,
     "burn": _check_outcome,
@@ -295,6 +334,7 @@ def _same_books(one: Books, other: Books) -> bool:
     return (
         one.identity == other.identity
         and one.restores == other.restores
+        and one.entities == other.entities
         and one.datasets.keys() == other.datasets.keys()
         and all(_same_standing(s, other.datasets[name]) for name, s in one.datasets.items())
     )
@@ -305,6 +345,11 @@ def _same_standing(one: Standing, other: Standing) -> bool:
     return (
         all(getattr(one, name) == getattr(other, name) for name in plain)
         and np.array_equal(one.spent, other.spent)
-        and one.shares.keys() == other.shares.keys()
-        and all(np.array_equal(s, other.shares[name]) for name, s in one.shares.items())
+        and _same_balances(one.shares, other.shares)
+        and _same_balances(one.lost, other.lost)
     )
+
+
+def _same_balances(one: Mapping[str, Balances], other: Mapping[str, Balances]) -> bool:
+    same = (np.array_equal(balances, other[name]) for name, balances in one.items())
+    return one.keys() == other.keys() and all(same)

@@ -108,7 +108,7 @@ _CLASSES: dict[str, type[Any]] = {
 }
 _NOT_RECORDED: dict[type[Any], tuple[str, ...]] = {
     Answer: ("id", "replayed", "said", "behind"),
-    Schema: ("population", "max_joined_rows_per_unit"),
+    Schema: ("population", "max_joined_rows_per_unit", "entities"),
 }
 _ADDED: dict[type[Any], dict[str, Any]] = {
     Threshold: {"odds": Fraction(0)},

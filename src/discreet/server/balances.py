@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from discreet.accounting.budget import Budget, Remaining
 from discreet.accounting.loss import Loss
-from discreet.ledger import Balance
+from discreet.ledger import Balance, EntityBalance
 from discreet.release.amounts import budget_json, loss_json
 
 MOST_BLOCKS = 200
@@ -46,7 +47,23 @@ def balance_json(
         "dataset": gauge_json(name, whole.budget, whole.spent, whole.share(whole.fullest())),
         "analyst": None if own is None else _own(own, limited=limited),
         "blocks": [gauge_json(block, whole.budget, spent, share) for block, spent, share in blocks],
+        "entities": [_entity_json(entity) for entity in whole.entities],
         "text": str(whole if own is None else own),
+    }
+
+
+def hide_datasets(balance: Balance) -> Balance:
+    """The same balance, with what was lost in other datasets told in one sum."""
+    cap = None if balance.cap is None else hide_datasets(balance.cap)
+    entities = tuple(entity.without_names() for entity in balance.entities)
+    return replace(balance, cap=cap, entities=entities)
+
+
+def _entity_json(found: EntityBalance) -> dict[str, Any]:
+    """What people in several datasets have lost: in all, and in each."""
+    return {
+        **gauge_json(found.entity, found.budget, found.spent, found.share),
+        "datasets": [{"name": name, "spent": loss_json(spent)} for name, spent in found.describe()],
     }
 
 

@@ -103,12 +103,26 @@ class Gauge(Given):
     share: float = Field(description="the part that is used, from 0 to 1; for pictures")
 
 
+class LostIn(Given):
+    """What people who are in several datasets have lost in one of them."""
+
+    name: str
+    spent: Price
+
+
+class EntityGauge(Gauge):
+    """What people who are in several datasets have lost in all of them."""
+
+    datasets: list[LostIn]
+
+
 class Balance(Given):
     """What is left."""
 
     dataset: Gauge
     analyst: Gauge | None
     blocks: list[Gauge]
+    entities: list[EntityGauge]
     text: str
 
 

@@ -9,6 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from discreet.accounting.budget import Budget
 from discreet.accounting.neighbours import Neighbours
 from discreet.errors import InvalidParameter, SchemaRefusal, shown
 from discreet.exact.numbers import fraction
@@ -16,7 +17,7 @@ from discreet.question.domain import Kind, Value
 from discreet.question.schema.lines import Document
 from discreet.question.schema.tables import Column, Table, check_population
 
-DECLARED = ("tables", "neighbours", "population", "max_joined_rows_per_unit")
+DECLARED = ("tables", "neighbours", "population", "max_joined_rows_per_unit", "entities")
 SETTINGS = ("budget", "policy", "ledger", "engine", "server")
 SECTIONS = DECLARED + SETTINGS
 """What may stand at the top of the file: the schema, then what is for the curator."""
@@ -33,6 +34,7 @@ _TABLE = (
     "unique",
     "columns",
 )
+BUDGET_KEYS = ("epsilon", "delta", "rho", "failures", "accept_large_delta")
 _COLUMN = (
     "type",
     "bounds",
@@ -125,6 +127,29 @@ def read_population(document: Document) -> int | None:
         return check_population(value)
 
 
+def read_entities(document: Document) -> dict[str, Budget]:
+    """What the people of each entity may lose in all datasets together, as far as it is said."""
+    declared = document.data.get("entities", {})
+    with document.at("entities"):
+        section(declared, "entities")
+    return {name: read_budget(declared[name], document, ("entities", name)) for name in declared}
+
+
+def read_budget(value: object, document: Document, path: tuple[str, ...]) -> Budget:
+    """The budget that a section says; refusals name its lines."""
+    with document.at(*path):
+        section(value, ".".join(path))
+        data: Mapping[str, Any] = value  # type: ignore[assignment]
+        check_known(data, BUDGET_KEYS, f"[{'.'.join(path)}]", document, path)
+        try:
+            # A large delta is objected to where it is promised anew: an older session still opens.
+            return Budget.recorded(**data)
+        except InvalidParameter as refusal:
+            at = next((key for key in data if refusal.what.startswith(key)), None)
+            with document.at(*path, *([at] if at else [])):
+                raise SchemaRefusal("S2", refusal.what, why=refusal.why, fix=refusal.fix) from None
+
+
 def _table(name: str, document: Document) -> Table:
     path = ("tables", name)
     data = document.data["tables"][name]
@@ -164,13 +189,21 @@ def _table(name: str, document: Document) -> Table:
 
 
 def _check_own(table: Table) -> None:
-    """Refuse a public table with columns that are somebody's."""
+    """Refuse a public table with columns that are somebody's, and rows that are an entity."""
     if table.public and table.per_unit:
         raise SchemaRefusal(
             "S5",
             f"table {table.name!r} is public and declares per_unit for {table.per_unit[0]!r}.",
             why="that speaks of people, and a public table is about nobody.",
             fix="remove per_unit, or declare the unit whose rows these are.",
+        )
+    if table.by_row and table.entity is not None:
+        raise SchemaRefusal(
+            "S5",
+            f"table {table.name!r} protects every row by itself and names an entity.",
+            why="one of its people may have many rows there, and would lose for each of them "
+            "what is counted once.",
+            fix="remove entity, or name the column that identifies one of them as the unit.",
         )
 
 

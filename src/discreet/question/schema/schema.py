@@ -7,10 +7,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from discreet.accounting.budget import Budget
 from discreet.accounting.neighbours import Neighbours
 from discreet.errors import SchemaRefusal, shown
 from discreet.question.domain import Kind, Value, number_of
-from discreet.question.schema.declarations import SETTINGS, read_population, read_tables
+from discreet.question.schema.declarations import (
+    SETTINGS,
+    read_entities,
+    read_population,
+    read_tables,
+)
 from discreet.question.schema.lines import Document
 from discreet.question.schema.tables import (
     Column,
@@ -20,6 +26,7 @@ from discreet.question.schema.tables import (
     check_blocks,
     check_limit,
     check_population,
+    entity_of,
 )
 
 MOST_JOINED_ROWS = 1000
@@ -34,6 +41,8 @@ class Schema:
     there are, which is public.
     ``max_joined_rows_per_unit`` is how many rows a join or a union may make of one unit,
     anywhere in a question, whatever is kept of them afterwards.
+    ``entities`` says for some of the units what they may lose in all datasets of a ledger
+    together.
     """
 
     tables: Mapping[str, Table]
@@ -42,6 +51,8 @@ class Schema:
     """About how many units there are (of several kinds, the fewest): public, and not read from
     the data.  It decides nothing but whether a delta is small enough."""
     max_joined_rows_per_unit: int | None = None
+    entities: Mapping[str, Budget] = field(default_factory=dict)
+    """Budgets of people who are in other datasets, too, by the entity of their tables."""
     most_joined_rows: int = field(init=False, compare=False, repr=False)
     """How many rows joins may make of one unit: as declared, or a thousand.
 
@@ -65,6 +76,7 @@ class Schema:
             for column in table.columns:
                 self._check_source_of_values(table, column)
         self._check_entities()
+        self._check_entity_budgets()
         check_all_blocks(self.tables, self.neighbours)
         check_limit("max_joined_rows_per_unit", self.max_joined_rows_per_unit, "the schema")
         most = self.max_joined_rows_per_unit
@@ -122,6 +134,31 @@ class Schema:
                     why="one person would be two, and protected as neither.",
                     fix="declare the unit's columns with the same types in both, or give the "
                     "tables different entities.",
+                )
+
+    def _check_entity_budgets(self) -> None:
+        """A budget for people of whom no table is would protect nobody."""
+        known = {
+            entity_of(table)
+            for table in self.tables.values()
+            if not table.public and not table.by_row
+        }
+        for name, budget in self.entities.items():
+            if not isinstance(budget, Budget):
+                raise SchemaRefusal(
+                    "S2",
+                    f"the entity {name!r} has {shown(budget)} for a budget.",
+                    why="without one nothing limits what its people lose.",
+                    fix=f"write [entities.{name}] with epsilon = 5 and delta = 1e-9.",
+                )
+            if name not in known:
+                listed = ", ".join(map(repr, sorted(known))) or "none is declared"
+                raise SchemaRefusal(
+                    "S6",
+                    f"[entities.{name}] has a budget, and no table with a unit is about {name!r}.",
+                    why="what its people lose in this dataset would be counted for nobody.",
+                    fix=f'write entity = "{name}" for the tables that are about them; the '
+                    f"entities here are: {listed}.",
                 )
 
     @classmethod
@@ -223,7 +260,12 @@ def _schema(document: Document) -> Schema:
         schema = Schema(tables, neighbours, population)
     with document.at("max_joined_rows_per_unit"):
         most = document.data.get("max_joined_rows_per_unit")
-        return replace(schema, max_joined_rows_per_unit=most)
+        schema = replace(schema, max_joined_rows_per_unit=most)
+    entities = read_entities(document)
+    for name, budget in entities.items():  # said on the line of each
+        with document.at("entities", name):
+            replace(schema, entities={name: budget})
+    return replace(schema, entities=entities)
 
 
 FILL_IN = "FILL IN"

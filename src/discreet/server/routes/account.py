@@ -13,7 +13,7 @@ from discreet.ledger.keys import ANALYST
 from discreet.release.amounts import loss_json
 from discreet.server import models
 from discreet.server.auth import Access, Anyone
-from discreet.server.balances import balance_json
+from discreet.server.balances import balance_json, hide_datasets
 from discreet.server.sending import ERRORS, json_response, parse_id
 
 router = APIRouter(prefix="/v1/datasets/{dataset}", tags=["account"], responses=ERRORS)
@@ -39,12 +39,14 @@ async def balance(access: Anyone, analyst: Whose = None) -> Response:
 
 def _balance_of(access: Access, analyst: str | None) -> dict[str, Any]:
     account = access.dataset.account
-    whole = account.balance()
+    # Whoever may ask here need not know which other datasets there are.
+    told = hide_datasets if access.grant.role == ANALYST else (lambda balance: balance)
+    whole = told(account.balance())
     if analyst is None:
         return balance_json(access.dataset.name, whole, None, limited=False)
     account.analyst(analyst)  # refused if there is none
     limited = account.standing().limit(analyst) is not None
-    own = account.balance(analyst)
+    own = told(account.balance(analyst))
     return balance_json(access.dataset.name, whole, own, limited=limited)
 
 

@@ -80,7 +80,8 @@ export async function ask(main, state) {
   async function balance() {
     try {
       const found = await get(of(dataset.name, "balance"));
-      const gauge = found.analyst?.budget ? found.analyst : found.dataset;
+      const own = found.analyst?.budget ? found.analyst : found.dataset;
+      const gauge = found.entities.reduce((most, e) => (e.share > most.share ? e : most), own);
       show(left, h("b", {}, "Left: "), gauge.remaining?.text.split("\n")[0] ?? found.text);
     } catch (error) {
       // A line that is missing is no reason to take the question or the answer away.
