@@ -21,7 +21,13 @@ from discreet.question.offer import Offer
 from discreet.question.schema import Schema
 from discreet.question.sql import parse_statement
 from discreet.release.combined import Combined, CombinedExplanation
-from discreet.release.record import answer_from_bytes, answer_to_bytes
+from discreet.release.derived import Derived
+from discreet.release.record import (
+    answer_from_bytes,
+    answer_to_bytes,
+    explanation_from_bytes,
+    explanation_to_bytes,
+)
 
 SCHEMA = Schema.from_text("""
 [tables.visits]
@@ -357,14 +363,15 @@ def test_margins_through_unions_and_joins(curator):
     assert grouped.margins()["n"] == [None]
 
 
-def test_rollup_is_one_question_for_each_set_of_keys(curator):
+def test_rollup_measures_its_finest_table_and_adds_up_the_rest(curator):
     answer = curator.ask(
         "SELECT city, MONTH(day) AS month, COUNT(*) AS n, GROUPING(city, month) AS g FROM visits"
         " GROUP BY ROLLUP(city, MONTH(day)) ORDER BY g, city, month",
         epsilon=3,
     )
     assert [len(part.rows) for part in answer.parts] == [24, 4, 1]
-    assert [part.loss.epsilon for part in answer.parts] == [1, 1, 1]
+    assert answer.loss.epsilon == answer.paid.epsilon == 3  # all of it for the finest
+    assert [isinstance(part, Derived) for part in answer.parts] == [False, True, True]
     levels = answer.column("g")
     assert [levels.count(level) for level in (0, 1, 3)] == [24, 4, 1]
     assert answer.column("n")[-1] == answer.parts[2].value()
@@ -372,10 +379,153 @@ def test_rollup_is_one_question_for_each_set_of_keys(curator):
     for text in ("CUBE(city)", "GROUPING SETS ((city), ())", "ROLLUP(city)"):
         found = curator.ask(f"SELECT city, COUNT(*) AS n FROM visits GROUP BY {text}", epsilon=2)
         assert len(found.parts) == 2
+        assert found.loss.epsilon == 2
     keys = ", ".join(f"age + {i}" for i in range(9))
     with pytest.raises(QuestionRefusal) as caught:
         curator.ask(f"SELECT COUNT(*) AS n FROM visits GROUP BY CUBE({keys})", epsilon=1)
     assert caught.value.code == "Q3"
+
+
+CUBE = (
+    "SELECT city, MONTH(day) AS month, QUARTER(day) AS q, COUNT(*) AS n, SUM(cost) AS s,"
+    " AVG(age) AS m, GROUPING(city, MONTH(day), QUARTER(day)) AS g FROM visits"
+    " GROUP BY CUBE(city, MONTH(day), QUARTER(day))"
+)
+
+
+@pytest.mark.parametrize("other", [" SUM(cost) AS s, AVG(age) AS m,", ""])
+def test_totals_of_a_cube_agree_with_each_other_at_any_noise(curator, other):
+    """Also where most combinations (a month and a quarter) cannot be, and are not shown.
+
+    A count that is read off a sum's or a mean's measurement is rounded where it is shown.
+    """
+    answer = curator.ask(CUBE.replace(" SUM(cost) AS s, AVG(age) AS m,", other), epsilon="0.5")
+    rounding = 0.5 if other else 0
+    rows = [dict(zip(answer.columns, row, strict=True)) for row in answer.table]
+    finest = [row for row in rows if row["g"] == 0]
+    assert len(finest) == 24  # of 48: a month lies in one quarter
+    names = ("city", "month", "q")
+    for row in rows:
+        kept = [name for bit, name in zip((4, 2, 1), names, strict=True) if not row["g"] & bit]
+        below = [one for one in finest if all(one[name] == row[name] for name in kept)]
+        assert abs(row["n"] - sum(one["n"] for one in below)) <= rounding * len(below)
+        if other:
+            assert math.isclose(row["s"], sum(one["s"] for one in below), abs_tol=1e-6)
+    wide, narrow = (answer.margins()["n"][i] for i in (len(rows) - 1, 0))
+    assert rows[-1]["g"] == 7
+    assert narrow < wide < 24 * narrow
+    assert answer.loss.epsilon == Fraction(1, 2)
+
+
+def test_a_cube_without_noise_is_what_duckdb_says():
+    with fresh(epsilon=1800) as curator:
+        answer = curator.ask(CUBE, epsilon=1700)
+    connection = duckdb.connect()
+    connection.register("visits", ROWS)
+    expected = {row[:3] + row[6:]: row[3:6] for row in connection.execute(CUBE).fetchall()}
+    found = {row[:3] + row[6:]: row[3:6] for row in answer.table if row[3]}
+    stated = answer.margins("0.99999999")
+    places = {row[:3] + row[6:]: i for i, row in enumerate(answer.table)}
+    assert set(found) == set(expected)
+    for key, (count, total, mean) in expected.items():
+        assert found[key][0] == count
+        assert abs(found[key][1] - float(total)) <= stated["s"][places[key]]
+        assert abs(found[key][2] - mean) < 1
+
+
+def test_totals_cover_the_truth_as_often_as_they_say():
+    """ALPHA 1e-9: of 60 totals at 80 % confidence, 25 or fewer are covered by chance at most so."""
+    covered = 0
+    text = "SELECT city, COUNT(*) AS n FROM visits GROUP BY ROLLUP(city)"
+    with fresh() as curator:
+        for number in range(60):
+            answer = curator.ask(text, epsilon=Fraction(300 + number, 1000))
+            covered += abs(answer.column("n")[-1] - len(ROWS)) <= answer.margins("0.8")["n"][-1]
+    assert covered > 25
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT city, COUNT(DISTINCT pid) AS n FROM visits GROUP BY ROLLUP(city)",
+        "SELECT city, MEDIAN(age) AS n FROM visits GROUP BY ROLLUP(city)",
+        "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(max_groups_contributed = 1) city,"
+        " COUNT(*) AS n FROM visits GROUP BY ROLLUP(city)",
+    ],
+)
+def test_what_does_not_add_up_is_measured_table_by_table(curator, text):
+    answer = curator.ask(text, epsilon=1)
+    assert [part.loss.epsilon for part in answer.parts] == [Fraction(1, 2)] * 2
+    assert not any(isinstance(part, Derived) for part in answer.parts)
+
+
+def test_sets_without_a_finest_one_have_their_total_from_the_smaller_table():
+    with fresh() as curator:
+        answer = curator.ask(
+            "SELECT city, MONTH(day) AS m, COUNT(*) AS n FROM visits"
+            " GROUP BY GROUPING SETS ((MONTH(day)), (city), ())",
+            epsilon=1,
+        )
+    months, cities, total = answer.parts
+    assert isinstance(total, Derived)
+    assert total.value() == sum(cities.column("n"))
+    assert [months.loss.epsilon, cities.loss.epsilon] == [Fraction(1, 2)] * 2
+
+
+def test_a_margin_is_kept_by_every_total_or_each_table_is_measured(curator):
+    text = "SELECT city, COUNT(*) AS n FROM visits GROUP BY ROLLUP(city)"
+    for within in (2, 40):
+        explained = curator.explain(text, within=within)
+        assert explained.margins()["n"] <= within
+        answer = curator.ask(text, within=within)
+        assert max(answer.margins()["n"]) <= within
+        assert answer.loss == explained.loss
+    tables = [f"SELECT COUNT(*) AS n FROM visits{by}" for by in ("", " GROUP BY city")]
+    apart = sum(curator.explain(table, within=2).loss.epsilon for table in tables)
+    assert curator.explain(text, within=2).loss.epsilon <= apart
+
+
+def test_the_clause_of_a_rollup_is_for_all_its_tables(curator):
+    clause = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 0.4)"
+    summed = curator.ask(
+        f"SELECT MAX(n) AS n FROM ({clause} city, COUNT(*) AS n FROM visits GROUP BY ROLLUP(city))"
+    )
+    assert summed.loss.epsilon == Fraction(4, 10)
+    apart = curator.ask(
+        f"SELECT MAX(n) AS n FROM"
+        f" ({clause} city, COUNT(DISTINCT pid) AS n FROM visits GROUP BY ROLLUP(city))"
+    )
+    assert apart.loss.epsilon == Fraction(4, 10)
+
+
+def test_a_rollup_that_was_paid_for_table_by_table_is_not_charged_again():
+    with fresh() as curator:
+        curator.ask(
+            "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"
+            " UNION ALL SELECT NULL, COUNT(*) AS n FROM visits",
+            epsilon=2,
+        )
+        rollup = "SELECT city, COUNT(*) AS n FROM visits GROUP BY ROLLUP(city)"
+        assert curator.ask(rollup, epsilon=2).replayed  # table by table
+        assert curator.ask(rollup, epsilon=1).replayed  # of the finest alone, at the whole offer
+        assert curator.spent.epsilon == 2
+        assert not curator.ask(rollup, epsilon="1.5").replayed
+        assert curator.spent.epsilon == Fraction(7, 2)
+
+
+def test_a_rollup_survives_being_sent_and_explained(curator):
+    text = "SELECT city, COUNT(*) AS n, AVG(cost) AS m FROM visits GROUP BY ROLLUP(city)"
+    answer = curator.ask(text, epsilon=1)
+    again = answer_from_bytes(answer_to_bytes(answer))
+    assert str(again) == str(answer)
+    assert again.margins() == answer.margins()
+    assert "totals added up (1)" in str(answer)
+    assert answer.certificate["questions"][1]["certificate"]["derived"] is True
+    explained = curator.explain(text, epsilon=1)
+    assert explained.loss.epsilon == 1
+    assert explained.margins()["n"] == max(answer.margins()["n"])
+    assert "added up from the groups of question 1" in str(explained)
+    assert explanation_from_bytes(explanation_to_bytes(explained)).margins() == explained.margins()
 
 
 def test_a_question_that_stands_twice_is_asked_once(curator):

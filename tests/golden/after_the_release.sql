@@ -231,7 +231,7 @@ SELECT city, n FROM (SELECT city, COUNT(*) AS n FROM visits GROUP BY city) AS s 
 --> computed: SELECT city, n FROM (SELECT * FROM question.1) AS s WHERE city IN (SELECT name FROM public.cities AS cities WHERE region = 'north')
 --> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
 
--- One question for each set of keys.
+-- One question for each set of keys; asked together, totals are added up from the first.
 SELECT city, paid, COUNT(*) AS n, GROUPING(city, paid) AS level FROM visits GROUP BY CUBE(city, paid) ORDER BY level, n DESC;
 --> accepted
 --> question 1: SELECT visits.city AS city, visits.paid AS paid, COUNT(*) AS n FROM visits AS visits GROUP BY visits.city, visits.paid

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
@@ -16,14 +24,21 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import count
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from discreet.accounting.budget import Budget
 from discreet.accounting.loss import NOTHING, Loss
 from discreet.curate.bounding import Bounding
 from discreet.curate.opening import Declared, check_tables, read_budget, read_schema
-from discreet.curate.steps import Improving, Paid, PaidStatement, Planned, TopUp
+from discreet.curate.steps import (
+    Improving,
+    Paid,
+    PaidStatement,
+    Planned,
+    PlannedStatement,
+    TopUp,
+)
 from discreet.engine.duckdb.engine import DuckDBEngine
 from discreet.engine.protocol import C, Engine, describe_failure
 from discreet.errors import (
@@ -57,6 +72,7 @@ if TYPE_CHECKING:
     # What only some questions need is imported by those: who asks one does not wait for the rest.
     from discreet.curate.choosing import Chosen
     from discreet.curate.knowing import Knowing
+    from discreet.curate.levels import Total
     from discreet.curate.quote import Quote
     from discreet.curate.releases import Releases
     from discreet.curate.runs import Run, WatchExplanation
@@ -336,14 +352,29 @@ class Curator:
         Those of ``paid.open`` are given; the others were stored before.
         """
         known = {answer.id: answer for answer in answers}
-        parts = [
+        measured = [
             replace(known[part.receipt.id], priced=part.priced) if isinstance(part, Paid) else part
             for part in paid.parts
         ]
         from discreet.release.combining import combine
 
+        parts = self._add_up(paid, measured)
         tables = paid.bound.statement.tables
         return combine(paid.bound, parts, {name: self.engine.public_rows(name) for name in tables})
+
+    def _add_up(self, paid: PaidStatement, measured: Sequence[Answer]) -> list[Answer]:
+        """The answers of all questions of a statement, in order, from those that are measured."""
+        if not paid.totals:
+            return list(measured)
+        from discreet.curate.levels import add_up
+
+        summed = {total.question: total for total in paid.totals}
+        numbers = [n for n in range(len(paid.bound.statement.questions)) if n not in summed]
+        found: dict[int, Answer] = dict(zip(numbers, measured, strict=True))
+        for total in paid.totals:
+            answer = add_up(total, found[total.finer], self.engine.catalogue.multiplicity)
+            found[total.question] = replace(answer, said=self._bounding.notes(total.target))
+        return [found[number] for number in sorted(found)]
 
     def _pay(
         self, asked: Question | Statement, offer: Offer, analyst: str
@@ -357,8 +388,8 @@ class Curator:
     ) -> PaidStatement | Answer:
         try:
             bound = self._bind(statement)
-            planned, requests = self._plan_statement(statement, offer, analyst)
-            receipts = self.account.charge_all(requests)  # all of them or none; durable
+            plans = self._plan_statement(statement, offer, analyst)
+            receipts = self.account.charge_all(plans.requests)  # all of them or none; durable
         except Refusal as refusal:
             self.account.record_refusal(analyst, statement.text, refusal)
             raise
@@ -366,15 +397,91 @@ class Curator:
             self._replay(plan.priced, receipt)
             if isinstance(receipt, Stored)
             else self._make_paid(plan, receipt, receipt.data_version)
-            for plan, receipt in zip(planned, receipts, strict=True)
+            for plan, receipt in zip(plans.planned, receipts, strict=True)
         ]
-        paid = PaidStatement(bound, tuple(parts))
+        paid = PaidStatement(bound, tuple(parts), plans.totals)
         return paid if paid.open else self.finish(paid, ())
 
     def _plan_statement(
         self, statement: Statement, offer: Offer, analyst: str | None
-    ) -> tuple[list[Planned], list[Request]]:
-        """The price of each question; what ``analyst`` has paid for before is considered."""
+    ) -> PlannedStatement:
+        """The price of each question; what ``analyst`` has paid for before is considered.
+
+        Totals are added up where they can be; unless all was paid for before table by table, or
+        the accuracy that is wanted costs less so.
+        """
+        apart = self._plan_measured(statement, offer, analyst)
+        if not statement.levels:
+            return apart
+        with suppress(Refusal):  # of a margin that is too narrow
+            summed = self._plan_totals(statement, offer, analyst)
+            if summed is not None:
+                return self._choose_plan(summed, apart, analyst)
+        return apart
+
+    def _choose_plan(
+        self, summed: PlannedStatement, apart: PlannedStatement, analyst: str | None
+    ) -> PlannedStatement:
+        from discreet.curate.levels import is_cheaper
+
+        if analyst is not None and not self._all_paid(summed) and self._all_paid(apart):
+            return apart
+        return summed if is_cheaper(summed.loss, apart.loss) else apart
+
+    def _all_paid(self, plans: PlannedStatement) -> bool:
+        return all(self.account.find(request) != "admitted" for request in plans.requests)
+
+    def _plan_totals(
+        self, statement: Statement, offer: Offer, analyst: str | None
+    ) -> PlannedStatement | None:
+        """The price if totals are added up from finer tables; None if none can be."""
+        from discreet.curate import levels
+
+        finer = levels.find_finer(statement)
+        if levels.count_added(statement, finer) > levels.MOST_ADDED:
+            return None
+        multiplicity = self.engine.catalogue.multiplicity
+        targets = {n: self._find_any_plan(statement.questions[n], offer).priced for n in finer}
+        sources = {
+            n: self._find_any_plan(statement.questions[n], offer).priced
+            for n in set(finer.values())
+        }
+
+        def predict(numbers: Iterable[int], source: Mapping[int, Priced]) -> dict[int, Total]:
+            found = {
+                n: levels.predict_total(n, finer[n], targets[n], source[finer[n]], multiplicity)
+                for n in numbers
+            }
+            return {n: total for n, total in found.items() if total is not None}
+
+        summed = frozenset(predict(finer, sources))
+        narrower: dict[int, Offer] = {}
+        for _ in range(levels.TRIES if summed else 0):
+            plans = self._plan_measured(statement, offer, analyst, summed=summed, narrower=narrower)
+            numbers = [n for n in range(len(statement.questions)) if n not in summed]
+            priced = {n: p.priced for n, p in zip(numbers, plans.planned, strict=True)}
+            totals = predict(summed, priced)
+            if len(totals) < len(summed):
+                return None
+            offers = dict(zip(numbers, plans.offers, strict=True))
+            wanted = levels.narrow_margins(offers, narrower, totals.values())
+            if wanted is None:
+                return None
+            if not wanted:
+                return replace(plans, totals=tuple(totals[n] for n in sorted(totals)))
+            narrower |= wanted
+        return None
+
+    def _plan_measured(
+        self,
+        statement: Statement,
+        offer: Offer,
+        analyst: str | None,
+        *,
+        summed: Collection[int] = (),
+        narrower: Mapping[int, Offer] = MappingProxyType({}),
+    ) -> PlannedStatement:
+        """The price of all questions but those ``summed``; some at ``narrower`` margins."""
 
         def is_paid(question: Question, spend: Offer) -> bool:
             planned = self._find_payable(question, spend, analyst or CURATOR)
@@ -383,8 +490,11 @@ class Curator:
 
         from discreet.curate.shares import divide
 
-        offers = divide(statement, offer, None if analyst is None else is_paid)
-        asked = list(zip(statement.questions, offers, strict=True))
+        paid = None if analyst is None else is_paid
+        numbers = [n for n in range(len(statement.questions)) if n not in summed]
+        shares = divide(statement, offer, paid, summed=summed)
+        offers = [narrower.get(n, share) for n, share in zip(numbers, shares, strict=True)]
+        asked = [(statement.questions[n], o) for n, o in zip(numbers, offers, strict=True)]
         who = analyst or CURATOR
         planned = [self._find_payable(question, spend, who) for question, spend in asked]
         requests = [
@@ -392,7 +502,8 @@ class Curator:
             for plan, spend in zip(planned, offers, strict=True)
         ]
         version = requests[0].data_version  # one for all, should the data change right now
-        return planned, [replace(request, data_version=version) for request in requests]
+        same = tuple(replace(request, data_version=version) for request in requests)
+        return PlannedStatement(tuple(planned), same, shares)
 
     def _bind(self, statement: Statement) -> Bound:
         return self._bounds(statement, self.engine.catalogue.version)
@@ -733,10 +844,10 @@ class Curator:
         from discreet.curate.quote import Quote
 
         bound = self._bind(statement)
-        planned, requests = self._plan_statement(statement, offer, analyst)
-        explanation = _explain_parts(bound, planned)
+        plans = self._plan_statement(statement, offer, analyst)
+        explanation = _explain_parts(bound, plans)
         try:
-            outcomes = self.account.preview_all(requests)
+            outcomes = self.account.preview_all(plans.requests)
         except Refusal as refusal:
             return Quote(explanation, refusal.code, refusal)
         worst = next((o for o in ("admitted", "resumed") if o in outcomes), "stored")
@@ -992,7 +1103,7 @@ class Curator:
     def _explain_asked(self, asked: Question | Statement, offer: Offer) -> Explanation:
         if isinstance(asked, Statement):
             bound = self._bind(asked)
-            return _explain_parts(bound, self._plan_statement(asked, offer, None)[0])
+            return _explain_parts(bound, self._plan_statement(asked, offer, None))
         return self._explain(self._find_plan(asked, offer.beside(asked.spend)))
 
     def _explain(self, planned: Planned) -> Explanation:
@@ -1001,11 +1112,20 @@ class Curator:
         return Explanation(planned.priced, planned.compiled.explain())
 
 
-def _explain_parts(bound: Bound, planned: Sequence[Planned]) -> CombinedExplanation:
+def _explain_parts(bound: Bound, plans: PlannedStatement) -> CombinedExplanation:
     from discreet.release.combined import CombinedExplanation
     from discreet.release.explanation import Explanation
 
-    parts = tuple(Explanation(plan.priced, plan.compiled.explain()) for plan in planned)
+    found = {
+        total.question: Explanation(
+            total.predicted.priced, f"-- added up from the groups of question {total.finer + 1}"
+        )
+        for total in plans.totals
+    }
+    numbers = [n for n in range(len(bound.statement.questions)) if n not in found]
+    for number, plan in zip(numbers, plans.planned, strict=True):
+        found[number] = Explanation(plan.priced, plan.compiled.explain())
+    parts = tuple(found[number] for number in sorted(found))
     return CombinedExplanation.of(bound.statement, parts, bound.names)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from discreet.errors import QuestionRefusal
@@ -17,17 +17,24 @@ IsPaid = Callable[[Question, Offer], bool]
 """Whether a question was paid for before, at such an offer."""
 
 
-def divide(statement: Statement, offer: Offer, is_paid: IsPaid | None = None) -> tuple[Offer, ...]:
-    """What is offered for each question of ``statement``.
+def divide(
+    statement: Statement,
+    offer: Offer,
+    is_paid: IsPaid | None = None,
+    *,
+    summed: Collection[int] = (),
+) -> tuple[Offer, ...]:
+    """What is offered for each question of ``statement`` but those ``summed`` from others.
 
     An offer that is made when asking is for all questions together.  Without one, each question
     that has an offer of its own keeps it, and the others share what the statement offers.  Those
     that were paid for before at the whole offer, as if asked alone, are free: the others share
     it evenly.  An accuracy is asked of every question.
     """
-    questions = statement.questions
+    measured = [n for n in range(len(statement.questions)) if n not in summed]
+    questions = [statement.questions[number] for number in measured]
     common = offer.beside(statement.spend)
-    own = [question.spend if offer.empty else None for question in questions]
+    own = [_find_own(statement, number, measured) if offer.empty else None for number in measured]
     if common.within:
         targets = _divide_targets(questions, common)
         return tuple(written or target for written, target in zip(own, targets, strict=True))
@@ -39,6 +46,15 @@ def divide(statement: Statement, offer: Offer, is_paid: IsPaid | None = None) ->
         for number, written in enumerate(own)
     ]
     return tuple(offers)
+
+
+def _find_own(statement: Statement, number: int, measured: Collection[int]) -> Offer | None:
+    """What a question itself says; one clause of ROLLUP is for all of its questions together."""
+    spend = statement.questions[number].spend
+    levels = next((some for some in statement.levels if number in some.questions), None)
+    if spend is None or levels is None:
+        return spend
+    return spend.divide(sum(one in measured for one in levels.questions))
 
 
 def _share(questions: Sequence[Question], offer: Offer, is_paid: IsPaid | None) -> list[Offer]:

@@ -6,14 +6,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from discreet.accounting.loss import Loss
+from discreet.accounting.loss import NOTHING, Loss
 from discreet.engine.protocol import Compiled
-from discreet.ledger import About, Receipt
+from discreet.ledger import About, Receipt, Request
 from discreet.price import Priced
 from discreet.question.blocks import Area
+from discreet.question.offer import Offer
 from discreet.release.answer import Answer, Released
 
 if TYPE_CHECKING:
+    from discreet.curate.levels import Total
     from discreet.release.combining import Bound
 
 
@@ -63,6 +65,21 @@ class TopUp:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedStatement:
+    """A statement with its price: what is measured, with a request for each, and what is summed."""
+
+    planned: tuple[Planned, ...]
+    requests: tuple[Request, ...]
+    offers: tuple[Offer, ...]  # as they were made: a margin may be kept by a narrower one
+    totals: tuple[Total, ...] = ()
+
+    @property
+    def loss(self) -> Loss:
+        """What all of it costs."""
+        return sum((plan.priced.loss for plan in self.planned), start=NOTHING)
+
+
+@dataclass(frozen=True, slots=True)
 class PaidStatement:
     """A statement whose questions have been charged: each is answered already, or to be computed.
 
@@ -70,7 +87,8 @@ class PaidStatement:
     """
 
     bound: Bound
-    parts: tuple[Paid | Answer, ...]
+    parts: tuple[Paid | Answer, ...]  # of those that are measured, in order
+    totals: tuple[Total, ...] = ()  # of those that are added up from them
 
     @property
     def open(self) -> tuple[Paid, ...]:

@@ -54,6 +54,38 @@ def combine(
     payment: Loss = NOTHING,
 ) -> Derived:
     """The answer that these derivations of ``new`` give together; they must not be none."""
+    read, estimates, predicted = _plan(new, derivations)
+    priced, laws = predicted.priced, predicted.laws
+    return Derived(
+        priced,
+        groups,
+        tuple(_entries(estimate) for estimate in estimates),
+        replayed=payment == NOTHING,
+        laws=laws,
+        origins=_list_origins(read),
+        equivalent=estimate_worth(new, predicted.worst, priced.recipes),
+        payment=payment,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """An answer that will be derived, before there is anything to derive it from."""
+
+    priced: Priced
+    laws: tuple[tuple[Summed, ...], ...]
+    worst: tuple[Summed, ...]
+
+
+def predict(new: Priced, derivation: Derivation) -> Predicted:
+    """How good ``new`` will be if it is read off an answer that is still to be released."""
+    return _plan(new, [derivation])[2]
+
+
+def _plan(
+    new: Priced, derivations: Sequence[Derivation]
+) -> tuple[list[_Estimate], list[_Estimate], Predicted]:
+    """What is read for each aggregate, what of it is different, and the noise: public knowledge."""
     chosen = choose_independent(derivations)
     read = [_estimate([d[i] for d in chosen]) for i in range(len(new.recipes))]
     estimates, places = _share(read)
@@ -74,16 +106,7 @@ def combine(
         loss=NOTHING,
         population=None,
     )
-    return Derived(
-        priced,
-        groups,
-        tuple(_entries(estimate) for estimate in estimates),
-        replayed=payment == NOTHING,
-        laws=laws,
-        origins=_list_origins(read),
-        equivalent=estimate_worth(new, worst, recipes),
-        payment=payment,
-    )
+    return read, estimates, Predicted(priced, laws, worst)
 
 
 def _share(read: list[_Estimate]) -> tuple[list[_Estimate], list[int]]:
@@ -262,4 +285,11 @@ def estimate_worth(new: Priced, laws: Sequence[Summed], recipes: Sequence[Any]) 
     return Loss.pure(round_down(Fraction(epsilon), Fraction(1, 10**6)))
 
 
-__all__ = ["Derivation", "choose_independent", "combine", "estimate_worth"]
+__all__ = [
+    "Derivation",
+    "Predicted",
+    "choose_independent",
+    "combine",
+    "estimate_worth",
+    "predict",
+]

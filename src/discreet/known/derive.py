@@ -44,6 +44,7 @@ from discreet.question.expressions import Call, Case, ColumnRef, Expression
 from discreet.question.functions import domain_of, references
 from discreet.question.functions.declaration import as_engine
 from discreet.question.ownership import columns
+from discreet.question.possible import find_possible
 from discreet.question.question import Aggregate, Key
 
 Cells = NDArray[np.intp]
@@ -108,9 +109,18 @@ def _row_weight(measured: Measurement) -> float:
     return 1.0
 
 
-def derive(new: Priced, source: Released, *, multiplicity: Multiplicity) -> tuple[Reading, ...]:
-    """How each aggregate of ``new`` is read off ``source``; :class:`NotKnown` if one is not."""
-    return _Derivation(new, source, multiplicity).readings()
+def derive(
+    new: Priced,
+    source: Released,
+    *,
+    multiplicity: Multiplicity,
+    places: Sequence[int] | None = None,
+) -> tuple[Reading, ...]:
+    """How each aggregate of ``new`` is read off ``source``; :class:`NotKnown` if one is not.
+
+    Off the measurement that tells it best, or off that of ``places``.
+    """
+    return _Derivation(new, source, multiplicity, places).readings()
 
 
 def same_text(value: object) -> str:
@@ -121,8 +131,20 @@ def same_text(value: object) -> str:
 class _Derivation:
     """One question beside one answer, every column under its table's name."""
 
-    def __init__(self, new: Priced, source: Released, multiplicity: Multiplicity) -> None:
+    def __init__(
+        self,
+        new: Priced,
+        source: Released,
+        multiplicity: Multiplicity,
+        places: Sequence[int] | None = None,
+    ) -> None:
         self.new, self.source = new, source
+        everywhere = tuple(range(len(source.priced.plan.measurements)))
+        self.places = (
+            (everywhere,) * len(new.recipes)
+            if places is None
+            else tuple((place,) for place in places)
+        )
         old = source.priced
         self.rows, self.known = BaseRows.of(new.plan.source), source.rows
         self._check_rows()
@@ -208,6 +230,13 @@ class _Derivation:
             kept &= np.array([value is True for value in self.on_cells(condition)], dtype=np.bool_)
         return kept
 
+    def _find_possible(self) -> NDArray[np.bool_]:
+        """The groups that can have anybody: the others hold noise alone, and are not shown."""
+        possible = find_possible(self.source.priced.question)
+        if possible is None or self.same:
+            return np.ones(math.prod(self.shape), dtype=np.bool_)
+        return np.array([possible(group) for group in self.source.groups], dtype=np.bool_)
+
     def _group_cells(self, kept: NDArray[np.bool_]) -> tuple[Cells, ...]:
         """For each group of the question, the kept cells that lie in it."""
         at = [self.on_cells(key.expression) for key in self.new_keys]
@@ -225,18 +254,24 @@ class _Derivation:
         """How each aggregate is read off."""
         known = set(map(same_text, self.known.conditions))
         extra = [c for c in self.rows.conditions if same_text(c) not in known]
-        kept = self._holds(extra)
+        kept = self._holds(extra) & self._find_possible()
         return tuple(
-            self._read(aggregate, recipe, kept)
-            for aggregate, recipe in zip(
-                self.new.question.aggregates, self.new.recipes, strict=True
+            self._read(aggregate, recipe, kept, places)
+            for aggregate, recipe, places in zip(
+                self.new.question.aggregates, self.new.recipes, self.places, strict=True
             )
         )
 
-    def _read(self, aggregate: Aggregate, recipe: Recipe, kept: NDArray[np.bool_]) -> Reading:
+    def _read(
+        self,
+        aggregate: Aggregate,
+        recipe: Recipe,
+        kept: NDArray[np.bool_],
+        places: Sequence[int],
+    ) -> Reading:
         reasons: list[str] = []
         best: Reading | None = None
-        for place in range(len(self.source.priced.plan.measurements)):
+        for place in places:
             try:
                 found = self._read_off(aggregate, recipe, place, kept)
             except NotKnown as no:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from discreet.accounting.loss import NOTHING, Loss
-from discreet.known.combine import Derivation, combine
+from discreet.known.combine import Derivation, Predicted, combine
 from discreet.known.derive import Multiplicity, NotKnown, derive, list_groups, same_text
 from discreet.known.released import Released
 from discreet.mechanisms.clipping import ClippedSums
@@ -115,12 +115,12 @@ def is_as_good(known: Derived, direct: Priced) -> bool:
     return True
 
 
-def find_margins(known: Derived, beta: Fraction) -> list[float | None]:
+def find_margins(known: Derived | Predicted, beta: Fraction) -> list[float | None]:
     """The largest margin of each aggregate; None where it depends on what was released."""
     return [_largest_margin(known, index, beta) for index in range(len(known.priced.recipes))]
 
 
-def _largest_margin(known: Derived, index: int, beta: Fraction) -> float | None:
+def _largest_margin(known: Derived | Predicted, index: int, beta: Fraction) -> float | None:
     recipe = known.priced.recipes[index]
     laws = set(known.laws[recipe.measurement])
     if isinstance(recipe, Linear):

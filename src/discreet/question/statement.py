@@ -63,12 +63,25 @@ ROW_NUMBER = "row.number"
 
 
 @dataclass(frozen=True, slots=True)
+class Levels:
+    """The questions of one ROLLUP, CUBE or GROUPING SETS, by number.
+
+    ``finer`` says for each of them which one has groups that it may be added up from; None for
+    those that have no finer one.
+    """
+
+    questions: tuple[int, ...]
+    finer: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Statement:
     """Questions in the order of their first use, and the SQL that reads their answers.
 
     ``sql`` is in the words of the engine and reads nothing but the answers, each under
     :func:`answer_name`, and the public tables named in ``tables``, under :func:`public_name`.
-    ``spend`` is offered for all of them together; a question may have an offer of its own.
+    ``spend`` is offered for all of them together; a question may have an offer of its own, which
+    is for all questions of its ``levels``.
     """
 
     questions: tuple[Question, ...]
@@ -77,6 +90,7 @@ class Statement:
     trace: Trace | None = None
     spend: Offer | None = None
     text: str = ""
+    levels: tuple[Levels, ...] = ()
 
 
 def answer_name(number: int) -> str:

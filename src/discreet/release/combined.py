@@ -7,7 +7,7 @@ was, or that number times and plus constants, keeps its margin; for others none 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from discreet.question.expressions import ColumnRef
 from discreet.question.statement import Carried, Statement
 from discreet.release.amounts import exact_loss_json, loss_json
 from discreet.release.answer import Answer, Row, Stated
+from discreet.release.derived import Derived
 from discreet.release.explanation import Explanation, shorten
 from discreet.release.notes import VALUE, VERSION, MarginUnit, notes, owner
 from discreet.release.render import margin_words
@@ -197,11 +198,14 @@ class Combined(Answer):
 
     def _footer(self) -> list[str]:
         """What it cost, question by question, and what the margins do not tell."""
-        new = sum(not part.replayed for part in self.parts)
-        asked = f"{len(self.parts)} questions" if len(self.parts) > 1 else "1 question"
+        measured = [part for part in self.parts if not isinstance(part, Derived)]
+        new = sum(not part.replayed for part in measured)
+        asked = f"{len(measured)} questions" if len(measured) > 1 else "1 question"
+        if len(measured) < len(self.parts):
+            asked += f", totals added up ({len(self.parts) - len(measured)})"
         if not new:
             cost = f"{asked} answered before, free now; cost {self.loss}"
-        elif new < len(self.parts):
+        elif new < len(measured):
             cost = f"{asked}, {new} of them new; cost {self.paid}"
         else:
             cost = f"{asked}; cost {self.paid}"
@@ -233,7 +237,8 @@ def _only(found: Sequence[T | None]) -> T | None:
 
 
 def _add_up(parts: Sequence[Answer]) -> Loss:
-    """What answers cost together; one that is read twice was paid for once."""
+    """What answers cost together; one that is read twice, or added up, was paid for once."""
+    parts = [part for part in parts if not isinstance(part, Derived)]
     once = {part.id if part.id is not None else -number: part for number, part in enumerate(parts)}
     total = NOTHING
     for part in once.values():
@@ -277,13 +282,13 @@ class CombinedExplanation(Explanation):
             total += part.loss
         return total
 
-    def _columns(self) -> Iterator[tuple[str, Carried | None]]:
-        """Each column, and the aggregate of a question that it is, if it is one."""
+    def _columns(self) -> Iterator[tuple[str, tuple[Carried, ...]]]:
+        """Each column that is an aggregate, and of which questions it is one."""
         trace = self.statement.trace
         carried = ((),) * len(self.names) if trace is None else trace.carried
         for name, origins in zip(self.names, carried, strict=True):
-            outputs = [self._aggregate(origin) for origin in origins[:1]]
-            yield name, origins[0] if outputs and outputs[0] is not None else None
+            if origins and all(self._aggregate(origin) is not None for origin in origins):
+                yield name, origins
 
     def _aggregate(self, origin: Carried) -> str | None:
         """The aggregate that a column of a question's answer is; None for keys and arithmetic."""
@@ -296,34 +301,36 @@ class CombinedExplanation(Explanation):
     def margins(
         self, confidence: Exact = "0.95", *, rows: int | None = None, certified: bool = False
     ) -> dict[str, float | None]:
-        """The predicted margin of each column that is an aggregate of one of the questions."""
+        """The predicted margin of each column that is an aggregate: the widest, if of several."""
+        known = [part.margins(confidence, rows=rows, certified=certified) for part in self.parts]
         found: dict[str, float | None] = {}
-        for name, origin in self._columns():
-            if origin is not None:
-                part = self.parts[origin.question]
-                known = part.margins(confidence, rows=rows, certified=certified)
-                aggregate = self._aggregate(origin) or ""
-                margin, unit = known[aggregate], part.margin_units[aggregate]
-                scale = abs(float(origin.scale)) if unit == VALUE else 1.0
-                found[name] = None if margin is None else margin * scale
+        for name, origins in self._columns():
+            margins = [self._scale(origin, known[origin.question]) for origin in origins]
+            sure = [margin for margin in margins if margin is not None]
+            found[name] = max(sure) if len(sure) == len(margins) else None
         return found
+
+    def _scale(self, origin: Carried, known: Mapping[str, float | None]) -> float | None:
+        """The margin of an aggregate, in the unit of the column that it is in."""
+        aggregate = self._aggregate(origin) or ""
+        margin, unit = known[aggregate], self.parts[origin.question].margin_units[aggregate]
+        scale = abs(float(origin.scale)) if unit == VALUE else 1.0
+        return None if margin is None else margin * scale
 
     @property
     def margin_kinds(self) -> dict[str, MarginKind | None]:
         """How the margin of each of these columns is known."""
         return {
-            name: self.parts[o.question].margin_kinds[self._aggregate(o) or ""]
-            for name, o in self._columns()
-            if o is not None
+            name: self.parts[origins[0].question].margin_kinds[self._aggregate(origins[0]) or ""]
+            for name, origins in self._columns()
         }
 
     @property
     def margin_units(self) -> dict[str, MarginUnit]:
         """What the margin of each of these columns counts."""
         return {
-            name: self.parts[o.question].margin_units[self._aggregate(o) or ""]
-            for name, o in self._columns()
-            if o is not None
+            name: self.parts[origins[0].question].margin_units[self._aggregate(origins[0]) or ""]
+            for name, origins in self._columns()
         }
 
     @property

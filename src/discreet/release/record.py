@@ -79,7 +79,7 @@ from discreet.question.relation import (
     Windowed,
 )
 from discreet.question.schema import Column, Neighbours, Schema, Table
-from discreet.question.statement import Carried, Statement, Trace
+from discreet.question.statement import Carried, Levels, Statement, Trace
 from discreet.release.answer import Answer, Released, Selected
 from discreet.release.combined import Combined, CombinedExplanation
 from discreet.release.derived import Derived, Origin
@@ -103,7 +103,7 @@ _CLASSES: dict[str, type[Any]] = {
         *(Sum, GroupSum, GroupMean),
         *(Linear, Ratio, Quantile, Choice, Counts, Sensitivity, Reach, Threshold),
         *(Selection, Selected, Spread, Clipped, ClippedSums),
-        *(Statement, Trace, Carried, CombinedExplanation),
+        *(Statement, Levels, Trace, Carried, CombinedExplanation),
     )
 }
 _NOT_RECORDED: dict[type[Any], tuple[str, ...]] = {
@@ -117,6 +117,7 @@ _ADDED: dict[type[Any], dict[str, Any]] = {
     Question: {"remarks": ()},
     Aggregate: {"auto": False},
     Offer: {"fresh": False},
+    Statement: {"levels": ()},
 }
 """Fields that came later: not written where they say what was meant without them."""
 _ENUMS: dict[str, type[Enum]] = {kind.__name__: kind for kind in (Kind, Neighbours, JoinKind)}
@@ -225,6 +226,8 @@ def _noise_json(mechanism: Bought, sensitivity: Sensitivity) -> JSON:
         case KeyRelease(epsilon=epsilon, delta=delta, keys=keys):
             price = {"epsilon": to_json(epsilon), "delta": to_json(delta), "keys": keys}
             return {"KeyRelease": price}
+        case Summed():
+            return {"Summed": _summed_json(mechanism)}
     return to_json(mechanism)
 
 
@@ -332,6 +335,10 @@ def _read_priced(*, noises: tuple[Bought, ...], **others: Any) -> Priced:
     return Priced(mechanisms=noises, **others)
 
 
+def _make_summed(*, terms: tuple[tuple[Any, int, int], ...], below: int) -> Summed:
+    return Summed(tuple(Term(*term) for term in terms), below)
+
+
 _MADE: dict[str, Callable[..., Any]] = {
     "Budget": Budget.recorded,  # a large delta was objected to when it was promised, or never
     "GaussianNoise": _read_gaussian,
@@ -339,6 +346,7 @@ _MADE: dict[str, Callable[..., Any]] = {
     "LaplaceNoise": _read_laplace,
     "Priced": _read_priced,
     "StaircaseNoise": _read_staircase,
+    "Summed": _make_summed,
 }
 """What is recorded by other fields than it has; each refuses a field too many or too few."""
 
@@ -467,7 +475,7 @@ def _combined_json(answer: Combined) -> dict[str, Any]:
     return {
         "statement": to_json(answer.statement),
         "parts": [
-            {"answer": to_json(part), "id": part.id, "replayed": part.replayed}
+            {"answer": _part_json(part), "id": part.id, "replayed": part.replayed}
             for part in answer.parts
         ],
         "names": to_json(answer.names),
@@ -476,10 +484,20 @@ def _combined_json(answer: Combined) -> dict[str, Any]:
     }
 
 
+def _part_json(part: Answer) -> JSON:
+    return {"Derived": _derived_json(part)} if isinstance(part, Derived) else to_json(part)
+
+
+def _read_part(content: Any) -> Answer:
+    known = isinstance(content, dict) and set(content) == {"Derived"}
+    found: Answer = _read_derived(content["Derived"]) if known else from_json(content)
+    return found
+
+
 def _read_combined(content: Any) -> Combined:
     try:
         parts = [
-            replace(from_json(part["answer"]), id=part["id"], replayed=part["replayed"])
+            replace(_read_part(part["answer"]), id=part["id"], replayed=part["replayed"])
             for part in content["parts"]
         ]
         found = {name: from_json(content[name]) for name in ("names", "table", "places")}

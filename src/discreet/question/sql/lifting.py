@@ -2,13 +2,15 @@
 
 Windows over its aggregates, QUALIFY, DISTINCT, OFFSET, sub-queries that are questions: such a
 SELECT becomes a question, of its keys and aggregates, and a SELECT around it.  ROLLUP, CUBE and
-GROUPING SETS are one question for each set of keys.
+GROUPING SETS are one question for each set of keys; what is asked of fewer keys may be added up
+from the answer of more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import combinations, product
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -30,6 +32,7 @@ from discreet.question.sql.scalars import column
 from discreet.question.sql.scope import check_name, find_name, resolve_output
 from discreet.question.sql.sources import Rows
 from discreet.question.sql.subqueries import ungrouped_refusal
+from discreet.question.statement import Levels
 
 if TYPE_CHECKING:
     from discreet.question.sql.statements import Names, StatementReader
@@ -293,11 +296,10 @@ class Lifted:
         spend = None if options is None else options.spend
         if self._outermost:
             self._statement.spend, spend = spend, None
-        distinct = {tuple(tree for tree, _ in keys): None for keys in self._sets}
-        if spend is not None:
-            spend = spend.divide(len(distinct))
         hint = None if options is None else options.within(spend)
-        parts = [self._ask(keys, names, hint) for keys in self._sets]
+        asked = [self._ask(keys, names, hint) for keys in self._sets]
+        parts = [part for part, _ in asked]
+        self._keep_levels([question for _, question in asked])
         if len(parts) == 1 and not self._grouping:
             start = parts[0].args["from_"].this
             return exp.Table(this=start.this.copy())
@@ -309,8 +311,8 @@ class Lifted:
 
     def _ask(
         self, keys: list[tuple[exp.Expr, exp.Expr]], names: Mapping[exp.Expr, str], hint: Any
-    ) -> exp.Select:
-        """The question of one set of keys, and a SELECT of its answer with all columns."""
+    ) -> tuple[exp.Select, int]:
+        """A SELECT of the answer for one set of keys, with all columns; and its question."""
         own = dict(keys)
         items = [(node, names[tree]) for tree, node in own.items()]
         items += [(node, name) for name, node in self._values.items()]
@@ -335,7 +337,27 @@ class Lifted:
         ]
         found = select_all(self._statement.name(question))
         found.set("expressions", columns)
-        return found
+        return found, self._statement.questions.index(question)
+
+    def _cells(self, question: int) -> int:
+        """How many groups a question has, if they are public."""
+        keys = self._statement.questions[question].keys
+        return prod(len(key.values or ()) for key in keys)
+
+    def _keep_levels(self, questions: list[int]) -> None:
+        """Which question is of some of the keys of another: of the one with the fewest groups."""
+        sets = {
+            number: frozenset(tree for tree, _ in keys)
+            for number, keys in zip(questions, self._sets, strict=True)
+        }
+        if len(sets) < 2:
+            return
+        most = [n for n, keys in sets.items() if not any(keys < other for other in sets.values())]
+        finer = tuple(
+            None if number in most else min((o for o in most if keys < sets[o]), key=self._cells)
+            for number, keys in sets.items()
+        )
+        self._statement.levels.append(Levels(tuple(sets), finer))
 
 
 def _is_grouping(node: exp.Anonymous) -> bool:

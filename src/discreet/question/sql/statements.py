@@ -40,7 +40,13 @@ from discreet.question.sql.simplify import simplify
 from discreet.question.sql.sources import CommonTable, Frame, Rows, read_rows
 from discreet.question.sql.subqueries import read_subquery
 from discreet.question.sql.tracing import trace
-from discreet.question.statement import MOST_QUESTIONS, Statement, answer_name, public_name
+from discreet.question.statement import (
+    MOST_QUESTIONS,
+    Levels,
+    Statement,
+    answer_name,
+    public_name,
+)
 
 MOST_READ = 64
 """How many tables what stands around questions may read, each as often as it is read."""
@@ -108,6 +114,7 @@ class StatementReader:
         self.questions: list[Question] = []
         self.tables: dict[str, None] = {}
         self.spend: Offer | None = None
+        self.levels: list[Levels] = []
         self._weight = 0
 
     def read(self, query: exp.Query) -> Statement:
@@ -146,6 +153,7 @@ class StatementReader:
             trace(tree, known, self.reader),
             self.spend,
             self.reader.text,
+            tuple(self.levels),
         )
 
     # --- what a query is ---------------------------------------------------------------------
