@@ -160,22 +160,50 @@ TERMS = (
 )
 
 
-def test_what_is_accepted_takes_no_longer_than_it_says() -> None:
-    """Measured on the worst texts: what one person adds, against what is allowed."""
-    allowed = NANOSECONDS_PER_ROW * 1000 / 1e9
+REFERENCE_S = 0.043
+"""What ``slowness`` measures takes on the machine that the figures were taken on."""
+
+
+def slowness() -> float:
+    """How much slower this machine is at such work, now: the figures are in proportion."""
+    best = []
+    with duckdb.connect(config={"threads": 1}) as engine:
+        for _ in range(3):
+            began = time.process_time()
+            engine.execute(
+                "SELECT SUM(LENGTH(REPLACE(r::VARCHAR, '1', 'ab'))) FROM RANGE(800000) t(r)"
+            )
+            engine.fetchall()
+            best.append(time.process_time() - began)
+    return max(1.0, min(best) / REFERENCE_S)
+
+
+@pytest.fixture(scope="module")
+def accepted_s() -> dict[str, float]:
+    """What one person's worst texts add to the longest question of each function."""
+    found = {}
     with clinic(ill=True) as here, clinic(ill=False) as away:
         for term in TERMS:
             question = longest_accepted(here, term)
             assert question
-            added = seconds(here, question) - seconds(away, question)
-            assert added < 3 * allowed, (term, added)
+            found[term] = seconds(here, question) - seconds(away, question)
+    return found
 
 
-def test_without_the_ceiling_it_takes_seconds() -> None:
+def test_what_is_accepted_takes_no_longer_than_it_says(accepted_s: dict[str, float]) -> None:
+    """Measured on the worst texts: what one person adds, against what is allowed."""
+    allowed = NANOSECONDS_PER_ROW * 1000 / 1e9
+    assert max(accepted_s.values()) > allowed / 50  # something was measured at all
+    slower = slowness()
+    assert {t: s for t, s in accepted_s.items() if s >= 3 * allowed * slower} == {}
+
+
+def test_without_the_ceiling_it_takes_far_longer(accepted_s: dict[str, float]) -> None:
+    """Than the most that is accepted takes on the same machine, however fast that is."""
     with clinic(ENORMOUS) as here, clinic(ENORMOUS, ill=False) as away:
-        question = REFUSED["a pattern"]
+        question = of(f"({' OR '.join(expression(STATES + end) for end in 'defg')})")
         added = seconds(here, question) - seconds(away, question)
-        assert added > 4 * NANOSECONDS_PER_ROW * 1000 / 1e9
+    assert added > 4 * max(accepted_s.values())
 
 
 # --- what is added up --------------------------------------------------------------------------
