@@ -21,7 +21,7 @@ from discreet.exact.numbers import round_down
 from discreet.known.derive import Reading
 from discreet.known.released import Released
 from discreet.price import Counts, Linear, Priced
-from discreet.price.plan import Sensitivity
+from discreet.price.plan import GroupSum, GroupTotal, Measurement, Moments, Sensitivity, Sum
 from discreet.price.summed import Summed, Term
 from discreet.release.derived import Derived, Origin
 
@@ -94,7 +94,14 @@ def _plan(
         replace(_scaled(estimate), measurement=place)
         for estimate, place in zip(read, places, strict=True)
     )
-    measured = tuple(estimate.readings[0].measured for estimate in estimates)
+    sums = {
+        place
+        for aggregate, place in zip(new.question.aggregates, places, strict=True)
+        if aggregate.function == "SUM"
+    }
+    measured = tuple(
+        _measured(estimate, is_sum=place in sums) for place, estimate in enumerate(estimates)
+    )
     worst = tuple(max(some, key=lambda law: law.variance) for some in laws)
     priced = replace(
         new,
@@ -233,6 +240,18 @@ def _scaled(estimate: _Estimate) -> Any:
         return recipe
     # Combined numbers are one entry: the weighted sum, in steps of the grid, times what divides it.
     return Linear(0, (recipe.grid / (PARTS * _denominator(estimate.readings)),), recipe.grid)
+
+
+def _measured(estimate: _Estimate, *, is_sum: bool) -> Measurement:
+    """What the entries are: of sums that were combined only the sum is left, and no count."""
+    first = estimate.readings[0].measured
+    if is_sum and not estimate.alone:
+        match first:
+            case Moments(variables=(variable,), condition=condition):
+                return Sum(variable, condition)
+            case GroupTotal(expression, grid, low, span, condition):
+                return GroupSum(expression, grid, low, span, condition)
+    return first
 
 
 def _entries(estimate: _Estimate) -> NDArray[Any]:

@@ -69,9 +69,10 @@ def normalize_constant(node: exp.Expr, reader: Reader) -> exp.Expr | None:
 
 def is_constant(node: exp.Expr) -> bool:
     """Whether a tree in normal form is a constant."""
-    return isinstance(node, exp.Literal | exp.Boolean | exp.Null) or (
-        isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and _is_time(node)
-    )
+    if isinstance(node, exp.Cast):
+        text = node.this
+        return isinstance(text, exp.Literal) and bool(text.is_string) and _is_time(node)
+    return isinstance(node, exp.Literal | exp.Boolean | exp.Null)
 
 
 def read_constant(node: exp.Expr) -> Value | None:
