@@ -106,7 +106,8 @@ def measure(
             if not math.isfinite(true):  # of values that are all the same
                 continue
             slack = 1e-9 * abs(true)
-            held.append(found.low - slack <= true <= found.high + slack)
+            inside = found.low - slack <= true <= found.high + slack
+            held.append(inside and not found.nobody)  # every group has people
             widths.append(found.high - found.low)
     return np.array(held), np.array(widths)
 

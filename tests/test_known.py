@@ -17,7 +17,7 @@ from discreet.known import derive as deriving
 from discreet.known.derive import NotKnown, derive
 from discreet.known.released import Released
 from discreet.ledger import About, Ledger, Policy
-from discreet.mechanisms import Gaussian, Laplace
+from discreet.mechanisms import Gaussian, Laplace, Staircase
 from discreet.price.summed import Summed, Term
 from discreet.release.derived import Derived
 from discreet.release.record import answer_from_bytes, answer_to_bytes
@@ -282,6 +282,77 @@ def test_the_margin_of_a_sum_is_that_of_the_convolved_law(beta):
         if sum(p for z, p in masses.items() if abs(z) > m) <= float(Fraction(beta))
     )  # fmt: skip
     assert Summed((Term(coarse, 2), Term(fine, 1))).margin(beta) == least
+
+
+def staircase_masses(law: Staircase, reach: int) -> dict[int, float]:
+    """Level 0 below the width, then a level more for every so many steps."""
+    levels = {z: max(0, 1 + (abs(z) - law.width) // law.steps) for z in range(-reach, reach + 1)}
+    masses = {z: float(np.exp(-float(law.epsilon) * level)) for z, level in levels.items()}
+    return {z: p / sum(masses.values()) for z, p in masses.items()}
+
+
+@pytest.mark.parametrize("beta", ["0.05", "0.001", "1/3"])
+@pytest.mark.parametrize(("sensitivity", "epsilon"), [(7, 1), (7, 5), (3, 12)])
+def test_the_margin_of_a_sum_of_staircases_is_that_of_the_convolved_law(sensitivity, epsilon, beta):
+    stairs = Staircase(sensitivity=sensitivity, epsilon=epsilon)
+    beside = Laplace(sensitivity=1, epsilon="1/2")
+    masses = laplace_masses(2.0, 90)
+    for _ in range(2):
+        masses = convolve(masses, staircase_masses(stairs, 150))
+    least = next(
+        m for m in range(400)
+        if sum(p for z, p in masses.items() if abs(z) > m) <= float(Fraction(beta))
+    )  # fmt: skip
+    assert Summed((Term(stairs, 2), Term(beside, 1))).margin(beta) == least
+
+
+@pytest.mark.parametrize(("sensitivity", "epsilon"), [(900, 1), (2**40, 3), (900, 30), (1, "1/9")])
+def test_a_sum_of_staircases_is_never_below_one_and_never_above_all_of_them(sensitivity, epsilon):
+    """Also in parts of 1024, and of values so fine that no transform resolves them.
+
+    Independent symmetric noise makes tails heavier (Anderson 1955).
+    """
+    law = Staircase(sensitivity=sensitivity, epsilon=epsilon)
+    for beta in ("0.05", "1e-6"):
+        found = Summed((Term(law, 1, weight=400), Term(law, 1, weight=624)), below=1024)
+        least = Fraction(624 * law.margin(beta), 1024)
+        assert least <= found.margin(beta) <= law.margin(Fraction(beta) / 2)
+
+
+def test_what_is_known_is_no_worse_than_its_best_measurement():
+    """Noise that is next to nothing is not mixed with more: variance would fall, margins rise.
+
+    Nor is an accuracy paid for that one measurement alone has.
+    """
+    with clinic() as curator:
+        question = "SELECT SUM(age) AS s FROM visits"
+        best = curator.ask(question, epsilon=8, fresh=True)
+        other = curator.ask(question, epsilon=6, fresh=True)
+        assert isinstance(best.priced.mechanisms[0], Staircase)
+        assert best.margins()["s"][0] < other.margins()["s"][0] / 2
+        known = curator.ask(question)
+        assert known.column("s") == best.column("s")
+        assert known.margins() == best.margins()
+        assert [origin.id for origin in known.origins] == [best.id]
+        near = curator.ask(question, within=best.margins()["s"][0])
+        assert near.charged == NOTHING
+        coarse = [curator.ask("SELECT COUNT(*) AS n FROM visits", rho="0.01", fresh=True)]
+        coarse += [curator.ask("SELECT COUNT(*) AS n FROM visits", rho="0.01", fresh=True)]
+        both = curator.ask("SELECT COUNT(*) AS n FROM visits")
+        assert len(both.origins) == 2
+        assert both.margins()["n"][0] < 0.8 * coarse[0].margins()["n"][0]
+
+
+def test_what_no_group_tells_is_nothing_for_certain():
+    """A condition that no released group meets: there is no noise in it, and nobody to average."""
+    with clinic() as curator:
+        curator.ask("SELECT city, AVG(age) AS m FROM visits GROUP BY city", epsilon=1)
+        both = "(WHERE city = 'Cork' AND city = 'Faro')"
+        answer = curator.ask(
+            f"SELECT AVG(age) FILTER {both} AS m, COUNT(age) FILTER {both} AS n FROM visits"
+        )
+        assert answer.charged == NOTHING
+        assert answer.to_json()["cells"] == [["– (no people)", "0 ± 0"]]
 
 
 def test_gaussian_sums_are_gaussian():

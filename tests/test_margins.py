@@ -355,3 +355,29 @@ def test_the_mechanism_of_a_question_has_the_price_of_its_ranks(clinic):
     plan = clinic.explain("SELECT MEDIAN(cost) AS x FROM visits", epsilon="3/4").priced
     (((_, scale),),) = plan.mechanisms[0].quantiles(plan.recipes[0]).errors
     assert scale == pytest.approx(2 * 0.5 * 3 / 0.75)  # three rows of one person
+
+
+@pytest.mark.parametrize("epsilon", [4, 12, 100])
+@pytest.mark.parametrize(
+    "measured",
+    [
+        "COUNT(*)",
+        "SUM(wide)",
+        "HISTOGRAM(cost, 0, 450, 900)",
+        "COUNT(DISTINCT patient)",
+        "SUM(cost)",
+    ],
+)
+def test_no_margin_of_noise_is_nothing(clinic, measured, epsilon):
+    """What is exact nearly always has a margin of a step: exact is what has no noise."""
+    question = f"SELECT {measured} AS x FROM visits"
+    answer = clinic.ask(question, epsilon=epsilon, fresh=True)
+    assert answer.margins()["x"][0] >= (0 if "cost" in measured else 1)
+    assert answer.margins()["x"][0] > 0
+    assert not answer.to_json()["cells"][0][0].endswith(("± 0", "± 0)"))
+    assert (
+        "± 0,"
+        not in clinic.explain(question, epsilon=epsilon).to_json()["columns"][0]["margin_text"]
+    )
+    known = clinic.ask(question) if "DISTINCT" not in measured else answer
+    assert known.margins()["x"][0] > 0

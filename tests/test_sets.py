@@ -307,6 +307,43 @@ def test_an_empty_group_says_that_nothing_is_known_or_nobody_is_there(clinic):
         assert not (interval.anything and interval.high - interval.low < 120)
 
 
+@pytest.mark.parametrize("offer", [{"epsilon": "0.3"}, {"epsilon": 3}, {"rho": "0.05"}])
+def test_a_group_with_people_is_rarely_said_to_have_none(clinic_of_sizes, offer):
+    """What is printed holds as often as it says: "no people" is a miss for every group here."""
+    curator, exact = clinic_of_sizes
+    held = []
+    for _ in range(4):
+        answer = curator.ask("SELECT g, AVG(x) AS z FROM t GROUP BY g", fresh=True, **offer)
+        held += [
+            found.low - 1e-9 <= exact["AVG(x)"][g] <= found.high + 1e-9 and not found.nobody
+            for g, found in zip(answer.column("g"), answer.intervals()["z"], strict=True)
+            if g < 120  # one person each
+        ]
+    assert np.mean(held) >= LEVEL
+
+
+def test_a_rate_that_may_be_anything_says_so(clinic):
+    """Of a group without people, whatever the noise: its set is all that is possible."""
+    for expression, least, most in (
+        ("COUNT(*) FILTER (WHERE paid) / COUNT(*)", 0, 1),
+        ("100.0 * SUM(CASE WHEN paid THEN 1 ELSE 0 END) / NULLIF(COUNT(*), 0)", 0, 100),
+        ("AVG(age) / 30 + 1", 1, 5),
+    ):
+        question = f"SELECT city, {expression} AS x FROM visits GROUP BY city"
+        said = []
+        for run in range(8):
+            answer = clinic.ask(question, epsilon=Fraction(1, 50) + Fraction(run, 10**6))
+            empty = answer.column("city").index("Empty")
+            interval, cell = answer.intervals()["x"][empty], answer.to_json()["cells"][empty][1]
+            assert ("anything" in cell) == interval.anything
+            if interval.anything:
+                assert interval.high == pytest.approx(most)
+                assert interval.low == least
+                assert f"(anything from {least} to {most})" in cell
+            said.append(interval.anything)
+        assert any(said)
+
+
 def test_the_step_of_the_grid_is_part_of_the_set(clinic):
     """Decimals between 0 and 900 are rounded to 1024ths; whole numbers are not rounded."""
     source = clinic.explain("SELECT AVG(cost) AS x, AVG(age) AS y FROM visits", epsilon=1).priced

@@ -39,10 +39,15 @@ class Knowing:
         self._notes = notes
         self.shelf = Shelf(curator.account)
 
-    def derive(self, planned: Planned, sources: Sequence[int]) -> Derived | None:
-        """What the answers ``sources`` tell of a question together."""
+    def derive(
+        self, planned: Planned, sources: Sequence[int], *, nearest: bool = False
+    ) -> Derived | None:
+        """What the answers ``sources`` tell of a question together.
+
+        ``nearest``: with the least margin; else with the least variance, as a price buys it.
+        """
         multiplicity = self._curator.engine.catalogue.multiplicity
-        found = self.shelf.tell(planned.priced, sources, multiplicity=multiplicity)
+        found = self.shelf.tell(planned.priced, sources, multiplicity=multiplicity, nearest=nearest)
         return None if found is None else replace(found, said=self._notes(planned.priced))
 
     def judge(
@@ -58,17 +63,18 @@ class Knowing:
             return None, sources
         if not known.keeps_margins and not spend.empty:
             return None  # who pays gets a margin
-        if spend.within:
-            enough = meets(known, spend.within, spend.confidence)
-        elif spend.empty:
-            enough = True
+        if spend.within or spend.empty:
+            near = self.derive(planned, sources, nearest=True) or known
+            if spend.empty or meets(near, spend.within, spend.confidence):
+                return near
+            enough = False
         else:
             enough = is_as_good(known, planned.priced)
         return known if enough else (known, sources)
 
     def recall(self, planned: Planned, sources: Sequence[int]) -> Answer | None:
         """What is told without any offer: what is derived, or what was measured just so."""
-        known = self.derive(planned, sources)
+        known = self.derive(planned, sources, nearest=True)
         return self.shelf.recall(planned.priced, sources) if known is None else known
 
     def list_top_ups(

@@ -2,7 +2,9 @@
 
 Two estimates of one number whose noises are independent are combined in inverse proportion to
 their variances (``docs/proofs/known.md``, Lemma 3).  Weights are public and whole parts of 1024,
-so that sums stay whole; rounding them costs a millionth of the variance.
+so that sums stay whole; rounding them costs a millionth of the variance.  The least variance is
+not always the least margin: noise that is zero nearly always has a margin that no mean with
+other noise has.  Who asks for what is near, not for what a price buys, gets the least margin.
 """
 
 from __future__ import annotations
@@ -21,12 +23,15 @@ from discreet.exact.numbers import round_down
 from discreet.known.derive import Reading
 from discreet.known.released import Released
 from discreet.price import Counts, Linear, Priced
+from discreet.price.margins import number_margin
 from discreet.price.plan import GroupSum, GroupTotal, Measurement, Moments, Sensitivity, Sum
 from discreet.price.summed import Summed, Term
 from discreet.release.derived import Derived, Origin
 
 PARTS = 1024
 """Weights are so many parts of the whole."""
+_BETA = Fraction(1, 20)
+"""Margins are compared as they are shown."""
 MOST_COMBINED = 8
 """More estimates of one number improve it by little, and are looked for in vain."""
 
@@ -52,9 +57,13 @@ def combine(
     groups: tuple[Any, ...],
     *,
     payment: Loss = NOTHING,
+    nearest: bool = False,
 ) -> Derived:
-    """The answer that these derivations of ``new`` give together; they must not be none."""
-    read, estimates, predicted = _plan(new, derivations)
+    """The answer that these derivations of ``new`` give together; they must not be none.
+
+    ``nearest``: of each number what has the least margin, be it one of them alone.
+    """
+    read, estimates, predicted = _plan(new, derivations, nearest=nearest)
     priced, laws = predicted.priced, predicted.laws
     return Derived(
         priced,
@@ -83,11 +92,13 @@ def predict(new: Priced, derivation: Derivation) -> Predicted:
 
 
 def _plan(
-    new: Priced, derivations: Sequence[Derivation]
+    new: Priced, derivations: Sequence[Derivation], *, nearest: bool = False
 ) -> tuple[list[_Estimate], list[_Estimate], Predicted]:
     """What is read for each aggregate, what of it is different, and the noise: public knowledge."""
     chosen = choose_independent(derivations)
     read = [_estimate([d[i] for d in chosen]) for i in range(len(new.recipes))]
+    if nearest:
+        read = [_find_nearest(estimate) for estimate in read]
     estimates, places = _share(read)
     laws = tuple(_list_laws(estimate) for estimate in estimates)
     recipes = tuple(
@@ -176,6 +187,21 @@ def _estimate(readings: list[Reading]) -> _Estimate:
     weights = np.rint(shares * PARTS).astype(np.int64)
     weights[:, 0] += PARTS - weights.sum(axis=1)
     return _Estimate(tuple(alike), weights)
+
+
+def _find_nearest(estimate: _Estimate) -> _Estimate:
+    """The estimate, or one of its readings, by the margin where noise is largest."""
+    if estimate.alone or not isinstance(estimate.readings[0].recipe, Linear):
+        return estimate
+    groups = estimate.weights.shape[0]
+    whole = np.full((groups, 1), PARTS, dtype=np.int64)
+    ways = [estimate, *(_Estimate((reading,), whole) for reading in estimate.readings)]
+    return min(ways, key=_largest_margin)
+
+
+def _largest_margin(estimate: _Estimate) -> float:
+    law = max(_list_laws(estimate), key=lambda one: one.variance)
+    return number_margin(_scaled(estimate), law, _BETA)
 
 
 def _same_scale(one: Reading, other: Reading) -> bool:

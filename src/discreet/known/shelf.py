@@ -71,12 +71,17 @@ class Shelf:
         *,
         multiplicity: Multiplicity,
         payment: Loss = NOTHING,
+        nearest: bool = False,
     ) -> Derived | None:
-        """The answer to ``new`` that these answers give together; None if they give none."""
+        """The answer to ``new`` that these answers give together; None if they give none.
+
+        ``nearest``: with the least margin, where nobody counts what a price would have bought.
+        """
         found, _ = self.derive_all(new, ids, multiplicity=multiplicity)
         if not found:
             return None
-        return combine(new, found, list_groups(new, multiplicity), payment=payment)
+        groups = list_groups(new, multiplicity)
+        return combine(new, found, groups, payment=payment, nearest=nearest)
 
     def recall(self, new: Priced, ids: Sequence[int]) -> Answer | None:
         """The best of these answers that measured exactly the same, as it was released."""

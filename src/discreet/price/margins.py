@@ -53,6 +53,8 @@ _LEAST_BETA = Fraction(1, 10**5)
 
 def number_margin(recipe: Linear, mechanism: Noisy, beta: Fraction) -> float:
     """The margin of a number as it is published: its noise, and its rounding to the grid."""
+    if _is_certain(mechanism):  # a sum of nothing is zero, which is on every grid
+        return 0.0
     rounds = any((c / recipe.grid).denominator != 1 for c in recipe.coefficients)
     return linear_margin(recipe, mechanism, beta) + (float(recipe.grid) / 2 if rounds else 0.0)
 
@@ -101,6 +103,11 @@ def linear_margin(recipe: Linear, mechanism: Noisy, beta: Fraction) -> float:
 def entry_margin(mechanism: Noisy, beta: Fraction) -> int:
     """The least integer m with P(|Z| > m) <= beta for one entry's noise Z, certified."""
     return math.ceil(mechanism.margin(beta))
+
+
+def _is_certain(mechanism: object) -> bool:
+    """Whether nothing was drawn: a sum of no released numbers."""
+    return isinstance(mechanism, Summed) and not mechanism.draws
 
 
 def _normal_quantile(beta: float) -> float:
@@ -209,6 +216,22 @@ def aggregate_margin(
     elif isinstance(recipe, Counts):
         return float(entry_margin(bought, beta))
     return None
+
+
+def stated_margin(
+    priced: Priced, index: int, beta: Fraction, *, certified: bool = False
+) -> float | None:
+    """The margin of an aggregate as it is shown: not zero, unless nothing was drawn.
+
+    What is off once in a thousand releases is not called exact; it is within a step of its grid.
+    """
+    margin, recipe = (
+        aggregate_margin(priced, index, beta, certified=certified),
+        priced.recipes[index],
+    )
+    if margin != 0 or _is_certain(priced.mechanisms[recipe.measurement]):
+        return margin
+    return float(recipe.grid) if isinstance(recipe, Linear) else 1.0
 
 
 def rank_margin(recipe: Quantile, selection: Selection, beta: Fraction) -> float:

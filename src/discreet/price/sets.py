@@ -31,7 +31,7 @@ _POINTS = 5
 """At how many values of each mean (and of a ratio of spreads) the sets are computed."""
 _MEAN, _SPREAD = 0.05, 0.05
 """The part of the error that pays for the set of one mean, and for that of one spread."""
-_CAUTION = 1 / 4
+CAUTION = 1 / 4
 """The part of the error that is left where a set reaches an end of what is possible: it has one
 side only, so it is small, and would else be believed most where it is wrong."""
 _ROUNDS = 4
@@ -87,7 +87,7 @@ def share_set(part: Sum, rest: Sum, noise: Noise, beta: float, *, cautious: bool
     one_sided = (ends.low <= 0) | (ends.high >= 1)
     if not cautious or not one_sided.any():
         return ends
-    wider = _solve(found, whole, noise, beta * _CAUTION, 0.0, 1.0)
+    wider = _solve(found, whole, noise, beta * CAUTION, 0.0, 1.0)
     return Ends(*(np.where(one_sided, w, e) for w, e in zip(wider, ends, strict=True)))
 
 
@@ -458,4 +458,4 @@ def _intercept(table: _Table, beta: float, moved: tuple[float, ...]) -> Ends:
     )
 
 
-__all__ = ["Ends", "Sum", "find_range", "quotient_set", "ratio_set", "share_set"]
+__all__ = ["CAUTION", "Ends", "Sum", "find_range", "quotient_set", "ratio_set", "share_set"]

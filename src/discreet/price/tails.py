@@ -45,19 +45,20 @@ class Noise:
     ``variances`` are those of the continuous laws, which are never less than those on the
     integers; ``laplace`` is the part of Laplace in each entry's fourth cumulant.  ``steps`` is what
     the noise on whole numbers may be off its continuous twin: half a step a draw, or one.
-    ``other`` is the noise of the entries that have neither law: of these only a margin is known.
+    ``heavier`` is by which power of e its tails may then still exceed those of the twin.
+    ``others`` is the noise of the entries that have neither law: of these only a margin is known.
     """
 
     variances: Floats
     laplace: Floats  # 1 for Laplace, 0 for Gaussian, between for sums
     steps: Floats
+    heavier: Floats
     others: tuple[tuple[int, Noisy], ...] = ()
 
     @property
     def _heavier(self) -> float:
         """By how much the tails on whole numbers may be heavier, half a step aside."""
-        small = self.variances[(self.laplace > 0) & (self.variances >= 2.0)]
-        more = float((1 / (72 * small * small)).sum())  # h**4 / 18 with h = 1 / (2 scale)
+        more = float(self.heavier.sum())
         return math.exp(more) if more > _NOTICED else 1.0
 
     @classmethod
@@ -66,11 +67,12 @@ class Noise:
         spreads, others = [], []
         for place, mechanism in enumerate(entries):
             found = _measure(mechanism)
-            spreads.append(found or (0.0, 0.0, 1.0))
+            spreads.append(found or (0.0, 0.0, 1.0, 0.0))
             if found is None:
                 others.append((place, mechanism))
-        variances, laplace, steps = np.array(spreads, dtype=np.float64).reshape(-1, 3).T
-        return cls(variances, laplace, steps, tuple(others))
+        columns = np.array(spreads, dtype=np.float64).reshape(-1, 4).T
+        variances, laplace, steps, heavier = columns
+        return cls(variances, laplace, steps, heavier, tuple(others))
 
     def quantiles(self, weights: Floats, beta: float) -> Floats:
         """q with P(|sum of weight times noise| > q) <= beta, for each row of weights.
@@ -80,7 +82,7 @@ class Noise:
         """
         sizes = np.abs(weights)
         known = bool(np.any(self.variances > 0))  # beta is shared by as many as there are
-        share = beta / (known + len(self.others)) / self._heavier
+        share = beta / max(1, known + len(self.others)) / self._heavier
         parts = weights * weights * self.variances
         spread = parts.sum(axis=-1)
         with np.errstate(all="ignore"):
@@ -92,23 +94,27 @@ class Noise:
         return found
 
 
-def _measure(mechanism: Noisy) -> tuple[float, float, float] | None:
-    """Variance, part of Laplace and steps of one entry; None if only its margin is known."""
+def _measure(mechanism: Noisy) -> tuple[float, float, float, float] | None:
+    """Variance, part of Laplace, steps and excess of one entry; None if only a margin is known."""
     match mechanism:
         case Laplace(scale=scale):
             variance = 2.0 * float(scale) ** 2
-            return variance, 1.0, 0.5 if variance >= 2.0 else 1.0
+            if variance < 2.0:
+                return variance, 1.0, 1.0, 0.0
+            return variance, 1.0, 0.5, 1 / (72 * variance**2)  # h**4 / 18 with h = 1 / (2 scale)
         case Gaussian():
-            return float(mechanism.variance), 0.0, 0.5 if mechanism.variance >= 2.0 else 1.0
+            variance = float(mechanism.variance)
+            return variance, 0.0, 0.5 if variance >= 2.0 else 1.0, 0.0
         case Summed(terms=terms, below=below):
             parts = [(term, _measure(term.law)) for term in terms]
             known = [(term, found) for term, found in parts if found is not None]
             if len(known) < len(parts):
                 return None
-            spread = sum(t.count * t.weight**2 * v for t, (v, _, _) in known)
-            fourth = sum(t.count * (t.weight**2 * v) ** 2 * part for t, (v, part, _) in known)
-            steps = sum(t.count * t.weight * step for t, (_, _, step) in known)
-            return spread / below**2, fourth / spread**2 if spread else 0.0, steps / below
+            spread = sum(t.count * t.weight**2 * v for t, (v, _, _, _) in known)
+            fourth = sum(t.count * (t.weight**2 * v) ** 2 * part for t, (v, part, _, _) in known)
+            steps = sum(t.count * t.weight * step for t, (_, _, step, _) in known)
+            more = sum(t.count * excess for t, (_, _, _, excess) in known)
+            return spread / below**2, fourth / spread**2 if spread else 0.0, steps / below, more
     return None
 
 

@@ -33,7 +33,7 @@ from discreet.price import (
     Spread,
     Threshold,
 )
-from discreet.price.margins import MarginKind, aggregate_margin, margin_kind
+from discreet.price.margins import MarginKind, margin_kind, stated_margin
 from discreet.price.plan import ValueCounts
 from discreet.price.recipes import compute_ratios
 from discreet.question.expressions import ColumnRef, Expression
@@ -265,7 +265,7 @@ class Answer:
         aggregate = self._aggregate(index)
         if aggregate is None:
             raise TypeError(index)
-        margin = aggregate_margin(self.priced, aggregate, beta, certified=kind == "certified")
+        margin = stated_margin(self.priced, aggregate, beta, certified=kind == "certified")
         if isinstance(self.priced.recipes[aggregate], Quantile):
             sets = self._sets_of(rows)
             chosen = {

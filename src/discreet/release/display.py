@@ -36,6 +36,8 @@ def cell(
     '61.2537 (anything from 0 to 120)'
     >>> cell(None, None, interval=Interval(0, 120, nobody=True))
     '– (no people)'
+    >>> cell(-61.2537, 62.1, interval=Interval(0.08124, 0.9))
+    '-61.25 (0.08 … 0.90)'
 
     A number without a margin is a key, and a year is written 2024.
 
@@ -79,9 +81,12 @@ def _say_interval(value: Any, interval: Interval) -> str | None:
     if sides and min(sides) >= _SYMMETRIC * max(sides):
         return None
     known = [end for end in (interval.low, interval.high) if math.isfinite(end)]
-    width = max(sides, default=known[-1] - known[0]) if len(known) > 1 else max(map(abs, known))
+    if len(known) > 1:  # of a value outside its set, the set says how many digits matter
+        width = min(max(sides, default=math.inf), interval.high - interval.low)
+    else:
+        width = max(map(abs, known))
     if not _FEW <= width < _MANY:
-        low, high = f"{interval.low:,.3g}", f"{interval.high:,.3g}"
+        low, high = _far(interval.low, down=True), _far(interval.high, down=False)
         shown = _alone(value)
     else:
         digits = _digits(width)
@@ -91,6 +96,20 @@ def _say_interval(value: Any, interval: Interval) -> str | None:
     if len(known) > 1:
         return f"{shown} ({low} … {high})"
     return f"{shown} ({f'at least {low}' if math.isfinite(interval.low) else f'at most {high}'})"
+
+
+def _far(end: float, *, down: bool) -> str:
+    """An end in three digits, in powers of ten; a set is never made smaller.
+
+    >>> _far(3.1278e20, down=True), _far(3.1278e20, down=False), _far(-2.5001e-12, down=True)
+    ('3.12e+20', '3.13e+20', '-2.51e-12')
+    """
+    if end == 0 or not math.isfinite(end):
+        return f"{end:.3g}"
+    exact = Fraction(end)
+    unit = Fraction(10) ** (math.floor(math.log10(abs(end))) - 2)
+    steps = math.floor(exact / unit) if down else math.ceil(exact / unit)
+    return f"{float(steps * unit):,.3g}"
 
 
 def _round_away(end: float, digits: int, *, down: bool) -> float:

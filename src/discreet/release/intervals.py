@@ -32,7 +32,15 @@ from discreet.price.plan import (
     ValueCounts,
 )
 from discreet.price.recipes import MOST_ROUNDED, find_moved, find_shifts
-from discreet.price.sets import Ends, Sum, find_range, quotient_set, ratio_set, share_set
+from discreet.price.sets import (
+    CAUTION,
+    Ends,
+    Sum,
+    find_range,
+    quotient_set,
+    ratio_set,
+    share_set,
+)
 from discreet.price.tails import Noise
 from discreet.question.domain import Domain, Kind
 from discreet.question.expressions import Call, Case, ColumnRef, Expression, Literal
@@ -137,11 +145,16 @@ class Sets:
         return Ends(low, np.where(np.isfinite(ends.high), ends.high, most))
 
     def _nobody(self, recipe: Ratio, beta: float) -> list[bool]:
-        """Where the number of rows is below one, at this confidence."""
+        """Where the number of rows is below one, with the error of a set that has one side.
+
+        A group with people is said to have none so rarely that this and its sets, which are those
+        of one side where it is as small, miss no more often than stated.
+        """
         mechanism, entries = self._entries(recipe.measurement)
         used = entries[:, : math.prod(d + 1 for d in recipe.moments.degrees)]
         weight = np.full((1, used.shape[1]), 1.0 / recipe.moments.weight)
-        margin = Noise.of([mechanism] * used.shape[1]).quantiles(weight, 2 * beta)  # one side
+        one_side = 2 * beta * CAUTION
+        margin = Noise.of([mechanism] * used.shape[1]).quantiles(weight, one_side)
         absent: list[bool] = ((used @ weight[0]) + margin < 1.0).tolist()
         return absent
 
@@ -247,13 +260,17 @@ class Sets:
         rest = self._take_parts(expression, parts)
         share = beta / max(1, len(parts))
         known = {name: self._part_ends(part, share) for name, part in parts.items()}
+        possible = {name: self._part_range(part) for name, part in parts.items()}
         if isinstance(rest, ColumnRef) and rest.name in known:
-            ends = known[rest.name]
-            return [Interval(a, b, a == -math.inf and b == math.inf) for a, b in ends]
-        return [
-            _enclose(rest, {**_key_domains(keys[i]), **_domains(known, i)})
-            for i in range(self.groups.size)
-        ]
+            whole = Interval(*possible[rest.name])
+            return [_compare(Interval(*ends), whole) for ends in known[rest.name]]
+        found: list[Interval | None] = []
+        for group in range(self.groups.size):
+            of_keys = _key_domains(keys[group])
+            ranges = {name: _domain(*ends) for name, ends in possible.items()}
+            enclosed = _enclose(rest, {**of_keys, **_domains(known, group)})
+            found.append(_compare(enclosed, _enclose(rest, {**of_keys, **ranges})))
+        return found
 
     def _take_parts(self, expression: Expression, parts: dict[str, Expression]) -> Expression:
         """The expression with its largest parts that have sets of their own replaced by names."""
@@ -293,6 +310,22 @@ class Sets:
                 raise TypeError(part)
             ends = self._quotient_ends(above, below, beta)
         return list(zip(*_lists(ends), strict=True))
+
+    def _part_range(self, part: Expression) -> tuple[float, float]:
+        """Between which numbers a part lies whatever the data are."""
+        recipe = self._recipe(part)
+        if isinstance(recipe, Ratio):
+            return find_range(recipe)
+        quotient = None if self._form(part) is not None else self._quotient(part)
+        ranges = [
+            self._quotient_range(above, below)
+            for above in (quotient[0].sides if quotient else ())
+            for below in (quotient[1].sides if quotient else ())
+        ]
+        known = [between for between in ranges if between is not None]
+        if not known or len(known) < len(ranges):
+            return -math.inf, math.inf
+        return min(least for least, _ in known), max(most for _, most in known)
 
     def _recipe(self, expression: Expression) -> Any:
         if isinstance(expression, ColumnRef) and expression.name in self.names:
@@ -531,7 +564,18 @@ def _enclose(expression: Expression, known: Mapping[str, Domain]) -> Interval | 
         return None
     low = -math.inf if found.low is None else float(found.low)
     high = math.inf if found.high is None else float(found.high)
-    return Interval(low, high, anything=low == -math.inf and high == math.inf)
+    return Interval(low, high)
+
+
+def _compare(found: Interval | None, possible: Interval | None) -> Interval | None:
+    """A set, and whether it says anything: not where it is all that is possible."""
+    if found is None:
+        return None
+    whole = Interval(-math.inf, math.inf) if possible is None else possible
+    room = 1e-9 * (whole.high - whole.low) if math.isfinite(whole.high - whole.low) else 0.0
+    if found.low > whole.low + room or found.high < whole.high - room:
+        return found
+    return replace(whole, anything=True)  # roots and powers are rounded on their way
 
 
 __all__ = ["Interval", "Sets"]

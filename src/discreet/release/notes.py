@@ -25,7 +25,7 @@ from discreet.price import (
     deciding_mechanism,
     least_units,
 )
-from discreet.price.margins import aggregate_margin, margin_kind, rounding_of
+from discreet.price.margins import margin_kind, rounding_of, stated_margin
 from discreet.price.plan import (
     GroupMean,
     GroupSum,
@@ -172,7 +172,7 @@ def _how_known(priced: Priced) -> list[str]:
 
 
 def _margin(priced: Priced, index: int, *, certified: bool) -> float | None:
-    return aggregate_margin(priced, index, 1 - _CONFIDENCE, certified=certified)
+    return stated_margin(priced, index, 1 - _CONFIDENCE, certified=certified)
 
 
 MarginUnit = Literal["value", "ranks", "rows"]
