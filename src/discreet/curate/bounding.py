@@ -22,7 +22,7 @@ from discreet.price.plan import Histogram, Moments, Scaled
 from discreet.question.functions import references
 from discreet.question.offer import Offer
 from discreet.question.relation import Source
-from discreet.question.schema import Column, Schema, Table
+from discreet.question.schema import Column, Owners, Schema, Table
 from discreet.question.sql import parse
 from discreet.release.answer import Answer
 from discreet.release.record import released_from_bytes, replay_key
@@ -47,6 +47,8 @@ class Look:
 
 def list_looks(schema: Schema, table: Table) -> Iterator[Look]:
     """What there is to be measured of a private table."""
+    if table.owners is not Owners.ONE:  # what is removed is not counted by one column of its owner
+        return
     most, unit = table.max_rows_per_unit, table.unit
     if unit is not None and most is not None and not table.by_row:
         owner = ", ".join(_quote(name) for name in unit)

@@ -132,6 +132,7 @@ def choose(
     contest = make_contest(curator, candidates, offer, k=k, counts=counts)
     compiled = [curator.engine.compile(one.plan) for one in contest.watched]
     version = curator.engine.data_version()
+    curator.crowding.check([one.plan.source for one in contest.watched], version)
     request = Request(
         analyst=analyst,
         question=_write(contest),

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 from discreet.accounting.budget import Budget
 from discreet.accounting.loss import NOTHING, Loss
 from discreet.curate.bounding import Bounding
+from discreet.curate.crowding import Crowding
 from discreet.curate.opening import Declared, check_tables, read_budget, read_schema
 from discreet.curate.steps import (
     Improving,
@@ -165,6 +166,7 @@ class Curator:
         """Whether noise may be refined: not where another process computes."""
         limits = {name: engine[name] for name in ("memory_limit", "threads") if name in engine}
         self._bounding = Bounding(self, tables, **limits)
+        self.crowding = Crowding(self)
         self._releases_folder: Path | None = None
         self._releases: Releases | None = None
 
@@ -502,6 +504,7 @@ class Curator:
             for plan, spend in zip(planned, offers, strict=True)
         ]
         version = requests[0].data_version  # one for all, should the data change right now
+        self.crowding.check([plan.priced.plan.source for plan in planned], version)
         same = tuple(replace(request, data_version=version) for request in requests)
         return PlannedStatement(tuple(planned), same, shares)
 
@@ -720,12 +723,14 @@ class Curator:
         return None
 
     def _make_request(self, planned: Planned, spend: Offer, analyst: str) -> Request:
+        version = self.engine.data_version()
+        self.crowding.check([planned.priced.plan.source], version)
         return Request(
             analyst=analyst,
             question=write_text(planned.priced.question),
             spend=spend.to_json(),
             key=planned.key,
-            data_version=self.engine.data_version(),
+            data_version=version,
             loss=planned.priced.loss,
             area=planned.area,
             about=planned.about,
@@ -954,9 +959,11 @@ class Curator:
         """Bound and index the private tables once, so that later questions run faster.
 
         ``options``: ``tables``, those to prepare, and ``progress``, called with a table's name and
-        the part of it that is done.
+        the part of it that is done.  A table whose rows have two owners is tested, for a charge of
+        its own, once for each version of the data: without it no question about it is answered.
         """
         self.engine.prepare(**options)
+        self.crowding.test(options.get("tables"))
 
     def measure_bounding(self, epsilon: Exact, *, tables: Sequence[str] = ()) -> tuple[str, ...]:
         """Buy what bounding removes: units with too many rows, rows cut, values clipped.

@@ -43,7 +43,13 @@ from discreet.publication.spend import Spend
 from discreet.publication.synopsis import Synopsis
 from discreet.publication.typed import read_inequalities
 from discreet.question.levels import Levels, list_levels
-from discreet.question.ownership import columns, row_bound, unit, unit_columns
+from discreet.question.ownership import (
+    columns,
+    has_two_owners,
+    row_bound,
+    unit,
+    unit_columns,
+)
 from discreet.question.question import Question
 from discreet.question.sql import parse
 from discreet.release.record import to_json
@@ -139,6 +145,14 @@ class Releases:
         multiplicity = curator.engine.catalogue.multiplicity
         question = parse(_count_all(declared.source), curator.engine.catalogue)
         rows = row_bound(question.source, multiplicity)
+        if has_two_owners(question.source):
+            raise QuestionRefusal(
+                "Q52",
+                "a release is to be made of rows that have two owners.",
+                why="what one person leaves and lets in is bounded for questions, and for no "
+                "release that is proved here.",
+                fix="ask questions with groups, or release a table whose rows have one owner.",
+            )
         if rows is None:
             raise QuestionRefusal(
                 "Q41",

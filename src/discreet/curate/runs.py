@@ -24,12 +24,13 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.accounting.loss import Loss
 from discreet.engine.protocol import Compiled, describe_failure
-from discreet.errors import AccessRefusal, InvalidParameter, Refusal
+from discreet.errors import AccessRefusal, InvalidParameter, QuestionRefusal, Refusal
 from discreet.exact.numbers import Exact, canonical_json, fraction
 from discreet.ledger.charges import Receipt, Request
 from discreet.ledger.runs import CLOSED, LOST, over_refusal
 from discreet.mechanisms.sparse.run import NoisyThreshold
 from discreet.price.watch import Watch, Watched, price_watched
+from discreet.question.ownership import has_two_owners
 from discreet.question.question import Question
 from discreet.release.record import from_json, to_json
 from discreet.release.release import Judged, judge
@@ -397,6 +398,14 @@ class Run:
                 fix="pass threshold=..., to watch(...) or with the question.",
             )
         watched = prepare(self._curator, question, self.watch)
+        if has_two_owners(watched.plan.source):
+            raise QuestionRefusal(
+                "Q52",
+                "a run is asked about rows with two owners.",
+                why="a run goes on as the data change, and such rows are read only of data that "
+                "were tested.",
+                fix="ask the question itself, or choose(...) among several.",
+            )
         return _Asked(watched, self._curator.engine.compile(watched.plan), level)
 
     # --- its end ------------------------------------------------------------------------------

@@ -81,6 +81,7 @@ def ask_batch(
     try:
         planned = plan_batch(curator, questions, offer)
         version = curator.engine.data_version()
+        curator.crowding.check([part.plan.source for part in planned.batch.parts], version)
         receipt = curator.account.charge(planned.request(analyst, version))  # durable from here
     except Refusal as refusal:
         curator.account.record_refusal(analyst, _name(questions), refusal)

@@ -61,6 +61,9 @@ class Engine(Protocol[C]):
     def run(self, compiled: C) -> Truth:
         """The exact integers of what was compiled, on the data as they are now."""
 
+    def count_crowd(self, name: str) -> Truth:
+        """How many people stand in many rows of a table with two owners, by level."""
+
     def compile_codes(self, relation: Relation, levels: Sequence[Levels]) -> Any:
         """A statement that says in which level of each column every row lies; reads no data."""
 

@@ -15,7 +15,7 @@ from discreet.ledger.books import Books, Standing
 from discreet.ledger.journal import Writer
 from discreet.question.blocks import Space
 from discreet.question.ownership import unit_of
-from discreet.question.schema import Schema
+from discreet.question.schema import Owners, Schema, Table
 from discreet.release.record import to_json
 
 
@@ -177,10 +177,16 @@ def _declared_otherwise(what: str, fix: str) -> LedgerRefusal:
 
 def _people(schema: Schema) -> dict[str, Any]:
     return {
-        name: [unit_of(table).entity, list(table.unit or ()), schema.neighbours.value]
+        name: [unit_of(table).entity, _owners(table), schema.neighbours.value]
         for name, table in schema.tables.items()
         if not table.public
     }
+
+
+def _owners(table: Table) -> list[str]:
+    """The unit's columns, after what they are together, if that is not one person."""
+    named = list(table.unit or ())
+    return named if table.owners is Owners.ONE else [f"{table.owners.value} of", *named]
 
 
 def _origins(space: Space, standing: Standing) -> list[Any]:

@@ -20,7 +20,15 @@ from math import prod
 from discreet.question.domain import Value
 from discreet.question.expressions import Call, Case, ColumnRef, Expression
 from discreet.question.question import Key
-from discreet.question.relation import Filter, PublicJoin, PublicSource, Relation, Source, UnitJoin
+from discreet.question.relation import (
+    Filter,
+    OwnerJoin,
+    PublicJoin,
+    PublicSource,
+    Relation,
+    Source,
+    UnitJoin,
+)
 from discreet.question.schema import Neighbours
 
 
@@ -259,6 +267,10 @@ def _without_aliases(relation: Relation, met: dict[str, int]) -> tuple[Relation,
             second, other = _without_aliases(right, met)
             pairs = tuple((names.get(a, a), other.get(b, b)) for a, b in on)
             return UnitJoin(first, second, pairs, kind), {**names, **other}
+        case OwnerJoin(left=left, right=right, owner=owner, kind=kind):
+            first, names = _without_aliases(left, met)
+            second, other = _without_aliases(right, met)
+            return OwnerJoin(first, second, names.get(owner, owner), kind), {**names, **other}
     return relation, {}
 
 

@@ -35,6 +35,7 @@ from discreet.price.keys import (
     least_units,
     rank_threshold,
 )
+from discreet.price.owners import check_owners
 from discreet.price.plan import (
     Contribution,
     GroupMean,
@@ -72,6 +73,7 @@ from discreet.question.ownership import (
     check_joined_rows,
     columns,
     constant_columns,
+    find_neighbours,
     row_bound,
 )
 from discreet.question.question import Limits, Question, check_size
@@ -195,7 +197,7 @@ def price(
     apart = apart or as_before
     width = None if apart else count_groups(question, multiplicity)
     reach = Reach.of(bound, grouped=bool(question.keys), most=most, width=width)
-    sides = schema.neighbours
+    sides = find_neighbours(question.source, schema.neighbours)
     how = (as_before, apart, in_company)
     terms = Terms(question, bound, reach, sides, domains, multiplicity, tuple(ways), *how)
     for weight_bits in WEIGHT_BITS:
@@ -368,6 +370,7 @@ def _row_weight(measurement: Measurement) -> float:
 
 def bound_contribution(question: Question, multiplicity: Multiplicity) -> Contribution:
     """The bounding a question needs, from its own limits or from the schema's."""
+    check_owners(question)
     most = row_bound(question.source, multiplicity)
     limits: Limits = question.limits
     if limits.max_groups is not None or limits.max_rows_per_group is not None:

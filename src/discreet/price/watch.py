@@ -37,7 +37,12 @@ from discreet.price.priced import Multiplicity, bound_contribution
 from discreet.price.recipes import Linear, choose_measurements, measure_sums_alone
 from discreet.question.domain import Value
 from discreet.question.expressions import ColumnRef
-from discreet.question.ownership import check_joined_rows, columns, row_bound
+from discreet.question.ownership import (
+    check_joined_rows,
+    columns,
+    find_neighbours,
+    row_bound,
+)
 from discreet.question.question import Question, check_size
 from discreet.question.relation import (
     Filter,
@@ -245,13 +250,15 @@ def price_watched(
     if not isinstance(recipe, Linear) or len(recipe.coefficients) != 1:
         raise _not_one_number(question)
     if monotonic:
-        _check_monotonic(question, measurement, schema.neighbours)
+        sides = find_neighbours(question.source, schema.neighbours)
+        _check_monotonic(question, measurement, sides)
     most = row_bound(question.source, multiplicity)
     reach = Reach.of(bound, grouped=bool(question.keys), most=most)
     # Each group's number is a query of its own, so what counts is how far one of them moves.
     one = Reach(1, reach.rows_per_group, reach.rows_per_group)
     # And one number to which a unit adds 0 ... d moves by at most d also where it is changed.
-    moved = Neighbours.ADD_REMOVE if _only_adds(measurement) else schema.neighbours
+    sides = find_neighbours(question.source, schema.neighbours)
+    moved = Neighbours.ADD_REMOVE if _only_adds(measurement) else sides
     sensitivity = compute_sensitivity(measurement, one, moved).l1
     plan = Plan(question.source, question.keys, bound, (measurement,))
     return Watched(question, plan, sensitivity, recipe.coefficients[0])
@@ -296,7 +303,8 @@ def is_monotonic(question: Question, measurement: Measurement, neighbours: Neigh
     Not under change-one, where one unit's rows go as others come; and a sum only if no value is
     negative.  What is not known here is not monotonic.
     """
-    known = neighbours is Neighbours.ADD_REMOVE and _is_owned(question.source)
+    sides = find_neighbours(question.source, neighbours)
+    known = sides is Neighbours.ADD_REMOVE and _is_owned(question.source)
     return known and _only_adds(measurement)
 
 

@@ -20,6 +20,7 @@ from discreet.question.functions.declaration import common_kind, single, union
 from discreet.question.relation import (
     Filter,
     JoinKind,
+    OwnerJoin,
     PerUnit,
     Project,
     PublicJoin,
@@ -32,7 +33,8 @@ from discreet.question.relation import (
     UnitWindow,
     Windowed,
 )
-from discreet.question.schema import Schema, Table
+from discreet.question.schema import Neighbours, Owners, Schema, Table
+from discreet.question.schema.tables import entity_of
 
 Columns = Mapping[str, Domain]
 
@@ -60,6 +62,7 @@ class Unit:
 
     entity: str
     kinds: tuple[Kind, ...]  # of the columns that identify one; empty if every row is one
+    owners: Owners = Owners.ONE
 
     @property
     def name(self) -> str:
@@ -67,7 +70,11 @@ class Unit:
 
         >>> Unit("src, dst", (Kind.TEXT, Kind.TEXT)).name, Unit("rows of visits", ()).name
         ('pair (src, dst)', 'row of visits')
+        >>> Unit("pairs of src, dst", (Kind.TEXT, Kind.TEXT), Owners.PAIR).name
+        'pair (src, dst)'
         """
+        if self.owners is Owners.PAIR:
+            return f"pair ({self.entity.removeprefix('pairs of ')})"
         if not self.kinds:
             return f"row{self.entity.removeprefix('rows')}"
         columns = self.entity.count(", ") + 1
@@ -92,6 +99,8 @@ def unit(relation: Relation) -> Unit:
             return unit(left)
         case UnitJoin(left=left, right=right):  # Lemma 5.
             return _shared_unit(unit(left), unit(right), by_row=False)
+        case OwnerJoin(left=left):  # graphs.md, Lemma 5
+            return unit(left)
         case Union(left=left, right=right):  # Lemma 7.
             return _shared_unit(unit(left), unit(right), by_row=True)
 
@@ -108,7 +117,39 @@ def unit_of(table: Table) -> Unit:
     if table.by_row:
         return Unit(f"rows of {table.name}", ())
     kinds = tuple(c.kind for name in table.unit for c in table.columns if c.name == name)
-    return Unit(table.entity or ", ".join(table.unit), kinds)
+    if table.owners is Owners.ANY:
+        kinds = kinds[:1]
+    return Unit(entity_of(table), kinds, table.owners)
+
+
+def has_two_owners(relation: Relation) -> bool:
+    """Whether each row is of two people: then one's leaving may let in rows of others."""
+    return unit(relation).owners is Owners.ANY
+
+
+def row_changes(
+    relation: Relation, multiplicity: Multiplicity | None = None
+) -> tuple[int, int] | None:
+    """How many rows at most are lost and gained as one unit leaves; None if nothing bounds it.
+
+    Of one owner, or of a pair, its own rows are lost and none is gained.  Of two, as many as are
+    read of one person are lost, and as many may come in their place (docs/proofs/graphs.md,
+    Lemma 1).
+    """
+    most = row_bound(relation, declared_multiplicity if multiplicity is None else multiplicity)
+    if most is None:
+        return None
+    return most, most if has_two_owners(relation) else 0
+
+
+def find_neighbours(relation: Relation, declared: Neighbours) -> Neighbours:
+    """As what a neighbour is priced: rows that go, or rows that go and others that come.
+
+    Where rows have two owners, a person who leaves takes along at most so many rows as are read
+    of one, and lets in at most as many: that is what a change of one unit moves, and it costs the
+    same (docs/proofs/graphs.md, Lemma 2).
+    """
+    return Neighbours.CHANGE_ONE if has_two_owners(relation) else declared
 
 
 def name_units(schema: Schema, text: str = "") -> str:
@@ -124,8 +165,16 @@ def name_units(schema: Schema, text: str = "") -> str:
 
 
 def _shared_unit(left: Unit, right: Unit, *, by_row: bool) -> Unit:
-    if left == right and (by_row or left.kinds):
+    if left == right and (by_row or (left.kinds and left.owners is not Owners.ANY)):
         return left
+    if Owners.ANY in (left.owners, right.owners) and left.entity == right.entity and not by_row:
+        raise QuestionRefusal(
+            "Q52",
+            "a table whose rows have two owners is joined by something else than one of them.",
+            why="a row made of the rows of three people would belong to all of them.",
+            fix="join a table with one row for each person on one owner: JOIN people AS p ON "
+            "p.person = m.sender.",
+        )
     raise QuestionRefusal(
         "Q18",
         f"the two sides are not about the same people: {left.entity!r} and {right.entity!r}.",
@@ -141,6 +190,8 @@ def unit_columns(relation: Relation) -> tuple[str | None, ...]:
         case Source(table=table, columns=named):
             if table.by_row or table.unit is None:
                 return ()
+            if table.owners is not Owners.ONE:  # neither column says by itself whose a row is
+                return tuple(None for _ in table.unit)
             names = {column: name for name, column in reversed(named)}
             return tuple(names.get(column) for column in table.unit)
         case Filter(source=source) | Windowed(source=source):
@@ -150,11 +201,59 @@ def unit_columns(relation: Relation) -> tuple[str | None, ...]:
             return tuple(None if c is None else kept.get(c) for c in unit_columns(source))
         case UnitJoin(left=left, kind=JoinKind.FULL):  # NULL on the rows of the right side alone
             return tuple(None for _ in unit_columns(left))
-        case PublicJoin(left=left) | UnitJoin(left=left):
+        case PublicJoin(left=left) | UnitJoin(left=left) | OwnerJoin(left=left):
             return unit_columns(left)
         case Union(left=left, right=right):
             pairs = zip(unit_columns(left), unit_columns(right), strict=True)
             return tuple(a if a == b else None for a, b in pairs)
+
+
+def owner_columns(relation: Relation) -> Mapping[str, int]:
+    """The columns that name one of two owners as they are, and which of the two."""
+    match relation:
+        case Source(table=table, columns=named):
+            if table.owners is Owners.ONE or table.unit is None:
+                return {}
+            return {n: table.unit.index(column) for n, column in named if column in table.unit}
+        case Filter(source=source) | Windowed(source=source):
+            return owner_columns(source)
+        case Project(source=source, columns=named) | PerUnit(source=source, keys=named):
+            below = owner_columns(source)
+            refs = ((n, e.name) for n, e in named if isinstance(e, ColumnRef))
+            return {name: below[column] for name, column in refs if column in below}
+        case PublicJoin(left=left) | UnitJoin(left=left) | OwnerJoin(left=left):
+            return owner_columns(left)
+        case Union(left=left, right=right):
+            one, other = owner_columns(left), owner_columns(right)
+            return {name: place for name, place in one.items() if other.get(name) == place}
+
+
+def owner_told(relation: Relation) -> frozenset[str]:
+    """The columns that are computed of the names of a row's two owners."""
+    match relation:
+        case Source():
+            return frozenset(owner_columns(relation))
+        case Filter(source=source):
+            return owner_told(source)
+        case Windowed(source=source, columns=windows):
+            return owner_told(source) | frozenset(name for name, _ in windows)
+        case Project(source=source, columns=named):
+            below = owner_told(source)
+            return frozenset(name for name, e in named if references(e) & below)
+        case PerUnit(source=source, keys=named, aggregates=aggregates):
+            below = owner_told(source)
+            told = frozenset(name for name, e in named if references(e) & below)
+            return told | frozenset(
+                name
+                for name, a in aggregates
+                if a.argument is not None and references(a.argument) & below
+            )
+        case PublicJoin(left=left):
+            return owner_told(left)
+        case UnitJoin(left=left, right=right) | OwnerJoin(left=left, right=right):
+            return owner_told(left) | owner_told(right)
+        case Union(left=left, right=right):
+            return owner_told(left) | owner_told(right)
 
 
 def constant_columns(
@@ -165,11 +264,15 @@ def constant_columns(
     Those by which the unit is known, and those that the table declares to be the unit's.
     """
     known = declared_multiplicity if multiplicity is None else multiplicity
+    if has_two_owners(relation):
+        return frozenset()
     if row_bound(relation, known) == 1:
         return frozenset(columns(relation, known))
     match relation:
         case Source(table=table, columns=named):
-            declared = {*(table.unit or ()), *table.per_unit}
+            # A pair may be turned around: neither of its columns is the same on all its rows.
+            named_by = table.unit if table.owners is Owners.ONE else ()
+            declared = {*(named_by or ()), *table.per_unit}
             return frozenset(name for name, column in named if column in declared)
         case Filter(source=source) | Windowed(source=source):
             return constant_columns(source, known)
@@ -188,7 +291,7 @@ def constant_columns(
                 return frozenset()
             own = constant_columns(left, known)
             return own | constant_columns(right, known) if kind is JoinKind.INNER else own
-        case Union():
+        case Union() | OwnerJoin():
             return frozenset()
 
 
@@ -213,6 +316,8 @@ def row_bound(relation: Relation, multiplicity: Multiplicity = declared_multipli
             if most is None or kind is not JoinKind.FULL or not on:
                 return most
             return max(most, sum(side for side in sides if side is not None))
+        case OwnerJoin(left=left):  # graphs.md, Lemma 5: one partner, or none, for each row
+            return row_bound(left, multiplicity)
         case PerUnit(source=source, keys=keys):  # Lemma 6: a unit's own columns are one key.
             own = unit_columns(source)
             constant = all(isinstance(e, ColumnRef) and e.name in own for _, e in keys)
@@ -268,8 +373,17 @@ def _steps(relation: Relation) -> Iterator[Relation]:
                 waiting.append(source)
             case PublicJoin(left=left):
                 waiting.append(left)
-            case UnitJoin(left=left, right=right) | Union(left=left, right=right):
+            case (
+                UnitJoin(left=left, right=right)
+                | OwnerJoin(left=left, right=right)
+                | Union(left=left, right=right)
+            ):
                 waiting += [left, right]
+
+
+def list_tables(relation: Relation) -> frozenset[Table]:
+    """The private tables whose rows a relation is made of."""
+    return frozenset(step.table for step in _steps(relation) if isinstance(step, Source))
 
 
 def _check_bounded_sides(join: PublicJoin | UnitJoin, multiplicity: Multiplicity) -> None:
@@ -323,6 +437,8 @@ def columns(
             return _public_join(relation, multiplicity)
         case UnitJoin():
             return _unit_join(relation, multiplicity)
+        case OwnerJoin():
+            return _owner_join(relation, multiplicity)
         case PerUnit():
             return _per_unit(relation, multiplicity)
         case Windowed():
@@ -420,6 +536,25 @@ def _unit_join(join: UnitJoin, multiplicity: Multiplicity) -> Columns:
     return _join_columns(left, right, join.kind)
 
 
+def _owner_join(join: OwnerJoin, multiplicity: Multiplicity) -> Columns:
+    """Refused unless every row shows what is one of its own owners' (graphs.md, Lemma 5)."""
+    mine, other = unit(join.left), unit(join.right)
+    same = mine.owners is Owners.ANY and other == replace(mine, owners=Owners.ONE)
+    one = same and row_bound(join.right, multiplicity) == 1
+    named = join.owner in owner_columns(join.left)
+    if not one or not named or join.kind is JoinKind.FULL:
+        raise QuestionRefusal(
+            "Q52",
+            "a table whose rows have two owners is joined to something else than one row of one "
+            "of them.",
+            why="a row made of the rows of three people would belong to all of them.",
+            fix="join a table of the same entity with max_rows_per_unit = 1 (or a sub-query with "
+            "one row for each person) on one owner: JOIN people AS p ON p.person = m.sender.",
+        )
+    left, right = columns(join.left, multiplicity), columns(join.right, multiplicity)
+    return _join_columns(left, right, join.kind)
+
+
 def _union(left: Columns, right: Columns) -> Columns:
     if list(left) != list(right):
         raise QuestionRefusal(
@@ -441,7 +576,19 @@ def _either(left: Domain, right: Domain) -> Domain:
 # --- one unit's own rows -------------------------------------------------------------------
 
 
+def _check_one_owner(source: Relation) -> None:
+    if has_two_owners(source):
+        raise QuestionRefusal(
+            "Q52",
+            "rows that have two owners are put together by person.",
+            why="a row of two people would be added to both, and the leaving of one would change "
+            "the other's.",
+            fix="count rows: COUNT(*), SUM(...), by columns with declared values.",
+        )
+
+
 def _per_unit(relation: PerUnit, multiplicity: Multiplicity) -> Columns:
+    _check_one_owner(relation.source)
     known = columns(relation.source, multiplicity)
     most = row_bound(relation.source, multiplicity)
     return _check_distinct(
@@ -487,6 +634,7 @@ WINDOW_AGGREGATES = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
 
 
 def _windowed(relation: Windowed, multiplicity: Multiplicity) -> Columns:
+    _check_one_owner(relation.source)
     known = columns(relation.source, multiplicity)
     most = row_bound(relation.source, multiplicity)
     added = ((name, window_domain(window, known, most)) for name, window in relation.columns)
@@ -586,7 +734,13 @@ __all__ = [
     "check_relation",
     "columns",
     "declared_multiplicity",
+    "find_neighbours",
+    "has_two_owners",
+    "list_tables",
+    "owner_columns",
+    "owner_told",
     "row_bound",
+    "row_changes",
     "unit",
     "unit_columns",
     "unit_grid",

@@ -89,6 +89,19 @@ class UnitJoin:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnerJoin:
+    """Rows of two people, each with what ``right`` says of the one that ``owner`` names.
+
+    ``right`` has one row for each person; whoever leaves takes along every row that shows theirs.
+    """
+
+    left: Relation
+    right: Relation
+    owner: str  # a column of left that names one of its two owners
+    kind: JoinKind = JoinKind.INNER
+
+
+@dataclass(frozen=True, slots=True)
 class PerUnit:
     """One row for each unit (and each combination of ``keys``): aggregates of its own rows."""
 
@@ -138,4 +151,6 @@ class Union:
     right: Relation
 
 
-Relation = Source | Filter | Project | PublicJoin | UnitJoin | PerUnit | Windowed | Union
+Relation = (
+    Source | Filter | Project | PublicJoin | UnitJoin | OwnerJoin | PerUnit | Windowed | Union
+)

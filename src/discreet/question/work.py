@@ -25,6 +25,7 @@ from discreet.question.ownership import (
 from discreet.question.question import Question
 from discreet.question.relation import (
     Filter,
+    OwnerJoin,
     PerUnit,
     Project,
     PublicJoin,
@@ -178,7 +179,7 @@ def _step(
         case PublicJoin(left=left, right=right, on=on):
             mine = walk(left)
             return {**mine, **_public(right, multiplicity)}, [e for e, _ in on]
-        case UnitJoin(left=left, right=right):
+        case UnitJoin(left=left, right=right) | OwnerJoin(left=left, right=right):
             return {**walk(left), **walk(right)}, ()
         case Union(left=left, right=right):
             one, other = walk(left), walk(right)

@@ -5,10 +5,12 @@ Every door spells them alike.  ``text`` rounds the safe way: up.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 from discreet.accounting.budget import Budget
 from discreet.accounting.loss import INFINITY, NOTHING, Amount, Loss
+from discreet.exact.balls import exp_up
 
 
 def amount_json(amount: Amount | None) -> str | None:
@@ -35,6 +37,26 @@ def loss_json(loss: Loss) -> dict[str, str | None]:
     return {**exact_loss_json(charged), "text": str(charged)}
 
 
+def group_loss_json(loss: Loss, size: int) -> dict[str, str | None] | None:
+    """What a group of so many units loses, as one; None where no bound of this form is known.
+
+    >>> group_loss_json(Loss.pure("0.5"), 4)["epsilon"]
+    '2'
+    """
+    if not loss.delta:
+        return exact_loss_json(loss.for_group(size).rounded())
+    if not isinstance(loss.epsilon, Fraction) or size * loss.epsilon > _MOST_EXPONENT:
+        return None
+    # delta (e^(d epsilon) - 1) / (e^epsilon - 1), as the sum that it is: defined at 0 as well
+    delta = loss.delta * sum(exp_up(step * loss.epsilon) for step in range(size))
+    if delta >= 1:
+        return None
+    return exact_loss_json(Loss.approximate(size * loss.epsilon, delta).rounded())
+
+
+_MOST_EXPONENT = 1000
+"""Beyond, no failure mass stays below one."""
+
 FREE = {**exact_loss_json(NOTHING), "text": "free"}
 
 
@@ -48,4 +70,4 @@ def budget_json(budget: Budget) -> dict[str, Any]:
     }
 
 
-__all__ = ["FREE", "amount_json", "budget_json", "exact_loss_json", "loss_json"]
+__all__ = ["FREE", "amount_json", "budget_json", "exact_loss_json", "group_loss_json", "loss_json"]

@@ -20,7 +20,14 @@ from discreet.release.amounts import exact_loss_json, loss_json
 from discreet.release.answer import Answer, Row, Stated
 from discreet.release.derived import Derived
 from discreet.release.explanation import Explanation, shorten
-from discreet.release.notes import VALUE, VERSION, MarginUnit, notes, owner
+from discreet.release.notes import (
+    VALUE,
+    VERSION,
+    MarginUnit,
+    name_neighbours,
+    notes,
+    owner,
+)
 from discreet.release.render import margin_words
 
 _COMPUTED = "computed from several released numbers, or from none."
@@ -381,7 +388,7 @@ class CombinedExplanation(Explanation):
             ],
             "groups": [],
             "unit": owner(self.priced),
-            "neighbours": str(self.priced.neighbours),
+            "neighbours": name_neighbours(self.priced),
             "notes": list(self.notes),
             "certificate": self.certificate,
             "engine_sql": self.engine_sql,

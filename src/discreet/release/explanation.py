@@ -28,6 +28,7 @@ from discreet.release.notes import (
     list_together,
     margin_unit,
     name_mechanism,
+    name_neighbours,
     notes,
     owner,
 )
@@ -162,7 +163,7 @@ class Explanation:
         ]
         footer = [
             f"one unit: {owner(self.priced)}; all its rows are hidden together "
-            f"({self.priced.neighbours})",
+            f"({name_neighbours(self.priced)})",
             f"groups: {', '.join(groups) or 'none'}",
             f"cost: {self.loss}",
             *self._together_words(),

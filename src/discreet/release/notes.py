@@ -40,8 +40,8 @@ from discreet.price.plan import (
 from discreet.price.recipes import MOST_ROUNDED
 from discreet.price.summed import Summed
 from discreet.question.ownership import unit
-from discreet.question.schema import Neighbours
-from discreet.release.amounts import exact_loss_json
+from discreet.question.schema import Neighbours, Owners
+from discreet.release.amounts import exact_loss_json, group_loss_json
 
 VERSION = version("discreet")
 """Of this library; read from the disk once."""
@@ -204,6 +204,16 @@ def _bounding(priced: Priced) -> str:
 def _narrow(priced: Priced) -> list[str]:
     """What is protected, where a person may be more than one of it."""
     protected = unit(priced.plan.source)
+    if protected.owners is Owners.PAIR:
+        return [
+            f"protected is one {protected.name}, and not a person: whoever is in d pairs loses "
+            "d times epsilon, d * d times rho."
+        ]
+    if protected.owners is Owners.ANY:
+        return [
+            f"protected is each {protected.name} in all rows that name them; as one leaves, as "
+            "many rows of others may come in their place, and both are paid for."
+        ]
     if len(protected.kinds) == 1:
         return []
     return [
@@ -255,13 +265,13 @@ def _number(x: Fraction) -> str:
 
 def describe(priced: Priced) -> dict[str, Any]:
     """The certificate of a priced question, as plain JSON; nothing in it depends on data."""
-    change = priced.neighbours is Neighbours.CHANGE_ONE
     return {
         "discreet": VERSION,
         "question": priced.question.text,
         "unit": owner(priced),
-        "neighbours": str(priced.neighbours),
-        "promise": f"all rows of one {owner(priced)} {'changed' if change else 'added or removed'}",
+        "neighbours": name_neighbours(priced),
+        "promise": _promise(priced),
+        **_pairs(priced),
         "contribution": {
             "rows": priced.plan.contribution.rows,
             "groups": priced.plan.contribution.groups,
@@ -293,6 +303,35 @@ def describe(priced: Priced) -> dict[str, Any]:
         },
         "loss": exact_loss_json(priced.loss.rounded()),  # as an account charges it
     }
+
+
+def name_neighbours(priced: Priced) -> str:
+    """Between which databases a person is hidden.
+
+    Where rows have two owners, people come and go as declared; that others' rows take their
+    place is how it is priced, and not another promise.
+    """
+    two = unit(priced.plan.source).owners is Owners.ANY
+    return str(Neighbours.ADD_REMOVE if two else priced.neighbours)
+
+
+def _promise(priced: Priced) -> str:
+    protected = unit(priced.plan.source)
+    if protected.owners is Owners.ANY:
+        return f"all rows that name one {protected.name} added or removed"
+    change = priced.neighbours is Neighbours.CHANGE_ONE
+    return f"all rows of one {protected.name} {'changed' if change else 'added or removed'}"
+
+
+_PAIRS = (2, 5, 10)
+"""Of how many pairs a certificate says what a person in them loses."""
+
+
+def _pairs(priced: Priced) -> dict[str, Any]:
+    """What a person loses who is in several of the pairs that are protected."""
+    if unit(priced.plan.source).owners is not Owners.PAIR:
+        return {}
+    return {"person_in_pairs": {str(d): group_loss_json(priced.loss, d) for d in _PAIRS}}
 
 
 def list_together(priced: Priced) -> Iterator[dict[str, str]]:
@@ -392,6 +431,7 @@ __all__ = [
     "describe_hidden",
     "margin_unit",
     "name_mechanism",
+    "name_neighbours",
     "notes",
     "owner",
 ]

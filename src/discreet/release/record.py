@@ -67,6 +67,7 @@ from discreet.question.question import Aggregate, Key, Limits, Order, Output, Qu
 from discreet.question.relation import (
     Filter,
     JoinKind,
+    OwnerJoin,
     PerUnit,
     Project,
     PublicJoin,
@@ -78,7 +79,7 @@ from discreet.question.relation import (
     UnitWindow,
     Windowed,
 )
-from discreet.question.schema import Column, Neighbours, Schema, Table
+from discreet.question.schema import Column, Crowding, Neighbours, Owners, Schema, Table
 from discreet.question.statement import Carried, Levels, Statement, Trace
 from discreet.release.answer import Answer, Released, Selected
 from discreet.release.combined import Combined, CombinedExplanation
@@ -95,6 +96,7 @@ _CLASSES: dict[str, type[Any]] = {
     _RECORDED_AS.get(kind, kind.__name__): kind
     for kind in (
         *(Answer, Explanation, Priced, Plan, Question, Schema, Table, Column, Loss),
+        *(Crowding, OwnerJoin),
         *(ColumnRef, Literal, Call, Case),
         *(Source, PublicSource, Filter, Project, PublicJoin, UnitJoin, PerUnit, UnitAggregate),
         *(Windowed, UnitWindow),
@@ -114,13 +116,16 @@ _ADDED: dict[type[Any], dict[str, Any]] = {
     Threshold: {"odds": Fraction(0)},
     Priced: {"population": None, "together": None},
     Column: {"per_unit": False, "time_zone": None},
+    Table: {"owners": Owners.ONE, "max_rows_per_pair": None, "crowding": None},
     Question: {"remarks": ()},
     Aggregate: {"auto": False},
     Offer: {"fresh": False},
     Statement: {"levels": ()},
 }
 """Fields that came later: not written where they say what was meant without them."""
-_ENUMS: dict[str, type[Enum]] = {kind.__name__: kind for kind in (Kind, Neighbours, JoinKind)}
+_ENUMS: dict[str, type[Enum]] = {
+    kind.__name__: kind for kind in (Kind, Neighbours, JoinKind, Owners)
+}
 _ARRAYS = {"int64": np.int64, "object": object}
 _THEMSELVES = frozenset({bool, int, str, type(None)})
 """What stands for itself in JSON."""

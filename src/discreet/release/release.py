@@ -23,6 +23,7 @@ from discreet.release.answer import Entries, Part, Released, Selected
 if TYPE_CHECKING:
     from discreet.mechanisms.sparse.run import NoisyThreshold
     from discreet.price.chosen import Contest
+    from discreet.price.crowding import CrowdingTest
     from discreet.price.watch import Watch, Watched
 
 D = TypeVar("D")
@@ -69,6 +70,14 @@ def release(priced: Priced, truth: Truth) -> Released:
     if priced.threshold is None:
         return released
     return released.above(priced.threshold, _toss(priced.threshold, len(groups)))
+
+
+def release_crowding(test: CrowdingTest, truth: Truth) -> bool:
+    """Whether few enough people stand in too many rows, as far as noise lets anybody know."""
+    (above,) = truth.open_for_release().measured
+    if isinstance(above, SparseCounts):
+        raise TypeError("people are counted by level")
+    return int(test.noise.release(test.measure(above.tolist()))) >= test.least
 
 
 def release_codes(truth: Truth, draw: Callable[[Sequence[NDArray[Any]]], D]) -> D:

@@ -24,7 +24,14 @@ from discreet.release.amounts import FREE, loss_json
 from discreet.release.chart import suggest_chart
 from discreet.release.display import cell, number
 from discreet.release.intervals import Interval
-from discreet.release.notes import VALUE, MarginUnit, name_mechanism, notes, owner
+from discreet.release.notes import (
+    VALUE,
+    MarginUnit,
+    name_mechanism,
+    name_neighbours,
+    notes,
+    owner,
+)
 
 if TYPE_CHECKING:
     import pyarrow
@@ -179,7 +186,7 @@ def explanation_json(explanation: Explanation, confidence: Exact) -> dict[str, A
             for key in priced.question.keys
         ],
         "unit": owner(priced),
-        "neighbours": str(priced.neighbours),
+        "neighbours": name_neighbours(priced),
         "notes": list(notes(priced)),
         "certificate": explanation.certificate,
         "engine_sql": explanation.engine_sql,

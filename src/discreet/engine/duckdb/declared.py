@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from discreet.engine.duckdb.grid import scaled_steps
 from discreet.engine.duckdb.render import ROW_NUMBER, Layout, lay_out, list_codes, name_rows
+from discreet.engine.duckdb.shared import bound_shared, count_crowd
 from discreet.engine.duckdb.sources import MARK, Part, quoted
 from discreet.errors import DataRefusal
 from discreet.price.recipes import GRID_BITS, put_on_grid
@@ -35,7 +36,7 @@ from discreet.question.functions.nodes import (
     quote_table,
     select,
 )
-from discreet.question.schema import Column, Table
+from discreet.question.schema import Column, Owners, Table
 from discreet.question.schema.tables import has_null_cell, in_unit
 
 _INTEGERS = {
@@ -216,6 +217,11 @@ def select_owned_rows(shape: Layout, source: str) -> exp.Select:
     """
     table = shape.table
     owners: list[Node] = [quote_column(name) for name in table.unit or () if not table.by_row]
+    whose = [present(node.copy()) for node in owners]
+    if table.owners is Owners.PAIR:  # the same pair whichever way round
+        owners = [nodes.call(end, *(o.copy() for o in owners)) for end in ("LEAST", "GREATEST")]
+    if table.owners is Owners.ANY:  # a row that names one person is theirs alone
+        whose = [disjoin(whose)]
     if table.by_row:
         content = (quote_column(column.name) for column in table.columns)
         owners = [exp.Window(this=exp.RowNumber()), nodes.call("HASH", *content)]
@@ -233,7 +239,7 @@ def select_owned_rows(shape: Layout, source: str) -> exp.Select:
         ],
         quote_table(source),
         where=[
-            *([] if table.by_row else [present(node.copy()) for node in owners]),
+            *([] if table.by_row else whose),
             *(
                 []
                 if name_blocks(table)
@@ -397,11 +403,27 @@ def bound_rows(shape: Layout, source: str, name: str) -> list[Definition]:
     the few units that have too much are found first, by counting; only theirs
     are ranked.
     """
+    if shape.table.owners is Owners.ANY:
+        return bound_shared_rows(shape, source, name)
     own = _own_columns(shape)
     if not own:
         return _bound_rows(shape, source, name)
     before = f"{name}, as each row says"
     return [*_bound_rows(shape, source, before), *_agree(shape, own, before, name)]
+
+
+def bound_shared_rows(shape: Layout, source: str, name: str) -> list[Definition]:
+    """Definitions that end in ``name``: of rows with two owners, the first of every owner."""
+    owned = f"{name}, owned"
+    rows = select_owned_rows(shape, source)
+    return [(owned, rows, False), *bound_shared(shape, owned, name)]
+
+
+def count_crowded(table: Table) -> str:
+    """The statement that counts people by the number of rows they stand in."""
+    owned = "owned"
+    rows = select_owned_rows(lay_out(table), source_name(table.name))
+    return count_crowd(table, (owned, rows, False), "of each pair")
 
 
 def _own_columns(shape: Layout) -> tuple[str, ...]:
@@ -491,7 +513,8 @@ def _keep_rows(shape: Layout, blocks: tuple[str, ...]) -> list[Node]:
         kept += _check_blocks(table, [quote_column(b) for b in blocks])
     if table.max_rows_per_unit is not None:
         # The unit's own columns are read off the unit, so they tell no two of its rows apart.
-        told = [f.identifier for name, f in shape.fields.items() if name not in (table.unit or ())]
+        own = (table.unit or ()) if table.owners is Owners.ONE else ()
+        told = [f.identifier for name, f in shape.fields.items() if name not in own]
         content, most = (*shape.unit, *told), table.max_rows_per_unit
         kept.append(choose_rows(shape.unit, content, most=most, first=blocks))
     return kept

@@ -28,7 +28,7 @@ from discreet.question.functions.nodes import (
     select,
 )
 from discreet.question.levels import Levels
-from discreet.question.ownership import Multiplicity
+from discreet.question.ownership import Multiplicity, has_two_owners
 from discreet.question.relation import Relation
 from discreet.question.schema import Table
 
@@ -60,6 +60,8 @@ def compile_codes(
     multiplicity: Multiplicity,
 ) -> CompiledCodes:
     """The statement that says in which level of each column every row lies."""
+    if has_two_owners(relation):
+        raise ValueError("no release is made of rows with two owners")
     renderer = Renderer(find, multiplicity)
     source = renderer.relation(relation)
     picked = [

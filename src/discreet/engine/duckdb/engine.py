@@ -192,6 +192,20 @@ class DuckDBEngine:
         """The codes of every row, sealed."""
         return self._run(compiled)
 
+    def count_crowd(self, name: str) -> Truth:
+        """How many people stand in many rows of a table with two owners, by level, sealed."""
+        from discreet.engine.duckdb.declared import count_crowded
+        from discreet.engine.duckdb.shared import read_crowd
+
+        table, database = self.schema.tables[name], self._current()
+        truth = None
+        with suppress(Exception):  # of which nothing leaves
+            truth = Truth(read_crowd(table, database.run(count_crowded(table))))
+        if truth is None or self._versions() != database.versions:
+            self._forget()
+            raise describe_failure()
+        return truth
+
     def run(self, compiled: Compiled) -> Truth:
         """The exact integers of what was compiled, sealed."""
         return self._run(compiled)

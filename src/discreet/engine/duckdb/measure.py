@@ -36,6 +36,7 @@ from discreet.engine.duckdb.result import (
     Sums,
     Total,
 )
+from discreet.price.owners import check_plan
 from discreet.price.plan import (
     Contribution,
     DistinctValues,
@@ -97,6 +98,7 @@ def compile_plan(
     multiplicity: Multiplicity,
 ) -> Compiled:
     """The statement that measures ``plan``."""
+    check_plan(plan, multiplicity)
     renderer = Renderer(find, multiplicity)
     source = renderer.relation(plan.source)
     rows = _Rows(source)

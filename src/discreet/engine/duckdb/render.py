@@ -38,11 +38,13 @@ from discreet.question.ownership import (
     Columns,
     Multiplicity,
     columns,
+    owner_columns,
     unit_grid,
 )
 from discreet.question.relation import (
     Filter,
     JoinKind,
+    OwnerJoin,
     PerUnit,
     Project,
     PublicJoin,
@@ -225,6 +227,8 @@ class Renderer:
                 return self._public_join(relation)
             case UnitJoin():
                 return self._unit_join(relation)
+            case OwnerJoin():
+                return self._owner_join(relation)
             case PerUnit():
                 return self._per_unit(relation)
             case Windowed():
@@ -316,9 +320,17 @@ class Renderer:
             )
         return self._join(join, left, right, conditions)
 
+    def _owner_join(self, join: OwnerJoin) -> Rendered:
+        """On the owner as it is stored: what is declared of the column merges nobody."""
+        left, right = self.relation(join.left), self.relation(join.right)
+        mine = left.unit[owner_columns(join.left)[join.owner]]
+        (theirs,) = right.unit
+        same = exp.EQ(this=quote_column(mine, of="l"), expression=quote_column(theirs, of="r"))
+        return self._join(join, left, right, [same])
+
     def _join(
         self,
-        join: PublicJoin | UnitJoin,
+        join: PublicJoin | UnitJoin | OwnerJoin,
         left: Rendered,
         right: Rendered,
         conditions: list[Node],

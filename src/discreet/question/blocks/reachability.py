@@ -27,6 +27,7 @@ from discreet.question.question import Key, Question
 from discreet.question.relation import (
     Filter,
     JoinKind,
+    OwnerJoin,
     PerUnit,
     Project,
     PublicJoin,
@@ -146,6 +147,8 @@ def _each_way(relation: Relation, part: Part) -> Iterable[Way]:
             return _ways(left, part)
         case UnitJoin():
             return _join_ways(relation, part)
+        case OwnerJoin():  # people with blocks have no table of two owners: everybody
+            return [Way(np.ones(part.shape, dtype=bool), True, {})]
         case PerUnit():
             return _per_unit(relation, part)
         case Windowed(source=source):  # what other rows say is not known of a block

@@ -8,6 +8,15 @@ from __future__ import annotations
 
 from discreet.accounting.neighbours import Neighbours
 from discreet.question.schema.schema import Schema, SchemaFile
-from discreet.question.schema.tables import ROW, Column, Table
+from discreet.question.schema.tables import ROW, Column, Crowding, Owners, Table
 
-__all__ = ["ROW", "Column", "Neighbours", "Schema", "SchemaFile", "Table"]
+__all__ = [
+    "ROW",
+    "Column",
+    "Crowding",
+    "Neighbours",
+    "Owners",
+    "Schema",
+    "SchemaFile",
+    "Table",
+]

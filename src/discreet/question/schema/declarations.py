@@ -15,7 +15,7 @@ from discreet.errors import InvalidParameter, SchemaRefusal, shown
 from discreet.exact.numbers import fraction
 from discreet.question.domain import Kind, Value
 from discreet.question.schema.lines import Document
-from discreet.question.schema.tables import Column, Table, check_population
+from discreet.question.schema.tables import Column, Crowding, Owners, Table, check_population
 
 DECLARED = ("tables", "neighbours", "population", "max_joined_rows_per_unit", "entities")
 SETTINGS = ("budget", "policy", "ledger", "engine", "server")
@@ -29,6 +29,8 @@ _TABLE = (
     "public",
     "max_rows_per_unit",
     "max_groups_per_unit",
+    "max_rows_per_pair",
+    "crowding",
     "time_zone",
     "blocks",
     "unique",
@@ -176,10 +178,17 @@ def _table(name: str, document: Document) -> Table:
             "entity": lambda: _text(data, "entity"),
             "max_rows_per_unit": lambda: data["max_rows_per_unit"],
             "max_groups_per_unit": lambda: data["max_groups_per_unit"],
+            "max_rows_per_pair": lambda: data["max_rows_per_pair"],
+            "crowding": lambda: _crowding(data["crowding"]),
             "blocks": lambda: _names(data["blocks"], "blocks"),
             "unique": lambda: _keys(data["unique"]),
         }
         table = Table(name, ())
+        owners = _owners(data)
+        if unit is not None and owners is not Owners.ONE:  # what it needs is said all at once
+            made = {key: part() for key, part in parts.items() if key in data}
+            with document.at(*path, "unit"):
+                return Table(name, owners=owners, **made)
         for key, part in parts.items():  # one by one, so that a refusal names the line of each
             if key in data:
                 with document.at(*path, key):
@@ -261,7 +270,37 @@ def _unit(data: Mapping[str, Any], name: str, document: Document) -> tuple[str, 
             "every row is another person, or public = true.",
         )
     with document.at("tables", name, "unit"):
-        return _names(data["unit"], "unit")
+        named = data["unit"]
+        if _owners(data) is not Owners.ONE:
+            named = next(iter(named.values()))
+        return _names(named, "unit")
+
+
+def _owners(data: Mapping[str, Any]) -> Owners:
+    """Whether the unit is one, a pair (``{ pair = [...] }``), or both people of a row (``any``)."""
+    unit = data.get("unit")
+    if not isinstance(unit, Mapping):
+        return Owners.ONE
+    if len(unit) == 1 and set(unit) <= {Owners.PAIR.value, Owners.ANY.value}:
+        return Owners(next(iter(unit)))
+    raise SchemaRefusal(
+        "S12",
+        f"a unit cannot be {shown(dict(unit))}.",
+        why="it must be clear whose each row is.",
+        fix='write unit = { pair = ["src", "dst"] } to protect pairs, or '
+        'unit = { any = ["sender", "receiver"] } to protect both people.',
+    )
+
+
+def _crowding(value: object) -> Crowding:
+    if isinstance(value, Mapping) and set(value) == {"rho", "delta"}:
+        return Crowding(_exact(value["rho"], "crowding"), _exact(value["delta"], "crowding"))
+    raise SchemaRefusal(
+        "S12",
+        "crowding must say what the test costs.",
+        why="the test that makes the bound hold for everybody is paid for like an answer.",
+        fix="write crowding = { rho = 0.02, delta = 1e-9 }.",
+    )
 
 
 # --- columns -------------------------------------------------------------------------------
@@ -300,6 +339,8 @@ def _zone(
         return own
     around = document.data["tables"][table]
     unit = around.get("unit", ())
+    if isinstance(unit, Mapping):
+        unit = [name for named in unit.values() for name in named]
     return (
         None if name in ([unit] if isinstance(unit, str) else unit) else _text(around, "time_zone")
     )

@@ -20,12 +20,14 @@ from discreet.question.schema.declarations import (
 from discreet.question.schema.lines import Document
 from discreet.question.schema.tables import (
     Column,
+    Owners,
     Table,
     check_all_blocks,
     check_block_columns,
     check_blocks,
     check_limit,
     check_population,
+    check_shared,
     entity_of,
 )
 
@@ -78,6 +80,7 @@ class Schema:
         self._check_entities()
         self._check_entity_budgets()
         check_all_blocks(self.tables, self.neighbours)
+        check_shared(self.tables, self.neighbours)
         check_limit("max_joined_rows_per_unit", self.max_joined_rows_per_unit, "the schema")
         most = self.max_joined_rows_per_unit
         if most is None:
@@ -124,7 +127,9 @@ class Schema:
             if table.unit is None or table.by_row:
                 continue
             kinds = tuple(c.kind for n in table.unit for c in table.columns if c.name == n)
-            entity = table.entity or ", ".join(table.unit)
+            if table.owners is Owners.ANY:
+                kinds = kinds[:1]
+            entity = entity_of(table)
             first, others = seen.setdefault(entity, (table.name, kinds))
             if kinds != others:
                 raise SchemaRefusal(

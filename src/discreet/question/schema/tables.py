@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
+from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, floor, prod
@@ -26,6 +27,40 @@ from discreet.question.domain import (
 
 ROW = ("row",)
 """The unit of a table in which every row is protected by itself."""
+
+
+class Owners(StrEnum):
+    """Whose a row is: its one unit's, the unordered pair's that it names, or of both it names."""
+
+    ONE = "one"
+    PAIR = "pair"
+    ANY = "any"
+
+
+@dataclass(frozen=True, slots=True)
+class Crowding:
+    """What the test costs that few people stand in more rows than are read of one.
+
+    >>> Crowding(Fraction(1, 50), Fraction(1, 10**9)).rho
+    Fraction(1, 50)
+    """
+
+    rho: Fraction
+    delta: Fraction
+
+    def __post_init__(self) -> None:
+        if self.rho > 0 and 0 < self.delta < 1:
+            return
+        raise SchemaRefusal(
+            "S7",
+            f"crowding cannot have rho = {self.rho} and delta = {self.delta}.",
+            why="the test that makes the bound hold for everybody is paid for like an answer.",
+            fix="write crowding = { rho = 0.02, delta = 1e-9 }.",
+        )
+
+    def to_json(self) -> dict[str, str]:
+        """What is paid, exactly."""
+        return {"rho": str(self.rho), "delta": str(self.delta)}
 
 
 def check_population(value: object) -> int | None:
@@ -297,6 +332,10 @@ class Table:
     same; by default that is the names of the unit's columns.  ``unique`` lists
     keys of a public table, each a set of columns that no two rows share; the
     engine checks them when it opens the table.
+
+    ``owners`` says whether the unit's two columns name one unordered pair, which is protected, or
+    two people, each of whom is.  Of two people at most ``max_rows_per_pair`` rows are read that
+    they share, and ``crowding`` is what the test costs without which such a table stays closed.
     """
 
     name: str
@@ -308,6 +347,9 @@ class Table:
     source: str | None = None
     entity: str | None = None
     unique: tuple[tuple[str, ...], ...] = ()
+    owners: Owners = Owners.ONE
+    max_rows_per_pair: int | None = None
+    crowding: Crowding | None = None
     public: bool = field(init=False, compare=False, repr=False)
     """Whether nobody in particular is in it."""
     by_row: bool = field(init=False, compare=False, repr=False)
@@ -346,13 +388,16 @@ class Table:
             seen.add(column.name.lower())
 
     def _check_limits(self) -> None:
-        for name in ("max_rows_per_unit", "max_groups_per_unit"):
+        for name in ("max_rows_per_unit", "max_groups_per_unit", "max_rows_per_pair"):
             check_limit(name, getattr(self, name), f"table {self.name!r}")
 
     def _check_public(self) -> None:
         private = [
             name
-            for name in ("max_rows_per_unit", "max_groups_per_unit", "entity")
+            for name in (
+                *("max_rows_per_unit", "max_groups_per_unit", "entity"),
+                *("max_rows_per_pair", "crowding"),
+            )
             if getattr(self, name) is not None
         ] + (["blocks"] if self.blocks else [])
         if private:
@@ -374,6 +419,7 @@ class Table:
                 fix="remove unique; max_rows_per_unit = 1 says that a unit has one row.",
             )
         self._check_named("blocks", self.blocks)
+        self._check_owners(unit)
         if self.by_row:
             if self.column("row") is not None:
                 raise SchemaRefusal(
@@ -408,6 +454,111 @@ class Table:
                     why="decimals that print alike may differ, and one person would be two.",
                     fix="identify people by an integer, a text, a date or a timestamp.",
                 )
+
+    def _check_owners(self, unit: tuple[str, ...]) -> None:
+        """Refuse rows of two people for whom nothing is proved (docs/proofs/graphs.md)."""
+        shared = [
+            name for name in ("max_rows_per_pair", "crowding") if getattr(self, name) is not None
+        ]
+        if self.owners is not Owners.ANY and shared:
+            raise SchemaRefusal(
+                "S12",
+                f"table {self.name!r} declares {shared[0]}, and its rows have one owner.",
+                why="that speaks of people who share rows.",
+                fix=f"remove {shared[0]}, or declare both owners: "
+                'unit = { any = ["sender", "receiver"] }.',
+            )
+        if self.owners is Owners.ONE:
+            return
+        self._check_two(unit)
+        wrong = [n for n in self.per_unit if n in unit or self.owners is Owners.ANY]
+        if wrong:
+            raise SchemaRefusal(
+                "S12",
+                f"table {self.name!r} has unit {self.owners.value} and declares per_unit for "
+                f"{wrong[0]!r}.",
+                why="a row of two people would say of one what is the other's.",
+                fix="remove per_unit, and keep what is a person's in a table of their own.",
+            )
+        if self.blocks and (self.owners is Owners.ANY or set(self.blocks) & set(unit)):
+            raise SchemaRefusal(
+                "S12",
+                f"table {self.name!r} has unit {self.owners.value} and blocks.",
+                why="a row of two people may lie in the blocks of both.",
+                fix="remove blocks: then every question is about everybody.",
+            )
+        if self.owners is Owners.ANY:
+            self._check_any()
+
+    def _check_two(self, unit: tuple[str, ...]) -> None:
+        how = self.owners.value
+        if len(unit) > 2:
+            raise SchemaRefusal(
+                "S12",
+                f"table {self.name!r} names {len(unit)} owners.",
+                why="a person's leaving would let in rows of people who never met them, without "
+                "limit.",
+                fix="store one row per thing and person, and make the person the unit.",
+            )
+        if len(unit) < 2:
+            raise SchemaRefusal(
+                "S12",
+                f"table {self.name!r} has unit {how} and names one column.",
+                why="it must be clear whose each row is.",
+                fix=f'name both: unit = {{ {how} = ["one", "other"] }}; or one owner: '
+                'unit = "person".',
+            )
+        kinds = {c.kind for c in self.columns if c.name in unit}
+        if len(kinds) > 1:
+            raise SchemaRefusal(
+                "S12",
+                f"the owners of table {self.name!r} are of different kinds.",
+                why="the same person on both sides would be two, and protected as neither.",
+                fix="declare both columns with the same type.",
+            )
+
+    def _check_any(self) -> None:
+        missing = [
+            name
+            for name in ("max_rows_per_unit", "max_rows_per_pair", "entity", "crowding")
+            if getattr(self, name) is None
+        ]
+        why = {
+            "max_rows_per_unit": "one person could stand in any number of other people's rows.",
+            "max_rows_per_pair": "two people could share any number of rows, and the leaving of "
+            "one would let in as many of the other's.",
+            "entity": "nobody could say in which other tables the same people are.",
+            "crowding": "the bound holds for everybody only where few people stand in too many "
+            "rows, and to learn that is paid for.",
+        }
+        write = {
+            "max_rows_per_unit": "max_rows_per_unit = 200, and max_rows_per_pair",
+            "max_rows_per_pair": "max_rows_per_pair = 1",
+            "entity": 'entity = "person"',
+            "crowding": "crowding = { rho = 0.02, delta = 1e-9 }",
+        }
+        if missing:
+            raise SchemaRefusal(
+                "S12",
+                f"table {self.name!r} has unit any and no {missing[0]}.",
+                why=why[missing[0]],
+                fix=f"declare {write[missing[0]]}.",
+            )
+        if (self.max_rows_per_pair or 0) > (self.max_rows_per_unit or 0):
+            raise SchemaRefusal(
+                "S12",
+                f"table {self.name!r} has max_rows_per_pair above max_rows_per_unit.",
+                why="then nobody could be in too many rows but by their rows with one other.",
+                fix="declare a smaller max_rows_per_pair: l = max_rows_per_unit / "
+                "max_rows_per_pair people may be in too many.",
+            )
+        if self.max_groups_per_unit is not None:
+            raise SchemaRefusal(
+                "S12",
+                f"table {self.name!r} has unit any and max_groups_per_unit.",
+                why="dropping one person's groups would let in another's.",
+                fix="remove max_groups_per_unit.",
+            )
 
     def _check_named(self, what: str, names: tuple[str, ...]) -> None:
         declared = [column.name for column in self.columns]
@@ -454,7 +605,8 @@ def entity_of(table: Table) -> str:
     """Whom a private table is about."""
     if table.by_row:
         return f"rows of {table.name}"
-    return table.entity or ", ".join(table.unit or ())
+    named = table.entity or ", ".join(table.unit or ())
+    return f"pairs of {named}" if table.owners is Owners.PAIR else named
 
 
 def has_null_cell(table: Table, column: Column) -> bool:
@@ -549,6 +701,30 @@ def check_blocks(table: Table, tables: Mapping[str, Table], neighbours: Neighbou
                 fix="declare blocks in one of the two; or, in both, the same columns of the unit "
                 "with the same values.",
             )
+
+
+def check_shared(tables: Mapping[str, Table], neighbours: Neighbours) -> None:
+    """Refuse rows of two people where the rest of the schema has no proof for them."""
+    for table in tables.values():
+        if table.owners is not Owners.ANY:
+            continue
+        if neighbours is not Neighbours.ADD_REMOVE:
+            raise SchemaRefusal(
+                "S12",
+                f"table {table.name!r} has unit any, and neighbours are {neighbours.value!r}.",
+                why="a person who is changed would leave some people's rows and join others', and "
+                "what that moves is not bounded here.",
+                fix="declare neighbours = 'add/remove'.",
+            )
+        for other in tables.values():
+            if other.blocks and not other.public and entity_of(other) == entity_of(table):
+                raise SchemaRefusal(
+                    "S12",
+                    f"table {table.name!r} has unit any, and table {other.name!r} declares blocks "
+                    "of the same people.",
+                    why="a row of two people may lie in the blocks of both.",
+                    fix=f"remove blocks from {other.name!r}.",
+                )
 
 
 def check_all_blocks(tables: Mapping[str, Table], neighbours: Neighbours) -> None:

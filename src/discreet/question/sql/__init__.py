@@ -34,6 +34,7 @@ from discreet.question.question import Limits, Question
 from discreet.question.relation import (
     Filter,
     JoinKind,
+    OwnerJoin,
     PerUnit,
     Project,
     PublicJoin,
@@ -452,7 +453,7 @@ def _rows(relation: Relation) -> Clauses:
         clauses["where"] = exp.Where(this=write(relation.predicate, column))
         relation = relation.source
     joins: list[exp.Join] = []
-    while isinstance(relation, PublicJoin | UnitJoin):
+    while isinstance(relation, PublicJoin | UnitJoin | OwnerJoin):
         joins.insert(0, _join(relation))
         relation = relation.left
     clauses["from_"] = exp.From(this=_item(relation))
@@ -461,9 +462,11 @@ def _rows(relation: Relation) -> Clauses:
     return clauses
 
 
-def _join(join: PublicJoin | UnitJoin) -> exp.Join:
+def _join(join: PublicJoin | UnitJoin | OwnerJoin) -> exp.Join:
     if isinstance(join, PublicJoin):
         pairs = [(write(left, column), column(right)) for left, right in join.on]
+    elif isinstance(join, OwnerJoin):
+        pairs = [(column(join.owner), column(name)) for name in unit_columns(join.right) if name]
     else:
         own = zip(unit_columns(join.left), unit_columns(join.right), strict=True)
         pairs = [(column(a), column(b)) for a, b in own if a and b]

@@ -10,8 +10,10 @@ from sqlglot import exp
 from discreet.errors import QuestionRefusal
 from discreet.question.expressions import Call, ColumnRef
 from discreet.question.functions import domain_of
+from discreet.question.ownership import has_two_owners, owner_columns
 from discreet.question.relation import (
     JoinKind,
+    OwnerJoin,
     PublicJoin,
     PublicSource,
     Relation,
@@ -161,6 +163,8 @@ def _join_item(rows: Rows, item: Item, join: exp.Join, reader: Reader) -> Rows:
     both = replace(both, merged=merged)
     if item.public:
         return _join_public(rows, item, join, condition, both)
+    if has_two_owners(rows.relation):
+        return _join_on_owner(rows, item, join, condition, both)
     return _join_on_unit(rows, item, join, condition, both)
 
 
@@ -325,6 +329,41 @@ def _join_on_unit(rows: Rows, item: Item, join: exp.Join, found: Condition, both
     if kind is JoinKind.FULL:  # on some rows one side's is NULL: neither says whose a row is
         rows = replace(rows, unit=tuple(None for _ in rows.unit))
     return _append_join(rows, relation, both, _join_tree(join, item, _on_tree(pairs)), others)
+
+
+def _join_on_owner(rows: Rows, item: Item, join: exp.Join, found: Condition, both: Scope) -> Rows:
+    """What a table of people says of one of the two that a row is of."""
+    reader, named = both.reader, owner_columns(rows.relation)
+    theirs = [name for name in item.unit or () if name is not None]
+    wanted = [
+        (left, right)
+        for left, right in found.pairs
+        if isinstance(left, exp.Column)
+        and isinstance(right, exp.Column)
+        and left.name in named
+        and [right.name] == theirs
+    ]
+    others = [exp.EQ(this=a, expression=b) for a, b in found.pairs if (a, b) not in wanted[:1]]
+    kind = _join_kind(join, reader)
+    if others and kind is not JoinKind.INNER:
+        raise _one_sided(others[0], item, reader)
+    if not wanted or len(item.unit or ()) != 1:
+        raise reader.refusal(
+            "Q52",
+            join.args.get("on") or join,
+            f"'{item.alias}' is joined to rows of two people on something else than one of them.",
+            why="a row made of the rows of three people would belong to all of them.",
+            fix="join a table of the same entity, with one row for each person, on one owner: JOIN "
+            "people AS p ON p.person = m.sender.",
+        )
+    ((left, right), *_) = wanted
+    relation = OwnerJoin(rows.relation, private_relation(item), left.name, kind)
+    with reader.at(join.args.get("on") or join):
+        reader.columns(relation)
+    if kind is JoinKind.INNER:
+        both = replace(both, same={**both.same, right.name: left.name})
+    tree = _join_tree(join, item, _on_tree([(left, right)]))
+    return _append_join(rows, relation, both, tree, [*found.others, *others])
 
 
 def _unit_pairs(

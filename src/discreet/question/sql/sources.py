@@ -21,7 +21,7 @@ from discreet.question.relation import (
     Relation,
     Source,
 )
-from discreet.question.schema import ROW, Schema, Table
+from discreet.question.schema import ROW, Owners, Schema, Table
 from discreet.question.sql.dialect import Reader, copy_span
 from discreet.question.sql.normalize import find_unread, normalize
 from discreet.question.sql.scalars import conjunction, conjuncts, read, table_tree
@@ -260,7 +260,11 @@ def _table(table: Table, alias: str, node: exp.Table, frame: Frame) -> Item:
     names = {own: name for name, own in pairs}
     if table.public:
         return Item(alias, PublicSource(table, pairs), names, None, copy_span(tree, node.this))
-    unit = () if table.unit == ROW else tuple(names.get(u) for u in table.unit or ())
+    unit: tuple[str | None, ...] = ()
+    if table.owners is not Owners.ONE:  # neither column says by itself whose a row is
+        unit = tuple(None for _ in table.unit or ())
+    elif table.unit != ROW:
+        unit = tuple(names.get(u) for u in table.unit or ())
     return Item(alias, Source(table, pairs), names, unit, copy_span(tree, node.this))
 
 

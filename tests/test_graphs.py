@@ -1,0 +1,590 @@
+"""Rows of two people: what one person changes is never more than is paid for, and is that much.
+
+All small graphs by brute force against the definitions (docs/proofs/graphs.md), the engine's own
+statement on a sample of them, and the bounding methods that fail, which must be found to fail.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+from fractions import Fraction
+from types import SimpleNamespace
+
+import duckdb
+import networkx as nx
+import pyarrow as pa
+import pytest
+
+from discreet.accounting.budget import Budget
+from discreet.accounting.loss import Loss
+from discreet.curate.curator import Curator
+from discreet.engine.duckdb.engine import DuckDBEngine
+from discreet.errors import DataRefusal, QuestionRefusal, Refusal, SchemaRefusal
+from discreet.price import price
+from discreet.price.crowding import CrowdingTest
+from discreet.question.offer import Offer
+from discreet.question.ownership import has_two_owners, row_changes
+from discreet.question.schema import Owners, Schema
+from discreet.question.sql import parse
+from discreet.release.amounts import group_loss_json
+
+# --- the definitions, in Python ------------------------------------------------------------------
+
+Row = tuple[int | None, int | None, str]  # two owners, and what tells rows apart
+
+
+def owners(row):
+    return {o for o in row[:2] if o is not None}
+
+
+def cap(rows, q):
+    """The first q rows of every pair of different people; ``rows`` are in order."""
+    met, kept = Counter(), []
+    for row in rows:
+        pair = frozenset(owners(row))
+        met[pair] += 1
+        if len(pair) < 2 or met[pair] <= q:
+            kept.append(row)
+    return kept
+
+
+def degrees(rows, q):
+    return Counter(o for row in cap(rows, q) for o in owners(row))
+
+
+def top(rows, r, q):
+    """The rows that are among the first r of each of their owners."""
+    met, kept = Counter(), []
+    for row in cap(rows, q):
+        met.update(owners(row))
+        if all(met[o] <= r for o in owners(row)):
+            kept.append(row)
+    return Counter(kept)
+
+
+def greedy(rows, r, q):
+    met, kept = Counter(), []
+    for row in cap(rows, q):
+        if all(met[o] < r for o in owners(row)):
+            met.update(owners(row))
+            kept.append(row)
+    return Counter(kept)
+
+
+def drop_busy(rows, r, q):
+    d = degrees(rows, q)
+    return Counter(row for row in cap(rows, q) if all(d[o] <= r for o in owners(row)))
+
+
+def keep_all(rows, r, q):
+    return Counter(cap(rows, q))
+
+
+def moved(bound, rows, v, r, q):
+    """How many rows are lost and gained as v leaves."""
+    before, after = bound(rows, r, q), bound([w for w in rows if v not in owners(w)], r, q)
+    return (before - after).total(), (after - before).total()
+
+
+def is_safe(rows, v, r, q):
+    d = degrees(rows, q)
+    return d[v] <= r or sum(n > r for o, n in d.items() if o != v) <= r // q
+
+
+def worst(bound, tables, r, q):
+    """The most that anybody loses and gains, who is safe, over all tables; and both together."""
+    lost = gained = both = 0
+    for rows in tables:
+        for v in {o for row in rows for o in owners(row)}:
+            if is_safe(rows, v, r, q):
+                a, b = moved(bound, rows, v, r, q)
+                lost, gained, both = max(lost, a), max(gained, b), max(both, a + b)
+    return lost, gained, both
+
+
+def list_graphs(n, orders=12, seed=7):
+    """All simple graphs on up to n people, each kind of them with its edges in some orders."""
+    dice = random.Random(seed)
+    for graph in nx.graph_atlas_g():
+        if len(graph) <= n:
+            edges = [(*edge, "") for edge in graph.edges]
+            for _ in range(orders):
+                yield dice.sample(edges, len(edges))
+
+
+def list_tables(people, most):
+    """All tables with up to ``most`` equal or different rows for each pair, and for each alone."""
+    places = list(itertools.combinations_with_replacement(range(people), 2))
+    for counts in itertools.product(range(most + 1), repeat=len(places)):
+        rows = [
+            (*(place if k % 2 else place[::-1]), str(k // 2))
+            for place, count in zip(places, counts, strict=True)
+            for k in range(count)
+        ]
+        random.Random(str(counts)).shuffle(rows)
+        yield rows
+
+
+def check_all(people, most):
+    for r, q in ((1, 1), (2, 1), (3, 1)):
+        lost, gained, both = worst(top, list_graphs(people), r, q)
+        assert lost <= r
+        assert gained <= r
+        if people >= 2 * r + 1:
+            assert both == 2 * r  # attained
+    for r, q in ((1, 1), (2, 2), (3, 2), (4, 2)):
+        lost, gained, _ = worst(top, list_tables(3, most), r, q)
+        assert lost <= r
+        assert gained <= r
+
+
+def test_nobody_changes_more_than_is_paid_for():
+    check_all(5, 2)
+
+
+@pytest.mark.soak
+def test_nobody_changes_more_on_six_people():
+    check_all(6, 3)
+
+
+@pytest.mark.parametrize(
+    ("bound", "why"),
+    [
+        (greedy, "a path changes all along"),
+        (drop_busy, "hubs that stop being busy let in all their rows"),
+        (keep_all, "a star has one person in every row"),
+    ],
+)
+def test_what_fails_is_found_to_fail(bound, why):
+    found = []
+    for r in (1, 2):
+        lost, gained, _ = worst(bound, list_graphs(5), r, 1)
+        found.append(lost > r or gained > r)
+    assert any(found), why
+
+
+# --- the test of a crowd --------------------------------------------------------------------------
+
+
+def crowd_schema(r, q, rho="0.02", delta="1e-9"):
+    return Schema.from_text(f"""
+[tables.messages]
+unit = {{ any = ["sender", "receiver"] }}
+entity = "person"
+max_rows_per_unit = {r}
+max_rows_per_pair = {q}
+crowding = {{ rho = {rho}, delta = {delta} }}
+[tables.messages.columns]
+sender = "integer"
+receiver = "integer"
+kind = {{ type = "text", values = ["a", "b", "c"] }}
+amount = {{ type = "integer", bounds = [0, 10] }}
+[tables.people]
+unit = "who"
+entity = "person"
+max_rows_per_unit = 1
+[tables.people.columns]
+who = "integer"
+age = {{ type = "text", values = ["young", "old"], nullable = false }}
+""")
+
+
+def measure(rows, r, q):
+    d = degrees(rows, q)
+    above = [sum(n > r - i * q for n in d.values()) for i in range(r // q + 1)]
+    return CrowdingTest.measure(SimpleNamespace(allowed=r // q), above)
+
+
+@pytest.mark.parametrize(("r", "q"), [(1, 1), (2, 1), (3, 1), (4, 2)])
+def test_the_distance_moves_by_at_most_one(r, q):
+    tables = itertools.chain(list_graphs(5, orders=2), list_tables(3, 2))
+    for rows in tables:
+        here = measure(rows, r, q)
+        d = degrees(rows, q)
+        busy = sum(n > r for n in d.values())
+        assert (here >= 0) == (busy <= r // q)
+        for v in d:
+            there = measure([w for w in rows if v not in owners(w)], r, q)
+            assert here <= there <= here + 1
+            if busy > r // q:
+                assert there <= 0
+
+
+def test_threshold_of_the_test():
+    """docs/proofs/graphs.md, Lemma 3: P(X >= least) <= delta, and not for one less."""
+    test = CrowdingTest.of(crowd_schema(200, 1).tables["messages"])
+    law = test.noise.noise_law
+    assert float(test.noise.sigma_squared) == 25
+    assert float(law.tail(test.least)) <= 1e-9 < float(law.tail(test.least - 1))
+    assert test.loss == Loss.concentrated("0.02", "1e-9")
+
+
+# --- the engine -----------------------------------------------------------------------------------
+
+
+def as_table(rows, amounts=None):
+    return pa.table(
+        {
+            "sender": pa.array([a for a, _, _ in rows], pa.int64()),
+            "receiver": pa.array([b for _, b, _ in rows], pa.int64()),
+            "kind": pa.array([k or None for _, _, k in rows], pa.string()),
+            "amount": pa.array(amounts or [3] * len(rows), pa.int64()),
+        }
+    )
+
+
+PEOPLE = pa.table({"who": list(range(8)), "age": ["young", "old"] * 4})
+
+
+def open_engine(schema, rows, people=PEOPLE, amounts=None):
+    return DuckDBEngine({"messages": as_table(rows, amounts), "people": people}, schema)
+
+
+def list_kept(engine):
+    found = engine._current().connection.execute(
+        'SELECT sender, receiver, kind::VARCHAR FROM "rows of messages"'
+    )
+    return Counter((a, b, k or "") for a, b, k in found.fetchall())
+
+
+def in_engine_order(rows):
+    """The rows in the order of the engine's hash of what they say."""
+    connection = duckdb.connect()
+    connection.execute("CREATE TYPE k AS ENUM ('a', 'b', 'c')")
+    connection.register("given", as_table(rows))
+    found = connection.execute(
+        "SELECT sender, receiver, kind FROM (SELECT *, kind::k AS code FROM given) ORDER BY HASH(sender, receiver, sender, receiver, code, amount), sender, "
+        "receiver, code, amount"
+    ).fetchall()
+    return [(a, b, k or "") for a, b, k in found]
+
+
+def draw_rows(dice, people=6, most=14):
+    def who():
+        return None if dice.random() < 0.1 else dice.randrange(people)
+
+    rows = [(who(), who(), dice.choice("abc")) for _ in range(dice.randrange(most))]
+    return [row for row in rows if owners(row)] + [(None, None, "a")]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_engine_keeps_the_first_rows_of_both_owners(seed):
+    dice = random.Random(seed)
+    rows = draw_rows(dice)
+    r, q = dice.choice([(1, 1), (2, 1), (3, 2), (4, 2)])
+    owned = [row for row in rows if owners(row)]
+    with open_engine(crowd_schema(r, q), rows) as engine:
+        kept = list_kept(engine)
+        assert kept == top(in_engine_order(owned), r, q)
+        assert (None, None, "a") not in kept
+        engine.prepare()
+        assert list_kept(engine) == kept
+    dice.shuffle(rows)
+    with open_engine(crowd_schema(r, q), rows) as engine:
+        assert list_kept(engine) == kept  # whatever the order
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_engine_counts_the_crowd(seed):
+    dice = random.Random(100 + seed)
+    rows = draw_rows(dice, most=30)
+    r, q = dice.choice([(2, 1), (4, 2), (5, 2)])
+    owned = [row for row in rows if owners(row)]
+    with open_engine(crowd_schema(r, q), rows) as engine:
+        (above,) = engine.count_crowd("messages").open_for_release().measured
+    d = degrees(in_engine_order(owned), q)
+    assert above.tolist() == [sum(n > r - i * q for n in d.values()) for i in range(r // q + 1)]
+
+
+QUESTIONS = (
+    "SELECT COUNT(*) AS n FROM messages",
+    "SELECT kind, COUNT(*) AS n FROM messages GROUP BY kind",
+    "SELECT SUM(amount) AS s FROM messages",
+    "SELECT kind, SUM(amount) AS s, COUNT(*) AS n FROM messages GROUP BY kind",
+    "SELECT COUNT(DISTINCT sender) AS n FROM messages",
+    "SELECT COUNT(*) FILTER (WHERE amount > 4) AS n FROM messages WHERE kind <> 'b'",
+    "SELECT p.age, COUNT(*) AS n FROM messages AS m JOIN people AS p ON p.who = m.sender "
+    "GROUP BY p.age",
+    "SELECT a.age, b.age AS other, COUNT(*) AS n FROM messages AS m JOIN people AS a ON "
+    "a.who = m.sender LEFT JOIN people AS b ON b.who = m.receiver GROUP BY a.age, b.age",
+    "SELECT kind, COUNT(*) AS n FROM (SELECT kind, amount FROM messages UNION ALL SELECT kind, "
+    "amount FROM messages) AS both_ways GROUP BY kind",
+)
+
+
+def measure_all(engine, priced):
+    truth = engine.run(engine.compile(priced.plan)).open_for_release()
+    return [
+        {(group, place): int(n) for group, row in zip(truth.groups, part, strict=True)
+         for place, n in enumerate(row)}
+        for part in truth.measured
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_neighbours_differ_by_at_most_the_sensitivity(seed):
+    """Fuzzing on the engine: whoever leaves, in all tables, moves no measurement further."""
+    dice = random.Random(200 + seed)
+    rows = [row for row in draw_rows(dice, most=24) if owners(row)]
+    r, q = dice.choice([(1, 1), (2, 1), (4, 2)])
+    schema = crowd_schema(r, q)
+    rows = in_engine_order(rows)
+    safe = [v for v in range(6) if is_safe(rows, v, r, q)]
+
+    def open_without(v):
+        left = [row for row in rows if v not in owners(row)]
+        people = PEOPLE.filter(pa.compute.not_equal(PEOPLE["who"], -1 if v is None else v))
+        return open_engine(schema, left, people, [(3 * a) % 11 if a else 7 for a, _, _ in left])
+
+    with open_without(None) as whole:
+        known = whole.catalogue
+        asked = [price(parse(text, known), Offer.of(epsilon="0.5"), known) for text in QUESTIONS]
+        here = [measure_all(whole, priced) for priced in asked]
+    for v in safe[:2]:
+        with open_without(v) as other:
+            there = [measure_all(other, priced) for priced in asked]
+        for priced, mine, theirs in zip(asked, here, there, strict=True):
+            for one, two, most in zip(mine, theirs, priced.sensitivities, strict=True):
+                moves = [one[place] - two[place] for place in one]
+                assert sum(map(abs, moves)) <= most.l1
+                assert sum(m * m for m in moves) <= most.l2_squared
+
+
+def test_prices_are_those_of_rows_lost_and_gained():
+    schema = crowd_schema(40, 1)
+    rows = [(0, 1, "a")]
+    with open_engine(schema, rows) as engine:
+
+        def sensitivity(text):
+            asked = parse(text, engine.catalogue)
+            priced = price(asked, Offer.of(rho="0.5"), engine.catalogue)
+            assert has_two_owners(asked.source)
+            return [(s.l1, s.l2_squared) for s in priced.sensitivities]
+
+        assert sensitivity("SELECT COUNT(*) AS n FROM messages") == [(40, 40**2)]
+        assert sensitivity("SELECT SUM(amount) AS s FROM messages") == [(400, 400**2)]
+        assert sensitivity("SELECT kind, COUNT(*) AS n FROM messages GROUP BY kind") == [
+            (80, 2 * 40**2)
+        ]
+        source = parse("SELECT COUNT(*) AS n FROM messages", engine.catalogue).source
+        assert row_changes(source) == (40, 40)
+        single = parse("SELECT COUNT(*) AS n FROM people", engine.catalogue).source
+        assert row_changes(single) == (1, 0)
+
+
+# --- questions ------------------------------------------------------------------------------------
+
+
+def make_curator(rows, schema=None, **more):
+    return Curator(
+        {"messages": as_table(rows), "people": PEOPLE},
+        schema=schema or crowd_schema(60, 1, rho="0.5", delta="1e-6"),
+        budget=Budget(epsilon=900, delta="1e-5"),
+        **more,
+    )
+
+
+ROWS = [(i, (i + k) % 300, "abc"[i % 3]) for i in range(300) for k in (1, 2)]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_table_stays_closed_until_its_test_is_passed(tmp_path):
+    from discreet.ledger import Ledger
+
+    ledger = Ledger.open(f"sqlite:///{tmp_path / 'ledger.sqlite'}")
+    with make_curator(ROWS, ledger=ledger) as curator:
+        for ask in (
+            lambda: curator.ask("SELECT COUNT(*) AS n FROM messages", epsilon=1),
+            lambda: curator.ask_all(["SELECT COUNT(*) AS n FROM messages"], epsilon=1),
+            lambda: curator.choose("SELECT kind, COUNT(*) FROM messages GROUP BY kind", epsilon=1),
+        ):
+            with pytest.raises(DataRefusal) as refused:
+                ask()
+            assert refused.value.code == "D3"
+        assert curator.spent.epsilon == 0
+        curator.ask("SELECT COUNT(*) AS n FROM people", epsilon=1)  # of others nothing is closed
+        before = curator.spent
+        curator.prepare()
+        paid = curator.spent
+        assert paid.rho - before.rho == Fraction(1, 2)
+        assert paid.delta - before.delta == Fraction(1, 10**6)
+        curator.prepare()
+        assert curator.spent == paid  # once for a version of the data
+        answer = curator.ask("SELECT COUNT(*) AS n FROM messages", epsilon=50)
+        assert abs(answer.value - 600) < 60
+        assert answer.certificate["promise"] == "all rows that name one person added or removed"
+        assert answer.certificate["neighbours"] == "add/remove"
+    with make_curator(ROWS, ledger=ledger) as again:  # its outcome is durable
+        again.ask("SELECT COUNT(*) AS n FROM messages WHERE kind = 'a'", epsilon=1)
+    with make_curator(ROWS[:-1], ledger=ledger) as other, pytest.raises(DataRefusal):
+        other.ask("SELECT COUNT(*) AS n FROM messages", epsilon=1)  # other data
+    ledger.close()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_failed_test_is_public_and_closes_the_table():
+    hubs = [(hub, k, "a") for hub in range(12) for k in range(20, 40)]
+    schema = crowd_schema(5, 1, rho="0.5", delta="1e-6")
+    with make_curator(hubs, schema=schema) as curator:
+        with pytest.raises(DataRefusal, match="stays closed") as refused:
+            curator.prepare()
+        assert refused.value.code == "D3"
+        spent = curator.spent
+        with pytest.raises(DataRefusal, match="more than 5 rows"):
+            curator.ask("SELECT COUNT(*) AS n FROM messages", epsilon=1)
+        with pytest.raises(DataRefusal):
+            curator.prepare()
+        assert curator.spent == spent  # and is not paid for again
+        told = [entry for entry in curator.transcript() if entry.question.startswith("CROWDING")]
+        assert [entry.state.value for entry in told] == ["answered"]
+
+
+REFUSED = {
+    "SELECT sender, COUNT(*) AS n FROM messages GROUP BY sender": "Q52",
+    "SELECT amount / 3.7 AS x, COUNT(*) AS n FROM messages GROUP BY amount / 3.7": None,
+    "SELECT AVG(n) AS m FROM (SELECT sender, COUNT(*) AS n FROM messages GROUP BY sender) AS t": "",
+    "SELECT COUNT(*) AS n FROM messages AS a JOIN messages AS b ON a.sender = b.receiver": "Q52",
+    "SELECT COUNT(*) AS n FROM messages AS m JOIN people AS p ON p.who = m.amount": "Q52",
+    "SELECT COUNT(*) AS n FROM people AS p JOIN messages AS m ON p.who = m.sender": "Q18",
+    "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(max_rows = 2) COUNT(*) AS n FROM messages": "Q52",
+    "SELECT SUM(amount, contribution_bounds_per_group => (0, 9)) AS s FROM messages": "Q52",
+    "SELECT COUNT(*) AS n FROM (SELECT ROW_NUMBER() OVER (PARTITION BY sender) AS k FROM messages) "
+    "AS t WHERE k = 1": "",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_has_no_proof_is_refused(text):
+    if REFUSED[text] is None:
+        return
+    with open_engine(crowd_schema(60, 1), ROWS[:5]) as engine, pytest.raises(Refusal) as refused:
+        price(parse(text, engine.catalogue), Offer.of(epsilon=1, delta="1e-6"), engine.catalogue)
+    if REFUSED[text]:
+        assert refused.value.code == REFUSED[text]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_runs_and_releases_of_them_are_refused():
+    with make_curator(ROWS) as curator:
+        curator.prepare()
+        run = curator.watch(epsilon=1, threshold=100)
+        with pytest.raises(QuestionRefusal) as refused:
+            run.ask("SELECT COUNT(*) AS n FROM messages")
+        assert refused.value.code == "Q52"
+        with pytest.raises(QuestionRefusal) as refused:
+            curator.make_release("r", kind="marginals", of="messages", epsilon=1)
+        assert refused.value.code == "Q52"
+
+
+# --- schemas --------------------------------------------------------------------------------------
+
+COLUMNS = """
+[tables.t.columns]
+a = "integer"
+b = "integer"
+c = "integer"
+text = "text"
+day = { type = "date", bounds = [2024-01-01, 2024-02-01] }
+own = { type = "integer", bounds = [0, 9], per_unit = true }
+"""
+ANY = 'unit = { any = ["a", "b"] }\n'
+REST = 'entity = "x"\nmax_rows_per_unit = 4\nmax_rows_per_pair = 2\n'
+CROWD = "crowding = { rho = 0.02, delta = 1e-9 }\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        ('unit = { any = ["a", "b", "c"] }\n' + REST + CROWD, "names 3 owners"),
+        ('unit = { any = ["a"] }\n' + REST + CROWD, "names one column"),
+        ('unit = { any = ["a", "text"] }\n' + REST + CROWD, "different kinds"),
+        ('unit = { both = ["a", "b"] }\n', "cannot be"),
+        (ANY + 'entity = "x"\nmax_rows_per_pair = 2\n' + CROWD, "no max_rows_per_unit"),
+        (ANY + 'entity = "x"\nmax_rows_per_unit = 2\n' + CROWD, "no max_rows_per_pair"),
+        (ANY + "max_rows_per_unit = 4\nmax_rows_per_pair = 2\n" + CROWD, "no entity"),
+        (ANY + REST, "no crowding"),
+        (ANY + REST + "crowding = { rho = 0.02 }\n", "what the test costs"),
+        (ANY + REST + "crowding = { rho = 0, delta = 1e-9 }\n", "crowding"),
+        (ANY + REST.replace("= 2", "= 5") + CROWD, "above max_rows_per_unit"),
+        (ANY + REST + CROWD + 'blocks = ["day"]\n', "and blocks"),
+        (ANY + REST + CROWD + "max_groups_per_unit = 2\n", "max_groups_per_unit"),
+        (ANY + REST + CROWD, "per_unit"),
+        ('unit = "a"\n' + CROWD, "one owner"),
+        ('unit = "a"\nmax_rows_per_pair = 2\n', "one owner"),
+        ('unit = { pair = ["a", "b"] }\nblocks = ["a"]\n', "and blocks"),
+        ('unit = { pair = ["a", "b"] }\n' + CROWD, "one owner"),
+    ],
+)
+def test_schemas_that_protect_nobody_are_refused(lines, says):
+    text = "[tables.t]\n" + lines + COLUMNS
+    if says != "per_unit":
+        text = text.replace(", per_unit = true", "")
+    with pytest.raises(SchemaRefusal, match=says):
+        Schema.from_text(text)
+
+
+def test_blocks_and_changes_of_the_same_people_are_refused():
+    plain = ("[tables.t]\n" + ANY + REST + CROWD + COLUMNS).replace(", per_unit = true", "")
+    assert Schema.from_text(plain).tables["t"].owners is Owners.ANY
+    other = '[tables.u]\nunit = "who"\nentity = "x"\nblocks = ["day"]\n[tables.u.columns]\n'
+    other += 'who = "integer"\nday = { type = "date", bounds = [2024-01-01, 2024-02-01] }\n'
+    with pytest.raises(SchemaRefusal, match="blocks of the same people"):
+        Schema.from_text(plain + other)
+    with pytest.raises(SchemaRefusal, match="change-one"):
+        Schema.from_text('neighbours = "change-one"\n' + plain)
+
+
+# --- pairs ----------------------------------------------------------------------------------------
+
+PAIRS = """
+[tables.friends]
+unit = { pair = ["src", "dst"] }
+max_rows_per_unit = 1
+[tables.friends.columns]
+src = "integer"
+dst = "integer"
+kind = { type = "text", values = ["a", "b"], nullable = false }
+"""
+
+
+def ask_pairs(text, **offer):
+    table = pa.table(
+        {"src": [1, 2, 2, 3, None], "dst": [2, 1, 3, 1, 2], "kind": ["a", "b", "a", "b", "a"]}
+    )
+    with Curator({"friends": table}, schema=PAIRS, budget=900) as curator:
+        return curator.ask(text, **(offer or {"epsilon": 400}))
+
+
+def test_a_pair_is_one_unit_whichever_way_round():
+    answer = ask_pairs("SELECT COUNT(*) AS n FROM friends")
+    assert answer.value == 3  # (1, 2) and (2, 1) are one, and a row without an end is nobody's
+    assert answer.certificate["unit"] == "pair (src, dst)"
+    assert any("pair (src, dst), and not a person" in note for note in answer.notes)
+
+
+def test_the_certificate_says_what_a_person_in_several_pairs_loses():
+    told = ask_pairs("SELECT COUNT(*) AS n FROM friends", epsilon="0.5").certificate
+    assert told["person_in_pairs"]["5"]["epsilon"] == "5/2"
+    # delta (e^(d epsilon) - 1) / (e^epsilon - 1), rounded up
+    several = group_loss_json(Loss.approximate("0.5", "1e-6"), 3)
+    exact = 1e-6 * (2.718281828459045**1.5 - 1) / (2.718281828459045**0.5 - 1)
+    assert exact <= float(Fraction(several["delta"])) < exact * (1 + 1e-9)
+    assert group_loss_json(Loss.concentrated("0.5", "1e-6"), 3) is None
+    rho = group_loss_json(Loss.concentrated("0.5"), 3)["rho"]
+    assert abs(float(Fraction(rho)) - 4.5) < 1e-9
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT src, COUNT(*) AS n FROM friends GROUP BY src",
+        "SELECT src + 1 AS x, COUNT(*) AS n FROM friends GROUP BY src + 1",
+        "SELECT x, COUNT(*) AS n FROM (SELECT dst * 2 AS x FROM friends) AS t GROUP BY x",
+    ],
+)
+def test_groups_of_single_people_are_refused(text):
+    with pytest.raises(QuestionRefusal) as refused:
+        ask_pairs(text, epsilon=1, delta="1e-9")
+    assert refused.value.code == "Q52"
