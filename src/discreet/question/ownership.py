@@ -99,7 +99,7 @@ def unit(relation: Relation) -> Unit:
             return unit(left)
         case UnitJoin(left=left, right=right):  # Lemma 5.
             return _shared_unit(unit(left), unit(right), by_row=False)
-        case OwnerJoin(left=left):  # graphs.md, Lemma 5
+        case OwnerJoin(left=left):  # the proofs for graphs
             return unit(left)
         case Union(left=left, right=right):  # Lemma 7.
             return _shared_unit(unit(left), unit(right), by_row=True)
@@ -133,8 +133,7 @@ def row_changes(
     """How many rows at most are lost and gained as one unit leaves; None if nothing bounds it.
 
     Of one owner, or of a pair, its own rows are lost and none is gained.  Of two, as many as are
-    read of one person are lost, and as many may come in their place (docs/proofs/graphs.md,
-    Lemma 1).
+    read of one person are lost, and as many may come in their place (the proofs for graphs).
     """
     most = row_bound(relation, declared_multiplicity if multiplicity is None else multiplicity)
     if most is None:
@@ -147,7 +146,7 @@ def find_neighbours(relation: Relation, declared: Neighbours) -> Neighbours:
 
     Where rows have two owners, a person who leaves takes along at most so many rows as are read
     of one, and lets in at most as many: that is what a change of one unit moves, and it costs the
-    same (docs/proofs/graphs.md, Lemma 2).
+    same (the proofs for graphs).
     """
     return Neighbours.CHANGE_ONE if has_two_owners(relation) else declared
 
@@ -316,7 +315,7 @@ def row_bound(relation: Relation, multiplicity: Multiplicity = declared_multipli
             if most is None or kind is not JoinKind.FULL or not on:
                 return most
             return max(most, sum(side for side in sides if side is not None))
-        case OwnerJoin(left=left):  # graphs.md, Lemma 5: one partner, or none, for each row
+        case OwnerJoin(left=left):  # proofs for graphs: one partner, or none, for each row
             return row_bound(left, multiplicity)
         case PerUnit(source=source, keys=keys):  # Lemma 6: a unit's own columns are one key.
             own = unit_columns(source)
@@ -537,7 +536,7 @@ def _unit_join(join: UnitJoin, multiplicity: Multiplicity) -> Columns:
 
 
 def _owner_join(join: OwnerJoin, multiplicity: Multiplicity) -> Columns:
-    """Refused unless every row shows what is one of its own owners' (graphs.md, Lemma 5)."""
+    """Refused unless every row shows what is one of its own owners' (the proofs for graphs)."""
     mine, other = unit(join.left), unit(join.right)
     same = mine.owners is Owners.ANY and other == replace(mine, owners=Owners.ONE)
     one = same and row_bound(join.right, multiplicity) == 1

@@ -471,6 +471,13 @@ class Table:
         if self.owners is Owners.ONE:
             return
         self._check_two(unit)
+        if self.owners is Owners.PAIR and self.entity is not None:
+            raise SchemaRefusal(
+                "S12",
+                f"table {self.name!r} has unit pair and names an entity.",
+                why="a person in several pairs loses for each of them what would be counted once.",
+                fix="remove entity, or protect both people: unit = { any = [...] }.",
+            )
         wrong = [n for n in self.per_unit if n in unit or self.owners is Owners.ANY]
         if wrong:
             raise SchemaRefusal(
