@@ -378,9 +378,9 @@ def test_prices_are_those_of_rows_lost_and_gained():
 # --- questions ------------------------------------------------------------------------------------
 
 
-def make_curator(rows, schema=None, **more):
+def make_curator(rows, schema=None, people=PEOPLE, **more):
     return Curator(
-        {"messages": as_table(rows) if isinstance(rows, list) else str(rows), "people": PEOPLE},
+        {"messages": as_table(rows) if isinstance(rows, list) else str(rows), "people": people},
         schema=schema or crowd_schema(60, 1, rho="0.5", delta="1e-6"),
         budget=Budget(epsilon=900, delta="1e-5"),
         **more,
@@ -397,7 +397,9 @@ def test_a_table_stays_closed_until_its_test_is_passed(tmp_path):
     ledger = Ledger.open(f"sqlite:///{tmp_path / 'ledger.sqlite'}")
     rows = tmp_path / "messages.parquet"
     pq.write_table(as_table(ROWS), rows)
-    with make_curator(rows, ledger=ledger) as curator:
+    people = str(tmp_path / "people.parquet")
+    pq.write_table(PEOPLE, people)
+    with make_curator(rows, people=people, ledger=ledger) as curator:
         for ask in (
             lambda: curator.ask("SELECT COUNT(*) AS n FROM messages", epsilon=1),
             lambda: curator.ask_all(["SELECT COUNT(*) AS n FROM messages"], epsilon=1),
@@ -419,7 +421,7 @@ def test_a_table_stays_closed_until_its_test_is_passed(tmp_path):
         assert abs(answer.value() - 600) < 60
         assert answer.certificate["promise"] == "all rows that name one person added or removed"
         assert answer.certificate["neighbours"] == "add/remove"
-    with make_curator(rows, ledger=ledger) as again:  # its outcome is durable
+    with make_curator(rows, people=people, ledger=ledger) as again:  # its outcome is durable
         again.ask("SELECT COUNT(*) AS n FROM messages WHERE kind = 'a'", epsilon=1)
     with make_curator(ROWS[:-1], ledger=ledger) as other, pytest.raises(DataRefusal):
         other.ask("SELECT COUNT(*) AS n FROM messages", epsilon=1)  # other data
