@@ -75,6 +75,8 @@ AGGREGATE = {
     "CORR": "CORR(x, y)",
     "REGR_SLOPE": "REGR_SLOPE(x, y)",
     "REGR_INTERCEPT": "REGR_INTERCEPT(x, y)",
+    "REGR_COEFFICIENT": "REGR(x, y)",
+    "CORR_OF": "CORR_MATRIX(x, y, x * y)",
     "MODE": "MODE(region)",
     "TOP_K": "APPROX_TOP_COUNT(region, 2)",
     "HISTOGRAM": "HISTOGRAM(x, 0, 3, 9)",

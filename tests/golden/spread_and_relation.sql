@@ -54,3 +54,38 @@ SELECT REGR_R2(cost, age) FROM visits;
 
 SELECT KURTOSIS(cost) FROM visits;
 --> refused Q32
+
+-- Many columns, measured together.
+SELECT REGR(cost, age) AS fit FROM visits;
+--> accepted
+--> values: fit_intercept = REGR_COEFFICIENT(0, visits.cost, visits.age), fit_age = REGR_COEFFICIENT(1, visits.cost, visits.age)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106531, δ = 0; Laplace
+
+SELECT REGR(cost, age, age * age) FROM visits WHERE age > 18;
+--> accepted
+--> values: intercept = REGR_COEFFICIENT(0, visits.cost, visits.age, visits.age * visits.age), x1 = REGR_COEFFICIENT(1, visits.cost, visits.age, visits.age * visits.age), x2 = REGR_COEFFICIENT(2, visits.cost, visits.age, visits.age * visits.age)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106531, δ = 0; Laplace
+
+SELECT city, CORR_MATRIX(cost, age, age * age) AS r FROM visits GROUP BY city;
+--> accepted
+--> groups: city (3 public and NULL)
+--> values: r_x0_x1 = CORR_OF(0, visits.cost, visits.age, visits.age * visits.age), r_x0_x2 = CORR_OF(1, visits.cost, visits.age, visits.age * visits.age), r_x1_x2 = CORR_OF(2, visits.cost, visits.age, visits.age * visits.age)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106531, δ = 0; Laplace
+
+SELECT REGR(cost) FROM visits;
+--> refused Q33
+
+SELECT REGR(cost, age) + 1 FROM visits;
+--> refused Q33
+
+SELECT REGR(cost, city) FROM visits;
+--> refused Q33
+
+SELECT REGR(cost, income) FROM visits;
+--> refused Q1
+
+SELECT CORR_OF(3, cost, age) FROM visits;
+--> refused Q33

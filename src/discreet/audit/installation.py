@@ -408,6 +408,8 @@ ASKED = {
     "QUANTILE": "PERCENTILE_CONT(cost, 0.25)",
     "AVG": "AVG(cost), AVG(cost, bounds => AUTO)",
     "TRIMMED_MEAN": "TRIMMED_MEAN(cost, 0.2)",
+    "REGR_COEFFICIENT": "REGR(cost, age)",
+    "CORR_OF": "CORR_MATRIX(cost, age)",
     "MODE": "MODE(city)",
     "TOP_K": "APPROX_TOP_COUNT(city, 2)",
     "HISTOGRAM": "HISTOGRAM(age, 0, 18, 65, 120)",

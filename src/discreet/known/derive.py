@@ -31,6 +31,7 @@ from discreet.price.plan import (
     GroupTotal,
     Measurement,
     Moments,
+    Products,
     Scaled,
     Sum,
     Units,
@@ -102,7 +103,7 @@ class Reading:
 def _row_weight(measured: Measurement) -> float:
     """What one row weighs: two measurements of one number are compared by rows."""
     match measured:
-        case Moments(weight=weight):
+        case Moments(weight=weight) | Products(unit=weight):
             return float(weight)
         case Sum(variable=variable):
             return math.hypot(variable.low, variable.low + variable.span)
@@ -426,7 +427,7 @@ def _renamed(measured: Measurement, names: Mapping[str, str]) -> Measurement:
 
     condition = None if measured.condition is None else rename(measured.condition, names)
     match measured:
-        case Moments(variables=variables):
+        case Moments(variables=variables) | Products(variables=variables):
             return replace(measured, variables=tuple(map(scaled, variables)), condition=condition)
         case Units():
             return replace(measured, condition=condition)

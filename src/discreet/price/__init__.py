@@ -14,7 +14,17 @@ from discreet.price.priced import (
     is_as_before,
     price,
 )
-from discreet.price.recipes import Choice, Clipped, Counts, Linear, Quantile, Ratio, Recipe, Spread
+from discreet.price.recipes import (
+    Choice,
+    Clipped,
+    Counts,
+    Fitted,
+    Linear,
+    Quantile,
+    Ratio,
+    Recipe,
+    Spread,
+)
 
 __all__ = [
     "Additive",
@@ -22,6 +32,7 @@ __all__ = [
     "Choice",
     "Clipped",
     "Counts",
+    "Fitted",
     "Linear",
     "Noisy",
     "Priced",

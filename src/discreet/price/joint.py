@@ -34,6 +34,7 @@ from discreet.price.plan import (
     Histogram,
     Measurement,
     Moments,
+    Products,
     Reach,
     Scaled,
     Sum,
@@ -265,7 +266,7 @@ def describe_rows(measurement: Measurement) -> Expression:
     if measurement.condition is not None:
         parts.append(measurement.condition)
     match measurement:
-        case Moments(variables=variables, counts_null=False):
+        case Moments(variables=variables, counts_null=False) | Products(variables=variables):
             parts += [_is_known(variable.expression) for variable in variables]
         case Histogram(variable=variable):
             parts.append(_is_known(variable.expression))
@@ -283,7 +284,7 @@ def _chooses(measurement: Measurement) -> bool:
     if measurement.condition is not None:
         return True
     match measurement:
-        case Moments(variables=variables):
+        case Moments(variables=variables) | Products(variables=variables):
             return not all(isinstance(v.expression, ColumnRef) for v in variables)
         case Histogram(variable=variable) | Sum(variable=variable):
             return not isinstance(variable.expression, ColumnRef)

@@ -30,6 +30,7 @@ from discreet.price.recipes import (
     Choice,
     Clipped,
     Counts,
+    Fitted,
     Linear,
     Quantile,
     Ratio,
@@ -180,7 +181,7 @@ def margin_kind(recipe: Recipe, *, certified: bool = False) -> MarginKind | None
             return "certified" if certified else "typical"
         case Choice():
             return "certified"
-        case Ratio() | Clipped():
+        case Ratio() | Clipped() | Fitted():
             return "set"
     return "exact"
 

@@ -155,8 +155,37 @@ class GroupMean:
     condition: Expression | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Products:
+    """The number of rows, the sums of some variables and of their products, two at a time.
+
+    With v = (2u - N) / N, a row adds 1, every v and every product of two of them (also with
+    itself), numbers between -1 and 1.  Their sums over the group are measured in steps of
+    1 / ``unit``, rounded down.  A row in which any variable is NULL adds nothing.
+    """
+
+    variables: tuple[Scaled, ...]
+    unit: int = 2**20
+    condition: Expression | None = None
+
+    @property
+    def entries(self) -> int:
+        """How many integers there are for each group."""
+        return len(list_products(len(self.variables)))
+
+
+def list_products(variables: int) -> list[tuple[int, int]]:
+    """Which two of (1, v1, v2, ...) each entry is the sum of products of.
+
+    >>> list_products(2)
+    [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)]
+    """
+    return [(i, j) for i in range(variables + 1) for j in range(i, variables + 1)]
+
+
 Measurement = (
     Moments
+    | Products
     | Units
     | Histogram
     | ValueCounts
@@ -285,7 +314,7 @@ def _by_table(source: Source | PublicSource, met: dict[str, int]) -> dict[str, s
 def list_values(measurement: Measurement) -> tuple[Expression, ...]:
     """What a measurement adds up or counts, row by row; nothing for a count of rows."""
     match measurement:
-        case Moments(variables=variables):
+        case Moments(variables=variables) | Products(variables=variables):
             return tuple(variable.expression for variable in variables)
         case Histogram(variable=variable) | Sum(variable=variable):
             return (variable.expression,)
@@ -391,6 +420,8 @@ def _ends(measurement: Measurement) -> tuple[int, int]:
     match measurement:
         case Sum(variable=Scaled(low=low, span=span)) | GroupSum(low=low, span=span):
             return min(low, 0), max(low + span, 0)
+        case Products():
+            return -1, 1
     return 0, 1
 
 
@@ -398,6 +429,8 @@ def _bound_addition(measurement: Measurement, reach: Reach) -> tuple[int, int]:
     match measurement:
         case Moments(weight=weight):  # Lemma 2: a row's entries are >= 0 and add up to weight
             return reach.rows * weight, reach.length_squared * weight**2
+        case Products(unit=unit, entries=entries):  # a row moves each entry by at most a unit
+            return reach.rows * unit * entries, reach.length_squared * unit**2 * entries
         case Histogram() | ValueCounts() | DistinctValues():  # Lemma 3: a row moves one count by 1
             return reach.rows, reach.length_squared
         case Units():  # Lemma 4: a unit is counted once in each of its groups
@@ -459,7 +492,7 @@ def count_moved(
     if grouped and neighbours is Neighbours.CHANGE_ONE:  # out of some groups, into others
         groups *= 2
     match measurement:
-        case Moments(entries=entries):
+        case Moments(entries=entries) | Products(entries=entries):
             return groups * entries
         case GroupTotal() | GroupMean():
             return groups * 2

@@ -45,6 +45,7 @@ from discreet.price.plan import (
     Measurement,
     Moments,
     Plan,
+    Products,
     Reach,
     Sensitivity,
     Sum,
@@ -356,6 +357,8 @@ def _row_weight(measurement: Measurement) -> float:
     match measurement:
         case Moments(weight=weight):
             return float(weight)
+        case Products(unit=unit):
+            return float(unit)
         case GroupTotal(span=span) | GroupMean(span=span):
             return float(span)
         case Sum(variable=variable):  # as much as the same sum read off Moments has of its noise

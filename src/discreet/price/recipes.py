@@ -27,6 +27,7 @@ from discreet.price.plan import (
     Measurement,
     Moments,
     Plan,
+    Products,
     Scaled,
     Sum,
     Units,
@@ -139,13 +140,22 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
+class Fitted:
+    """A coefficient of a regression, or a correlation, of many columns measured together."""
+
+    measurement: int
+    function: str
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
 class Counts:
     """How many rows have each of the listed values."""
 
     measurement: int
 
 
-Recipe = Linear | Ratio | Quantile | Spread | Clipped | Choice | Counts
+Recipe = Linear | Ratio | Quantile | Spread | Clipped | Choice | Fitted | Counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +272,8 @@ class _Builder:
             "COUNT_UNITS": self._units,
             "COUNT_DISTINCT": self._distinct,
             "IQR": self._spread,
+            "REGR_COEFFICIENT": self._fit,
+            "CORR_OF": self._fit,
         }
         several = (
             (_DEGREES, self._moment),
@@ -281,6 +293,16 @@ class _Builder:
     def _distinct(self, aggregate: Aggregate) -> Callable[[], Recipe]:
         index = self._book(DistinctValues(aggregate.arguments[0], aggregate.condition))
         return lambda: Linear(index, (Fraction(1),), Fraction(1))
+
+    def _fit(self, aggregate: Aggregate) -> Callable[[], Recipe]:
+        domains = [self._number(argument, aggregate) for argument in aggregate.arguments]
+        variables = tuple(
+            put_on_grid(argument, domain, GRID_BITS)
+            for argument, domain in zip(aggregate.arguments, domains, strict=True)
+        )
+        index = self._book(Products(variables, condition=aggregate.condition))
+        place = int(_to_fraction(aggregate.parameters[0]))
+        return lambda: Fitted(index, aggregate.function, place)
 
     def _spread(self, aggregate: Aggregate) -> Callable[[], Recipe]:
         variable, index = self._rank(aggregate)

@@ -112,6 +112,9 @@ MOST_KEYS = 16
 MOST_FRACTIONS = 1_001
 """How many quantiles one aggregate may ask for."""
 
+MOST_COLUMNS = 10
+"""How many columns may be measured together."""
+
 MOST_BINS = 1_000
 """How many bins a histogram, and how many values a TOP_K, may have."""
 
@@ -224,6 +227,18 @@ AGGREGATES: dict[str, AggregateFunction] = {
     "REGR_INTERCEPT": AggregateFunction(
         "REGR_INTERCEPT(y, x)", "y where x is 0", (2,), numbers=True
     ),
+    "REGR_COEFFICIENT": AggregateFunction(
+        "REGR(y, x1, x2)",
+        "linear regression of y on several columns: a column for the intercept and for each slope",
+        tuple(range(2, MOST_COLUMNS + 1)),
+        numbers=True,
+    ),
+    "CORR_OF": AggregateFunction(
+        "CORR_MATRIX(a, b, c)",
+        "the correlation of each two columns, each in a column of its own",
+        tuple(range(2, MOST_COLUMNS + 1)),
+        numbers=True,
+    ),
     "MODE": AggregateFunction("MODE(x)", "a most frequent value of x", result=None),
     "TOP_K": AggregateFunction(
         "APPROX_TOP_COUNT(x, 5)",
@@ -332,11 +347,10 @@ def _check_parameters(aggregate: Aggregate, domains: tuple[Domain, ...]) -> None
                 _arguments(aggregate, f"{len(parameters)} fractions")
             if not all(_is_number(p) and 0 <= p <= 1 for p in parameters):  # type: ignore[operator]
                 _arguments(aggregate, "a fraction outside 0 to 1")
+        case "REGR_COEFFICIENT" | "CORR_OF":
+            _check_place(aggregate, len(domains))
         case "TRIMMED_MEAN":
-            if len(parameters) != 1 or not _is_number(parameters[0]):
-                _arguments(aggregate, "another part to trim than one number")
-            if not 0 < parameters[0] < Fraction(1, 2):  # type: ignore[operator]
-                _arguments(aggregate, "a part to trim at each end that is not between 0 and 0.5")
+            _check_trimmed(aggregate)
         case "TOP_K":
             if len(parameters) != 1 or not _is_whole(parameters[0]):
                 _arguments(aggregate, "a length that is not a whole number")
@@ -344,6 +358,22 @@ def _check_parameters(aggregate: Aggregate, domains: tuple[Domain, ...]) -> None
             _check_edges(aggregate, domains[0])
         case _ if parameters:
             _arguments(aggregate, "constants it does not take")
+
+
+def _check_place(aggregate: Aggregate, columns: int) -> None:
+    """Which coefficient, or which pair of columns: one that there is."""
+    count = columns * (columns - 1) // 2 if aggregate.function == "CORR_OF" else columns
+    places = aggregate.parameters
+    if len(places) != 1 or isinstance(places[0], bool) or places[0] not in range(count):
+        _arguments(aggregate, "a place that there is not")
+
+
+def _check_trimmed(aggregate: Aggregate) -> None:
+    parts = aggregate.parameters
+    if len(parts) != 1 or not _is_number(parts[0]):
+        _arguments(aggregate, "another part to trim than one number")
+    if not 0 < parts[0] < Fraction(1, 2):  # type: ignore[operator]
+        _arguments(aggregate, "a part to trim at each end that is not between 0 and 0.5")
 
 
 def _check_edges(aggregate: Aggregate, domain: Domain) -> None:

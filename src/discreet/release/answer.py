@@ -26,16 +26,19 @@ from discreet.price import (
     Choice,
     Clipped,
     Counts,
+    Fitted,
     Linear,
     Priced,
     Quantile,
     Ratio,
+    Selection,
     Spread,
     Threshold,
 )
+from discreet.price.fitting import Fit
 from discreet.price.margins import MarginKind, margin_kind, stated_margin
-from discreet.price.plan import ValueCounts
-from discreet.price.recipes import compute_ratios
+from discreet.price.plan import Products, ValueCounts
+from discreet.price.recipes import compute_ratios, find_moved
 from discreet.question.expressions import ColumnRef, Expression
 from discreet.question.functions import evaluate, references
 from discreet.question.functions.declaration import plain
@@ -238,7 +241,7 @@ class Answer:
             )
             if aggregate.name in used
         ]
-        read = Quantile | Spread | Clipped | Choice
+        read = Quantile | Spread | Clipped | Fitted | Choice
         chosen = any(isinstance(recipe, read) for recipe in recipes)
         return "set" if recipes and not chosen else None
 
@@ -298,11 +301,27 @@ class Answer:
         if aggregate is not None and isinstance(self.priced.recipes[aggregate], Clipped):
             between = read_between(self.priced, aggregate, self.released)
             return [between[row.group].interval(self.priced, beta) for row in rows]
+        if aggregate is not None and isinstance(self.priced.recipes[aggregate], Fitted):
+            return self._fitted_sets(aggregate, rows, beta)
         if aggregate is not None:
             return [*sets.of_aggregate(aggregate, float(beta))]
         names = [key.name for key in self.priced.question.keys]
         keys = [dict(zip(names, self.groups[row.group], strict=True)) for row in rows]
         return sets.of_expression(self.priced.question.outputs[index].expression, float(beta), keys)
+
+    def _fitted_sets(
+        self, aggregate: int, rows: tuple[Row, ...], beta: Fraction
+    ) -> list[Interval | None]:
+        fits = read_fits(self.priced, aggregate, self.released)
+        found: list[Interval | None] = []
+        for row in rows:
+            fit = fits[row.group]
+            source = self.priced.plan.source
+            moved = tuple(find_moved(source, variable) for variable in fit.products.variables)
+            low, high = fit.ends(beta, moved)
+            widest = 1.0 if fit.recipe.function == "CORR_OF" else float("inf")
+            found.append(Interval(low, high, anything=low <= -widest and high >= widest))
+        return found
 
     # --- as a table -----------------------------------------------------------------------
 
@@ -492,6 +511,8 @@ def _read(priced: Priced, index: int, parts: Sequence[Part], groups: int) -> lis
         return [one.value() for one in read_between(priced, index, parts)]
     if isinstance(part, Selected):
         return list(part.chosen[index])
+    if isinstance(recipe, Fitted):
+        return [fit.value() for fit in read_fits(priced, index, parts)]
     match recipe:
         case Linear():
             return _read_linear(recipe, part)
@@ -516,6 +537,18 @@ def read_between(priced: Priced, index: int, parts: Sequence[Part]) -> list[Betw
     if not isinstance(sums, ClippedSums) or not isinstance(part, Selected):
         raise TypeError(index)
     return [Between(recipe, sums, drawn) for drawn in part.chosen[index]]
+
+
+def read_fits(priced: Priced, index: int, parts: Sequence[Part]) -> list[Fit]:
+    """A coefficient or a correlation of many columns, of each group."""
+    recipe = priced.recipes[index]
+    measured, part = priced.plan.measurements[recipe.measurement], parts[recipe.measurement]
+    if not isinstance(recipe, Fitted) or not isinstance(measured, Products):
+        raise TypeError(index)
+    law = priced.mechanisms[recipe.measurement]
+    if isinstance(part, Selected) or isinstance(law, Selection | ClippedSums | KeyRelease):
+        raise TypeError(index)
+    return [Fit(recipe, measured, law, entries) for entries in part]
 
 
 def _read_linear(recipe: Linear, part: Entries) -> list[Any]:

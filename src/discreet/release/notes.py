@@ -16,6 +16,7 @@ from discreet.price import (
     Bought,
     Choice,
     Clipped,
+    Fitted,
     Priced,
     Quantile,
     Recipe,
@@ -33,6 +34,7 @@ from discreet.price.plan import (
     Histogram,
     Measurement,
     Moments,
+    Products,
     Scaled,
     Sum,
     ValueCounts,
@@ -54,7 +56,7 @@ def notes(priced: Priced) -> tuple[str, ...]:
         f"{name}: {what} {_number(low)} ... {_number(high)}."
         for name, what, (low, high) in _clips(priced)
     ]
-    said += [*_finding(priced), *_rounding(priced)]
+    said += [*_fitting(priced), *_finding(priced), *_rounding(priced)]
     if priced.threshold is not None:
         said += _thresholds(priced, priced.threshold)
     for aggregate in priced.question.aggregates:
@@ -246,10 +248,10 @@ def _clips(priced: Priced) -> list[tuple[str, str, tuple[Fraction, Fraction]]]:
                 "BigQuery; its own is clipped to"
             )
             found.append((aggregate.name, what, (low * measurement.grid, high * measurement.grid)))
-        if aggregate.function == "COUNT" or isinstance(recipe, Clipped):
+        if aggregate.function == "COUNT" or isinstance(recipe, Clipped | Fitted):
             continue
         variables: tuple[Scaled, ...] = ()
-        if isinstance(measurement, Moments):
+        if isinstance(measurement, Moments | Products):
             variables = measurement.variables
         elif isinstance(measurement, Histogram | Sum):
             variables = (measurement.variable,)
@@ -257,6 +259,26 @@ def _clips(priced: Priced) -> list[tuple[str, str, tuple[Fraction, Fraction]]]:
             ends = (v.low * v.grid, (v.low + v.span) * v.grid)
             found.append((aggregate.name, "values are clipped to", ends))
     return found
+
+
+def _fitting(priced: Priced) -> Iterator[str]:
+    """Between which bounds the columns of a fit are clipped, once for all its numbers."""
+    readers: dict[int, list[str]] = {}
+    for aggregate, recipe in zip(priced.question.aggregates, priced.recipes, strict=True):
+        if isinstance(recipe, Fitted):
+            readers.setdefault(recipe.measurement, []).append(aggregate.name)
+    for place, names in readers.items():
+        measured = priced.plan.measurements[place]
+        if not isinstance(measured, Products):
+            raise TypeError(place)
+        ends = ", ".join(
+            f"{_number(v.low * v.grid)} ... {_number((v.low + v.span) * v.grid)}"
+            for v in measured.variables
+        )
+        yield (
+            f"{', '.join(names)}: measured together, {measured.entries} sums with one noise; the "
+            f"columns are clipped, in their order, to {ends}."
+        )
 
 
 def _number(x: Fraction) -> str:
@@ -364,6 +386,8 @@ def _measurement_json(measurement: Measurement) -> dict[str, Any]:
     shape: dict[str, Any] = {"kind": type(measurement).__name__}
     if isinstance(measurement, Moments):
         shape["degrees"] = list(measurement.degrees)
+        shape["variables"] = [_variable_json(v) for v in measurement.variables]
+    elif isinstance(measurement, Products):
         shape["variables"] = [_variable_json(v) for v in measurement.variables]
     elif isinstance(measurement, Histogram | Sum):
         shape["variables"] = [_variable_json(measurement.variable)]

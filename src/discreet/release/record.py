@@ -35,6 +35,7 @@ from discreet.price import (
     Choice,
     Clipped,
     Counts,
+    Fitted,
     Linear,
     Priced,
     Quantile,
@@ -54,6 +55,7 @@ from discreet.price.plan import (
     Histogram,
     Moments,
     Plan,
+    Products,
     Scaled,
     Sum,
     Units,
@@ -105,6 +107,7 @@ _CLASSES: dict[str, type[Any]] = {
         *(Sum, GroupSum, GroupMean),
         *(Linear, Ratio, Quantile, Choice, Counts, Sensitivity, Reach, Threshold),
         *(Selection, Selected, Spread, Clipped, ClippedSums),
+        *(Products, Fitted),
         *(Statement, Levels, Trace, Carried, CombinedExplanation),
     )
 }

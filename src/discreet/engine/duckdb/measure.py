@@ -8,7 +8,7 @@ of them, exactly.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -47,6 +47,7 @@ from discreet.price.plan import (
     Measurement,
     Moments,
     Plan,
+    Products,
     Scaled,
     Sum,
     Units,
@@ -272,6 +273,9 @@ class _Parts:
         match measurement:
             case Moments():
                 return self._moments(measurement)
+            case Products(variables=variables, condition=condition):
+                squares = Moments(variables, (2,) * len(variables), condition=condition)
+                return self._moments(squares, most=2)
             case Units(condition=condition):
                 return Single(self._count(self._units(), self.rows.condition(condition)))
             case DistinctValues(expression=expression, condition=condition):
@@ -296,10 +300,11 @@ class _Parts:
             return exp.Distinct(expressions=[quote_column(unit[0])])
         return exp.Distinct(expressions=[nodes.call("ROW", *map(quote_column, unit))])
 
-    def _moments(self, moments: Moments) -> Sums:
+    def _moments(self, moments: Moments, most: int | None = None) -> Sums:
+        """The sums of all powers; with ``most``, of those whose degrees add up to it at most."""
         condition = self.rows.condition(moments.condition)
         slots = [self.rows.scaled(variable) for variable in moments.variables]
-        if moments.weight >= 2**126:
+        if most is None and moments.weight >= 2**126:
             raise too_wide()
         checks: list[Node] = [*map(quote_column, condition)]
         rows = self._count(exp.Star(), condition)
@@ -311,10 +316,13 @@ class _Parts:
             checks += [present(quote_column(slot)) for slot in nullable]
             known = self._counted(exp.Star(), checks)
         powers = []
-        for degrees in itertools.product(*(range(d + 1) for d in moments.degrees)):
+        wanted: Iterator[Powers] = itertools.product(*(range(d + 1) for d in moments.degrees))
+        if most is not None:
+            wanted = _list_degrees(len(slots), most)
+        for degrees in wanted:
             if any(degrees):
-                node, most = _product(slots, degrees, moments)
-                powers.append((degrees, self._total(node, most, checks)))
+                node, largest = _product(slots, degrees, moments)
+                powers.append((degrees, self._total(node, largest, checks)))
         return Sums(rows, known, tuple(powers))
 
     # --- aggregates of the first part --------------------------------------------------------
@@ -505,6 +513,12 @@ def _sum_of(node: Node, checks: list[Node]) -> Node:
 
 def _count_of(counted: Node) -> Node:
     return exp.Count(this=counted, big_int=True)
+
+
+def _list_degrees(variables: int, most: int) -> Iterator[Powers]:
+    """All degrees that add up to at most ``most``: few, where there are many variables."""
+    for chosen in itertools.combinations_with_replacement(range(variables + 1), most):
+        yield tuple(chosen.count(place) for place in range(variables))
 
 
 def _product(slots: list[tuple[str, bool]], degrees: Powers, moments: Moments) -> tuple[Node, int]:

@@ -22,8 +22,10 @@ from discreet.price.plan import (
     Measurement,
     Moments,
     Plan,
+    Products,
     Sum,
     ValueCounts,
+    list_products,
 )
 from discreet.question.domain import Kind, Value, number_of
 
@@ -284,6 +286,8 @@ def _measure(measurement: Measurement, reading: Reading, found: _Found) -> Integ
         case Sums():
             if isinstance(measurement, Sum):
                 return _total_steps(measurement, reading, found)
+            if isinstance(measurement, Products):
+                return _products(measurement, reading, found)
             if not isinstance(measurement, Moments):
                 raise TypeError(measurement)
             return _bernstein(measurement, reading, found)
@@ -352,6 +356,30 @@ def _bernstein(moments: Moments, sums: Sums, found: _Found) -> Integers:
     ]
     if moments.counts_null:
         columns.append((rows - known).astype(columns[0].dtype) * moments.weight)
+    return _narrowed(_spread(np.stack(columns, axis=1), place, len(found.groups)))
+
+
+def _products(products: Products, sums: Sums, found: _Found) -> Integers:
+    """The sums of (2u - N) / N and of their products, in steps, rounded down, from power sums."""
+    place, chosen = found.rows(0)
+    known = found.total(sums.known, chosen).astype(object)
+    powers = {degrees: found.total(total, chosen).astype(object) for degrees, total in sums.powers}
+    spans, size = [variable.span for variable in products.variables], len(products.variables)
+
+    def power(*variables: int) -> Integers:
+        return powers[tuple(variables.count(place) for place in range(size))]
+
+    columns = []
+    for i, j in list_products(size):  # 0 stands for one, k + 1 for variable k
+        if j == 0:
+            total, most = known, 1
+        elif i == 0:
+            total, most = 2 * power(j - 1) - spans[j - 1] * known, spans[j - 1]
+        else:
+            a, b = i - 1, j - 1
+            total = 4 * power(a, b) - 2 * spans[a] * power(b) - 2 * spans[b] * power(a)
+            total, most = total + spans[a] * spans[b] * known, spans[a] * spans[b]
+        columns.append(total * products.unit // most)
     return _narrowed(_spread(np.stack(columns, axis=1), place, len(found.groups)))
 
 

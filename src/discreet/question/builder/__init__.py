@@ -10,6 +10,7 @@ words.  No text is ever pasted together; a name or a constant is a node.
 from __future__ import annotations
 
 from discreet.question.builder.aggregates import (
+    coefficient,
     correlation,
     count,
     count_distinct,
@@ -40,6 +41,7 @@ __all__ = [
     "GroupedRows",
     "Query",
     "Rows",
+    "coefficient",
     "col",
     "correlation",
     "count",

@@ -100,6 +100,11 @@ def intercept(y: Formula | str, x: Formula | str) -> Formula:
     return function("regr_intercept", of(y), of(x))
 
 
+def coefficient(place: int, y: Formula | str, *others: Formula | str) -> Formula:
+    """Of the regression of ``y`` on ``others`` the slope of the one at ``place``; 0: intercept."""
+    return function("regr_coefficient", place, of(y), *map(of, others))
+
+
 def mode(value: Formula | str) -> Formula:
     """A most frequent value."""
     return function("mode", of(value))

@@ -75,7 +75,7 @@ from discreet.question.sql.scalars import (
     write,
     write_constant,
 )
-from discreet.question.sql.simplify import join_looked_up, simplify
+from discreet.question.sql.simplify import is_several, join_looked_up, simplify
 from discreet.question.sql.sources import Frame
 from discreet.question.sql.spelling import check_constants
 from discreet.question.sql.subqueries import read_subquery
@@ -225,7 +225,9 @@ def _is_plain(tree: exp.Expr, reader: Reader) -> bool:
         given <= {"this", "alias"}
         and source.name in reader.schema.tables
         and (group is None or not group.args.get("all"))
-        and not any(isinstance(n, exp.Boolean) or n.args.get("db") for n in tree.walk())
+        and not any(
+            isinstance(n, exp.Boolean) or n.args.get("db") or is_several(n) for n in tree.walk()
+        )
     )
 
 

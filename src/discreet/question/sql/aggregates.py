@@ -63,6 +63,10 @@ NAMES: dict[str, str] = {
     "CORR": "CORR",
     "REGR_SLOPE": "REGR_SLOPE",
     "REGR_INTERCEPT": "REGR_INTERCEPT",
+    "REGR": "REGR_COEFFICIENT",
+    "REGR_COEFFICIENT": "REGR_COEFFICIENT",
+    "CORR_MATRIX": "CORR_OF",
+    "CORR_OF": "CORR_OF",
     "MODE": "MODE",
     "APPROX_TOP_COUNT": "TOP_K",
     "APPROX_TOP_K": "TOP_K",
@@ -319,6 +323,19 @@ def _trimmed(parts: Parts, inner: Inner, unit: Unit, reader: Reader) -> exp.Anon
     )
 
 
+def _placed(parts: Parts, inner: Inner, unit: Unit, reader: Reader) -> exp.Anonymous:
+    """A number of a fit: which, then the columns."""
+    del unit
+    function = NAMES[parts.name]
+    if parts.name != function:  # it would be several columns, and is written out where it can be
+        usage = f"{AGGREGATES[function].usage} in the SELECT list, by itself"
+        raise _misuse_refusal(parts.node, usage, reader)
+    place, *columns = [inner(part) for part in parts.arguments] or [exp.Null()]
+    if not is_constant(place) or len(columns) not in AGGREGATES[function].arguments:
+        raise _misuse_refusal(parts.node, AGGREGATES[function].usage, reader)
+    return call(function, place, *columns)
+
+
 def _mode(parts: Parts, inner: Inner, unit: Unit, reader: Reader) -> exp.Anonymous:
     del unit
     arguments = parts.arguments if parts.ordered is None else [*parts.arguments, parts.ordered]
@@ -356,6 +373,10 @@ _SPELLINGS: dict[str, Spelling] = {
     "APPROX_QUANTILE": _quantile,
     "APPROX_QUANTILES": _quantile,
     "TRIMMED_MEAN": _trimmed,
+    "REGR": _placed,
+    "REGR_COEFFICIENT": _placed,
+    "CORR_MATRIX": _placed,
+    "CORR_OF": _placed,
     "MODE": _mode,
     "APPROX_TOP_COUNT": _split_constants,
     "APPROX_TOP_K": _split_constants,
@@ -431,6 +452,8 @@ def _unknown(node: exp.Expr, reader: Reader) -> QuestionRefusal:
 # --- meaning and back ----------------------------------------------------------------------
 
 _WITH_PARAMETERS = {"QUANTILE", "TOP_K", "HISTOGRAM", "TRIMMED_MEAN"}
+_PLACED = {"REGR_COEFFICIENT", "CORR_OF"}
+"""Aggregates whose constant comes first."""
 _OF_ROWS = {"QUANTILE", "TRIMMED_MEAN"}
 """Aggregates whose constants are parts of the rows."""
 
@@ -449,7 +472,8 @@ def subjects(node: exp.Expr) -> list[exp.Expr]:
         found.append(node.expression.this)
         node = node.this
     pieces = (exp.Kwarg, exp.Star)
-    return [*found, *(t for t in node.expressions if not isinstance(t, pieces))]
+    listed = [t for t in node.expressions if not isinstance(t, pieces)]
+    return [*found, *(listed[1:] if node.this in _PLACED else listed)]
 
 
 def read_aggregate(node: exp.Expr, name: str, leaf: Leaf) -> Aggregate:
@@ -472,6 +496,11 @@ def read_aggregate(node: exp.Expr, name: str, leaf: Leaf) -> Aggregate:
     parameters: list[Value] = []
     if function in _WITH_PARAMETERS:
         constants, trees = trees[1:], trees[:1]
+    elif function in _PLACED:
+        constants, trees = trees[:1], trees[1:]
+    else:
+        constants = []
+    if constants:
         for constant in constants:
             value = read_constant(constant)
             parameters.append(Fraction(value) if function in _OF_ROWS else value)  # type: ignore[arg-type]
@@ -492,9 +521,13 @@ def write_aggregate(aggregate: Aggregate, leaf: Callable[[str], exp.Expr]) -> ex
     trees = [write(argument, leaf) for argument in aggregate.arguments]
     if aggregate.function == "COUNT" and not trees:
         trees = [exp.Star()]
-    for parameter in aggregate.parameters:
-        is_fraction = aggregate.function in _OF_ROWS
-        trees.append(_fraction(parameter) if is_fraction else write_constant(parameter))  # type: ignore[arg-type]
+    is_fraction = aggregate.function in _OF_ROWS
+    constants = [
+        _fraction(parameter) if is_fraction else write_constant(parameter)  # type: ignore[arg-type]
+        for parameter in aggregate.parameters
+    ]
+    first = aggregate.function in _PLACED
+    trees = [*constants, *trees] if first else [*trees, *constants]
     for name, bounds in (
         (PER_ROW, aggregate.bounds_per_row),
         (PER_GROUP, aggregate.bounds_per_group),

@@ -22,6 +22,7 @@ def simplify(tree: exp.Expr, reader: Reader) -> exp.Expr:
     for query in _selects(tree):
         _drop_databases(query, reader)
         _open_brackets(query)
+        _write_out_fits(query)
         _name_groups(query)
         _join_commas(query)
         _turn_right_joins(query)
@@ -353,6 +354,42 @@ def _substitute(
 
 
 # --- groups --------------------------------------------------------------------------------
+
+
+def _write_out_fits(query: exp.Select) -> None:
+    """``REGR(y, a, b)`` in a SELECT list is a column for the intercept and for each slope."""
+    items: list[exp.Expr] = []
+    for item in query.expressions:
+        fit = item.this if isinstance(item, exp.Alias) else item
+        while isinstance(fit, exp.Filter):
+            fit = fit.this
+        if not is_several(fit) or len(fit.expressions) < 2:
+            items.append(item)
+            continue
+        name = fit.name.upper()
+        prefix = f"{item.alias}_" if isinstance(item, exp.Alias) else ""
+        for place, own in enumerate(_name_fits(name, fit.expressions)):
+            whole = item.this.copy() if isinstance(item, exp.Alias) else item.copy()
+            part = whole.find(exp.Anonymous)
+            part.set("this", "REGR_COEFFICIENT" if name == "REGR" else "CORR_OF")
+            part.set("expressions", [exp.Literal.number(place), *part.expressions])
+            items.append(exp.alias_(whole, f"{prefix}{own}", quoted=True))
+    query.set("expressions", items)
+
+
+def is_several(node: exp.Expr) -> bool:
+    """Whether a call stands for several columns of an answer."""
+    return isinstance(node, exp.Anonymous) and node.name.upper() in ("REGR", "CORR_MATRIX")
+
+
+def _name_fits(name: str, columns: list[exp.Expr]) -> list[str]:
+    """What each number of a fit is called: after its columns, or by their places."""
+    names = [part.name if isinstance(part, exp.Column) else "" for part in columns]
+    if "" in names or len({n.casefold() for n in names}) < len(names):
+        names = [f"x{place}" for place in range(len(columns))]
+    if name == "REGR":
+        return ["intercept", *names[1:]]
+    return [f"{a}_{b}" for i, a in enumerate(names) for b in names[i + 1 :]]
 
 
 def _name_groups(query: exp.Select) -> None:
