@@ -343,6 +343,62 @@ def test_what_is_known_is_no_worse_than_its_best_measurement():
         assert both.margins()["n"][0] < 0.8 * coarse[0].margins()["n"][0]
 
 
+def test_moments_are_combined_entry_by_entry():
+    """So they keep the number of rounded values, and what is computed of them keeps its margin."""
+    question = "SELECT SUM(cost) AS s, AVG(cost) AS m, COUNT(cost) AS n, {} AS r FROM visits"
+    question = question.format("SUM(cost) / COUNT(cost)")
+    with clinic() as curator:
+        one, two = (curator.ask(question, epsilon=2, fresh=True) for _ in range(2))
+        both = curator.ask(question)
+        assert [origin.weight for origin in both.origins] == [Fraction(1, 2)] * 2
+        for name in "smnr":
+            (single,), (margin,) = one.margins()[name], both.margins()[name]
+            assert 0.6 * single < margin < 0.85 * single, name
+        for name in "sn":
+            middle = (one.column(name)[0] + two.column(name)[0]) / 2
+            assert both.column(name)[0] == pytest.approx(middle, abs=0.6)
+        again = answer_from_bytes(answer_to_bytes(both))
+        assert again.intervals() == both.intervals()
+        assert again.column("s") == both.column("s")
+
+
+def test_what_is_combined_holds_as_often_as_it_says():
+    """600 groups of 12 rows, of decimals: sums, means and rates of two measurements together."""
+    rng = np.random.default_rng(4)
+    groups, size = 600, 12
+    cost = np.clip(rng.normal(240, 120, groups * size), 0, 800).round(2)
+    rows = pa.table(
+        {
+            "patient": np.arange(groups * size),
+            "g": np.repeat(np.arange(groups), size),
+            "cost": cost,
+        }
+    )
+    schema = f"""
+    [tables.visits]
+    unit = "patient"
+    max_rows_per_unit = 1
+    [tables.visits.columns]
+    patient = "integer"
+    g = {{ type = "integer", values = {list(range(groups))}, nullable = false }}
+    cost = {{ type = "decimal", bounds = [0, 800], nullable = false }}
+    """
+    exact = cost.reshape(groups, size).sum(axis=1)
+    truths = {"s": exact, "m": exact / size, "r": exact / size, "n": np.full(groups, size)}
+    question = "SELECT g, SUM(cost) AS s, AVG(cost) AS m, COUNT(*) AS n, SUM(cost) / COUNT(*) AS r"
+    budget = discreet.Budget(epsilon=1500, delta="1e-6")
+    for offers in (({"epsilon": 1}, {"epsilon": "0.7"}), ({"rho": "0.3"}, {"epsilon": 1})):
+        with discreet.curator({"visits": rows}, schema=schema, budget=budget) as curator:
+            for offer in offers:
+                curator.ask(f"{question} FROM visits GROUP BY g", fresh=True, **offer)
+            known = curator.ask(f"{question} FROM visits GROUP BY g")
+        assert len(known.origins) == 2
+        for name, truth in truths.items():
+            found = known.intervals()[name]
+            held = [i.contains(t) for i, t in zip(found, truth, strict=True)]
+            assert np.mean(held) >= 0.95 - 4.5 * np.sqrt(0.95 * 0.05 / groups), name
+
+
 def test_what_no_group_tells_is_nothing_for_certain():
     """A condition that no released group meets: there is no noise in it, and nobody to average."""
     with clinic() as curator:

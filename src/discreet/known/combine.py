@@ -22,10 +22,11 @@ from discreet.accounting.loss import NOTHING, Loss
 from discreet.exact.numbers import round_down
 from discreet.known.derive import Reading
 from discreet.known.released import Released
-from discreet.price import Counts, Linear, Priced
+from discreet.price import Counts, Linear, Priced, Ratio
 from discreet.price.margins import number_margin
 from discreet.price.plan import GroupSum, GroupTotal, Measurement, Moments, Sensitivity, Sum
 from discreet.price.summed import Summed, Term
+from discreet.question.expressions import ColumnRef
 from discreet.release.derived import Derived, Origin
 
 PARTS = 1024
@@ -49,6 +50,12 @@ class _Estimate:
     @property
     def alone(self) -> bool:
         return len(self.readings) == 1
+
+    @property
+    def by_entry(self) -> bool:
+        """Whether entries are weighted one by one, because all mean the same; else one number."""
+        first = self.readings[0]
+        return not self.alone and all(_are_alike(one, first) for one in self.readings)
 
 
 def combine(
@@ -97,7 +104,8 @@ def _plan(
     """What is read for each aggregate, what of it is different, and the noise: public knowledge."""
     chosen = choose_independent(derivations)
     read = [_estimate([d[i] for d in chosen]) for i in range(len(new.recipes))]
-    if nearest:
+    plain = all(isinstance(output.expression, ColumnRef) for output in new.question.outputs)
+    if nearest and plain:  # what is computed needs numbers that are combined alike
         read = [_find_nearest(estimate) for estimate in read]
     estimates, places = _share(read)
     laws = tuple(_list_laws(estimate) for estimate in estimates)
@@ -141,11 +149,20 @@ def _share(read: list[_Estimate]) -> tuple[list[_Estimate], list[int]]:
 
 
 def _is_same(one: _Estimate, other: _Estimate) -> bool:
-    a, b = one.readings[0], other.readings[0]
+    if len(one.readings) != len(other.readings):
+        return False
+    whole = (one.alone and other.alone) or (one.by_entry and other.by_entry)
+    pairs = zip(one.readings, other.readings, strict=True)
     return (
-        (one.alone and other.alone)
-        and (a.source is b.source and a.place == b.place and a.bins == b.bins)
-        and all(np.array_equal(c, d) for c, d in zip(a.cells, b.cells, strict=True))
+        whole
+        and np.array_equal(one.weights, other.weights)
+        and all(_reads_same(a, b) for a, b in pairs)
+    )
+
+
+def _reads_same(a: Reading, b: Reading) -> bool:
+    return (a.source is b.source and a.place == b.place and a.bins == b.bins) and all(
+        np.array_equal(c, d) for c, d in zip(a.cells, b.cells, strict=True)
     )
 
 
@@ -207,13 +224,27 @@ def _largest_margin(estimate: _Estimate) -> float:
 def _same_scale(one: Reading, other: Reading) -> bool:
     """Whether entries mean the same, or both are one number."""
     if isinstance(one.recipe, Linear) and isinstance(other.recipe, Linear):
-        return one.recipe.grid == other.recipe.grid
+        sums = _sums_moments(one) and _sums_moments(other)
+        return one.recipe.grid == other.recipe.grid and (not sums or _are_alike(one, other))
     return one.recipe == other.recipe and one.measured == other.measured
+
+
+def _are_alike(one: Reading, other: Reading) -> bool:
+    """Whether each entry of both is the same sum over rows."""
+    moments = isinstance(one.measured, Moments) or isinstance(one.recipe, Ratio)
+    return moments and one.recipe == other.recipe and one.measured == other.measured
+
+
+def _sums_moments(reading: Reading) -> bool:
+    """Whether it is a sum read off moments, which also count the values that were rounded."""
+    if not isinstance(reading.measured, Moments) or not isinstance(reading.recipe, Linear):
+        return False
+    return set(reading.recipe.coefficients) - {0, Fraction(1, reading.measured.weight)} != set()
 
 
 def _list_laws(estimate: _Estimate) -> tuple[Summed, ...]:
     """The noise of each group."""
-    linear = isinstance(estimate.readings[0].recipe, Linear)
+    number = not estimate.alone and not estimate.by_entry
     below = _denominator(estimate.readings)
     found = []
     for group in range(len(estimate.readings[0].cells)):
@@ -223,11 +254,11 @@ def _list_laws(estimate: _Estimate) -> tuple[Summed, ...]:
         ):
             count = reading.cells[group].size * reading.merged
             share = 1 if estimate.alone else weight
-            if linear and not estimate.alone:
+            if number:
                 terms += _number_terms(reading, count, share, below)
             elif count and share:
                 terms.append(Term(reading.law, count, share))
-        found.append(Summed(tuple(terms), 1 if estimate.alone or linear else PARTS))
+        found.append(Summed(tuple(terms)))
     return tuple(found)
 
 
@@ -260,17 +291,27 @@ def _whole_coefficients(reading: Reading, below: int) -> list[int]:
 
 
 def _scaled(estimate: _Estimate) -> Any:
-    """The recipe that reads the combined entries."""
+    """The recipe that reads the combined entries, of which each has so many parts."""
     recipe = estimate.readings[0].recipe
-    if estimate.alone or not isinstance(recipe, Linear):
+    if estimate.alone:
         return recipe
+    if isinstance(recipe, Ratio):
+        return replace(recipe, moments=_in_parts(recipe.moments))
+    if estimate.by_entry:
+        return replace(recipe, coefficients=tuple(c / PARTS for c in recipe.coefficients))
     # Combined numbers are one entry: the weighted sum, in steps of the grid, times what divides it.
     return Linear(0, (recipe.grid / (PARTS * _denominator(estimate.readings)),), recipe.grid)
 
 
+def _in_parts(moments: Moments) -> Moments:
+    return replace(moments, parts=moments.parts * PARTS)
+
+
 def _measured(estimate: _Estimate, *, is_sum: bool) -> Measurement:
-    """What the entries are: of sums that were combined only the sum is left, and no count."""
+    """What the entries are; of sums combined as numbers only the sum is left, and no count."""
     first = estimate.readings[0].measured
+    if estimate.by_entry and isinstance(first, Moments):
+        return _in_parts(first)
     if is_sum and not estimate.alone:
         match first:
             case Moments(variables=(variable,), condition=condition):
@@ -284,16 +325,16 @@ def _entries(estimate: _Estimate) -> NDArray[Any]:
     """The numbers that are read: sums, or weighted sums."""
     if estimate.alone:
         return estimate.readings[0].entries()
-    linear = isinstance(estimate.readings[0].recipe, Linear)
-    below = _denominator(estimate.readings) if linear else 1
+    number = not estimate.by_entry
+    below = _denominator(estimate.readings) if number else 1
     total: Any = 0
     for place, reading in enumerate(estimate.readings):
         entries = reading.entries()
-        if linear:
+        if number:
             sizes = np.array(_whole_coefficients(reading, below), dtype=object)
             entries = (entries * sizes).sum(axis=1, keepdims=True)
         total = total + entries * estimate.weights[:, [place]].astype(object)
-    found: NDArray[Any] = total if linear else (total / PARTS).astype(np.float64)
+    found: NDArray[Any] = total
     return found
 
 

@@ -57,11 +57,13 @@ class Moments:
     degrees: tuple[int, ...] = ()
     counts_null: bool = False
     condition: Expression | None = None  # rows where it is not true add nothing
+    parts: int = 1  # of which each entry has so many: those of several measurements, weighted
 
     @property
     def weight(self) -> int:
         """What the entries added by one row add up to."""
-        return prod(v.span**d for v, d in zip(self.variables, self.degrees, strict=True))
+        spans = (v.span**d for v, d in zip(self.variables, self.degrees, strict=True))
+        return self.parts * prod(spans)
 
     @property
     def entries(self) -> int:

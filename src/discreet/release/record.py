@@ -122,6 +122,7 @@ _ADDED: dict[type[Any], dict[str, Any]] = {
     Table: {"owners": Owners.ONE, "max_rows_per_pair": None, "crowding": None},
     Question: {"remarks": ()},
     Aggregate: {"auto": False},
+    Moments: {"parts": 1},
     Offer: {"fresh": False},
     Statement: {"levels": ()},
 }
