@@ -254,3 +254,26 @@ def test_a_cut_ledger_is_refused(home: Path) -> None:
         database.commit()
     with pytest.raises(discreet.Refusal, match="L4"):
         discreet.open(home)
+
+
+def test_people_of_an_old_ledger_may_have_a_budget_in_all_datasets(home: Path) -> None:
+    """No migration: what was spent before the entity had a budget is in it from then on."""
+    with Ledger.open(home / "ledger.sqlite") as ledger:
+        (dataset,) = ledger.datasets()
+        (entity, *_), *_ = ledger._journal.books.datasets[dataset].people.values()
+        text = f'[tables.other]\nunit = "who"\nentity = "{entity}"\ncolumns.who = "integer"\n'
+        capped = discreet.Schema.from_text(
+            f'{text}[entities."{entity}"]\nepsilon = 60\ndelta = 1e-6\n'
+        )
+        other = ledger.account(
+            "other", schema=capped, budget=discreet.Budget(epsilon=60, delta="1e-6")
+        )
+        (found,) = other.balance().entities
+        before = ledger._journal.books.datasets[dataset].spent.max(axis=1)
+        assert dict(found.parts) == {"other": (0, 0, 0), dataset: tuple(map(int, before))}
+        assert found.spent_in(dataset).epsilon > 0
+        assert ledger.verify().ok
+    with discreet.open(home) as curator:  # which states no budget of theirs, and is held to it
+        assert [one.entity for one in curator.balance().entities] == [entity]
+        curator.ask("SELECT COUNT(*) FROM patients", epsilon="1/7", fresh=True)
+        assert curator.ledger.verify().ok

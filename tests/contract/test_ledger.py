@@ -549,6 +549,43 @@ def test_two_askers_never_pass_one_check(ledger_address):
         assert one.verify().ok
 
 
+def about_people(table: str) -> Schema:
+    return Schema.from_text(f"""
+    [tables.{table}]
+    unit = "who"
+    entity = "person"
+    columns.who = "integer"
+    [entities.person]
+    epsilon = 4
+    """)
+
+
+def test_two_datasets_about_the_same_people_see_each_other(ledger_address):
+    """Two connections, two datasets, one budget of their people; nothing beyond it."""
+    with Ledger.open(ledger_address) as one, Ledger.open(ledger_address) as two:
+        accounts = [
+            ledger.account(name, schema=about_people(name), budget=BUDGET)
+            for ledger, name in ((one, "clinic"), (two, "pharmacy"))
+        ]
+        for part in range(8):
+            account = accounts[part % 2]
+            account.charge(request(account, f"part {part}"))
+        for account in accounts:
+            with pytest.raises(BudgetRefusal) as refusal:
+                account.charge(request(account, "more", loss="1/100"))
+            assert code(refusal) == "B4"
+            (person,) = account.balance().entities
+            assert {name: str(loss.epsilon) for name, loss in person.describe()} == {
+                "clinic": "2",
+                "pharmacy": "2",
+            }
+        otherwise = replace(about_people("archive"), entities={"person": Budget(epsilon=5)})
+        with pytest.raises(LedgerRefusal) as refusal:
+            two.account("archive", schema=otherwise, budget=BUDGET)
+        assert code(refusal) == "L15"
+        assert one.verify().ok
+
+
 # --- evidence ------------------------------------------------------------------------------------
 
 
