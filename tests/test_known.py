@@ -552,6 +552,51 @@ def test_a_decision_among_many_answers_takes_milliseconds():
         assert decide(curator) < 0.02  # on a busy machine; 5 ms are held by `python -m bench known`
 
 
+def keep_answer(curator: Curator, number: int, analyst: str, keys: list[str], paid: int) -> None:
+    content = {"about": ["rows", [], keys, []], "data_version": "v", "loss": [paid, paid, 0]}
+    curator.account._shelf.keep(number, analyst, content)
+
+
+def find_answers(curator: Curator, analyst: str) -> tuple[int, ...]:
+    return curator.account.find_sources(
+        About("rows", (), frozenset({"city"}), frozenset()), "v", analyst
+    )
+
+
+def test_the_best_answers_are_found_behind_many_of_other_kinds():
+    with clinic() as curator:
+        for number in range(30):
+            keep_answer(curator, number, "curator", ["city", f"column {number}"], paid=100 + number)
+        keep_answer(curator, 99, "curator", ["city"], paid=5000)
+        keep_answer(curator, 98, "curator", ["age"], paid=9000)  # does not tell cities
+        found = find_answers(curator, "curator")
+        assert found == (99, *range(29, 18, -1))
+
+
+def test_own_answers_are_found_among_those_of_others():
+    with clinic(policy=Policy(shared_answers=False)) as curator:
+        for number in range(50):
+            keep_answer(curator, number, "bo", ["city"], paid=1000 + number)
+        keep_answer(curator, 77, "ana", ["city"], paid=3)
+        assert find_answers(curator, "ana") == (77,)
+        assert find_answers(curator, "bo") == (49, 48, 47, 46)
+        assert find_answers(curator, "curator") == ()
+
+
+@pytest.mark.soak
+def test_a_decision_among_a_hundred_thousand_answers_of_others_takes_milliseconds():
+    with clinic(policy=Policy(shared_answers=False)) as curator:
+        curator.ask(FINE, epsilon=1)
+        decide(curator)
+        (place,) = curator.account._shelf.places
+        (kind,) = curator.account._shelf.places[place]
+        for number in range(100_000):
+            about = [place[1], list(place[2]), sorted(kind[0]), sorted(kind[1])]
+            content = {"about": about, "data_version": place[0], "loss": [number, number, 0]}
+            curator.account._shelf.keep(10**6 + number, "somebody else", content)
+        assert decide(curator) < 0.005
+
+
 def decide(curator: Curator) -> float:
     taken = []
     for city in ("Cork", "Delft", "Faro") * 5:

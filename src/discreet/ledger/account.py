@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import combinations, islice
+from heapq import nsmallest
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -59,11 +60,10 @@ _MOST_CONDITIONS = 8
 
 
 class _Kept(NamedTuple):
-    """A released answer: about how much was paid and its charge, both negative; and who paid."""
+    """A released answer: about how much was paid and its charge, both negative."""
 
     less: int
     before: int
-    analyst: str
 
 
 def _list_subsets(conditions: Sequence[_C]) -> Iterator[Sequence[_C]]:
@@ -90,10 +90,10 @@ class _Shelf:
     read: int = 0
     charged: dict[int, dict[str, Any]] = field(default_factory=dict)
     """Charges that have no outcome yet."""
-    places: dict[tuple[str, str, tuple[str, ...]], dict[Any, list[_Kept]]] = field(
+    places: dict[tuple[str, str, tuple[str, ...]], dict[Any, dict[str, list[_Kept]]]] = field(
         default_factory=dict
     )
-    """By data, base and conditions; then by the columns of groups and values."""
+    """By data, base and conditions; then by the columns of groups and values, and by who paid."""
     unread: dict[str, dict[int, tuple[str, dict[str, Any]]]] = field(default_factory=dict)
     """By data and number: charges that do not say what they are about."""
 
@@ -118,9 +118,9 @@ class _Shelf:
         """Keep an answer where it is found."""
         base, conditions, keys, measured = content["about"]
         place = self.places.setdefault((content["data_version"], base, tuple(conditions)), {})
-        kept = place.setdefault((frozenset(keys), frozenset(measured)), [])
+        kept = place.setdefault((frozenset(keys), frozenset(measured)), {})
         units = saturated_units(content["loss"])
-        insort(kept, _Kept(-min(units[0], 10 * units[1]), -number, analyst))
+        insort(kept.setdefault(analyst, []), _Kept(-min(units[0], 10 * units[1]), -number))
 
     def find(self, about: About, data_version: str, analyst: str | None) -> tuple[int, ...]:
         """The best few of every kind that may tell what is asked."""
@@ -132,10 +132,13 @@ class _Shelf:
                 continue
             rest = [names for text, names in about.conditions if text not in texts]
             needed = about.keys.union(*rest)
+            best: list[_Kept] = []
             for (keys, measured), kept in place.items():
                 if needed <= keys and about.measured <= measured:
-                    mine = (-k.before for k in kept if analyst in (None, k.analyst))
-                    found += islice(mine, _MOST_OF_A_KIND)
+                    lists = kept.values() if analyst is None else [kept.get(analyst, [])]
+                    of_each = (one for some_list in lists for one in some_list[:_MOST_OF_A_KIND])
+                    best += nsmallest(_MOST_OF_A_KIND, of_each)
+            found += [-one.before for one in nsmallest(_MOST_SOURCES, best)]
         return tuple(found[:_MOST_SOURCES])
 
 
