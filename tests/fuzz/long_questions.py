@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from random import Random
 from types import FrameType
 from typing import Any
 
@@ -72,6 +73,26 @@ def _twice(n: int) -> str:
 def _joined(n: int) -> str:
     joins = _each(" JOIN visits v{place} ON v.patient_id = v{place}.patient_id", n, "")
     return f"SELECT COUNT(*) FROM visits v{joins}"
+
+
+def _overlapping(counted: str) -> Shape:
+    """Counts of many sets of values, none of which contains what is met with another value.
+
+    Two columns: a row meets some sets of either, which are as many as there are pairs of values.
+    """
+
+    def write(n: int) -> str:
+        counts, values, rng = 16, min(5 * n, 80), Random(n)
+        parts = []
+        for column in ("age", "cost"):
+            met = [set(rng.sample(range(counts), counts // 2)) for _ in range(values)]
+            for place in range(counts):
+                listed = ", ".join(str(value) for value in range(values) if place in met[value])
+                parts.append(f"{counted} FILTER (WHERE {column} IN (-1, {listed}))")
+        named = ", ".join(f"{part} AS a{place}" for place, part in enumerate(parts))
+        return f"SELECT {named} FROM visits"
+
+    return write
 
 
 def _layered(pattern: str, around: str = "SELECT COUNT(*) FROM {inner} t") -> Shape:
@@ -147,6 +168,8 @@ LONG: dict[str, Shape] = {
     "FILTER": lambda n: (
         f"SELECT {_each('COUNT(*) FILTER (WHERE age > {place}) AS a{place}', n)} FROM visits"
     ),
+    "sets of values": _overlapping("COUNT(*)"),
+    "sets of values, units": _overlapping("COUNT(DISTINCT patient_id)"),
     "released arithmetic": lambda n: f"SELECT {_each('COUNT(*)', n, ' + ')} AS n FROM visits",
     "keys": lambda n: (
         f"SELECT {_each('age > {place} AS k{place}', n)}, COUNT(*) FROM visits GROUP BY "

@@ -16,7 +16,6 @@ from math import sqrt
 
 from discreet.accounting.loss import NOTHING, Loss
 from discreet.price.joint import (
-    MOST_MEETINGS,
     Meeting,
     add_losses,
     conjoin,
@@ -24,7 +23,7 @@ from discreet.price.joint import (
     disjoin,
     find_cells,
     is_by_row,
-    keep_maximal,
+    keep_few,
     peel,
     share_out,
 )
@@ -121,10 +120,12 @@ def find_together(parts: Sequence[Priced], catalogue: Catalogue) -> Together:
     cells = find_cells(conditions, columns(base, catalogue.multiplicity), frozenset())
     if cells is None:
         return None
-    sets = keep_maximal(reduce(set.union, cells.values()))
+    sets = keep_few(reduce(set.union, cells.values()))
+    if sets is None:
+        return None
     covered = reduce(int.__or__, sets, 0)
     sets |= {1 << index for index in range(len(parts)) if not covered >> index & 1}
-    if (1 << len(parts)) - 1 in sets or len(sets) > MOST_MEETINGS:
+    if (1 << len(parts)) - 1 in sets:
         return None
     ways: list[Meeting] = [
         tuple(Fraction(some >> index & 1) for index in range(len(parts))) for some in sorted(sets)

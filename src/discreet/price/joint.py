@@ -69,6 +69,9 @@ MOST_CELLS = 20_000
 MOST_MEETINGS = 512
 """Beyond so many sets, everything is taken to be moved together."""
 
+_MOST_PAIRS = 64 * MOST_MEETINGS
+"""Where sets are joined pair by pair, so many pairs."""
+
 _LISTED = 64
 """A column of at most so many values is looked at value by value."""
 
@@ -140,10 +143,10 @@ def _change(sets: set[int], single: Sequence[bool], count: int) -> tuple[Meeting
     half = Fraction(1, 2)
     found: set[Meeting] = set()
     ordered = sorted(sets)
-    if len(ordered) ** 2 > 64 * MOST_MEETINGS:
+    if len(ordered) ** 2 > _MOST_PAIRS // 4:
         return None
-    for one in ordered:
-        for other in ordered:
+    for place, one in enumerate(ordered):
+        for other in ordered[place:]:
             found.add(
                 tuple(
                     Fraction((one | other) >> i & 1)
@@ -152,19 +155,28 @@ def _change(sets: set[int], single: Sequence[bool], count: int) -> tuple[Meeting
                     for i in range(count)
                 )
             )
-    kept = _keep_greatest(found)
+    return _settle(found, count)
+
+
+def _settle(found: set[Meeting], count: int) -> tuple[Meeting, ...] | None:
+    """Those that no other is as large as in everything; None if they are too many, or all of all.
+
+    What another contains adds up to less, so it comes after.
+    """
+    ordered = sorted(found, key=lambda one: (sum(one), one), reverse=True)
+    parts = math.lcm(*{weight.denominator for one in found for weight in one})
+    kept: list[Meeting] = []
+    table = np.zeros((MOST_MEETINGS, count), dtype=np.int64)
+    for one in ordered:
+        row = np.array([int(weight * parts) for weight in one], dtype=np.int64)
+        if (table[: len(kept)] >= row).all(axis=1).any():
+            continue
+        if len(kept) == MOST_MEETINGS:
+            return None
+        table[len(kept)] = row
+        kept.append(one)
     whole = tuple(Fraction(1) for _ in range(count))
-    return None if whole in kept or len(kept) > MOST_MEETINGS else tuple(sorted(kept))
-
-
-def _keep_greatest(found: set[Meeting]) -> list[Meeting]:
-    return [
-        one
-        for one in found
-        if not any(
-            other != one and all(a <= b for a, b in zip(one, other, strict=True)) for other in found
-        )
-    ]
+    return None if whole in kept else tuple(sorted(kept))
 
 
 def is_by_row(measurement: Measurement, reach: Reach) -> bool:
@@ -188,9 +200,10 @@ def mix_rows(
     """
     found: set[Meeting] = set()
     for rows in cells.values():
-        kept = sorted(keep_maximal(rows))
-        if comb(len(kept) + most - 1, most) > MOST_MEETINGS:
+        few = keep_few(rows)
+        if few is None or comb(len(few) + most - 1, most) > MOST_MEETINGS:
             return None
+        kept = sorted(few)
         for some in combinations_with_replacement(kept, most):
             any_row = reduce(int.__or__, some)
             found.add(
@@ -201,14 +214,12 @@ def mix_rows(
                     for i in range(count)
                 )
             )
+        if len(found) > _MOST_PAIRS:
+            return None
     for index in range(count):
         if not any(one[index] for one in found):
             found.add(_weigh(1 << index, count))
-    kept_ways = _keep_greatest(found)
-    whole = tuple(Fraction(1) for _ in range(count))
-    return (
-        None if whole in kept_ways or len(kept_ways) > MOST_MEETINGS else tuple(sorted(kept_ways))
-    )
+    return _settle(found, count)
 
 
 def join_rows(cells: Mapping[Any, set[int]], by_row: int, most: int) -> set[int] | None:
@@ -220,40 +231,50 @@ def join_rows(cells: Mapping[Any, set[int]], by_row: int, most: int) -> set[int]
     """
     found: set[int] = set()
     for rows in cells.values():
-        counted = keep_maximal({some & by_row for some in rows})
         if most == 1:
             found |= rows
             continue
+        counted = keep_few({some & by_row for some in rows})
+        if counted is None:
+            return None
         others = _unite({some & ~by_row for some in rows}, most)
         found |= {some | other for some in counted for other in others}
-        if len(found) > 64 * MOST_MEETINGS:
+        if len(found) > _MOST_PAIRS:
             return None
-    return keep_maximal(found)
+    return keep_few(found)
 
 
 def _unite(sets: set[int], most: int) -> set[int]:
     """The unions of at most ``most`` sets, those contained in others left out."""
-    found = keep_maximal(sets)
-    if len(found) <= most:
-        return {reduce(int.__or__, found, 0)}
+    everything = {reduce(int.__or__, sets, 0)}
+    found = keep_few(sets)
+    if found is None or len(found) <= most:
+        return everything
     united = found
     for _ in range(most - 1):
-        united = keep_maximal({one | other for one in united for other in found})
-        if len(united) > MOST_MEETINGS:
-            return {reduce(int.__or__, found, 0)}
+        if len(united) * len(found) > _MOST_PAIRS:
+            return everything
+        wider = keep_few({one | other for one in united for other in found})
+        if wider is None or wider == united:
+            return everything if wider is None else united
+        united = wider
     return united
 
 
-def keep_maximal(sets: set[int]) -> set[int]:
-    """Those that no other contains.
+def keep_few(sets: set[int]) -> set[int] | None:
+    """Those that no other contains; None if they are more than are worked with.
 
-    >>> sorted(keep_maximal({0b001, 0b011, 0b100}))
+    Comparing all with all would be the square of what a question may write down, for nothing.
+
+    >>> sorted(keep_few({0b001, 0b011, 0b100}))
     [3, 4]
     """
     kept: list[int] = []
     for one in sorted(sets, key=int.bit_count, reverse=True):  # what contains it comes before
         if not any(one & other == one for other in kept):
             kept.append(one)
+            if len(kept) > MOST_MEETINGS:
+                return None
     return set(kept)
 
 
