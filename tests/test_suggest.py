@@ -57,6 +57,40 @@ def parquet(tmp_path: Path) -> Path:
     return path
 
 
+def test_a_time_zone_of_the_type_is_drafted_and_an_offset_is_not(tmp_path: Path) -> None:
+    at = [datetime(2025, 7, 1, 7, 30, tzinfo=UTC)]
+    file = tmp_path / "rides.parquet"
+    zones = {"a": "Europe/Paris", "b": "+02:00", "c": None}
+    pq.write_table(
+        pa.table({n: pa.array(at, pa.timestamp("ns", z)) for n, z in zones.items()}), file
+    )
+    columns = tomllib.loads(suggest(file))["tables"]["rides"]["columns"]
+    assert columns["a"] == {"type": "timestamp", "time_zone": "Europe/Paris"}
+    assert columns["b"] == columns["c"] == {"type": "timestamp"}
+    assert "day after the last" in suggest(file)  # midnight of the last day would cut it off
+
+
+def test_what_nobody_is_in_may_be_public_and_a_table_of_people_may_not(tmp_path: Path) -> None:
+    files = {
+        "rides": "ride_id,rider,station\n7,3,x\n",
+        "stations": "station,zone\nx,in\n",
+        "branches": "branch,town\nb,York\n",
+        "clients": "client_id,branch\n3,b\n",
+        "marks": "pupil,subject,mark\np,math,2\n",
+        "pupils": "pupil,class\np,7a\n",
+        "subjects": "subject,hours\nmath,5\n",
+        "weather": "day,rain\n2025-01-02,3.5\n",
+    }
+    for name, text in files.items():
+        (tmp_path / f"{name}.csv").write_text(text)
+    draft = suggest(*(tmp_path / f"{name}.csv" for name in files))
+    tables = tomllib.loads(draft)["tables"]
+    assert "rider" in tables["rides"]["unit"]
+    said = {part.split("]", 1)[0]: part for part in draft.split("[tables.") if "unit = " in part}
+    public = {name for name, part in said.items() if "public = true" in part}
+    assert public == {"stations", "branches", "subjects", "weather"}
+
+
 def test_parquet_types_become_a_draft(parquet: Path) -> None:
     draft = suggest(parquet)
     found = tomllib.loads(draft)
@@ -73,6 +107,7 @@ def test_parquet_types_become_a_draft(parquet: Path) -> None:
         "urgent": "boolean",
         'odd "name"': "integer",
     }
+    assert columns.pop("seen") == {"type": "timestamp", "time_zone": "UTC"}  # its type says so
     assert all(set(declared) == {"type"} for declared in columns.values())
     assert "# scan: binary" in draft
     assert "# tags: list" in draft

@@ -28,8 +28,12 @@ _PEOPLE = frozenset(
         *("student", "pupil", "employee", "worker", "passenger", "traveller", "subject", "donor"),
         *("participant", "respondent", "individual", "household", "resident", "citizen", "guest"),
         *("account", "card", "device", "rater", "reviewer", "viewer", "voter", "driver"),
+        *("rider", "player", "buyer", "seller", "owner", "holder", "borrower", "tenant", "visitor"),
+        *("applicant", "learner", "child", "taxpayer", "policyholder", "consumer", "insured"),
     ]
 )
+_AMBIGUOUS = frozenset(["subject", "account", "card", "device"])
+"""Words for a person, or for what a person has: beside another person they are the latter."""
 _IDENTIFYING = ("id", "key", "code", "number", "no", "nr", "uuid")
 
 
@@ -39,6 +43,7 @@ class Drafted:
 
     path: Path
     columns: tuple[tuple[str, Kind | str | None], ...]
+    zones: tuple[tuple[str, str], ...] = ()  # of columns whose type names a time zone
 
     @property
     def table(self) -> str:
@@ -80,7 +85,7 @@ def _look(path: Path) -> Drafted:
             fix=f"name a file that exists; this was looked for in {Path.cwd()}.",
         )
     if suffixes[-1:] in ([".parquet"], [".pq"]):
-        return Drafted(path, tuple(_parquet(path)))
+        return _parquet(path)
     if suffixes[-1:] in ([".csv"], [".tsv"]) or suffixes[-2:] in ([".csv", ".gz"], [".tsv", ".gz"]):
         return Drafted(path, tuple(_csv(path)))
     raise SchemaRefusal(
@@ -101,7 +106,7 @@ def _unreadable(path: Path) -> SchemaRefusal:
     )
 
 
-def _parquet(path: Path) -> list[tuple[str, Kind | str | None]]:
+def _parquet(path: Path) -> Drafted:
     """Names and kinds from the file's footer; its statistics are not looked at."""
     import pyarrow as pa  # a third of a second that only this needs
     import pyarrow.parquet as pq
@@ -110,7 +115,11 @@ def _parquet(path: Path) -> list[tuple[str, Kind | str | None]]:
         schema = pq.read_schema(path)
     except (OSError, pa.ArrowException):
         raise _unreadable(path) from None
-    return [(field.name, _kind(field.type, pa.types)) for field in schema]
+    kinds = [(field.name, _kind(field.type, pa.types)) for field in schema]
+    named = re.compile(r"UTC|[A-Z][A-Za-z_]+(/[A-Za-z_-]+)+")  # an offset is no zone
+    zones = [(field.name, str(getattr(field.type, "tz", None) or "")) for field in schema]
+    known = tuple((name, zone) for name, zone in zones if named.fullmatch(zone))
+    return Drafted(path, tuple(kinds), known)
 
 
 def _kind(arrow: Any, types: Any) -> Kind | str:
@@ -209,7 +218,8 @@ def propose(tables: Sequence[Drafted]) -> list[Proposal]:
     whose = [{column: _identified(table, column) for column in _keys(table)} for table in tables]
     said = [entity for found in whose for entity in found.values()]
     return [
-        _propose_one(table, found, said, whose) for table, found in zip(tables, whose, strict=True)
+        _propose_one(table, found, said, whose, tables)
+        for table, found in zip(tables, whose, strict=True)
     ]
 
 
@@ -218,7 +228,10 @@ def _keys(table: Drafted) -> Iterator[str]:
     for name, kind in table.columns:
         words = _words(name)
         if kind in (Kind.INTEGER, Kind.TEXT, None) and (
-            words[-1] in _IDENTIFYING or words[-1] in _PEOPLE or name.lower() == table.table.lower()
+            words[-1] in _IDENTIFYING
+            or words[-1] in _PEOPLE
+            or name.lower() == table.table.lower()
+            or words == [_entity_name(_words(table.table)[-1])]
         ):
             yield name
 
@@ -238,6 +251,8 @@ def _entity_name(plural: str) -> str:
     """Whom a table is about: patients about a patient."""
     if plural == "people":
         return "person"
+    if re.search(r"(ch|sh|ss|x|z)es$", plural):
+        return plural[:-2]
     return plural[:-1] if plural.endswith("s") and not plural.endswith("ss") else plural
 
 
@@ -252,6 +267,7 @@ def _propose_one(
     found: dict[str, str],
     said: list[str],
     whose: Sequence[dict[str, str]],
+    tables: Sequence[Drafted],
 ) -> Proposal:
     own = _words(table.table)[-1]
 
@@ -271,8 +287,15 @@ def _propose_one(
         *(["its name is that of a person's identifier"] if person else ["its name identifies"]),
         *([f"{len(elsewhere) + 1} of these files have it"] if elsewhere else []),
     ]
-    lookup = not person and _alike(found[first], own) and shared > 1
+    # Somebody else is in the files that refer to it: then it lists what they have, not people.
+    beside = found[first] in _AMBIGUOUS and any(_names_a_person(f) for f in elsewhere)
+    referred = shared > 1 or any(first in dict(t.columns) for t in tables if t is not table)
+    lookup = (beside or not person) and _alike(found[first], own) and referred
     return Proposal((first,), ", and ".join(reasons), entity, lookup)
+
+
+def _names_a_person(found: dict[str, str]) -> bool:
+    return any(entity.split("_")[-1] in _PEOPLE - _AMBIGUOUS for entity in found.values())
 
 
 # --- writing -------------------------------------------------------------------------------
@@ -306,11 +329,13 @@ def _table(table: Drafted, proposal: Proposal, home: Path | None) -> Iterator[st
         key = ", ".join(map(_quote, proposal.columns))
         yield f"# If nobody is in this file (other files refer to it by {key}), write instead of"
         yield f"# the two lines above:  public = true  and  unique = [{key}]"
+    elif not proposal.columns:
+        yield "# If nobody is in this file, write instead of the two lines above:  public = true"
     yield ""
     yield f"[tables.{name}.columns]"
     keys = set(_keys(table))
     for column, kind in table.columns:
-        yield from _column(column, kind, key=column in keys)
+        yield from _column(column, kind, key=column in keys, zone=dict(table.zones).get(column))
 
 
 def _place(path: Path, home: Path | None) -> str:
@@ -322,7 +347,7 @@ def _place(path: Path, home: Path | None) -> str:
     return str(whole.relative_to(home.resolve())) if inside else str(whole)
 
 
-def _column(name: str, kind: Kind | str | None, *, key: bool) -> Iterator[str]:
+def _column(name: str, kind: Kind | str | None, *, key: bool, zone: str | None) -> Iterator[str]:
     word = _key(name)
     match kind:
         case Kind() if key:
@@ -334,10 +359,17 @@ def _column(name: str, kind: Kind | str | None, *, key: bool) -> Iterator[str]:
             yield f'{word} = {{ type = "boolean" }}'
         case Kind.TEXT:
             yield f'{word} = {{ type = "text" }}  # to group by it: values = [...]'
+        case Kind.TIMESTAMP:
+            hint = "bounds = [first day, day after the last]"
+            if zone is None:
+                yield f'{word} = {{ type = "timestamp" }}  # {hint}'
+            else:
+                declared = f'type = "timestamp", time_zone = {_quote(zone)}'
+                yield f"{word} = {{ {declared} }}  # whose clocks questions see; {hint}"
+        case Kind.DATE:
+            yield f'{word} = {{ type = "date" }}  # bounds = [first day, last day]'
         case Kind():
-            bounds = "bounds = [first day, last day]"
-            hint = bounds if kind.is_time else "to sum it: bounds = [low, high]"
-            yield f'{word} = {{ type = "{kind.value}" }}  # {hint}'
+            yield f'{word} = {{ type = "{kind.value}" }}  # to sum it: bounds = [low, high]'
         case _:
             yield f"# {word}: {kind}, which questions cannot use"
 

@@ -104,12 +104,15 @@ def check_constants(tree: exp.Expr, reader: Reader) -> None:
     Only where the name can mean nothing else than a column whose values are declared.
     """
     own = {part.alias.casefold() for part in tree.find_all(exp.Alias)}
-    known: dict[str, tuple[str, ...] | None] = dict.fromkeys(own)
+    read = list(tree.find_all(exp.Table))
+    known: dict[tuple[str, str], tuple[str, ...] | None] = {}
     for node in tree.find_all(exp.EQ, exp.NEQ, exp.In):
         for column, constant in _compared(node):
-            name = column.name.casefold()
+            name = column.table.casefold(), column.name.casefold()
             if name not in known:
-                known[name] = _declared_texts(name, reader.schema)
+                meant = {t.name.casefold() for t in read if name[0] in ("", _called(t))}
+                computed = name[1] in own
+                known[name] = None if computed else _declared_texts(name[1], meant, reader.schema)
             values = known[name]
             if values is not None and constant.name not in values:
                 raise _unlisted(column, constant, values, reader)
@@ -129,9 +132,18 @@ def _compared(node: exp.Expr) -> list[tuple[exp.Column, exp.Literal]]:
     ]
 
 
-def _declared_texts(name: str, schema: Schema) -> tuple[str, ...] | None:
-    """All values that columns called ``name`` list, if every one of them is a text and does."""
-    columns = [c for t in schema.tables.values() for c in t.columns if c.name.casefold() == name]
+def _called(table: exp.Table) -> str:
+    return str(table.alias or table.name).casefold()
+
+
+def _declared_texts(name: str, tables: set[str], schema: Schema) -> tuple[str, ...] | None:
+    """All values that columns called ``name`` list, if every one of them is a text and does.
+
+    Those of ``tables``; of all, if it is called after none of them.
+    """
+    everywhere = schema.tables.values()
+    meant = [table for table in everywhere if table.name.casefold() in tables]
+    columns = [c for t in meant or everywhere for c in t.columns if c.name.casefold() == name]
     found: list[str] = []
     for column in columns:
         if column.kind is not Kind.TEXT or column.domain.values is None:
