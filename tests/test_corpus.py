@@ -2,7 +2,8 @@
 
 Each line of ``tests/corpus/*.sql`` is a question, in the dialect that its section names; the
 section ``refused`` holds what no private answer exists for.  Under a question may stand
-``--> refused``, or what DuckDB is asked instead where its own words differ.
+``--> refused``, or what DuckDB is asked instead where its own words differ.  The statements of
+``statements.sql`` compute with several answers, and are paid for.
 """
 
 from __future__ import annotations
@@ -21,9 +22,12 @@ import sqlglot
 from corpus.worlds import WORLDS
 
 from discreet.audit.rehearsal import Rehearsal
+from discreet.curate.curator import Curator
 from discreet.errors import QuestionRefusal
+from discreet.ledger import Ledger, Policy
 from discreet.question.expressions import ColumnRef
 from discreet.question.schema import Schema
+from discreet.release.combined import Combined
 
 FOLDER = Path(__file__).parent / "corpus"
 SHARE = 0.9
@@ -147,6 +151,43 @@ def check(question: Typed) -> None:
 
 def offered(text: str) -> dict[str, Any]:
     return {} if "OPTIONS" in text else {"epsilon": ENORMOUS, "delta": "1e-9"}
+
+
+LARGE = 1500
+"""What one statement costs; no account counts much further."""
+
+
+def statements() -> list[Typed]:
+    """Sections are worlds there; each is asked of an account of its own."""
+    return [
+        Typed(question.dialect, "duckdb", question.text, question.instead)
+        for question in typed("statements")
+    ]
+
+
+@cache
+def asked(world: str) -> Curator:
+    schema, tables = WORLDS[world]
+    return Curator(tables(), schema=schema, budget=LARGE + 100)
+
+
+@pytest.mark.parametrize("question", statements(), ids=lambda q: q.text)
+def test_a_statement_is_answered_as_typed(question: Typed) -> None:
+    """As DuckDB computes it on the rows, but for groups by NULL that nobody is in."""
+    curator = asked(question.world)
+    with Ledger.open("sqlite://") as ledger:
+        curator.account = ledger.account(
+            "data", schema=curator.schema, budget=curator.budget, policy=Policy()
+        )
+        answer = curator.ask(question.text, epsilon=LARGE)
+    assert isinstance(answer, Combined)
+    left = list(zip(*(answer.column(name) for name in answer.columns), strict=True))
+    for row in truth(question):
+        pairs = [zip(found, row, strict=True) for found in left]
+        same = [all(close(one, true, BETWEEN) for one, true in pair) for pair in pairs]
+        assert any(same), (question.text, row)
+        left.pop(same.index(True))
+    assert all(None in row for row in left), (question.text, left)
 
 
 def test_there_are_enough_of_them() -> None:

@@ -176,6 +176,10 @@ columns.ward = { type = "text", values = ["cardiology", "surgery"] }
 columns.days = { type = "integer", bounds = [0, 60] }
 columns.income = { type = "decimal" }
 columns.note = "text"
+columns.at = "timestamp"
+[tables.wards]
+public = true
+columns.ward = "text"
 """)
 
 
@@ -201,9 +205,18 @@ columns.note = "text"
             "SELECT COUNT(*) FROM stays WHERE sex IN ('F', 'M')",
         ),
         (
-            "SELECT WIDTH_BUCKET(days, 0, 60, 6) AS b, COUNT(*) AS n FROM stays GROUP BY b",
-            "SELECT GREATEST(LEAST(FLOOR((days - 0) / 10) + 1, 7), 0) AS b, COUNT(*) AS n "
-            "FROM stays GROUP BY b",
+            "SELECT ward, COUNT(*) AS n, DP_INTERVAL_LOW(n), DP_INTERVAL_HIGH(n) FROM stays "
+            "GROUP BY ward",
+            "SELECT ward, COUNT(*) AS n FROM stays GROUP BY ward",
+        ),
+        (
+            "SELECT COUNT(*) FROM stays WHERE HOUR(at AT TIME ZONE 'Asia/Tokyo') = 3",
+            "SELECT COUNT(*) FROM stays WHERE HOUR(at AT TIME ZONE 'UTC' AT TIME ZONE "
+            "'Asia/Tokyo') = 3",
+        ),
+        (
+            "SELECT COUNT(*) FROM stays WHERE HOUR(CONVERT_TIMEZONE('Asia/Tokyo', at)) = 3",
+            "SELECT COUNT(*) FROM stays WHERE HOUR(CONVERT_TIMEZONE('UTC', 'Asia/Tokyo', at)) = 3",
         ),
         (
             "SELECT BOOL_OR(days > 50) FROM stays",
@@ -222,6 +235,37 @@ def test_the_fix_is_the_whole_question_as_it_was_meant(typed: str, instead: str)
     parse(instead, SCHEMA)
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "SELECT * FROM TABLE(SNOWFLAKE.DATA_PRIVACY.ESTIMATE_REMAINING_DP_AGGREGATES('stays'))",
+        "SELECT * FROM ESTIMATE_REMAINING_DP_AGGREGATES('stays')",
+    ],
+)
+def test_what_is_left_is_asked_of_the_account(question: str) -> None:
+    with pytest.raises(QuestionRefusal) as caught:
+        parse(question, SCHEMA)
+    assert caught.value.code == "Q6"
+    assert "discreet balance" in caught.value.fix
+
+
+@pytest.mark.parametrize(
+    "bucket",
+    [
+        "WIDTH_BUCKET(days, 0, 60, ward)",
+        "WIDTH_BUCKET(days, 60, 0, 6)",
+        "WIDTH_BUCKET(days, 0, 60, 2.5)",
+        "WIDTH_BUCKET(days, 0, 60, 0)",
+        "TIME_BUCKET(INTERVAL '5 days', at)",
+        "TIME_SLICE(at, 2, 'HOUR')",
+    ],
+)
+def test_buckets_of_another_shape_are_refused_with_the_one_there_is(bucket: str) -> None:
+    with pytest.raises(QuestionRefusal) as caught:
+        parse(f"SELECT {bucket} AS b, COUNT(*) AS n FROM stays GROUP BY b", SCHEMA)
+    assert caught.value.code in ("Q10", "Q33")
+
+
 def test_a_constant_that_nobody_has_lists_those_that_some_may_have() -> None:
     with pytest.raises(QuestionRefusal) as caught:
         parse("SELECT COUNT(*) FROM stays WHERE ward = 'zzz'", SCHEMA)
@@ -238,6 +282,8 @@ def test_a_constant_that_nobody_has_lists_those_that_some_may_have() -> None:
         "SELECT COUNT(*) FROM (SELECT patient, UPPER(ward) AS ward FROM stays) AS s "
         "WHERE ward = 'SURGERY'",  # another column of that name
         "SELECT COUNT(*) FROM stays WHERE LOWER(sex) = 'f'",
+        "SELECT COUNT(*) FROM stays AS s JOIN wards AS w ON w.ward = s.ward "
+        "WHERE w.ward = 'maternity'",  # a public table lists what it likes
     ],
 )
 def test_other_constants_are_let_be(question: str) -> None:

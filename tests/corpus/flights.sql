@@ -32,7 +32,9 @@ WITH trips AS (SELECT customer_id, COUNT(*) AS n, SUM(price) AS total FROM booki
 WITH first AS (SELECT customer_id, MIN(flight_date) AS d FROM bookings GROUP BY customer_id) SELECT EXTRACT(MONTH FROM d) AS m, COUNT(*) FROM first GROUP BY m;
 SELECT CASE WHEN delay <= 0 THEN 'on time' WHEN delay <= 30 THEN 'late' ELSE 'very late' END AS status, COUNT(*) FROM bookings GROUP BY 1;
 SELECT width_bucket(price, 0, 1000, 10) AS b, COUNT(*) FROM bookings GROUP BY b;
---> refused
+--> duckdb: SELECT CASE WHEN price < 0 THEN 0 WHEN price >= 1000 THEN 11 ELSE FLOOR(price / 100) + 1 END AS b, COUNT(*) FROM bookings GROUP BY b
+SELECT width_bucket(delay, -30, 90, 8) AS b, AVG(price) FROM bookings GROUP BY b;
+--> duckdb: SELECT CASE WHEN delay < -30 THEN 0 WHEN delay >= 90 THEN 9 ELSE FLOOR((delay + 30) / 15) + 1 END AS b, AVG(price) FROM bookings GROUP BY b
 SELECT GREATEST(delay, 0) AS d, COUNT(*) FROM bookings WHERE delay < 5 GROUP BY d;
 SELECT ROUND(price / 100) * 100 AS p, COUNT(*) FROM bookings WHERE price < 500 GROUP BY p;
 SELECT COUNT(*) FROM bookings WHERE price BETWEEN 100 AND 200 AND NOT cabin = 'business';
@@ -49,6 +51,10 @@ SELECT c.tier, SUM(b.price) FROM customers c, bookings b WHERE b.customer_id = c
 SELECT FLOOR(age / 10.0) * 10 AS decade, COUNT(*) FROM customers GROUP BY decade;
 SELECT AVG(most) FROM (SELECT customer_id, MAX(price) - MIN(price) AS most FROM bookings GROUP BY customer_id) AS s;
 -- duckdb
+SELECT carrier, cabin, count(*) FROM bookings GROUP BY ALL ORDER BY ALL;
+SELECT time_bucket(INTERVAL '1 month', flight_date) AS m, count(*) FROM bookings GROUP BY m ORDER BY ALL DESC;
+SELECT time_bucket(INTERVAL '7 days', flight_date) AS w, count(*) FROM bookings GROUP BY w;
+SELECT count(*) FROM airlines.main.bookings AS b NATURAL JOIN customers WHERE tier = 'gold';
 SELECT age // 10 * 10 AS decade, count(*) FROM customers GROUP BY decade;
 SELECT origin, count(*) FROM main.bookings GROUP BY ALL;
 SELECT count(*) FROM bookings WHERE datediff('minute', departed, arrived) > 300;
@@ -101,6 +107,8 @@ SELECT cabin, COUNT(*) AS n FROM UNNEST(['economy', 'business']) AS cabin LEFT J
 SELECT LOGICAL_OR(delay > 100) FROM bookings;
 --> refused
 -- snowflake
+SELECT TIME_SLICE(departed, 1, 'QUARTER') AS q, COUNT(*) FROM bookings GROUP BY q;
+--> duckdb: SELECT date_trunc('quarter', departed) AS q, COUNT(*) FROM bookings GROUP BY q
 SELECT carrier, COUNT_IF(delay > 30) AS late FROM air.public.bookings GROUP BY carrier;
 SELECT COUNT(*) FROM bookings WHERE TIMESTAMPDIFF('hour', departed, arrived) >= 5;
 --> duckdb: SELECT COUNT(*) FROM bookings WHERE DATE_DIFF('hour', departed, arrived) >= 5

@@ -75,8 +75,8 @@ from discreet.question.sql.scalars import (
     write,
     write_constant,
 )
-from discreet.question.sql.simplify import is_several, join_looked_up, simplify
-from discreet.question.sql.sources import Frame
+from discreet.question.sql.simplify import is_several, join_looked_up, simplify, spell_out
+from discreet.question.sql.sources import Frame, refuse_account
 from discreet.question.sql.spelling import check_constants
 from discreet.question.sql.subqueries import read_subquery
 from discreet.question.sql.windows import write_window
@@ -202,6 +202,8 @@ def _read_statement(text: str, reader: Reader, *, alone: bool) -> ParsedStatemen
         tree = tree.this
     check_size(tree)
     frame = Frame(reader, read_subquery)
+    refuse_account(tree, reader)
+    spell_out(tree)
     more = _may_hold_more(tree)
     if not more and _is_plain(tree, reader):
         return ParsedStatement(_read_tree(tree, frame), explain)

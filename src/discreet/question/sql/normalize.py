@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Protocol
 
 from sqlglot import exp
@@ -31,6 +32,7 @@ from discreet.question.sql.scalars import (
     flatten_chain,
     is_constant,
     normalize_constant,
+    read_constant,
     write_constant,
 )
 
@@ -429,7 +431,12 @@ def _unknown(node: exp.Expr, reader: Reader) -> QuestionRefusal:
             node,
             f"{node.name.upper()} is not computed: the interval is shown with every number.",
             why="the noise is public, so how far off a number may be is told without being asked.",
-            fix="leave it out; margins stand beside the numbers, and in to_pandas(margins=True).",
+            fix=reader.suggest_fix(
+                node,
+                _drop_intervals,
+                "leave it out; margins stand beside the numbers, and in to_pandas(margins=True).",
+                "without it, margins stand beside the numbers, and in to_pandas(margins=True): ",
+            ),
         )
     return reader.refusal(
         "Q9",
@@ -439,6 +446,19 @@ def _unknown(node: exp.Expr, reader: Reader) -> QuestionRefusal:
         "that they are there.",
         fix=f"use one of {', '.join(_list_functions())}.",
     )
+
+
+def _drop_intervals(node: exp.Expr) -> None:
+    """Leave out every column of the SELECT that is an end of an interval."""
+    select = node.find_ancestor(exp.Select)
+    if select is not None:
+        ends = ("DP_INTERVAL_LOW", "DP_INTERVAL_HIGH")
+        kept = [
+            item
+            for item in select.expressions
+            if not any(part.name.upper() in ends for part in item.find_all(exp.Anonymous))
+        ]
+        select.set("expressions", kept)
 
 
 def _list_functions() -> list[str]:
@@ -518,6 +538,34 @@ def _ratio(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
     return exp.Case(ifs=[exp.If(this=zero, true=write_constant(0))], default=ratio)
 
 
+def _width_bucket(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
+    """WIDTH_BUCKET(x, low, high, n): in which of n parts x lies; 0 below them, n + 1 above."""
+    usage = "WIDTH_BUCKET(x, 0, 500, 5), with constants from low to high"
+    if len(node.expressions) != 4:
+        raise _arity(node, usage, reader)
+    value, *constants = map(inner, node.expressions)
+    if not all(map(is_constant, constants)):
+        raise _arity(node, usage, reader)
+    low, high, count = (_number(constant) for constant in constants)
+    if low is None or high is None or count is None or low >= high:
+        raise _arity(node, usage, reader)
+    if count.denominator != 1 or not 1 <= count <= 1000:
+        raise _arity(node, usage, reader)
+    above = exp.Mul(this=exp.Sub(this=value, expression=constants[0]), expression=constants[2])
+    width = high - low
+    size = write_constant(int(width) if width.denominator == 1 else width)
+    share = exp.Div(this=above, expression=size)
+    number = exp.Add(this=call("floor", share), expression=write_constant(1))
+    most = write_constant(int(count) + 1)
+    return call("greatest", call("least", number, most), write_constant(0))
+
+
+def _number(constant: exp.Expr) -> Fraction | None:
+    value = read_constant(constant)
+    known = isinstance(value, int | Fraction) and not isinstance(value, bool)
+    return Fraction(value) if known else None  # type: ignore[arg-type]
+
+
 def _decode(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
     """DECODE(x, 'a', 1, 'b', 2, 0) chooses by what x equals."""
     subject, *rest = node.expressions
@@ -558,6 +606,7 @@ def _convert_timezone(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
 
 _DIFF = _written(times.date_diff, "DATE_DIFF('day', start, end)")
 _TRUNC = _written(times.date_trunc, "DATE_TRUNC('month', day)")
+_BUCKET = _written(times.time_bucket, "DATE_TRUNC('week', day)")
 _DATE_ADD = _written(times.date_add, "DATE_ADD(day, INTERVAL '7' DAY)")
 _MAKE_DATE = _written(times.make_date, "DATE '2024-02-29' or CAST(x AS DATE)")
 _FORMAT = _written(times.format_time, "STRFTIME(day, '%Y-%m')")
@@ -577,6 +626,9 @@ SPECIAL = {
     "regexp_contains": _regexp_call,
     "regexp_matches": _regexp_call,
     "rlike": _regexp_call,
+    "width_bucket": _width_bucket,
+    "time_bucket": _BUCKET,
+    "time_slice": _BUCKET,
     "date_part": _date_part,
     "convert_timezone": _convert_timezone,
     "last_day": _written(times.last_day, "LAST_DAY(date)"),

@@ -35,6 +35,13 @@ def simplify(tree: exp.Expr, reader: Reader) -> exp.Expr:
     return tree
 
 
+def spell_out(tree: exp.Expr) -> None:
+    """Change words for what is shown into longer ones, wherever they stand."""
+    for query in tree.find_all(exp.Select):
+        _list_order(query)
+    _divide_by_totals(tree)
+
+
 def join_looked_up(tree: exp.Expr, reader: Reader) -> exp.Expr | None:
     """A copy of ``tree`` with joins for what is looked up in sub-queries; None if nothing is."""
     if not any(is_looked_up(part) for part in tree.find_all(exp.Exists, exp.In, exp.Subquery)):
@@ -72,6 +79,37 @@ def _drop_databases(query: exp.Select, reader: Reader) -> None:
 def _is_table(node: exp.Expr | None, reader: Reader) -> bool:
     tables = {name.casefold() for name in reader.schema.tables}
     return node is not None and node.name.casefold() in tables
+
+
+# --- what is shown -------------------------------------------------------------------------
+
+
+def _list_order(query: exp.Select) -> None:
+    """``ORDER BY ALL`` is by every column, from left to right."""
+    order = query.args.get("order")
+    stars = [item for item in query.expressions if isinstance(item.unalias(), exp.Star)]
+    if order is None or len(order.expressions) != 1 or stars:
+        return
+    (item,) = order.expressions
+    word = item.this if isinstance(item.this, exp.Column) and not item.this.table else None
+    if word is None or word.name.upper() != "ALL" or word.this.args.get("quoted"):
+        return
+    places = range(1, len(query.expressions) + 1)
+    listed = [exp.Ordered(**{**item.args, "this": exp.Literal.number(n)}) for n in places]
+    order.set("expressions", listed)
+
+
+def _divide_by_totals(tree: exp.Expr) -> None:
+    """``RATIO_TO_REPORT(x) OVER w`` is ``x / SUM(x) OVER w``."""
+    for window in list(tree.find_all(exp.Window)):
+        share = window.this
+        if not isinstance(share, exp.Anonymous) or share.name.upper() != "RATIO_TO_REPORT":
+            continue
+        if len(share.expressions) == 1 and not isinstance(share.this, exp.Identifier):
+            total = window.copy()
+            total.set("this", exp.Anonymous(this="SUM", expressions=[share.expressions[0].copy()]))
+            ratio = exp.Div(this=share.expressions[0].copy(), expression=total)
+            window.replace(exp.paren(ratio, copy=False))
 
 
 # --- joins ---------------------------------------------------------------------------------

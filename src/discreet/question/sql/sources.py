@@ -177,21 +177,26 @@ def public_only_refusal(reader: Reader, node: exp.Expr) -> QuestionRefusal:
     )
 
 
+def refuse_account(tree: exp.Expr, reader: Reader) -> None:
+    """Refuse Snowflake's question for what is left, wherever it stands, and say who knows it."""
+    for node in tree.find_all(exp.Anonymous):
+        if node.name.upper().endswith("ESTIMATE_REMAINING_DP_AGGREGATES"):
+            raise reader.refusal(
+                "Q6",
+                node,
+                "what is left of the budget is no table.",
+                why="it is the account that knows it, and no person's row says anything of it.",
+                fix="none: ask the account, for free, with curator.balance(), discreet balance "
+                "or \\balance in the shell.",
+            )
+
+
 def read_item(node: exp.Expr, frame: Frame) -> Item:
     """One thing in FROM."""
     reader = frame.reader
     alias = node.args.get("alias")
     if isinstance(node, exp.Table):
         if not isinstance(node.this, exp.Identifier):
-            if node.this.name.upper().endswith("ESTIMATE_REMAINING_DP_AGGREGATES"):
-                raise reader.refusal(
-                    "Q6",
-                    node,
-                    "what is left of the budget is no table.",
-                    why="it is the account that knows it, and no person's row says anything of it.",
-                    fix="none: ask the account, for free, with curator.balance(), discreet balance "
-                    "or \\balance in the shell.",
-                )
             raise reader.refusal(
                 "Q6",
                 node,

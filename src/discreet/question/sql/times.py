@@ -503,6 +503,34 @@ def date_trunc(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr | None:
     return call(f"date_trunc_{unit}", inner.time(first))
 
 
+_BUCKETS = {
+    **{("months", n): unit for n, unit in ((12, "year"), (3, "quarter"), (1, "month"))},
+    **{("seconds", n): unit for n, unit in ((604_800, "week"), (86_400, "day"), (3600, "hour"))},
+    **{("seconds", n): unit for n, unit in ((60, "minute"), (1, "second"))},
+}
+
+
+def time_bucket(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr | None:
+    """TIME_BUCKET(INTERVAL '1 week', at) and TIME_SLICE(at, 1, 'WEEK') of one unit: DATE_TRUNC."""
+    arguments = node.expressions
+    if node.name.upper() == "TIME_SLICE":
+        if len(arguments) != 3 or arguments[1].name != "1":
+            return None
+        unit = _unit_node(arguments[2], text=True, bare=True)
+        return None if unit is None else call(f"date_trunc_{unit}", inner.time(arguments[0]))
+    span = read_span(arguments[0], inner, reader) if len(arguments) == 2 else None
+    if span is None:
+        return None
+    months = read_constant(span.months) if span.months and is_constant(span.months) else None
+    if months is not None and span.days is None and span.seconds is None:
+        key: tuple[str, object] = ("months", months)
+    else:
+        seconds = span.fixed_seconds
+        key = ("seconds", None if seconds is None else read_constant(seconds))
+    known = _BUCKETS.get(key)  # type: ignore[arg-type]
+    return None if known is None else call(f"date_trunc_{known}", inner.time(arguments[1]))
+
+
 def date_add(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr | None:
     """DATE_ADD(day, INTERVAL '7' DAY), DATEADD(day, 7, day), ADD_MONTHS(day, 3)."""
     arguments, name = node.expressions, node.name.upper()
@@ -607,6 +635,15 @@ def read_zone(node: exp.Expr, reader: Reader) -> str:
     )
 
 
+def _say_own_zone(node: exp.Expr) -> None:
+    """Say of a point in time that is shown elsewhere that its clocks are those of UTC."""
+    parent, utc = node.parent, exp.Literal.string("UTC")
+    if isinstance(parent, exp.Anonymous):  # CONVERT_TIMEZONE('Asia/Tokyo', x)
+        parent.set("expressions", [utc, *parent.expressions])
+    else:
+        node.replace(exp.AtTimeZone(this=node.copy(), zone=utc))
+
+
 def change_zone(
     node: exp.Expr, old: str | None, new: str, inner: Inner, reader: Reader
 ) -> exp.Expr:
@@ -619,8 +656,13 @@ def change_zone(
             node,
             "it is not declared whose clocks this shows.",
             why="read as another zone's, a row would count for another hour or day.",
-            fix='declare it in the schema, time_zone = "UTC", or say it: '
-            f"CONVERT_TIMEZONE('UTC', '{new}', x).",
+            fix=reader.suggest_fix(
+                node,
+                _say_own_zone,
+                'the curator declares it, time_zone = "UTC" beside the column\'s type, or you say '
+                f"it: CONVERT_TIMEZONE('UTC', '{new}', x).",
+                "if it shows UTC, which else the curator declares with time_zone: ",
+            ),
         )
     return call("convert_timezone", write_constant(old or own or ""), write_constant(new), point)
 

@@ -47,7 +47,6 @@ from discreet.question.sql.mending.clauses import (
     rename_twice_named,
     select_all_there_is,
     translate_clauses,
-    translate_functions,
     unquote_functions,
 )
 from discreet.question.sql.mending.rows import mend_joins, mend_sets, mend_subqueries, mend_windows
@@ -117,7 +116,7 @@ MENDERS: dict[str, tuple[Mender, ...]] = {
     "Q6": (mend_qualified, keep_questions_alone),
     "Q7": (mend_quotes, mend_qualified, leave_out, select_all_there_is),
     "Q8": (rename_twice_named,),
-    "Q9": (unquote_functions, translate_functions, leave_out),
+    "Q9": (unquote_functions, leave_out),
     "Q10": (mend_kinds, cast_sides, leave_out),
     "Q11": (translate_clauses, drop_clause, drop_cast, leave_out),
     "Q12": (count_shown_rows,),

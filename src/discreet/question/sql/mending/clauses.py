@@ -498,22 +498,6 @@ def _at(torn: Torn, node: exp.Expr) -> bool:
     return own.start >= place.start and own.stop <= place.stop and own != place
 
 
-def translate_functions(torn: Torn) -> Mended:
-    """Functions of other systems in the words of this one."""
-    for root, node in torn.each(exp.Anonymous):
-        if node.name.upper() == "WIDTH_BUCKET" and len(node.expressions) == 4:
-            value, low, high, count = node.expressions
-            if not all(part.name.isdigit() for part in (low, high, count)):
-                continue
-            width = (int(high.name) - int(low.name)) / int(count.name)
-            start = exp.paren(exp.Sub(this=value.copy(), expression=low.copy()))
-            share = exp.Div(this=start, expression=exp.Literal.number(f"{width:.12g}"))
-            number = exp.Add(this=make_call("FLOOR", share), expression=whole(1))
-            least = make_call("LEAST", number, whole(int(count.name) + 1))
-            node.replace(make_call("GREATEST", least, whole(0)))
-            yield "", root
-
-
 def unquote_functions(torn: Torn) -> Mended:
     """A function's name stands without quotes."""
     if torn.tree is None:
