@@ -51,6 +51,12 @@ def node() -> Path | None:
     return Path(found) if found else None
 
 
+def jdbc() -> Path | None:
+    """PostgreSQL's driver for Java, if there is a Java that compiles."""
+    driver = Path("/usr/share/java/postgresql.jar")
+    return driver if driver.exists() and shutil.which("javac") else None
+
+
 def compiler() -> Path | None:
     """A C compiler that works, for the disk that fails on purpose."""
     found = shutil.which("cc") or shutil.which("gcc")
@@ -61,6 +67,11 @@ def compiler() -> Path | None:
 COMPONENTS: Mapping[str, Component] = {
     "postgres": Component("the account on PostgreSQL", ("postgresql",), postgres_programs),
     "chromium": Component("the page in a real browser", ("chromium", "fonts-dejavu"), chromium),
+    "jdbc": Component(
+        "PostgreSQL's protocol by Java's driver",
+        ("default-jdk-headless", "libpostgresql-jdbc-java"),
+        jdbc,
+    ),
     "node": Component("the script of a survey beside Python", ("nodejs",), node),
     "compiler": Component("the disk that fails on purpose", ("gcc", "libc6-dev"), compiler),
 }

@@ -11,6 +11,7 @@ import pytest
 
 import discreet
 from discreet.errors import CODES
+from discreet.server.offers import AMOUNTS
 
 SOURCE = Path(discreet.__file__).parent
 ROOT = Path(__file__).parent.parent
@@ -107,6 +108,8 @@ def test_every_code_says_what_to_do():
 
 NAME = re.compile(r"\bdiscreet(?:\.[A-Za-z_]\w*)+")
 FILES_OF_SESSIONS = {"discreet.toml", "discreet.key"}
+SETTINGS_OF_A_LINE = {f"discreet.{name}" for name in (*AMOUNTS, "margins")}
+"""What can be SET where PostgreSQL's protocol is spoken."""
 PAST = {"CHANGELOG.md"}  # tells what had another name
 
 
@@ -136,7 +139,8 @@ def test_every_name_of_ours_that_is_written_exists():
     lost = []
     for path in sorted([*PAGES, *SOURCE.rglob("*.py")]):
         if path.name not in PAST:
-            named = set(NAME.findall(path.read_text(encoding="utf-8"))) - FILES_OF_SESSIONS
+            named = set(NAME.findall(path.read_text(encoding="utf-8")))
+            named -= FILES_OF_SESSIONS | SETTINGS_OF_A_LINE
             lost += [f"{path.relative_to(ROOT)}: {name}" for name in named if not is_there(name)]
     assert lost == []
 

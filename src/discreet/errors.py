@@ -313,7 +313,7 @@ def _rebuild(kind: type[Refusal], code: str, what: str, told: dict[str, Any]) ->
     return kind(code, what, **told)
 
 
-Door = Literal["python", "command", "shell", "http"]
+Door = Literal["python", "command", "shell", "http", "postgres", "flight"]
 """Where a refusal is read: what can be typed there is spelled differently."""
 
 
@@ -328,6 +328,10 @@ def _spell(door: Door, name: str, amount: str) -> str:
             return f"\\{name} {amount}"
         case "http":
             return f'"{name}": "{amount}"'
+        case "postgres":
+            return f"SET discreet.{name} = '{amount}'"
+        case "flight":
+            return f"the header discreet-{name}: {amount}"
 
 
 class InvalidParameter(Refusal, ValueError):

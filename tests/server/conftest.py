@@ -17,11 +17,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import uvicorn
+from certificates import certificate
 from patience import PATIENCE_S, wait_until
+from services import require
 
 from discreet.curate import session
 from discreet.ledger import keys as access
 from discreet.server.app import application
+from discreet.server.beside import Beside
 from discreet.server.listen import configuration
 from discreet.server.log import Log
 
@@ -119,6 +122,10 @@ class Running:
         """The server's state."""
         return self.app._app.state.server
 
+    def port(self, door: str) -> int:
+        """Where another door listens."""
+        return int(self.app._app.state.doors[door].port)
+
     def call(
         self,
         method: str,
@@ -163,10 +170,11 @@ class Running:
 
 
 @contextmanager
-def running(datasets: dict[str, Dataset]) -> Iterator[Running]:
+def running(datasets: dict[str, Dataset], beside: Beside | None = None) -> Iterator[Running]:
     """The server of some datasets, ready."""
     log = io.StringIO()
-    app = application([session.read(one.home) for one in datasets.values()], log=Log(log))
+    sessions = [session.read(one.home) for one in datasets.values()]
+    app = application(sessions, log=Log(log), beside=beside)
     many = httpx.Limits(max_connections=200)
     with (
         listening(app) as url,
@@ -205,6 +213,16 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield found
 
 
+@pytest.fixture(scope="session")
+def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A server with every door: two clinics, PostgreSQL's protocol and Flight beside HTTP."""
+    require("postgres")
+    home = tmp_path_factory.mktemp("doors")
+    datasets = {name: dataset(home / name) for name in ("clinic", "other")}
+    with running(datasets, Beside(postgres=0, flight=0)) as found:
+        yield found
+
+
 @pytest.fixture(scope="module")
 def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A server with a deadline that is longer than any question takes."""
@@ -228,6 +246,31 @@ def serving() -> Any:
             yield found
 
     return serve
+
+
+@pytest.fixture(scope="session")
+def serving_doors() -> Any:
+    """A server of one's own with PostgreSQL's door, and other settings."""
+    require("postgres")
+
+    @contextmanager
+    def serve(home: Path, settings: str = QUICK, **options: Any) -> Iterator[Running]:
+        datasets = {"clinic": dataset(home / "clinic", server=settings)}
+        with running(datasets, Beside(postgres=0, **options)) as found:
+            yield found
+
+    return serve
+
+
+@pytest.fixture(scope="session")
+def tls_doors(
+    serving_doors: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Running, Path]]:
+    """A server whose other doors have a certificate."""
+    home = tmp_path_factory.mktemp("tls")
+    cert, key = certificate(home)
+    with serving_doors(home, tls_cert=cert, tls_key=key, flight=0) as found:
+        yield found, cert
 
 
 @pytest.fixture(scope="session")

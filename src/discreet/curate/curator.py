@@ -59,7 +59,7 @@ from discreet.question.offer import Amounts, Offer, unpaid_refusal
 from discreet.question.ownership import name_units, unit
 from discreet.question.question import Question
 from discreet.question.sql import depth_refusal, parse_statement, write_question_text
-from discreet.question.statement import Statement
+from discreet.question.statement import Column, Statement, list_columns
 from discreet.release.answer import Answer, Released
 from discreet.release.record import (
     released_from_bytes,
@@ -999,6 +999,15 @@ class Curator:
     def parse(self, question: Asking) -> Question | Statement:
         """The question as it is understood, or a refusal; reads nothing."""
         return self._parse_question(question)[0]
+
+    def columns(self, question: Asking) -> tuple[Column, ...]:
+        """The columns of the answer and their kinds, or a refusal; free, and reads nothing."""
+        from discreet.release.combining import describe_bound
+
+        asked = self.parse(question)
+        if isinstance(asked, Statement):
+            return describe_bound(self._bind(asked))
+        return list_columns(asked, self.engine.catalogue)
 
     def naming(self, refusal: Refusal) -> Refusal:
         """A refusal in which a person is called what the schema calls one."""

@@ -672,10 +672,16 @@ class Account:
     # --- keys ---------------------------------------------------------------------------------
 
     def add_key(
-        self, analyst: str, *, key_id: str, digest: str, expires: datetime | None = None
+        self,
+        analyst: str,
+        *,
+        key_id: str,
+        digest: str,
+        expires: datetime | None = None,
+        verifier: str | None = None,
     ) -> AccessKey:
-        """Record the digest of an analyst's key."""
-        key = AccessKey(key_id, analyst, digest, assume_utc(expires))
+        """Record the digest of an analyst's key, and what checks a proof of it."""
+        key = AccessKey(key_id, analyst, digest, assume_utc(expires), verifier=verifier)
         with self._journal.writing() as writer:
             self._find_analyst(analyst)
             if key_id in self.standing().keys:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
 from typing import Any
 
@@ -88,7 +88,7 @@ class Analyst:
 
 @dataclass(frozen=True, slots=True)
 class AccessKey:
-    """A key that opens the door for an analyst; the ledger knows its digest only."""
+    """A key that opens the door for an analyst; the ledger knows its digest and its verifier."""
 
     key_id: str
     analyst: str
@@ -96,6 +96,8 @@ class AccessKey:
     expires: datetime | None = None
     at: datetime | None = None
     revoked: bool = False
+    verifier: str | None = field(default=None, repr=False)
+    """What checks a proof of the key (SCRAM); keys of earlier versions have none."""
 
     def to_json(self) -> dict[str, Any]:
         """The key as the ledger records it."""
@@ -106,6 +108,7 @@ class AccessKey:
             "expires": write_time(self.expires),
             "at": write_time(self.at),
             "revoked": self.revoked,
+            **({} if self.verifier is None else {"verifier": self.verifier}),
         }
 
     @classmethod
@@ -118,6 +121,7 @@ class AccessKey:
             read_time(found["expires"]),
             read_time(found["at"]),
             found["revoked"],
+            found.get("verifier"),
         )
 
 

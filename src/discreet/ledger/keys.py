@@ -2,7 +2,8 @@
 
 A key is shown once, when it is made.  The ledger keeps its SHA-256, which is
 enough: a secret of 256 random bits cannot be found by trying, so nothing is won
-by a slow hash.  A key opens one dataset, or several whose curator put the same
+by a slow hash.  Beside it stands what checks a proof of the key, for doors where it is
+never sent.  A key opens one dataset, or several whose curator put the same
 key into each; what it opens is decided anew at every request, so that a revoked
 key is dead at once.
 """
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING
 from discreet.errors import AccessRefusal, InvalidParameter
 
 if TYPE_CHECKING:  # the client reads keys, and has no ledger
-    from discreet.ledger import Account
+    from discreet.ledger import AccessKey, Account
 
 SECRET_BYTES = 32
 _ID_BYTES = 8
@@ -68,6 +69,15 @@ class Caller:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class Proved:
+    """A key that its holder has, without having sent it."""
+
+    key_id: str
+    signature: bytes
+    """What proves to the holder that we know the key's verifier."""
+
+
 def nothing_here(what: str, name: str) -> AccessRefusal:
     """The one thing that is said of what does not exist and of what is not the caller's."""
     return AccessRefusal(
@@ -89,7 +99,13 @@ def grant_key(account: Account, analyst: str, key: str, *, expires: datetime | N
     """Let an existing key open another dataset, as ``analyst`` there."""
     if analyst not in {known.name for known in account.analysts()}:
         raise nothing_here("analyst", analyst)
-    account.add_key(analyst, key_id=key_id(key), digest=digest(key), expires=_check_future(expires))
+    account.add_key(
+        analyst,
+        key_id=key_id(key),
+        digest=digest(key),
+        expires=_check_future(expires),
+        verifier=_make_verifier(key),
+    )
 
 
 def rotate(accounts: Mapping[str, Account], key: str, *, expires: datetime | None = None) -> str:
@@ -108,7 +124,7 @@ def rotate(accounts: Mapping[str, Account], key: str, *, expires: datetime | Non
         ends = _earliest(accounts[dataset], caller.key_id, expires)
         grant_key(accounts[dataset], other.analyst, new, expires=ends)
     ends = _earliest(accounts[first], caller.key_id, expires)
-    made = AccessKey(key_id(new), grant.analyst, digest(new), ends)
+    made = AccessKey(key_id(new), grant.analyst, digest(new), ends, verifier=_make_verifier(new))
     replaced = accounts[first].replace_key(caller.key_id, made)
     for dataset, _ in others:
         accounts[dataset].revoke_key(caller.key_id if replaced else made.key_id)
@@ -140,11 +156,9 @@ def identify(accounts: Mapping[str, Account], key: str | None) -> Caller:
     for dataset, account in accounts.items():
         kept = account.key(name)
         same = hmac.compare_digest(shown, _NOBODY if kept is None else kept.digest)
-        if kept is None or not same or kept.revoked:
+        if kept is None or not same or not _is_open(account, kept):
             continue
         analyst = account.analyst(kept.analyst)
-        if analyst.disabled:
-            continue
         if any(end is not None and end <= now for end in (kept.expires, analyst.expires)):
             expired = True
             continue
@@ -154,6 +168,42 @@ def identify(accounts: Mapping[str, Account], key: str | None) -> Caller:
     if not grants:
         raise _expired() if expired else _unknown()
     return Caller(name, min(expires, default=None), grants)
+
+
+def _is_open(account: Account, key: AccessKey) -> bool:
+    return not key.revoked and not account.analyst(key.analyst).disabled
+
+
+def recheck(account: Account, dataset: str, key_id: str) -> Grant:
+    """What a key that was proved to be there still opens; a revoked one opens nothing at once."""
+    kept = account.key(key_id)
+    if kept is None or not _is_open(account, kept):
+        raise _unknown()
+    analyst = account.analyst(kept.analyst)
+    now = datetime.now(UTC)
+    if any(end is not None and end <= now for end in (kept.expires, analyst.expires)):
+        raise _expired()
+    return Grant(dataset, analyst.name, analyst.role)
+
+
+def find_proved(account: Account, name: str, proof: bytes, message: bytes) -> Proved | None:
+    """The key of ``name`` with which ``proof`` was made, and the answer to it; None if none was.
+
+    ``name`` is an analyst's, or the public part of a key.  Keys of earlier versions have nothing
+    that checks a proof, and are not found.
+    """
+    from discreet.ledger.verifiers import Verifier
+
+    wanted = name.removeprefix("discreet_")
+    found: Proved | None = None
+    for key in account.keys():  # noqa: SIM118 (a method of its own)
+        if key.verifier is None or (key.analyst != name and key.key_id != wanted):
+            continue
+        verifier = Verifier.parse(key.verifier)
+        signature = None if verifier is None else verifier.check(proof, message)
+        if signature is not None and _is_open(account, key):
+            found = Proved(key.key_id, signature)
+    return found
 
 
 def key_id(key: str) -> str:
@@ -183,6 +233,12 @@ def is_loopback(host: str) -> bool:
 def digest(key: str) -> str:
     """What the ledger keeps of a key."""
     return hashlib.sha256(key.encode()).hexdigest()
+
+
+def _make_verifier(key: str) -> str:
+    from discreet.ledger.verifiers import Verifier
+
+    return str(Verifier.of(key))
 
 
 def _draw_key() -> str:

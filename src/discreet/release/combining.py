@@ -14,6 +14,7 @@ from discreet.engine.duckdb import afterwards
 from discreet.engine.duckdb.afterwards import Held, Shape
 from discreet.errors import QuestionRefusal
 from discreet.question.catalogue import Catalogue
+from discreet.question.domain import Kind
 from discreet.question.statement import (
     ROW_NUMBER,
     Column,
@@ -62,6 +63,32 @@ def bind(statement: Statement, catalogue: Catalogue) -> Bound:
         if not same or len(columns) != len(trace.carried) or len(found) - trace.rows != len(names):
             statement = replace(statement, trace=None)  # what is not certain has no margin
     return Bound(statement, held, tables, names)
+
+
+def describe_bound(bound: Bound) -> tuple[Column, ...]:
+    """The columns of what a statement answers, before anything is released."""
+    found = afterwards.bind(bound.statement.sql, [*bound.answers, *bound.public])
+    return tuple(_column(name, shape.type) for name, shape in zip(bound.names, found, strict=True))
+
+
+def _column(name: str, written: str) -> Column:
+    if written.count("[]") > 1:  # lists of lists are shown as texts
+        return Column(name, Kind.TEXT)
+    one = written.removesuffix("[]").split("(")[0]
+    wide = one in ("HUGEINT", "UHUGEINT", "UBIGINT")
+    kind = Kind.INTEGER if wide or one in _WHOLE else _KINDS.get(one, Kind.TEXT)
+    return Column(name, kind, total=wide, listed=written.endswith("[]"))
+
+
+_WHOLE = ("BIGINT", "INTEGER", "SMALLINT", "TINYINT", "UINTEGER", "USMALLINT", "UTINYINT")
+_KINDS = {
+    "BOOLEAN": Kind.BOOLEAN,
+    "DATE": Kind.DATE,
+    "DECIMAL": Kind.DECIMAL,
+    "DOUBLE": Kind.DECIMAL,
+    "FLOAT": Kind.DECIMAL,
+    "TIMESTAMP": Kind.TIMESTAMP,
+}
 
 
 def _shape(column: Column) -> Shape:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from starlette.types import ASGIApp
 import discreet
 from discreet.curate.session import Session
 from discreet.errors import AccessRefusal, Refusal
+from discreet.server.beside import Beside, Door
 from discreet.server.envelope import Envelope
 from discreet.server.log import Log
 from discreet.server.refusals import Unreadable, failed, refusal_response
@@ -34,23 +35,32 @@ shape (`Refusal`). Losses and limits are exact fractions or decimals, in quotes.
 
 
 def application(
-    sessions: Sequence[Session], *, log: Log | None = None, signing_key: Path | None = None
+    sessions: Sequence[Session],
+    *,
+    log: Log | None = None,
+    signing_key: Path | None = None,
+    beside: Beside | None = None,
 ) -> ASGIApp:
-    """The server of some sessions, as an ASGI application."""
+    """The server of some sessions, as an ASGI application; other doors open and close with it."""
     server = ServerState(sessions, log=log, signing_key=signing_key)
-    app = make_app(server)
+    app = make_app(server, {} if beside is None else beside.doors(server))
     return Envelope(app, log=server.log, metrics=server.metrics)
 
 
-def make_app(server: ServerState) -> FastAPI:
+def make_app(server: ServerState, doors: Mapping[str, Door] | None = None) -> FastAPI:
     """The routes of a server, without the envelope."""
+    beside = dict(doors or {})
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         server.start()
         try:
+            for door in beside.values():
+                await door.open()
             yield
         finally:
+            for door in beside.values():
+                await door.close()
             await server.stop()
 
     app = FastAPI(
@@ -64,6 +74,7 @@ def make_app(server: ServerState) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.server = server
+    app.state.doors = beside
     for router in ROUTERS:
         app.include_router(router)
     app.add_exception_handler(Refusal, _handle_refusal)

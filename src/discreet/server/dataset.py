@@ -38,6 +38,7 @@ from discreet.server.limits import Busy, Concurrency, Rate
 from discreet.server.log import Log
 from discreet.server.metrics import Metrics
 from discreet.server.models import Ask, AskRun, Choose
+from discreet.server.offers import Defaults
 from discreet.server.pool import Pool
 from discreet.server.settings import Settings
 
@@ -75,6 +76,7 @@ class Dataset:
         self.rate = Rate(self.settings.rate_per_minute, self.settings.burst)
         self.concurrency = Concurrency(self.settings.concurrent)
         self.cache = AnswerCache()
+        self.offers = Defaults(session.settings.get("offers", {}))
         self._explaining = CapacityLimiter(EXPLAINED_AT_ONCE)
         self._paying = CapacityLimiter(PAID_AT_ONCE)
         self._running = CapacityLimiter(RUN_AT_ONCE)

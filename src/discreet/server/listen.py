@@ -53,6 +53,14 @@ def listen(
     insecure: bool = False,
 ) -> None:
     """Serve until told to stop; a stop finishes what is under way or leaves it resumable."""
+    check_certificate(tls_cert, tls_key)
+    check_line(host, tls=tls_cert is not None, insecure=insecure)
+    config = configuration(app, host=host, port=port, tls_cert=tls_cert, tls_key=tls_key)
+    uvicorn.Server(config).run()
+
+
+def check_certificate(tls_cert: Path | None, tls_key: Path | None) -> None:
+    """Refuse a certificate without its key, and one that cannot be read."""
     if (tls_cert is None) != (tls_key is None):
         raise InvalidParameter(
             "P4",
@@ -60,13 +68,6 @@ def listen(
             why="without both the line is open.",
             fix="give both --tls-cert FILE and --tls-key FILE.",
         )
-    check_line(host, tls=tls_cert is not None, insecure=insecure)
-    _check_certificate(tls_cert, tls_key)
-    config = configuration(app, host=host, port=port, tls_cert=tls_cert, tls_key=tls_key)
-    uvicorn.Server(config).run()
-
-
-def _check_certificate(tls_cert: Path | None, tls_key: Path | None) -> None:
     if tls_cert is None:
         return
     try:

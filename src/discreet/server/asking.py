@@ -1,0 +1,161 @@
+"""Questions of a door that is not HTTP: described for free, asked under the server's own limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
+
+from discreet.errors import Refusal
+from discreet.ledger.keys import ANALYST, CURATOR, Grant, recheck
+from discreet.question.domain import Kind
+from discreet.question.expressions import ColumnRef
+from discreet.question.offer import Offer
+from discreet.question.question import Question
+from discreet.question.statement import Column, Statement
+from discreet.release.answer import Answer
+from discreet.server.dataset import Dataset
+from discreet.server.jobs import Status
+from discreet.server.models import Ask
+from discreet.server.refusals import Unreadable, not_ready
+from discreet.server.state import ServerState
+
+WAIT_S = 24 * 3600.0
+"""Such a door waits for its answer; the time limit of the question ends it sooner."""
+LOW, HIGH = "low", "high"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A column that is sent: one of the answer, or an end of what one of them may be."""
+
+    name: str
+    column: Column
+    end: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who asks, with which key."""
+
+    server: ServerState
+    dataset: Dataset
+    key_id: str
+
+    @property
+    def counted(self) -> str:
+        """The key that limits are kept for."""
+        return self.server.lineage.first(self.key_id)
+
+    async def admit(self) -> Grant:
+        """What the key opens now; counts one request."""
+        self.dataset.rate.take(self.counted)
+        account, name = self.dataset.account, self.dataset.name
+        return await run_in_threadpool(recheck, account, name, self.key_id)
+
+    async def describe(self, texts: Iterable[str], *, margins: bool) -> tuple[Shown, ...]:
+        """The columns of the first text that is accepted, or what is said to the first; free."""
+        (await self.admit()).requires(ANALYST, CURATOR)
+        curator = self.dataset.curator
+
+        def first() -> tuple[Shown, ...]:
+            refused: Refusal | None = None
+            for text in texts:
+                try:
+                    return _show(curator.columns(text), _list_keys(curator.parse(text)), margins)
+                except Refusal as refusal:
+                    refused = refused or refusal
+            raise refused or Unreadable("there is no question.", "ask one.")
+
+        return await self.dataset.explain(first, self.counted)
+
+    async def ask(self, text: str, offer: Offer) -> Answer:
+        """The answer, charged or known; the offer in the question goes before ``offer``."""
+        grant = await self.admit()
+        grant.requires(ANALYST, CURATOR)
+        asked = await self._make_ask(text, offer)
+        found = await self.dataset.ask(asked, grant, key_id=self.counted, retry=None, wait_s=WAIT_S)
+        if isinstance(found, Status):
+            raise not_ready("the server stopped before this question was computed; it stays paid.")
+        return found
+
+    async def explain(self, text: str, offer: Offer) -> str:
+        """What a question would cost and how good its answer would be; free."""
+        grant = await self.admit()
+        grant.requires(ANALYST, CURATOR)
+        asked = await self._make_ask(text, offer)
+        quoted = self.dataset.quote
+        return await self.dataset.explain(lambda: str(quoted(asked, grant)), self.counted)
+
+    async def _make_ask(self, text: str, offer: Offer) -> Ask:
+        curator = self.dataset.curator
+        asked = await self.dataset.explain(lambda: curator.parse(text), self.counted)
+        amounts = {} if _offers_itself(asked) else offer.to_json()
+        within = amounts.get("within")
+        if isinstance(within, dict) and list(within) == [""]:
+            amounts["within"] = within[""]
+        try:
+            return Ask(question=text, **amounts)
+        except ValidationError:
+            raise Unreadable(
+                "the question or its offer is longer than is taken.", "ask a shorter question."
+            ) from None
+
+
+def _offers_itself(asked: Question | Statement) -> bool:
+    inside = asked.questions if isinstance(asked, Statement) else ()
+    return any(one.spend is not None and not one.spend.empty for one in (asked, *inside))
+
+
+def _list_keys(asked: Question | Statement) -> frozenset[str]:
+    """The columns of which each group has one value, exactly known."""
+    if isinstance(asked, Statement):
+        return frozenset()
+    keys = {key.name for key in asked.keys}
+    return frozenset(
+        output.name
+        for output in asked.outputs
+        if isinstance(output.expression, ColumnRef) and output.expression.name in keys
+    )
+
+
+def _show(columns: Sequence[Column], keys: frozenset[str], margins: bool) -> tuple[Shown, ...]:
+    """The columns; with ``margins``, beside each number both ends of what it may be."""
+    found: list[Shown] = []
+    taken = {column.name for column in columns}
+    for column in columns:
+        found.append(Shown(column.name, column))
+        if not margins or not column.kind.is_number or column.listed or column.name in keys:
+            continue
+        for end in (LOW, HIGH):
+            title = f"{column.name}_{end}"
+            while title in taken:
+                title += "_"
+            found.append(Shown(title, Column(column.name, Kind.DECIMAL), end))
+    return tuple(found)
+
+
+def read_columns(answer: Answer, shown: Sequence[Shown], confidence: str) -> list[list[Any]] | None:
+    """The values of each column that is sent; None if the answer has others than were described."""
+    if list(answer.columns) != [one.name for one in shown if one.end is None]:
+        return None
+    ends = any(one.end is not None for one in shown)
+    intervals = answer.intervals(confidence) if ends else {}
+    found: list[list[Any]] = []
+    for one in shown:
+        if one.end is None:
+            found.append(answer.column(one.name))
+            continue
+        stated = (
+            None if interval is None else interval.low if one.end == LOW else interval.high
+            for interval in intervals[one.column.name]
+        )
+        found.append([v if v is not None and math.isfinite(v) else None for v in stated])
+    return found
+
+
+__all__ = ["Asker", "Shown", "read_columns"]

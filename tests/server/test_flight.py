@@ -1,0 +1,131 @@
+"""Arrow Flight SQL by ADBC's driver: the same questions, keys, prices and refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import adbc_driver_flightsql.dbapi as adbc
+import adbc_driver_manager
+import pyarrow as pa
+import pytest
+from adbc_driver_flightsql import DatabaseOptions
+
+HEADER = "adbc.flight.sql.rpc.call_header.discreet-"
+COUNTED = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"
+OFF = 200
+"""Noise on a count at epsilon 1 and three rows each has scale 3: as far off once in e**66."""
+
+
+def connect(url: str, key: str, *, options: dict[str, str] | None = None, **offer: str) -> Any:
+    given = {DatabaseOptions.AUTHORIZATION_HEADER.value: f"Bearer {key}", **(options or {})}
+    given |= {HEADER + name: amount for name, amount in offer.items()}
+    return adbc.connect(url, db_kwargs=given, autocommit=True)
+
+
+@pytest.fixture(scope="module")
+def url(doors: Any) -> str:
+    return f"grpc://127.0.0.1:{doors.port('flight')}"
+
+
+@pytest.fixture(scope="module")
+def key(doors: Any) -> str:
+    return str(doors.datasets["clinic"].key)
+
+
+def fetch(cursor: Any, asked: str) -> list[Any]:
+    cursor.execute(asked)
+    return list(cursor.fetchall())
+
+
+def ask(url: str, key: str, **offer: Any) -> list[Any]:
+    with connect(url, key, **offer) as line, line.cursor() as cursor:
+        return fetch(cursor, COUNTED)
+
+
+def charges(doors: Any) -> int:
+    return len(doors.state.datasets["clinic"].curator.transcript())
+
+
+def test_an_answer_is_a_table_with_its_price(url, key):
+    with connect(url, key, epsilon="1") as line, line.cursor() as cursor:
+        cursor.execute("SELECT city, COUNT(*) AS n, SUM(age) AS s FROM visits GROUP BY city")
+        table = cursor.fetch_arrow_table()
+    assert table.schema.types == [pa.string(), pa.int64(), pa.decimal128(38, 0)]
+    assert table["city"].to_pylist() == ["Aalborg", "Bergen", "Cork"]
+    assert all(abs(n - 1000) < OFF for n in table["n"].to_pylist())
+
+
+def test_margins_are_columns_if_they_are_wanted(url, key):
+    with connect(url, key, epsilon="1", margins="on") as line, line.cursor() as cursor:
+        cursor.execute(COUNTED)
+        table = cursor.fetch_arrow_table()
+    assert table.column_names == ["city", "n", "n_low", "n_high"]
+    for row in table.to_pylist():
+        assert row["n_low"] < row["n"] < row["n_high"]
+
+
+def test_the_schema_is_told_before_anything_is_charged(doors, url, key):
+    before = charges(doors)
+    asked = "SELECT city, AVG(age) AS mean FROM visits WHERE remark <> 'flight' GROUP BY city"
+    with connect(url, key, epsilon="1") as line, line.cursor() as cursor:
+        schema = cursor.adbc_execute_schema(asked)
+        assert schema.types == [pa.string(), pa.float64()]
+        cursor.adbc_prepare(asked)
+        assert charges(doors) == before
+        cursor.execute(asked)
+        cursor.fetchall()
+        assert charges(doors) == before + 1
+        cursor.execute(asked)  # known, and free
+        cursor.fetchall()
+        assert charges(doors) == before + 1
+
+
+def test_tables_are_listed(url, key):
+    with connect(url, key) as line:
+        (catalog,) = line.adbc_get_objects(depth="tables").read_all().to_pylist()
+        assert catalog["catalog_name"] == "clinic"
+        (schema,) = catalog["catalog_db_schemas"]
+        assert [table["table_name"] for table in schema["db_schema_tables"]] == ["visits"]
+        found = line.adbc_get_table_schema("visits")
+        assert found.field("age").type == pa.int64()
+        assert not found.field("city").nullable
+        assert line.adbc_get_info()["driver_name"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("SELECT AVG(income) FROM visits", "Q1: column 'income' has no public bounds"),
+        ("SELECT COUNT(*) AS n FROM visits WHERE age < 23", "the header discreet-epsilon: 0.1"),
+        ("SELECT * FROM visits", "Q12"),
+        ("DROP TABLE visits", "Q5"),
+        ("SELECT * FROM pg_catalog.pg_class", "Q"),
+    ],
+)
+def test_refusals_say_why_and_show_no_line_of_the_program(url, key, asked, said):
+    with (
+        connect(url, key) as line,
+        line.cursor() as cursor,
+        pytest.raises(adbc_driver_manager.Error) as refused,
+    ):
+        fetch(cursor, asked)
+    assert said in str(refused.value)
+    assert "Fix: " in str(refused.value)
+    assert "Traceback" not in str(refused.value)
+    assert ".py" not in str(refused.value)
+
+
+def test_a_wrong_key_and_another_dataset_are_refused(doors, url, key):
+    other = doors.datasets["other"].key
+    for given, offer in ((key[:-1] + "x", {}), ("", {}), (other, {"dataset": "clinic"})):
+        with pytest.raises(adbc_driver_manager.Error, match=r"A1[03]"):
+            ask(url, given, **offer)
+
+
+def test_the_line_is_encrypted_where_there_is_a_certificate(tls_doors):
+    server, cert = tls_doors
+    key, port = server.datasets["clinic"].key, server.port("flight")
+    trusted = {"adbc.flight.sql.client_option.tls_root_certs": cert.read_text()}
+    assert len(ask(f"grpc+tls://127.0.0.1:{port}", key, options=trusted, epsilon="1")) == 3
+    with pytest.raises(adbc_driver_manager.Error):
+        ask(f"grpc://127.0.0.1:{port}", key)
