@@ -424,6 +424,41 @@ def test_rows_are_not_an_entity():
     assert code(refusal) == "S6"
 
 
+CALLS = """
+[tables.calls]
+unit = {{ {how} = ["caller", "callee"] }}
+entity = "person"
+max_rows_per_unit = 5
+max_rows_per_pair = 1
+crowding = {{ rho = 0.02, delta = 1e-9 }}
+columns.caller = "integer"
+columns.callee = "integer"
+"""
+
+
+def test_both_people_of_a_row_count(two, ledger):
+    """A table of which each row is two people's is about these people, too."""
+    clinic, _ = two
+    calls = ledger.account("calls", schema=Schema.from_text(CALLS.format(how="any")), budget=EACH)
+    calls.charge(request(calls, loss="3"))
+    with pytest.raises(BudgetRefusal) as refusal:
+        clinic.charge(request(clinic, loss="5/4"))
+    assert code(refusal) == "B4"
+    assert ledger.verify().ok
+
+
+def test_pairs_of_people_are_not_people():
+    text = '[tables.calls]\nunit = { pair = ["a", "b"] }\ncolumns.a = "integer"\n'
+    text += 'columns.b = "integer"\n'
+    for more, expected in (("[entities.a]\nepsilon = 1", "S6"), ('entity = "person"', "S12")):
+        wrong = (
+            f"{text}{more}" if more[0] == "[" else text.replace("columns.a", f"{more}\ncolumns.a")
+        )
+        with pytest.raises(SchemaRefusal) as refusal:
+            Schema.from_text(wrong)
+        assert code(refusal) == expected
+
+
 def test_a_large_delta_for_an_entity_needs_a_word(ledger):
     with pytest.raises(discreet.Refusal) as refusal:
         join(ledger, "clinic", "[entities.person]\nepsilon = 1\ndelta = 0.1\n")

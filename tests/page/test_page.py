@@ -336,6 +336,30 @@ def test_every_view_of_the_analyst(page, clinic, view, words):
     well_made(page, view.lower().replace(" ", "-").replace("ε", "epsilon"))
 
 
+def test_the_balance_shows_people_in_several_datasets(page, clinic):
+    sign_in(page, clinic, clinic.analyst("hugo"))
+
+    def tell(route: Route) -> None:
+        found = route.fetch().json()
+        person = {**found["dataset"], "name": "person", "share": 0.625}
+        spent = [{**found["dataset"]["spent"], "text": text} for text in ("ε = 1", "ε = 1.5")]
+        names = ("pharmacy", "other datasets")
+        parts = [{"name": n, "spent": s} for n, s in zip(names, spent, strict=True)]
+        route.fulfill(json={**found, "entities": [{**person, "datasets": parts}]})
+
+    page.route("**/balance", tell)
+    page.get_by_role("link", name="Balance").click()
+    people = page.get_by_role("region", name="People in several datasets")
+    expect(people).to_contain_text("Each person, in all datasets")
+    expect(people).to_contain_text("62.5 % used")
+    expect(people.get_by_role("listitem")).to_have_text(
+        ["pharmacy: ε = 1", "other datasets: ε = 1.5"]
+    )
+    well_made(page, "balance-people")
+    page.get_by_role("link", name="Ask").click()
+    expect(page.locator("main")).to_contain_text("Left:")
+
+
 def test_history_shows_an_answer_again_for_free(page, clinic):
     sign_in(page, clinic, clinic.analyst("ida"))
     mine = BY_CITY.replace(" GROUP", " WHERE age > 41 GROUP")  # known from no other answer
