@@ -10,6 +10,7 @@ import itertools
 import random
 from collections import Counter
 from fractions import Fraction
+from math import comb
 from types import SimpleNamespace
 
 import duckdb
@@ -594,3 +595,150 @@ def test_groups_of_single_people_are_refused(text):
     with pytest.raises(QuestionRefusal) as refused:
         ask_pairs(text, epsilon=1, delta="1e-9")
     assert refused.value.code == "Q52"
+
+
+# --- degrees, wedges, triangles -------------------------------------------------------------------
+
+
+def ladder(edges, most):
+    """How many people have at least 1, 2, ... connections."""
+    d = Counter(end for edge in edges for end in edge)
+    return [sum(n >= t for n in d.values()) for t in range(1, most + 1)]
+
+
+def count_wedges(edges, most):
+    d = Counter(end for edge in edges for end in edge)
+    return sum(comb(min(n, most), 2) for n in d.values())
+
+
+def count_triangles(edges, most):
+    """Among the edges that are among the first of both ends; ``edges`` are in order."""
+    kept = [row[:2] for row in top([(*edge, "") for edge in edges], most, 1)]
+    return sum(nx.triangles(nx.Graph(kept)).values()) // 3
+
+
+def check_graph_prices(people, orders):
+    total = squared = 0
+    wedges, triangles = Counter(), Counter()
+    dice = random.Random(11)
+    for graph in nx.graph_atlas_g():
+        if len(graph) > people:
+            continue
+        for _ in range(orders):
+            edges = dice.sample(list(graph.edges), graph.number_of_edges())
+            for edge in edges:
+                left = [other for other in edges if other != edge]
+                pairs = zip(ladder(edges, 3), ladder(left, 3), strict=True)
+                moves = [a - b for a, b in pairs]
+                total = max(total, sum(map(abs, moves)))
+                squared = max(squared, sum(m * m for m in moves))
+                for most in (2, 3, 4):
+                    w = count_wedges(edges, most) - count_wedges(left, most)
+                    t = count_triangles(edges, most) - count_triangles(left, most)
+                    wedges[most] = max(wedges[most], abs(w))
+                    triangles[most] = max(triangles[most], abs(t))
+    assert (total, squared) == (2, 4)  # never more, and attained
+    for most in (2, 3, 4):
+        assert wedges[most] == 2 * (most - 1)
+        assert triangles[most] <= 2 * (most - 1)
+    return triangles
+
+
+def test_prices_of_degrees_wedges_and_triangles():
+    check_graph_prices(5, orders=2)
+
+
+@pytest.mark.soak
+def test_prices_of_graphs_on_six_people():
+    triangles = check_graph_prices(6, orders=12)
+    assert triangles[2] == 2  # attained
+
+
+def open_pairs(edges):
+    table = pa.table(
+        {
+            "src": pa.array([a for a, _ in edges], pa.int64()),
+            "dst": pa.array([b for _, b in edges], pa.int64()),
+            "kind": ["a"] * len(edges),
+        }
+    )
+    return DuckDBEngine({"friends": table}, Schema.from_text(PAIRS))
+
+
+SHAPES = (
+    "SELECT at_least, COUNT(*) AS n FROM DEGREES(friends, 4) AS g GROUP BY at_least",
+    "SELECT COUNT(*) AS n FROM WEDGES(friends, 3) AS g",
+    "SELECT COUNT(*) AS n FROM TRIANGLES(friends, 3) AS g",
+    "SELECT SUM(at_least - 1) AS w, COUNT(*) FILTER (WHERE at_least = 1) AS people "
+    "FROM DEGREES(friends, 5) AS g",
+)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_engine_finds_them_and_one_pair_moves_no_more_than_is_paid_for(seed):
+    dice = random.Random(seed)
+    graph = nx.gnp_random_graph(7, 0.5, seed=seed)
+    edges = [edge if dice.random() < 0.5 else edge[::-1] for edge in graph.edges]
+    with open_pairs([*edges, *edges[:3], (4, 4)]) as engine:
+        known = engine.catalogue
+        asked = [price(parse(text, known), Offer.of(epsilon=1), known) for text in SHAPES]
+        here = [measure_all(engine, priced) for priced in asked]
+    assert list(here[0][0].values()) == ladder(edges, 4)
+    assert list(here[1][0].values()) == [count_wedges(edges, 3)]
+    for edge in edges[:4]:
+        left = [other for other in edges if other != edge]
+        with open_pairs(left) as engine:
+            there = [measure_all(engine, priced) for priced in asked]
+        for priced, mine, theirs in zip(asked, here, there, strict=True):
+            for one, two, most in zip(mine, theirs, priced.sensitivities, strict=True):
+                moves = [one[place] - two[place] for place in one]
+                assert sum(map(abs, moves)) <= most.l1
+                assert sum(m * m for m in moves) <= most.l2_squared
+
+
+def test_triangles_of_a_known_graph():
+    club = nx.karate_club_graph()
+    with open_pairs(list(club.edges)) as engine:
+        known = engine.catalogue
+        for text, found in (
+            ("SELECT COUNT(*) AS n FROM TRIANGLES(friends, 17) AS g", 45),
+            ("SELECT COUNT(*) AS n FROM WEDGES(friends, 17) AS g", 528),
+        ):
+            priced = price(parse(text, known), Offer.of(epsilon=1), known)
+            assert list(measure_all(engine, priced)[0].values()) == [found]
+            assert priced.sensitivities[0].l1 == 32
+
+
+def test_a_certificate_of_triangles_promises_what_the_schema_says():
+    told = ask_pairs("SELECT COUNT(*) AS n FROM TRIANGLES(friends, 5) AS g", epsilon=400)
+    assert told.certificate["neighbours"] == "add/remove"
+    assert told.certificate["promise"] == "all rows of one pair (src, dst) added or removed"
+    clustering = ask_pairs(
+        "SELECT 3.0 * (SELECT COUNT(*) FROM TRIANGLES(friends, 5) AS g) / "
+        "(SELECT COUNT(*) FROM WEDGES(friends, 5) AS g) AS c",
+        epsilon=800,
+    )
+    assert clustering.value() == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT COUNT(*) AS n FROM DEGREES(friends) AS g",
+        "SELECT COUNT(*) AS n FROM DEGREES(friends, 0) AS g",
+        "SELECT COUNT(*) AS n FROM DEGREES(strangers, 5) AS g",
+        "SELECT COUNT(*) AS n FROM TRIANGLES(friends, 1) AS g",
+        "SELECT COUNT(*) AS n FROM DEGREES(friends, src) AS g",
+        "SELECT COUNT(*) AS n FROM DEGREES(friends, 5) AS g JOIN friends AS f ON f.src = at_least",
+        "SELECT COUNT(*) AS n FROM (SELECT at_least AS x FROM DEGREES(friends, 5) AS g UNION ALL "
+        "SELECT src AS x FROM friends) AS u",
+        "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(max_rows = 1) COUNT(*) AS n FROM "
+        "DEGREES(friends, 5) AS g",
+        "SELECT at_least / 7.3 AS x, COUNT(*) AS n FROM DEGREES(friends, 2000) AS g "
+        "GROUP BY at_least / 7.3",
+        "SELECT COUNT(*) AS n FROM read_csv('x', 5) AS g",
+    ],
+)
+def test_graphs_that_cannot_be_asked_are_refused(text):
+    with pytest.raises(Refusal):
+        ask_pairs(text, epsilon=1, delta="1e-9")

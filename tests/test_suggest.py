@@ -346,3 +346,26 @@ def test_the_commands(parquet: Path, tmp_path: Path) -> None:
     file.write_text(drafted.stdout)
     refused = run.invoke(app, ["check", str(file)])
     assert isinstance(refused.exception, SchemaRefusal)  # printed by the command line's main
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        (("src", "dst", "since"), ("src", "dst")),
+        (("amount", "payer_id", "payee_id"), ("payer_id", "payee_id")),
+        (("from_account", "to_account"), ("from_account", "to_account")),
+        (("user1", "user2"), ("user1", "user2")),
+        (("patient_id", "ward"), None),
+        (("cost_a", "weight_b"), None),
+    ],
+)
+def test_two_columns_that_look_alike_are_proposed_as_owners(names, found, tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({name: pa.array([1], pa.int64()) for name in names}), path)
+    draft = suggest([path])
+    if found is None:
+        assert "pair" not in draft
+        return
+    listed = ", ".join(f'"{name}"' for name in found)
+    assert f"# unit = {{ pair = [{listed}] }}" in draft
+    assert f"# unit = {{ any = [{listed}] }}" in draft

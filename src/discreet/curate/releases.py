@@ -46,6 +46,7 @@ from discreet.question.levels import Levels, list_levels
 from discreet.question.ownership import (
     columns,
     has_two_owners,
+    reads_graph,
     row_bound,
     unit,
     unit_columns,
@@ -145,7 +146,7 @@ class Releases:
         multiplicity = curator.engine.catalogue.multiplicity
         question = parse(_count_all(declared.source), curator.engine.catalogue)
         rows = row_bound(question.source, multiplicity)
-        if has_two_owners(question.source):
+        if has_two_owners(question.source) or reads_graph(question.source):
             raise QuestionRefusal(
                 "Q52",
                 "a release is to be made of rows that have two owners.",

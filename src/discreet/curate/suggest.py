@@ -236,6 +236,40 @@ def _keys(table: Drafted) -> Iterator[str]:
             yield name
 
 
+_TWO_ENDS = (
+    *(("src", "dst"), ("source", "target"), ("source", "destination"), ("from", "to")),
+    *(("sender", "receiver"), ("sender", "recipient"), ("payer", "payee"), ("caller", "callee")),
+    *(("follower", "followee"), ("follower", "followed"), ("buyer", "seller"), ("left", "right")),
+    *(("1", "2"), ("a", "b"), ("one", "two"), ("one", "other"), ("first", "second")),
+)
+"""How two columns that name people of the same kind are told apart."""
+
+
+def find_two(table: Drafted) -> tuple[str, str] | None:
+    """Two columns of one kind whose names differ in which end of a row they are.
+
+    >>> find_two(Drafted(Path("payments.csv"), (("payer_id", Kind.TEXT), ("payee_id", Kind.TEXT))))
+    ('payer_id', 'payee_id')
+    """
+    fit = [(n, kind) for n, kind in table.columns if kind in (Kind.INTEGER, Kind.TEXT)]
+    for name, kind in fit:
+        for other, same in fit:
+            if kind is same and name != other and _are_two_ends(_split(name), _split(other)):
+                return name, other
+    return None
+
+
+def _split(name: str) -> list[str]:
+    """Its words, a number at the end by itself: user1 is user, 1."""
+    return [part for word in _words(name) for part in re.findall(r"[^\W\d]+|\d+", word)]
+
+
+def _are_two_ends(one: list[str], other: list[str]) -> bool:
+    pairs = list(zip(one, other, strict=False))
+    apart = [pair for pair in pairs if pair[0] != pair[1]]
+    return len(one) == len(other) and len(apart) == 1 and apart[0] in _TWO_ENDS
+
+
 def _identified(table: Drafted, column: str) -> str:
     """What a column identifies: 'patient' for patient_id, and for the id of patients."""
     words = [word for word in _words(column) if word not in _IDENTIFYING]
@@ -325,6 +359,13 @@ def _table(table: Drafted, proposal: Proposal, home: Path | None) -> Iterator[st
     if proposal.entity is not None:
         yield f"entity = {_quote(proposal.entity)}  # other files call the same unit otherwise"
     yield f'max_rows_per_unit = "{FILL_IN}"  # how many rows of one person are counted at most'
+    two = find_two(table)
+    if two is not None:
+        named = ", ".join(map(_quote, two))
+        yield "# Two columns look alike. If a row is of both whom it names, write instead of the unit"
+        yield f"# unit = {{ pair = [{named}] }}  to hide that two are connected, or"
+        yield f"# unit = {{ any = [{named}] }}  to hide each person, with entity, max_rows_per_pair"
+        yield "# and crowding = { rho = 0.02, delta = 1e-9 } (docs/graphs.md)"
     if proposal.lookup:
         key = ", ".join(map(_quote, proposal.columns))
         yield f"# If nobody is in this file (other files refer to it by {key}), write instead of"

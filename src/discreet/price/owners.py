@@ -24,6 +24,7 @@ from discreet.question.ownership import (
     has_two_owners,
     owner_columns,
     owner_told,
+    reads_graph,
     row_bound,
 )
 from discreet.question.question import Limits, Question
@@ -35,7 +36,7 @@ BY_ROW = (Moments, Sum, Histogram, ValueCounts, DistinctValues)
 def check_owners(question: Question) -> None:
     """Refuse what is not proved for rows of two people, or would be taken for more than it is."""
     named, told = owner_columns(question.source), owner_told(question.source)
-    two = has_two_owners(question.source)
+    two = has_two_owners(question.source) or reads_graph(question.source)
     for key in question.keys:
         used = references(key.expression)
         if used & named.keys() or (key.values is None and used & told):
@@ -85,7 +86,7 @@ def check_owners(question: Question) -> None:
 
 def check_plan(plan: Plan, multiplicity: Multiplicity) -> None:
     """Refuse a plan over rows of two people that no lemma covers, whoever made it."""
-    if not has_two_owners(plan.source):
+    if not has_two_owners(plan.source) and not reads_graph(plan.source):
         return
     most = row_bound(plan.source, multiplicity)
     whole = plan.contribution.rows is not None and most is not None

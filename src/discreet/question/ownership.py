@@ -19,6 +19,7 @@ from discreet.question.functions import Outcome, domain_of, narrow, references
 from discreet.question.functions.declaration import common_kind, single, union
 from discreet.question.relation import (
     Filter,
+    GraphRows,
     JoinKind,
     OwnerJoin,
     PerUnit,
@@ -26,6 +27,7 @@ from discreet.question.relation import (
     PublicJoin,
     PublicSource,
     Relation,
+    Shape,
     Source,
     Union,
     UnitAggregate,
@@ -93,15 +95,18 @@ def unit(relation: Relation) -> Unit:
             | Project(source=source)
             | PerUnit(source=source)
             | Windowed(source=source)
+            | GraphRows(source=source)
         ):
             return unit(source)  # Lemmas 2, 3 and 6.
         case PublicJoin(left=left):  # Lemma 4: a public row has no owner to add.
             return unit(left)
         case UnitJoin(left=left, right=right):  # Lemma 5.
+            _check_owned(left, right)
             return _shared_unit(unit(left), unit(right), by_row=False)
         case OwnerJoin(left=left):  # the proofs for graphs
             return unit(left)
         case Union(left=left, right=right):  # Lemma 7.
+            _check_owned(left, right)
             return _shared_unit(unit(left), unit(right), by_row=True)
 
 
@@ -127,6 +132,29 @@ def has_two_owners(relation: Relation) -> bool:
     return unit(relation).owners is Owners.ANY
 
 
+def reads_graph(relation: Relation) -> bool:
+    """Whether its rows are degrees, wedges or triangles, which no pair owns by itself."""
+    return any(isinstance(step, GraphRows) for step in _steps(relation))
+
+
+def _check_owned(*relations: Relation) -> None:
+    if any(map(reads_graph, relations)):
+        raise QuestionRefusal(
+            "Q52",
+            "what a graph consists of is put together with other rows, or by its owners.",
+            why="a degree is there because of several pairs, and none of them owns it.",
+            fix="count them: SELECT at_least, COUNT(*) FROM DEGREES(friends, 50) GROUP BY "
+            "at_least.",
+        )
+
+
+def gains_rows(relation: Relation) -> bool:
+    """Whether rows come in the place of those that a unit takes along."""
+    steps = list(_steps(relation))
+    triangles = any(isinstance(s, GraphRows) and s.shape is Shape.TRIANGLES for s in steps)
+    return triangles or has_two_owners(relation)
+
+
 def row_changes(
     relation: Relation, multiplicity: Multiplicity | None = None
 ) -> tuple[int, int] | None:
@@ -138,7 +166,7 @@ def row_changes(
     most = row_bound(relation, declared_multiplicity if multiplicity is None else multiplicity)
     if most is None:
         return None
-    return most, most if has_two_owners(relation) else 0
+    return most, most if gains_rows(relation) else 0
 
 
 def find_neighbours(relation: Relation, declared: Neighbours) -> Neighbours:
@@ -148,7 +176,16 @@ def find_neighbours(relation: Relation, declared: Neighbours) -> Neighbours:
     of one, and lets in at most as many: that is what a change of one unit moves, and it costs the
     same (the proofs for graphs).
     """
-    return Neighbours.CHANGE_ONE if has_two_owners(relation) else declared
+    if not gains_rows(relation):
+        return declared
+    if declared is Neighbours.CHANGE_ONE:
+        raise QuestionRefusal(
+            "Q52",
+            "triangles are counted where a pair is changed, and not added or removed.",
+            why="what a change lets in and takes along is not bounded here.",
+            fix="ask for degrees, or have the curator declare neighbours = 'add/remove'.",
+        )
+    return Neighbours.CHANGE_ONE
 
 
 def name_units(schema: Schema, text: str = "") -> str:
@@ -186,6 +223,8 @@ def _shared_unit(left: Unit, right: Unit, *, by_row: bool) -> Unit:
 def unit_columns(relation: Relation) -> tuple[str | None, ...]:
     """Under which names the unit's columns are visible, in the unit's order; None if not."""
     match relation:
+        case GraphRows():
+            return (None, None)
         case Source(table=table, columns=named):
             if table.by_row or table.unit is None:
                 return ()
@@ -210,6 +249,8 @@ def unit_columns(relation: Relation) -> tuple[str | None, ...]:
 def owner_columns(relation: Relation) -> Mapping[str, int]:
     """The columns that name one of two owners as they are, and which of the two."""
     match relation:
+        case GraphRows():
+            return {}
         case Source(table=table, columns=named):
             if table.owners is Owners.ONE or table.unit is None:
                 return {}
@@ -230,6 +271,8 @@ def owner_columns(relation: Relation) -> Mapping[str, int]:
 def owner_told(relation: Relation) -> frozenset[str]:
     """The columns that are computed of the names of a row's two owners."""
     match relation:
+        case GraphRows():
+            return frozenset()
         case Source():
             return frozenset(owner_columns(relation))
         case Filter(source=source):
@@ -263,7 +306,7 @@ def constant_columns(
     Those by which the unit is known, and those that the table declares to be the unit's.
     """
     known = declared_multiplicity if multiplicity is None else multiplicity
-    if has_two_owners(relation):
+    if has_two_owners(relation) or reads_graph(relation):
         return frozenset()
     if row_bound(relation, known) == 1:
         return frozenset(columns(relation, known))
@@ -290,7 +333,7 @@ def constant_columns(
                 return frozenset()
             own = constant_columns(left, known)
             return own | constant_columns(right, known) if kind is JoinKind.INNER else own
-        case Union() | OwnerJoin():
+        case Union() | OwnerJoin() | GraphRows():
             return frozenset()
 
 
@@ -300,6 +343,8 @@ def constant_columns(
 def row_bound(relation: Relation, multiplicity: Multiplicity = declared_multiplicity) -> int | None:
     """How many rows one unit can have at most; None if nothing bounds it."""
     match relation:
+        case GraphRows(shape=shape, most=most):  # of the proofs for graphs, the last two
+            return 2 if shape is Shape.DEGREES else 2 * (most - 1)
         case Source(table=table):  # Lemma 1: enforced where the table is read.
             return 1 if table.by_row else table.max_rows_per_unit
         case Filter(source=source) | Project(source=source) | Windowed(source=source):
@@ -368,7 +413,7 @@ def _steps(relation: Relation) -> Iterator[Relation]:
         match step:
             case Filter(source=source) | Project(source=source) | PerUnit(source=source):
                 waiting.append(source)
-            case Windowed(source=source):
+            case Windowed(source=source) | GraphRows(source=source):
                 waiting.append(source)
             case PublicJoin(left=left):
                 waiting.append(left)
@@ -434,10 +479,10 @@ def columns(
             return _check_distinct((name, domain_of(e, known)) for name, e in computed)
         case PublicJoin():
             return _public_join(relation, multiplicity)
-        case UnitJoin():
-            return _unit_join(relation, multiplicity)
-        case OwnerJoin():
-            return _owner_join(relation, multiplicity)
+        case UnitJoin() | OwnerJoin():
+            return _private_join(relation, multiplicity)
+        case GraphRows():
+            return _graph_rows(relation)
         case PerUnit():
             return _per_unit(relation, multiplicity)
         case Windowed():
@@ -527,12 +572,47 @@ def _public_join(join: PublicJoin, multiplicity: Multiplicity) -> Columns:
     return _join_columns(left, right, join.kind)
 
 
+def _private_join(join: UnitJoin | OwnerJoin, multiplicity: Multiplicity) -> Columns:
+    if isinstance(join, OwnerJoin):
+        return _owner_join(join, multiplicity)
+    return _unit_join(join, multiplicity)
+
+
 def _unit_join(join: UnitJoin, multiplicity: Multiplicity) -> Columns:
     unit(join)
     left, right = columns(join.left, multiplicity), columns(join.right, multiplicity)
     for a, b in join.on:
         common_kind((left[a], right[b]), "a = b in a join")
     return _join_columns(left, right, join.kind)
+
+
+MOST_CONNECTIONS = 10_000
+"""Of how many connections of one person a graph may be read."""
+
+
+def _graph_rows(graph: GraphRows) -> Columns:
+    """Refused unless the table is one of pairs, each there once."""
+    table, least = graph.source.table, 1 if graph.shape is Shape.DEGREES else 2
+    if table.owners is not Owners.PAIR or table.max_rows_per_unit != 1:
+        raise QuestionRefusal(
+            "Q52",
+            f"{graph.shape.name} reads a table of pairs, and {table.name!r} is none.",
+            why="how far one pair moves a degree is known where each pair is there once.",
+            fix='have the curator declare unit = { pair = ["src", "dst"] } and max_rows_per_unit '
+            "= 1.",
+        )
+    if not least <= graph.most <= MOST_CONNECTIONS:
+        raise QuestionRefusal(
+            "Q52",
+            f"{graph.shape.name} looks at {graph.most} connections of each person.",
+            why="what is beyond is not looked at, and noise grows with it.",
+            fix=f"write {graph.shape.name}({table.name}, 50), with {least} to "
+            f"{MOST_CONNECTIONS:,}.",
+        )
+    if graph.shape is Shape.TRIANGLES:
+        return {graph.name: Domain(Kind.INTEGER, Fraction(3), Fraction(3), nullable=False)}
+    high = Fraction(graph.most)
+    return {graph.name: Domain(Kind.INTEGER, Fraction(least), high, nullable=False)}
 
 
 def _owner_join(join: OwnerJoin, multiplicity: Multiplicity) -> Columns:
@@ -576,6 +656,7 @@ def _either(left: Domain, right: Domain) -> Domain:
 
 
 def _check_one_owner(source: Relation) -> None:
+    _check_owned(source)
     if has_two_owners(source):
         raise QuestionRefusal(
             "Q52",
@@ -734,10 +815,12 @@ __all__ = [
     "columns",
     "declared_multiplicity",
     "find_neighbours",
+    "gains_rows",
     "has_two_owners",
     "list_tables",
     "owner_columns",
     "owner_told",
+    "reads_graph",
     "row_bound",
     "row_changes",
     "unit",

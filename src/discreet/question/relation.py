@@ -101,6 +101,39 @@ class OwnerJoin:
     kind: JoinKind = JoinKind.INNER
 
 
+class Shape(StrEnum):
+    """What is looked for in a graph of pairs, and what the column of its rows is called.
+
+    DEGREES has a row for each person and each number up to how many they are connected to;
+    WEDGES one for each two connections of a person; TRIANGLES one for each three people who are
+    all connected.
+    """
+
+    DEGREES = "degrees"
+    WEDGES = "wedges"
+    TRIANGLES = "triangles"
+
+    @property
+    def column(self) -> str:
+        """The one column that its rows have."""
+        return "corners" if self is Shape.TRIANGLES else "at_least"
+
+
+@dataclass(frozen=True, slots=True)
+class GraphRows:
+    """What a table of pairs holds as a graph, of every person at most ``most`` connections.
+
+    A row is there because of several pairs, so that none owns it; how many rows one pair
+    changes is known (docs/proofs/graphs.md, Lemmas 7 and 8).
+    """
+
+    source: Source
+    shape: Shape
+    most: int
+    name: str
+    """What its column is called in the relation."""
+
+
 @dataclass(frozen=True, slots=True)
 class PerUnit:
     """One row for each unit (and each combination of ``keys``): aggregates of its own rows."""
@@ -152,5 +185,14 @@ class Union:
 
 
 Relation = (
-    Source | Filter | Project | PublicJoin | UnitJoin | OwnerJoin | PerUnit | Windowed | Union
+    Source
+    | Filter
+    | Project
+    | PublicJoin
+    | UnitJoin
+    | OwnerJoin
+    | GraphRows
+    | PerUnit
+    | Windowed
+    | Union
 )

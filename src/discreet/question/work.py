@@ -25,6 +25,7 @@ from discreet.question.ownership import (
 from discreet.question.question import Question
 from discreet.question.relation import (
     Filter,
+    GraphRows,
     OwnerJoin,
     PerUnit,
     Project,
@@ -165,7 +166,7 @@ def _step(
 ) -> tuple[Lengths, Sequence[Expression]]:
     """The columns that a step computes with, and what it computes."""
     match relation:
-        case Source():
+        case Source() | GraphRows():
             return _declared(columns(relation, multiplicity)), ()
         case Filter(source=source, predicate=predicate):
             return walk(source), (predicate,)

@@ -41,7 +41,7 @@ from discreet.price.plan import (
 )
 from discreet.price.recipes import MOST_ROUNDED
 from discreet.price.summed import Summed
-from discreet.question.ownership import unit
+from discreet.question.ownership import gains_rows, reads_graph, unit
 from discreet.question.schema import Neighbours, Owners
 from discreet.release.amounts import exact_loss_json, group_loss_json
 
@@ -194,6 +194,8 @@ def margin_unit(recipe: Recipe) -> MarginUnit:
 
 def _bounding(priced: Priced) -> str:
     bound, name = priced.plan.contribution, _unit_name(priced)
+    if reads_graph(priced.plan.source):
+        return f"one {name} changes at most {bound.rows} of what is counted."
     if bound.rows is not None:
         rows = "1 row" if bound.rows == 1 else f"{bound.rows} rows"
         return f"at most {rows} of each {name} {'is' if bound.rows == 1 else 'are'} counted."
@@ -333,15 +335,18 @@ def name_neighbours(priced: Priced) -> str:
     Where rows have two owners, people come and go as declared; that others' rows take their
     place is how it is priced, and not another promise.
     """
-    two = unit(priced.plan.source).owners is Owners.ANY
-    return str(Neighbours.ADD_REMOVE if two else priced.neighbours)
+    return str(_declared_neighbours(priced))
+
+
+def _declared_neighbours(priced: Priced) -> Neighbours:
+    return Neighbours.ADD_REMOVE if gains_rows(priced.plan.source) else priced.neighbours
 
 
 def _promise(priced: Priced) -> str:
     protected = unit(priced.plan.source)
     if protected.owners is Owners.ANY:
         return f"all rows that name one {protected.name} added or removed"
-    change = priced.neighbours is Neighbours.CHANGE_ONE
+    change = _declared_neighbours(priced) is Neighbours.CHANGE_ONE
     return f"all rows of one {protected.name} {'changed' if change else 'added or removed'}"
 
 

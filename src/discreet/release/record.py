@@ -68,12 +68,14 @@ from discreet.question.offer import Offer
 from discreet.question.question import Aggregate, Key, Limits, Order, Output, Question
 from discreet.question.relation import (
     Filter,
+    GraphRows,
     JoinKind,
     OwnerJoin,
     PerUnit,
     Project,
     PublicJoin,
     PublicSource,
+    Shape,
     Source,
     Union,
     UnitAggregate,
@@ -98,7 +100,7 @@ _CLASSES: dict[str, type[Any]] = {
     _RECORDED_AS.get(kind, kind.__name__): kind
     for kind in (
         *(Answer, Explanation, Priced, Plan, Question, Schema, Table, Column, Loss),
-        *(Crowding, OwnerJoin),
+        *(Crowding, OwnerJoin, GraphRows),
         *(ColumnRef, Literal, Call, Case),
         *(Source, PublicSource, Filter, Project, PublicJoin, UnitJoin, PerUnit, UnitAggregate),
         *(Windowed, UnitWindow),
@@ -128,7 +130,7 @@ _ADDED: dict[type[Any], dict[str, Any]] = {
 }
 """Fields that came later: not written where they say what was meant without them."""
 _ENUMS: dict[str, type[Enum]] = {
-    kind.__name__: kind for kind in (Kind, Neighbours, JoinKind, Owners)
+    kind.__name__: kind for kind in (Kind, Neighbours, JoinKind, Owners, Shape)
 }
 _ARRAYS = {"int64": np.int64, "object": object}
 _THEMSELVES = frozenset({bool, int, str, type(None)})

@@ -28,7 +28,7 @@ from discreet.question.functions.nodes import (
     select,
 )
 from discreet.question.levels import Levels
-from discreet.question.ownership import Multiplicity, has_two_owners
+from discreet.question.ownership import Multiplicity, has_two_owners, reads_graph
 from discreet.question.relation import Relation
 from discreet.question.schema import Table
 
@@ -60,7 +60,7 @@ def compile_codes(
     multiplicity: Multiplicity,
 ) -> CompiledCodes:
     """The statement that says in which level of each column every row lies."""
-    if has_two_owners(relation):
+    if has_two_owners(relation) or reads_graph(relation):
         raise ValueError("no release is made of rows with two owners")
     renderer = Renderer(find, multiplicity)
     source = renderer.relation(relation)

@@ -175,6 +175,10 @@ class _Rows:
         """SELECT of the unit and every slot."""
         picked = [add_alias(node, name) for name, node in self.columns.values()]
         unit = map(quote_column, self.source.unit)
+        if (
+            not picked and not self.source.unit
+        ):  # rows that nobody owns, and nothing but their number
+            picked = [add_alias(exp.Boolean(this=True), "_there")]
         return select([*unit, *picked], quote_table(self.source.name), where=self.conditions)
 
     def domain(self, expression: Expression) -> Domain:

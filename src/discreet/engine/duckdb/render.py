@@ -43,6 +43,7 @@ from discreet.question.ownership import (
 )
 from discreet.question.relation import (
     Filter,
+    GraphRows,
     JoinKind,
     OwnerJoin,
     PerUnit,
@@ -229,6 +230,8 @@ class Renderer:
                 return self._unit_join(relation)
             case OwnerJoin():
                 return self._owner_join(relation)
+            case GraphRows():
+                return self._graph_rows(relation)
             case PerUnit():
                 return self._per_unit(relation)
             case Windowed():
@@ -319,6 +322,16 @@ class Renderer:
                 _compare(one.value(of="l"), one.domain, other.value(of="r"), other.domain)
             )
         return self._join(join, left, right, conditions)
+
+    def _graph_rows(self, graph: GraphRows) -> Rendered:
+        """Rows that no pair owns: nothing may bound them again by an owner."""
+        from discreet.engine.duckdb.graphs import select_graph
+
+        pairs = self._table(graph.source.table)
+        name = self.define(select_graph(graph.shape, graph.most, pairs.name), once=True)
+        (domain,) = self._domains(graph).values()
+        fields = {graph.name: Field(graph.shape.column, domain)}
+        return Rendered(name, (), fields, self.size)
 
     def _owner_join(self, join: OwnerJoin) -> Rendered:
         """On the owner as it is stored: what is declared of the column merges nobody."""

@@ -26,6 +26,7 @@ from discreet.question.ownership import unit
 from discreet.question.question import Key, Question
 from discreet.question.relation import (
     Filter,
+    GraphRows,
     JoinKind,
     OwnerJoin,
     PerUnit,
@@ -147,7 +148,7 @@ def _each_way(relation: Relation, part: Part) -> Iterable[Way]:
             return _ways(left, part)
         case UnitJoin():
             return _join_ways(relation, part)
-        case OwnerJoin():  # people with blocks have no table of two owners: everybody
+        case OwnerJoin() | GraphRows():  # people with blocks have no table of two owners: everybody
             return [Way(np.ones(part.shape, dtype=bool), True, {})]
         case PerUnit():
             return _per_unit(relation, part)

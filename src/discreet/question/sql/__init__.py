@@ -33,6 +33,7 @@ from discreet.question.ownership import unit_columns
 from discreet.question.question import Limits, Question
 from discreet.question.relation import (
     Filter,
+    GraphRows,
     JoinKind,
     OwnerJoin,
     PerUnit,
@@ -69,6 +70,7 @@ from discreet.question.sql.scalars import (
     call,
     column,
     conjunction,
+    graph_tree,
     is_constant,
     output_tree,
     table_tree,
@@ -483,6 +485,10 @@ def _join(join: PublicJoin | UnitJoin | OwnerJoin) -> exp.Join:
 
 
 def _item(relation: Relation | PublicSource) -> exp.Expr:
+    if isinstance(relation, GraphRows):
+        alias = relation.name.partition(".")[0]
+        table = relation.source.table.name
+        return graph_tree(relation.shape.name, table, relation.most, alias)
     if isinstance(relation, Source | PublicSource):
         alias = relation.columns[0][0].partition(".")[0]
         return table_tree(relation.table.name, alias)

@@ -26,6 +26,13 @@ def table_tree(name: str, alias: str) -> exp.Table:
     return exp.Table(this=exp.Identifier(this=name, quoted=True), alias=alias_tree(alias))
 
 
+def graph_tree(shape: str, table: str, most: int, alias: str) -> exp.Table:
+    """What a table of pairs holds as a graph, under its alias."""
+    named = exp.Column(this=exp.Identifier(this=table, quoted=True))
+    call = exp.Anonymous(this=shape, expressions=[named, exp.Literal.number(str(most))])
+    return exp.Table(this=call, alias=alias_tree(alias))
+
+
 def alias_tree(alias: str) -> exp.TableAlias:
     """The alias of a table or a sub-query."""
     return exp.TableAlias(this=exp.Identifier(this=alias, quoted=True))

@@ -17,14 +17,16 @@ from discreet.question.expressions import Expression
 from discreet.question.functions import domain_of
 from discreet.question.relation import (
     Filter,
+    GraphRows,
     PublicSource,
     Relation,
+    Shape,
     Source,
 )
 from discreet.question.schema import ROW, Owners, Schema, Table
 from discreet.question.sql.dialect import Reader, copy_span
 from discreet.question.sql.normalize import find_unread, normalize
-from discreet.question.sql.scalars import conjunction, conjuncts, read, table_tree
+from discreet.question.sql.scalars import conjunction, conjuncts, graph_tree, read, table_tree
 from discreet.question.sql.scope import Item, Scope, check_name, find_name, list_names, suggest_name
 from discreet.question.sql.spelling import correct_names
 
@@ -197,6 +199,9 @@ def read_item(node: exp.Expr, frame: Frame) -> Item:
     alias = node.args.get("alias")
     if isinstance(node, exp.Table):
         if not isinstance(node.this, exp.Identifier):
+            graph = _read_graph(node, frame)
+            if graph is not None:
+                return graph
             raise reader.refusal(
                 "Q6",
                 node,
@@ -216,6 +221,43 @@ def read_item(node: exp.Expr, frame: Frame) -> Item:
         why="only the tables the curator declared can be read.",
         fix="write FROM visits, or FROM (SELECT ... FROM visits) AS v.",
     )
+
+
+SHAPES = {shape.name: shape for shape in Shape}
+
+
+def _read_graph(node: exp.Table, frame: Frame) -> Item | None:
+    """DEGREES(friends, 50), WEDGES(...) or TRIANGLES(...) of a table of pairs; None if neither."""
+    reader, call = frame.reader, node.this
+    shape = SHAPES.get(call.name.upper()) if isinstance(call, exp.Anonymous) else None
+    if shape is None:
+        return None
+    plain = call.expressions if not (set(call.args) - {"this", "expressions"}) else []
+    found = [part for part in plain if isinstance(part, exp.Column) and not part.table]
+    most = [int(p.name) for p in plain if isinstance(p, exp.Literal) and p.name.isdecimal()]
+    key = find_name(found[0].name, reader.schema.tables, node, reader) if found else None
+    if len(plain) != 2 or len(found) != 1 or len(most) != 1 or plain[0] is not found[0]:
+        key = None
+    if key is None:
+        raise reader.refusal(
+            "Q52",
+            node,
+            f"{shape.name} is not called like this.",
+            why="which pairs are looked at, and how many of each person, must be certain.",
+            fix=f"write FROM {shape.name}(friends, 50): a table of pairs, and how many connections "
+            "of each person are looked at.",
+        )
+    alias_node = node.args.get("alias")
+    alias = check_name(alias_node.this, reader) if alias_node else shape.name.lower()
+    pairs = _table(reader.schema.tables[key], alias, node, frame)
+    if not isinstance(pairs.relation, Source):
+        raise public_only_refusal(reader, node)
+    name = f"{alias}.{shape.column}"
+    relation = GraphRows(pairs.relation, shape, most[0], name)
+    with reader.at(node):
+        reader.columns(relation)
+    tree = copy_span(graph_tree(shape.name, key, most[0], alias), node.this)
+    return Item(alias, relation, {shape.column: name}, (None, None), tree)
 
 
 def _named(node: exp.Table, frame: Frame) -> Item:

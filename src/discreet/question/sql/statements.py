@@ -37,7 +37,7 @@ from discreet.question.sql.scope import (
     suggest_name,
 )
 from discreet.question.sql.simplify import simplify
-from discreet.question.sql.sources import CommonTable, Frame, Rows, read_rows
+from discreet.question.sql.sources import SHAPES, CommonTable, Frame, Rows, read_rows
 from discreet.question.sql.subqueries import read_subquery
 from discreet.question.sql.tracing import trace
 from discreet.question.statement import (
@@ -197,6 +197,12 @@ class StatementReader:
                 kinds = {self._item_reads(part, names) for part in parts}
                 order = (Reads.ROWS, Reads.RELEASED, Reads.PUBLIC)
                 found = next(kind for kind in order if kind in kinds)
+        elif (
+            isinstance(item, exp.Table)
+            and item.this.name.upper() in SHAPES
+            and item.this.args.get("expressions")
+        ):
+            found = Reads.ROWS  # DEGREES(friends, 50): of people, as the table is
         elif isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier):
             common = find_name(item.name, names, item, self.reader)
             if common is not None:
