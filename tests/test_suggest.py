@@ -362,7 +362,7 @@ def test_the_commands(parquet: Path, tmp_path: Path) -> None:
 def test_two_columns_that_look_alike_are_proposed_as_owners(names, found, tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     pq.write_table(pa.table({name: pa.array([1], pa.int64()) for name in names}), path)
-    draft = suggest([path])
+    draft = suggest(path)
     if found is None:
         assert "pair" not in draft
         return

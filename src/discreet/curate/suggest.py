@@ -362,7 +362,7 @@ def _table(table: Drafted, proposal: Proposal, home: Path | None) -> Iterator[st
     two = find_two(table)
     if two is not None:
         named = ", ".join(map(_quote, two))
-        yield "# Two columns look alike. If a row is of both whom it names, write instead of the unit"
+        yield "# Two columns look alike. If a row is of both whom it names, write instead of unit"
         yield f"# unit = {{ pair = [{named}] }}  to hide that two are connected, or"
         yield f"# unit = {{ any = [{named}] }}  to hide each person, with entity, max_rows_per_pair"
         yield "# and crowding = { rho = 0.02, delta = 1e-9 } (docs/graphs.md)"

@@ -343,8 +343,8 @@ def constant_columns(
 def row_bound(relation: Relation, multiplicity: Multiplicity = declared_multiplicity) -> int | None:
     """How many rows one unit can have at most; None if nothing bounds it."""
     match relation:
-        case GraphRows(shape=shape, most=most):  # of the proofs for graphs, the last two
-            return 2 if shape is Shape.DEGREES else 2 * (most - 1)
+        case GraphRows(shape=shape, most=looked_at):  # of the proofs for graphs, the last two
+            return 2 if shape is Shape.DEGREES else 2 * (looked_at - 1)
         case Source(table=table):  # Lemma 1: enforced where the table is read.
             return 1 if table.by_row else table.max_rows_per_unit
         case Filter(source=source) | Project(source=source) | Windowed(source=source):
