@@ -71,6 +71,7 @@ from discreet.release.release import refine, release
 
 if TYPE_CHECKING:
     # What only some questions need is imported by those: who asks one does not wait for the rest.
+    from discreet.curate.aggregating import Aggregated
     from discreet.curate.choosing import Chosen
     from discreet.curate.knowing import Knowing
     from discreet.curate.levels import Total
@@ -259,6 +260,35 @@ class Curator:
 
         spend = Offer.of(**offer)
         return choose(self, candidates, spend, k=k, counts=counts, analyst=analyst)
+
+    def aggregate(
+        self,
+        function: Callable[[Any], Any],
+        table: str,
+        *,
+        epsilon: Exact,
+        output_bounds: Sequence[Any],
+        blocks: int = 64,
+        seconds: int = 20,
+        memory_bytes: int = 2 * 1024**3,
+        together: int = 2,
+    ) -> Aggregated:
+        """Average the curator's own ``function`` of ``table``'s rows over blocks of units.
+
+        The ``function`` gets a data frame, and gives a number, or as many as ``output_bounds``
+        has pairs (low, high).  Each of ``blocks`` blocks is computed in a fresh process, so many
+        ``together``, with ``seconds`` and ``memory_bytes`` for each; all of them take a fixed
+        time.  Charged is ``epsilon``, whatever the function does.  Never pass it code that an
+        analyst wrote: what a function does besides is not bounded.
+        """
+        from discreet.curate.aggregating import aggregate, make_limits
+        from discreet.price.aggregation import Aggregation
+
+        limits = make_limits(seconds, memory_bytes, together)
+        priced = Aggregation.of(
+            output_bounds, epsilon=epsilon, blocks=blocks, neighbours=self.schema.neighbours
+        )
+        return aggregate(self, function, table, priced, limits)
 
     @cached_property
     def sealed(self) -> Sealed:

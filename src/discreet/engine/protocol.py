@@ -17,7 +17,7 @@ from discreet.engine.truth import Truth
 from discreet.errors import DataRefusal
 from discreet.price.plan import Plan
 from discreet.question.catalogue import Catalogue
-from discreet.question.schema import Schema
+from discreet.question.schema import Schema, Table
 
 if TYPE_CHECKING:
     from discreet.question.levels import Levels
@@ -69,6 +69,12 @@ class Engine(Protocol[C]):
 
     def run_codes(self, compiled: Any) -> Truth:
         """The codes of every row, on the data as they are now."""
+
+    def compile_rows(self, table: Table) -> Any:
+        """A statement that gives the rows of a private table as declared; reads no data."""
+
+    def run_rows(self, compiled: Any) -> Truth:
+        """The rows, on the data as they are now: whose each is, then its columns."""
 
     def data_version(self) -> str:
         """A name for what the sources hold now, without reading them; never a refusal."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,6 +16,7 @@ from discreet.engine.truth import SparseCounts, Truth
 from discreet.mechanisms import KeyRelease, Laplace
 from discreet.mechanisms.clipping import ClippedSums
 from discreet.mechanisms.keys import toss_coins
+from discreet.noise.entropy import random_bytes
 from discreet.price import Additive, Choice, Priced, Quantile, Selection, Spread, Threshold
 from discreet.price.plan import ValueCounts
 from discreet.price.summed import Summed
@@ -22,6 +24,7 @@ from discreet.release.answer import Entries, Part, Released, Selected
 
 if TYPE_CHECKING:
     from discreet.mechanisms.sparse.run import NoisyThreshold
+    from discreet.price.aggregation import Aggregation
     from discreet.price.chosen import Contest
     from discreet.price.crowding import CrowdingTest
     from discreet.price.watch import Watch, Watched
@@ -88,6 +91,34 @@ def release_codes(truth: Truth, draw: Callable[[Sequence[NDArray[Any]]], D]) -> 
     """
     measured = truth.open_for_release().measured
     return draw([one for one in measured if not isinstance(one, SparseCounts)])
+
+
+def release_blocks(
+    aggregation: Aggregation,
+    truth: Truth,
+    units: int,
+    run: Callable[[Sequence[Sequence[Any]]], Sequence[Sequence[float] | None]],
+) -> list[int]:
+    """The sums over blocks of what ``run`` says of each, with noise.
+
+    The rows are divided here, by a hash of whose they are, under a key that is drawn for it: the
+    first ``units`` columns say that, or, where there are none, each row is a unit of its own.
+    """
+    opened = truth.open_for_release().measured
+    columns = [one for one in opened if not isinstance(one, SparseCounts)]
+    key, rows = random_bytes(32), len(columns[0]) if columns else 0
+    places: list[list[int]] = [[] for _ in range(aggregation.blocks)]
+    for row in range(rows):
+        owner = repr([columns[u][row] for u in range(units)] or row).encode()
+        hashed = hashlib.blake2b(owner, key=key, digest_size=16).digest()
+        places[int.from_bytes(hashed, "big") % aggregation.blocks].append(row)
+    blocks = [[column[chosen] for column in columns[units:]] for chosen in places]
+    steps = []
+    for said in run(blocks):
+        fits = said is not None and len(said) == len(aggregation.bounds)
+        steps.append(aggregation.count_steps(said if fits else None))
+    exact = np.array([sum(column) for column in zip(*steps, strict=True)], dtype=object)
+    return [int(one) for one in _add_noise(aggregation.noise, exact)]
 
 
 def _add_noise(mechanism: Additive, measured: Entries) -> Entries:

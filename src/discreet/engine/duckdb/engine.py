@@ -46,6 +46,7 @@ from discreet.question.schema import Schema, Table
 if TYPE_CHECKING:
     from discreet.engine.duckdb.encode import CompiledCodes
     from discreet.engine.duckdb.examine import Fit
+    from discreet.engine.duckdb.rows import CompiledRows
     from discreet.question.levels import Levels
     from discreet.question.relation import Relation
 
@@ -192,6 +193,20 @@ class DuckDBEngine:
         """The codes of every row, sealed."""
         return self._run(compiled)
 
+    def compile_rows(self, table: Table) -> CompiledRows:
+        """The statement that gives the rows of a private table as declared; reads no data."""
+        from discreet.engine.duckdb.rows import compile_rows
+
+        public = self._public_database()
+        compiled = compile_rows(table, self._own, _Held(lambda: public, self._own))
+        if not _accepts(public, compiled.text):
+            raise describe_failure()
+        return compiled
+
+    def run_rows(self, compiled: CompiledRows) -> Truth:
+        """The rows, sealed: for one computation that was paid for."""
+        return self._run(compiled)
+
     def count_crowd(self, name: str) -> Truth:
         """How many people stand in many rows of a table with two owners, by level, sealed."""
         from discreet.engine.duckdb.declared import count_crowded
@@ -210,7 +225,7 @@ class DuckDBEngine:
         """The exact integers of what was compiled, sealed."""
         return self._run(compiled)
 
-    def _run(self, compiled: Compiled | CompiledCodes) -> Truth:
+    def _run(self, compiled: Compiled | CompiledCodes | CompiledRows) -> Truth:
         database = self._current()
         truth = self._attempt(compiled, database)
         if truth is None or self._versions() != database.versions:
@@ -229,7 +244,9 @@ class DuckDBEngine:
             )
         return table
 
-    def _attempt(self, compiled: Compiled | CompiledCodes, database: Database) -> Truth | None:
+    def _attempt(
+        self, compiled: Compiled | CompiledCodes | CompiledRows, database: Database
+    ) -> Truth | None:
         """The result, or None: not even the kind of the failure leaves this function."""
         with suppress(Exception):
             return Truth(compiled.columns.read(database.run(compiled.text)))
