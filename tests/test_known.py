@@ -362,6 +362,17 @@ def test_moments_are_combined_entry_by_entry():
         assert again.column("s") == both.column("s")
 
 
+def test_many_columns_that_were_fitted_twice_are_shown_as_the_better_fit():
+    question = "SELECT REGR(cost, age, age * age) AS f FROM visits"
+    with clinic() as curator:
+        better = curator.ask(question, epsilon=9, fresh=True)
+        curator.ask(question, epsilon=4, fresh=True)
+        known = curator.ask(question)
+        assert known.charged == NOTHING
+        assert known.column("f_intercept") == better.column("f_intercept")
+        assert len(known.intervals()) == len(better.intervals()) == 3
+
+
 def test_what_is_combined_holds_as_often_as_it_says():
     """600 groups of 12 rows, of decimals: sums, means and rates of two measurements together."""
     rng = np.random.default_rng(4)

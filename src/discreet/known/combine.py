@@ -22,7 +22,7 @@ from discreet.accounting.loss import NOTHING, Loss
 from discreet.exact.numbers import round_down
 from discreet.known.derive import Reading
 from discreet.known.released import Released
-from discreet.price import Counts, Linear, Priced, Ratio
+from discreet.price import Linear, Priced, Ratio
 from discreet.price.margins import number_margin
 from discreet.price.plan import GroupSum, GroupTotal, Measurement, Moments, Sensitivity, Sum
 from discreet.price.summed import Summed, Term
@@ -178,15 +178,15 @@ def choose_independent(derivations: Sequence[Derivation]) -> list[Derivation]:
             apart
             and helps
             and len(chosen) < MOST_COMBINED
-            and not _is_histogram(derivation, chosen)
+            and not (chosen and _is_whole(derivation))
         ):
             chosen.append(derivation)
     return chosen
 
 
-def _is_histogram(derivation: Derivation, chosen: list[Derivation]) -> bool:
-    """Whether it counts bins: those are shown as they are, never weighted."""
-    return bool(chosen) and any(isinstance(reading.recipe, Counts) for reading in derivation)
+def _is_whole(derivation: Derivation) -> bool:
+    """Whether it has bins or fitted coefficients: shown as they are, never weighted."""
+    return any(not isinstance(reading.recipe, Linear | Ratio) for reading in derivation)
 
 
 def _size(derivation: Derivation) -> float:
@@ -297,6 +297,8 @@ def _scaled(estimate: _Estimate) -> Any:
         return recipe
     if isinstance(recipe, Ratio):
         return replace(recipe, moments=_in_parts(recipe.moments))
+    if not isinstance(recipe, Linear):
+        raise TypeError("shown as it is, never weighted")
     if estimate.by_entry:
         return replace(recipe, coefficients=tuple(c / PARTS for c in recipe.coefficients))
     # Combined numbers are one entry: the weighted sum, in steps of the grid, times what divides it.

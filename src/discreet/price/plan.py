@@ -63,7 +63,8 @@ class Moments:
     def weight(self) -> int:
         """What the entries added by one row add up to."""
         spans = (v.span**d for v, d in zip(self.variables, self.degrees, strict=True))
-        return self.parts * prod(spans)
+        found: int = self.parts * prod(spans)
+        return found
 
     @property
     def entries(self) -> int:
