@@ -430,6 +430,29 @@ def test_no_message_crashes_hangs_or_tells_of_others(
     assert not errors(neighbour.ask(query("SELECT 1")))
 
 
+def test_one_key_does_not_take_every_session(doors, port):
+    key = doors.person(name="many")
+    lines = [Line(port) for _ in range(21)]
+    told = [line.log_in("many", key) for line in lines]
+    other = doors.person(name="few")
+    with closing(Line(port)) as line:
+        assert line.log_in("few", other) is None
+    for line in lines:
+        line.close()
+    assert told[:20] == [None] * 20
+    assert raw.fields(told[20] or b"")["C"] == "53300"
+
+
+def test_cursors_hold_only_so_much(port, key):
+    with raw.connected(port, key) as line:
+        wide = "SELECT repeat('x', 1000) FROM generate_series(1, 7000)"
+        for number in range(6):
+            line.ask(query(f"DECLARE c{number} CURSOR WITH HOLD FOR {wide}"))
+        states = [errors(line.ask(query(f"FETCH 1 FROM c{number}"))) for number in range(6)]
+        assert states[0] == []
+        assert states[-1] == ["54000"]
+
+
 def test_many_sessions_at_once_get_their_own_answers(port, key):
     wrong: list[Any] = []
 

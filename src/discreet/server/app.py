@@ -55,8 +55,7 @@ def make_app(server: ServerState, doors: Mapping[str, Door] | None = None) -> Fa
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         server.start()
         try:
-            for door in beside.values():
-                await door.open()
+            await _open_doors(beside, server)
             yield
         finally:
             for door in beside.values():
@@ -82,6 +81,17 @@ def make_app(server: ServerState, doors: Mapping[str, Door] | None = None) -> Fa
     app.add_exception_handler(HTTPException, _handle_unrouted)
     app.add_exception_handler(Exception, _handle_mistake)
     return app
+
+
+async def _open_doors(doors: Mapping[str, Door], server: ServerState) -> None:
+    for name, door in doors.items():
+        try:
+            await door.open()
+        except Exception as error:  # a port that is taken, a program that does not start
+            server.log.mistake(error)
+            server.log.write("not opened", door=name)
+            raise
+        server.log.write("opened", door=name)
 
 
 async def _handle_refusal(request: Request, error: Exception) -> Response:

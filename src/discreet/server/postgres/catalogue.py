@@ -35,6 +35,7 @@ MEMORY_BYTES = 1 << 30
 """Address space of each of its processes."""
 MOST_BACKENDS = 100
 _START_TIME_S = 60
+_PREFIX = "discreet-catalogue-"
 
 _SETTINGS = {
     "listen_addresses": "",
@@ -117,7 +118,8 @@ class Catalogue:
         await asyncio.to_thread(self._start)
 
     def _start(self) -> None:
-        self._home = Path(tempfile.mkdtemp(prefix="discreet-catalogue-"))
+        self._sweep()
+        self._home = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
         if os.geteuid() == 0:
             shutil.chown(self._home, OWNER, OWNER)
         data = self._home / "data"
@@ -136,6 +138,15 @@ class Catalogue:
         where = ("-h", home, "-U", OWNER, "-d", database)
         self._run("psql", "-q", "-X", "-v", "ON_ERROR_STOP=1", *where, text=text)
 
+    def _sweep(self) -> None:
+        """Stop and remove what servers have left that were killed."""
+        for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+            number = left.name.removeprefix(_PREFIX).partition("-")[0]
+            with suppress(OSError, subprocess.SubprocessError):
+                ours = left.lstat().st_uid == _owner() and left.is_dir() and not left.is_symlink()
+                if ours and number.isdecimal() and not Path(f"/proc/{number}").exists():
+                    self._halt(left)
+
     async def stop(self) -> None:
         """Stop it, and leave nothing behind."""
         await asyncio.to_thread(self._stop)
@@ -143,10 +154,13 @@ class Catalogue:
     def _stop(self) -> None:
         if self._home is None:
             return
-        with suppress(subprocess.SubprocessError, OSError):
-            self._run("pg_ctl", "stop", "-w", "-s", "-m", "immediate", "-D", self._home / "data")
-        shutil.rmtree(self._home, ignore_errors=True)
+        self._halt(self._home)
         self._home = None
+
+    def _halt(self, home: Path) -> None:
+        with suppress(subprocess.SubprocessError, OSError):
+            self._run("pg_ctl", "stop", "-w", "-s", "-m", "immediate", "-D", home / "data")
+        shutil.rmtree(home, ignore_errors=True)
 
     def _run(self, program: str, *command: str | Path, text: str | None = None) -> None:
         """One of PostgreSQL's programs, under its own user if we are root, which it refuses."""
@@ -165,6 +179,13 @@ class Catalogue:
             group=OWNER if os.geteuid() == 0 else None,
             extra_groups=() if os.geteuid() == 0 else None,
         )
+
+
+def _owner() -> int:
+    """The user under whom PostgreSQL runs: us, or its own if we are root."""
+    import pwd
+
+    return pwd.getpwnam(OWNER).pw_uid if os.geteuid() == 0 else os.geteuid()
 
 
 def _bound() -> None:

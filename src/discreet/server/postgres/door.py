@@ -25,8 +25,10 @@ from discreet.server.postgres.variables import STATUS, Variables, read_options
 from discreet.server.settings import HEADER_TIME_S
 from discreet.server.state import ServerState
 
-MOST_CONNECTIONS = 50
-"""Connections at once, of all keys."""
+MOST_SESSIONS, MOST_OF_A_KEY = 50, 20
+"""Sessions at once, of all keys and of one."""
+MOST_STRANGERS = 500
+"""Connections at once that have not shown a key, and those that have."""
 _READ_AHEAD = 256 * 1024
 
 
@@ -111,11 +113,11 @@ class PostgresDoor:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(HEADER_TIME_S):
+                if self._connections > MOST_STRANGERS:
+                    raise Said("53300", "too many connections are open already.")
                 started = await self._start(reader, writer)
                 if started is None:
                     return
-                if self._connections > MOST_CONNECTIONS:
-                    raise Said("53300", "too many connections are open already.")
                 session = await self._enter(reader, writer, started)
         except Refusal as refusal:
             writer.write(report_refusal(refusal, severity="FATAL"))
@@ -177,6 +179,12 @@ class PostgresDoor:
             server.strangers.failed(address)
             raise
         server.strangers.came_in(proved.key_id)
+        same = sum(
+            session.counted == server.lineage.first(proved.key_id)
+            for session in self._sessions.values()
+        )
+        if same >= MOST_OF_A_KEY or len(self._sessions) >= MOST_SESSIONS:
+            raise Said("53300", "too many sessions are open already.")
         variables = Variables(self._defaults[database].of(grant))
         for name, value in read_options(told.pop("options", "")):
             variables.assign(name, value)

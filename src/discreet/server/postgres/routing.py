@@ -34,6 +34,8 @@ COMMANDS = (
 """What the session itself understands."""
 _ASKING = ("SELECT", "WITH", "VALUES", "TABLE")
 _OWN = ("pg_catalog", "information_schema")
+_MOST_PARSED = 8_000
+"""Characters that are given to the parser, which works where everybody waits."""
 
 
 def route(text: str, tokens: Sequence[Token], tables: Collection[str]) -> Kind:
@@ -80,6 +82,8 @@ def _names_declared(text: str, tokens: Sequence[Token], tables: Collection[str])
     if not any(name in _OWN or name.startswith("pg_") for name in names):
         return True
     start, stop = tokens[0].start, tokens[-1].stop
+    if stop - start > _MOST_PARSED:
+        return True
     try:
         tree = parse_one(text[start:stop], dialect="postgres")
     except (SqlglotError, RecursionError, ValueError):

@@ -22,6 +22,8 @@ from discreet.server.refusals import failed
 IDLE_S = 4 * 3600.0
 DRAIN_S = 60.0
 MOST_PARAMETERS = 1000
+MOST_HELD = 32 * 1024 * 1024
+"""Bytes of rows that the cursors of one session hold."""
 _EXTENDED = (b"P", b"B", b"D", b"E", b"C", b"H")
 _COPIES = (b"d", b"c", b"f")
 _FINE = "00000"
@@ -46,6 +48,11 @@ class Session:
         self._statements = Statements(asker, catalogue, variables)
         self._commands = Commands(self._state, self._statements, variables, self._run)
         self._skipping = False
+
+    @property
+    def counted(self) -> str:
+        """The key that limits are kept for."""
+        return self._asker.counted
 
     def cancel(self) -> None:
         """Stop waiting for what is under way."""
@@ -81,7 +88,8 @@ class Session:
             self._finish()
         elif message.kind in _EXTENDED:
             if not self._skipping:
-                await self._guard(self._extended(message), extended=True)
+                logged = message.kind == b"E"
+                await self._guard(self._extended(message), extended=True, logged=logged)
         elif message.kind not in _COPIES:
             raise wire.Broken
 
@@ -91,7 +99,7 @@ class Session:
             self._state.end_portals()
         self._send(wire.ready(self._state.transaction))
 
-    async def _guard(self, work: Awaitable[None], *, extended: bool) -> None:
+    async def _guard(self, work: Awaitable[None], *, extended: bool, logged: bool = True) -> None:
         """Do what a message asks; an error is told, and what follows it skipped."""
         started = time.monotonic()
         server, told = self._asker.server, (_FINE, b"")
@@ -116,7 +124,7 @@ class Session:
             if self._state.transaction == "T":
                 self._state.transaction = "E"
         server.metrics.count("discreet_requests_total", route="postgres", status=state)
-        if not extended or state != _FINE:
+        if logged or state != _FINE:
             ms = round(1000 * (time.monotonic() - started))
             server.log.write("statement", status=state, key=self._asker.key_id, ms=ms)
 
@@ -145,6 +153,9 @@ class Session:
             found = await self._commands.run(portal)
         else:
             found = await self._statements.run(portal)
+        others = (other.outcome for other in self._state.portals.values() if other is not portal)
+        if found.size + sum(one.size for one in others if one is not None) > MOST_HELD:
+            raise Said("54000", "the cursors of this session hold too much; close some.")
         portal.outcome = found
         return found
 

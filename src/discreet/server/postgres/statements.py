@@ -63,6 +63,11 @@ class Outcome:
     description: bytes | None = None
     rows: list[bytes] = field(default_factory=list)
     notices: list[bytes] = field(default_factory=list)
+    size: int = 0
+    """Bytes of its rows."""
+
+    def __post_init__(self) -> None:
+        self.size = sum(map(len, self.rows))
 
 
 @dataclass(slots=True)
