@@ -87,6 +87,24 @@ def test_the_same_answer_through_the_client(remote):
     assert remote.answer(answer.parts[0].id).value() == answer.column("young")[0]
 
 
+def test_totals_of_a_rollup_agree_over_http_and_through_the_client(server, remote):
+    text = "SELECT city, COUNT(*) AS n FROM visits WHERE age > 35 GROUP BY ROLLUP(city)"
+    key = server.person()
+    found = server.ask(text, "0.5", key=key).json()
+    *cities, total = [row[1] for row in found["rows"]]
+    assert total == sum(cities)
+    assert spent(server, key) == 0.5
+    again = server.ask(text, "0.5", key=key).json()
+    assert again["rows"] == found["rows"]
+    assert spent(server, key) == 0.5
+    plan = remote.explain(text, epsilon="0.5")
+    assert plan.loss.epsilon == Fraction(1, 2)
+    answer = remote.ask(text, epsilon="0.5")
+    *margins, whole = answer.margins()["n"]
+    assert max(margins) < whole == plan.margins()["n"]
+    assert answer.column("n")[-1] == sum(answer.column("n")[:-1])
+
+
 def test_a_statement_that_takes_long_is_a_job_and_then_asked_again(server):
     key = server.person()
     body = {"question": SHARE.format(age=34), "epsilon": "0.5", "wait_s": 0}

@@ -374,8 +374,9 @@ def watch(
                 done = max(done, min(0.99, cursor.query_progress() / 100))
                 progress(name, done)
     except BaseException:
-        cursor.interrupt()
-        ended.wait(_STOPPING_S)
+        if worker.ident is not None:  # else there is nothing to wait for
+            cursor.interrupt()
+            ended.wait(_STOPPING_S)
         raise
     if failures:
         raise failures[0]
