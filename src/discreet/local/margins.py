@@ -10,7 +10,7 @@ in doubles (a relative error below 1e-9), where accuracy may be a float.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from discreet.exact.balls import log_up
 from discreet.exact.numbers import Exact, float_up, proportion
+from discreet.exact.search import double, least_integer
 
 Doubles = NDArray[np.float64]
 _REACH = 12.0  # standard deviations beyond which a binomial has less than 2**-100
@@ -51,17 +52,16 @@ def interval(
     return min(low, n), max(min(high, n), 0)
 
 
-def _first(holds: object, n: int, guess: float, step: float) -> int:
+def _first(holds: Callable[[int], bool], n: int, guess: float, step: float) -> int:
     """The least c in 0 ... n for which ``holds(c)``, or n + 1; looked for around a guess."""
-    test = holds if callable(holds) else bool
-    low, high = (min(max(int(end), 0), n) for end in (guess - step, guess + step))
-    while low > 0 and test(low):
-        low = max(0, low - int(step) - 1)
-        step *= 2
-    while high < n and not test(high):
-        high = min(n, high + int(step) + 1)
-        step *= 2
-    return low + bisect_left(range(low, high + 1), True, key=test)
+    near, first = min(max(int(guess), 0), n), int(step) + 1
+    if holds(near):
+        back = double(lambda distance: not holds(near - distance), first, most=near + 1)
+        tried = back // 2 if back > first else 0
+        return least_integer(holds, fails_at=max(near - back, -1), holds_at=near - tried)
+    ahead = double(lambda distance: holds(near + distance), first, most=n + 1 - near)
+    tried = ahead // 2 if ahead > first else 0
+    return least_integer(holds, fails_at=near + tried, holds_at=min(near + ahead, n + 1))
 
 
 def _tail(hits: int, c: int, n: int, p: float, q: float) -> float:

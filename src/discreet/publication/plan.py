@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from discreet.exact.search import bracket
 from discreet.publication.measure import Doubles
 from discreet.publication.tree import Limits, add_edge, eliminate, within_limits
 
@@ -142,14 +143,12 @@ def _choose(options: _Options, amount: float, gaussian: bool) -> dict[Pair, Choi
     """Minimise bias + noise over resolutions and shares of the amount, by its multiplier."""
     if not options.pairs:
         return {}
-    low, high = 1e-6, 1e18
-    for _ in range(_STEPS):
-        middle = math.sqrt(low * high)
-        if _answer(options, middle, gaussian)[1].sum() > amount:
-            low = middle
-        else:
-            high = middle
-    best, spent, gain = _answer(options, high, gaussian)
+
+    def is_paid(power: float) -> bool:
+        return bool(_answer(options, 10.0**power, gaussian)[1].sum() <= amount)
+
+    _, power = bracket(is_paid, fails_at=-6.0, holds_at=18.0, halvings=_STEPS)
+    best, spent, gain = _answer(options, 10.0**power, gaussian)
     if not (gain > 0).any():
         return {}
     return {
