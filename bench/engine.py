@@ -5,7 +5,7 @@ or a day.  Users have ten rows on average, and two fifths of them more than the 
 keep.  Prepared is set against the same sums on the raw table; unprepared against the window
 query that one would write by hand to keep ten rows of each user.
 
-    python -m bench.engine [--rows 10000000] [--threads 2]
+    python -m bench.engine [--rows 10000000] [--threads 2] [--write]
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 import duckdb
 
 import discreet
-from bench.timing import table
+from bench.timing import table, write_section
 from discreet.curate.curator import Curator
 
 GROUPS, MOST_ROWS = 1000, 10
@@ -101,14 +101,18 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10**7)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--write", action="store_true")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "visits.duckdb"
         generate(path, options.rows)
-        measure(path, options.rows, options.threads)
+        text = measure(path, options.rows, options.threads)
+    print(text)
+    if options.write:
+        write_section(Path(__file__).parents[1] / "docs" / "benchmarks.md", "engine", text)
 
 
-def measure(path: Path, rows: int, threads: int) -> None:
+def measure(path: Path, rows: int, threads: int) -> str:
     curator = discreet.curator(
         {"visits": str(path)},
         schema=discreet.Schema.from_text(SCHEMA),
@@ -145,14 +149,13 @@ def measure(path: Path, rows: int, threads: int) -> None:
                     f"{slow:.1f}", f"{hand:.1f}", f"{slow / hand:.2f}",
                 ]
             )  # fmt: skip
-    print(
-        f"{rows:,} rows, {GROUPS:,} groups, COUNT and SUM through curator.ask: prepared against "
-        f"plain DuckDB without privacy (best of {TURNS}, at most {MOST_PREPARED} x), unprepared "
-        f"against the window query (CPU, at most {MOST_UNPREPARED} x); "
-        f"preparing took {preparing[1]:.0f} s ({preparing[0]:.0f} s of CPU)\n"
-    )
-    header = ["key", "prepared ms", "plain ms", "ratio", "unprepared s", "window s", "ratio"]
-    print(table(header, lines))
+    header = ["key", "prepared, ms", "plain, ms", "ratio", "unprepared, s", "window, s", "ratio"]
+    return (
+        f"{rows:,} rows, {GROUPS:,} groups, COUNT and SUM through `curator.ask`: prepared against "
+        f"plain DuckDB without\nprivacy (best of {TURNS}; wanted: at most {MOST_PREPARED} ×), "
+        f"unprepared against the window query (CPU; wanted: at most {MOST_UNPREPARED} ×);\n"
+        f"preparing took {preparing[1]:.0f} s ({preparing[0]:.0f} s of CPU):\n\n"
+    ) + table(header, lines)
 
 
 if __name__ == "__main__":
