@@ -238,3 +238,12 @@ def test_refusals_do_not_quote_the_data():
 )
 def test_the_repr_makes_the_same_mechanism(mechanism):
     assert eval(repr(mechanism)) == mechanism
+
+
+def test_epsilon_and_delta_buy_the_rho_that_converts_to_them():
+    bought = Gaussian(sensitivity=3, epsilon=2, delta="1e-6")
+    assert bought.loss.epsilon_at("1e-6") <= 2
+    assert Gaussian(sensitivity=3, rho=bought.rho * Fraction(101, 100)).loss.epsilon_at("1e-6") > 2
+    for wrong in ({"epsilon": 2}, {"delta": "1e-6"}, {}, {"rho": 1, "epsilon": 2, "delta": "1e-6"}):
+        with pytest.raises(InvalidParameter):
+            Gaussian(sensitivity=3, **wrong)

@@ -391,3 +391,8 @@ def test_the_law_is_centred_on_the_snapped_value():
     assert mechanism.step_scale == Fraction(13 * 2)  # ceil(3 / (1/4)) + 2 - 1 steps
     assert mechanism.scale == Fraction(13, 2)
     assert len(mechanism.law([2.6, 3.0]).laws) == 2
+
+
+def test_sensitivity_and_price_may_stand_without_their_names():
+    assert Laplace(3, "1/4") == Laplace(sensitivity=3, epsilon="1/4")
+    assert Laplace(3, epsilon="1/4") == Laplace(epsilon="1/4", sensitivity=3)

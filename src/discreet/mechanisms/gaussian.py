@@ -10,6 +10,7 @@ from typing import Any
 
 from flint import arb
 
+from discreet.accounting.conversion import largest_rho
 from discreet.accounting.law import DiscreteGaussianLaw, ProductLaw
 from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
@@ -80,13 +81,15 @@ class Gaussian:
     def __init__(
         self,
         *,
-        rho: Exact,
+        rho: Exact | None = None,
         sensitivity: Exact | None = None,
         sensitivity_squared: Exact | None = None,
         grid: Grid | None = None,
         entries_changed: int | None = None,
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
     ) -> None:
-        price = positive(rho, name="rho")
+        price = _read_price(rho, epsilon, delta)
         squared = _squared(sensitivity, sensitivity_squared)
         steps_squared = l2_steps_squared(squared, grid=grid, entries_changed=entries_changed)
         sigma_squared = steps_squared / (2 * price)
@@ -356,6 +359,23 @@ def l2_steps_squared(
     if sensitivity_squared.denominator != 1:
         raise fractional_without_grid("sensitivity_squared", sensitivity_squared)
     return sensitivity_squared.numerator
+
+
+def _read_price(rho: Exact | None, epsilon: Exact | None, delta: Exact | None) -> Fraction:
+    """Rho, as given or as (epsilon, delta) buy it for a vector of any length.
+
+    ``Gaussian.calibrated`` buys less noise for the same, where it is known how many entries move.
+    """
+    if rho is not None and epsilon is None and delta is None:
+        return positive(rho, name="rho")
+    if rho is not None or epsilon is None or delta is None:
+        raise InvalidParameter(
+            "P4",
+            "Gaussian noise is bought with rho, or with epsilon and delta.",
+            why="it hides nobody for an epsilon alone, and one price must be the price.",
+            fix="pass rho='0.1', or epsilon=1, delta='1e-6'.",
+        )
+    return largest_rho(positive(epsilon, name="epsilon"), proportion(delta, name="delta"))
 
 
 def _squared(sensitivity: Exact | None, sensitivity_squared: Exact | None) -> Fraction:

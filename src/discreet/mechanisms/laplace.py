@@ -85,9 +85,9 @@ class Laplace:
 
     def __init__(
         self,
-        *,
         sensitivity: Exact,
         epsilon: Exact,
+        *,
         grid: Grid | None = None,
         entries_changed: int | None = None,
     ) -> None:
