@@ -226,3 +226,16 @@ def test_the_channel_is_part_of_the_proof():
         else:
             with pytest.raises(Said):
                 exchange.finish(final(channel))
+
+
+def test_a_proof_that_was_heard_opens_nothing_later():
+    bound = base64.b64encode(b"n,,").decode()
+    heard = f"c={bound},r=0123456789first,p=AAAA".encode()
+    for nonce, taken in (("first", True), ("second", False)):
+        exchange = Exchange(nonce, None)
+        exchange.begin(PLAIN, b"n,,n=,r=0123456789")
+        if taken:
+            assert exchange.finish(heard)[0] == bytes(3)
+        else:
+            with pytest.raises(Said):
+                exchange.finish(heard)
