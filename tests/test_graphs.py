@@ -742,3 +742,29 @@ def test_a_certificate_of_triangles_promises_what_the_schema_says():
 def test_graphs_that_cannot_be_asked_are_refused(text):
     with pytest.raises(Refusal):
         ask_pairs(text, epsilon=1, delta="1e-9")
+
+
+@pytest.mark.soak
+def test_what_is_kept_of_a_skewed_network():
+    """Preferential attachment, 100,000 people: 97.5 % with R = 200, and the test is far away."""
+    edges = list(nx.barabasi_albert_graph(100_000, 5, seed=1).edges)
+    schema = crowd_schema(200, 1)
+    with open_engine(schema, [(a, b, "a") for a, b in edges]) as engine:
+        counted = engine._current().connection.execute('SELECT COUNT(*) FROM "rows of messages"')
+        share = counted.fetchone()[0] / len(edges)
+        (above,) = engine.count_crowd("messages").open_for_release().measured
+    assert 0.965 < share < 0.985
+    test = CrowdingTest.of(schema.tables["messages"])
+    assert above[0] < 120
+    assert test.measure(above.tolist()) >= 42  # passes with 99 %
+
+
+def test_the_curator_is_told_how_many_rows_people_are_in():
+    rows = [(0, 1, "a"), (1, 0, "b"), (0, 2, "a"), (0, 0, "c"), (None, 2, "a"), (None, None, "a")]
+    with open_engine(crowd_schema(2, 1), rows) as engine:
+        fit = engine.examine("messages")
+    assert (fit.rows, fit.ownerless, fit.units) == (6, 1, 3)
+    assert (fit.cut, fit.crowded) == (2, 1)  # of person 0, who is in four rows
+    with open_pairs([(1, 2), (2, 1), (2, 3)]) as engine:
+        fit = engine.examine("friends")
+    assert (fit.units, fit.cut, fit.crowded) == (2, 1, 1)

@@ -10,7 +10,7 @@ from discreet.question.domain import Kind, Value
 from discreet.question.functions import FUNCTIONS
 from discreet.question.ownership import unit_of
 from discreet.question.question import AGGREGATES
-from discreet.question.schema import Column, Neighbours, Schema, Table
+from discreet.question.schema import Column, Neighbours, Owners, Schema, Table
 from discreet.question.sql import parse
 from discreet.release.render import plain
 
@@ -77,7 +77,9 @@ def unit_text(table: Table) -> str:
         return "public: about nobody in particular"
     if table.by_row:
         return "one unit is one row: whoever has several is not hidden as a whole"
-    words = [f"one unit is one {unit_of(table).name}: all rows that share it are hidden together"]
+    both = table.owners is Owners.ANY
+    whose = "name one are" if both else "share it are"
+    words = [f"one unit is one {unit_of(table).name}: all rows that {whose} hidden together"]
     for most, what in (
         (table.max_rows_per_unit, "rows"),
         (table.max_groups_per_unit, "groups"),

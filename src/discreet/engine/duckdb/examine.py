@@ -21,7 +21,7 @@ from discreet.engine.duckdb.sources import Csv, DataSource, Part, quoted
 from discreet.question.domain import Kind
 from discreet.question.functions import nodes, read_kind
 from discreet.question.functions.nodes import ENGINE
-from discreet.question.schema import Column, Schema, Table
+from discreet.question.schema import Column, Owners, Schema, Table
 
 SHARES = (0.5, 0.95, 0.99, 1.0)
 """Of how many units the rows are told: at most so many rows have half of them, 95 %, ..."""
@@ -122,10 +122,23 @@ def _owned(table: Table, run: Callable[[str], Any]) -> tuple[int, int, int, int,
         return 0, 0, 0, 0, {}
     unit = ", ".join(f"read{place}" for place in places)
     known = " AND ".join(f"read{place} IS NOT NULL" for place in places)
+    counted = f"SELECT COUNT(*) AS n FROM examined WHERE {known} GROUP BY {unit}"  # noqa: S608
+    if table.owners is not Owners.ONE:
+        a, b = (f"read{place}" for place in places)
+        if table.owners is Owners.PAIR:
+            ends = f"LEAST({a}, {b}), GREATEST({a}, {b})"
+            counted = f"SELECT COUNT(*) AS n FROM examined WHERE {known} GROUP BY {ends}"  # noqa: S608
+        else:  # each row once for every person that it names
+            known = f"({a} IS NOT NULL OR {b} IS NOT NULL)"
+            counted = (
+                f"SELECT COUNT(*) AS n FROM (SELECT {a} AS o FROM examined WHERE {a} IS NOT NULL "  # noqa: S608
+                f"UNION ALL SELECT {b} FROM examined WHERE {b} IS NOT NULL AND {b} IS DISTINCT "
+                f"FROM {a}) AS ends GROUP BY o"
+            )
     most = 2**62 if table.max_rows_per_unit is None else table.max_rows_per_unit
     shares = ", ".join(f"QUANTILE_DISC(n, {share})" for share in SHARES)
     statement = (
-        f"WITH u AS (SELECT COUNT(*) AS n FROM examined WHERE {known} GROUP BY {unit}) "  # noqa: S608
+        f"WITH u AS ({counted}) "  # noqa: S608
         f"SELECT (SELECT COUNT(*) FROM examined WHERE NOT ({known})), COUNT(*), "
         f"SUM(GREATEST(n - {most}, 0)), COUNT_IF(n > {most}), {shares} FROM u"
     )
