@@ -8,7 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from discreet.accounting.loss import NOTHING
+from discreet.accounting.loss import INFINITY, NOTHING
 from discreet.curate.quote import Choice
 from discreet.curate.steps import Improving, Paid, Planned, TopUp
 from discreet.errors import Refusal
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from discreet.known.released import Released as Known
     from discreet.price import Priced
     from discreet.question.question import Question
+
+
+_MORE = tuple(map(Fraction, ("1", "1.01", "1.02", "1.04", "1.08", "1.15", "1.25")))
+"""How much more is offered, in turn, until a margin is met."""
 
 
 class Knowing:
@@ -98,10 +102,35 @@ class Knowing:
             return  # the noise of two numbers that are combined apart has no law together
         rest = split_offer(spend, planned.priced, spare(known, planned.priced))
         if rest is not None:
+            used = tuple(origin.id for origin in known.origins)
             with suppress(Refusal):
-                part = plan(rest)
-                used = tuple(origin.id for origin in known.origins)
-                yield TopUp(part, part.priced.loss, Improving(planned.priced, used))
+                part = self._find_enough(planned, spend, used, rest, plan)
+                if part is not None:
+                    yield TopUp(part, part.priced.loss, Improving(planned.priced, used))
+
+    def _find_enough(
+        self,
+        planned: Planned,
+        spend: Offer,
+        used: tuple[int, ...],
+        rest: Offer,
+        plan: Callable[[Offer], Planned],
+    ) -> Planned | None:
+        """The measurement that ``rest`` buys; where a margin is wanted, so much more that it holds.
+
+        Noise of several draws has other tails than one draw of the same variance.
+        """
+        multiplicity = self._curator.engine.catalogue.multiplicity
+        for more in _MORE if spend.within else _MORE[:1]:
+            part = plan(_enlarge(rest, more))
+            if not spend.within:
+                return part
+            if more > 1 and _costs_as_much(part.priced, planned.priced):
+                return None
+            found = self.shelf.predict(planned.priced, used, part.priced, multiplicity=multiplicity)
+            if found is not None and meets(found, spend.within, spend.confidence):
+                return part
+        return None
 
     def refine(self, planned: Planned, parent: Known) -> TopUp:
         """Less noise of the same draws: charged is what it adds."""
@@ -128,6 +157,21 @@ class Knowing:
         multiplicity = self._curator.engine.catalogue.multiplicity
         _, refused = self.shelf.derive_all(planned.priced, sources, multiplicity=multiplicity)
         return " ".join(f"Not free: answer #{number}: {reason}." for number, reason in refused[:2])
+
+
+def _costs_as_much(part: Priced, whole: Priced) -> bool:
+    """Whether an improvement costs no less than a measurement by itself."""
+    one, other = part.loss, whole.loss
+    return one.rho >= other.rho if one.epsilon == INFINITY else one.epsilon >= other.epsilon
+
+
+def _enlarge(offer: Offer, factor: Fraction) -> Offer:
+    """The same offer, of so many times the amount."""
+    return replace(
+        offer,
+        epsilon=None if offer.epsilon is None else Fraction(offer.epsilon) * factor,
+        rho=None if offer.rho is None else Fraction(offer.rho) * factor,
+    )
 
 
 def offer_known(known: Derived) -> Choice:

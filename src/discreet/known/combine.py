@@ -93,9 +93,9 @@ class Predicted:
     worst: tuple[Summed, ...]
 
 
-def predict(new: Priced, derivation: Derivation) -> Predicted:
-    """How good ``new`` will be if it is read off an answer that is still to be released."""
-    return _plan(new, [derivation])[2]
+def predict(new: Priced, *derivations: Derivation) -> Predicted:
+    """How good ``new`` will be if it is read off answers of which some are still to be released."""
+    return _plan(new, derivations)[2]
 
 
 def _plan(

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from discreet.accounting.loss import NOTHING, Loss
-from discreet.known.combine import Derivation, Predicted, combine
+from discreet.known.combine import Derivation, Predicted, combine, predict
 from discreet.known.derive import Multiplicity, NotKnown, derive, list_groups, same_text
 from discreet.known.released import Released
 from discreet.mechanisms.clipping import ClippedSums
@@ -83,6 +83,19 @@ class Shelf:
         groups = list_groups(new, multiplicity)
         return combine(new, found, groups, payment=payment, nearest=nearest)
 
+    def predict(
+        self, new: Priced, ids: Sequence[int], part: Priced, *, multiplicity: Multiplicity
+    ) -> Predicted | None:
+        """How good ``new`` will be from these answers and ``part``, which is still to be bought."""
+        if not part.plan.public_keys:
+            return None
+        bought = Released(0, part, list_groups(part, multiplicity), (), NOTHING)
+        found, _ = self.derive_all(new, ids, multiplicity=multiplicity)
+        try:
+            return predict(new, *found, derive(new, bought, multiplicity=multiplicity))
+        except NotKnown:
+            return None
+
     def recall(self, new: Priced, ids: Sequence[int]) -> Answer | None:
         """The best of these answers that measured exactly the same, as it was released."""
         wanted = same_text((new.plan, new.recipes))
@@ -135,7 +148,9 @@ def _largest_margin(known: Derived | Predicted, index: int, beta: Fraction) -> f
     return None
 
 
-def meets(known: Derived, within: Sequence[tuple[str, Fraction]], confidence: Fraction) -> bool:
+def meets(
+    known: Derived | Predicted, within: Sequence[tuple[str, Fraction]], confidence: Fraction
+) -> bool:
     """Whether every number is as near as is asked; one whose margin nobody promises is not."""
     margins = find_margins(known, 1 - confidence)
     named = dict(within)
