@@ -70,6 +70,37 @@ def workload(count: int) -> list[tuple[str, int]]:
     return found
 
 
+def shuffle(questions: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    """The same questions in another order: overviews come when they come."""
+    found = list(questions)
+    random.Random(3).shuffle(found)
+    return found
+
+
+def deepen(count: int) -> list[tuple[str, int]]:
+    """The other way round: totals first, then their groups, then parts of them, by chapters."""
+    draw = random.Random(5)
+    found: list[tuple[str, int]] = []
+    margins = (60, 80, 100, 150, 200)
+    while len(found) < count:
+        keys = draw.sample(KEYS, 3)
+        where = f" WHERE sex = '{draw.choice('fm')}'" if draw.random() < 0.3 else ""
+        for depth in range(3):
+            by = f" GROUP BY {', '.join(str(i + 1) for i in range(depth))}" if depth else ""
+            columns = ", ".join([*keys[:depth], "COUNT(*) AS n"])
+            found.append((f"SELECT {columns} FROM visits{where}{by}", draw.choice(margins)))
+        for _ in range(draw.randrange(3, 9)):
+            some = draw.sample(CITIES, draw.randrange(1, 4))
+            conditions = [f"city IN ({', '.join(map(repr, some))})"]
+            if draw.random() < 0.4:
+                conditions.append(f"sex = '{draw.choice('fm')}'")
+            if draw.random() < 0.3:
+                conditions.append("age >= 65")
+            sql = f"SELECT COUNT(*) AS n FROM visits WHERE {' AND '.join(conditions)}"
+            found.append((sql, draw.choice(margins)))
+    return found[:count]
+
+
 def spend(questions: list[tuple[str, int]]) -> tuple[float, float, int]:
     """Epsilon without and with what is known; and how many questions were free."""
     alone, best = Fraction(0), {}
@@ -120,9 +151,15 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--answers", type=int, default=100_000)
     options = parser.parse_args(arguments or [])
-    alone, used, free = spend(workload(options.questions))
-    print(f"{options.questions} questions, {free} of them free")
-    print(f"epsilon without what is known: {alone:.3f}; with it: {used:.3f}; {alone / used:.1f} x")
+    overview_first = workload(options.questions)
+    for name, questions in (
+        ("an overview first", overview_first),
+        ("the same, in any order", shuffle(overview_first)),
+        ("totals first", deepen(options.questions)),
+    ):
+        alone, used, free = spend(questions)
+        print(f"{len(questions)} questions, {name}: {free} of them free; epsilon without what is")
+        print(f"    known: {alone:.3f}; with it: {used:.3f}; {alone / used:.1f} x")
     print(f"one decision among {options.answers:,} answers: {1e3 * decide(options.answers):.1f} ms")
 
 
