@@ -9,6 +9,9 @@ import sqlglot
 from sqlglot import exp
 
 from discreet.errors import QuestionRefusal
+from discreet.question.sql import MOST_CHARACTERS
+from discreet.question.sql.dialect import MOST_NODES
+from discreet.question.sql.released import FUNCTIONS
 
 _BEYOND = (
     exp.Join,
@@ -40,18 +43,20 @@ class Reading:
     @classmethod
     def of(cls, sql: str, table: str, known: Sequence[str]) -> Reading:
         """The question as it is written, or a refusal."""
-        try:
-            tree = sqlglot.parse_one(sql, dialect="duckdb")
-        except sqlglot.errors.SqlglotError:
+        tree = _parse(sql)
+        if tree is None:
             raise _refused(
-                "the question is not SQL.", f"count the rows of {table!r}, in SQL."
-            ) from None
+                "the question is not SQL, or longer than a question may be.",
+                f"count the rows of {table!r}, in SQL.",
+            )
         named = {one.name for one in tree.find_all(exp.Table)}
         if not isinstance(tree, exp.Select) or named != {table}:
             raise _refused(
                 f"the question is not a SELECT about {table!r} alone.",
                 f"count the rows of {table!r}, by its columns.",
             )
+        for node in tree.walk():
+            _check(node)
         tree = tree.copy()
         tree.set("expressions", [_name_count(one) for one in tree.expressions])
         outputs = [
@@ -110,11 +115,49 @@ def list_tables(sql: str) -> set[str]:
     >>> sorted(list_tables("SELECT COUNT(*) FROM visits v JOIN cities USING (city)"))
     ['cities', 'visits']
     """
+    tree = _parse(sql)
+    return set() if tree is None else {one.name for one in tree.find_all(exp.Table)}
+
+
+def _parse(sql: str) -> exp.Expr | None:
+    """The tree of a text that is no longer and no deeper than any question; None otherwise.
+
+    Of texts that are not SQL the parser raises what it likes, and notes them where others read.
+    """
+    first = sql.lstrip()[:7].lower()
+    if len(sql) > MOST_CHARACTERS or not first.startswith(
+        ("select", "with", "from", "(", "-", "/")
+    ):
+        return None
     try:
-        tree = sqlglot.parse_one(sql, dialect="duckdb")
-    except sqlglot.errors.SqlglotError:
-        return set()
-    return {one.name for one in tree.find_all(exp.Table)}
+        return sqlglot.parse_one(sql, dialect="duckdb", max_nodes=MOST_NODES)
+    except (sqlglot.errors.SqlglotError, RecursionError, ValueError, TypeError, AttributeError):
+        return None
+
+
+_WRITTEN = (exp.Connector, exp.Case, exp.If, exp.Cast, exp.Coalesce, exp.Exists, exp.Neg)
+"""What the parser takes for functions, and people write as words between others."""
+_NOWHERE = (exp.Command, exp.Lateral, exp.Unnest, exp.Parameter, exp.Placeholder)
+
+
+def _check(node: exp.Expr) -> None:
+    """Refuse what would look at something else than the release, or make rows of nothing."""
+    if isinstance(node, exp.Func) and not isinstance(node, _WRITTEN):
+        names = {node.name} if isinstance(node, exp.Anonymous) else set(node.sql_names())
+        if not {name.lower() for name in names} & FUNCTIONS:
+            word = "this" if isinstance(node, exp.Anonymous) and not node.name else min(names)
+            raise _refused(
+                f"{word.upper()} cannot be computed from a release.",
+                f"use one of {', '.join(sorted(name.upper() for name in FUNCTIONS))}.",
+            )
+    made = isinstance(node, exp.Table) and (
+        not isinstance(node.this, exp.Identifier) or node.db or node.catalog
+    )
+    if made or isinstance(node, _NOWHERE):
+        raise _refused(
+            "the question reads something else than the release.",
+            "name the release after FROM, and nothing else.",
+        )
 
 
 def _name_count(output: exp.Expression) -> exp.Expr:

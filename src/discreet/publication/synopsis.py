@@ -276,26 +276,41 @@ class Synopsis:
 def run_sql(
     sql: str, tables: Mapping[str, Any], levels: Sequence[Levels]
 ) -> tuple[tuple[str, ...], Any]:
-    """Run SQL in a database that holds these public tables and can reach nothing else."""
+    """Run SQL in a database that holds these public tables and can reach nothing else.
+
+    Like any SQL on released numbers, in bounded time and memory.
+    """
     import duckdb
 
-    connection = duckdb.connect(":memory:", config={"enable_external_access": "false"})
-    try:
-        connection.execute("SET lock_configuration = true")
-        for name, table in tables.items():
-            connection.register(name, table)
-        result = connection.execute(sql)
-        names = tuple(column[0] for column in result.description or ())
-        return names, tuple(result.fetchall())
-    except duckdb.Error as error:
-        raise QuestionRefusal(
-            "Q47",
-            f"the release cannot answer this: {str(error).splitlines()[0]}",
-            why="a release is public, so the engine's own words are told.",
-            fix=f"use the columns {', '.join(one.name for one in levels)}.",
-        ) from None
-    finally:
-        connection.close()
+    from discreet.engine.duckdb.afterwards import limited, locked
+
+    columns = ", ".join(one.name for one in levels)
+    with locked(lambda connection: _register(connection, tables)) as connection:
+        try:
+            with limited(connection):
+                result = connection.execute(sql)
+                names = tuple(column[0] for column in result.description or ())
+                return names, tuple(result.fetchall())
+        except (duckdb.InterruptException, duckdb.OutOfMemoryException, MemoryError):
+            raise QuestionRefusal(
+                "Q47",
+                "the release cannot answer this: it takes too long, or too much room.",
+                why="a release is public, and what is asked of it is free.",
+                fix=f"ask for less, by the columns {columns}.",
+            ) from None
+        except (duckdb.Error, OverflowError, ValueError, RuntimeError) as error:
+            said = str(error).splitlines()[0] if isinstance(error, duckdb.Error) else "no number"
+            raise QuestionRefusal(
+                "Q47",
+                f"the release cannot answer this: {said}",
+                why="a release is public, so the engine's own words are told.",
+                fix=f"use the columns {columns}.",
+            ) from None
+
+
+def _register(connection: Any, tables: Mapping[str, Any]) -> None:
+    for name, table in tables.items():
+        connection.register(name, table)
 
 
 _COUNT = object()

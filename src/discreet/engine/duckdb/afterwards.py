@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -124,29 +124,50 @@ def bind(sql: str, tables: Sequence[Held]) -> tuple[Shape, ...]:
 def run(sql: str, tables: Sequence[Held]) -> list[tuple[Any, ...]]:
     """The rows that ``sql`` computes; refused if it takes too much, or fails on these numbers."""
     with _opened(tables) as connection:
-        timer = threading.Timer(TIME_LIMIT_S, connection.interrupt)
-        timer.start()
         try:
-            rows = connection.execute(sql).fetchmany(MOST_ROWS + 1)
+            with limited(connection):
+                rows = connection.execute(sql).fetchmany(MOST_ROWS + 1)
         except (duckdb.Error, MemoryError, OverflowError, ValueError, RuntimeError):
             raise _failed("it fails on the released numbers, or takes too long") from None
-        finally:
-            timer.cancel()
     if len(rows) > MOST_ROWS:
         raise _failed(f"it has more than {MOST_ROWS:,} rows")
     return [tuple(map(_plain, row)) for row in rows]
 
 
 @contextmanager
-def _opened(tables: Sequence[Held]) -> Iterator[duckdb.DuckDBPyConnection]:
+def limited(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Interrupt what takes longer than a statement may."""
+    timer = threading.Timer(TIME_LIMIT_S, connection.interrupt)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _opened(
+    tables: Sequence[Held],
+) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
     """A connection with the tables in it and no way out."""
+
+    def fill(connection: duckdb.DuckDBPyConnection) -> None:
+        for table in tables:
+            _create(connection, table)
+
+    return locked(fill)
+
+
+@contextmanager
+def locked(
+    fill: Callable[[duckdb.DuckDBPyConnection], None],
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection that is filled, and then has no way out."""
     with closing(duckdb.connect(":memory:")) as connection:
         connection.execute("; ".join(f"SET {setting}" for setting in _SETTINGS))
         for setting in _NEWER:
             with suppress(duckdb.Error):
                 connection.execute(f"SET {setting}")
-        for table in tables:
-            _create(connection, table)
+        fill(connection)
         connection.execute("; ".join(f"SET {setting}" for setting in _LOCK))
         yield connection
 
