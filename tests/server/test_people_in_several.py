@@ -49,7 +49,9 @@ def test_balances_tell_what_people_lost_in_all_datasets(tmp_path, serve_sessions
         found = {}
         for who, key in keys.items():
             response = httpx.get(
-                f"{url}/v1/datasets/pharmacy/balance", headers={"Authorization": f"Bearer {key}"}
+                f"{url}/v1/datasets/pharmacy/balance",
+                headers={"Authorization": f"Bearer {key}"},
+                timeout=PATIENCE_S,
             )
             assert response.status_code == httpx.codes.OK
             found[who] = response.json()
@@ -66,7 +68,8 @@ def test_balances_tell_what_people_lost_in_all_datasets(tmp_path, serve_sessions
         assert "hospital" not in str(found["ana"])
         with discreet.connect(url, key=keys["ana"]) as remote:
             assert remote.balance().shape["entities"] == found["ana"]["entities"]
-        wait_until(lambda: httpx.get(f"{url}/readyz").status_code == httpx.codes.OK)
+        ready = f"{url}/readyz"
+        wait_until(lambda: httpx.get(ready, timeout=PATIENCE_S).status_code == httpx.codes.OK)
         body = {"question": COUNT, "epsilon": "2", "wait_s": 60}
         refused = httpx.post(
             f"{url}/v1/datasets/pharmacy/ask",
