@@ -75,6 +75,7 @@ from discreet.question.ownership import (
     columns,
     constant_columns,
     find_neighbours,
+    is_shared,
     row_bound,
 )
 from discreet.question.question import Limits, Question, check_size
@@ -373,7 +374,8 @@ def _row_weight(measurement: Measurement) -> float:
 
 def bound_contribution(question: Question, multiplicity: Multiplicity) -> Contribution:
     """The bounding a question needs, from its own limits or from the schema's."""
-    check_owners(question)
+    if is_shared(question.source):
+        check_owners(question)
     most = row_bound(question.source, multiplicity)
     limits: Limits = question.limits
     if limits.max_groups is not None or limits.max_rows_per_group is not None:

@@ -124,7 +124,8 @@ def unit_of(table: Table) -> Unit:
     kinds = tuple(c.kind for name in table.unit for c in table.columns if c.name == name)
     if table.owners is Owners.ANY:
         kinds = kinds[:1]
-    return Unit(entity_of(table), kinds, table.owners)
+    plain = table.entity is None and table.owners is Owners.ONE
+    return Unit(", ".join(table.unit) if plain else entity_of(table), kinds, table.owners)
 
 
 def has_two_owners(relation: Relation) -> bool:
@@ -135,6 +136,12 @@ def has_two_owners(relation: Relation) -> bool:
 def reads_graph(relation: Relation) -> bool:
     """Whether its rows are degrees, wedges or triangles, which no pair owns by itself."""
     return any(isinstance(step, GraphRows) for step in _steps(relation))
+
+
+def is_shared(relation: Relation) -> bool:
+    """Whether rows are, or name, more than one person: only then is anything more to be checked."""
+    named = owner_columns(relation) or owner_told(relation)
+    return bool(named) or has_two_owners(relation) or reads_graph(relation)
 
 
 def _check_owned(*relations: Relation) -> None:
@@ -817,6 +824,7 @@ __all__ = [
     "find_neighbours",
     "gains_rows",
     "has_two_owners",
+    "is_shared",
     "list_tables",
     "owner_columns",
     "owner_told",

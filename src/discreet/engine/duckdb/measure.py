@@ -71,7 +71,7 @@ from discreet.question.functions.nodes import (
     select,
     select_all,
 )
-from discreet.question.ownership import Multiplicity, row_bound
+from discreet.question.ownership import Multiplicity, is_shared, row_bound
 from discreet.question.question import Key
 from discreet.question.schema import Table
 
@@ -99,7 +99,8 @@ def compile_plan(
     multiplicity: Multiplicity,
 ) -> Compiled:
     """The statement that measures ``plan``."""
-    check_plan(plan, multiplicity)
+    if is_shared(plan.source):
+        check_plan(plan, multiplicity)
     renderer = Renderer(find, multiplicity)
     source = renderer.relation(plan.source)
     rows = _Rows(source)

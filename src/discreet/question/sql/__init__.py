@@ -47,7 +47,7 @@ from discreet.question.relation import (
     UnitJoin,
     Windowed,
 )
-from discreet.question.sql.aggregates import aggregate_name, write_aggregate
+from discreet.question.sql.aggregates import aggregate_name, is_several, write_aggregate
 from discreet.question.sql.dialect import (
     Explain,
     PrivacyClause,
@@ -77,7 +77,7 @@ from discreet.question.sql.scalars import (
     write,
     write_constant,
 )
-from discreet.question.sql.simplify import is_several, join_looked_up, simplify, spell_out
+from discreet.question.sql.simplify import join_looked_up, simplify, spell_out
 from discreet.question.sql.sources import Frame, refuse_account
 from discreet.question.sql.spelling import check_constants
 from discreet.question.sql.subqueries import read_subquery
@@ -205,7 +205,8 @@ def _read_statement(text: str, reader: Reader, *, alone: bool) -> ParsedStatemen
     check_size(tree)
     frame = Frame(reader, read_subquery)
     refuse_account(tree, reader)
-    spell_out(tree)
+    if tree.find(exp.Order, exp.Window) is not None:  # it changes nothing else
+        spell_out(tree)
     more = _may_hold_more(tree)
     if not more and _is_plain(tree, reader):
         return ParsedStatement(_read_tree(tree, frame), explain)

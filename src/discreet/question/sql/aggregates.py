@@ -458,6 +458,11 @@ _OF_ROWS = {"QUANTILE", "TRIMMED_MEAN"}
 """Aggregates whose constants are parts of the rows."""
 
 
+def is_several(node: exp.Expr) -> bool:
+    """Whether a call stands for several columns of an answer."""
+    return isinstance(node, exp.Anonymous) and node.name.upper() in ("REGR", "CORR_MATRIX")
+
+
 def is_aggregate(node: exp.Expr) -> bool:
     """Whether a tree in normal form is an aggregate."""
     while isinstance(node, exp.Filter):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from discreet.question.sql.aggregates import aggregate_name
+from discreet.question.sql.aggregates import aggregate_name, is_several
 from discreet.question.sql.dialect import Reader
 from discreet.question.sql.unnest_subqueries import is_looked_up, join_subqueries
 
@@ -413,11 +413,6 @@ def _write_out_fits(query: exp.Select) -> None:
             part.set("expressions", [exp.Literal.number(place), *part.expressions])
             items.append(exp.alias_(whole, f"{prefix}{own}", quoted=True))
     query.set("expressions", items)
-
-
-def is_several(node: exp.Expr) -> bool:
-    """Whether a call stands for several columns of an answer."""
-    return isinstance(node, exp.Anonymous) and node.name.upper() in ("REGR", "CORR_MATRIX")
 
 
 def _name_fits(name: str, columns: list[exp.Expr]) -> list[str]:
