@@ -445,7 +445,10 @@ def aggregate_of(
     total = sum(half_even(Fraction(v) / grid) for v in values) * grid
     if result.kind is Kind.INTEGER:
         return int(total)
-    if aggregate.function == "AVG":
+    alone = len(set(values)) == 1 and (len(values) == 1 or aggregate.function == "AVG")
+    if alone and argument.kind is Kind.DECIMAL:
+        total = Fraction(values[0])
+    elif aggregate.function == "AVG":
         quotient_ = float(total) / float(len(values))
         total = Fraction(quotient_)
     return float(min(max(total, result.low), result.high))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import duckdb
 import pytest
 
 import discreet
 from discreet.errors import Refusal
+from discreet.question.sql import parse
+from discreet.release.record import answer_from_bytes, answer_to_bytes
 
 SCHEMA = """
 [tables.visits]
@@ -147,14 +151,115 @@ def test_bounds_per_group_need_numbers(curator):
         assert caught.value.code == "Q33"
 
 
+def test_the_ends_of_an_interval_are_those_that_the_answer_states(curator):
+    answer = curator.ask(
+        "SELECT ward, DP_INTERVAL_HIGH(n) AS high, COUNT(*) AS n, AVG(cost) AS m, "
+        "SUM(cost) / COUNT(*) AS r, DP_INTERVAL_LOW(n), DP_INTERVAL_LOW(AVG(cost)) AS m_low, "
+        "DP_INTERVAL_HIGH(r) AS r_high FROM visits GROUP BY ward ORDER BY DP_INTERVAL_LOW(n)",
+        epsilon=2,
+    )
+    stated = answer.accuracy()
+    for place in range(len(answer.rows)):
+        found = {name: answer.column(name)[place] for name in answer.columns}
+        assert (found["low_n"], found["high"]) == (
+            stated["n"][place][1].low,
+            stated["n"][place][1].high,
+        )
+        for name, end in (("m_low", "low"), ("r_high", "high")):
+            true = getattr(stated[name[0]][place][1], end)
+            assert found[name] == (true if math.isfinite(true) else None)
+    assert answer.column("low_n") == sorted(answer.column("low_n"))
+    assert answer.loss.epsilon == 2  # the number is paid for, its interval is not
+    assert any("at 95 % confidence" in note for note in answer.notes)
+    assert not any("no margin is known" in note for note in answer.notes)
+    again = curator.ask(
+        "SELECT ward, n FROM (SELECT ward, COUNT(*) AS n, AVG(cost) AS m, SUM(cost) / COUNT(*) AS "
+        "r, DP_INTERVAL_LOW(n) AS low FROM visits GROUP BY ward) AS s WHERE low > 20",
+        epsilon=2,
+    )
+    assert set(again.column("n")) <= set(answer.column("n"))
+    assert again.replayed
+
+
+def test_the_interval_has_the_confidence_that_is_offered(curator):
+    inner = "COUNT(*) AS n, DP_INTERVAL_LOW(n) AS low FROM visits"
+    written = curator.ask(
+        f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(within = 20, confidence = 0.99) {inner}"
+    )
+    given = curator.ask(f"SELECT {inner}", within=20, confidence="0.99")
+    for answer in (written, given):
+        assert answer.column("low")[0] == answer.accuracy("0.99")["n"][0][1].low
+        assert answer.column("low")[0] < answer.accuracy()["n"][0][1].low
+        assert any("at 99 % confidence" in note for note in answer.notes)
+
+
+def test_totals_have_intervals_too(curator):
+    answer = curator.ask(
+        "SELECT ward, COUNT(*) AS n, DP_INTERVAL_HIGH(n) AS high, GROUPING(ward) AS g FROM visits "
+        "GROUP BY ROLLUP (ward)",
+        epsilon=1,
+    )
+    ends = [interval.high for _, interval in answer.accuracy()["n"]]
+    assert answer.column("high") == ends
+    assert not any("no margin is known" in note for note in answer.notes)  # g is certain
+
+
+def test_they_can_be_sent(curator):
+    answer = curator.ask("SELECT COUNT(*) AS n, DP_INTERVAL_LOW(n) AS low FROM visits", epsilon=1)
+    again = answer_from_bytes(answer_to_bytes(answer))
+    assert again.to_json() == answer.to_json()
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "SELECT ward, DP_INTERVAL_LOW(ward) AS low, COUNT(*) FROM visits GROUP BY ward",
+        "SELECT COUNT(*) AS n, DP_INTERVAL_LOW(n, 0.9) AS low FROM visits",
+        "SELECT COUNT(*) AS n, DP_INTERVAL_LOW(cost) AS low FROM visits",
+        "SELECT DP_INTERVAL_LOW(n) FROM (SELECT COUNT(*) AS n FROM visits) AS s",
+        "SELECT COUNT(*) FROM visits WHERE DP_INTERVAL_LOW(cost) > 3",
+        "SELECT COUNT(*) AS n, RANK() OVER () AS r, DP_INTERVAL_LOW(r) AS low FROM visits",
+    ],
+)
+def test_only_what_is_released_has_an_interval(curator, question):
+    with pytest.raises(Refusal) as caught:
+        curator.ask(question, epsilon=1)
+    assert caught.value.code == "Q9"
+    assert curator.balance().spent.epsilon == 0
+
+
+@pytest.mark.parametrize("written", ["'JSON'", "JSON", '"json"', "COLUMNS"])
+def test_a_report_is_what_every_answer_is(curator, written):
+    answer = curator.ask(
+        f"SELECT SUM(cost, report_format => {written}) AS s FROM visits", epsilon=1
+    )
+    assert any(note.startswith("report_format") for note in answer.notes)
+    assert curator.ask("SELECT SUM(cost) AS s FROM visits", epsilon=1).replayed
+
+
+def test_days_of_the_week_are_not_counted_as_bigquery_does():
+    schema = discreet.Schema.from_text(
+        """
+        [tables.t]
+        unit = "pid"
+        max_rows_per_unit = 1
+        [tables.t.columns]
+        pid = { type = "integer" }
+        day = { type = "date", bounds = ["2024-01-01", "2024-12-31"] }
+        """
+    )
+    for text, said in (("EXTRACT(DAYOFWEEK FROM day)", True), ("EXTRACT(DOW FROM day)", False)):
+        question = parse(f"SELECT {text} AS d, COUNT(*) AS n FROM t GROUP BY d", schema)
+        assert any("Sunday is 0" in remark for remark in question.remarks) is said
+
+
 @pytest.mark.parametrize(
     ("question", "words"),
     [
-        ("SELECT SUM(cost, report_format => 'PROTO') AS s FROM visits", "how far off each number"),
-        ("SELECT COUNT(*) AS n, DP_INTERVAL_HIGH(n) AS h FROM visits", "shown with every number"),
+        ("SELECT SUM(cost, report_format => 'PROTO') AS s FROM visits", "no protocol buffers"),
         ("SELECT * FROM ESTIMATE_REMAINING_DP_AGGREGATES('visits')", "account"),
     ],
 )
-def test_what_every_answer_has_need_not_be_asked_for(curator, question, words):
+def test_what_is_no_number_of_an_answer_is_refused(curator, question, words):
     with pytest.raises(Refusal, match=words):
         curator.ask(question, epsilon=1)

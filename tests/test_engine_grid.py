@@ -7,10 +7,12 @@ import math
 from fractions import Fraction
 
 import duckdb
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 
+from discreet.audit.rehearsal import Rehearsal
 from discreet.engine.duckdb import DuckDBEngine
 from discreet.engine.duckdb.grid import exponent, from_steps, scaled_steps, to_steps
 from discreet.errors import InvalidParameter
@@ -141,3 +143,38 @@ def test_totals_of_a_unit_do_not_wrap():
     with DuckDBEngine({"t": frame}, Schema({"t": table})) as engine:
         found = engine.run(engine.compile(plan)).open_for_release().measured[0][0].tolist()
     assert found == [2**61 + 5, 2**61 + 5]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "SELECT COUNT(*) FROM t a WHERE x > (SELECT AVG(b.x) FROM t b WHERE b.id = a.id)",
+        "SELECT COUNT(*) FROM t a WHERE x = (SELECT SUM(b.x) FROM t b WHERE b.id = a.id)",
+        "SELECT COUNT(*) FROM (SELECT x, AVG(x) OVER (PARTITION BY id) AS m FROM t) WHERE x < m",
+        "SELECT COUNT(*) FROM (SELECT x, SUM(x) OVER (PARTITION BY id ORDER BY day ROWS BETWEEN "
+        "UNBOUNDED PRECEDING AND CURRENT ROW) AS m FROM t) WHERE x = m",
+    ],
+)
+def test_a_decimal_alone_is_its_own_sum_and_mean(question: str) -> None:
+    """Bit for bit, though sums of several are added on a grid that is wider than their last bit."""
+    random = np.random.default_rng(5)
+    t = pd.DataFrame(
+        {
+            "id": random.integers(0, 250, 400),
+            "x": [*random.uniform(0, 1e-6, 50), *random.uniform(0, 5000, 350)],
+            "day": pd.date_range("2024-01-01", periods=400).date,
+        }
+    )
+    schema = Schema.from_text("""
+        [tables.t]
+        unit = "id"
+        max_rows_per_unit = 20
+        [tables.t.columns]
+        id = { type = "integer" }
+        x = { type = "decimal", bounds = [0, 5000] }
+        day = { type = "date", bounds = ["2024-01-01", "2025-12-31"] }
+    """)
+    answer = Rehearsal({"t": t}, schema=schema)(question, epsilon=10**6)
+    with duckdb.connect() as connection:
+        connection.register("t", t)
+        assert [(answer.value(),)] == connection.execute(question).fetchall()

@@ -205,11 +205,6 @@ columns.ward = "text"
             "SELECT COUNT(*) FROM stays WHERE sex IN ('F', 'M')",
         ),
         (
-            "SELECT ward, COUNT(*) AS n, DP_INTERVAL_LOW(n), DP_INTERVAL_HIGH(n) FROM stays "
-            "GROUP BY ward",
-            "SELECT ward, COUNT(*) AS n FROM stays GROUP BY ward",
-        ),
-        (
             "SELECT COUNT(*) FROM stays WHERE HOUR(at AT TIME ZONE 'Asia/Tokyo') = 3",
             "SELECT COUNT(*) FROM stays WHERE HOUR(at AT TIME ZONE 'UTC' AT TIME ZONE "
             "'Asia/Tokyo') = 3",

@@ -112,7 +112,7 @@ SELECT SUM(cost, contribution_bounds_per_group => 100) FROM visits;
 SELECT CORR(cost, age, contribution_bounds_per_row => (0, 1)) FROM visits;
 --> refused Q33
 
-SELECT SUM(cost, report_format => 'JSON') FROM visits;
+SELECT SUM(cost, report_format => 'PROTO') FROM visits;
 --> refused Q33
 
 SELECT WITH ANONYMIZATION OPTIONS(epsilon = 1) ANON_COUNT(*) FROM visits;
@@ -161,6 +161,12 @@ SELECT AVG(city, contribution_bounds_per_group => (0, 4)) FROM visits;
 
 -- Snowflake's: every number has its interval, and the account says what is left.
 SELECT city, COUNT(*) AS n, DP_INTERVAL_LOW(n) AS low FROM visits GROUP BY city;
+--> accepted
+--> question 1: SELECT visits.city AS city, COUNT(*) AS n FROM visits AS visits GROUP BY visits.city
+--> computed: SELECT city AS city, n AS n, low.n AS low FROM intervals.1
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
+
+SELECT city, DP_INTERVAL_LOW(city) AS low, COUNT(*) AS n FROM visits GROUP BY city;
 --> refused Q9
 
 SELECT * FROM ESTIMATE_REMAINING_DP_AGGREGATES('visits');

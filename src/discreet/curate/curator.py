@@ -419,7 +419,8 @@ class Curator:
         self, statement: Statement, offer: Offer, analyst: str
     ) -> PaidStatement | Answer:
         try:
-            bound = self._bind(statement)
+            asked_at = offer.beside(statement.spend).confidence
+            bound = self._bind(replace(statement, confidence=asked_at))
             plans = self._plan_statement(statement, offer, analyst)
             receipts = self.account.charge_all(plans.requests)  # all of them or none; durable
         except Refusal as refusal:

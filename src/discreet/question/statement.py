@@ -14,7 +14,7 @@ from discreet.question.catalogue import Catalogue
 from discreet.question.domain import Domain, Kind
 from discreet.question.expressions import ColumnRef
 from discreet.question.functions import domain_of
-from discreet.question.offer import Offer
+from discreet.question.offer import CONFIDENCE, Offer
 from discreet.question.ownership import columns
 from discreet.question.question import AGGREGATES, Question, check_aggregate
 
@@ -57,6 +57,8 @@ class Trace:
     sql: str
     carried: tuple[tuple[Carried, ...], ...]
     rows: int
+    certain: tuple[bool, ...] = ()
+    """For each column whether nothing that was released with noise is in it."""
 
 
 ROW_NUMBER = "row.number"
@@ -81,7 +83,9 @@ class Statement:
     ``sql`` is in the words of the engine and reads nothing but the answers, each under
     :func:`answer_name`, and the public tables named in ``tables``, under :func:`public_name`.
     ``spend`` is offered for all of them together; a question may have an offer of its own, which
-    is for all questions of its ``levels``.
+    is for all questions of its ``levels``.  ``ends`` are the columns of questions, by number, whose
+    intervals are read, at ``confidence``: under :func:`interval_name` each such answer stands
+    again, with their ends beside it.
     """
 
     questions: tuple[Question, ...]
@@ -91,6 +95,12 @@ class Statement:
     spend: Offer | None = None
     text: str = ""
     levels: tuple[Levels, ...] = ()
+    ends: tuple[tuple[int, str], ...] = ()
+    confidence: Fraction = CONFIDENCE
+
+    def list_ends(self, number: int) -> tuple[str, ...]:
+        """The columns of a question whose intervals are read."""
+        return tuple(column for question, column in self.ends if question == number)
 
 
 def answer_name(number: int) -> str:
@@ -100,6 +110,20 @@ def answer_name(number: int) -> str:
     ('question.1', 'public.cities')
     """
     return f"question.{number + 1}"
+
+
+def interval_name(number: int) -> str:
+    """The table in which ``sql`` finds the answer of a question with the ends of intervals."""
+    return f"intervals.{number + 1}"
+
+
+def name_ends(column: str) -> tuple[str, str]:
+    """The columns there that hold the lower and the upper end; nobody can write these names.
+
+    >>> name_ends("n")
+    ('low.n', 'high.n')
+    """
+    return f"low.{column}", f"high.{column}"
 
 
 def public_name(table: str) -> str:

@@ -30,6 +30,10 @@ from discreet.release.notes import (
 )
 from discreet.release.render import margin_words
 
+_ENDS = (
+    "DP_INTERVAL_LOW and DP_INTERVAL_HIGH are the ends of a number's interval at {:.4g} % "
+    "confidence, each number for itself; NULL where no end is known."
+)
 _COMPUTED = "computed from several released numbers, or from none."
 
 
@@ -102,11 +106,15 @@ class Combined(Answer):
         for number, part in enumerate(self.parts, 1):
             prefix = f"question {number}: " if len(self.parts) > 1 else ""
             said += [f"{prefix}{note}" for note in part.notes]
+        trace = self.statement.trace
+        certain = trace.certain if trace is not None and trace.certain else _nothing(self.names)
         computed = [
             name
-            for name, origins in zip(self.names, self._carried, strict=True)
-            if not origins and any(map(_is_number, self.column(name)))
+            for name, origins, sure in zip(self.names, self._carried, certain, strict=True)
+            if not origins and not sure and any(map(_is_number, self.column(name)))
         ]
+        if self.statement.ends:
+            said.append(_ENDS.format(float(100 * self.statement.confidence)))
         if computed:
             said.append(f"no margin is known for {', '.join(computed)}: {_COMPUTED}")
         return tuple(said)
@@ -229,6 +237,10 @@ def _carry(stated: Stated, origin: Carried, unit: MarginUnit | None) -> Stated:
         ends = sorted((interval.low * scale + shift, interval.high * scale + shift))
         interval = replace(interval, low=ends[0], high=ends[1])
     return None if margin is None else margin * abs(scale), interval
+
+
+def _nothing(names: Sequence[str]) -> tuple[bool, ...]:
+    return (False,) * len(names)
 
 
 def _is_number(value: object) -> bool:

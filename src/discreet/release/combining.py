@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any
 
 from discreet.engine.duckdb import afterwards
@@ -20,8 +21,10 @@ from discreet.question.statement import (
     Column,
     Statement,
     answer_name,
+    interval_name,
     list_columns,
     list_public_columns,
+    name_ends,
     public_name,
 )
 from discreet.release.answer import Answer
@@ -46,6 +49,10 @@ def bind(statement: Statement, catalogue: Catalogue) -> Bound:
         Held(answer_name(number), tuple(map(_shape, list_columns(question, catalogue))))
         for number, question in enumerate(statement.questions)
     )
+    held += tuple(
+        Held(interval_name(number), (*held[number].columns, *_end_shapes(statement, number)))
+        for number in _with_ends(statement)
+    )
     tables = tuple(
         Held(public_name(name), tuple(map(_shape, list_public_columns(name, catalogue))))
         for name in statement.tables
@@ -63,6 +70,16 @@ def bind(statement: Statement, catalogue: Catalogue) -> Bound:
         if not same or len(columns) != len(trace.carried) or len(found) - trace.rows != len(names):
             statement = replace(statement, trace=None)  # what is not certain has no margin
     return Bound(statement, held, tables, names)
+
+
+def _with_ends(statement: Statement) -> list[int]:
+    """The questions, by number, of which intervals are read."""
+    return sorted({number for number, _ in statement.ends})
+
+
+def _end_shapes(statement: Statement, number: int) -> list[Shape]:
+    ends = (name for column in statement.list_ends(number) for name in name_ends(column))
+    return [Shape(name, afterwards.type_of(Kind.DECIMAL)) for name in ends]
 
 
 def describe_bound(bound: Bound) -> tuple[Column, ...]:
@@ -112,13 +129,27 @@ def _tell_apart(columns: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _find_ends(part: Answer, statement: Statement, number: int) -> dict[str, list[float | None]]:
+    """The ends of intervals: a function of what was released.  None where there is no end."""
+    known = part.accuracy(statement.confidence)
+    found: dict[str, list[float | None]] = {}
+    for column in statement.list_ends(number):
+        intervals = [None if i is None or i.nobody else i for _, i in known[column]]
+        low, high = name_ends(column)
+        found[low] = [None if i is None or not isfinite(i.low) else i.low for i in intervals]
+        found[high] = [None if i is None or not isfinite(i.high) else i.high for i in intervals]
+    return found
+
+
 def combine(bound: Bound, parts: Sequence[Answer], public: Mapping[str, Values]) -> Combined:
     """What the statement computes from the answers of its questions."""
     statement, trace = bound.statement, bound.statement.trace
-    tables = [
-        held.filled({name: part.column(name) for name in part.columns})
-        for held, part in zip(bound.answers, parts, strict=True)
+    values = [{name: part.column(name) for name in part.columns} for part in parts]
+    values += [
+        {**values[number], **_find_ends(parts[number], statement, number)}
+        for number in _with_ends(statement)
     ]
+    tables = [held.filled(found) for held, found in zip(bound.answers, values, strict=True)]
     others = [
         held.filled(public[name]) for held, name in zip(bound.public, statement.tables, strict=True)
     ]

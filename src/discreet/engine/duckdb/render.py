@@ -543,5 +543,14 @@ def _aggregate(
     if aggregate.function == "AVG":
         count = nodes.cast(over(exp.Count(this=node.copy(), big_int=True)), Kind.DECIMAL)
         number = nodes.infix(exp.Div, number, count)
+    if argument.kind is Kind.DECIMAL:
+        # What is one value is that value itself, bit for bit: no grid is needed to add it up.
+        least = over(nodes.call("MIN", node.copy()))
+        if aggregate.function == "AVG":
+            alone: Node = exp.EQ(this=least, expression=over(nodes.call("MAX", node.copy())))
+        else:
+            rows = over(exp.Count(this=node.copy(), big_int=True))
+            alone = exp.EQ(this=rows, expression=nodes.integer(1))
+        number = nodes.case((alone, least.copy()), otherwise=number)
     ends = [nodes.literal(bound or Fraction(0)) for bound in (domain.low, domain.high)]
     return nodes.case((present(number), clip(number.copy(), *ends)))

@@ -194,7 +194,8 @@ def _take_apart(node: exp.Expr, reader: Reader) -> Parts:
             key = argument.this.name.lower()
             key = _SHORT.get(key, key)
             if key == "report_format":
-                raise _report_refusal(argument, reader)
+                _check_report(argument, reader)  # the notes say where the margin stands
+                continue
             if key not in (PER_ROW, PER_GROUP) or key in named:
                 raise _misuse_refusal(
                     argument,
@@ -417,16 +418,21 @@ def offer_auto(node: exp.Expr | None) -> str:
     return f" Nobody knows any: {usage}, {BOUNDS} => {AUTO}) looks for them in the data, privately."
 
 
-def _report_refusal(node: exp.Expr, reader: Reader) -> QuestionRefusal:
+_REPORTS = ("JSON", "COLUMNS")
+"""Formats that every answer has: margins in its JSON, and beside the numbers."""
+
+
+def _check_report(argument: exp.Kwarg, reader: Reader) -> None:
     """BigQuery writes value and noise into one cell, as JSON or as a protocol buffer."""
-    return reader.refusal(
-        "Q33",
-        node,
-        "report_format is not taken: every answer tells how far off each number may be.",
-        why="the noise is public, so its margin stands beside the number, unasked.",
-        fix="leave it out; as JSON with margins an answer comes by to_json(), --json or over HTTP, "
-        "and there are no protocol buffers.",
-    )
+    if argument.expression.name.upper() not in _REPORTS:
+        raise reader.refusal(
+            "Q33",
+            argument,
+            f"report_format is one of {', '.join(_REPORTS)} here.",
+            why="every answer tells how far off each number may be, beside it and as JSON; there "
+            "are no protocol buffers.",
+            fix="write report_format => JSON, or leave it out.",
+        )
 
 
 def _misuse_refusal(node: exp.Expr, usage: str, reader: Reader) -> QuestionRefusal:

@@ -32,7 +32,7 @@ from discreet.question.sql.scalars import column
 from discreet.question.sql.scope import check_name, find_name, resolve_output
 from discreet.question.sql.sources import Rows
 from discreet.question.sql.subqueries import ungrouped_refusal
-from discreet.question.statement import Levels
+from discreet.question.statement import Levels, interval_name, name_ends
 
 if TYPE_CHECKING:
     from discreet.question.sql.statements import Names, StatementReader
@@ -83,6 +83,8 @@ def _is_above_only(node: exp.Expr) -> bool:
     """Whether a node has a meaning over released numbers, and none in a question."""
     if isinstance(node, exp.Anonymous) and not isinstance(node.this, exp.Identifier):
         name = node.name.lower()
+        if _is_end(node):
+            return True
         known = SYNONYMS.get(name, name) in FUNCTIONS or name in SPECIAL
         return not known and aggregate_name(node) is None and released.is_known(name)
     if isinstance(node, exp.Ordered):
@@ -113,6 +115,7 @@ class Lifted:
         self._computed: dict[str, exp.Expr] = {}  # by the question itself, which knows margins
         self._values: dict[str, exp.Expr] = {}  # what is asked for besides keys, in order
         self._grouping = False
+        self._ends: dict[str, None] = {}  # values whose intervals are read
 
     def _key(self, node: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
         found = resolve_output(node, self._select, self._rows.scope)
@@ -141,21 +144,22 @@ class Lifted:
     # --- what is above -------------------------------------------------------------------------
 
     def _outputs(self) -> list[tuple[str, exp.Expr]]:
-        given = {i.alias for i in self._select.expressions if isinstance(i, exp.Alias)}
-        found: list[tuple[str, exp.Expr]] = []
-        taken = set(given)
-        for item in self._select.expressions:
+        items = list(enumerate(self._select.expressions))
+        taken = {item.alias for _, item in items if isinstance(item, exp.Alias)}
+        found: dict[int, tuple[str, exp.Expr]] = {}
+        # The ends of an interval come after the number that they are of, wherever they stand.
+        for place, item in sorted(items, key=lambda one: _has_end(one[1])):
             if isinstance(item, exp.Alias):
                 name = check_name(item.args["alias"], self._reader)
                 self._keep_name(item.this, name)
                 tree = self._output(item.this, name)
             else:
                 tree = self._part(item)
-                default = tree.name if isinstance(tree, exp.Column) else f"column_{len(found) + 1}"
-                name = unused_name(default, taken)
+                default = tree.name if isinstance(tree, exp.Column) else f"column_{place + 1}"
+                name = unused_name(default.replace(".", "_"), taken)
                 taken.add(name)
-            found.append((name, tree))
-        return found
+            found[place] = name, tree
+        return [found[place] for place, _ in items]
 
     def _output(self, node: exp.Expr, name: str) -> exp.Expr:
         """One output; arithmetic on aggregates that a question can do is left to it."""
@@ -217,6 +221,8 @@ class Lifted:
             return self._aggregate(node)
         if isinstance(node, exp.Anonymous) and _is_grouping(node):
             return self._grouped(node)
+        if isinstance(node, exp.Anonymous) and _is_end(node):
+            return self._end(node)
         key = self._find_key(node)
         if key is not None:
             return column(self._name_of(key, default_key(key) or "key"))
@@ -278,6 +284,26 @@ class Lifted:
             bits = exp.Paren(this=exp.Add(this=double, expression=bit))
         return bits
 
+    def _end(self, node: exp.Anonymous) -> exp.Expr:
+        """DP_INTERVAL_LOW(n): an end of the interval of an aggregate, or of an output."""
+        name = self._measured(node.expressions[0]) if len(node.expressions) == 1 else None
+        if name is None:
+            raise released.interval_refusal(node, self._reader)
+        self._ends[name] = None
+        return column(name_ends(name)[_ENDS.index(node.name.lower())])
+
+    def _measured(self, node: exp.Expr) -> str | None:
+        """What the question calls the number that ``node`` is; None if it is not its own."""
+        while isinstance(node, exp.Paren):
+            node = node.this
+        if isinstance(node, exp.Column) and not node.table:
+            known = {i.alias: i.this for i in self._select.expressions if isinstance(i, exp.Alias)}
+            alias = find_name(node.name, known, node, self._reader)
+            if alias is None or alias in self._computed:
+                return alias
+            node = known[alias]
+        return self._aggregate(node).name if aggregate_name(node) is not None else None
+
     # --- what is asked -------------------------------------------------------------------------
 
     def _answers(self) -> exp.Expr:
@@ -331,13 +357,16 @@ class Lifted:
             for tree, name in names.items()
         ]
         columns += [column(name) for name in self._values]
+        columns += [column(end) for name in self._ends for end in name_ends(name)]
         columns += [
             _named(exp.Literal.number(0 if tree in own else 1), _grouping_name(name))
             for tree, name in names.items()
         ]
-        found = select_all(self._statement.name(question))
+        number = self._statement.questions.index(question)
+        self._statement.ends |= {(number, name): None for name in self._ends}
+        found = select_all(interval_name(number) if self._ends else self._statement.name(question))
         found.set("expressions", columns)
-        return found, self._statement.questions.index(question)
+        return found, number
 
     def _cells(self, question: int) -> int:
         """How many groups a question has, if they are public."""
@@ -362,6 +391,18 @@ class Lifted:
 
 def _is_grouping(node: exp.Anonymous) -> bool:
     return node.name.lower() in ("grouping", "grouping_id")
+
+
+_ENDS = ("dp_interval_low", "dp_interval_high")
+
+
+def _is_end(node: exp.Expr) -> bool:
+    """Whether it is an end of an interval, as Snowflake calls it."""
+    return isinstance(node, exp.Anonymous) and node.name.lower() in _ENDS
+
+
+def _has_end(node: exp.Expr) -> bool:
+    return any(map(_is_end, node.walk(prune=lambda n: isinstance(n, exp.Query))))
 
 
 def _grouping_name(key: str) -> str:

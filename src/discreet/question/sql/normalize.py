@@ -429,14 +429,9 @@ def _unknown(node: exp.Expr, reader: Reader) -> QuestionRefusal:
         return reader.refusal(
             "Q9",
             node,
-            f"{node.name.upper()} is not computed: the interval is shown with every number.",
-            why="the noise is public, so how far off a number may be is told without being asked.",
-            fix=reader.suggest_fix(
-                node,
-                _drop_intervals,
-                "leave it out; margins stand beside the numbers, and in to_pandas(margins=True).",
-                "without it, margins stand beside the numbers, and in to_pandas(margins=True): ",
-            ),
+            f"{node.name.upper()} stands beside a released number, not in people's rows.",
+            why="a row of a person has no noise; what a question releases of it has.",
+            fix=f"write {node.name.upper()}(n) beside the aggregate that is called n.",
         )
     return reader.refusal(
         "Q9",
@@ -446,19 +441,6 @@ def _unknown(node: exp.Expr, reader: Reader) -> QuestionRefusal:
         "that they are there.",
         fix=f"use one of {', '.join(_list_functions())}.",
     )
-
-
-def _drop_intervals(node: exp.Expr) -> None:
-    """Leave out every column of the SELECT that is an end of an interval."""
-    select = node.find_ancestor(exp.Select)
-    if select is not None:
-        ends = ("DP_INTERVAL_LOW", "DP_INTERVAL_HIGH")
-        kept = [
-            item
-            for item in select.expressions
-            if not any(part.name.upper() in ends for part in item.find_all(exp.Anonymous))
-        ]
-        select.set("expressions", kept)
 
 
 def _list_functions() -> list[str]:

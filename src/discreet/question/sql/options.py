@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -153,6 +154,20 @@ def find_remarks(question: Question, options: Clause, reader: Reader) -> tuple[s
             "out by a threshold as BigQuery would."
         )
     return tuple(found)
+
+
+def find_spellings(select: exp.Select) -> Iterator[str]:
+    """Words that are accepted and mean something a little different in BigQuery."""
+    if any(part.this.name.lower() == "report_format" for part in select.find_all(exp.Kwarg)):
+        yield (
+            "report_format: a number stands in its column and its margin beside it, also as JSON; "
+            "BigQuery would write both into one cell."
+        )
+    if any(part.this.name.lower() == "dayofweek" for part in select.find_all(exp.Extract)):
+        yield (
+            "DAYOFWEEK: Sunday is 0 and Saturday 6, as in PostgreSQL, DuckDB and Snowflake; in "
+            "BigQuery they are 1 and 7."
+        )
 
 
 def _has_bounds(aggregate: Aggregate) -> bool:

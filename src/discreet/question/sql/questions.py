@@ -39,6 +39,7 @@ from discreet.question.sql.normalize import normalize
 from discreet.question.sql.options import (
     check_strategy,
     find_remarks,
+    find_spellings,
     keep_large,
     read_options,
 )
@@ -280,8 +281,8 @@ def read_question(select: exp.Select, frame: Frame) -> tuple[Question, exp.Selec
         spend=None if options is None else options.spend,
         text=reader.text,
     )
-    if options is not None:
-        question = replace(question, remarks=find_remarks(question, options, reader))
+    remarks = () if options is None else find_remarks(question, options, reader)
+    question = replace(question, remarks=(*remarks, *find_spellings(select)))
     _check_released(question, outputs, having, reader)
     clauses: dict[str, object] = {**rows.clauses, "hint": options and options.tree}
     clauses["expressions"] = [output_tree(tree, name) for name, tree in outputs]

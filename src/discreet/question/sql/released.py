@@ -306,7 +306,22 @@ def _translate_call(node: exp.Anonymous, reader: Reader) -> exp.Expr:
     return exp.Anonymous(this=name, expressions=node.expressions)
 
 
+def interval_refusal(node: exp.Expr, reader: Reader) -> Exception:
+    """Refuse the interval of what is no number of a question."""
+    name = node.name.upper()
+    return reader.refusal(
+        "Q9",
+        node,
+        f"{name} is of one aggregate, or of its name, in the SELECT that asks for it.",
+        why="the noise of what a question releases is known; of what is computed from it, or of a "
+        "key, there is no interval.",
+        fix=f"write {name}(n) beside the aggregate that is called n.",
+    )
+
+
 def _unknown(node: exp.Anonymous, reader: Reader) -> Exception:
+    if node.name.upper() in ("DP_INTERVAL_LOW", "DP_INTERVAL_HIGH"):
+        return interval_refusal(node, reader)
     return reader.refusal(
         "Q9",
         node,

@@ -187,7 +187,8 @@ def refuse_account(tree: exp.Expr, reader: Reader) -> None:
                 "Q6",
                 node,
                 "what is left of the budget is no table.",
-                why="it is the account that knows it, and no person's row says anything of it.",
+                why="it is the account that knows it, and no person's row says anything of it; "
+                "how many questions it buys depends on what is offered for each.",
                 fix="none: ask the account, for free, with curator.balance(), discreet balance "
                 "or \\balance in the shell.",
             )

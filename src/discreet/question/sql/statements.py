@@ -45,6 +45,8 @@ from discreet.question.statement import (
     Levels,
     Statement,
     answer_name,
+    interval_name,
+    name_ends,
     public_name,
 )
 
@@ -115,6 +117,7 @@ class StatementReader:
         self.tables: dict[str, None] = {}
         self.spend: Offer | None = None
         self.levels: list[Levels] = []
+        self.ends: dict[tuple[int, str], None] = {}
         self._weight = 0
 
     def read(self, query: exp.Query) -> Statement:
@@ -140,6 +143,10 @@ class StatementReader:
             self.name(question): tuple(output.name for output in question.outputs)
             for question in self.questions
         }
+        for number, column_name in self.ends:
+            table = interval_name(number)
+            before = known.get(table, known[answer_name(number)])
+            known[table] = (*before, *name_ends(column_name))
         for name in self.tables:
             columns = self.reader.schema.tables[name].columns
             known[public_name(name)] = tuple(c.name for c in columns)
@@ -154,6 +161,7 @@ class StatementReader:
             self.spend,
             self.reader.text,
             tuple(self.levels),
+            tuple(self.ends),
         )
 
     # --- what a query is ---------------------------------------------------------------------

@@ -18,7 +18,13 @@ from sqlglot import exp
 from discreet.question.sql import released
 from discreet.question.sql.aggregates import is_windowed
 from discreet.question.sql.dialect import Reader
-from discreet.question.statement import ROW_NUMBER, Carried, Trace, answer_name
+from discreet.question.statement import (
+    ROW_NUMBER,
+    Carried,
+    Trace,
+    answer_name,
+    interval_name,
+)
 
 
 class _Lost(Exception):
@@ -53,6 +59,7 @@ class _Query:
     names: tuple[str | None, ...]
     origins: tuple[_Numbers, ...]
     rows: tuple[str, ...] = ()
+    certain: tuple[bool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +70,7 @@ class _Item:
     names: tuple[str | None, ...]
     origins: tuple[_Numbers, ...]
     rows: tuple[str, ...]
+    certain: tuple[bool, ...]
 
 
 def trace(tree: exp.Expr, known: Mapping[str, tuple[str, ...]], reader: Reader) -> Trace | None:
@@ -74,14 +82,14 @@ def trace(tree: exp.Expr, known: Mapping[str, tuple[str, ...]], reader: Reader) 
         found = _Tracer(known).query(tree, {})
     except _Lost:
         return None
-    if not any(found.origins):
+    if not any(found.origins) and not any(found.certain):
         return None
     place = {name: index for index, name in enumerate(found.rows)}
     carried = tuple(
         tuple(Carried(n.question, n.column, n.scale, n.shift, place[n.row]) for n in numbers)
         for numbers in found.origins
     )
-    return Trace(released.write_above(found.tree, reader), carried, len(found.rows))
+    return Trace(released.write_above(found.tree, reader), carried, len(found.rows), found.certain)
 
 
 class _Tracer:
@@ -91,6 +99,7 @@ class _Tracer:
             answer_name(number): number
             for number in range(sum(name.startswith("question.") for name in known))
         }
+        self._answers |= {interval_name(number): number for number in self._answers.values()}
         self._count = 0
 
     def _new_row(self) -> str:
@@ -148,22 +157,29 @@ class _Tracer:
             name = alias.name if alias is not None else node.name
             if node.name in commons:
                 common = commons[node.name]
-                return node.copy(), _Item(name, common.names, common.origins, common.rows)
+                return node.copy(), _Item(
+                    name, common.names, common.origins, common.rows, common.certain
+                )
             names = self._known.get(node.name)
             if names is None:
                 raise _Lost
             number = self._answers.get(node.name)
             if number is None:
-                return node.copy(), _Item(name, names, ((),) * len(names), ())
-            origins = tuple((_Number(number, column, ROW_NUMBER),) for column in names)
-            return node.copy(), _Item(name, names, origins, (ROW_NUMBER,))
+                certain = (True,) * len(names)
+                return node.copy(), _Item(name, names, ((),) * len(names), (), certain)
+            own = self._known[answer_name(number)]
+            origins = tuple(
+                (_Number(number, column, ROW_NUMBER),) if column in own else () for column in names
+            )
+            ends = tuple(column not in own for column in names)  # an end has no margin itself
+            return node.copy(), _Item(name, names, origins, (ROW_NUMBER,), ends)
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
             if alias is None:
                 raise _Lost
             query = self.query(node.this, commons)
             changed = node.copy()
             changed.set("this", query.tree)
-            return changed, _Item(alias.name, query.names, query.origins, query.rows)
+            return changed, _Item(alias.name, query.names, query.origins, query.rows, query.certain)
         raise _Lost
 
     def _opaque(self, select: exp.Select, items: list[tuple[exp.Expr, _Item]]) -> _Query:
@@ -174,11 +190,12 @@ class _Tracer:
                 raise _Lost
             names.append(_name(item))
         tree = _with_sources(select, items)
-        return _Query(tree, tuple(names), ((),) * len(names))
+        nothing = len(names)
+        return _Query(tree, tuple(names), ((),) * nothing, certain=(False,) * nothing)
 
     def _select(self, select: exp.Select, items: list[tuple[exp.Expr, _Item]]) -> _Query:
         sources = [item for _, item in items]
-        expressions, names, origins = [], [], []
+        expressions, names, origins, certain = [], [], [], []
         renamed: dict[tuple[str, str], str] = {}
 
         def keep(numbers: _Numbers, item: _Item) -> _Numbers:
@@ -195,6 +212,7 @@ class _Tracer:
                 names.append(_name(part))
                 found = _origin(part, sources)
                 origins.append(() if found is None else keep(*found))
+                certain.append(_is_certain(part, sources))
         for (alias, row), name in renamed.items():
             column = exp.Column(
                 this=exp.to_identifier(row, quoted=True),
@@ -203,14 +221,16 @@ class _Tracer:
             expressions.append(exp.Alias(this=column, alias=exp.to_identifier(name, quoted=True)))
         tree = _with_sources(select, items)
         tree.set("expressions", expressions)
-        return _Query(tree, tuple(names), tuple(origins), tuple(renamed.values()))
+        rows = tuple(renamed.values())
+        return _Query(tree, tuple(names), tuple(origins), rows, tuple(certain))
 
     # --- UNION ALL -----------------------------------------------------------------------------
 
     def _union(self, tree: exp.Union, commons: Mapping[str, _Query]) -> _Query:
         leaves = _leaves(tree)
         if leaves is None:
-            return _Query(tree.copy(), *self._first_names(tree, commons))
+            names, origins = self._first_names(tree, commons)
+            return _Query(tree.copy(), names, origins, certain=(False,) * len(names))
         parts = [self._body(leaf, commons) for leaf in leaves]
         rows = tuple(row for part in parts for row in part.rows)
         for part in parts:
@@ -232,7 +252,8 @@ class _Tracer:
                 together.set(name, tree.args[name].copy())
         columns = zip(*(part.origins for part in parts), strict=True)
         origins = tuple(tuple(n for numbers in column for n in numbers) for column in columns)
-        return _Query(together, parts[0].names, origins, rows)
+        certain = tuple(map(all, zip(*(part.certain for part in parts), strict=True)))
+        return _Query(together, parts[0].names, origins, rows, certain)
 
     def _first_names(
         self, tree: exp.Expr, commons: Mapping[str, _Query]
@@ -347,6 +368,23 @@ def _change(
         return None
     numbers, item = found
     return tuple(number.times(factor).plus(term) for number in numbers), item
+
+
+def _is_certain(node: exp.Expr, sources: list[_Item]) -> bool:
+    """Whether no noise is in an expression: made of constants, public columns and levels."""
+    if any(isinstance(part, exp.Query | exp.Window) for part in node.walk()):
+        return False
+
+    def find(column: exp.Column) -> list[bool]:
+        return [
+            certain
+            for source in sources
+            if not column.table or column.table.casefold() == source.alias.casefold()
+            for name, certain in zip(source.names, source.certain, strict=True)
+            if name is not None and name.casefold() == column.name.casefold()
+        ]
+
+    return all(find(column) == [True] for column in node.find_all(exp.Column))
 
 
 def _find(node: exp.Column, sources: list[_Item]) -> tuple[_Numbers, _Item] | None:
