@@ -67,6 +67,15 @@ def spent(home: Path) -> Fraction:
 # --- asking ------------------------------------------------------------------------------------
 
 
+def test_a_fresh_measurement_is_paid_for_though_one_is_known(run, home):
+    ok(run("ask", COUNT, "--epsilon", "0.3"))
+    assert told(run("price", COUNT, "--epsilon", "0.3", "--fresh", "--json"))["free"] is False
+    ok(run("ask", COUNT, "--epsilon", "0.3"))
+    assert spent(home) == Fraction(3, 10)
+    ok(run("ask", COUNT, "--epsilon", "0.3", "--fresh"))
+    assert spent(home) == Fraction(6, 10)
+
+
 def test_ask_prints_values_margins_and_the_price(run, home):
     out = ok(run("ask", BY_CITY, "--epsilon", "0.2"))
     assert "Bergen" in out

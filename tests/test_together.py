@@ -210,3 +210,16 @@ def test_questions_are_taken_apart_where_statements_end():
     ]
     with pytest.raises(Refusal):
         split_questions("SELECT 'open")
+
+
+def test_fresh_questions_and_statements_are_measured_and_charged_again(clinic):
+    clinic.ask_all([YOUNG, OLD], epsilon=2)
+    assert all(one.replayed for one in clinic.ask_all([YOUNG, OLD], epsilon=2))
+    for spent in (4, 6):
+        assert not any(one.replayed for one in clinic.ask_all([YOUNG, OLD], epsilon=2, fresh=True))
+        assert clinic.spent.epsilon == spent
+    share = f"SELECT n / 3 AS third FROM ({COSTS.replace('AVG(cost) AS mean', 'COUNT(*) AS n')})"
+    for fresh, free, spent in ((False, False, 7), (False, True, 7), (True, False, 8)):
+        assert clinic.price(share, epsilon=1, fresh=fresh).free == free
+        clinic.ask(share, epsilon=1, fresh=fresh)
+        assert clinic.spent.epsilon == spent

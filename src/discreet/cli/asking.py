@@ -16,6 +16,7 @@ from discreet.cli.options import (
     Confidence,
     Delta,
     Epsilon,
+    Fresh,
     Home,
     Json,
     Question,
@@ -45,6 +46,7 @@ def ask(  # noqa: PLR0913, PLR0917 (each is an option)
     delta: Delta = None,
     within: Within = None,
     confidence: Confidence = "0.95",
+    fresh: Fresh = False,
     analyst: Analyst = CURATOR,
     as_json: Json = False,
     as_csv: Csv = False,
@@ -63,7 +65,7 @@ def ask(  # noqa: PLR0913, PLR0917 (each is an option)
             why="one answer is printed once.",
             fix="leave out one of them.",
         )
-    offer = _offer(epsilon, rho, delta, within, confidence)
+    offer = _offer(epsilon, rho, delta, within, confidence, fresh=fresh)
     if question.upper().split(None, 1)[:1] == ["EXPLAIN"]:
         with open_planner(session) as curator:
             _print_explanation(curator.explain(question, **offer.amounts()), confidence, as_json)
@@ -143,18 +145,19 @@ def _read_questions(file: Path) -> list[str]:
     return found
 
 
-def explain(
+def explain(  # noqa: PLR0913, PLR0917 (each is an option)
     question: Question,
     epsilon: Epsilon = None,
     rho: Rho = None,
     delta: Delta = None,
     within: Within = None,
     confidence: Confidence = "0.95",
+    fresh: Fresh = False,
     as_json: Json = False,
     session: Home = HERE,
 ) -> None:
     """Say how a question would be answered, and how well; free."""
-    offer = _offer(epsilon, rho, delta, within, confidence)
+    offer = _offer(epsilon, rho, delta, within, confidence, fresh=fresh)
     with open_planner(session) as curator:
         plan = curator.explain(question, **offer.amounts())
     _print_explanation(plan, confidence, as_json)
@@ -167,12 +170,13 @@ def price(  # noqa: PLR0913, PLR0917 (each is an option)
     delta: Delta = None,
     within: Within = None,
     confidence: Confidence = "0.95",
+    fresh: Fresh = False,
     analyst: Analyst = CURATOR,
     as_json: Json = False,
     session: Home = HERE,
 ) -> None:
     """Say what a question costs and whether it would be paid; free."""
-    offer = _offer(epsilon, rho, delta, within, confidence)
+    offer = _offer(epsilon, rho, delta, within, confidence, fresh=fresh)
     with open_planner(session) as curator:
         quote = curator.price(question, analyst=analyst, **offer.amounts())
     if as_json:
@@ -185,9 +189,17 @@ def price(  # noqa: PLR0913, PLR0917 (each is an option)
 
 
 def _offer(
-    epsilon: str | None, rho: str | None, delta: str | None, within: str | None, confidence: str
+    epsilon: str | None,
+    rho: str | None,
+    delta: str | None,
+    within: str | None,
+    confidence: str,
+    *,
+    fresh: bool,
 ) -> Offer:
-    return Offer.of(epsilon=epsilon, rho=rho, delta=delta, within=within, confidence=confidence)
+    return Offer.of(
+        epsilon=epsilon, rho=rho, delta=delta, within=within, confidence=confidence, fresh=fresh
+    )
 
 
 def describe_quote(quote: Quote, confidence: str) -> list[str]:

@@ -50,6 +50,7 @@ Within = Annotated[
     typer.Option(metavar="MARGIN", help="How far off it may be; the least that buys it is paid."),
 ]
 Confidence = Annotated[str, typer.Option(metavar="SHARE", help="How surely the margins hold.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Measure anew, whatever is known already.")]
 HERE = Path()
 CURATOR = "curator"
 

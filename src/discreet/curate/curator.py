@@ -523,13 +523,16 @@ class Curator:
 
         from discreet.curate.shares import divide
 
-        paid = None if analyst is None else is_paid
+        paid = None if analyst is None or offer.fresh else is_paid
         numbers = [n for n in range(len(statement.questions)) if n not in summed]
         shares = divide(statement, offer, paid, summed=summed)
         offers = [narrower.get(n, share) for n, share in zip(numbers, shares, strict=True)]
         asked = [(statement.questions[n], o) for n, o in zip(numbers, offers, strict=True)]
         who = analyst or CURATOR
         planned = [self._find_payable(question, spend, who) for question, spend in asked]
+        if offer.fresh:
+            pairs = zip(planned, offers, strict=True)
+            planned = [self._make_fresh(plan, spend, who) for plan, spend in pairs]
         requests = [
             self._make_request(plan, spend, analyst or CURATOR)
             for plan, spend in zip(planned, offers, strict=True)
@@ -674,7 +677,7 @@ class Curator:
     ) -> Planned:
         """The same question under a key that no answer has: measured again, and charged again."""
         for number in count(0 if first else 1):
-            key = first if first and not number else _fresh_key(planned.key, number)
+            key = first if first and not number else make_fresh_key(planned.key, number)
             found = replace(planned, key=key)
             if self.account.find(self._make_request(found, spend, analyst)) != "stored":
                 return found
@@ -834,7 +837,9 @@ class Curator:
                 return Quote(self._explain(planned), "known", None, (offer_known(told),))
         planned = self._find_payable(asked, spend, analyst)
         explanation = self._explain(planned)
-        if not spend.fresh:
+        if spend.fresh:
+            planned = self._make_fresh(planned, spend, analyst)
+        else:
             quote = self._price_known(planned, spend, analyst)
             if quote is not None:
                 return quote
@@ -1237,7 +1242,8 @@ def _digest(value: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
-def _fresh_key(key: str, number: int) -> str:
+def make_fresh_key(key: str, number: int) -> str:
+    """The key of the same measurement, made anew for the ``number``-th time."""
     return hashlib.sha256(f"{key} fresh {number}".encode()).hexdigest()
 
 

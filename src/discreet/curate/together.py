@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -81,6 +81,8 @@ def ask_batch(
     try:
         planned = plan_batch(curator, questions, offer)
         version = curator.engine.data_version()
+        if offer.get("fresh"):
+            planned = _make_fresh(curator, planned, analyst, version)
         curator.crowding.check([part.plan.source for part in planned.batch.parts], version)
         receipt = curator.account.charge(planned.request(analyst, version))  # durable from here
     except Refusal as refusal:
@@ -89,6 +91,19 @@ def ask_batch(
     if isinstance(receipt, Stored):
         return read_batch(planned, receipt.answer, receipt.id, replayed=True)
     return _compute(curator, planned, receipt, version)
+
+
+def _make_fresh(
+    curator: Curator, planned: PlannedBatch, analyst: str, version: str
+) -> PlannedBatch:
+    """The same questions under a key that no answers have: measured again, and charged again."""
+    from discreet.curate.curator import make_fresh_key
+
+    number, found = 0, planned
+    while curator.account.find(found.request(analyst, version)) == "stored":
+        number += 1
+        found = replace(planned, key=make_fresh_key(planned.key, number))
+    return found
 
 
 def _compute(
