@@ -8,22 +8,34 @@ More of joins are in ``fuzz/test_joined_rows.py``; those of the readers in
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import pytest
 from attacks import (
     test_a11_cannot_run,
+    test_a14_refusals_fill_the_ledger,
     test_e9_amplified_joins,
+    test_errata_words,
     test_large_delta,
+    test_w1_outer_names,
+    test_w2_impossible_groups,
 )
+from attacks.test_a14_refusals_fill_the_ledger import path  # noqa: F401 (a fixture)
 from attacks.test_e9_amplified_joins import curator, tables  # noqa: F401 (fixtures)
+from sqlglot import exp
 
 import discreet
 from discreet.accounting import budget
+from discreet.accounting.meaning import Meaning, Worlds
 from discreet.engine.duckdb import engine
+from discreet.ledger import tally
 from discreet.price import priced
+from discreet.question import sql
+from discreet.release import answer
 
 Patch = pytest.MonkeyPatch
 CAUGHT = (AssertionError, pytest.fail.Exception)
@@ -82,3 +94,106 @@ def test_a_delta_that_is_taken_without_a_word_is_found(
 ) -> None:
     any_delta(monkeypatch)
     assert found(attack)
+
+
+def every_refusal_whole(patch: Patch) -> None:
+    """A record of each, with its question."""
+
+    def add(before: tally.Tally, size: int, _taken: int) -> tally.Tally:
+        return replace(
+            before, count=before.count + 1, told=before.told + 1, size=before.size + size
+        )
+
+    patch.setattr(tally.Tally, "add", add)
+
+
+def no_cap_for_a_day(patch: Patch) -> None:
+    """Of each code some are recorded whole, however long and however many codes there are."""
+    patch.setattr(tally, "WHOLE_BYTES", 2**60)
+
+
+@pytest.mark.parametrize(
+    ("bug", "attack"),
+    [
+        (
+            every_refusal_whole,
+            test_a14_refusals_fill_the_ledger.test_strangers_share_one_allowance,
+        ),
+        (
+            no_cap_for_a_day,
+            test_a14_refusals_fill_the_ledger.test_a_day_of_every_code_is_bounded,
+        ),
+    ],
+)
+def test_refusals_that_fill_the_ledger_are_found(
+    bug: Callable[[Patch], None],
+    attack: Callable[[Path], Any],
+    path: Path,  # noqa: F811
+    monkeypatch: Patch,
+) -> None:
+    bug(monkeypatch)
+    assert found(lambda: attack(path))
+
+
+def outer_names_capture(patch: Patch) -> None:
+    """A SELECT around a question is folded into it: its names stand for those inside."""
+    parse = sql._parse_tree
+
+    def fold(text: str, tokens: Any) -> exp.Expr:
+        tree = parse(text, tokens)
+        source = tree.args["from_"].this if tree.args.get("from_") else None
+        if not isinstance(source, exp.Subquery) or not isinstance(source.this, exp.Select):
+            return tree
+        inner = source.this.copy()
+        meant = {one.alias_or_name: one.unalias() for one in inner.expressions}
+        inner.set(
+            "expressions",
+            [
+                exp.alias_(
+                    one.unalias().transform(
+                        lambda node: (
+                            meant[node.name].copy() if isinstance(node, exp.Column) else node
+                        )
+                    ),
+                    one.alias_or_name,
+                )
+                for one in tree.expressions
+            ],
+        )
+        return inner
+
+    patch.setattr(sql, "_parse_tree", fold)
+
+
+@pytest.mark.parametrize("name", test_w1_outer_names.CASES)
+def test_outer_names_that_capture_are_found(name: str, monkeypatch: Patch) -> None:
+    outer_names_capture(monkeypatch)
+    case = test_w1_outer_names
+    with discreet.curator({"visits": case.ROWS}, schema=case.SCHEMA, budget=10**6) as asked:
+        assert found(lambda: case.test_outer_names_are_the_outer_ones(asked, name))
+
+
+def every_combination_is_shown(patch: Patch) -> None:
+    """Keys of one column are combined as if they were of two."""
+    patch.setattr(answer, "find_possible", lambda _question: None)
+
+
+@pytest.mark.parametrize("keys", ["YEAR(day), MONTH(day)", "MONTH(at)", "age < 5, age > 20"])
+def test_impossible_groups_are_found(keys: str, monkeypatch: Patch) -> None:
+    every_combination_is_shown(monkeypatch)
+    case = test_w2_impossible_groups
+    with discreet.curator({"visits": case.ROWS}, schema=case.SCHEMA, budget=1000) as asked:
+        assert found(lambda: case.test_only_groups_that_can_be_are_listed(asked, keys))
+
+
+def values_are_one_step_apart(patch: Patch) -> None:
+    """What holds for presence is said of what somebody's data say, too."""
+    one_step = property(lambda meant: Worlds(meant.joint_epsilon, meant.joint_delta))
+    patch.setattr(Meaning, "value", one_step)
+
+
+def test_a_sentence_that_takes_presence_for_a_value_is_found(monkeypatch: Patch) -> None:
+    values_are_one_step_apart(monkeypatch)
+    attack = test_errata_words.test_a_histogram_moves_a_belief_about_a_value_by_tanh_of_half_epsilon
+    for epsilon in (Fraction(1, 2), Fraction(3)):
+        assert found(lambda epsilon=epsilon: attack(epsilon))
