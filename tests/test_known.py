@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-import time
+import sys
+from collections.abc import Callable
 from fractions import Fraction
+from types import FrameType
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -549,18 +552,21 @@ def test_what_was_answered_before_is_known_whatever_it_measured():
 
 
 @pytest.mark.soak
-def test_a_decision_among_a_hundred_thousand_answers_takes_milliseconds():
+def test_a_decision_among_a_hundred_thousand_answers_is_little_work():
     with clinic() as curator:
+        curator.ask(FINE, epsilon=1)
+        alone = decide(curator)
         shelve_many(curator, 100_000)
-        curator.ask(FINE, epsilon=1)
-        assert decide(curator) < 0.005
+        assert decide(curator) < 2 * alone
 
 
-def test_a_decision_among_many_answers_takes_milliseconds():
+def test_a_decision_among_many_answers_is_little_work():
+    """Milliseconds are held by `python -m bench known`; here what is done is counted."""
     with clinic() as curator:
         curator.ask(FINE, epsilon=1)
+        alone = decide(curator)
         shelve_many(curator, 3_000)
-        assert decide(curator) < 0.02  # on a busy machine; 5 ms are held by `python -m bench known`
+        assert decide(curator) < 2 * alone
 
 
 def keep_answer(curator: Curator, number: int, analyst: str, keys: list[str], paid: int) -> None:
@@ -595,25 +601,38 @@ def test_own_answers_are_found_among_those_of_others():
 
 
 @pytest.mark.soak
-def test_a_decision_among_a_hundred_thousand_answers_of_others_takes_milliseconds():
+def test_a_decision_among_a_hundred_thousand_answers_of_others_is_little_work():
     with clinic(policy=Policy(shared_answers=False)) as curator:
         curator.ask(FINE, epsilon=1)
-        decide(curator)
+        alone = decide(curator)
         (place,) = curator.account._shelf.places
         (kind,) = curator.account._shelf.places[place]
         for number in range(100_000):
             about = [place[1], list(place[2]), sorted(kind[0]), sorted(kind[1])]
             content = {"about": about, "data_version": place[0], "loss": [number, number, 0]}
             curator.account._shelf.keep(10**6 + number, "somebody else", content)
-        assert decide(curator) < 0.005
+        assert decide(curator) < 2 * alone
 
 
-def decide(curator: Curator) -> float:
+def decide(curator: Curator) -> int:
+    """How many lines are run to read a number off what is known; of several times the fewest."""
+    lines = 0
+
+    def count(_frame: FrameType, _event: str, _argument: object) -> Callable[..., Any]:
+        nonlocal lines
+        lines += 1
+        return count
+
     taken = []
-    for city in ("Cork", "Delft", "Faro") * 5:
-        begun = time.perf_counter()
-        known = curator.ask(f"SELECT COUNT(*) AS n FROM visits WHERE city = '{city}'")
-        taken.append(time.perf_counter() - begun)
+    before = sys.gettrace()
+    for city in ("Cork", "Delft", "Faro") * 2:
+        lines = 0
+        sys.settrace(count)
+        try:
+            known = curator.ask(f"SELECT COUNT(*) AS n FROM visits WHERE city = '{city}'")
+        finally:
+            sys.settrace(before)
+        taken.append(lines)
         assert isinstance(known, Derived)
     return min(taken[3:])
 
