@@ -9,6 +9,8 @@ import adbc_driver_manager
 import pyarrow as pa
 import pytest
 from adbc_driver_flightsql import DatabaseOptions
+from patience import PATIENCE_S
+from pyarrow import flight
 
 HEADER = "adbc.flight.sql.rpc.call_header.discreet-"
 COUNTED = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"
@@ -129,3 +131,29 @@ def test_the_line_is_encrypted_where_there_is_a_certificate(tls_doors):
     assert len(ask(f"grpc+tls://127.0.0.1:{port}", key, options=trusted, epsilon="1")) == 3
     with pytest.raises(adbc_driver_manager.Error):
         ask(f"grpc://127.0.0.1:{port}", key)
+
+
+CALLS = {
+    "put": lambda line, how: line.do_put(COMMAND, pa.schema([]), how)[0].close(),
+    "exchange": lambda line, how: line.do_exchange(COMMAND, how)[1].read_all(),
+    "list": lambda line, how: list(line.list_flights(b"", how)),
+    "path": lambda line, how: line.get_flight_info(flight.FlightDescriptor.for_path("x"), how),
+    "schema of a path": lambda line, how: line.get_schema(
+        flight.FlightDescriptor.for_path("x"), how
+    ),
+}
+COMMAND = flight.FlightDescriptor.for_command(b"x")
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize(("known", "code"), [(False, "A10"), (True, "A14")])
+def test_what_flight_can_do_and_we_do_not_is_refused(url, key, call, known, code):
+    """Else it is told with the lines of a program, also to who has no key."""
+    headers = [(b"authorization", f"Bearer {key}".encode())] * known
+    how = flight.FlightCallOptions(headers=headers, timeout=PATIENCE_S)
+    with flight.connect(url) as line, pytest.raises(pa.ArrowException) as caught:
+        CALLS[call](line, how)
+    assert f"{code}: " in str(caught.value)
+    assert "door.py" not in str(caught.value)
+    assert "_answer" not in str(caught.value)
+    assert call == "schema of a path" or "Traceback" not in str(caught.value)

@@ -168,7 +168,13 @@ class _Service(flight.FlightServerBase):  # type: ignore[misc]
             name, fields = messages.unpack(descriptor.command)
             return flight.SchemaResult(self._schema_of(call, name, fields))
 
-        return self._answer(context, schema)
+        try:
+            return self._answer(context, schema)
+        except flight.FlightError as error:
+            raise error.with_traceback(None) from None
+
+    # In this call alone the library tells also its own errors with the lines of the program.
+    get_schema.__code__ = get_schema.__code__.replace(co_filename="flight")
 
     def do_get(self, context: Any, ticket: Any) -> Any:
         """The rows; a question is charged here and nowhere else."""
@@ -177,6 +183,24 @@ class _Service(flight.FlightServerBase):  # type: ignore[misc]
     def do_action(self, context: Any, action: Any) -> Any:
         """Prepare a statement, or forget it; what is prepared is its text, and nothing is kept."""
         return self._answer(context, lambda call: iter(list(self._act(call, action))))
+
+    def do_put(self, context: Any, *_: Any) -> Any:
+        """Nothing is taken in."""
+        return self._refuse(context)
+
+    def do_exchange(self, context: Any, *_: Any) -> Any:
+        """Nothing is exchanged."""
+        return self._refuse(context)
+
+    def list_flights(self, context: Any, _: Any) -> Any:
+        """No answer is listed here: each is had by asking for it."""
+        return self._refuse(context)
+
+    def _refuse(self, context: Any) -> Any:
+        def refuse(_: Call) -> Any:
+            raise messages.unreadable()
+
+        return self._answer(context, refuse)
 
     def list_actions(self, _: Any) -> list[tuple[str, str]]:
         """What can be done beside asking."""
@@ -402,16 +426,20 @@ def _list_tables(fields: dict[int, list[bytes | int]], asker: Asker) -> pa.Table
 
 
 def _like(name: str, pattern: str) -> bool:
-    """Whether a name fits a pattern of LIKE.
+    """Whether a name fits a pattern of LIKE; one step for each of its characters, and no way back.
 
-    >>> _like("visits", "v%s"), _like("visits", "v_s")
-    (True, False)
+    >>> _like("visits", "v%s"), _like("visits", "v_s"), _like("visits", "%" * 500 + "!")
+    (True, False, False)
     """
-    import re
-
-    parts = {"%": ".*", "_": "."}
-    written = "".join(parts.get(one) or re.escape(one) for one in pattern)
-    return re.fullmatch(written, name, re.DOTALL) is not None
+    reached = {0}  # how many characters of the name what was read of the pattern can stand for
+    for one in pattern:
+        if one == "%":
+            reached = set(range(min(reached), len(name) + 1))
+        else:
+            reached = {at + 1 for at in reached if at < len(name) and one in ("_", name[at])}
+        if not reached:
+            return False
+    return len(name) in reached
 
 
 __all__ = ["FlightDoor"]

@@ -75,8 +75,10 @@ def pack(name: str, fields: dict[int, bytes]) -> bytes:
     return write_message({1: f"{_URL}{name}".encode(), 2: write_message(fields)})
 
 
-def unpack(data: bytes) -> tuple[str, dict[int, list[bytes | int]]]:
-    """The name and the fields of a message of Flight SQL."""
+def unpack(data: bytes | None) -> tuple[str, dict[int, list[bytes | int]]]:
+    """The name and the fields of a message of Flight SQL; None is none."""
+    if data is None:
+        raise unreadable()
     outer = dict(_fields(data))
     url, inner = outer.get(1), outer.get(2, b"")
     if not isinstance(url, bytes) or not isinstance(inner, bytes):

@@ -34,8 +34,9 @@ COMMANDS = (
 """What the session itself understands."""
 _ASKING = ("SELECT", "WITH", "VALUES", "TABLE")
 _OWN = ("pg_catalog", "information_schema")
-_MOST_PARSED = 8_000
-"""Characters that are given to the parser, which works where everybody waits."""
+_MOST_PARSED, _MOST_NODES = 8_000, 3_000
+"""Characters that are given to the parser, which works where everybody waits, and what it may make
+of them: some words it reads in several ways, and inside each of them again."""
 
 
 def route(text: str, tokens: Sequence[Token], tables: Collection[str]) -> Kind:
@@ -85,7 +86,7 @@ def _names_declared(text: str, tokens: Sequence[Token], tables: Collection[str])
     if stop - start > _MOST_PARSED:
         return True
     try:
-        tree = parse_one(text[start:stop], dialect="postgres")
+        tree = parse_one(text[start:stop], dialect="postgres", max_nodes=_MOST_NODES)
     except (SqlglotError, RecursionError, ValueError):
         return True
     inside = {cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE)}
