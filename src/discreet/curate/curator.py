@@ -555,18 +555,21 @@ class Curator:
             if spend.empty:
                 return self._tell_known(question, spend, analyst)
             planned = self._find_payable(question, spend, analyst)
+            known = None
             if spend.fresh:
                 planned = self._make_fresh(planned, spend, analyst)
             else:
-                known = self._find_good(planned, spend, analyst)
+                known = self._look_up(planned, spend, analyst)
                 if isinstance(known, Answer):
                     return known
-                paid = None if known is None else self._top_up(planned, spend, analyst, known)
-                if paid is not None:
-                    return paid
+                if isinstance(known, tuple):
+                    paid = self._top_up(planned, spend, analyst, known)
+                    if paid is not None:
+                        return paid
             self._warn_of_hidden_groups(planned.priced)
             request = self._make_request(planned, spend, analyst)
-            receipt = self.account.charge(request)  # durable from here on
+            stored = known if isinstance(known, Stored) else None
+            receipt = stored or self.account.charge(request)  # durable from here on
         except Refusal as refusal:
             told = self._explain_refusal(refusal, question, spend, analyst)
             self.account.record_refusal(analyst, write_text(question), told)
@@ -621,12 +624,20 @@ class Curator:
         Else what is known and the answers that it may be from, to be improved; None if there are
         none.  What was paid for in these very words is found by the account, and shown as it was.
         """
+        found = self._look_up(planned, spend, analyst)
+        return None if isinstance(found, Stored) else found
+
+    def _look_up(
+        self, planned: Planned, spend: Offer, analyst: str
+    ) -> Derived | Stored | tuple[Derived | None, tuple[int, ...]] | None:
+        """The same; and what was answered in these very words, as it is stored."""
         sources = self._find_sources(planned, analyst)
         if not sources:
             return None
-        if self.account.find(self._make_request(planned, spend, analyst)) != "admitted":
-            return None
-        return self._knowing.judge(planned, spend, sources)
+        earlier = self.account.recall(self._make_request(planned, spend, analyst))
+        if earlier is None:
+            return self._knowing.judge(planned, spend, sources)
+        return earlier if isinstance(earlier, Stored) else None
 
     def _top_up(
         self,

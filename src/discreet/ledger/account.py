@@ -284,6 +284,15 @@ class Account:
         with self._journal.reading():
             return self._find_outcome(request)
 
+    def recall(self, request: Request) -> Receipt | Stored | None:
+        """What :meth:`charge` would give for free, if it was paid for; nothing is paid here.
+
+        An answer stays once it is stored: to show it, nobody has to be kept from writing.
+        """
+        with self._journal.reading():
+            earlier = self._find_earlier(request, self._newest(request), self._journal.now())
+        return None if earlier is None else self._reuse(earlier)
+
     def _find_outcome(self, request: Request) -> str:
         earlier = self._find_earlier(request, self._newest(request), self._journal.now())
         if earlier is None:

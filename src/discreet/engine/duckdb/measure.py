@@ -444,11 +444,12 @@ class _Parts:
     def _shape(
         self, number: int, cell: Node | None, columns: dict[str, Node], width: int
     ) -> list[Node]:
+        # What a part does not have is never read: zeros, because NULL would come back as an array
+        # with a mask, and the first of those costs a fresh process the import of numpy.ma.
         numbers = [
-            add_alias(columns.get(f"_n{i}", nodes.typed_null(Kind.INTEGER)), f"_n{i}")
-            for i in range(width)
+            add_alias(columns.get(f"_n{i}", nodes.integer(0)), f"_n{i}") for i in range(width)
         ]
-        index = nodes.typed_null(Kind.INTEGER) if cell is None else nodes.cast(cell, Kind.INTEGER)
+        index = nodes.integer(0) if cell is None else nodes.cast(cell, Kind.INTEGER)
         return [
             add_alias(nodes.integer(number), PART),
             *self._keys(),
