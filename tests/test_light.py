@@ -100,3 +100,23 @@ print(json.dumps(shown))
         [],
     ]
     assert run(program, file) == json.loads(json.dumps(wanted))
+
+
+FIRST_ANSWER = """
+import json, sys
+import discreet.question.domain
+
+column = discreet.Column("who", discreet.question.domain.Kind.INTEGER)
+table = discreet.Table("people", (column,), ("who",), max_rows_per_unit=1)
+schema, budget = discreet.Schema({"people": table}), discreet.Budget(epsilon=1)
+with discreet.curator({"people": sys.argv[1]}, schema=schema, budget=budget) as curator:
+    curator.ask("SELECT COUNT(*) AS n FROM people", epsilon="0.5")
+print(json.dumps("numpy.ma" in sys.modules))
+"""
+
+
+def test_a_first_answer_needs_no_masked_arrays(tmp_path):
+    """They take longer to import than the answer takes."""
+    file = tmp_path / "people.csv"
+    file.write_text("who\n1\n2\n3\n")
+    assert run(FIRST_ANSWER, file) is False

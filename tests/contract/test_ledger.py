@@ -127,6 +127,8 @@ def test_several_questions_are_charged_in_one_transaction_or_none(ledger_address
         assert (stored.answer, paid.resumed, same) == (b"first", False, paid)
         assert account.balance().spent == 2 * Loss.pure("5/4").rounded()
         assert [account.find(r) for r in (one, two, three)] == ["stored", "resumed", "admitted"]
+        recalled = [account.recall(r) for r in (one, two, three)]
+        assert recalled == [account.charge(one), account.charge(two), None]
     with Ledger.open(ledger_address) as ledger:  # after a crash
         account = opened(ledger)
         again = account.charge_all([two, one])
