@@ -263,3 +263,21 @@ def test_days_of_the_week_are_not_counted_as_bigquery_does():
 def test_what_is_no_number_of_an_answer_is_refused(curator, question, words):
     with pytest.raises(Refusal, match=words):
         curator.ask(question, epsilon=1)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "LPAD(doctor, 3, 'ab') = 'ad1'",
+        "LPAD(doctor, 3, '') = 'ad1'",
+        "LPAD(doctor, pid) = 'd1'",
+        "RPAD(doctor, 1001) = 'd1'",
+        "RPAD(doctor, 3, 'x', 'y') = 'd1'",
+        "doctor[0] = 'd'",
+        "doctor[pid] = 'd'",
+    ],
+)
+def test_texts_are_padded_and_picked_from_by_constants(curator, condition):
+    with pytest.raises(Refusal) as caught:
+        curator.ask(f"SELECT COUNT(*) FROM visits WHERE {condition}", epsilon=1)
+    assert caught.value.code == "Q10"

@@ -213,9 +213,19 @@ columns.ward = "text"
             "SELECT COUNT(*) FROM stays WHERE HOUR(CONVERT_TIMEZONE('Asia/Tokyo', at)) = 3",
             "SELECT COUNT(*) FROM stays WHERE HOUR(CONVERT_TIMEZONE('UTC', 'Asia/Tokyo', at)) = 3",
         ),
-        (
-            "SELECT BOOL_OR(days > 50) FROM stays",
-            "SELECT COUNT_IF(days > 50) > 0 FROM stays",
+        *(
+            (
+                f"SELECT {name}(days > 50) FROM stays",
+                "SELECT COUNT_IF(days > 50) > 0 FROM stays",
+            )
+            for name in ("BOOL_OR", "LOGICAL_OR")
+        ),
+        *(
+            (
+                f"SELECT {name}(days > 50) FROM stays",
+                "SELECT COUNT_IF(days > 50) = COUNT(days > 50) FROM stays",
+            )
+            for name in ("BOOL_AND", "LOGICAL_AND", "EVERY")
         ),
         (
             "SELECT COUNT(*) FROM stays s WHERE s.ward <> 'Surgery'",

@@ -52,6 +52,11 @@ SELECT COUNT(*) FROM admissions WHERE admitted + INTERVAL '2 hours' > discharged
 SELECT insured, COUNT(*) FROM patients GROUP BY insured;
 SELECT COUNT(*) FROM patients WHERE insured = TRUE AND city IN ('Lyon', 'Lille');
 -- duckdb
+SELECT COUNT(*) FROM admissions WHERE LPAD(ward, 7, '.') = '.cardio';
+SELECT RPAD(ward, 9, '-') AS w, COUNT(*) AS n FROM admissions WHERE ward = 'ortho' GROUP BY w;
+SELECT COUNT(*) FROM admissions WHERE LPAD(code, 2, '0') = 'I2' AND RPAD(ward, 2, ' ') = 'ca';
+SELECT COUNT(*) FROM admissions WHERE code[1] = 'I';
+SELECT COUNT(*) FROM admissions AS a WHERE cost = (SELECT AVG(b.cost) FROM admissions AS b WHERE b.patient_id = a.patient_id);
 SELECT ward, count(*) FROM admissions GROUP BY ALL ORDER BY 1;
 SELECT date_diff('day', admitted, discharged) AS days, count(*) FROM admissions WHERE date_diff('day', admitted, discharged) < 20 GROUP BY days;
 SELECT avg(date_diff('hour', admitted, discharged)) FROM admissions;

@@ -493,6 +493,45 @@ def _left(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
     return call("substr", text, write_constant(1), count)
 
 
+_MOST_PADDED = 1_000
+
+
+def _pad(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
+    """LPAD(x, 5, '0') and RPAD(x, 5): as long as is said, filled up or cut at the end."""
+    usage = f"{node.name.upper()}(text, 5, '0'), at most {_MOST_PADDED} long, with one character"
+    if len(node.expressions) not in (2, 3):
+        raise _arity(node, usage, reader)
+    text, *rest = map(inner, node.expressions)
+    length, fill = [*(read_constant(t) if is_constant(t) else None for t in rest), " "][:2]
+    if type(length) is not int or not 0 <= length <= _MOST_PADDED:
+        raise _arity(node, usage, reader)
+    if not isinstance(fill, str) or len(fill) != 1:
+        raise _arity(node, usage, reader)
+    first, count = write_constant(1), write_constant(length)
+    padding = write_constant(fill * length)
+    if node.name.upper() == "RPAD":
+        return call("substr", call("concat", text, padding), first, count)
+    long = exp.GTE(this=call("length", text.copy()), expression=count.copy())
+    cut = call("substr", text.copy(), first, count)
+    filled = call("right", call("concat", padding, text), count.copy())
+    return exp.Case(ifs=[exp.If(this=long, true=cut)], default=filled)
+
+
+def _letter(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
+    """text[2], from 1 on, as in DuckDB."""
+    trees = [inner(place) for place in node.expressions]
+    places = [read_constant(tree) if is_constant(tree) else None for tree in trees]
+    if len(places) != 1 or type(places[0]) is not int or places[0] < 1:
+        raise reader.refusal(
+            "Q10",
+            node,
+            "the place of a character is one constant, from 1 on.",
+            why="a call that could mean two things has no certain bounds.",
+            fix="write text[2], or SUBSTR(text, 1, 3) for several.",
+        )
+    return call("substr", inner(node.this), write_constant(places[0]), write_constant(1))
+
+
 def _first_given(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
     """NVL2(a, b, c): b if a is there, else c."""
     if len(node.expressions) != 3:
@@ -604,6 +643,8 @@ SPECIAL = {
     "div0": _ratio,
     "decode": _decode,
     "left": _left,
+    "lpad": _pad,
+    "rpad": _pad,
     "regexp_like": _regexp_call,
     "regexp_contains": _regexp_call,
     "regexp_matches": _regexp_call,
@@ -651,6 +692,7 @@ _RULES: dict[type[exp.Expr], Callable[[exp.Expr, Inner, Reader], exp.Expr]] = {
     exp.RegexpILike: _regexp,
     exp.ILike: _ilike,
     exp.DPipe: _concat,
+    exp.Bracket: _letter,
     exp.Between: _between,
     exp.In: _in,
     exp.Like: _like,

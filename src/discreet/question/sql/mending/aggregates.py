@@ -145,6 +145,10 @@ _INSTEAD = {
 }
 
 
+_SOME = ("BOOL_OR", "LOGICAL_OR", "BOOLOR_AGG")
+"""What asks whether it is so of anybody."""
+
+
 def translate_aggregates(torn: Torn) -> Mended:
     """Aggregates of other systems by the nearest one of this."""
     for root, node in torn.each(exp.Anonymous):
@@ -155,7 +159,7 @@ def translate_aggregates(torn: Torn) -> Mended:
                 for before in ("ANON_", "DP_", "PRIVATE_"):
                     call.set("this", str(call.name).upper().removeprefix(before))
             yield "", root
-        elif name in ("BOOL_OR", "BOOL_AND", "EVERY", "REGR_R2"):
+        elif name in (*_SOME, "BOOL_AND", "LOGICAL_AND", "BOOLAND_AGG", "EVERY", "REGR_R2"):
             yield from _compute_from_others(root, node)
         elif name in ("ARG_MAX", "ARG_MIN", "MAX_BY", "MIN_BY") and len(given) == 2:
             node.replace(make_call("MAX" if "MAX" in name else "MIN", given[1]))
@@ -191,7 +195,7 @@ def _compute_from_others(root: exp.Expr, node: exp.Expr) -> Mended:
         number = make_call("COUNT_IF", given[0])
         node.replace(
             exp.GT(this=number, expression=whole(0))
-            if name == "BOOL_OR"
+            if name in _SOME
             else exp.EQ(this=number, expression=make_call("COUNT", given[0]))
         )
         yield "by their number, which is noisy: ", root
