@@ -281,8 +281,13 @@ def read_question(select: exp.Select, frame: Frame) -> tuple[Question, exp.Selec
         spend=None if options is None else options.spend,
         text=reader.text,
     )
-    remarks = () if options is None else find_remarks(question, options, reader)
-    question = replace(question, remarks=(*remarks, *find_spellings(select)))
+    remarks: tuple[str, ...] = ()
+    if options is not None:
+        remarks = find_remarks(question, options, reader)
+    if select.find(exp.Kwarg, exp.Extract) is not None:  # few questions have words to remark on
+        remarks = (*remarks, *find_spellings(select))
+    if remarks:
+        question = replace(question, remarks=remarks)
     _check_released(question, outputs, having, reader)
     clauses: dict[str, object] = {**rows.clauses, "hint": options and options.tree}
     clauses["expressions"] = [output_tree(tree, name) for name, tree in outputs]
