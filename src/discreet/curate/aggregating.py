@@ -30,7 +30,7 @@ import pyarrow as pa
 
 from discreet.accounting.loss import Loss
 from discreet.engine.protocol import describe_failure
-from discreet.errors import DataRefusal, InvalidParameter, Refusal
+from discreet.errors import DataRefusal, InvalidParameter, Refusal, shown
 from discreet.exact.numbers import Exact, canonical_json, whole
 from discreet.ledger.charges import Request, Stored
 from discreet.price.aggregation import Aggregation
@@ -250,7 +250,7 @@ def _take_code(function: Callable[[Any], Any]) -> bytes:
 
 
 def _find_table(curator: Curator, name: str) -> Table:
-    found = curator.schema.tables.get(name)
+    found = curator.schema.tables.get(name) if isinstance(name, str) else None
     if found is not None and found.owners is Owners.ANY:
         raise InvalidParameter(
             "P4",
@@ -264,7 +264,7 @@ def _find_table(curator: Curator, name: str) -> Table:
         private = [n for n, t in curator.schema.tables.items() if not t.public]
         raise InvalidParameter(
             "P4",
-            f"there is no private table {name!r} with max_rows_per_unit.",
+            f"there is no private table {shown(name)} with max_rows_per_unit.",
             why="a function is averaged over blocks of the people whose rows a table holds.",
             fix=f"name one of {', '.join(private)}, and declare max_rows_per_unit for it.",
         )

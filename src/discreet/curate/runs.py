@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.accounting.loss import Loss
 from discreet.engine.protocol import Compiled, describe_failure
-from discreet.errors import AccessRefusal, InvalidParameter, QuestionRefusal, Refusal
-from discreet.exact.numbers import Exact, canonical_json, fraction
+from discreet.errors import AccessRefusal, InvalidParameter, QuestionRefusal, Refusal, shown
+from discreet.exact.numbers import Exact, canonical_json, fraction, whole
 from discreet.ledger.charges import Receipt, Request
 from discreet.ledger.runs import CLOSED, LOST, over_refusal
 from discreet.mechanisms.sparse.run import NoisyThreshold
@@ -273,10 +273,10 @@ class Run:
         if number is None:
             cut = self._is_cut_short() and asked and asked[0].is_same(self._told[-1])
             return self.asked - bool(cut)
-        if not 0 <= number <= self.asked:
+        if whole(number, name="number") > self.asked:
             raise InvalidParameter(
                 "P2",
-                f"number is {number}, and this run was asked {self.asked} questions.",
+                f"number is {shown(number)}, and this run was asked {self.asked} questions.",
                 why="questions of a run are numbered in order, so that none is told twice.",
                 fix=f"pass number={self.asked}, or leave it out.",
             )

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from discreet.errors import LedgerRefusal
+from discreet.exact.numbers import whole
 from discreet.ledger import refusals
 from discreet.ledger.books import Record
 from discreet.ledger.connection import (
@@ -340,7 +341,12 @@ class Store:
             first = batch[-1].sequence + 1
 
     def record(self, sequence: int) -> Record | None:
-        """The record of that number."""
+        """The record of that number; None also for what is no number of any record.
+
+        A database that is given something else fails, and a failure stops the ledger.
+        """
+        if not isinstance(sequence, int) or not 0 < sequence <= _ALL:
+            return None
         return self._first(f"{_RECORDS} WHERE sequence = :sequence", {"sequence": sequence})
 
     def last(self, subject: str) -> Record | None:
@@ -376,10 +382,11 @@ class Store:
         listed = ", ".join(f":{name}" for name in named if name != "dataset")
         where = f"dataset = :dataset AND kind IN ({listed})"
         if analyst is not None:
-            where, named["analyst"] = f"{where} AND analyst = :analyst", analyst
+            where, named["analyst"] = f"{where} AND analyst = :analyst", str(analyst)
         if before is not None:
-            where, named["before"] = f"{where} AND sequence < :before", before
-        named["most"] = _ALL if limit is None else limit
+            first = min(_ALL, whole(before, name="before"))
+            where, named["before"] = f"{where} AND sequence < :before", first
+        named["most"] = _ALL if limit is None else min(_ALL, whole(limit, name="limit"))
         return self._records(f"{_RECORDS} WHERE {where} ORDER BY sequence DESC LIMIT :most", named)
 
     def answer(self, sequence: int) -> bytes | None:
