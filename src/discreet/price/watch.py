@@ -303,8 +303,8 @@ def is_monotonic(question: Question, measurement: Measurement, neighbours: Neigh
     Not under change-one, where one unit's rows go as others come; and a sum only if no value is
     negative.  What is not known here is not monotonic.
     """
-    sides = find_neighbours(question.source, neighbours)
-    known = sides is Neighbours.ADD_REMOVE and _is_owned(question.source)
+    owned = _is_owned(question.source)  # of what is not known, nothing else is asked
+    known = owned and find_neighbours(question.source, neighbours) is Neighbours.ADD_REMOVE
     return known and _only_adds(measurement)
 
 
