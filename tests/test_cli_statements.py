@@ -40,3 +40,16 @@ def test_ask_explain_and_price(home, capsys):
     assert out.startswith("share,old,old_margin")
     code, out, _ = run("price", SHARE, *at)
     assert "free" in out
+
+
+def test_ends_of_intervals_are_columns(home, capsys):
+    run = runner(capsys)
+    text = "SELECT COUNT(*) AS n, DP_INTERVAL_LOW(n) AS low, DP_INTERVAL_HIGH(n) AS high"
+    code, out, _ = run(
+        "ask", f"{text} FROM patients", "--session", home, "--epsilon", "0.1", "--csv"
+    )
+    assert code == 0
+    header, row = (line.split(",") for line in out.split()[:2])
+    found = dict(zip(header, map(float, row), strict=True))
+    assert found["low"] == pytest.approx(found["n"] - found["n_margin"])
+    assert found["high"] == pytest.approx(found["n"] + found["n_margin"])

@@ -343,3 +343,9 @@ def test_the_delta_that_is_offered_is_one_that_the_account_can_pay(delta: Any, o
         if offered is not None:
             assert f"delta='{offered}'" in caught.value.fix
             assert len(curator.ask(question, epsilon=1, delta=offered).rows) == 2
+
+
+def test_a_fix_that_takes_an_order_away_is_no_crash() -> None:
+    with pytest.raises(QuestionRefusal) as caught:
+        parse("SELECT MODE() WITHIN GROUP (ORDER BY nowhere) AS usual FROM stays", SCHEMA)
+    assert caught.value.code == "Q7"

@@ -177,7 +177,7 @@ def _take_apart(node: exp.Expr, reader: Reader) -> Parts:
             case exp.Filter():
                 filters.insert(0, node.expression.this)
             case exp.WithinGroup():
-                orders = node.expression.expressions
+                orders = getattr(node.expression, "expressions", [])  # a mending may take it away
                 if ordered is not None or len(orders) != 1 or orders[0].args.get("desc"):
                     raise _misuse_refusal(node, "WITHIN GROUP (ORDER BY x), ascending", reader)
                 ordered = orders[0].this
