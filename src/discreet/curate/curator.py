@@ -1049,7 +1049,10 @@ class Curator:
         return self._parse_question(question)[0]
 
     def columns(self, question: Asking) -> tuple[Column, ...]:
-        """The columns of the answer and their kinds, or a refusal; free, and reads nothing."""
+        """The columns of the answer to ``question``, and their kinds; or a refusal.
+
+        Free, and reads nothing.
+        """
         from discreet.release.combining import describe_bound
 
         asked = self.parse(question)

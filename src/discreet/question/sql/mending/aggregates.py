@@ -71,6 +71,9 @@ def _mend_call(torn: Torn, root: exp.Expr, node: exp.Expr) -> Mended:
         instead.append((name, [*given[:1], whole(5)], "the first five: "))
     if name in ("PERCENTILE_CONT", "QUANTILE_CONT", "APPROX_QUANTILE", "QUANTILE"):
         instead += [(name, [given[0], part], words) for part, words in _fractions(given)]
+    if name == "TRIMMED_MEAN":
+        tenth = exp.Literal.number("0.1")
+        instead.append((name, [*given[:1], tenth], "without a tenth at each end: "))
     if name == "APPROX_QUANTILES":
         instead.append((name, [*given[:1], whole(4)], "quarters: "))
     if name in ("CORR", "COVAR_POP", "COVAR_SAMP", "REGR_SLOPE", "REGR_INTERCEPT"):
