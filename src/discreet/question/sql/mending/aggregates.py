@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from sqlglot import exp
 
 from discreet.question.sql.mending.torn import Mended, Torn, make_call, whole
 from discreet.question.sql.rewrite import count_by_group, count_rows, group_by_column
+
+Instead = tuple[str, list[exp.Expr], str]
+"""A function, its arguments, and the words that say what is another."""
 
 
 def mend_arguments(torn: Torn) -> Mended:
@@ -59,7 +62,7 @@ def _ascending(root: exp.Expr, node: exp.Expr) -> Mended:
 
 def _mend_call(torn: Torn, root: exp.Expr, node: exp.Expr) -> Mended:
     name, given = node.name.upper(), list(node.expressions)
-    instead: list[tuple[str, list[exp.Expr], str]] = []
+    instead: list[Instead] = []
     distinct = given[0] if given and isinstance(given[0], exp.Distinct) else None
     if name in ("COUNT", "COUNTIF", "COUNT_IF") and (not given or isinstance(given[0], exp.Star)):
         instead.append(("COUNT", [exp.Star()], ""))
@@ -71,13 +74,10 @@ def _mend_call(torn: Torn, root: exp.Expr, node: exp.Expr) -> Mended:
         instead.append((name, [*given[:1], whole(5)], "the first five: "))
     if name in ("PERCENTILE_CONT", "QUANTILE_CONT", "APPROX_QUANTILE", "QUANTILE"):
         instead += [(name, [given[0], part], words) for part, words in _fractions(given)]
-    if name == "TRIMMED_MEAN":
-        tenth = exp.Literal.number("0.1")
-        instead.append((name, [*given[:1], tenth], "without a tenth at each end: "))
     if name == "APPROX_QUANTILES":
         instead.append((name, [*given[:1], whole(4)], "quarters: "))
-    if name in ("CORR", "COVAR_POP", "COVAR_SAMP", "REGR_SLOPE", "REGR_INTERCEPT"):
-        instead += _pairs(torn, name, node, given)
+    instead += _pair_columns(torn, name, node, given)
+    instead += _correct_constants(name, given)
     if len(given) > 1:
         instead.append((name, given[:1], "of the first alone: "))
     for called, arguments, words in instead:
@@ -121,9 +121,39 @@ def _fractions(given: list[exp.Expr]) -> Iterator[tuple[exp.Expr, str]]:
     yield exp.Literal.number("0.5"), "the median: "
 
 
-def _pairs(
-    torn: Torn, name: str, node: exp.Expr, given: list[exp.Expr]
-) -> list[tuple[str, list[exp.Expr], str]]:
+def _pair_columns(
+    torn: Torn, name: str, node: exp.Expr, given: Sequence[exp.Expr]
+) -> list[Instead]:
+    """Of several columns that are numbers, where there are too few or others among them."""
+    if name in ("CORR", "COVAR_POP", "COVAR_SAMP", "REGR_SLOPE", "REGR_INTERCEPT"):
+        return _pairs(torn, name, node, given)
+    if name not in ("REGR", "CORR_MATRIX", "CORR_OF"):
+        return []
+    told = [part for part in given if isinstance(part, exp.Column) and _is_number(torn, part)]
+    if name == "CORR_OF" and len(told) == 2:
+        return [("CORR", [*told], "of two columns: ")]
+    if len(told) > 1:
+        return [(name, [*told], "of the numbers among them: ")]
+    return _pairs(torn, name, node, told)
+
+
+def _correct_constants(name: str, given: Sequence[exp.Expr]) -> list[Instead]:
+    """A part that can be trimmed; the one word for bounds that are looked for."""
+    first = given[:1]
+    if name == "TRIMMED_MEAN":
+        return [(name, [*first, exp.Literal.number("0.1")], "without a tenth at each end: ")]
+    if not any(isinstance(part, exp.Kwarg) for part in given):
+        return []
+    auto = exp.Kwarg(this=exp.to_identifier("bounds"), expression=exp.column("AUTO"))
+    ends = {"MAX": ("0.99", "is above"), "MIN": ("0.01", "is below")}
+    if name in ends:
+        part, side = ends[name]
+        few = [*first, exp.Literal.number(part), auto]
+        return [("QUANTILE_CONT", few, f"the value that one in a hundred {side}: ")]
+    return [(name, [*first, auto], "with bounds that are looked for privately: ")]
+
+
+def _pairs(torn: Torn, name: str, node: exp.Expr, given: Sequence[exp.Expr]) -> list[Instead]:
     if len(given) != 1:
         return []
     others = [
