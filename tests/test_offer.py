@@ -29,7 +29,8 @@ COUNT = "SELECT {} COUNT(*) AS n FROM visits"
 def test_every_door_makes_the_same_offer(amounts):
     made = Offer.of(**amounts)
     options = {"epsilon": None, "rho": None, "delta": None, "within": None, "confidence": "0.95"}
-    assert _offer(**(options | amounts)) == made
+    assert _offer(**(options | amounts), fresh=False) == made
+    assert _offer(**(options | amounts), fresh=True) == Offer.of(**amounts, fresh=True)
     assert Ask(question="SELECT 7", **amounts).offer() == made
     listed = ", ".join(f"{name} = {amount}" for name, amount in amounts.items())
     clause = COUNT.format(f"WITH DIFFERENTIAL_PRIVACY OPTIONS({listed})")
