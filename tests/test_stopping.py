@@ -38,6 +38,7 @@ SLOW = "SELECT COUNT(*) AS n FROM v WHERE " + " OR ".join(
     f"note LIKE '%{n}%{n + 1}%{n + 2}%x%'"  # which nothing is: every pattern is tried on all rows
     for n in range(10, 46)
 )
+HEAVY = "SELECT SUM(hash(a.range + b.range) % 7) FROM range(40_000) a, range(4_000) b"
 STOPPED = 0.5
 """Stopping works less than this share of what the whole question does: in time of the processor,
 which neither a busy machine nor a slow one changes."""
@@ -124,14 +125,35 @@ def test_ctrl_c_in_python(session: Path):
         assert stopping < STOPPED * (time.process_time() - begun)
 
 
+def test_a_stop_that_comes_before_the_statement_is_not_forgotten():
+    done: list[str] = []
+    told: list[float] = []
+
+    def interrupt(_name: str, share: float) -> None:
+        told.append(share)
+        if len(told) > 1:  # the work has begun, and its statement has not
+            raise KeyboardInterrupt
+
+    with closing(duckdb.connect()) as connection:
+
+        def work() -> None:
+            time.sleep(0.5)
+            connection.execute(HEAVY).fetchall()
+            done.append("the statement")
+
+        with pytest.raises(KeyboardInterrupt):
+            watch(connection, work, "answer", interrupt)
+        assert done == []
+        assert connection.execute("SELECT 7").fetchall() == [(7,)]
+
+
 def test_progress_is_told():
     told: list[tuple[str, float]] = []
     with closing(duckdb.connect()) as connection:
         connection.execute("SET enable_progress_bar_print = false; SET enable_progress_bar = true")
-        heavy = "SELECT SUM(hash(a.range + b.range) % 7) FROM range(40_000) a, range(4_000) b"
         found = watch(
             connection,
-            lambda: connection.execute(heavy).fetchall(),
+            lambda: connection.execute(HEAVY).fetchall(),
             "answer",
             lambda name, share: told.append((name, share)),
         )

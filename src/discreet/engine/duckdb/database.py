@@ -7,6 +7,7 @@ and no others, loads no extension, and its configuration cannot be changed.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -337,6 +338,7 @@ class Database:
 T = TypeVar("T")
 _POLL_S = 0.1
 _STOPPING_S = 5.0
+_AGAIN_S = 0.01
 
 
 def watch(
@@ -375,14 +377,25 @@ def watch(
                 progress(name, done)
     except BaseException:
         if worker.ident is not None:  # else there is nothing to wait for
-            cursor.interrupt()
-            ended.wait(_STOPPING_S)
+            _interrupt(cursor, ended)
         raise
     if failures:
         raise failures[0]
     if progress is not None:
         progress(name, 1.0)
     return found[0]
+
+
+def _interrupt(cursor: duckdb.DuckDBPyConnection, ended: threading.Event) -> None:
+    """Stop what runs on ``cursor``.
+
+    Again and again: what comes before the statement has begun is forgotten by DuckDB.
+    """
+    until = time.monotonic() + _STOPPING_S
+    while time.monotonic() < until:
+        cursor.interrupt()
+        if ended.wait(_AGAIN_S):
+            return
 
 
 def public_value(value: Any) -> Value:
