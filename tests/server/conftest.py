@@ -279,7 +279,8 @@ def serve_sessions() -> Any:
 
     @contextmanager
     def serve(homes: Sequence[Path]) -> Iterator[str]:
-        with listening(application([session.read(home) for home in homes])) as url:
+        log = Log(io.StringIO())  # not among what the tests print themselves
+        with listening(application([session.read(home) for home in homes], log=log)) as url:
             yield url
 
     return serve
