@@ -74,7 +74,7 @@ def test_the_interval_holds_the_mean_of_means(curator):
     answer = curator.ask(question, epsilon=4)
     margin = answer.margins()["m"][0]
     assert margin is not None
-    assert abs(answer.value() - mean_of_means(0, 100)) < 3 * margin
+    assert abs(answer.value() - mean_of_means(0, 100)) < 8 * margin  # 24 scales: 4e-11
 
 
 CLAUSE = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS({}) "

@@ -134,10 +134,7 @@ def test_nothing_fails_on_nobody_or_on_one_value():
 def test_a_mean_without_bounds_is_near_the_clipped_mean_and_says_so():
     with clinic() as curator:
         answer = curator.ask("SELECT AVG(income, bounds => AUTO) AS m FROM people", epsilon=2)
-        assert answer.value() == pytest.approx(PEOPLE.income.mean(), rel=0.03)
         assert answer.charged.epsilon == curator.spent.epsilon == 2
-        (interval,) = answer.intervals()["m"]
-        assert interval.high - interval.low < 600
         finding = next(note for note in answer.notes if "looked for" in note)
         assert "they cost ε = 1," in finding
         assert any("chosen privately" in note for note in answer.notes)
@@ -150,6 +147,13 @@ def test_a_mean_without_bounds_is_near_the_clipped_mean_and_says_so():
         again = answer_from_bytes(answer_to_bytes(answer))
         assert again.rows == answer.rows
         assert json.dumps(answer.to_json())
+        # An end lies far beyond the values with probability below 1e-3; for five of nine, 1e-13.
+        ask = "SELECT AVG(income, bounds => AUTO) AS m FROM people WHERE person >= {}"
+        many = [curator.ask(ask.format(number), epsilon=2) for number in range(1, 10)]
+        middle = np.median([one.value() for one in many])
+        assert middle == pytest.approx(PEOPLE.income.mean(), rel=0.03)
+        ends = [one.intervals()["m"][0] for one in many]
+        assert np.median([interval.high - interval.low for interval in ends]) < 600
 
 
 def test_the_interval_holds_the_clipped_truth():
@@ -180,7 +184,9 @@ def test_several_aggregates_share_the_ends_and_agree():
         (row,) = answer.rows
         a, s, d = row.values
         assert s / a == pytest.approx(N, rel=0.01)
-        assert d == pytest.approx(PEOPLE.income.std(), rel=0.1)
+        others = [f"{text} WHERE person >= {number}" for number in range(1, 9)]
+        spreads = [d, *(curator.ask(other, epsilon=4).rows[0].values[2] for other in others)]
+        assert np.median(spreads) == pytest.approx(PEOPLE.income.std(), rel=0.1)  # as above
         assert len(answer.priced.plan.measurements) == 1
         assert all(interval is not None for (interval,) in answer.intervals().values())
 
@@ -190,8 +196,13 @@ def test_each_group_has_its_own_ends_and_the_price_of_one():
         text = "SELECT city, AVG(age, bounds => AUTO) AS m FROM people GROUP BY city"
         answer = curator.ask(text, epsilon=2)
         assert answer.charged.epsilon == 2
-        for row in answer.rows:
-            assert row.values[1] == pytest.approx(49.5, abs=3)
+        others = [text.replace("people", f"people WHERE person >= {n}") for n in range(1, 9)]
+        many = [answer, *(curator.ask(other, epsilon=2) for other in others)]
+        for city in range(
+            len(answer.rows)
+        ):  # an end astray has chance 2e-3: of five in nine, 1e-11
+            middle = np.median([one.rows[city].values[1] for one in many])
+            assert middle == pytest.approx(49.5, abs=3)
 
 
 def test_a_trimmed_mean_and_quartiles():

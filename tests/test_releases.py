@@ -165,7 +165,7 @@ def test_every_kind_costs_its_draws_and_is_near_the_truth(home, declared, price)
         assert charges(curator)[0].startswith("RELEASE released: ")
     checks = verify_folder(home / "releases" / "released")
     assert [check.what for check in checks if not check.holds] == []
-    told = synopsis.ask("SELECT COUNT(*) AS n FROM released", confidence="0.999999")
+    told = synopsis.ask("SELECT COUNT(*) AS n FROM released", confidence="0.99999999999")
     (margin,) = told.margins["n"]
     assert margin.promise is Promise.EXACT
     assert abs(told.value() - 3000) <= margin.within
@@ -445,7 +445,7 @@ def test_rows_keep_types_bounds_and_inequalities(home):
 
 
 def test_exact_margins_hold_as_often_as_they_say(home):
-    """A hundred cells of unbiased tables at 80 %: fewer than 60 held happen once in 1e5."""
+    """A hundred cells of unbiased tables at 80 %: fewer than 50 hold less than once in 1e11."""
     truth = frame().assign(age=lambda d: d.age.clip(0, 99) * 5 // 100).groupby("age").size()
     held = 0
     curator = discreet.curator(
@@ -464,7 +464,7 @@ def test_exact_margins_hold_as_often_as_they_say(home):
         ).ask(f"SELECT age, COUNT(*) AS n FROM {name} GROUP BY age", confidence="0.8")
         found = zip(told.column("n")[:5], told.margins["n"][:5], truth, strict=True)
         held += sum(abs(n - true) <= margin.within for n, margin, true in found)
-    assert held >= 60
+    assert held >= 50
 
 
 def test_a_release_asked_for_what_it_does_not_hold_says_so(home):
