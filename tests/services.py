@@ -22,7 +22,7 @@ from uuid import uuid4
 
 import components
 import psycopg
-from patience import PATIENCE_S
+from patience import PATIENCE_S, wait_until
 
 HOME_VARIABLE = "DISCREET_TEST_SERVICES"
 """The directory of this run's services: set by the first process, inherited by its workers."""
@@ -112,6 +112,8 @@ class Postgres:
             pids = connection.execute(f"SELECT pid FROM pg_stat_activity WHERE {others}").fetchall()
             for (pid,) in pids:
                 os.kill(pid, signal.SIGKILL)
+        for (pid,) in pids:  # until the server has noticed: before that it answers as if well
+            wait_until(lambda pid=pid: not Path(f"/proc/{pid}").exists())
         self.wait()
 
     def wait(self) -> None:

@@ -161,8 +161,10 @@ def test_importing_is_quick(module):
         "heavy = {'numpy', 'flint', 'duckdb', 'scipy'} & set(sys.modules);"
         "print(used.ru_utime + used.ru_stime, *sorted(heavy))"
     )
-    printed = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    ).stdout.split()
-    assert printed[1:] == []
-    assert float(printed[0]) < (0.3 if module == "discreet" else 1.0)
+    command = [sys.executable, "-c", program]
+    runs = [
+        subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+        for _ in range(5)  # the least counts: others take caches away, and the first may compile
+    ]
+    assert [heavy for _, *heavy in runs] == [[]] * 5
+    assert min(float(used) for used, *_ in runs) < (0.3 if module == "discreet" else 1.0)

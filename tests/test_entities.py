@@ -513,7 +513,7 @@ def test_two_datasets_never_pass_one_check(tmp_path):
         assert one.verify().ok
 
 
-def _spend(path: Path, name: str, told: int, dies_at: int | None) -> None:
+def _spend(path: Path, name: str, told: int, dies_at: int | None, other: int | None) -> None:
     with Ledger.open(path) as ledger:
         account = join(ledger, name, PERSON)
         for part in range(1000):
@@ -524,9 +524,13 @@ def _spend(path: Path, name: str, told: int, dies_at: int | None) -> None:
             if part == dies_at:  # the charge is durable, and nobody was told
                 os.kill(os.getpid(), signal.SIGKILL)
             os.write(told, b"x")
+            if part == 40 and other is not None:  # whoever is to be killed gets its turn
+                os.read(other, 1)  # nothing comes: it ends with the one that is killed
 
 
-def _fork(path: Path, name: str, dies_at: int | None = None) -> tuple[int, int]:
+def _fork(
+    path: Path, name: str, dies_at: int | None = None, other: int | None = None
+) -> tuple[int, int]:
     """A process that spends until it is refused; its number, and where it tells of charges."""
     heard, told = os.pipe()
     with warnings.catch_warnings(action="ignore"):  # of threads, which no child uses
@@ -534,7 +538,7 @@ def _fork(path: Path, name: str, dies_at: int | None = None) -> tuple[int, int]:
     if child == 0:
         os.close(heard)
         try:
-            _spend(path, name, told, dies_at)
+            _spend(path, name, told, dies_at, other)
             os._exit(0)
         except BaseException:
             os._exit(1)
@@ -547,9 +551,12 @@ def test_processes_that_ask_two_datasets_at_once_keep_to_the_cap_though_one_is_k
     with Ledger.open(path) as ledger:
         join(ledger, "clinic", PERSON)
         join(ledger, "pharmacy", PERSON)
-    children = [_fork(path, "pharmacy", 3)]
+    other, life = os.pipe()
+    children = [_fork(path, "pharmacy", 3)]  # alone holds the other end, once it is closed here
+    os.close(life)
     assert os.read(children[0][1], 1)  # it has begun
-    children += [_fork(path, "clinic"), _fork(path, "pharmacy")]
+    children += [_fork(path, name, other=other) for name in ("clinic", "pharmacy")]
+    os.close(other)
     counts, outcomes = [], []
     for child, pipe in children:
         with os.fdopen(pipe, "rb") as stream:

@@ -47,7 +47,9 @@ def kernel(tmp_path: Path) -> Iterator[Any]:
     """A real kernel, in a directory of its own, without the package that draws bars."""
     from jupyter_client.manager import start_new_kernel
 
-    manager, client = start_new_kernel(kernel_name="python3", cwd=str(tmp_path))
+    manager, client = start_new_kernel(
+        startup_timeout=PATIENCE_S, kernel_name="python3", cwd=str(tmp_path)
+    )
     try:
         yield client
     finally:

@@ -215,14 +215,14 @@ class Person:
             start_new_session=True,
         )
         os.close(theirs)
-        self.seen = ""
+        self.seen = self._unread = ""
 
     def types(self, keys: str) -> None:
         os.write(self._end, keys.encode())
 
     def waits_for(self, text: str) -> None:
-        """Read until ``text`` has appeared after everything seen before."""
-        new, end = "", time.monotonic() + PATIENCE_S
+        """Read until ``text`` has appeared after what was waited for before."""
+        new, end = self._unread, time.monotonic() + PATIENCE_S
         while text not in new:
             assert time.monotonic() < end, f"{text!r} did not appear in {new!r}"
             if select.select([self._end], [], [], 0.1)[0]:
@@ -234,7 +234,8 @@ class Person:
                 if "\x1b[6n" in part:  # "where is the cursor?"
                     os.write(self._end, b"\x1b[1;1R")
                 new += part
-        self.seen += new
+                self.seen += part
+        self._unread = new.partition(text)[2]
 
     def leaves(self) -> None:
         self.process.kill()

@@ -34,7 +34,7 @@ from discreet.ledger.connection import PostgresConnection, SqliteConnection
 
 PATIENCE_S = 0.04
 """How long a second process may run before the first, which was held, goes on."""
-HANGS_S = 60
+HANGS_S = 600
 
 Play = Callable[[Desk], None]
 Bug = Callable[[], None]

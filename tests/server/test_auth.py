@@ -142,7 +142,7 @@ def test_too_many_tries_without_a_key(server, monkeypatch):
     """An address that tries keys is refused before a ledger is asked; known keys still come in."""
     key, new = server.person(), server.person()
     assert server.call("GET", "/v1/me", key=key).status_code == 200
-    monkeypatch.setattr(server.state, "strangers", limits.Strangers(per_minute=1, burst=3))
+    monkeypatch.setattr(server.state, "strangers", limits.Strangers(per_minute=1e-3, burst=3))
     server.state.strangers.came_in(access.key_id(key))
     false = "discreet_0123456789abcdef_" + "0" * 64
     assert [server.call("GET", "/v1/me", key=false).status_code for _ in range(3)] == [401] * 3
@@ -159,7 +159,7 @@ def _asked(*_):
 
 
 def test_what_needs_no_key_is_limited_too(server, monkeypatch):
-    monkeypatch.setattr(server.state, "visitors", limits.Rate(per_minute=1, burst=2))
+    monkeypatch.setattr(server.state, "visitors", limits.Rate(per_minute=1e-3, burst=2))
     told = [server.client.get(f"/v1/meaning{kind}").status_code for kind in ("", ".svg", "")]
     assert told == [200, 200, 429]
 

@@ -125,7 +125,9 @@ def test_the_deadline_hides_how_long_it_took_and_whether_it_worked():
     assert not differ(slow, quick)
     assert min(slow + quick) >= 0.12
     # Without it, the same two are told apart.
-    assert differ(*in_turn(once(0.0, 0.05, works=False), once(0.0, 0.0, works=True)))
+    # (A pause of a busy machine blurs it: then it is looked at again.)
+    slow, quick = once(0.0, 0.05, works=False), once(0.0, 0.0, works=True)
+    assert any(differ(*in_turn(slow, quick)) for _ in range(20))
 
 
 @pytest.mark.parametrize("mistake", [LedgerRefusal("L1", "x", why="x", fix="x"), ValueError()])
@@ -360,7 +362,7 @@ QUESTIONS = [
     ("SELECT SUM(income) AS s FROM visits", "1/50"),
     ("SELECT patient FROM visits", "1/50"),
     ("SELECT COUNT(*) AS n FROM visit", "1/50"),
-    ("SELECT COUNT(*) AS n FROM visits", "1/2"),
+    ("SELECT COUNT(*) AS n FROM visits WHERE age < 79", "1/2"),  # told by no other test's answers
     ("SELECT remark, COUNT(*) AS n FROM visits GROUP BY remark", "1/50"),
 ]
 

@@ -31,6 +31,7 @@ MEMORY = "512MB"
 TIME_LIMIT_S = 10.0
 MOST_ROWS = 1_000_000
 """What one statement may use, and how many rows it may have."""
+_AGAIN_S = 0.01
 
 _SETTINGS = (
     "autoinstall_known_extensions = false",
@@ -137,12 +138,21 @@ def run(sql: str, tables: Sequence[Held]) -> list[tuple[Any, ...]]:
 @contextmanager
 def limited(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
     """Interrupt what takes longer than a statement may."""
-    timer = threading.Timer(TIME_LIMIT_S, connection.interrupt)
-    timer.start()
+    ended, limit_s = threading.Event(), TIME_LIMIT_S
+
+    def stop() -> None:
+        pause_s = limit_s
+        while not ended.wait(pause_s):
+            connection.interrupt()
+            pause_s = _AGAIN_S  # what comes before the statement has begun is forgotten by DuckDB
+
+    watcher = threading.Thread(target=stop, daemon=True)
+    watcher.start()
     try:
         yield
     finally:
-        timer.cancel()
+        ended.set()
+        watcher.join()
 
 
 def _opened(
