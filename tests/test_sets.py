@@ -18,7 +18,7 @@ from discreet.price.tails import Noise, factors
 from discreet.question.expressions import ColumnRef
 from discreet.release.intervals import Interval
 
-GROUPS = 1_500
+GROUPS = 4_000
 LEVEL = 0.95
 DEVIATIONS = 7
 """A set that holds exactly at the level fails a test with probability below 1e-9 (binomial)."""
@@ -103,7 +103,7 @@ def test_sets_hold_the_truth_as_often_as_they_say(function, rows, gaussian):
     inside = (low - slack <= exact) & (exact <= high + slack)
     assert inside.mean() >= LEAST
     smallest = np.argsort(high - low)[: GROUPS // 10]
-    assert inside[smallest].mean() >= 0.6  # of 150; docs/benchmarks.md has more
+    assert inside[smallest].mean() >= 0.6  # of 400; docs/benchmarks.md has more
     assert (high > low).all()  # nothing here is certain
 
 
@@ -115,9 +115,9 @@ def test_sets_are_not_wider_than_they_must_be(function, rows):
 
 
 def test_a_wrong_law_is_found(monkeypatch):
-    """Quantiles two fifths smaller do not hold: the test above has power."""
+    """Quantiles a quarter smaller do not hold: the test above has power."""
     real = Noise.quantiles
-    monkeypatch.setattr(Noise, "quantiles", lambda *a: 0.6 * real(*a))
+    monkeypatch.setattr(Noise, "quantiles", lambda *a: 0.75 * real(*a))
     exact, (low, high) = release("AVG", 100, Fraction(1), gaussian=False)
     assert ((low <= exact) & (exact <= high)).mean() < LEAST
 
