@@ -44,6 +44,9 @@ CONDITIONS = [
     "v.t LIKE '%th'",
     "v.day >= DATE '2024-02-01'",
     "CASE WHEN v.b THEN v.x ELSE v.x / 2 END > 1",
+    "LPAD(v.t, 3, 'x') < 'p'",
+    "v.t[1] = 'n'",
+    "TIME_BUCKET(INTERVAL '1 month', v.day) >= DATE '2024-02-01'",
 ]
 NUMBERS = [
     "v.x",
@@ -54,6 +57,7 @@ NUMBERS = [
     "CASE WHEN v.region = 'north' THEN v.x ELSE v.y END",
     "GREATEST(LEAST(v.pid, 5), 0)",
     "v.x / v.y",
+    "WIDTH_BUCKET(v.x, 0, 10, 4)",
 ]
 KEYS = ["v.region", "v.b", "v.x", "v.t", "UPPER(v.region)", "v.x > 2"]
 AGGREGATES = [
@@ -136,6 +140,8 @@ def conditions(schema: Schema) -> list[str]:
         f"v.{own} IN (SELECT p.{own} FROM people p WHERE p.age > 1)",
         f"NOT EXISTS (SELECT 1 FROM visits u WHERE u.{own} = v.{own} AND u.x > 2)",
         f"v.x >= (SELECT MAX(u.x) FROM visits u WHERE u.{own} = v.{own})",
+        f"v.y >= (SELECT AVG(u.y) FROM visits u WHERE u.{own} = v.{own})",
+        f"v.y = (SELECT SUM(u.y) FROM visits u WHERE u.{own} = v.{own})",
     ]
 
 
