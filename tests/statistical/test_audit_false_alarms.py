@@ -99,7 +99,7 @@ def test_what_is_right_is_not_accused(kinds: dict[str, Views], kind: str) -> Non
 def test_a_thousand_runs_accuse_no_more_than_claimed(kinds: dict[str, Views], kind: str) -> None:
     """The bounds of both probabilities hold together, so that the rate is half of it at most:
     more than 100 of 1,000 then have a chance below 10**-9."""
-    assert stats.binom.sf(RUNS * RATE, RUNS, float(RATE) / 2) < ALPHA
+    assert stats.binom.sf(int(RUNS * RATE), RUNS, float(RATE) / 2) < ALPHA
     assert alarms(kinds[kind], RUNS) <= RUNS * RATE
 
 
