@@ -89,7 +89,7 @@ def ask_anew(curator: Curator, text: str, questions: int) -> list[str]:
         asked = text.format(number)
         whole.append(seconds(lambda asked=asked: curator.ask(asked, epsilon=EPSILON)))
         question, _ = curator._parse_question(asked)
-        statement = curator._find_plan(question, Offer.of(epsilon=EPSILON)).compiled.text
+        statement = curator.find_plan(question, Offer.of(epsilon=EPSILON)).compiled.text
         cursor = database._cursor()
         alone.append(seconds(lambda s=statement, c=cursor: c.execute(s).fetchnumpy()))
     for number in range(questions + 3):

@@ -550,7 +550,7 @@ def test_what_python_takes_for_equal_is_planned_apart():
     )
     assert one == other
     offer = Offer.of(epsilon="1/2")
-    shown = [curator._find_plan(q, offer).priced.question.outputs[1] for q in (one, other)]
+    shown = [curator.find_plan(q, offer).priced.question.outputs[1] for q in (one, other)]
     assert [type(output.expression.value) for output in shown] == [int, bool]
 
 

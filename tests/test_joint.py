@@ -307,8 +307,8 @@ def test_what_was_paid_for_at_earlier_prices_is_still_free():
             {"visits": visits}, schema=people(per_unit=False), budget=9
         ) as curator:
             with pytest.MonkeyPatch.context() as patch:
-                find = partial(_find_as_of, curator._find_plan, era)
-                patch.setattr(curator, "_find_plan", find)
+                find = partial(_find_as_of, curator.find_plan, era)
+                patch.setattr(curator, "find_plan", find)
                 first = curator.ask(text, epsilon=1)
             spent = curator.spent
             again = curator.ask(text, epsilon=1)

@@ -206,11 +206,11 @@ def test_mutant_that_combines_a_parent_with_its_child_claims_a_margin_that_does_
 
 
 def refine_request(curator: Curator, answer: int, **changes) -> Request:
-    planned = curator._find_plan(
+    planned = curator.find_plan(
         curator._parse_question(BY_CITY)[0], discreet.question.offer.Offer.of(epsilon="0.2")
     )
     loss = topup.price_refinement(Loss.pure("0.1"), planned.priced.loss)
-    request = curator._make_request(
+    request = curator.make_request(
         planned, discreet.question.offer.Offer.of(epsilon="0.2"), "curator"
     )
     return replace(request, **{"loss": loss, "parent": answer, "key": "k", **changes})

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from discreet.curate.steps import CURATOR
 from discreet.engine.duckdb.engine import DuckDBEngine
 from discreet.errors import SchemaRefusal
 from discreet.exact.numbers import Exact, fraction
@@ -137,8 +138,6 @@ class Bounding:
         return price(replace(question, text=look.name), spend, engine.catalogue)
 
     def _make_request(self, priced: Priced, look: Look, spend: Offer) -> Request:
-        from discreet.curate.curator import CURATOR
-
         return Request(
             analyst=CURATOR,
             question=look.name,
@@ -204,8 +203,6 @@ class Bounding:
         return self._known[version]
 
     def _read(self) -> dict[str, list[tuple[Look, Answer]]]:
-        from discreet.curate.curator import CURATOR
-
         said = self._curator.account.transcript(CURATOR)
         bought = [entry for entry in said if entry.question.startswith(_OPENING) and entry.loss]
         found: dict[str, list[tuple[Look, Answer]]] = {}

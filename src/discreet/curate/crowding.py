@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from discreet.curate.steps import CURATOR
 from discreet.engine.protocol import describe_failure
 from discreet.errors import DataRefusal
 from discreet.exact.numbers import canonical_json
@@ -63,8 +64,6 @@ class Crowding:
                     raise _closed(self._curator.schema.tables[name])
 
     def _request(self, table: Table, version: str) -> Request:
-        from discreet.curate.curator import CURATOR
-
         test, crowding = CrowdingTest.of(table), table.crowding
         same = {"crowding": to_json(table), "noise": str(test.noise.sigma_squared)}
         return Request(

@@ -10,7 +10,6 @@ import hashlib
 import warnings
 from collections.abc import (
     Callable,
-    Collection,
     Hashable,
     Iterable,
     Iterator,
@@ -24,7 +23,7 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import count
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from discreet.accounting.budget import Budget
@@ -33,11 +32,12 @@ from discreet.curate.bounding import Bounding
 from discreet.curate.crowding import Crowding
 from discreet.curate.opening import Declared, check_tables, read_budget, read_schema
 from discreet.curate.steps import (
+    CURATOR,
+    REMEMBERED,
     Improving,
     Paid,
     PaidStatement,
     Planned,
-    PlannedStatement,
     TopUp,
 )
 from discreet.engine.duckdb.engine import DuckDBEngine
@@ -74,15 +74,14 @@ if TYPE_CHECKING:
     from discreet.curate.aggregating import Aggregated
     from discreet.curate.choosing import Chosen
     from discreet.curate.knowing import Knowing
-    from discreet.curate.levels import Total
     from discreet.curate.quote import Quote
     from discreet.curate.releases import Releases
     from discreet.curate.runs import Run, WatchExplanation
     from discreet.curate.sealed import Sealed
+    from discreet.curate.statements import Statements
     from discreet.price.watch import WatchSettings
     from discreet.publication.synopsis import Synopsis, Told
     from discreet.question.builder import Query, Rows
-    from discreet.release.combined import CombinedExplanation
     from discreet.release.combining import Bound
     from discreet.release.derived import Derived
     from discreet.release.explanation import Explanation
@@ -90,14 +89,8 @@ if TYPE_CHECKING:
     Asking = str | Question | Query
     """A question in SQL, built in Python, or already parsed."""
 
-CURATOR = "curator"
-"""Who asks when nobody is named."""
-
 _ANY_DELTA = Fraction(1, 10**9)
 """With which questions of private groups are planned where none is offered."""
-
-REMEMBERED = 256
-"""How many questions are kept parsed and priced; a page prices the same text again and again."""
 
 
 class Era(Enum):
@@ -158,7 +151,6 @@ class Curator:
         # Both are functions of public knowledge: the version of the public tables is part of it.
         self._questions = lru_cache(REMEMBERED)(self._parse_text)
         self._plans = lru_cache(REMEMBERED)(self._make_plan)
-        self._bounds = lru_cache(REMEMBERED)(self._make_bound)
         self._replays: dict[int, tuple[Priced, bytes, Answer]] = {}
         self._known: Knowing | None = None
         self.withheld: Callable[[int], bool] = lambda _number: False
@@ -375,7 +367,7 @@ class Curator:
         self.account.burn(paid.receipt)
         with suppress(LookupError):
             stored = self.account.answer(paid.receipt.id)
-            return self._replay(paid.priced, stored)
+            return self.replay(paid.priced, stored)
         raise describe_failure()
 
     def finish(self, paid: PaidStatement, answers: Iterable[Answer]) -> Answer:
@@ -383,181 +375,29 @@ class Curator:
 
         Those of ``paid.open`` are given; the others were stored before.
         """
-        known = {answer.id: answer for answer in answers}
-        measured = [
-            replace(known[part.receipt.id], priced=part.priced) if isinstance(part, Paid) else part
-            for part in paid.parts
-        ]
-        from discreet.release.combining import combine
+        return self._statements.finish(paid, answers)
 
-        parts = self._add_up(paid, measured)
-        tables = paid.bound.statement.tables
-        return combine(paid.bound, parts, {name: self.engine.public_rows(name) for name in tables})
+    @cached_property
+    def _statements(self) -> Statements:
+        from discreet.curate.statements import Statements  # when several questions are asked
 
-    def _add_up(self, paid: PaidStatement, measured: Sequence[Answer]) -> list[Answer]:
-        """The answers of all questions of a statement, in order, from those that are measured."""
-        if not paid.totals:
-            return list(measured)
-        from discreet.curate.levels import add_up
-
-        summed = {total.question: total for total in paid.totals}
-        numbers = [n for n in range(len(paid.bound.statement.questions)) if n not in summed]
-        found: dict[int, Answer] = dict(zip(numbers, measured, strict=True))
-        for total in paid.totals:
-            answer = add_up(total, found[total.finer], self.engine.catalogue.multiplicity)
-            found[total.question] = replace(answer, said=self._bounding.notes(total.target))
-        return [found[number] for number in sorted(found)]
+        return Statements(self, self._bounding.notes)
 
     def _pay(
         self, asked: Question | Statement, offer: Offer, analyst: str
     ) -> Paid | PaidStatement | Answer:
         if isinstance(asked, Statement):
-            return self._pay_statement(asked, offer, analyst)
+            return self._statements.pay(asked, offer, analyst)
         return self._pay_question(asked, offer.beside(asked.spend), analyst)
-
-    def _pay_statement(
-        self, statement: Statement, offer: Offer, analyst: str
-    ) -> PaidStatement | Answer:
-        try:
-            asked_at = offer.beside(statement.spend).confidence
-            bound = self._bind(replace(statement, confidence=asked_at))
-            plans = self._plan_statement(statement, offer, analyst)
-            receipts = self.account.charge_all(plans.requests)  # all of them or none; durable
-        except Refusal as refusal:
-            self.account.record_refusal(analyst, statement.text, refusal)
-            raise
-        parts: list[Paid | Answer] = [
-            self._replay(plan.priced, receipt)
-            if isinstance(receipt, Stored)
-            else self._make_paid(plan, receipt, receipt.data_version)
-            for plan, receipt in zip(plans.planned, receipts, strict=True)
-        ]
-        paid = PaidStatement(bound, tuple(parts), plans.totals)
-        return paid if paid.open else self.finish(paid, ())
-
-    def _plan_statement(
-        self, statement: Statement, offer: Offer, analyst: str | None
-    ) -> PlannedStatement:
-        """The price of each question; what ``analyst`` has paid for before is considered.
-
-        Totals are added up where they can be; unless all was paid for before table by table, or
-        the accuracy that is wanted costs less so.
-        """
-        apart = self._plan_measured(statement, offer, analyst)
-        if not statement.levels:
-            return apart
-        with suppress(Refusal):  # of a margin that is too narrow
-            summed = self._plan_totals(statement, offer, analyst)
-            if summed is not None:
-                return self._choose_plan(summed, apart, analyst)
-        return apart
-
-    def _choose_plan(
-        self, summed: PlannedStatement, apart: PlannedStatement, analyst: str | None
-    ) -> PlannedStatement:
-        from discreet.curate.levels import is_cheaper
-
-        if analyst is not None and not self._all_paid(summed) and self._all_paid(apart):
-            return apart
-        return summed if is_cheaper(summed.loss, apart.loss) else apart
-
-    def _all_paid(self, plans: PlannedStatement) -> bool:
-        return all(self.account.find(request) != "admitted" for request in plans.requests)
-
-    def _plan_totals(
-        self, statement: Statement, offer: Offer, analyst: str | None
-    ) -> PlannedStatement | None:
-        """The price if totals are added up from finer tables; None if none can be."""
-        from discreet.curate import levels
-
-        finer = levels.find_finer(statement)
-        if levels.count_added(statement, finer) > levels.MOST_ADDED:
-            return None
-        multiplicity = self.engine.catalogue.multiplicity
-        targets = {n: self._find_any_plan(statement.questions[n], offer).priced for n in finer}
-        sources = {
-            n: self._find_any_plan(statement.questions[n], offer).priced
-            for n in set(finer.values())
-        }
-
-        def predict(numbers: Iterable[int], source: Mapping[int, Priced]) -> dict[int, Total]:
-            found = {
-                n: levels.predict_total(n, finer[n], targets[n], source[finer[n]], multiplicity)
-                for n in numbers
-            }
-            return {n: total for n, total in found.items() if total is not None}
-
-        summed = frozenset(predict(finer, sources))
-        narrower: dict[int, Offer] = {}
-        for _ in range(levels.TRIES if summed else 0):
-            plans = self._plan_measured(statement, offer, analyst, summed=summed, narrower=narrower)
-            numbers = [n for n in range(len(statement.questions)) if n not in summed]
-            priced = {n: p.priced for n, p in zip(numbers, plans.planned, strict=True)}
-            totals = predict(summed, priced)
-            if len(totals) < len(summed):
-                return None
-            offers = dict(zip(numbers, plans.offers, strict=True))
-            wanted = levels.narrow_margins(offers, narrower, totals.values())
-            if wanted is None:
-                return None
-            if not wanted:
-                return replace(plans, totals=tuple(totals[n] for n in sorted(totals)))
-            narrower |= wanted
-        return None
-
-    def _plan_measured(
-        self,
-        statement: Statement,
-        offer: Offer,
-        analyst: str | None,
-        *,
-        summed: Collection[int] = (),
-        narrower: Mapping[int, Offer] = MappingProxyType({}),
-    ) -> PlannedStatement:
-        """The price of all questions but those ``summed``; some at ``narrower`` margins."""
-
-        def is_paid(question: Question, spend: Offer) -> bool:
-            planned = self._find_payable(question, spend, analyst or CURATOR)
-            request = self._make_request(planned, spend, analyst or CURATOR)
-            return self.account.find(request) != "admitted"
-
-        from discreet.curate.shares import divide
-
-        paid = None if analyst is None or offer.fresh else is_paid
-        numbers = [n for n in range(len(statement.questions)) if n not in summed]
-        shares = divide(statement, offer, paid, summed=summed)
-        offers = [narrower.get(n, share) for n, share in zip(numbers, shares, strict=True)]
-        asked = [(statement.questions[n], o) for n, o in zip(numbers, offers, strict=True)]
-        who = analyst or CURATOR
-        planned = [self._find_payable(question, spend, who) for question, spend in asked]
-        if offer.fresh:
-            pairs = zip(planned, offers, strict=True)
-            planned = [self._make_fresh(plan, spend, who) for plan, spend in pairs]
-        requests = [
-            self._make_request(plan, spend, analyst or CURATOR)
-            for plan, spend in zip(planned, offers, strict=True)
-        ]
-        version = requests[0].data_version  # one for all, should the data change right now
-        self.crowding.check([plan.priced.plan.source for plan in planned], version)
-        same = tuple(replace(request, data_version=version) for request in requests)
-        return PlannedStatement(tuple(planned), same, shares)
-
-    def _bind(self, statement: Statement) -> Bound:
-        return self._bounds(statement, self.engine.catalogue.version)
-
-    def _make_bound(self, statement: Statement, _version: Hashable) -> Bound:
-        from discreet.release.combining import bind
-
-        return bind(statement, self.engine.catalogue)
 
     def _pay_question(self, question: Question, spend: Offer, analyst: str) -> Paid | Answer:
         try:
             if spend.empty:
                 return self._tell_known(question, spend, analyst)
-            planned = self._find_payable(question, spend, analyst)
+            planned = self.find_payable(question, spend, analyst)
             known = None
             if spend.fresh:
-                planned = self._make_fresh(planned, spend, analyst)
+                planned = self.make_fresh(planned, spend, analyst)
             else:
                 known = self._look_up(planned, spend, analyst)
                 if isinstance(known, Answer):
@@ -567,7 +407,7 @@ class Curator:
                     if paid is not None:
                         return paid
             self._warn_of_hidden_groups(planned.priced)
-            request = self._make_request(planned, spend, analyst)
+            request = self.make_request(planned, spend, analyst)
             stored = known if isinstance(known, Stored) else None
             receipt = stored or self.account.charge(request)  # durable from here on
         except Refusal as refusal:
@@ -575,10 +415,10 @@ class Curator:
             self.account.record_refusal(analyst, write_text(question), told)
             raise told from None
         if isinstance(receipt, Stored):
-            return self._replay(planned.priced, receipt)
-        return self._make_paid(planned, receipt, request.data_version)
+            return self.replay(planned.priced, receipt)
+        return self.make_paid(planned, receipt, request.data_version)
 
-    def _make_paid(
+    def make_paid(
         self, planned: Planned, receipt: Receipt, version: str, improving: Improving | None = None
     ) -> Paid:
         """What is paid for; what paid for a refinement gets that and nothing else.
@@ -634,7 +474,7 @@ class Curator:
         sources = self._find_sources(planned, analyst)
         if not sources:
             return None
-        earlier = self.account.recall(self._make_request(planned, spend, analyst))
+        earlier = self.account.recall(self.make_request(planned, spend, analyst))
         if earlier is None:
             return self._knowing.judge(planned, spend, sources)
         return earlier if isinstance(earlier, Stored) else None
@@ -660,11 +500,11 @@ class Curator:
             except (InvalidParameter, BudgetRefusal):
                 continue  # somebody else refined it meanwhile, or another way may be affordable
             if isinstance(receipt, Receipt):
-                return self._make_paid(way.planned, receipt, request.data_version, way.improving)
+                return self.make_paid(way.planned, receipt, request.data_version, way.improving)
         return None
 
     def _make_top_up(self, way: TopUp, spend: Offer, analyst: str) -> Request:
-        request = self._make_request(way.planned, spend, analyst)
+        request = self.make_request(way.planned, spend, analyst)
         return replace(request, loss=way.loss, parent=way.improving.parent)
 
     def _list_top_ups(
@@ -678,39 +518,39 @@ class Curator:
         """Ways to improve what is known to what ``planned`` would be, the cheapest first."""
 
         def plan(rest: Offer) -> Planned:
-            part = self._find_plan(planned.priced.question, rest)
-            return self._make_fresh(part, rest, analyst, first=part.key)
+            part = self.find_plan(planned.priced.question, rest)
+            return self.make_fresh(part, rest, analyst, first=part.key)
 
         return self._knowing.list_top_ups(planned, spend, known, sources, plan)
 
-    def _make_fresh(
+    def make_fresh(
         self, planned: Planned, spend: Offer, analyst: str, *, first: str | None = None
     ) -> Planned:
         """The same question under a key that no answer has: measured again, and charged again."""
         for number in count(0 if first else 1):
             key = first if first and not number else make_fresh_key(planned.key, number)
             found = replace(planned, key=key)
-            if self.account.find(self._make_request(found, spend, analyst)) != "stored":
+            if self.account.find(self.make_request(found, spend, analyst)) != "stored":
                 return found
         raise LookupError(planned.key)  # there is always another number
 
     def _tell_known(self, question: Question, spend: Offer, analyst: str) -> Answer:
         """What is known of a question that nothing is offered for; or a refusal with prices."""
-        planned = self._find_any_plan(question, spend)
-        self.account.find(self._make_request(planned, spend, analyst))  # refuses strangers
+        planned = self.find_any_plan(question, spend)
+        self.account.find(self.make_request(planned, spend, analyst))  # refuses strangers
         sources = self._find_sources(planned, analyst)
         known = self._knowing.recall(planned, sources) if sources else None
         if known is not None:
             return known
         raise self._unknown_refusal(question, planned, sources)
 
-    def _find_any_plan(self, question: Question, spend: Offer) -> Planned:
+    def find_any_plan(self, question: Question, spend: Offer) -> Planned:
         """The plan of a question at some spend: what it measures is the same at any."""
         offer = replace(spend, epsilon=Fraction(1))
         try:
-            return self._find_plan(question, offer)
+            return self.find_plan(question, offer)
         except QuestionRefusal:  # of private groups, which need a delta
-            return self._find_plan(question, replace(offer, delta=spend.delta or _ANY_DELTA))
+            return self.find_plan(question, replace(offer, delta=spend.delta or _ANY_DELTA))
 
     def _unknown_refusal(
         self, question: Question, planned: Planned, sources: Sequence[int]
@@ -722,7 +562,7 @@ class Curator:
         for epsilon in ("0.1", "1"):
             with suppress(Refusal):
                 offer = Offer.of(epsilon=epsilon, delta=planned_delta(planned))
-                words = margin_words(self._explain(self._find_plan(question, offer)), "0.95")
+                words = margin_words(self._explain(self.find_plan(question, offer)), "0.95")
                 told = ", ".join(f"{name} {text}" for name, text in words.items())
                 prices.append(f"epsilon = {epsilon} buys {told}")
         why = self._knowing.explain_unknown(planned, sources) if sources else ""
@@ -736,7 +576,7 @@ class Curator:
             offer={"epsilon": "0.1", "within": "50"},
         )
 
-    def _replay(self, priced: Priced, stored: Stored) -> Answer:
+    def replay(self, priced: Priced, stored: Stored) -> Answer:
         """A stored answer, read through this question's own outputs: post-processing is free."""
         known = self._replays.get(stored.id)
         if known is not None and known[0] is priced and known[1] == stored.answer:
@@ -762,12 +602,13 @@ class Curator:
                 return None
             spend = Offer.of(**offer).beside(asked.spend)
             for era in Era:
-                planned = self._find_plan(asked, spend, era)
+                planned = self.find_plan(asked, spend, era)
                 if planned.key == replay_key(answer.priced):
                     return replace(answer, priced=planned.priced)
         return None
 
-    def _make_request(self, planned: Planned, spend: Offer, analyst: str) -> Request:
+    def make_request(self, planned: Planned, spend: Offer, analyst: str) -> Request:
+        """What the account is asked for: to pay for a plan, on the data as they are now."""
         version = self.engine.data_version()
         if self.crowding.tables:  # few schemas have one
             self.crowding.check([planned.priced.plan.source], version)
@@ -804,7 +645,7 @@ class Curator:
 
         left = self.account.balance(analyst).left(self.area(question))
         return name_affordable_accuracy(
-            refusal, spend, left, lambda offer: self._explain(self._find_plan(question, offer))
+            refusal, spend, left, lambda offer: self._explain(self.find_plan(question, offer))
         )
 
     # --- without asking ----------------------------------------------------------------------
@@ -836,26 +677,26 @@ class Curator:
 
         asked, _ = self._parse_question(question)
         if isinstance(asked, Statement):
-            return self._price_statement(asked, Offer.of(**offer), analyst)
+            return self._statements.price(asked, Offer.of(**offer), analyst)
         spend = Offer.of(**offer).beside(asked.spend)
         if spend.empty:
-            planned = self._find_any_plan(asked, spend)
+            planned = self.find_any_plan(asked, spend)
             known = self._find_good(planned, spend, analyst)
             told = known[0] if isinstance(known, tuple) else known
             if told is not None:
                 from discreet.curate.knowing import offer_known
 
                 return Quote(self._explain(planned), "known", None, (offer_known(told),))
-        planned = self._find_payable(asked, spend, analyst)
+        planned = self.find_payable(asked, spend, analyst)
         explanation = self._explain(planned)
         if spend.fresh:
-            planned = self._make_fresh(planned, spend, analyst)
+            planned = self.make_fresh(planned, spend, analyst)
         else:
             quote = self._price_known(planned, spend, analyst)
             if quote is not None:
                 return quote
         try:
-            outcome = self.account.preview(self._make_request(planned, spend, analyst))
+            outcome = self.account.preview(self.make_request(planned, spend, analyst))
         except Refusal as refusal:
             return Quote(
                 explanation, refusal.code, self._explain_refusal(refusal, asked, spend, analyst)
@@ -888,23 +729,10 @@ class Curator:
         if not free:
             return None
         try:
-            outcome = self.account.preview(self._make_request(planned, spend, analyst))
+            outcome = self.account.preview(self.make_request(planned, spend, analyst))
         except Refusal as refusal:
             return Quote(explanation, refusal.code, refusal, (*free, direct))
         return Quote(explanation, outcome, None, (*free, direct))
-
-    def _price_statement(self, statement: Statement, offer: Offer, analyst: str) -> Quote:
-        from discreet.curate.quote import Quote
-
-        bound = self._bind(statement)
-        plans = self._plan_statement(statement, offer, analyst)
-        explanation = _explain_parts(bound, plans)
-        try:
-            outcomes = self.account.preview_all(plans.requests)
-        except Refusal as refusal:
-            return Quote(explanation, refusal.code, refusal)
-        worst = next((o for o in ("admitted", "resumed") if o in outcomes), "stored")
-        return Quote(explanation, worst)
 
     def table(self, name: str, *, alias: str | None = None) -> Rows:
         """The rows of the table ``name``, to build a question in Python; nothing is read.
@@ -1057,7 +885,7 @@ class Curator:
 
         asked = self.parse(question)
         if isinstance(asked, Statement):
-            return describe_bound(self._bind(asked))
+            return describe_bound(self._statements.bind(asked))
         return list_columns(asked, self.engine.catalogue)
 
     def naming(self, refusal: Refusal) -> Refusal:
@@ -1080,10 +908,14 @@ class Curator:
             raise told from None
 
     def _parse_text(self, text: str, _version: Hashable) -> tuple[Question | Statement, bool]:
-        parsed = parse_statement(text, self.engine.catalogue, check=self._bind)
+        parsed = parse_statement(text, self.engine.catalogue, check=self._bind_statement)
         return parsed.question, parsed.explain
 
-    def _find_plan(self, question: Question, spend: Offer, era: Era = Era.NOW) -> Planned:
+    def _bind_statement(self, statement: Statement) -> Bound:
+        return self._statements.bind(statement)
+
+    def find_plan(self, question: Question, spend: Offer, era: Era = Era.NOW) -> Planned:
+        """What a question measures and costs, as it was priced in an ``era``; remembered."""
         version = self.engine.catalogue.version
         # Python takes 1 and true for equal: questions are told apart by how they are written.
         written = question.text or repr(question)
@@ -1099,21 +931,21 @@ class Curator:
         except RecursionError:  # built in Python, where nothing counts parentheses
             raise depth_refusal() from None
 
-    def _find_payable(self, question: Question, spend: Offer, analyst: str) -> Planned:
+    def find_payable(self, question: Question, spend: Offer, analyst: str) -> Planned:
         """The plan as the account knows it, or can pay for it; else as it is priced now.
 
         What was paid for when other noise was bought stays free: it is looked for under the
         key of that noise.  And Gaussian noise that is calibrated to (epsilon, delta) may be
         charged as such where its rho does not fit: either is a bound on what it loses.
         """
-        planned = self._find_plan(question, spend)  # public knowledge only
+        planned = self.find_plan(question, spend)  # public knowledge only
         if is_as_before(planned.priced):
             return planned
         if self._is_known(planned, spend, analyst):
             return planned
         for era in (Era.FIRST,) if is_apart(planned.priced) else (Era.APART, Era.FIRST):
             with suppress(Refusal):  # of what could not be asked before
-                former = self._find_plan(question, spend, era)
+                former = self.find_plan(question, spend, era)
                 if former.key != planned.key and self._is_known(former, spend, analyst):
                     return former
         other = approximate_loss(planned.priced, spend)
@@ -1126,13 +958,13 @@ class Curator:
     def _is_known(self, planned: Planned, spend: Offer, analyst: str) -> bool:
         """Whether this analyst has it for free; who may not ask is told so when it is charged."""
         with suppress(Refusal):
-            return self.account.find(self._make_request(planned, spend, analyst)) != "admitted"
+            return self.account.find(self.make_request(planned, spend, analyst)) != "admitted"
         return False
 
     def _can_afford(self, planned: Planned, spend: Offer, analyst: str) -> bool:
         """Whether no cap stands in the way; any other refusal is told when it is charged."""
         try:
-            self.account.preview(self._make_request(planned, spend, analyst))
+            self.account.preview(self.make_request(planned, spend, analyst))
         except BudgetRefusal:
             return False
         except Refusal:
@@ -1169,31 +1001,13 @@ class Curator:
 
     def _explain_asked(self, asked: Question | Statement, offer: Offer) -> Explanation:
         if isinstance(asked, Statement):
-            bound = self._bind(asked)
-            return _explain_parts(bound, self._plan_statement(asked, offer, None))
-        return self._explain(self._find_plan(asked, offer.beside(asked.spend)))
+            return self._statements.explain(asked, offer)
+        return self._explain(self.find_plan(asked, offer.beside(asked.spend)))
 
     def _explain(self, planned: Planned) -> Explanation:
         from discreet.release.explanation import Explanation
 
         return Explanation(planned.priced, planned.compiled.explain())
-
-
-def _explain_parts(bound: Bound, plans: PlannedStatement) -> CombinedExplanation:
-    from discreet.release.combined import CombinedExplanation
-    from discreet.release.explanation import Explanation
-
-    found = {
-        total.question: Explanation(
-            total.predicted.priced, f"-- added up from the groups of question {total.finer + 1}"
-        )
-        for total in plans.totals
-    }
-    numbers = [n for n in range(len(bound.statement.questions)) if n not in found]
-    for number, plan in zip(numbers, plans.planned, strict=True):
-        found[number] = Explanation(plan.priced, plan.compiled.explain())
-    parts = tuple(found[number] for number in sorted(found))
-    return CombinedExplanation.of(bound.statement, parts, bound.names)
 
 
 # --- what is computed --------------------------------------------------------------------------

@@ -50,9 +50,13 @@ class Knowing:
 
         ``nearest``: with the least margin; else with the least variance, as a price buys it.
         """
-        multiplicity = self._curator.engine.catalogue.multiplicity
-        found = self.shelf.tell(planned.priced, sources, multiplicity=multiplicity, nearest=nearest)
-        return None if found is None else replace(found, said=self._notes(planned.priced))
+        return self.shelf.tell(
+            planned.priced,
+            sources,
+            multiplicity=self._curator.engine.catalogue.multiplicity,
+            nearest=nearest,
+            said=self._notes(planned.priced),
+        )
 
     def judge(
         self, planned: Planned, spend: Offer, sources: tuple[int, ...]
@@ -145,10 +149,11 @@ class Knowing:
             (*improving.sources, paid.receipt.id),
             multiplicity=self._curator.engine.catalogue.multiplicity,
             payment=paid.receipt.loss,
+            said=self._notes(improving.target),
         )
         if found is None:
             raise LookupError(paid.receipt.id)  # it was derived before it was paid for
-        return replace(found, said=self._notes(improving.target))
+        return found
 
     def explain_unknown(self, planned: Planned, sources: Sequence[int]) -> str:
         """Why answers about the same rows do not tell what is asked."""

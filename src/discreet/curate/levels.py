@@ -73,12 +73,17 @@ def predict_total(
     return Total(question, finer, target, predict(target, found))
 
 
-def add_up(total: Total, answer: Answer, multiplicity: Multiplicity) -> Derived:
-    """The total, from the answer with the finer groups: a function of what was released."""
+def add_up(
+    total: Total, answer: Answer, multiplicity: Multiplicity, *, said: tuple[str, ...] = ()
+) -> Derived:
+    """The total, from the answer with the finer groups: a function of what was released.
+
+    ``said`` is what is known of the data besides.
+    """
     number = 0 if answer.id is None else answer.id
     released = Released(number, answer.priced, answer.groups, answer.released, answer.loss)
     found = _derive(total.target, released, multiplicity)
-    return combine(total.target, [found], list_groups(total.target, multiplicity))
+    return combine(total.target, [found], list_groups(total.target, multiplicity), said=said)
 
 
 def _derive(target: Priced, source: Released, multiplicity: Multiplicity) -> Derivation:

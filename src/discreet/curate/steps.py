@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from discreet.curate.levels import Total
     from discreet.release.combining import Bound
 
+CURATOR = "curator"
+"""Who asks when nobody is named."""
+
+REMEMBERED = 256
+"""How many questions are kept parsed and priced; a page prices the same text again and again."""
+
 
 @dataclass(frozen=True, slots=True)
 class Planned:

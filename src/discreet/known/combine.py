@@ -65,10 +65,12 @@ def combine(
     *,
     payment: Loss = NOTHING,
     nearest: bool = False,
+    said: tuple[str, ...] = (),
 ) -> Derived:
     """The answer that these derivations of ``new`` give together; they must not be none.
 
-    ``nearest``: of each number what has the least margin, be it one of them alone.
+    ``nearest``: of each number what has the least margin, be it one of them alone.  ``said`` is
+    what is known of the data besides.
     """
     read, estimates, predicted = _plan(new, derivations, nearest=nearest)
     priced, laws = predicted.priced, predicted.laws
@@ -77,6 +79,7 @@ def combine(
         groups,
         tuple(_entries(estimate) for estimate in estimates),
         replayed=payment == NOTHING,
+        said=said,
         laws=laws,
         origins=_list_origins(read),
         equivalent=estimate_worth(new, predicted.worst, priced.recipes),

@@ -72,16 +72,18 @@ class Shelf:
         multiplicity: Multiplicity,
         payment: Loss = NOTHING,
         nearest: bool = False,
+        said: tuple[str, ...] = (),
     ) -> Derived | None:
         """The answer to ``new`` that these answers give together; None if they give none.
 
         ``nearest``: with the least margin, where nobody counts what a price would have bought.
+        ``said`` is what is known of the data besides.
         """
         found, _ = self.derive_all(new, ids, multiplicity=multiplicity)
         if not found:
             return None
         groups = list_groups(new, multiplicity)
-        return combine(new, found, groups, payment=payment, nearest=nearest)
+        return combine(new, found, groups, payment=payment, nearest=nearest, said=said)
 
     def predict(
         self, new: Priced, ids: Sequence[int], part: Priced, *, multiplicity: Multiplicity

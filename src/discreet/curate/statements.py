@@ -1,0 +1,250 @@
+"""Statements of several questions: planned and paid for together, then computed from the answers.
+
+All charges of a statement are made or none.  Where totals can be added up from finer groups, only
+the groups are measured (``levels``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from discreet.curate.shares import divide
+from discreet.curate.steps import CURATOR, REMEMBERED, Paid, PaidStatement, PlannedStatement
+from discreet.errors import Refusal
+from discreet.ledger import Stored
+from discreet.price import Priced
+from discreet.question.offer import Offer
+from discreet.question.question import Question
+from discreet.question.statement import Statement
+from discreet.release.answer import Answer
+from discreet.release.combining import Bound, bind, combine
+
+if TYPE_CHECKING:
+    from discreet.curate.curator import Curator
+    from discreet.curate.levels import Total
+    from discreet.curate.quote import Quote
+    from discreet.release.combined import CombinedExplanation
+
+
+class Statements:
+    """How a curator answers statements: each question by its own plan, and one charge for all.
+
+    ``notes`` gives what else is said of a question.
+    """
+
+    def __init__(self, curator: Curator, notes: Callable[[Priced], tuple[str, ...]]) -> None:
+        self._curator = curator
+        self._notes = notes
+        self._bounds = lru_cache(REMEMBERED)(self._make_bound)
+
+    def bind(self, statement: Statement) -> Bound:
+        """What is computed from the questions' answers, checked; public knowledge."""
+        return self._bounds(statement, self._curator.engine.catalogue.version)
+
+    def _make_bound(self, statement: Statement, _version: Hashable) -> Bound:
+        return bind(statement, self._curator.engine.catalogue)
+
+    # --- paying ------------------------------------------------------------------------------
+
+    def pay(self, statement: Statement, offer: Offer, analyst: str) -> PaidStatement | Answer:
+        """Charge for all questions that were not answered before; the answer, if all were."""
+        curator = self._curator
+        try:
+            asked_at = offer.beside(statement.spend).confidence
+            bound = self.bind(replace(statement, confidence=asked_at))
+            plans = self.plan(statement, offer, analyst)
+            receipts = curator.account.charge_all(plans.requests)  # all of them or none; durable
+        except Refusal as refusal:
+            curator.account.record_refusal(analyst, statement.text, refusal)
+            raise
+        parts: list[Paid | Answer] = [
+            curator.replay(plan.priced, receipt)
+            if isinstance(receipt, Stored)
+            else curator.make_paid(plan, receipt, receipt.data_version)
+            for plan, receipt in zip(plans.planned, receipts, strict=True)
+        ]
+        paid = PaidStatement(bound, tuple(parts), plans.totals)
+        return paid if paid.open else self.finish(paid, ())
+
+    def finish(self, paid: PaidStatement, answers: Iterable[Answer]) -> Answer:
+        """What the statement computes: those of ``paid.open`` are given, the others are stored."""
+        known = {answer.id: answer for answer in answers}
+        measured = [
+            _read_as(part.priced, known[part.receipt.id]) if isinstance(part, Paid) else part
+            for part in paid.parts
+        ]
+        parts = self._add_up(paid, measured)
+        read = self._curator.engine.public_rows
+        return combine(paid.bound, parts, {n: read(n) for n in paid.bound.statement.tables})
+
+    def _add_up(self, paid: PaidStatement, measured: Sequence[Answer]) -> list[Answer]:
+        """The answers of all questions of a statement, in order, from those that are measured."""
+        if not paid.totals:
+            return list(measured)
+        from discreet.curate.levels import add_up
+
+        multiplicity = self._curator.engine.catalogue.multiplicity
+        summed = {total.question: total for total in paid.totals}
+        numbers = [n for n in range(len(paid.bound.statement.questions)) if n not in summed]
+        found: dict[int, Answer] = dict(zip(numbers, measured, strict=True))
+        for total in paid.totals:
+            said = self._notes(total.target)
+            found[total.question] = add_up(total, found[total.finer], multiplicity, said=said)
+        return [found[number] for number in sorted(found)]
+
+    # --- planning ----------------------------------------------------------------------------
+
+    def plan(self, statement: Statement, offer: Offer, analyst: str | None) -> PlannedStatement:
+        """The price of each question; what ``analyst`` has paid for before is considered.
+
+        Totals are added up where they can be; unless all was paid for before table by table, or
+        the accuracy that is wanted costs less so.
+        """
+        apart = self._plan_measured(statement, offer, analyst)
+        if not statement.levels:
+            return apart
+        with suppress(Refusal):  # of a margin that is too narrow
+            summed = self._plan_totals(statement, offer, analyst)
+            if summed is not None:
+                return self._choose_plan(summed, apart, analyst)
+        return apart
+
+    def _choose_plan(
+        self, summed: PlannedStatement, apart: PlannedStatement, analyst: str | None
+    ) -> PlannedStatement:
+        from discreet.curate.levels import is_cheaper
+
+        if analyst is not None and not self._is_paid(summed) and self._is_paid(apart):
+            return apart
+        return summed if is_cheaper(summed.loss, apart.loss) else apart
+
+    def _is_paid(self, plans: PlannedStatement) -> bool:
+        find = self._curator.account.find
+        return all(find(request) != "admitted" for request in plans.requests)
+
+    def _plan_totals(
+        self, statement: Statement, offer: Offer, analyst: str | None
+    ) -> PlannedStatement | None:
+        """The price if totals are added up from finer tables; None if none can be."""
+        from discreet.curate import levels
+
+        finer = levels.find_finer(statement)
+        if levels.count_added(statement, finer) > levels.MOST_ADDED:
+            return None
+        multiplicity = self._curator.engine.catalogue.multiplicity
+
+        def price_any(number: int) -> Priced:
+            return self._curator.find_any_plan(statement.questions[number], offer).priced
+
+        targets = {n: price_any(n) for n in finer}
+        sources = {n: price_any(n) for n in set(finer.values())}
+
+        def predict(numbers: Iterable[int], source: Mapping[int, Priced]) -> dict[int, Total]:
+            found = {
+                n: levels.predict_total(n, finer[n], targets[n], source[finer[n]], multiplicity)
+                for n in numbers
+            }
+            return {n: total for n, total in found.items() if total is not None}
+
+        summed = frozenset(predict(finer, sources))
+        narrower: dict[int, Offer] = {}
+        for _ in range(levels.TRIES if summed else 0):
+            plans = self._plan_measured(statement, offer, analyst, summed=summed, narrower=narrower)
+            numbers = [n for n in range(len(statement.questions)) if n not in summed]
+            priced = {n: p.priced for n, p in zip(numbers, plans.planned, strict=True)}
+            totals = predict(summed, priced)
+            if len(totals) < len(summed):
+                return None
+            offers = dict(zip(numbers, plans.offers, strict=True))
+            wanted = levels.narrow_margins(offers, narrower, totals.values())
+            if wanted is None:
+                return None
+            if not wanted:
+                return replace(plans, totals=tuple(totals[n] for n in sorted(totals)))
+            narrower |= wanted
+        return None
+
+    def _plan_measured(
+        self,
+        statement: Statement,
+        offer: Offer,
+        analyst: str | None,
+        *,
+        summed: Collection[int] = (),
+        narrower: Mapping[int, Offer] = MappingProxyType({}),
+    ) -> PlannedStatement:
+        """The price of all questions but those ``summed``; some at ``narrower`` margins."""
+        curator, who = self._curator, analyst or CURATOR
+
+        def is_paid(question: Question, spend: Offer) -> bool:
+            planned = curator.find_payable(question, spend, who)
+            return curator.account.find(curator.make_request(planned, spend, who)) != "admitted"
+
+        paid = None if analyst is None or offer.fresh else is_paid
+        numbers = [n for n in range(len(statement.questions)) if n not in summed]
+        shares = divide(statement, offer, paid, summed=summed)
+        offers = [narrower.get(n, share) for n, share in zip(numbers, shares, strict=True)]
+        asked = [(statement.questions[n], o) for n, o in zip(numbers, offers, strict=True)]
+        planned = [curator.find_payable(question, spend, who) for question, spend in asked]
+        if offer.fresh:
+            pairs = zip(planned, offers, strict=True)
+            planned = [curator.make_fresh(plan, spend, who) for plan, spend in pairs]
+        requests = [
+            curator.make_request(plan, spend, who)
+            for plan, spend in zip(planned, offers, strict=True)
+        ]
+        version = requests[0].data_version  # one for all, should the data change right now
+        curator.crowding.check([plan.priced.plan.source for plan in planned], version)
+        same = tuple(replace(request, data_version=version) for request in requests)
+        return PlannedStatement(tuple(planned), same, shares)
+
+    # --- without asking ----------------------------------------------------------------------
+
+    def price(self, statement: Statement, offer: Offer, analyst: str) -> Quote:
+        """What the statement would cost this analyst now, and whether the account would pay."""
+        from discreet.curate.quote import Quote
+
+        bound = self.bind(statement)
+        plans = self.plan(statement, offer, analyst)
+        explanation = _explain(bound, plans)
+        try:
+            outcomes = self._curator.account.preview_all(plans.requests)
+        except Refusal as refusal:
+            return Quote(explanation, refusal.code, refusal)
+        worst = next((o for o in ("admitted", "resumed") if o in outcomes), "stored")
+        return Quote(explanation, worst)
+
+    def explain(self, statement: Statement, offer: Offer) -> CombinedExplanation:
+        """What the statement would cost anyone who has asked nothing, part by part."""
+        bound = self.bind(statement)
+        return _explain(bound, self.plan(statement, offer, None))
+
+
+def _read_as(priced: Priced, answer: Answer) -> Answer:
+    """The answer to this question: another's, where one charge paid for both."""
+    return answer if answer.priced is priced else replace(answer, priced=priced)
+
+
+def _explain(bound: Bound, plans: PlannedStatement) -> CombinedExplanation:
+    from discreet.release.combined import CombinedExplanation
+    from discreet.release.explanation import Explanation
+
+    found = {
+        total.question: Explanation(
+            total.predicted.priced, f"-- added up from the groups of question {total.finer + 1}"
+        )
+        for total in plans.totals
+    }
+    numbers = [n for n in range(len(bound.statement.questions)) if n not in found]
+    for number, plan in zip(numbers, plans.planned, strict=True):
+        found[number] = Explanation(plan.priced, plan.compiled.explain())
+    parts = tuple(found[number] for number in sorted(found))
+    return CombinedExplanation.of(bound.statement, parts, bound.names)
+
+
+__all__ = ["Statements"]
