@@ -36,8 +36,8 @@ from discreet.price.plan import (
 )
 from discreet.question.domain import TEXT_LIMIT, Domain, Kind
 from discreet.question.functions import domain_of
+from discreet.question.own_rows import unit_grid
 from discreet.question.ownership import columns as typing_of
-from discreet.question.ownership import unit_grid
 from discreet.question.relation import (
     Filter,
     JoinKind,

@@ -19,6 +19,7 @@ import discreet
 from discreet.errors import QuestionRefusal
 from discreet.question.domain import Domain, Kind
 from discreet.question.expressions import Call, Case, ColumnRef, Expression, Literal
+from discreet.question.own_rows import unit_grid
 from discreet.question.ownership import (
     Unit,
     check_joined_rows,
@@ -28,7 +29,6 @@ from discreet.question.ownership import (
     row_bound,
     unit,
     unit_columns,
-    unit_grid,
 )
 from discreet.question.relation import (
     Filter,
@@ -437,7 +437,7 @@ def test_each_row_is_its_units_own(
 def test_every_cited_lemma_exists() -> None:
     root = Path(discreet.__file__).parent / "question"
     cited: set[int] = set()
-    for file in ("ownership.py", "relation.py"):
+    for file in ("ownership.py", "own_rows.py", "relation.py"):
         for text in re.findall(r"Lemmas? ([\d, and]+)", (root / file).read_text()):
             cited |= set(map(int, re.findall(r"\d+", text)))
     proofs = Path(__file__).parent.parent / "docs" / "proofs" / "ownership.md"

@@ -31,15 +31,12 @@ from discreet.question.functions.nodes import (
     select,
     select_all,
 )
+from discreet.question.own_rows import ORDERED, RANKS, WINDOW_AGGREGATES, unit_grid
 from discreet.question.ownership import (
-    ORDERED,
-    RANKS,
-    WINDOW_AGGREGATES,
     Columns,
     Multiplicity,
     columns,
     owner_columns,
-    unit_grid,
 )
 from discreet.question.relation import (
     Filter,

@@ -170,6 +170,14 @@ def union(domains: Sequence[Domain], usage: str) -> Domain:
     )
 
 
+def union_beyond(left: Domain, right: Domain, usage: str) -> Domain:
+    """The same of two, with what each can be where a condition that was learnt does not hold."""
+    here = union([left, right], usage)
+    if left.beyond is None and right.beyond is None:
+        return here
+    return replace(here, beyond=union([left.anywhere, right.anywhere], usage))
+
+
 # --- values --------------------------------------------------------------------------------
 
 

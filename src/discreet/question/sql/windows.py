@@ -14,7 +14,7 @@ from sqlglot import exp
 from discreet.errors import QuestionRefusal
 from discreet.question.domain import Domain, Kind
 from discreet.question.expressions import ColumnRef, Expression
-from discreet.question.ownership import (
+from discreet.question.own_rows import (
     MOST_PLACES,
     ORDERED,
     RANKS,
