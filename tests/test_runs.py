@@ -164,6 +164,56 @@ def test_a_run_outlives_a_version_of_the_data(home):
 # --- what may be asked ---------------------------------------------------------------------------
 
 
+def test_a_schedule_asks_once_for_each_version_of_the_data(home):
+    """Called again and again, by processes that end: one charge, one question for new data."""
+
+    def visit():
+        with discreet.open(home) as curator:
+            run = curator.watch(threshold=600, epsilon=3, at_most=3, name="daily")
+            return run.ask_new(CITIES), run.asked, curator.spent.epsilon
+
+    told, asked, spent = visit()
+    assert [v.above for v in told] == [False] * 3
+    assert (asked, spent) == (1, 3)
+    assert visit() == (None, 1, 3)
+    rows = pd.read_csv(home / "visits.csv")
+    more = rows.assign(patient_id=rows.patient_id + 1000, city="Cork")
+    pd.concat([rows, more, more.assign(patient_id=more.patient_id + 1000)]).to_csv(
+        home / "visits.csv", index=False
+    )
+    told, asked, spent = visit()
+    assert [(v.group, v.above) for v in told] == [
+        (("Cork",), True),
+        (("Delft",), False),
+        (("Faro",), False),
+    ]
+    assert visit() == (None, 2, 3)
+    with discreet.open(home) as curator:
+        run = curator.watch(threshold=600, epsilon=3, at_most=3, name="daily")
+        assert not run.ask_new(NONE)  # another question, of the same data
+        assert run.asked == 3
+
+
+def test_a_schedule_finishes_what_was_cut_short(home, monkeypatch):
+    with discreet.open(home) as curator:
+        run = curator.watch(threshold=100, epsilon=3, at_most=9)
+        real = RunBook.record
+
+        def dies(self, id, told, **more):  # noqa: A002
+            real(self, id, told, **more)
+            raise Killed
+
+        with monkeypatch.context() as patch:
+            patch.setattr(RunBook, "record", dies)
+            with suppress(Killed):
+                run.ask_new(CITIES)
+    with discreet.open(home) as curator:
+        run = curator.watch(threshold=100, epsilon=3, at_most=9)
+        assert len(run.transcript) == 1
+        assert [v.group for v in run.ask_new(CITIES)] == [("Cork",), ("Delft",), ("Faro",)]
+        assert run.ask_new(CITIES) is None
+
+
 @pytest.mark.parametrize(
     "text",
     [

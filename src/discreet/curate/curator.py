@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     # What only some questions need is imported by those: who asks one does not wait for the rest.
     from discreet.curate.aggregating import Aggregated
     from discreet.curate.choosing import Chosen
+    from discreet.curate.interviews import InterviewExplanation, InterviewRun
     from discreet.curate.knowing import Knowing
     from discreet.curate.quote import Quote
     from discreet.curate.releases import Releases
@@ -210,15 +211,46 @@ class Curator:
 
         return open_watch(self, Watch.of(**settings), name=name, analyst=analyst)
 
-    def run(self, id: int, *, analyst: str = CURATOR) -> Run:  # noqa: A002
+    def interview(
+        self,
+        *,
+        sensitivity: Exact,
+        epsilon: Exact,
+        name: str = "",
+        analyst: str = CURATOR,
+    ) -> InterviewRun:
+        """Open a run that answers while one unit moves all its numbers by at most ``sensitivity``.
+
+        Every number gets noise of scale ``sensitivity`` / ``epsilon``; ``epsilon`` is charged now,
+        for the whole run.  How far one unit moves the questions together follows from them.
+        The same words of the same ``analyst``, with the same ``name``, go on with an open one.
+        """
+        from discreet.curate.interviews import open_interview
+        from discreet.price.interview import Interview
+
+        settings = Interview.of(sensitivity=sensitivity, epsilon=epsilon)
+        return open_interview(self, settings, name=name, analyst=analyst)
+
+    def explain_interview(
+        self, *questions: Asking, sensitivity: Exact, epsilon: Exact
+    ) -> InterviewExplanation:
+        """What an interview would cost, and whether it would answer ``questions``; free."""
+        from discreet.curate.interviews import explain_interview
+        from discreet.price.interview import Interview
+
+        settings = Interview.of(sensitivity=sensitivity, epsilon=epsilon)
+        return explain_interview(self, questions, settings)
+
+    def run(self, id: int, *, analyst: str = CURATOR) -> Run | InterviewRun:  # noqa: A002
         """The run numbered ``id``, as far as it has come; of ``analyst``, unless the curator."""
+        from discreet.curate.interviews import KIND, InterviewRun
         from discreet.curate.runs import Run
         from discreet.ledger.refusals import missing
 
-        found = Run(self, id)
-        if analyst not in (CURATOR, found.analyst):
+        state = self.account.runs.state(id)
+        if analyst not in (CURATOR, state.analyst):
             raise missing(f"dataset {self.account.dataset!r} has no run numbered {id}.")
-        return found
+        return (InterviewRun if state.spend["run"] == KIND else Run)(self, id)
 
     def explain_watch(
         self, question: Asking | None = None, **settings: Unpack[WatchSettings]

@@ -14,24 +14,21 @@ may tell of one person's row and a run must not fail often.  Proofs: ``docs/proo
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from discreet.accounting.loss import Loss
+from discreet.curate.running import PaidRun, parse_single, pay_for_run, plain, write_text
 from discreet.engine.protocol import Compiled, describe_failure
-from discreet.errors import AccessRefusal, InvalidParameter, QuestionRefusal, Refusal, shown
-from discreet.exact.numbers import Exact, canonical_json, fraction, whole
-from discreet.ledger.charges import Receipt, Request
-from discreet.ledger.runs import CLOSED, LOST, over_refusal
+from discreet.errors import InvalidParameter, QuestionRefusal, Refusal
+from discreet.exact.numbers import Exact, fraction
+from discreet.ledger.runs import LOST, over_refusal
 from discreet.mechanisms.sparse.run import NoisyThreshold
 from discreet.price.watch import Watch, Watched, price_watched
 from discreet.question.ownership import has_two_owners
-from discreet.question.question import Question
 from discreet.release.record import from_json, to_json
 from discreet.release.release import Judged, judge
 
@@ -64,7 +61,7 @@ class Verdict:
     def __str__(self) -> str:
         where = f"{', '.join(map(str, self.group))}: " if self.group else ""
         number = "" if self.value is None else f": {self.value:,}"
-        return f"{where}{'above' if self.above else 'below'} {_plain(self.threshold):,}{number}"
+        return f"{where}{'above' if self.above else 'below'} {plain(self.threshold):,}{number}"
 
     def to_json(self) -> dict[str, Any]:
         """The same at every door."""
@@ -144,35 +141,25 @@ class WatchExplanation:
     def __str__(self) -> str:
         lines = [str(self.watch), f"price:  {self.loss}, for the whole run"]
         if self.watched is not None:
-            moved = _plain(self.watched.sensitivity * self.watched.grid)
+            moved = plain(self.watched.sensitivity * self.watched.grid)
             lines.append(f"moved:  one unit moves the number by at most {moved:,}")
             lines.append(f"margin: ±{self.margin():,.6g} for 1,000 questions (95 %)")
             lines.append(f"theorem: α = {self.theorem_margin():,.6g}")
         return "\n".join(lines)
 
 
-class Run:
-    """A run that is paid for; made by ``curator.watch(...)``, or ``curator.run(number)``.
+class Run(PaidRun["_Asked", "Verdict | tuple[Verdict, ...]"]):
+    """A run of the sparse vector; made by ``curator.watch(...)``, or ``curator.run(number)``."""
 
-    ``id`` is the number of its charge.  Left without an exception, a ``with`` block ends it; with
-    one it stays open, and the same ``watch(...)`` goes on with it.
-    """
+    kind = KIND
 
     def __init__(self, curator: Curator, id: int, *, compare: Compare | None = None) -> None:  # noqa: A002
-        self._curator = curator
-        self._book = curator.account.runs
+        super().__init__(curator, id)
+        state = self._book.state(id)
         self._sealed = curator.sealed
         self._compare = compare or self._compare_here
-        self._lock = threading.RLock()
-        self.id = id
-        state = self._book.state(id)
-        self.analyst = state.analyst
-        self.name = str(state.spend.get("name", ""))
         self.watch = _read_watch(state.spend)
-        self._told: list[Mapping[str, Any]] = []
-        self._parts: dict[int, list[Mapping[str, Any]]] = {}  # of each question, by its number
         self._above = 0
-        self._ended = state.ended
         self._take(state.told)
         self._sealed.sweep(id, None if self._ended else self._above)
 
@@ -191,19 +178,9 @@ class Run:
         return self.watch.loss
 
     @property
-    def asked(self) -> int:
-        """How many questions were asked."""
-        return self._told[-1]["number"] + 1 if self._told else 0
-
-    @property
     def remaining(self) -> int:
         """How many more times "above" can be told."""
         return self.watch.at_most - self._above
-
-    @property
-    def ended(self) -> str:
-        """Why it is over: "halted", "closed" or "lost"; empty while it can be asked."""
-        return self._ended
 
     @property
     def transcript(self) -> tuple[Verdict, ...]:
@@ -211,10 +188,9 @@ class Run:
         return tuple(verdict for part in self._told for verdict in _read_verdicts(part))
 
     def _take(self, told: Iterable[Mapping[str, Any]]) -> None:
-        for part in told:
-            self._told.append(part)
-            self._parts.setdefault(part["number"], []).append(part)
-            self._above += bool(part["above"])
+        parts = list(told)
+        super()._take(parts)
+        self._above += sum(bool(part["above"]) for part in parts)
 
     def to_json(self) -> dict[str, Any]:
         """How it stands; the same at every door."""
@@ -222,6 +198,7 @@ class Run:
 
         return {
             "id": self.id,
+            "kind": self.kind,
             "analyst": self.analyst,
             "name": self.name,
             "watch": self.watch.to_json(),
@@ -258,29 +235,34 @@ class Run:
         """
         with self._lock:
             asked = [self._prepare(question, threshold) for question in questions]
-            first = self._find_number(asked, number)
-            recorded = self._replay(asked, first)
-            if len(recorded) < len(asked):
-                self._book.check(self.id)
-                self._go_on(asked[len(recorded) :], first + len(recorded))
-                recorded = self._replay(asked, first)
-            return recorded
+            return self._ask_in_order(asked, number)
 
-    def _find_number(self, asked: Sequence[_Asked], number: int | None) -> int:
-        """Where the questions belong: after all others, or where one was cut short by a crash."""
-        if self._ended and number is None:
-            raise over_refusal(self._ended)
-        if number is None:
-            cut = self._is_cut_short() and asked and asked[0].is_same(self._told[-1])
-            return self.asked - bool(cut)
-        if whole(number, name="number") > self.asked:
-            raise InvalidParameter(
-                "P2",
-                f"number is {shown(number)}, and this run was asked {self.asked} questions.",
-                why="questions of a run are numbered in order, so that none is told twice.",
-                fix=f"pass number={self.asked}, or leave it out.",
-            )
-        return number
+    def ask_new(
+        self, question: Asking, *, threshold: Exact | None = None
+    ) -> Verdict | tuple[Verdict, ...] | None:
+        """Ask ``question`` of data that this run has not been asked about, and of no other: None.
+
+        The form for a schedule: called every hour, it asks once for each version of the data,
+        also where processes die between; a question that was cut short is finished first.
+        """
+        with self._lock:
+            asked = self._prepare(question, threshold)
+            if self._is_cut_short() and asked.is_same(self._told[-1]):
+                return self._ask_in_order([asked], None)[0]
+            version = self._find_version()
+            if any(part.get("version") == version and asked.is_same(part) for part in self._told):
+                return None
+            return self._ask_in_order([asked], None)[0]
+
+    def _find_version(self) -> str:
+        """Which data there are now: what a ledger holds of any question, shortened."""
+        return hashlib.sha256(self._curator.engine.data_version().encode()).hexdigest()[:16]
+
+    def _read(
+        self, one: _Asked, parts: Sequence[Mapping[str, Any]]
+    ) -> Verdict | tuple[Verdict, ...]:
+        verdicts = tuple(v for part in parts for v in _read_verdicts(part))
+        return verdicts if one.watched.plan.keys else verdicts[0]
 
     def _is_cut_short(self) -> bool:
         """Whether the last question has groups that were not compared yet."""
@@ -289,38 +271,18 @@ class Run:
         last = self._told[-1]
         return bool(last["first"] + last["below"] + last["above"] < last["groups"])
 
-    def _replay(self, asked: Sequence[_Asked], first: int) -> list[Verdict | tuple[Verdict, ...]]:
-        """The verdicts that are recorded for these questions, the unfinished last one left out."""
-        found: list[Verdict | tuple[Verdict, ...]] = []
-        for place, one in enumerate(asked, start=first):
-            parts = self._parts.get(place)
-            if not parts:
-                break
-            if not one.is_same(parts[0]):
-                raise AccessRefusal(
-                    "A16",
-                    f"question {place} of this run was another one.",
-                    why="what was told once is told again, and nothing else in its place.",
-                    fix="leave out number, or repeat the question as it was.",
-                )
-            unfinished = place == self.asked - 1 and self._is_cut_short() and not self._ended
-            if unfinished:
-                break
-            verdicts = tuple(v for part in parts for v in _read_verdicts(part))
-            found.append(verdicts if one.watched.plan.keys else verdicts[0])
-        return found
-
     def _go_on(self, asked: Sequence[_Asked], number: int) -> None:
         """Compare one question after the other, recording before anything is shown."""
         pending: list[dict[str, Any]] = []
         at, first = 0, 0
+        version = self._find_version()  # as it was before anything of it was read
         if self._told and self._told[-1]["number"] == number:  # the rest of its groups
             last = self._told[-1]
             first = last["first"] + last["below"] + last["above"]
         while at < len(asked):
             one = asked[at]
             judged = self._judge(one, first)
-            entry = one.write(judged, number=number + at, first=first)
+            entry = {**one.write(judged, number=number + at, first=first), "version": version}
             pending.append(entry)
             first += judged.below + judged.above
             over = first >= entry["groups"]
@@ -349,24 +311,12 @@ class Run:
     def _compare_here(self, turn: Turn) -> Judged:
         return compare(self._curator.engine, turn)
 
-    def _record(self, told: list[dict[str, Any]]) -> None:
+    def _record(self, told: list[dict[str, Any]], *, halts: bool = False) -> None:
         """Make it durable; only then forget the secret of a round that is over."""
-        turn, halts = self._above, self._above + told[-1]["above"] >= self.watch.at_most
-        after = len(self._told)
-        if not self._book.record(self.id, told, after=after, halts=halts):
-            self._refresh()
-            raise InvalidParameter(
-                "P4",
-                "this run is asked by another process at the same time.",
-                why="two verdicts with one secret, of which only one is counted, would be one "
-                "too many.",
-                fix="ask again: nothing was told.",
-            )
-        self._take(told)
+        turn, more = self._above, self._above + told[-1]["above"]
+        super()._record(told, halts=halts or more >= self.watch.at_most)
         if told[-1]["above"]:
             self._sealed.erase(self.id, turn)
-        if halts:
-            self._ended = "halted"
 
     def _find_secret(self) -> NoisyThreshold:
         """The secret of this round: as it is kept; fresh only if nothing was told with it yet."""
@@ -380,10 +330,13 @@ class Run:
         return self._sealed.keep(self.id, turn, NoisyThreshold.draw(self.watch.mechanism.plan))
 
     def _refresh(self) -> None:
-        state = self._book.state(self.id)
-        self._told, self._parts, self._above = [], {}, 0
-        self._take(state.told)
-        self._ended = state.ended
+        self._above = 0
+        super()._refresh()
+
+    def _end(self, reason: str) -> None:
+        self._book.close(self.id, reason)
+        self._sealed.erase(self.id, self._above)
+        self._refresh()
 
     def _prepare(self, question: Asking, threshold: Exact | None) -> _Asked:
         """A question that may be asked, or a refusal: public knowledge only, and free."""
@@ -408,31 +361,6 @@ class Run:
             )
         return _Asked(watched, self._curator.engine.compile(watched.plan), level)
 
-    # --- its end ------------------------------------------------------------------------------
-
-    def close(self) -> None:
-        """End the run: its secret is erased, and it can be asked no more; nothing comes back."""
-        with self._lock:
-            if not self._ended:
-                self._end(CLOSED)
-
-    def _end(self, reason: str) -> None:
-        self._book.close(self.id, reason)
-        self._sealed.erase(self.id, self._above)
-        self._refresh()
-
-    def __enter__(self) -> Run:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is None:
-            self.close()
-
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
@@ -444,10 +372,7 @@ class _Asked:
 
     @property
     def text(self) -> str:
-        from discreet.question.sql import write_question_text
-
-        question = self.watched.question
-        return question.text or write_question_text(question)
+        return write_text(self.watched.question)
 
     def is_same(self, told: Mapping[str, Any]) -> bool:
         """Whether it is the question that was told of."""
@@ -492,14 +417,7 @@ def compare(engine: Any, turn: Turn) -> Judged:
 
 def prepare(curator: Curator, question: Asking, watch: Watch) -> Watched:
     """What a run would measure of ``question``, or a refusal; reads nothing."""
-    asked = curator.parse(question)
-    if not isinstance(asked, Question):
-        raise InvalidParameter(
-            "P4",
-            "a run is asked one question at a time, and this statement has several.",
-            why="each number is compared by itself.",
-            fix="ask its questions one by one, or with ask_many([...]).",
-        )
+    asked = parse_single(curator, question)
     try:
         return price_watched(
             asked,
@@ -513,38 +431,12 @@ def prepare(curator: Curator, question: Asking, watch: Watch) -> Watched:
 
 def open_watch(curator: Curator, watch: Watch, *, name: str, analyst: str) -> Run:
     """Pay for a run, durably; or go on with an open one of the same asker in the same words."""
-    if not isinstance(name, str) or len(name) > _LONGEST_NAME:
-        raise InvalidParameter(
-            "P4",
-            "the name of a run is a short text.",
-            why="by its name a run is found again.",
-            fix="pass name='admissions', or leave it out.",
-        )
     if watch.monotonic:
         _check_neighbours(curator)
-    layout = curator.account.standing().layout
-    spend = {"run": KIND, **watch.to_json(), "name": name, "layout": layout}
-    text = canonical_json({**spend, "analyst": analyst}, ascii_only=True)
-    request = Request(
-        analyst=analyst,
-        question=f"{watch}{f', {name}' if name else ''}",
-        spend=spend,
-        key=hashlib.sha256(text.encode()).hexdigest(),
-        data_version="",  # a run outlives versions: each question is about the data of its time
-        loss=watch.loss,
-        area=curator.everyone,
+    number = pay_for_run(
+        curator, KIND, watch.to_json(), loss=watch.loss, text=str(watch), name=name, analyst=analyst
     )
-    try:
-        receipt = curator.account.charge(request)  # durable from here on
-    except Refusal as refusal:
-        curator.account.record_refusal(analyst, request.question, refusal)
-        raise
-    if not isinstance(receipt, Receipt):
-        raise TypeError("a run has no stored answer")
-    return Run(curator, receipt.id)
-
-
-_LONGEST_NAME = 64
+    return Run(curator, number)
 
 
 def _check_neighbours(curator: Curator) -> None:
@@ -567,7 +459,7 @@ def _read_watch(spend: Mapping[str, Any]) -> Watch:
 
 def _read_verdicts(part: Mapping[str, Any]) -> list[Verdict]:
     named = from_json(part["named"])
-    value = None if part["value"] is None else _plain(Fraction(part["value"]))
+    value = None if part["value"] is None else plain(Fraction(part["value"]))
     count = part["below"] + part["above"]
     return [
         Verdict(
@@ -579,10 +471,6 @@ def _read_verdicts(part: Mapping[str, Any]) -> list[Verdict]:
         )
         for place in range(count)
     ]
-
-
-def _plain(number: Fraction) -> int | float:
-    return int(number) if number.denominator == 1 else float(number)
 
 
 __all__ = ["Run", "Turn", "Verdict", "WatchExplanation", "compare", "open_watch", "prepare"]

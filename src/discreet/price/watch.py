@@ -238,6 +238,32 @@ def price_watched(
     question: Question, *, schema: Schema, multiplicity: Multiplicity, monotonic: bool
 ) -> Watched:
     """What a run is to measure of ``question``, and how far one unit moves it; or a refusal."""
+    number = measure_number(question, schema=schema, multiplicity=multiplicity)
+    measurement = number.plan.measurements[0]
+    if monotonic:
+        _check_monotonic(question, measurement, number.sides)
+    # Each group's number is a query of its own, so what counts is how far one of them moves.
+    reach = number.reach
+    one = Reach(1, reach.rows_per_group, reach.rows_per_group)
+    # And one number to which a unit adds 0 ... d moves by at most d also where it is changed.
+    moved = Neighbours.ADD_REMOVE if _only_adds(measurement) else number.sides
+    sensitivity = compute_sensitivity(measurement, one, moved).l1
+    return Watched(question, number.plan, sensitivity, number.grid)
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """How the one number of a question, or that of each group, is measured."""
+
+    plan: Plan
+    grid: Fraction
+    """The size of one step."""
+    reach: Reach
+    sides: Neighbours
+
+
+def measure_number(question: Question, *, schema: Schema, multiplicity: Multiplicity) -> Number:
+    """What is measured of a question of one number, or one for each public group; or a refusal."""
     check_size(question)
     check_joined_rows(question.source, schema.most_joined_rows, multiplicity)
     check_work(question, schema.most_joined_rows, multiplicity)
@@ -249,19 +275,11 @@ def price_watched(
     (measurement,), (recipe,) = menu.measurements, menu.recipes
     if not isinstance(recipe, Linear) or len(recipe.coefficients) != 1:
         raise _not_one_number(question)
-    if monotonic:
-        sides = find_neighbours(question.source, schema.neighbours)
-        _check_monotonic(question, measurement, sides)
     most = row_bound(question.source, multiplicity)
     reach = Reach.of(bound, grouped=bool(question.keys), most=most)
-    # Each group's number is a query of its own, so what counts is how far one of them moves.
-    one = Reach(1, reach.rows_per_group, reach.rows_per_group)
-    # And one number to which a unit adds 0 ... d moves by at most d also where it is changed.
-    sides = find_neighbours(question.source, schema.neighbours)
-    moved = Neighbours.ADD_REMOVE if _only_adds(measurement) else sides
-    sensitivity = compute_sensitivity(measurement, one, moved).l1
     plan = Plan(question.source, question.keys, bound, (measurement,))
-    return Watched(question, plan, sensitivity, recipe.coefficients[0])
+    sides = find_neighbours(question.source, schema.neighbours)
+    return Number(plan, recipe.coefficients[0], reach, sides)
 
 
 def _check_shape(question: Question) -> None:
@@ -345,4 +363,13 @@ def _check_monotonic(question: Question, measurement: Measurement, neighbours: N
     )
 
 
-__all__ = ["STEPS", "Watch", "WatchSettings", "Watched", "is_monotonic", "price_watched"]
+__all__ = [
+    "STEPS",
+    "Number",
+    "Watch",
+    "WatchSettings",
+    "Watched",
+    "is_monotonic",
+    "measure_number",
+    "price_watched",
+]

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from discreet.price.aggregation import Aggregation
     from discreet.price.chosen import Contest
     from discreet.price.crowding import CrowdingTest
+    from discreet.price.interview import Interview, Posed
     from discreet.price.watch import Watch, Watched
 
 D = TypeVar("D")
@@ -249,6 +250,14 @@ def _within_reach(steps: list[int]) -> list[int]:
     from discreet.mechanisms.selection.scores import REACH
 
     return [min(max(one, -REACH), REACH) for one in steps]
+
+
+def release_numbers(interview: Interview, posed: Posed, truth: Truth) -> list[int]:
+    """The numbers of a question of an interview, each with noise of its own, in steps."""
+    measured = truth.open_for_release().measured[0]
+    if isinstance(measured, SparseCounts):
+        raise TypeError("a histogram is no number")
+    return [int(one) for one in _add_noise(posed.noise(interview), measured)[:, 0]]
 
 
 # --- what is chosen among questions ------------------------------------------------------------
