@@ -286,6 +286,19 @@ def serve_sessions() -> Any:
     return serve
 
 
+@pytest.fixture(scope="session")
+def serve_every_door() -> Any:
+    """A server of a session that is there already, with every door."""
+    require("postgres")
+
+    @contextmanager
+    def serve(home: Path, key: str) -> Iterator[Running]:
+        with running({home.name: Dataset(home, key)}, Beside(postgres=0, flight=0)) as found:
+            yield found
+
+    return serve
+
+
 @pytest.fixture
 def make_dataset() -> Any:
     """Make a session with a ledger and a curator's key."""

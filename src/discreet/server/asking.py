@@ -94,7 +94,12 @@ class Asker:
     async def _make_ask(self, text: str, offer: Offer) -> Ask:
         curator = self.dataset.curator
         asked = await self.dataset.explain(lambda: curator.parse(text), self.counted)
-        amounts = {} if _offers_itself(asked) else offer.to_json()
+        amounts = offer.to_json()
+        written = _list_offers(asked)
+        if any(not one.empty for one in written):
+            # Of what is offered by the way only a delta that the question has none of itself.
+            said = any(one.delta is not None for one in written)
+            amounts = {n: a for n, a in amounts.items() if n == "delta" and not said}
         within = amounts.get("within")
         if isinstance(within, dict) and list(within) == [""]:
             amounts["within"] = within[""]
@@ -106,9 +111,10 @@ class Asker:
             ) from None
 
 
-def _offers_itself(asked: Question | Statement) -> bool:
+def _list_offers(asked: Question | Statement) -> list[Offer]:
+    """What is offered in the text itself."""
     inside = asked.questions if isinstance(asked, Statement) else ()
-    return any(one.spend is not None and not one.spend.empty for one in (asked, *inside))
+    return [one.spend for one in (asked, *inside) if one.spend is not None]
 
 
 def _list_keys(asked: Question | Statement) -> frozenset[str]:

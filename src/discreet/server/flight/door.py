@@ -2,12 +2,14 @@
 
 The key is a bearer token, so off this machine the line is encrypted, as HTTP's is.  What
 is offered stands in headers of the call (``discreet-epsilon: 0.1``) or in the statement.
+``EXPLAIN`` before a question says what it would cost and charges nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +42,9 @@ _TYPES = {
 }
 _WIDE = pa.decimal128(38, 0)
 _PREPARED = b"prepared "
+_EXPLAIN = re.compile(r"\s*EXPLAIN\s+", re.IGNORECASE)
+_PLAN = pa.schema([pa.field("QUERY PLAN", pa.string(), nullable=False)])
+"""What a question would cost, line by line: the column that PostgreSQL has for it."""
 _CATALOGS = pa.schema([pa.field("catalog_name", pa.string(), nullable=False)])
 _SCHEMAS = pa.schema(
     [
@@ -277,7 +282,12 @@ class _Service(flight.FlightServerBase):  # type: ignore[misc]
                 return _TABLE_TYPES
             case "CommandGetTables":
                 return _WITH_SCHEMA if fields.get(5, [0])[-1] else _TABLES
-        return _schema(self._describe(call, _question(name, fields)))
+        return self._schema_of_text(call, _question(name, fields))
+
+    def _schema_of_text(self, call: Call, text: str) -> pa.Schema:
+        explained = _EXPLAIN.match(text)
+        shown = self._describe(call, text if explained is None else text[explained.end() :])
+        return _schema(shown) if explained is None else _PLAN
 
     def _describe(self, call: Call, text: str) -> tuple[Shown, ...]:
         return self._wait(call.asker.describe([text], margins=call.margins))
@@ -286,6 +296,10 @@ class _Service(flight.FlightServerBase):  # type: ignore[misc]
         name, fields = messages.unpack(ticket.ticket)
         if name == "TicketStatementQuery":
             text = messages.text_of(fields, 1) or ""
+            explained = _EXPLAIN.match(text)
+            if explained is not None:
+                told = self._wait(call.asker.explain(text[explained.end() :], call.offer))
+                return pa.table([told.splitlines()], schema=_PLAN)
             shown = self._describe(call, text)
             answer = self._wait(call.asker.ask(text, call.offer))
             return _table(answer, shown, call.confidence)
@@ -296,7 +310,7 @@ class _Service(flight.FlightServerBase):  # type: ignore[misc]
         if action.type == "CreatePreparedStatement":
             _, fields = messages.unpack(action.body.to_pybytes())
             text = messages.text_of(fields, 1) or ""
-            schema = _schema(self._describe(call, text)).serialize().to_pybytes()
+            schema = self._schema_of_text(call, text).serialize().to_pybytes()
             none = pa.schema([]).serialize().to_pybytes()
             result = {1: _PREPARED + text.encode(), 2: schema, 3: none}
             yield flight.Result(

@@ -32,7 +32,7 @@ COMMANDS = (
     *("MOVE", "RELEASE", "RESET", "ROLLBACK", "SAVEPOINT", "SET", "SHOW", "START", "UNLISTEN"),
 )
 """What the session itself understands."""
-_ASKING = ("SELECT", "WITH", "VALUES", "TABLE")
+_ASKING = ("SELECT", "WITH", "VALUES", "TABLE", "FROM")
 _OWN = ("pg_catalog", "information_schema")
 _MOST_PARSED, _MOST_NODES = 8_000, 3_000
 """Characters that are given to the parser, which works where everybody waits, and what it may make

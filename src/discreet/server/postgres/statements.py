@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -28,6 +28,8 @@ from discreet.server.postgres.variables import Variables
 
 T = TypeVar("T")
 PLAN = Field("QUERY PLAN", TEXT)
+_UNKNOWN = ("42P01", "42601")
+"""A table that is not there, a text that cannot be read."""
 
 
 @dataclass(slots=True)
@@ -157,7 +159,8 @@ class Statements:
         """The columns of a statement whose parameters are not known; None if the session knows."""
         if prepared.kind is Kind.CATALOGUE:
             relay = await self._connect()
-            return (await relay.describe(prepared.sql, prepared.oids)).description
+            described = relay.describe(prepared.sql, prepared.oids)
+            return (await self._relayed(prepared, described)).description
         if prepared.kind is Kind.QUESTION:
             types = await self.find_types(prepared)
             texts = (self._fill(prepared, one).text for one in self._examples(types))
@@ -171,10 +174,11 @@ class Statements:
         prepared = portal.prepared
         if prepared.kind is Kind.CATALOGUE:
             relay = await self._connect()
-            return (await relay.describe_bound(prepared.sql, portal.bind)).description
+            described = relay.describe_bound(prepared.sql, portal.bind)
+            return (await self._relayed(prepared, described)).description
         if prepared.kind is Kind.QUESTION:
-            described = await self._describe_question(prepared, await self._fill_portal(portal))
-            return wire.row_description(_fields(described), portal.bind.results)
+            shown = await self._describe_question(prepared, await self._fill_portal(portal))
+            return wire.row_description(_fields(shown), portal.bind.results)
         return wire.row_description([PLAN], ()) if prepared.kind is Kind.EXPLAIN else None
 
     async def _describe_question(self, prepared: Prepared, filled: Filled) -> tuple[Shown, ...]:
@@ -214,14 +218,9 @@ class Statements:
         """The question with its parameters as constants, as the curator reads it."""
         tokens = prepared.tokens[1:] if prepared.kind is Kind.EXPLAIN else prepared.tokens
         put = blank_schema(tokens, self._tables)
+        if any(token.part is Part.ESCAPED for token in tokens):
+            raise _refuse_escapes(prepared.text, tokens)
         for number, token in enumerate(tokens):
-            if token.part is Part.ESCAPED:
-                raise Said(
-                    "0A000",
-                    "a question takes text as '...' only, without escapes or dollars.",
-                    "readers differ on what such a text says, and another text asks another thing.",
-                    "write it as '...'; a quote inside is written twice.",
-                )
             if token.part is Part.PARAMETER:
                 index = int(token.text[1:6]) - 1
                 if not 0 <= index < len(constants) or len(token.text) > 6:
@@ -268,13 +267,33 @@ class Statements:
         dataset.concurrency.enter(counted)
         try:
             relay = await self._connect()
-            found = await relay.run(portal.prepared.sql, portal.bind)
+            run = relay.run(portal.prepared.sql, portal.bind)
+            found = await self._relayed(portal.prepared, run)
         finally:
             dataset.concurrency.leave(counted)
         described = found.description
         has_rows = described[:1] == b"T"
         tag = found.tag.rsplit(" ", 1)[0] if has_rows else found.tag
         return Outcome(tag or "SELECT", described if has_rows else None, found.rows, found.notices)
+
+    async def _relayed(self, prepared: Prepared, work: Awaitable[T]) -> T:
+        """What the empty PostgreSQL says; of a table that nobody has, what the curator says.
+
+        The name may be one that is spelled nearly like a declared table's.
+        """
+        try:
+            return await work
+        except Failed as error:
+            if error.state not in _UNKNOWN:
+                raise
+            tokens = prepared.tokens[1:] if prepared.tokens[0].says("EXPLAIN") else prepared.tokens
+            filled = rewrite(prepared.text, tokens, {})
+            try:
+                await self._asker.describe([filled.text], margins=False)
+            except Refusal as refusal:
+                if refusal.rewriting is not None:
+                    raise Placed(refusal, filled) from None
+            raise error from None
 
     async def _ask(self, portal: Portal) -> Outcome:
         filled = await self._fill_portal(portal)
@@ -314,6 +333,29 @@ class Statements:
             else:
                 self._relay = relay
         return relay
+
+
+def _refuse_escapes(text: str, tokens: Sequence[Token]) -> Said:
+    """What is said to other ways of writing a text; where it is plain, with the whole question.
+
+    >>> from discreet.server.postgres.tokens import tokenize
+    >>> asked = "SELECT COUNT(*) FROM visits WHERE note = $$it's$$"
+    >>> _refuse_escapes(asked, tokenize(asked)).hint
+    "write it as '...': ask SELECT COUNT(*) FROM visits WHERE note = 'it''s'"
+    """
+    hint = "write it as '...'; a quote inside is written twice."
+    inside = {n: t.text.split("$", 2) for n, t in enumerate(tokens) if t.part is Part.ESCAPED}
+    if all(len(parts) == 3 and not parts[0] for parts in inside.values()):
+        # Between its dollars a text stands as it is.
+        texts = {n: body[: -len(tag) - 2] for n, (_, tag, body) in inside.items()}
+        put = {n: "'" + body.replace("'", "''") + "'" for n, body in texts.items()}
+        hint = f"write it as '...': ask {rewrite(text, tokens, put).text}"
+    return Said(
+        "0A000",
+        "a question takes text as '...' only, without escapes or dollars.",
+        "readers differ on what such a text says, and another text asks another thing.",
+        hint,
+    )
 
 
 def write_texts(column: Field, lines: Sequence[str], tag: str, formats: Sequence[int]) -> Outcome:

@@ -64,6 +64,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_ASKED = re.compile(r"\s*(?:EXPLAIN\s+)?((?:SELECT|WITH)\b.*)", re.IGNORECASE | re.DOTALL)
 _KINDS = {
     "escaped": Part.ESCAPED,
     "string": Part.STRING,
@@ -120,11 +121,13 @@ def _end_comment(text: str, at: int) -> int:
 
 
 def _unreadable(text: str, at: int) -> QuestionRefusal:
+    asked = _ASKED.match(text)
+    closed = f": ask {asked[1]}{text[at]}" if asked and text[at : at + 1] in ("'", '"') else "."
     return QuestionRefusal(
         "Q2",
         "this SQL cannot be read from here on.",
         why="what is not understood wholly is not answered at all. Nothing was charged.",
-        fix="close every quote and comment; write text as '...' and names as \"...\".",
+        fix=f"close every quote and comment; write text as '...' and names as \"...\"{closed}",
         span=Span(text, at, min(at + 1, len(text))),
     )
 

@@ -45,7 +45,10 @@ export async function ask(main, state) {
     return undefined;
   }
 
-  function refused(refusal, question) {
+  function refused(told, question) {
+    // What can be offered is a button here, and is called as it is on the button.
+    const refusal = { ...told, fix: Object.entries(told.offer ?? {}).reduce((words, [name, amount]) =>
+      words.replace(`"${name}": "${amount}"`, `${SIGNS[name] ?? name} ${amount}`), told.fix) };
     editor.underline(question === editor.value ? refusal.place : null);
     const use = refusal.rewriting && h("button", { type: "button", class: "fix",
       onclick: () => { editor.value = refusal.rewriting; editor.area.focus(); } }, "Use this instead");
@@ -57,6 +60,8 @@ export async function ask(main, state) {
 
   async function run(event) {
     event?.preventDefault();
+    waiting?.abort(); // a price that comes late would stand where a refusal is told
+    clearTimeout(pending);
     button.disabled = true;
     const asked = body(draft);
     show(result, h("p", { class: "quiet" }, "Charging, computing, adding noise…"));
@@ -70,8 +75,9 @@ export async function ask(main, state) {
       soon();
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
-      show(result);
-      refused(error.refusal, asked.question);
+      const same = asked.question === editor.value; // else what is priced is another question
+      show(result, same ? null : refusalCard(error.refusal));
+      if (same) refused(error.refusal, asked.question);
     } finally {
       button.disabled = false;
     }
