@@ -8,7 +8,7 @@ WORKERS := $(shell echo $$((1 + $$(nproc))))
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint types imports statics tests optimised soak bench docs map clean
+.PHONY: demo test lint types imports statics tests optimised soak bench docs map pictures clean
 
 demo: .venv/core
 	$(BIN)/discreet demo
@@ -56,6 +56,10 @@ bench: .venv/bench
 # Every module with its first sentence, into docs/architecture.md; a test says when it is old.
 map: .venv/core
 	$(BIN)/python docs/make_map.py
+
+# The pictures of the documents, drawn by real runs.
+pictures: .venv/test
+	$(BIN)/python docs/make_pictures.py
 
 docs: .venv/docs
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html

@@ -1,12 +1,32 @@
-"""Sphinx: plain Markdown in, a site out."""
+"""Sphinx: Markdown and docstrings in, a site out."""
+
+import re
 
 project = "discreet"
 author = "the discreet authors"
 copyright = "the discreet authors, Apache-2.0"
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
 
 exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = "discreet"
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
+autodoc_default_options = {"members": True}
+
+
+def mark_bars(_app, _what, _name, _object, _options, lines):
+    """|x| in a docstring is an absolute value, and nothing of Sphinx's."""
+    for place, line in enumerate(lines):
+        parts = re.split(r"(``.*?``)", line)
+        lines[place] = "".join(
+            part if part.startswith("``") else part.replace("|", r"\|") for part in parts
+        )
+
+
+def setup(app):
+    app.connect("autodoc-process-docstring", mark_bars)

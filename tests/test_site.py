@@ -1,0 +1,60 @@
+"""The site is built without a warning, leads to every page, and knows every public name."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from sphinx.util.inventory import InventoryFile
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PUBLIC = [
+    "discreet",
+    *(f"discreet.{name}" for name in ("audit", "local", "mechanisms", "noise", "publication")),
+]
+"""The packages whose lists of names are promised."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The built site.  A dead link, a page that no other leads to, a bad docstring: a warning."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "sphinx", "-W", "-q", "-b", "html", str(DOCS), str(folder)]
+    built = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    return folder
+
+
+def test_every_page_is_built(site):
+    pages = {path.relative_to(DOCS).with_suffix("") for path in DOCS.rglob("*.md")}
+    built = {path.relative_to(site).with_suffix("") for path in site.rglob("*.html")}
+    assert pages <= built | {Path("_build")}
+
+
+def test_every_public_name_is_in_the_reference(site):
+    with (site / "objects.inv").open("rb") as file:
+        known = InventoryFile.load(file, "", lambda _base, name: name)
+    names = {name for kind, found in known.items() if kind.startswith("py:") for name in found}
+    promised = [
+        f"{module.__name__}.{name}"
+        for module in map(import_module, PUBLIC)
+        for name in module.__all__
+        if not isinstance(getattr(module, name), ModuleType) and not name.startswith("__")
+    ]
+    assert len(promised) > 100
+    assert [name for name in promised if name not in names] == []
+
+
+def test_the_home_page_shows_an_answer_before_any_link(site):
+    text = (DOCS / "index.md").read_text(encoding="utf-8")
+    assert " ± " in text.split("toctree")[0]
+    assert not re.search(r"(?<!!)\[[^]]*\]\(", text.split("```console")[0])
+    parts = re.findall(r":caption: (.+)", text)
+    assert parts[:4] == ["Learn", "Do", "Look up", "Understand"]
+    assert "home.svg" in (site / "index.html").read_text(encoding="utf-8")
