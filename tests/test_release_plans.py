@@ -17,6 +17,7 @@ from discreet.curate import session as sessions
 from discreet.errors import Halted, InvalidParameter, QuestionRefusal, Refusal
 from discreet.ledger.account import Account
 from discreet.publication.agenda import missed, parse_agenda
+from discreet.publication.declared import Declared
 from discreet.publication.folder import verify_folder
 
 SCHEMA = """
@@ -127,6 +128,55 @@ def test_the_least_price_meets_every_target_and_none_with_room(home, plan):
             agenda(plan={"epsilon": "0.01"}, a={"within": 40}, b={"within": 25})
         )
         assert len(missed(agenda(a={"within": 40}, b={"within": 25}), dear)) == 2
+
+
+def test_relative_targets_are_shares_of_a_usual_number_and_both_curves_are_shown(home):
+    """3,000 rows in 60 cells are 50 each, in 20 leaves 150: a fifth and a tenth of those."""
+    with discreet.open(home, opened=False) as curator:
+        shares = {"rows": 3000, "relative": "0.2"}, {"rows": 3000, "relative": "0.1"}
+        division = curator.releases.divide(agenda(plan={}, a=shares[0], b=shares[1]))
+        cells = [60, 20]  # nobody's city or age is missing
+        expected = [0.2 * 3000 / cells[0], 0.1 * 3000 / cells[1]]
+        assert list(division.targets) == pytest.approx(expected)
+        assert [*division.margins] == pytest.approx(expected, rel=0.01)
+        assert dict(division.least_curve())[1] == pytest.approx(float(division.total), rel=0.01)
+        assert dict(division.least_curve())[2] == pytest.approx(float(division.total) / 2, rel=0.01)
+        for total, margins in division.curve():
+            again = curator.releases.divide(agenda(plan={"epsilon": f"{total:.9f}"}))
+            best = sum(one**2 for one in again.margins)
+            assert best <= sum(one**2 for one in margins) * (1 + 1e-6)
+    with pytest.raises(InvalidParameter, match="declared number of rows"):
+        agenda(plan={}, a={"relative": "0.1"}, b={"within": 3})
+
+
+def test_the_nearest_tables_are_whole_and_agree(home):
+    with discreet.open(home) as curator:
+        synopsis = curator.make_release(
+            "best", kind="marginals", of="visits", columns=["city", "age"], best=True, epsilon=3
+        )
+        found = {table.name: table for table in synopsis.made.product.tables}
+        both = found["city_age"].values
+        assert (both == np.rint(both)).all()
+        assert (both >= 0).all()
+        assert np.array_equal(both.sum(axis=1), found["city"].values)
+        assert np.array_equal(both.sum(axis=0), found["age"].values)
+        truth = frame().groupby(["city", "age"]).size().unstack(fill_value=0).to_numpy()
+        shown = both[: truth.shape[0], : truth.shape[1]]
+        assert np.abs(shown - truth).max() <= found["city_age"].margin(both, "1e-9")
+        with pytest.raises(InvalidParameter, match="unbiased or best"):
+            curator.make_release("other", of="visits", best=True, epsilon=3)
+    assert all(check.holds for check in verify_folder(home / "releases" / "best"))
+
+
+def test_too_few_rows_are_told_before_from_what_is_declared_and_from_nothing_else(home):
+    def say(rows: int | None) -> str:
+        declared = Declared.of("a", kind="synthetic", of="visits", epsilon="0.1", rows=rows)
+        with discreet.open(home, opened=False) as curator:
+            return " ".join(stage.says for stage in curator.releases.prepare(declared).stages)
+
+    assert "too few" in say(300)
+    assert "too few" not in say(3_000_000)
+    assert "too few" not in say(None)
 
 
 def test_a_plan_is_one_charge_and_goes_on_where_it_stopped(home, monkeypatch):

@@ -444,6 +444,103 @@ def test_rows_keep_types_bounds_and_inequalities(home):
     assert set(data.city.dropna()) <= {"Cork", "Faro", "Oslo"}
 
 
+LINES = """
+[tables.stays]
+unit = "who"
+max_rows_per_unit = 1
+[tables.stays.columns]
+who = "integer"
+city = { type = "text", values = ["Cork", "Faro", "Oslo", "Kerry"], nullable = false }
+land = { type = "text", values = ["Ireland", "Portugal", "Norway"], nullable = false }
+first = { type = "integer", bounds = [20, 60], nullable = false }
+middle = { type = "integer", bounds = [0, 50], nullable = false }
+last = { type = "integer", bounds = [10, 99] }
+"""
+
+
+def stays(people: int = 900) -> pd.DataFrame:
+    draw = np.random.default_rng(5)
+    city = draw.integers(0, 4, people)
+    return pd.DataFrame(
+        {
+            "who": np.arange(people),
+            "city": np.array(["Cork", "Faro", "Oslo", "Kerry"])[city],
+            "land": np.array(["Ireland", "Portugal", "Norway", "Ireland"])[city],
+            "first": draw.integers(20, 61, people),
+            "middle": draw.integers(0, 51, people),
+            "last": draw.integers(10, 100, people),
+        }
+    )
+
+
+def test_rows_keep_functions_and_chains_within_bounds_and_all_tables_agree(tmp_path):
+    """Values that are exchanged stay within their bounds, and no table tells otherwise."""
+    clinic = discreet.curator({"stays": stays()}, schema=LINES, budget=discreet.Budget(epsilon=40))
+    synopsis = clinic.make_release(
+        "kept",
+        of="stays",
+        keep=["city -> land", "first <= middle", "last >= middle"],
+        cells={"middle": 7},
+        epsilon=8,
+        margins=0,
+    )
+    rows = synopsis.rows.to_pandas()
+    assert (rows.groupby("city")["land"].nunique() == 1).all()
+    assert dict(zip(rows.city, rows.land, strict=True))["Kerry"] == "Ireland"
+    assert (rows["first"] <= rows.middle).all()
+    known = rows.dropna()
+    assert (known.middle <= known["last"]).all()
+    for name, low, high in (("first", 20, 60), ("middle", 0, 50), ("last", 10, 99)):
+        assert rows[name].dropna().between(low, high).all()
+    for table in synopsis.made.product.tables:
+        levels = synopsis.made.levels[table.columns[0]]
+        if levels.name == "middle":
+            continue  # its cells are named by their ends
+        told = Counter(map(str, synopsis.rows.column(levels.name).to_pylist()))
+        keys = [levels.describe(place) for place in range(levels.count)]
+        assert [told[key] for key in keys] == table.values[: levels.count].tolist()
+    starts = [int(synopsis.made.levels[3].ends(place)[0]) for place in range(7)]
+    cells = np.searchsorted(starts, rows.middle, side="right") - 1
+    own = synopsis.made.product.tables[3].values
+    assert np.array_equal(np.bincount(cells, minlength=7), own[:7])
+
+
+@pytest.mark.parametrize(
+    "keep",
+    [
+        ["first <= middle", "middle <= last", "last <= first"],
+        ["city -> land", "land -> city"],
+        ["city -> land", "first -> land"],
+        ["cost -> land"],
+        ["first -> city", "first <= last"],
+        ["last <= first", "first <= first"],
+    ],
+)
+def test_what_no_row_can_keep_is_refused_before_paying(keep):
+    clinic = discreet.curator({"stays": stays(9)}, schema=LINES, budget=discreet.Budget(epsilon=9))
+    with pytest.raises(InvalidParameter):
+        clinic.make_release("kept", of="stays", keep=keep, epsilon=1)
+    assert not clinic.spent.epsilon
+
+
+def test_no_margin_is_promised_for_what_cuts_a_cell(home):
+    """All costs of 2,000 rows are at the end of a cell: a bound on cells says nothing of halves."""
+    data = frame().assign(cost=4.9)
+    clinic = discreet.curator({"visits": data}, schema=SCHEMA, budget=discreet.Budget(epsilon=40))
+    synopsis = clinic.make_release("rows", of="visits", columns=["city", "cost"], epsilon=9)
+    told = synopsis.ask("SELECT COUNT(*) AS n FROM rows WHERE cost < 2.5 AND city = 'Cork'")
+    (margin,) = told.margins["n"]
+    assert margin.promise is Promise.NONE
+    assert "No margin" in str(told)
+
+
+def test_a_total_is_not_taken_for_the_group_without_a_key(home):
+    with discreet.open(home) as curator:
+        synopsis = curator.make_release("small", of="visits", **SMALL)
+    told = synopsis.ask("SELECT city, COUNT(*) AS n FROM small GROUP BY ROLLUP (city)")
+    assert {one.promise for one in told.margins["n"]} == {Promise.CERTIFIED}
+
+
 def test_exact_margins_hold_as_often_as_they_say(home):
     """A hundred cells of unbiased tables at 80 %: fewer than 50 hold less than once in 1e11."""
     truth = frame().assign(age=lambda d: d.age.clip(0, 99) * 5 // 100).groupby("age").size()

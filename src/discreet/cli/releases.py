@@ -48,6 +48,12 @@ def new(  # noqa: PLR0913, PLR0917 (each is an option)
     columns: Listed = "",
     by: Annotated[str, typer.Option(metavar="A,B", help="Of ranges, trees and counters.")] = "",
     ways: Annotated[int, typer.Option(metavar="COUNT", help="Columns of a marginal.")] = 2,
+    best: Annotated[
+        bool, typer.Option("--best/--unbiased", help="Marginals: nearest and whole, or unbiased.")
+    ] = False,
+    rows: Annotated[
+        int | None, typer.Option(metavar="COUNT", help="About how many there are, if public.")
+    ] = None,
     cells: Annotated[
         list[str] | None, typer.Option(metavar="COLUMN=COUNT", help="How finely it is counted.")
     ] = None,
@@ -71,6 +77,8 @@ def new(  # noqa: PLR0913, PLR0917 (each is an option)
         "ways": ways,
         "cells": _counts(cells or []),
         "keep": keep or [],
+        "best": best,
+        "rows": rows,
     }
     if only_plan:
         made = import_module("discreet.publication.declared").Declared.of(
@@ -113,6 +121,7 @@ def plan(
                     )
                 ],
                 "curve": division.curve(),
+                "least": division.least_curve(),
                 "missed": missed,
             }
         )
@@ -130,6 +139,9 @@ def plan(
     ]
     names = [one.name for one in division.declared]
     screen.print_table((f"{name} of all", *names), curve, right=range(len(names) + 1))
+    least = [(f"× {times:g}", f"{price:.4g}") for times, price in division.least_curve()]
+    if least:
+        screen.print_table(("all targets", f"least {name}"), least, right=(0, 1))
     screen.print_text(f"{name} = {float(division.total):.6g} for all. Nothing was charged.")
     for line in missed:
         screen.print_text(line)

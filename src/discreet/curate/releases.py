@@ -41,7 +41,7 @@ from discreet.publication.measure import Measurement, Query, Records, loss_of
 from discreet.publication.product import Outline, list_columns, make_product, outline
 from discreet.publication.spend import Spend
 from discreet.publication.synopsis import Synopsis
-from discreet.publication.typed import read_inequalities
+from discreet.publication.typed import read_constraints
 from discreet.question.levels import Levels, list_levels
 from discreet.question.ownership import (
     columns,
@@ -172,7 +172,7 @@ class Releases:
             wanted=declared.columns or declared.by,
             cells=dict(declared.cells),
         )
-        read_inequalities(levels, declared.keep)
+        read_constraints(levels, declared.keep)
         spend = declared.spend(rows_per_unit=rows)
         return Prepared(
             declared,

@@ -20,7 +20,7 @@ from discreet.errors import InvalidParameter, SchemaRefusal
 from discreet.exact.numbers import positive, proportion, round_up
 from discreet.publication.declared import Declared
 from discreet.publication.folder import read_declared
-from discreet.publication.product import list_columns, predict_error
+from discreet.publication.product import list_columns, predict_error, usual_number
 from discreet.publication.spend import Kind, Spend
 from discreet.question.levels import Levels
 
@@ -38,6 +38,13 @@ class Item:
     weight: Fraction = Fraction(1)
     within: Fraction | None = None
     """Wanted: a usual number of the release is this near, 95 times in 100."""
+    relative: Fraction | None = None
+    """The same as a share of a usual number, which the declared number of rows tells."""
+
+    @property
+    def aims(self) -> bool:
+        """Whether there is a target."""
+        return self.within is not None or self.relative is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +112,7 @@ def parse_agenda(data: Mapping[str, Any]) -> Agenda:
     )
     if agenda.rho is not None and (agenda.epsilon is not None or agenda.delta is not None):
         raise _refused("[plan] gives rho, or epsilon and perhaps a delta.")
-    if agenda.whole is None and any(item.within is None for item in items):
+    if agenda.whole is None and not all(item.aims for item in items):
         raise _refused("without a price for all, each release needs a target: within = 50.")
     return agenda
 
@@ -113,11 +120,18 @@ def parse_agenda(data: Mapping[str, Any]) -> Agenda:
 def _read_item(given: Mapping[str, Any]) -> Item:
     own = dict(given)
     weight, within = own.pop("weight", 1), own.pop("within", None)
+    relative = own.pop("relative", None)
+    if relative is not None and (within is not None or not own.get("rows")):
+        raise _refused(
+            "a relative target stands alone, beside a declared number of rows: relative = 0.05 "
+            "and rows = 40000."
+        )
     if any(name in own for name in _OWN):
         raise _refused("the price of a plan stands in [plan], not in a release.")
     declared = read_declared({**own, "rho": 1})  # a price that is found later
     target = None if within is None else positive(within, name="within")
-    return Item(declared, positive(weight, name="weight"), target)
+    share = None if relative is None else positive(relative, name="relative")
+    return Item(declared, positive(weight, name="weight"), target, share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +144,8 @@ class Division:
     margins: tuple[float, ...]
     units: tuple[float, ...]
     """The margins that an amount of one would give."""
+    targets: tuple[float | None, ...]
+    """Within what each is wanted; a relative target, times a usual number of its release."""
 
     @property
     def total(self) -> Fraction:
@@ -144,6 +160,18 @@ class Division:
         return [
             (float(self.total) * one, [margin / one**power for margin in self.margins])
             for one in times
+        ]
+
+    def least_curve(
+        self, times: Sequence[float] = (0.25, 0.5, 1, 2, 4)
+    ) -> list[tuple[float, float]]:
+        """For targets so many times as wide, the least price that meets them all."""
+        wanted = [(u, t) for u, t in zip(self.units, self.targets, strict=True) if t is not None]
+        power = _power(self.kind)
+        return [
+            (one, sum((unit / (target * one)) ** (1 / power) for unit, target in wanted))
+            for one in times
+            if wanted
         ]
 
 
@@ -163,11 +191,12 @@ def divide_agenda(agenda: Agenda, levels: Sequence[tuple[tuple[Levels, ...], int
         )
         for item, (own, rows) in zip(agenda.items, levels, strict=True)
     )
+    targets = tuple(_target(item, own) for item, (own, _) in zip(agenda.items, levels, strict=True))
     whole = agenda.whole
     if whole is None:
         amounts = tuple(
-            round_up(Fraction((unit / float(item.within or 1)) ** (1 / power)), _UNIT)
-            for unit, item in zip(units, agenda.items, strict=True)
+            round_up(Fraction((unit / (target or 1.0)) ** (1 / power)), _UNIT)
+            for unit, target in zip(units, targets, strict=True)
         )
     else:
         # Squared errors are (unit / amount ** power) ** 2: Lagrange.
@@ -188,15 +217,24 @@ def divide_agenda(agenda: Agenda, levels: Sequence[tuple[tuple[Levels, ...], int
     margins = tuple(
         unit / float(amount) ** power for unit, amount in zip(units, amounts, strict=True)
     )
-    return Division(kind, declared, amounts, margins, units)
+    return Division(kind, declared, amounts, margins, units, targets)
+
+
+def _target(item: Item, levels: Sequence[Levels]) -> float | None:
+    if item.relative is None:
+        return None if item.within is None else float(item.within)
+    usual = usual_number(item.declared, list_columns(item.declared, levels), levels)
+    return float(item.relative) * usual
 
 
 def missed(agenda: Agenda, division: Division) -> list[str]:
     """The releases that a given price leaves further off than their targets."""
     return [
-        f"{item.declared.name}: ± {margin:,.4g} at this price; wanted ± {float(item.within):,.4g}"
-        for item, margin in zip(agenda.items, division.margins, strict=True)
-        if item.within is not None and margin > float(item.within) * (1 + 1e-9)
+        f"{item.declared.name}: ± {margin:,.4g} at this price; wanted ± {target:,.4g}"
+        for item, margin, target in zip(
+            agenda.items, division.margins, division.targets, strict=True
+        )
+        if target is not None and margin > target * (1 + 1e-9)
     ]
 
 

@@ -14,7 +14,7 @@ from discreet.publication.spend import Spend
 
 KINDS = {
     "synthetic": "rows like the table's, with its types",
-    "marginals": "counts by every set of so many columns, unbiased",
+    "marginals": "counts by every set of so many columns",
     "ranges": "counts between any two values of one column, unbiased",
     "prefixes": "counts up to any value of one column, unbiased",
     "hierarchy": "counts on a tree of columns, whole and adding up",
@@ -56,6 +56,8 @@ class Declared:
     """Columns whose listed values are in an order."""
     ways: int = 2
     sets: tuple[tuple[str, ...], ...] = ()
+    best: bool = False
+    """Of marginals: the nearest tables, whole and non-negative, instead of unbiased ones."""
     by: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
     """Inequalities between two columns that every synthetic row keeps."""
@@ -67,7 +69,7 @@ class Declared:
     rho: Fraction | None = None
     margins: Fraction = MARGINS
     rows: int | None = None
-    """About how many rows there are, if that is public."""
+    """About how many rows there are, if that is public; it says whether they are enough."""
 
     @classmethod
     def of(cls, name: str, *, kind: str, of: str, **declared: Any) -> Declared:
@@ -105,6 +107,10 @@ class Declared:
                     f"a release of kind {self.kind!r} needs {name!r}, {least} to {most} of them.",
                     f"say {name} = [...].",
                 )
+        if self.best and self.kind != "marginals":
+            raise _refused("only marginals are unbiased or best.", "leave out best.")
+        if self.rows is not None and self.rows < 0:
+            raise _refused("a number of rows is not negative.", "say rows = 40000.")
         if not 1 <= self.ways <= 4:
             raise _refused("marginals are of 1 to 4 ways.", "say ways = 2.")
 
@@ -170,6 +176,12 @@ def _as_it_is(key: str, value: Any) -> Any:
     return value
 
 
+def _flag(key: str, value: Any) -> bool:
+    if type(value) is not bool:
+        raise _refused(f"{key} cannot be {shown(value)}.", "write true or false.")
+    return value
+
+
 def _texts(key: str, value: Any) -> tuple[str, ...]:
     listed = [value] if isinstance(value, str) else value
     if not isinstance(listed, Sequence) or not all(isinstance(one, str) for one in listed):
@@ -205,6 +217,7 @@ def _share(key: str, value: Exact) -> Fraction:
 
 
 _READERS: dict[str, Any] = {
+    "best": _flag,
     "columns": _texts,
     "ordered": _texts,
     "by": _texts,

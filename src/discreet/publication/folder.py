@@ -149,10 +149,8 @@ def data_files(made: Made) -> dict[str, Any]:
     import pyarrow as pa
 
     found = {}
-    if made.product.rows is not None:
-        found["rows"] = rows_table(
-            made.levels, made.product.rows, label=made.declared.name, keep=made.declared.keep
-        )
+    if made.product.placed is not None:
+        found["rows"] = rows_table(made.levels, made.product.placed)
     for table in made.product.tables:
         found[f"tables/{table.name}"] = counts_table(made.levels, table)
     if made.product.answers:

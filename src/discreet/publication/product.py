@@ -29,7 +29,13 @@ from discreet.publication.marginals import (
     plan_marginals,
     release_marginals,
 )
-from discreet.publication.margins import Certificate, Typical, buy_certificate, buy_typical
+from discreet.publication.margins import (
+    Certificate,
+    Typical,
+    buy_certificate,
+    buy_typical,
+    tabulate,
+)
 from discreet.publication.measure import (
     Doubles,
     Integers,
@@ -54,6 +60,7 @@ from discreet.publication.synthetic import (
     synthesize,
     too_few,
 )
+from discreet.publication.typed import Placed, place_rows
 from discreet.publication.workload import WorkloadPlan, answer_workload, plan_workload
 from discreet.question.levels import Levels
 
@@ -90,12 +97,17 @@ class Estimates:
     """The variance of the sum of the cells with these weights."""
     noisy: Doubles | None = field(default=None, repr=False)
     """What was measured of cells that were made whole, non-negative and agreeing afterwards."""
+    bound: Callable[[Exact], float] | None = field(default=None, repr=False)
+    """Of tables counted from synthetic rows: what was bought for every sum of their cells."""
 
     def margin(self, weights: Doubles, beta: Exact = "0.05") -> float:
         """The weighted sum of cells is within this, except with probability ``beta``.
 
         What was moved after it was measured is off by no more than it was moved besides.
+        Not a number where nothing was bought that bounds it.
         """
+        if self.bound is not None:
+            return self.bound(beta)
         tail = tail_bound(self.variance_of(weights), beta, gaussian=self.gaussian)
         if self.noisy is None:
             return tail
@@ -114,6 +126,8 @@ class Product:
     columns: tuple[Column, ...]
     measured: dict[str, list[Measurement]]
     rows: Integers | None = None
+    placed: Placed | None = None
+    """The values of the rows, of which ``rows`` are the levels."""
     histograms: Histograms | None = None
     tables: tuple[Estimates, ...] = ()
     certificate: Certificate | None = None
@@ -147,7 +161,9 @@ def list_columns(declared: Declared, levels: Sequence[Levels]) -> tuple[Column, 
 def outline(declared: Declared, levels: Sequence[Levels], spend: Spend) -> list[Outline]:
     """The stages of a release and what each costs; free, and a refusal if it cannot be made."""
     columns = list_columns(declared, levels)
-    if declared.kind == "synthetic":
+    if declared.kind == "synthetic" or declared.best:
+        for one in _list_sets(declared, columns) if declared.best else ():
+            make_view(one, [np.arange(columns[column].size) for column in one])
         return _outline_synthetic(declared, columns, spend)
     if declared.kind == "marginals":
         plan = _plan_marginals(declared, columns, spend)
@@ -181,7 +197,7 @@ def predict_error(
 
     Of synthetic rows, that of the histograms' counts: what the model adds is not known before.
     """
-    if declared.kind == "marginals":
+    if declared.kind == "marginals" and not declared.best:
         return _plan_marginals(declared, columns, spend).rmse()
     if declared.kind in ("ranges", "prefixes"):
         size = columns[0].size
@@ -200,13 +216,29 @@ def predict_error(
     return stages[0].deviation or 0.0
 
 
+def usual_number(declared: Declared, columns: Sequence[Column], levels: Sequence[Levels]) -> float:
+    """A usual number of the release if rows were spread evenly, from their declared number."""
+    rows = float(declared.rows or 0)
+    if declared.kind in ("ranges", "prefixes", "questions", "counter"):
+        return rows / (3 if declared.kind == "ranges" else 2)
+    if declared.kind == "hierarchy":
+        return rows / _plant(declared, levels).counts[-1]
+    if declared.kind == "marginals" and not declared.best:
+        sets = _list_sets(declared, columns)
+        return rows / max(math.prod(columns[column].size for column in one) for one in sets)
+    return rows / max(column.size for column in columns)
+
+
 def make_product(
     declared: Declared, levels: Sequence[Levels], spend: Spend, stages: Stages
 ) -> Product:
     """Measure stage by stage and make the release of it."""
     columns = list_columns(declared, levels)
     if declared.kind == "synthetic":
-        return _make_synthetic(declared, columns, spend, stages)
+        return _make_synthetic(declared, levels, columns, spend, stages)
+    if declared.best:
+        product = _make_synthetic(declared, levels, columns, spend, stages)
+        return _count_sets(declared, product, spend)
     if declared.kind == "marginals":
         return _make_marginals(declared, columns, spend, stages)
     if declared.kind in ("ranges", "prefixes"):
@@ -253,15 +285,30 @@ def _outline_synthetic(
             Outline("certified margins", parts[1], "distances of pairs from the rows"),
             Outline("typical margins", parts[2], "usual errors of 3,000 questions"),
         ]
+    if declared.rows is not None and too_few(declared.rows, parts[0]):
+        found[-1] = replace(found[-1], says=f"{found[-1].says}; {few_rows(declared.rows)}")
     return found
 
 
+def few_rows(rows: float) -> str:
+    """What is said of a declared number of rows before, of a released one afterwards."""
+    return (
+        f"about {rows:,.0f} rows are too few for this price: little but the columns' own "
+        "histograms is kept"
+    )
+
+
 def _make_synthetic(
-    declared: Declared, columns: tuple[Column, ...], spend: Spend, stages: Stages
+    declared: Declared,
+    levels: Sequence[Levels],
+    columns: tuple[Column, ...],
+    spend: Spend,
+    stages: Stages,
 ) -> Product:
     parts = _divide(declared, columns, spend)
     stages.turn_to("histograms")
     made = synthesize(stages, columns, parts[0], label=declared.name)
+    placed = place_rows(levels, made.rows, label=declared.name, keep=declared.keep)
     count = len(columns)
     pairs = list(itertools.combinations(range(count), 2))
     middle = count + len(pairs)
@@ -274,22 +321,20 @@ def _make_synthetic(
         Estimates(
             column.name,
             (place,),
-            np.bincount(made.rows[:, place], minlength=column.size).astype(np.float64),
+            np.bincount(placed.codes[:, place], minlength=column.size).astype(np.float64),
             spend.gaussian,
             _plain_variance(deviation(one.query.noise) ** 2),
             noisy=one.values.astype(np.float64),
         )
         for place, (column, one) in enumerate(zip(columns, made.measurements, strict=False))
     )
-    product = Product(columns, measured, made.rows, made.histograms, tables)
+    product = Product(columns, measured, placed.codes, placed, made.histograms, tables)
     if len(parts) > 1:
         product = _buy_margins(product, pairs, parts[1], parts[2], stages)
     notes = []
     if too_few(made.histograms.rows, parts[0]):
-        notes.append(
-            f"About {made.histograms.rows:,.0f} rows are too few for this price: little but the "
-            "columns' own histograms is kept."
-        )
+        said = few_rows(made.histograms.rows)
+        notes.append(f"{said[0].upper()}{said[1:]}.")
     return replace(product, notes=tuple(notes))
 
 
@@ -317,13 +362,44 @@ def _buy_margins(
 # --- marginals ----------------------------------------------------------------------------------
 
 
-def _plan_marginals(declared: Declared, columns: Sequence[Column], spend: Spend) -> MarginalPlan:
+def _list_sets(declared: Declared, columns: Sequence[Column]) -> list[Subset]:
+    """The sets of columns that are asked for."""
     names = [column.name for column in columns]
     if declared.sets:
-        asked = [tuple(sorted(names.index(name) for name in one)) for one in declared.sets]
-    else:
-        asked = list(itertools.combinations(range(len(columns)), min(declared.ways, len(columns))))
-    return plan_marginals(columns, asked, spend)
+        return [tuple(sorted(names.index(name) for name in one)) for one in declared.sets]
+    return list(itertools.combinations(range(len(columns)), min(declared.ways, len(columns))))
+
+
+def _plan_marginals(declared: Declared, columns: Sequence[Column], spend: Spend) -> MarginalPlan:
+    return plan_marginals(columns, _list_sets(declared, columns), spend)
+
+
+def _count_sets(declared: Declared, product: Product, spend: Spend) -> Product:
+    """Tables counted from synthetic rows: whole, non-negative, and agreeing with each other."""
+    if product.rows is None:
+        raise TypeError("the nearest tables are those of rows")
+    columns, certificate = product.columns, product.certificate
+    counted = []
+    for one in _list_sets(declared, columns):
+        if len(one) == 1:
+            continue  # every column has its own table
+
+        def bound(beta: Exact, those: Subset = one) -> float:
+            found = certificate.bound(those, beta=beta) if certificate else None
+            return math.nan if found is None else found
+
+        view = make_view(one, [np.arange(columns[column].size) for column in one])
+        counted.append(
+            Estimates(
+                "_".join(columns[column].name for column in one),
+                one,
+                tabulate(product.rows, view).astype(np.float64),
+                spend.gaussian,
+                _plain_variance(math.nan),
+                bound=bound,
+            )
+        )
+    return replace(product, tables=(*product.tables, *counted))
 
 
 def _make_marginals(
@@ -593,4 +669,5 @@ __all__ = [
     "make_product",
     "outline",
     "predict_error",
+    "usual_number",
 ]

@@ -73,7 +73,7 @@ class Reading:
             tuple(name for name in known if name in used),
             tuple(counts) if plain and used <= set(known) else (),
             tuple(numbers if plain else [*counts, *numbers]),
-            plain and len(counts) == 1 and not numbers,
+            plain and len(counts) == 1 and not numbers and not _has_totals(tree),
         )
 
     @property
@@ -163,6 +163,11 @@ def _check(node: exp.Expr) -> None:
 def _name_count(output: exp.Expression) -> exp.Expr:
     """A count that nobody named is called so."""
     return exp.alias_(output, "count") if _is_count(output) else output
+
+
+def _has_totals(tree: exp.Select) -> bool:
+    """Whether a total's NULL key could be taken for that of a group."""
+    return tree.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None
 
 
 def _is_count(node: exp.Expression) -> bool:

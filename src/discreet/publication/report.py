@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet.charts.grammar import bars, lines
+from discreet.charts.picture import Picture
 from discreet.publication.declared import KINDS
 from discreet.publication.margins import tabulate
-from discreet.publication.measure import Cells
+from discreet.publication.measure import Cells, Doubles
 from discreet.publication.typed import cell_margins
+from discreet.question.domain import Kind
+from discreet.question.levels import Levels
 
 if TYPE_CHECKING:
     from discreet.publication.folder import Made
+
+
+_BARS = 24
+"""Up to so many levels or pairs are bars."""
+_SERIES = ("released, noisy", "synthetic rows")
 
 
 def write_card(made: Made) -> str:
@@ -87,7 +98,8 @@ def write_report(made: Made) -> str:
         f"<code>{escape(' '.join(declared.source.split()))}</code>.</p>",
         f"<p><b>Promise.</b> {escape(describe_promise(made))}</p>",
         _stages(made),
-        *([_columns(made), _pairs(made)] if made.product.rows is not None else [_tables(made)]),
+        *([_columns(made), _pairs(made)] if made.product.rows is not None else []),
+        *([_tables(made)] if made.product.rows is None or declared.best else []),
         "<h2>What must not be concluded</h2><ul>",
         *(f"<li>{escape(one)}</li>" for one in list_limits(made)),
         "</ul>",
@@ -103,7 +115,6 @@ _STYLE = (
     "color:#1d1d1f;background:#fff}table{border-collapse:collapse;margin:.5rem 0}"
     "td,th{padding:.15rem .7rem;text-align:right;border-bottom:1px solid #e2e4e8}"
     "td:first-child,th:first-child{text-align:left}svg{max-width:100%;height:auto}"
-    ".m{fill:#0b62a4}.r{fill:none;stroke:#b3450b;stroke-width:2}.e{stroke:#55585d}"
     "section{break-inside:avoid}@media print{body{margin:0}}"
 )
 
@@ -120,59 +131,85 @@ def _stages(made: Made) -> str:
 def _columns(made: Made) -> str:
     """Each column: the noisy counts that were released, with error bars, and the rows' own."""
     drawn = []
-    for levels, table in zip(made.levels, made.product.tables, strict=True):
+    for levels, table in zip(made.levels, made.product.tables, strict=False):
         if table.noisy is None:
             continue
         one = np.zeros(table.values.shape)
         one[0] = 1.0
         spread = float(np.sqrt(table.variance_of(one))) * 1.96
+        picture = draw_column(levels, table.noisy, table.values, spread)
         drawn.append(
-            f"<section><h3>{escape(levels.name)}</h3>"
-            f"{_chart(table.noisy, table.values, spread)}"
+            f"<section><h3>{escape(levels.name)}</h3>{_show(picture)}"
             f"<p>{levels.size} levels, from {escape(levels.describe(0))} to "
-            f"{escape(levels.describe(levels.count - 1))}; ± {spread:.3g} a bar.</p></section>"
+            f"{escape(levels.describe(levels.count - 1))}; ± {spread:.3g} a count.</p></section>"
         )
     return (
-        "<h2>Column by column</h2><p>Bars: the released noisy counts, with 95 % error bars. "
-        "Line: the synthetic rows. The data themselves are in neither.</p>" + "".join(drawn)
+        "<h2>Column by column</h2><p>The released noisy counts, with 95 % intervals, beside the "
+        "synthetic rows. The data themselves are in neither.</p>" + "".join(drawn)
     )
 
 
-def _chart(noisy: np.ndarray, rows: np.ndarray, spread: float) -> str:
-    """Bars with error bars, and a line of steps, in plain SVG; many levels are added up."""
-    group = -(-len(noisy) // 120)
-    starts = np.arange(0, len(noisy), group)
-    bars, line = np.add.reduceat(noisy, starts), np.add.reduceat(rows, starts)
+def draw_column(levels: Levels, noisy: Doubles, rows: Doubles, spread: float) -> Picture:
+    """A column's released counts with their intervals, beside those of the rows.
+
+    Few levels are bars; many are lines, of which at most 120 neighbours are added up.
+    """
+    words: dict[str, Any] = {"y": "rows", "title": f"rows by {levels.name}"}
+    if levels.size <= _BARS:
+        return bars(
+            [
+                row
+                for place in range(levels.size)
+                for row in _compare(levels.describe(place), noisy[place], rows[place], spread)
+            ],
+            x=levels.name,
+            series="counted",
+            series_order=_SERIES,
+            subtitle="with 95 % intervals",
+            **words,
+        )
+    group = -(-levels.count // 120)
+    starts = np.arange(0, levels.count, group)
+    sums = [np.add.reduceat(one[: levels.count], starts) for one in (noisy, rows)]
+    numbers = levels.values is None and levels.kind in (Kind.INTEGER, Kind.DECIMAL)
+    places = [float(levels.ends(int(one))[0]) if numbers else float(one) for one in starts]
     error = spread * float(np.sqrt(group))
-    top = max(float(np.max(bars)) + error, float(np.max(line)), 1.0)
-    wide, high = 600.0, 140.0
-    step = wide / len(bars)
-
-    def y(value: float) -> float:
-        return high - high * min(max(value, 0.0), top) / top
-
-    shapes = []
-    for place, bar in enumerate(bars):
-        x = place * step
-        shapes.append(
-            f'<rect class="m" x="{x + step * 0.1:.1f}" y="{y(bar):.1f}" width="{step * 0.8:.1f}" '
-            f'height="{high - y(bar):.1f}" opacity=".55"/><line class="e" x1="{x + step / 2:.1f}" '
-            f'x2="{x + step / 2:.1f}" y1="{y(bar - error):.1f}" y2="{y(bar + error):.1f}"/>'
-        )
-    points = " ".join(
-        f"{x:.1f},{y(value):.1f}"
-        for place, value in enumerate(line)
-        for x in (place * step, (place + 1) * step)
+    missing = ""
+    if levels.nullable:
+        missing = f"; NULL: {noisy[-1]:,.0f} ± {spread:,.3g} released, {rows[-1]:,.0f} in the rows"
+    return lines(
+        [
+            (
+                _SERIES[0],
+                [(x, y, y - error, y + error) for x, y in zip(places, sums[0], strict=True)],
+            ),
+            (_SERIES[1], list(zip(places, sums[1], strict=True))),
+        ],
+        x=levels.name if numbers else f"{levels.name}, by number of its level",
+        subtitle=f"with 95 % intervals{missing}",
+        **words,
     )
-    return (
-        f'<svg viewBox="0 0 {wide:.0f} {high:.0f}" role="img">{"".join(shapes)}'
-        f'<polyline class="r" points="{points}"/></svg>'
-    )
+
+
+def _compare(group: str, noisy: float, rows: float, spread: float) -> list[dict[str, Any]]:
+    ends = {"low": noisy - spread, "high": noisy + spread}
+    return [
+        {"group": group, "series": _SERIES[0], "value": noisy, **ends},
+        {"group": group, "series": _SERIES[1], "value": rows, "low": None, "high": None},
+    ]
+
+
+def _show(picture: Picture) -> str:
+    """The picture, or in words what it would show where nothing can draw it."""
+    if find_spec("vl_convert") is None:
+        said = escape(picture.description)
+        return f"<p><i>{said} (Pictures are drawn with discreet[plots].)</i></p>"
+    return picture.svg()
 
 
 def _pairs(made: Made) -> str:
     """Each measured pair: how far the rows' table is from the released noisy one."""
-    lines, scores = [], []
+    told, scores, shown = [], [], []
     rows = made.product.rows
     if rows is None:
         return ""
@@ -182,14 +219,18 @@ def _pairs(made: Made) -> str:
         view = one.query.view
         own = tabulate(rows, view)
         apart = float(np.abs(own - one.values).sum()) / 2 / max(len(rows), 1)
-        noise = float(np.sqrt(one.query.noise.variance * 2 / np.pi)) * view.cells / 2 / len(rows)
+        # |noise| of one cell: its mean, and its variance for the error bar, as if it were normal.
+        each = float(np.sqrt(one.query.noise.variance)) / 2 / len(rows)
+        noise = each * float(np.sqrt(2 / np.pi)) * view.cells
+        error = 1.96 * each * float(np.sqrt((1 - 2 / np.pi) * view.cells))
         scores.append(apart)
         names = " × ".join(made.levels[column].name for column in view.columns)
         shape = " × ".join(map(str, view.shape))
-        lines.append(
+        told.append(
             f"<tr><td>{escape(names)}</td><td>{shape}</td><td>{apart:.3f}</td>"
-            f"<td>{noise:.3f}</td></tr>"
+            f"<td>{noise:.3f} ± {error:.3f}</td></tr>"
         )
+        shown.append((names, apart, noise, error))
     left = [
         " × ".join(made.levels[column].name for column in pair)
         for pair in itertools.combinations(range(len(made.levels)), 2)
@@ -200,12 +241,41 @@ def _pairs(made: Made) -> str:
         )
     ]
     score = 1000 * (1 - float(np.mean(scores))) if scores else 1000.0
+    picture = _show(draw_pairs(shown)) if shown else ""
     rest = f"<p>Not measured together: {escape(', '.join(left))}.</p>" if left else ""
     return (
         "<h2>Pair by pair</h2><p>Total variation between the released noisy table and the rows; "
         "beside it, what noise alone would show. k-marginal score of the measured pairs against "
         f"their noisy tables, noise included: {score:.0f} of 1000.</p><table><tr><th>pair"
-        f"<th>resolution<th>apart<th>noise alone</tr>{''.join(lines)}</table>{rest}"
+        f"<th>resolution<th>apart<th>noise alone</tr>{''.join(told)}</table>{rest}{picture}"
+    )
+
+
+def draw_pairs(found: Sequence[tuple[str, float, float, float]]) -> Picture:
+    """How far the rows' tables are from the released noisy ones, and what noise alone explains."""
+    worst = sorted(found, key=lambda one: one[2] - one[1])[:_BARS]
+    few = f"the {_BARS} of {len(found)} that are furthest beyond noise; " * (len(found) > _BARS)
+    return bars(
+        [
+            row
+            for names, apart, noise, error in worst
+            for row in (
+                {
+                    "group": names,
+                    "series": "noise alone",
+                    "value": noise,
+                    "low": noise - error,
+                    "high": noise + error,
+                },
+                {"group": names, "series": "apart", "value": apart, "low": None, "high": None},
+            )
+        ],
+        x="pair",
+        y="total variation",
+        title="rows against released pair tables",
+        subtitle=f"{few}with 95 % intervals",
+        series="between the two",
+        series_order=("noise alone", "apart"),
     )
 
 
@@ -228,4 +298,4 @@ def _tables(made: Made) -> str:
     )
 
 
-__all__ = ["write_card", "write_report"]
+__all__ = ["draw_column", "draw_pairs", "write_card", "write_report"]

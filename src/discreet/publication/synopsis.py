@@ -22,7 +22,7 @@ from discreet.publication.folder import Made
 from discreet.publication.margins import Margin, Promise, list_margins
 from discreet.publication.product import Estimates
 from discreet.publication.reading import Reading
-from discreet.publication.typed import key_array, rows_table
+from discreet.publication.typed import is_wide, key_array, rows_table
 from discreet.question.levels import Levels
 
 _CELL = "_cell"
@@ -126,9 +126,9 @@ class Synopsis:
     def rows(self) -> Any:
         """The synthetic rows as an Arrow table; None for a release of tables."""
         made = self.made
-        if made.product.rows is None:
+        if made.product.placed is None:
             return None
-        return rows_table(made.levels, made.product.rows, label=self.name, keep=made.declared.keep)
+        return rows_table(made.levels, made.product.placed)
 
     def ask(self, sql: str, *, confidence: Exact = "0.95") -> Told:
         """Answer a SELECT about the release; free."""
@@ -151,10 +151,13 @@ class Synopsis:
         """What was bought for such counts; for one column also the law of its own histogram."""
         places = self._places(reading.columns)
         product = self.made.product
+        if any(is_wide(self.made.levels[place]) for place in places):
+            # Conditions may cut a cell, and of what is inside a cell nothing was measured.
+            return (list_margins(places, beta=beta)[0],) * len(rows)
         general = list_margins(
             places, certificate=product.certificate, typical=product.typical, beta=beta
         )[0]
-        if len(places) > 1 or not reading.linear or any(map(self._is_wide, places)):
+        if len(places) > 1 or not reading.linear:
             return (general,) * len(rows)
         table = product.tables[places[0] if places else 0]
         laws = {
@@ -169,11 +172,6 @@ class Synopsis:
             for row in rows
         ]
         return tuple(laws.get(key, general) for key in keys)
-
-    def _is_wide(self, place: int) -> bool:
-        """Whether a column is counted in cells of several values."""
-        levels = self.made.levels[place]
-        return levels.values is None and key_array(levels).type == "string"
 
     # --- releases of tables ----------------------------------------------------------------------
 
@@ -260,9 +258,7 @@ class Synopsis:
         if others:
             said.append(f"No margin for {', '.join(others)}: only counts of rows have one here.")
         wide = [
-            one.name
-            for place, one in enumerate(self.made.levels)
-            if one.name in reading.columns and self._is_wide(place)
+            one.name for one in self.made.levels if one.name in reading.columns and is_wide(one)
         ]
         if wide:
             said.append(

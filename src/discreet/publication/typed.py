@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -22,55 +23,204 @@ if TYPE_CHECKING:
     from discreet.publication.product import Estimates
 
 _INEQUALITY = re.compile(r"\s*([A-Za-z_]\w*)\s*(<=|>=)\s*([A-Za-z_]\w*)\s*")
+_FUNCTION = re.compile(r"\s*([A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)*)\s*->\s*([A-Za-z_]\w*)\s*")
 
 
-def rows_table(
-    levels: Sequence[Levels], rows: Integers, *, label: str, keep: Sequence[str] = ()
-) -> pyarrow.Table:
-    """Synthetic rows with the types of the schema; within a cell, values are spread evenly.
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What every synthetic row keeps, in columns by their place.
 
-    An inequality of two columns that a row breaks is kept by exchanging the two.
+    ``functions`` are the columns that determine one and that one; ``inequalities`` the lesser
+    column and the greater.  Both are in an order in which a column is settled before others
+    depend on it.
     """
+
+    functions: tuple[tuple[tuple[int, ...], int], ...] = ()
+    inequalities: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placed:
+    """Rows whose values are settled: the level of each, and where in its cell a number lies."""
+
+    codes: Integers
+    numbers: tuple[Doubles | None, ...]
+
+
+def place_rows(
+    levels: Sequence[Levels], codes: Integers, *, label: str, keep: Sequence[str] = ()
+) -> Placed:
+    """Give every row its values, within its cells and so that it keeps what was declared.
+
+    From released rows alone.  Where a column is a function of others, each of their values gets
+    the one that most rows have with it; an inequality that a row breaks is kept by exchanging
+    the two, within the bounds of both.  Levels are those of the values in the end, so that
+    all tables of the rows agree with them.
+    """
+    kept = read_constraints(levels, keep)
+    settled = codes.copy()
+    for givens, column in kept.functions:
+        settled[:, column] = _most_common(settled, givens, column, levels)
+    numbers = [
+        _spread(one, settled[:, place], PublicStream(f"{label} {one.name}"))
+        for place, one in enumerate(levels)
+    ]
+    _order_values(levels, kept.inequalities, numbers)
+    for place, (one, placed) in enumerate(zip(levels, numbers, strict=True)):
+        if placed is not None and one.values is None:
+            starts = np.array([float(one.ends(level)[0]) for level in range(one.count)])
+            found = np.clip(np.searchsorted(starts, placed, side="right") - 1, 0, one.count - 1)
+            settled[:, place] = np.where(np.isnan(placed), one.count, found)
+    return Placed(settled, tuple(numbers))
+
+
+def _most_common(
+    codes: Integers, givens: Sequence[int], column: int, levels: Sequence[Levels]
+) -> Integers:
+    """For each row the level of ``column`` that most rows with the same givens have."""
+    key = np.zeros(len(codes), dtype=np.int64)
+    for given in givens:
+        key = np.unique(key * levels[given].size + codes[:, given], return_inverse=True)[1]
+    size = levels[column].size
+    pairs, counts = np.unique(key * size + codes[:, column], return_counts=True)
+    best = np.full(int(key.max(initial=-1)) + 1, -1, dtype=np.int64)
+    for pair in np.argsort(counts, kind="stable"):  # the last one written is the most common
+        best[pairs[pair] // size] = pairs[pair] % size
+    return np.asarray(best[key])
+
+
+def _order_values(
+    levels: Sequence[Levels], pairs: Sequence[tuple[int, int]], numbers: list[Doubles | None]
+) -> None:
+    """Exchange values until no row breaks an inequality; NULL is NaN here, and breaks none."""
+    own = [number if number is not None else np.empty(0) for number in numbers]
+    low, high = ([float(one.low) for one in levels], [float(one.high) for one in levels])
+    for _ in range(len(pairs) ** 2):
+        broken = False
+        for a, b in pairs:
+            wrong = own[a] > own[b]
+            less, more = own[b][wrong], own[a][wrong]
+            own[a][wrong], own[b][wrong] = np.maximum(less, low[a]), np.minimum(more, high[b])
+            broken |= bool(wrong.any())
+        if not broken:
+            return
+    # What exchanging within bounds has not settled: raise the greater to the lesser, in order.
+    for a, b in reversed(pairs):
+        high[a] = min(high[a], high[b])
+        own[a][:] = np.minimum(own[a], high[a])
+    for a, b in pairs:
+        wrong = own[a] > own[b]
+        own[b][wrong] = own[a][wrong]
+
+
+def rows_table(levels: Sequence[Levels], placed: Placed) -> pyarrow.Table:
+    """Synthetic rows with the types of the schema."""
     import pyarrow as pa
 
-    numbers = {
-        one.name: _spread(one, rows[:, place], PublicStream(f"{label} {one.name}"))
-        for place, one in enumerate(levels)
-    }
-    for least, most in read_inequalities(levels, keep):
-        a, b = numbers[least], numbers[most]
-        if a is None or b is None:
-            raise TypeError("inequalities were checked to be between numbers or times")
-        wrong = a > b  # NULL is NaN here, and never wrong
-        a[wrong], b[wrong] = b[wrong], a[wrong].copy()
     return pa.table(
         {
-            one.name: _column(one, rows[:, place], numbers[one.name])
+            one.name: _column(one, placed.codes[:, place], placed.numbers[place])
             for place, one in enumerate(levels)
         }
     )
 
 
-def read_inequalities(levels: Sequence[Levels], keep: Sequence[str]) -> list[tuple[str, str]]:
-    """The inequalities to keep, each as its lesser and its greater column, or a refusal."""
-    found = []
-    kinds = {one.name: one.kind for one in levels}
+def is_wide(levels: Levels) -> bool:
+    """Whether a column is counted in cells of several values."""
+    return levels.values is None and (
+        not levels.whole or levels.high - levels.low + 1 != levels.count
+    )
+
+
+def read_constraints(levels: Sequence[Levels], keep: Sequence[str]) -> Kept:
+    """What rows are to keep, or a refusal."""
+    places = {one.name: place for place, one in enumerate(levels)}
+    functions: dict[int, tuple[int, ...]] = {}
+    pairs = set()
     for text in keep:
-        match = _INEQUALITY.fullmatch(text)
-        sides = (match[1], match[3]) if match else ()
-        known = [kinds[name] for name in sides if name in kinds]
-        plain = (
-            len(known) == 2 and known[0] is known[1] and known[0] not in (Kind.TEXT, Kind.BOOLEAN)
-        )
-        if match is None or not plain:
-            raise InvalidParameter(
-                "P6",
-                f"{text!r} is not an inequality that rows can keep.",
-                why="it is kept by exchanging two values of one kind, from released numbers alone.",
-                fix='write two published numbers or times, such as keep = ["admitted <= left"].',
+        made = _FUNCTION.fullmatch(text)
+        if made is None:
+            pairs.add(_read_inequality(levels, places, text))
+            continue
+        names = [name.strip() for name in made[1].split(",")]
+        if any(name not in places or is_wide(levels[places[name]]) for name in (*names, made[2])):
+            raise _unkept(
+                f"{text!r} is not a function that rows can keep.",
+                'write published columns that are counted value by value: keep = ["city -> land"].',
             )
-        found.append((match[1], match[3]) if match[2] == "<=" else (match[3], match[1]))
+        if places[made[2]] in functions:
+            raise _unkept(f"{made[2]!r} is declared to be a function twice.", "keep one of them.")
+        functions[places[made[2]]] = tuple(places[name] for name in names)
+    ordered = _in_order({b: {a for a, other in pairs if other == b} for _, b in pairs})
+    derived = _in_order({one: set(givens) for one, givens in functions.items()})
+    for one in {*functions, *(a for givens in functions.values() for a in givens)}:
+        if any(one in pair for pair in pairs):
+            raise _unkept(
+                f"{levels[one].name!r} is part of a function and of an inequality.",
+                "keep one of the two: an exchanged value would break the function.",
+            )
+    least = {one: levels[one].high for one in ordered}
+    for b in reversed(ordered):
+        for a, _ in (pair for pair in pairs if pair[1] == b):
+            least[a] = min(least[a], least[b])
+    if any(levels[one].low > most for one, most in least.items()):
+        raise _unkept("what rows are to keep holds for no values within the bounds.", "mend them.")
+    return Kept(
+        tuple((functions[one], one) for one in derived if one in functions),
+        tuple(sorted(pairs, key=lambda pair: (ordered.index(pair[1]), ordered.index(pair[0])))),
+    )
+
+
+def _read_inequality(
+    levels: Sequence[Levels], places: Mapping[str, int], text: str
+) -> tuple[int, int]:
+    """The lesser and the greater column of an inequality, or a refusal."""
+    match = _INEQUALITY.fullmatch(text)
+    names = [name for name in ((match[1], match[3]) if match else ()) if name in places]
+    if match is None or len(names) < 2 or names[0] == names[1] or not _alike(levels, places, names):
+        raise _unkept(
+            f"{text!r} is not an inequality that rows can keep.",
+            "write two published numbers or times with bounds, of one kind and step, such as "
+            'keep = ["admitted <= left"].',
+        )
+    a, b = (places[name] for name in (names if match[2] == "<=" else names[::-1]))
+    return a, b
+
+
+def _alike(levels: Sequence[Levels], places: Mapping[str, int], names: Sequence[str]) -> bool:
+    a, b = (levels[places[name]] for name in names)
+    return (
+        a.kind is b.kind
+        and a.kind not in (Kind.TEXT, Kind.BOOLEAN)
+        and a.values is b.values is None
+        and a.step == b.step
+    )
+
+
+def _in_order(before: Mapping[int, set[int]]) -> list[int]:
+    """All columns named, each after those before it; a circle is refused."""
+    left = {one: set(those) for one, those in before.items()}
+    for those in before.values():
+        for one in those:
+            left.setdefault(one, set())
+    found: list[int] = []
+    while left:
+        free = sorted(one for one, those in left.items() if those <= set(found))
+        if not free:
+            raise _unkept("what rows are to keep goes in a circle.", "leave one of them out.")
+        found += free
+        for one in free:
+            del left[one]
     return found
+
+
+def _unkept(what: str, fix: str) -> InvalidParameter:
+    return InvalidParameter(
+        "P6",
+        what,
+        why="rows are made to keep it from released numbers alone, after they were drawn.",
+        fix=fix,
+    )
 
 
 def _spread(levels: Levels, codes: Integers, stream: PublicStream) -> Any:
@@ -100,7 +250,9 @@ def _round(levels: Levels, places: Doubles) -> Doubles:
             np.clip(np.round(places / step) * step, float(levels.low), float(levels.high))
         )
     width = float((levels.high - levels.low) / levels.count)
-    return np.asarray(np.round(places, max(0, 2 - math.floor(math.log10(width)))))
+    digits = 2 - math.floor(math.log10(width)) if width > 0 else 2
+    rounded = np.round(places, max(0, digits))
+    return np.asarray(np.clip(rounded, float(levels.low), float(levels.high)))
 
 
 def _column(levels: Levels, codes: Integers, numbers: Any) -> pyarrow.Array:
@@ -132,7 +284,7 @@ def counts_table(levels: Sequence[Levels], table: Estimates) -> pyarrow.Table:
         for axis, column in enumerate(table.columns)
     }
     counts = table.values.reshape(-1)
-    whole = table.noisy is not None
+    whole = table.noisy is not None or table.bound is not None
     values = counts.astype(np.int64) if whole else counts
     return pa.table({**keys, "n": pa.array(values), "margin": pa.array(cell_margins(table))})
 
@@ -141,7 +293,7 @@ def cell_margins(table: Estimates) -> Doubles:
     """The margin of every cell at 95 %; where all cells have one variance it is found once."""
     count = table.values.size
     first = np.zeros(table.values.shape)
-    if count <= 4096:
+    if count <= 4096 and table.bound is None:
         margins = np.empty(count)
         for place in range(count):
             one = first.reshape(-1).copy()
@@ -151,7 +303,7 @@ def cell_margins(table: Estimates) -> Doubles:
     one = first.reshape(-1)
     one[0] = 1.0
     tail = table.margin(one.reshape(table.values.shape))
-    if table.noisy is None:
+    if table.noisy is None or table.bound is not None:
         return np.full(count, tail)
     moved = np.abs(table.values - table.noisy).reshape(-1)
     return np.asarray(tail - moved[0] + moved)
@@ -161,7 +313,7 @@ def key_array(levels: Levels) -> pyarrow.Array:
     """What each level is called in a table: its value, or the words for a cell; NULL last."""
     import pyarrow as pa
 
-    if levels.values is None and (not levels.whole or levels.high - levels.low + 1 != levels.count):
+    if is_wide(levels):
         words: list[Any] = [levels.describe(level) for level in range(levels.count)]
         return pa.array([*words, None], pa.string())
     if levels.values is not None:
@@ -174,4 +326,13 @@ def key_array(levels: Levels) -> pyarrow.Array:
     return _column(levels, codes, line)
 
 
-__all__ = ["cell_margins", "counts_table", "key_array", "read_inequalities", "rows_table"]
+__all__ = [
+    "Placed",
+    "cell_margins",
+    "counts_table",
+    "is_wide",
+    "key_array",
+    "place_rows",
+    "read_constraints",
+    "rows_table",
+]
