@@ -563,3 +563,81 @@ def test_a_replay_is_read_once():
     assert (again.replayed, again.value()) == (True, first.value())
     other = curator.ask("SELECT COUNT(*) AS visits FROM visits", epsilon="1/2")
     assert (other.columns, other.value()) == (("visits",), first.value())  # its own names
+
+
+# --- an answer is built once -----------------------------------------------------------------
+
+BUILT = """
+[tables.visits]
+unit = "patient"
+max_rows_per_unit = 2
+[tables.visits.columns]
+patient = "integer"
+city = { type = "text", values = ["Cork", "Delft"], nullable = false }
+ward = { type = "text", values = ["east", "west"], nullable = false }
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "built"),
+    [
+        ([("SELECT COUNT(*) AS n FROM visits", 1)], [1]),
+        # The second time it is read off the ledger, and kept as it was read.
+        ([("SELECT COUNT(*) AS n FROM visits", 1)] * 3, [1, 1, 0]),
+        # Two questions of a statement.
+        (
+            [
+                (
+                    "WITH a AS (SELECT COUNT(*) AS n FROM visits WHERE city = 'Cork'), "
+                    "b AS (SELECT COUNT(*) AS m FROM visits WHERE city = 'Delft') "
+                    "SELECT n + m AS both FROM a, b",
+                    1,
+                )
+            ],
+            [2],
+        ),
+        # What is measured, and three totals that are added up from it.
+        (
+            [
+                (
+                    "SELECT city, ward, COUNT(*) AS n FROM visits GROUP BY CUBE (city, ward)",
+                    1,
+                )
+            ],
+            [4],
+        ),
+        # What is known already, free.
+        (
+            [
+                ("SELECT city, COUNT(*) AS n FROM visits GROUP BY city", 2),
+                ("SELECT COUNT(*) AS n FROM visits", None),
+            ],
+            [1, 1],
+        ),
+    ],
+)
+def test_an_answer_is_built_once_for_each_question(monkeypatch, asked, built):
+    from discreet.release import answer as answers
+
+    rows = pa.table(
+        {
+            "patient": [i // 2 for i in range(40)],
+            "city": ["Cork", "Delft"] * 20,
+            "ward": ["east"] * 20 + ["west"] * 20,
+        }
+    )
+    read = answers.read_aggregates
+    times: list[int] = []
+
+    def count_readings(*given):
+        times[-1] += 1
+        return read(*given)
+
+    monkeypatch.setattr(answers, "read_aggregates", count_readings)
+    with discreet.curator({"visits": rows}, schema=BUILT, budget=100) as curator:
+        for text, epsilon in asked:
+            times.append(0)
+            answer = curator.ask(text, **({} if epsilon is None else {"epsilon": epsilon}))
+            answer.margins()
+            str(answer)
+    assert times == built

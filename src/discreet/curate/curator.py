@@ -636,7 +636,7 @@ class Curator:
             for era in Era:
                 planned = self.find_plan(asked, spend, era)
                 if planned.key == replay_key(answer.priced):
-                    return replace(answer, priced=planned.priced)
+                    return answer.read_as(planned.priced)
         return None
 
     def make_request(self, planned: Planned, spend: Offer, analyst: str) -> Request:

@@ -66,19 +66,29 @@ class Knowing:
         Else what is known and the answers that it may be from, to be improved; None if that is
         no way, either.
         """
+        if spend.within or spend.empty:
+            return self._judge_nearest(planned, spend, sources)
         known = self.derive(planned, sources)
         if known is None:
             return None, sources
-        if not known.keeps_margins and not spend.empty:
+        if not known.keeps_margins:
             return None  # who pays gets a margin
-        if spend.within or spend.empty:
-            near = self.derive(planned, sources, nearest=True) or known
-            if spend.empty or meets(near, spend.within, spend.confidence):
-                return near
-            enough = False
-        else:
-            enough = is_as_good(known, planned.priced)
-        return known if enough else (known, sources)
+        return known if is_as_good(known, planned.priced) else (known, sources)
+
+    def _judge_nearest(
+        self, planned: Planned, spend: Offer, sources: tuple[int, ...]
+    ) -> Derived | tuple[Derived | None, tuple[int, ...]] | None:
+        """The same where a margin is asked for, or nothing is offered."""
+        near = self.derive(planned, sources, nearest=True)
+        if near is None:
+            return None, sources
+        if spend.empty:
+            return near
+        if not near.keeps_margins:
+            return None
+        if meets(near, spend.within, spend.confidence):
+            return near
+        return self.derive(planned, sources), sources
 
     def recall(self, planned: Planned, sources: Sequence[int]) -> Answer | None:
         """What is told without any offer: what is derived, or what was measured just so."""

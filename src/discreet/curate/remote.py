@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 from functools import cached_property
@@ -434,7 +434,7 @@ def _read_answer(response: httpx.Response) -> Answer:
     number = int(response.headers["Discreet-Answer"])
     if not number:  # of a statement: its parts say which answers they are
         return found
-    return replace(found, id=number, replayed=response.headers["Discreet-Replayed"] == "true")
+    return found.number(number, replayed=response.headers["Discreet-Replayed"] == "true")
 
 
 def _is_under_way(response: httpx.Response) -> bool:

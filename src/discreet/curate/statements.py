@@ -75,7 +75,7 @@ class Statements:
         """What the statement computes: those of ``paid.open`` are given, the others are stored."""
         known = {answer.id: answer for answer in answers}
         measured = [
-            _read_as(part.priced, known[part.receipt.id]) if isinstance(part, Paid) else part
+            known[part.receipt.id].read_as(part.priced) if isinstance(part, Paid) else part
             for part in paid.parts
         ]
         parts = self._add_up(paid, measured)
@@ -223,11 +223,6 @@ class Statements:
         """What the statement would cost anyone who has asked nothing, part by part."""
         bound = self.bind(statement)
         return _explain(bound, self.plan(statement, offer, None))
-
-
-def _read_as(priced: Priced, answer: Answer) -> Answer:
-    """The answer to this question: another's, where one charge paid for both."""
-    return answer if answer.priced is priced else replace(answer, priced=priced)
 
 
 def _explain(bound: Bound, plans: PlannedStatement) -> CombinedExplanation:

@@ -18,7 +18,7 @@ from discreet.price.margins import entry_margin, number_margin
 from discreet.price.summed import Summed
 from discreet.release.answer import Answer
 from discreet.release.derived import Derived
-from discreet.release.record import answer_from_bytes
+from discreet.release.record import paid_from_bytes
 
 if TYPE_CHECKING:
     from discreet.ledger import Account
@@ -111,8 +111,8 @@ class Shelf:
 
 def read_answer(id: int, stored: bytes, loss: Loss, chain: tuple[int, ...]) -> Released:  # noqa: A002
     """A stored answer as it may be used again."""
-    answer: Answer = answer_from_bytes(stored)
-    return Released(id, answer.priced, answer.groups, answer.released, loss, chain)
+    priced, (groups, parts) = paid_from_bytes(stored)
+    return Released(id, priced, groups, parts, loss, chain)
 
 
 def is_as_good(known: Derived, direct: Priced) -> bool:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import lcm
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -93,6 +94,17 @@ class Answer:
         values = read_aggregates(self.priced, self.released, len(self.groups))
         rows = build_rows(self.priced, self.groups, values)
         object.__setattr__(self, "rows", tuple(rows))
+
+    def read_as(self, priced: Priced) -> Answer:
+        """The answer to a question that measures the same; itself, if it is that question's."""
+        return self if priced is self.priced else replace(self, priced=priced)
+
+    def number(self, id: int | None, *, replayed: bool) -> Answer:  # noqa: A002
+        """The same, as the ledger keeps it under ``id``; nothing is read off anew."""
+        found = copy(self)
+        object.__setattr__(found, "id", id)
+        object.__setattr__(found, "replayed", replayed)
+        return found
 
     @property
     def text(self) -> str:
@@ -256,6 +268,12 @@ class Answer:
     def _column_accuracy(
         self, index: int, rows: tuple[Row, ...], beta: Fraction, *, certified: bool
     ) -> list[Stated]:
+        return self._state_column(self.priced, index, rows, beta, certified=certified)
+
+    def _state_column(
+        self, priced: Priced, index: int, rows: tuple[Row, ...], beta: Fraction, *, certified: bool
+    ) -> list[Stated]:
+        """How near a column is, if the released numbers have the noise of ``priced``."""
         kind = self._kind(index, certified=certified)
         values = [row.values[index] for row in rows]
         if kind is None:
@@ -263,14 +281,14 @@ class Answer:
         if kind == "set":
             return [
                 _state(value, found)
-                for value, found in zip(values, self._sets(index, rows, beta), strict=True)
+                for value, found in zip(values, self._sets(priced, index, rows, beta), strict=True)
             ]
         aggregate = self._aggregate(index)
         if aggregate is None:
             raise TypeError(index)
-        margin = stated_margin(self.priced, aggregate, beta, certified=kind == "certified")
-        if isinstance(self.priced.recipes[aggregate], Quantile):
-            sets = self._sets_of(rows)
+        margin = stated_margin(priced, aggregate, beta, certified=kind == "certified")
+        if isinstance(priced.recipes[aggregate], Quantile):
+            sets = self._sets_of(priced, rows)
             chosen = {
                 place: results
                 for part in self.released
@@ -281,42 +299,44 @@ class Answer:
         measured = self._unit(index) == VALUE
         if margin is None:
             return [(None, None)] * len(rows)
-        rounded = self._sets_of(rows).find_rounded(aggregate)
+        rounded = self._sets_of(priced, rows).find_rounded(aggregate)
         return [
             _state_margin(value, margin + more, measured=measured)
             for value, more in zip(values, rounded, strict=True)
         ]
 
-    def _sets_of(self, rows: tuple[Row, ...]) -> Sets:
+    def _sets_of(self, priced: Priced, rows: tuple[Row, ...]) -> Sets:
         parts = tuple(
             None if isinstance(part, Selected) or isinstance(bought, KeyRelease) else part
-            for part, bought in zip(self.released, self.priced.mechanisms, strict=True)
+            for part, bought in zip(self.released, priced.mechanisms, strict=True)
         )
-        return Sets(self.priced, parts, np.array([row.group for row in rows], dtype=int))
+        return Sets(priced, parts, np.array([row.group for row in rows], dtype=int))
 
-    def _sets(self, index: int, rows: tuple[Row, ...], beta: Fraction) -> list[Interval | None]:
+    def _sets(
+        self, priced: Priced, index: int, rows: tuple[Row, ...], beta: Fraction
+    ) -> list[Interval | None]:
         """The confidence sets of a column, of all groups at once."""
-        sets = self._sets_of(rows)
+        sets = self._sets_of(priced, rows)
         aggregate = self._aggregate(index)
-        if aggregate is not None and isinstance(self.priced.recipes[aggregate], Clipped):
-            between = read_between(self.priced, aggregate, self.released)
-            return [between[row.group].interval(self.priced, beta) for row in rows]
-        if aggregate is not None and isinstance(self.priced.recipes[aggregate], Fitted):
-            return self._fitted_sets(aggregate, rows, beta)
+        if aggregate is not None and isinstance(priced.recipes[aggregate], Clipped):
+            between = read_between(priced, aggregate, self.released)
+            return [between[row.group].interval(priced, beta) for row in rows]
+        if aggregate is not None and isinstance(priced.recipes[aggregate], Fitted):
+            return self._fitted_sets(priced, aggregate, rows, beta)
         if aggregate is not None:
             return [*sets.of_aggregate(aggregate, float(beta))]
-        names = [key.name for key in self.priced.question.keys]
+        names = [key.name for key in priced.question.keys]
         keys = [dict(zip(names, self.groups[row.group], strict=True)) for row in rows]
-        return sets.of_expression(self.priced.question.outputs[index].expression, float(beta), keys)
+        return sets.of_expression(priced.question.outputs[index].expression, float(beta), keys)
 
     def _fitted_sets(
-        self, aggregate: int, rows: tuple[Row, ...], beta: Fraction
+        self, priced: Priced, aggregate: int, rows: tuple[Row, ...], beta: Fraction
     ) -> list[Interval | None]:
-        fits = read_fits(self.priced, aggregate, self.released)
+        fits = read_fits(priced, aggregate, self.released)
         found: list[Interval | None] = []
         for row in rows:
             fit = fits[row.group]
-            source = self.priced.plan.source
+            source = priced.plan.source
             moved = tuple(find_moved(source, variable) for variable in fit.products.variables)
             low, high = fit.ends(beta, moved)
             widest = 1.0 if fit.recipe.function == "CORR_OF" else float("inf")

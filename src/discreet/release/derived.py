@@ -132,11 +132,9 @@ class Derived(Answer):
             return [(None, None)] * len(rows)
         found: dict[int, Stated] = {}
         for laws, places in self._by_noise(rows):
-            alike = Answer(
-                replace(self.priced, mechanisms=laws), self.groups, self.released, self.id
-            )
+            noise = replace(self.priced, mechanisms=laws)
             some = tuple(rows[place] for place in places)
-            stated = Answer._column_accuracy(alike, index, some, beta, certified=certified)
+            stated = self._state_column(noise, index, some, beta, certified=certified)
             found |= dict(zip(places, stated, strict=True))
         return [found[place] for place in range(len(rows))]
 

@@ -508,7 +508,7 @@ def _read_part(content: Any) -> Answer:
 def _read_combined(content: Any) -> Combined:
     try:
         parts = [
-            replace(_read_part(part["answer"]), id=part["id"], replayed=part["replayed"])
+            _read_part(part["answer"]).number(part["id"], replayed=part["replayed"])
             for part in content["parts"]
         ]
         found = {name: from_json(content[name]) for name in ("names", "table", "places")}
@@ -529,7 +529,20 @@ def released_to_bytes(priced: Priced, released: Released) -> bytes:
 
 def released_from_bytes(data: bytes) -> Released:
     """The groups and released numbers of a stored answer, without the question they answered."""
+    return _read_released(_content(data))
+
+
+def paid_from_bytes(data: bytes) -> tuple[Priced, Released]:
+    """The same with the question, as it was priced; the answer is not read off it."""
     content: Any = _content(data)
+    released = _read_released(content)
+    priced = from_json(content["Answer"].get("priced"))
+    if not isinstance(priced, Priced):
+        raise _unreadable()
+    return priced, released
+
+
+def _read_released(content: Any) -> Released:
     try:
         stored = content["Answer"]
         groups, parts = stored["groups"], stored["released"]
@@ -570,6 +583,7 @@ __all__ = [
     "explanation_from_bytes",
     "explanation_to_bytes",
     "from_json",
+    "paid_from_bytes",
     "released_from_bytes",
     "released_to_bytes",
     "replay_key",

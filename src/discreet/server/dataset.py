@@ -167,7 +167,7 @@ class Dataset:
             if isinstance(answers[0], Derived):  # what was known, improved
                 return answers[0]
             # Who joined somebody else's job sees it through the outputs of their own question.
-            return replace(answers[0], priced=mine.priced)
+            return answers[0].read_as(mine.priced)
         return await to_thread.run_sync(self.curator.finish, mine, answers, limiter=self._paying)
 
     def _jobs(self, mine: Paid | PaidStatement | Answer, grant: Grant) -> list[Job]:
@@ -336,7 +336,7 @@ class Dataset:
         stored = self.account.answer(number)
         if stored.answer.startswith(b'{"Chosen"'):  # which is asked again, and free
             raise nothing_here("answer", str(number))
-        return replace(answer_from_bytes(stored.answer), id=number)
+        return answer_from_bytes(stored.answer).number(number, replayed=False)
 
     def job_status(self, number: int, grant: Grant) -> Status:
         """Where a job stands, now or as the ledger tells after a restart."""
