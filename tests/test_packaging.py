@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
+import pytest
 from hatchling.builders.wheel import WheelBuilder
 
 ROOT = Path(__file__).parent.parent
@@ -22,3 +27,53 @@ def test_the_wheel_holds_the_whole_package(tmp_path):
     wanted = {str(path.relative_to(SOURCE)) for path in files if path.suffix != ".pyc"}
     assert held == wanted
     assert {"discreet/py.typed", "discreet/server/static/index.html"} <= held
+
+
+# --- installed -----------------------------------------------------------------------------------
+
+EXTRAS = {
+    "accounting": "import dp_accounting",
+    "lab": "import scipy, vl_convert",
+    "plots": "import altair, vl_convert",
+    "postgres": "import psycopg",
+    "synthetic": "import scipy",
+}
+"""Each extra, and what it is for."""
+FIRST_ANSWER = """
+import discreet, pyarrow, sys
+schema = '[tables.t]\\nunit = "u"\\nmax_rows_per_unit = 1\\ncolumns.u = "integer"'
+with discreet.curator({"t": pyarrow.table({"u": range(900)})}, schema=schema, budget=1) as c:
+    print(abs(c.ask("SELECT COUNT(*) AS n FROM t", epsilon=1).value() - 900) < 100)
+print("site-packages" in discreet.__file__)
+"""
+
+
+def call(*command: object, cwd: Path) -> str:
+    """What a command prints, far from this directory and its environment."""
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    done = subprocess.run(
+        list(map(str, command)), cwd=cwd, env=plain, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_every_extra_is_tried():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert EXTRAS.keys() == project["optional-dependencies"].keys()
+
+
+def test_the_wheel_answers_in_an_empty_environment_and_with_its_extras(tmp_path):
+    (built,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
+    call(sys.executable, "-m", "venv", tmp_path / "empty", cwd=tmp_path)
+    python = tmp_path / "empty" / "bin" / "python"
+    install = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    constraints = ("-c", ROOT / "constraints.txt")
+    call(*install, *constraints, built, cwd=tmp_path)
+    assert call(python, "-c", FIRST_ANSWER, cwd=tmp_path) == "True\nTrue\n"
+    assert "ask" in call(python.with_name("discreet"), "--help", cwd=tmp_path)
+    with pytest.raises(AssertionError, match="ModuleNotFoundError"):
+        call(python, "-c", EXTRAS["postgres"], cwd=tmp_path)
+    call(*install, *constraints, f"{built}[{','.join(EXTRAS)}]", cwd=tmp_path)
+    for use in EXTRAS.values():
+        call(python, "-c", use, cwd=tmp_path)

@@ -73,6 +73,24 @@ app.add_typer(survey.app, name="survey")
 app.add_typer(survey.local, name="local")
 
 
+def _tell_version(asked: bool) -> None:
+    if asked:
+        from discreet import __version__
+
+        typer.echo(f"discreet {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def start(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_tell_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Differential privacy: exact noise, a price and a margin for every answer."""
+
+
 @app.command()
 def shell(
     epsilon: Annotated[
