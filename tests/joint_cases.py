@@ -43,11 +43,14 @@ home = {{ type = "text", values = ["north", "south"], nullable = false, per_unit
 
 VALUES: dict[str, list[Any]] = {
     "x": [0, 1, 2, 3, None],
-    "y": [-2.0, 0.0, 2.0, None],
+    "y": [-2.0, -1.999999, 0.0, 1e-9, 2.0, None],
     "b": [True, False, None],
     "home": ["north", "south"],
 }
-"""Between them they have every outcome of the conditions below, and every end of a range."""
+"""Between them they have every outcome of the conditions below, and every end of a range.
+
+Numbers close to an end stand for those of a range that does not hold it.
+"""
 
 CONDITIONS = [
     *("x < 2", "x >= 2", "x = 1", "x IN (0, 3)", "x <> 1", "x IS NULL", "x IS NOT NULL"),

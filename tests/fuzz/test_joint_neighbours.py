@@ -118,12 +118,12 @@ def test_no_person_moves_a_statement_further_for_long(shard: int) -> None:
 
 def unknown_is_false(patch: pytest.MonkeyPatch) -> None:
     """What is not understood is taken not to happen."""
-    original = joint._Cutter._flag
+    original = joint.Cutter._flag
 
     def flag(self: Any, condition: Any) -> Any:
         return original(self, condition) if self._is_listed(condition) else joint._FALSE
 
-    patch.setattr(joint._Cutter, "_flag", flag)
+    patch.setattr(joint.Cutter, "_flag", flag)
 
 
 def conditions_exclude_each_other(patch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from discreet.accounting.budget import Budget
 from discreet.accounting.loss import NOTHING, Loss
+from discreet.accounting.neighbours import Neighbours
 from discreet.curate.bounding import Bounding
 from discreet.curate.crowding import Crowding
 from discreet.curate.opening import Declared, check_tables, read_budget, read_schema
@@ -98,6 +99,7 @@ class Era(Enum):
     """How questions were priced, the latest first: what was paid for in each is still found."""
 
     NOW = "at the joint sensitivity of a statement"
+    SIDES = "a change as what is left and what is joined"
     APART = "each measurement by itself"
     FIRST = "when ledgers began to be kept"
 
@@ -975,7 +977,7 @@ class Curator:
             return planned
         if self._is_known(planned, spend, analyst):
             return planned
-        for era in (Era.FIRST,) if is_apart(planned.priced) else (Era.APART, Era.FIRST):
+        for era in _list_eras(planned.priced):
             with suppress(Refusal):  # of what could not be asked before
                 former = self.find_plan(question, spend, era)
                 if former.key != planned.key and self._is_known(former, spend, analyst):
@@ -1025,11 +1027,14 @@ class Curator:
 
     def _price_question(self, question: Question, spend: Offer, era: Era = Era.NOW) -> Priced:
         catalogue, before, apart = self.engine.catalogue, era is Era.FIRST, era is Era.APART
+        sides = era is Era.SIDES
         if not spend.within:
-            return price(question, spend, catalogue, as_before=before, apart=apart)
+            return price(question, spend, catalogue, as_before=before, apart=apart, by_sides=sides)
         from discreet.price.within import find_cheapest
 
-        return find_cheapest(question, spend, catalogue, as_before=before, apart=apart)
+        return find_cheapest(
+            question, spend, catalogue, as_before=before, apart=apart, by_sides=sides
+        )
 
     def _explain_asked(self, asked: Question | Statement, offer: Offer) -> Explanation:
         if isinstance(asked, Statement):
@@ -1040,6 +1045,15 @@ class Curator:
         from discreet.release.explanation import Explanation
 
         return Explanation(planned.priced, planned.compiled.explain())
+
+
+def _list_eras(priced: Priced) -> tuple[Era, ...]:
+    """Under which earlier prices the same question may have been paid for."""
+    if is_apart(priced):
+        return (Era.FIRST,)
+    several = len(priced.mechanisms) > 1
+    changed = priced.neighbours is Neighbours.CHANGE_ONE and several
+    return (Era.SIDES, Era.APART, Era.FIRST) if changed else (Era.APART, Era.FIRST)
 
 
 # --- what is computed --------------------------------------------------------------------------

@@ -43,7 +43,7 @@ from discreet.price.plan import (
     moves_once,
 )
 from discreet.question.blocks.evaluate import Known
-from discreet.question.blocks.outcomes import possible_outcomes
+from discreet.question.blocks.outcomes import Outcomes, possible_outcomes
 from discreet.question.domain import (
     Domain,
     Kind,
@@ -288,15 +288,15 @@ def describe_rows(measurement: Measurement) -> Expression:
         parts.append(measurement.condition)
     match measurement:
         case Moments(variables=variables, counts_null=False) | Products(variables=variables):
-            parts += [_is_known(variable.expression) for variable in variables]
+            parts += [is_known(variable.expression) for variable in variables]
         case Histogram(variable=variable):
-            parts.append(_is_known(variable.expression))
+            parts.append(is_known(variable.expression))
         case Sum(variable=variable):
-            parts.append(_is_known(variable.expression))
+            parts.append(is_known(variable.expression))
             if variable.low <= 0 <= variable.low + variable.span:
                 parts.append(_adds(variable))
         case ValueCounts(expression=expression) | DistinctValues(expression=expression):
-            parts.append(_is_known(expression))
+            parts.append(is_known(expression))
     return conjoin(parts)
 
 
@@ -342,7 +342,7 @@ def disjoin(parts: Iterable[Expression]) -> Expression:
     return kept[0] if len(kept) == 1 else Call("or", kept)
 
 
-def _is_known(expression: Expression) -> Expression:
+def is_known(expression: Expression) -> Expression:
     """Where the expression may be something else than NULL."""
     return _through_cases(expression, _is_value)
 
@@ -389,7 +389,7 @@ def _through_cases(expression: Expression, leaf: Any) -> Expression:
 
 
 @dataclass(slots=True)
-class _Axis:
+class Axis:
     """One thing that conditions look at, and values of it between which none of them changes."""
 
     term: Expression
@@ -423,6 +423,24 @@ class _Axis:
         )
         return [*(value_at(kind, p) for p in kept), *missing]
 
+    def ranges(self) -> list[tuple[Fraction | None, Fraction | None] | None]:
+        """For each of the values, between which numbers those lie that it stands for; NULL: None.
+
+        No bound where there is none, or where the values are no numbers.
+        """
+        return [None if value is None else self._range(value) for value in self.values()]
+
+    def _range(self, value: Value) -> tuple[Fraction | None, Fraction | None]:
+        place = number_of(value)
+        if place is None:
+            return None, None
+        if self.listed is not None or place in self.constants:
+            return place, place
+        cuts = sorted(c for c in self.constants if isinstance(c, Fraction))
+        below = max((cut for cut in cuts if cut < place), default=self.domain.low)
+        above = min((cut for cut in cuts if cut > place), default=self.domain.high)
+        return below, above
+
 
 def _between_whole(cuts: Sequence[Fraction]) -> set[Fraction]:
     """Whole numbers at, below and above each cut: the least above it is one of them."""
@@ -438,12 +456,12 @@ def _between_doubles(cuts: Sequence[Fraction]) -> set[Fraction]:
     return {*cuts, *middles, *beyond}
 
 
-class _Cutter:
+class Cutter:
     """Rewrites conditions over axes: terms that are compared with constants, and flags."""
 
     def __init__(self, known: Mapping[str, Domain]) -> None:
         self.known = known
-        self.axes: dict[Expression, _Axis] = {}
+        self.axes: dict[Expression, Axis] = {}
 
     def rewrite(self, condition: Expression) -> Expression:
         """The condition with every term replaced by the column of its axis."""
@@ -453,13 +471,17 @@ class _Cutter:
             case Call(function="and" | "or" | "not" | "is_true" as name, arguments=parts):
                 return Call(name, tuple(self.rewrite(part) for part in parts))
             case Call(function="is_null", arguments=(Case() as case,)):
-                return self.rewrite(Call("not", (_is_known(case),)))
+                return self.rewrite(Call("not", (is_known(case),)))
             case Call(function="is_null", arguments=(term,)) if not self._may_be_null(term):
                 return _FALSE
             case Call(function="is_null", arguments=(ColumnRef() as term,)) if not self._is_listed(
                 term
             ):
                 return Call("is_null", (self._cut(term, ()),))
+            case Call(
+                function=name, arguments=(Call(function="abs", arguments=(term,)), constant)
+            ) if name in _COMPARISONS and self._has_sizes(term, constant):
+                return self.rewrite(_compare_sizes(name, term, constant))
             case Call(function=name, arguments=(term, Literal() as constant)) if (
                 name in _COMPARISONS and self._is_line(name, term, (constant,))
             ):
@@ -473,6 +495,21 @@ class _Cutter:
                 if len(constants) == len(listed) and self._is_line("in", term, constants):
                     return Call("in", (self._cut(term, constants), *constants))
         return self._flag(condition)
+
+    def take(self, column: ColumnRef) -> None:
+        """Look at a column, whatever is compared with it."""
+        if self._is_listed(column):
+            self._list(column.name)
+        else:
+            self._cut(column, ())
+
+    def take_listed(self, expression: Expression) -> bool:
+        """Look at the columns of an expression value by value, if their values are listed."""
+        if not self._is_listed(expression):
+            return False
+        for name in references(expression):
+            self._list(name)
+        return True
 
     def _may_be_null(self, term: Expression) -> bool:
         domain = domain_of(term, self.known)
@@ -488,12 +525,10 @@ class _Cutter:
 
     def _flag(self, condition: Expression) -> Expression:
         """A condition of listed columns as it is, any other as something that is true or not."""
-        if self._is_listed(condition):
-            for name in references(condition):
-                self._list(name)
+        if self.take_listed(condition):
             return condition
         axis = self.axes.setdefault(
-            condition, _Axis(condition, boolean(nullable=True), listed=(False, True, None))
+            condition, Axis(condition, boolean(nullable=True), listed=(False, True, None))
         )
         return self._name(axis)
 
@@ -501,7 +536,7 @@ class _Cutter:
         column, domain = ColumnRef(name), self.known[name]
         values: tuple[Value | None, ...] = domain.list_values(_LISTED) or (False, True)
         missing = (None,) if domain.nullable or domain.is_null else ()
-        self.axes.setdefault(column, _Axis(column, domain, listed=(*values, *missing)))
+        self.axes.setdefault(column, Axis(column, domain, listed=(*values, *missing)))
 
     def _is_line(self, name: str, term: Expression, constants: Sequence[Literal]) -> bool:
         """Whether a term is compared so that only where it lies among the constants matters."""
@@ -519,22 +554,48 @@ class _Cutter:
                 return False
         return kind is not Kind.BOOLEAN
 
+    def _has_sizes(self, term: Expression, constant: Expression) -> bool:
+        """Whether a term's size lies at, below or above a constant as the term between two."""
+        if not isinstance(constant, Literal) or not self._is_line("less", term, (constant,)):
+            return False
+        domain, number = domain_of(term, self.known), number_of(constant.value or 0)
+        if number is None or number <= 0:
+            return False
+        ends = (domain.low, domain.high)
+        small = all(end is not None and abs(end) < _EXACT for end in ends)
+        return domain.kind is Kind.DECIMAL or (domain.kind is Kind.INTEGER and small)
+
     def _cut(self, term: Expression, constants: Sequence[Literal]) -> Expression:
-        axis = self.axes.setdefault(term, _Axis(term, domain_of(term, self.known)))
+        axis = self.axes.setdefault(term, Axis(term, domain_of(term, self.known)))
         for constant in constants:
             value = constant.value
             number = None if value is None else number_of(value)
             axis.constants.add(str(value) if number is None else number)
         return self._name(axis)
 
-    def _name(self, axis: _Axis) -> ColumnRef:
+    def _name(self, axis: Axis) -> ColumnRef:
         if isinstance(axis.term, ColumnRef):
             return axis.term
         return ColumnRef(f"\0{list(self.axes).index(axis.term)}")
 
-    def name(self, axis: _Axis) -> str:
+    def name(self, axis: Axis) -> str:
         """What the axis is called in rewritten conditions."""
         return self._name(axis).name
+
+
+def _compare_sizes(name: str, term: Expression, at: Expression) -> Expression:
+    """What a comparison of a number's size says of the number."""
+    minus = Literal(-at.value) if isinstance(at, Literal) else at  # type: ignore[operator]
+    match name:
+        case "equal":
+            return Call("in", (term, at, minus))
+        case "not_equal":
+            return Call("not", (Call("in", (term, at, minus)),))
+        case "less" | "less_equal":
+            back = "greater" if name == "less" else "greater_equal"
+            return Call("and", (Call(name, (term, at)), Call(back, (term, minus))))
+    back = "less" if name == "greater" else "less_equal"
+    return Call("or", (Call(name, (term, at)), Call(back, (term, minus))))
 
 
 def _fits(kind: Kind, held: Kind, value: Value) -> bool:
@@ -554,28 +615,56 @@ def find_cells(
 
     A set is a number whose bits are the conditions.
     """
-    cutter = _Cutter(known)
-    rewritten = [cutter.rewrite(condition) for condition in conditions]
-    kept = _choose_axes(list(cutter.axes.values()))
-    shape = tuple(len(values) for _, values in kept)
-    dimensions = len(kept)
-    shown = {}
-    for place, (axis, values) in enumerate(kept):
-        array = np.empty(len(values), dtype=object)
-        array[:] = [plain(value) for value in values]
-        along = [1] * dimensions
-        along[place] = len(values)
-        shown[cutter.name(axis)] = Known(array.reshape(along), _spread(axis.domain))
-    met = np.zeros(shape or (1,), dtype=np.int64)
     if len(conditions) > _MOST_BITS:
         return None
+    cutter = Cutter(known)
+    rewritten = [cutter.rewrite(condition) for condition in conditions]
+    layout = Layout.of(cutter)
+    met = np.zeros(layout.shape, dtype=np.int64)
     for index, condition in enumerate(rewritten):
-        true = possible_outcomes(condition, shown, max(dimensions, 1)).true
-        met |= np.broadcast_to(true, met.shape).astype(np.int64) << index
-    fixed = [p for p, (axis, _) in enumerate(kept) if references(axis.term) <= constant]
-    moved = np.moveaxis(met, fixed, range(len(fixed))) if fixed else met
-    states = moved.reshape(math.prod(moved.shape[: len(fixed)]), -1)
+        met |= layout.spread(layout.outcomes(condition).true).astype(np.int64) << index
+    states = layout.by_state(met, constant)
     return {state: set(np.unique(row).tolist()) for state, row in enumerate(states)}
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Cells: one for each combination of the values between which no condition changes."""
+
+    axes: tuple[tuple[Axis, list[Value | None]], ...]
+    shown: Mapping[str, Known]
+
+    @classmethod
+    def of(cls, cutter: Cutter) -> Layout:
+        """The cells of what was rewritten."""
+        axes = tuple(_choose_axes(list(cutter.axes.values())))
+        shown = {}
+        for place, (axis, values) in enumerate(axes):
+            array = np.empty(len(values), dtype=object)
+            array[:] = [plain(value) for value in values]
+            along = [1] * len(axes)
+            along[place] = len(values)
+            shown[cutter.name(axis)] = Known(array.reshape(along), _spread(axis.domain))
+        return cls(axes, shown)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many values each axis has."""
+        return tuple(len(values) for _, values in self.axes) or (1,)
+
+    def outcomes(self, condition: Expression) -> Outcomes:
+        """How a rewritten condition may come out in each cell."""
+        return possible_outcomes(condition, self.shown, len(self.shape))
+
+    def spread(self, values: Any) -> Any:
+        """What was found for some of the axes, for all cells."""
+        return np.broadcast_to(values, self.shape)
+
+    def by_state(self, values: Any, constant: frozenset[str]) -> Any:
+        """Cells in a row for each state of the columns that are the same on all rows of a unit."""
+        fixed = [p for p, (axis, _) in enumerate(self.axes) if references(axis.term) <= constant]
+        moved = np.moveaxis(values, fixed, range(len(fixed))) if fixed else values
+        return moved.reshape(math.prod(moved.shape[: len(fixed)]), -1)
 
 
 _MOST_BITS = 60
@@ -586,7 +675,7 @@ def _spread(domain: Domain) -> Domain:
     return Domain(domain.kind, domain.low, domain.high, nullable=True)
 
 
-def _choose_axes(axes: Sequence[_Axis]) -> list[tuple[_Axis, list[Value | None]]]:
+def _choose_axes(axes: Sequence[Axis]) -> list[tuple[Axis, list[Value | None]]]:
     """The axes with fewest values, as long as their cells are not too many."""
     found = sorted(((axis, axis.values()) for axis in axes), key=lambda one: len(one[1]))
     kept, cells = [], 1
@@ -649,7 +738,11 @@ def _round_shares(shares: Sequence[Fraction], meetings: Sequence[Meeting]) -> li
 
     What was raised to a part is taken from the largest.
     """
-    rounded = [min(max(round_down(share, _PART), _PART), Fraction(1)) for share in shares]
+    most = [1 / max(weights) for weights in zip(*meetings, strict=True)]
+    rounded = [
+        min(max(round_down(share, _PART), _PART), limit)
+        for share, limit in zip(shares, most, strict=True)
+    ]
     for meeting in meetings:
         surplus = sum(w * s for w, s in zip(meeting, rounded, strict=True)) - 1
         if surplus > 0:

@@ -75,6 +75,7 @@ from discreet.question.ownership import (
     columns,
     constant_columns,
     find_neighbours,
+    gains_rows,
     is_shared,
     row_bound,
 )
@@ -139,6 +140,13 @@ class Terms:
     as_before: bool
     apart: bool
     in_company: bool
+    by_sides: bool
+
+    @property
+    def by_pairs(self) -> bool:
+        """Whether what a change moves is found by comparing rows (joint.md, Lemma 7)."""
+        changed = self.neighbours is Neighbours.CHANGE_ONE and not self.by_sides
+        return changed and not gains_rows(self.question.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,11 +165,11 @@ class Offered:
         """How many times a unit's own share one change of a neighbour is."""
         return count_sides(self.terms.neighbours)
 
-    @property
-    def by_steps(self) -> bool:
-        """Whether noise in steps may be bought: one row loses all of it (joint.md, Lemma 4)."""
+    def by_steps(self, index: int) -> bool:
+        """Whether noise in steps may be bought: who moves it loses it all (joint.md, Lemma 4)."""
         alone = self.together is None and not self.terms.in_company
-        return alone or self.terms.reach.rows == 1
+        whole = all(way[index] in (0, 1) for way in self.together or ())
+        return alone or (whole and self.terms.reach.rows == 1)
 
 
 def count_sides(neighbours: Neighbours) -> int:
@@ -177,6 +185,7 @@ def price(
     as_before: bool = False,
     apart: bool = False,
     in_company: bool = False,
+    by_sides: bool = False,
     accuracy_first: bool = False,
 ) -> Priced:
     """The best noise that ``spend`` buys for ``question``, and its exact loss.
@@ -184,6 +193,8 @@ def price(
     ``as_before``: the noise that it bought when ledgers began to be kept.  What was
     paid for then is found under the key of that noise, and is free.
     ``apart``: the noise that it bought when each measurement was priced by itself.
+    ``by_sides``: the noise that it bought when a change was priced as what is left and what is
+    joined, one beside the other.
     ``in_company``: with noise that may be charged together with that of other questions.
     ``accuracy_first``: the least noise, even if private groups would be shown less often.
     """
@@ -200,7 +211,7 @@ def price(
     width = None if apart else count_groups(question, multiplicity)
     reach = Reach.of(bound, grouped=bool(question.keys), most=most, width=width)
     sides = find_neighbours(question.source, schema.neighbours)
-    how = (as_before, apart, in_company)
+    how = (as_before, apart, in_company, by_sides)
     terms = Terms(question, bound, reach, sides, domains, multiplicity, tuple(ways), *how)
     for weight_bits in WEIGHT_BITS:
         joint = choose_measurements(question.aggregates, domains, weight_bits)
@@ -242,19 +253,25 @@ def _buy_all(terms: Terms, menu: Menu) -> list[Priced]:
             deciding, by_key_release = len(measurements), not terms.as_before
             measurements += (Units(),)
     plan = Plan(question.source, question.keys, terms.bound, measurements)
-    together = _find_together(terms, measurements)
+    together = _find_together(terms, plan)
     offered = Offered(terms, plan, menu, deciding, by_key_release, together)
     return [bought for way in terms.ways if (bought := _buy(offered, way)) is not None]
 
 
-def _find_together(terms: Terms, measurements: tuple[Measurement, ...]) -> Together:
+def _find_together(terms: Terms, plan: Plan) -> Together:
     """The ways in which one unit can move measurements; None if all of them at once."""
-    if terms.apart or len(measurements) < 2:
+    if terms.apart or len(plan.measurements) < 2:
         return None
     from discreet.price.joint import find_meetings  # when a statement measures several things
 
+    if terms.by_pairs:
+        from discreet.price.changes import find_changes
+
+        ways, found = find_changes(plan, terms.known, terms.reach, terms.multiplicity)
+        if found:
+            return ways
     return find_meetings(
-        measurements,
+        plan.measurements,
         terms.question.source,
         terms.known,
         terms.reach,
@@ -643,7 +660,7 @@ def _buy_mechanisms(
         elif i == offered.deciding and offered.by_key_release and _is_pure(way):
             yield _buy_keys(share * (way.epsilon or 0), way.key_delta, factor * reach.groups)
         else:
-            yield _buy_noise(offered, measurement, sensitivities[i], share, way)
+            yield _buy_noise(offered, i, sensitivities[i], share, way)
 
 
 def _is_pure(way: Way) -> bool:
@@ -662,7 +679,7 @@ def _buy_keys(epsilon: Fraction, delta: Fraction, keys: int) -> KeyRelease:
 
 def _buy_noise(
     offered: Offered,
-    measurement: Measurement,
+    index: int,
     sensitivity: Sensitivity,
     share: Fraction,
     way: Way,
@@ -672,9 +689,9 @@ def _buy_noise(
         return (buy_gaussian if way.gaussian else buy_smallest)(share * way.rho, sensitivity)
     epsilon = share * (way.epsilon or Fraction(0))
     terms = offered.terms
-    if terms.as_before or not offered.by_steps:
+    if terms.as_before or not offered.by_steps(index):
         return buy_laplace(epsilon, sensitivity)
-    grouped = bool(offered.plan.keys)
+    grouped, measurement = bool(offered.plan.keys), offered.plan.measurements[index]
     moves = find_moves(measurement, terms.reach, terms.neighbours, grouped=grouped)
     if way.noise_delta is not None:
         return buy_calibrated(epsilon, way.noise_delta, sensitivity, moves)

@@ -26,6 +26,7 @@ def find_cheapest(
     as_before: bool = False,
     apart: bool = False,
     in_company: bool = False,
+    by_sides: bool = False,
 ) -> Priced:
     """The offer of least loss whose promised margins meet ``spend.within``.
 
@@ -43,6 +44,7 @@ def find_cheapest(
             as_before=as_before,
             apart=apart,
             in_company=in_company,
+            by_sides=by_sides,
             accuracy_first=True,
         )
 
