@@ -417,8 +417,8 @@ def test_what_was_paid_for_at_earlier_prices_of_a_change_is_still_free():
     for era in (Era.NOW, Era.SIDES, Era.APART, Era.FIRST):
         with discreet.curator({"visits": visits}, schema=schema, budget=9) as curator:
             with pytest.MonkeyPatch.context() as patch:
-                find = partial(_find_as_of, curator._find_plan, era)
-                patch.setattr(curator, "_find_plan", find)
+                find = partial(_find_as_of, curator.find_plan, era)
+                patch.setattr(curator, "find_plan", find)
                 first = curator.ask(text, epsilon=1)
             found.append([str(m) for m in first.priced.mechanisms])
             spent = curator.spent

@@ -6,19 +6,23 @@ together, each in its own noise, is at most what the statement is charged.
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from fuzz.test_neighbours import PEOPLE, SETTINGS
 from fuzz.worlds import World, distance, vectors, worlds
 from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from discreet.errors import QuestionRefusal
+from discreet.errors import QuestionRefusal, SchemaRefusal
 from discreet.mechanisms import Laplace, Staircase
-from discreet.price import Priced, joint, price
+from discreet.price import Priced, changes, joint, price
 from discreet.question.catalogue import Catalogue
 from discreet.question.offer import Offer
+from discreet.question.schema import Neighbours
 from discreet.question.sql import parse
 
 QUICK, QUICK_CASES = 12, 60
@@ -56,11 +60,17 @@ def statements(draw: Any, world: World, shapes: tuple[str, ...]) -> str:
     return f"{text} GROUP BY {key}" if key else text
 
 
-def check(world: World, priced: Priced, people: list[int]) -> int:
-    """What each person moves of all measurements is at most what is charged."""
+def check(world: World, priced: Priced, people: list[int], *, changed: bool = False) -> int:
+    """What each person moves of all measurements is at most what is charged.
+
+    Of a change: without one person, and without another instead.
+    """
     run = world.runner(priced.plan)
     world.show_everybody()
+    if changed and people:
+        world.show_without(people[0])
     whole = vectors(run())
+    people = people[1:] if changed else people
     for person in people:
         world.show_without(person)
         others = vectors(run())
@@ -77,7 +87,14 @@ def check(world: World, priced: Priced, people: list[int]) -> int:
     return len(people)
 
 
-def fuzz(examples: int, *, shard: int = 0, shapes: tuple[str, ...] = (), **options: Any) -> int:
+def fuzz(
+    examples: int,
+    *,
+    shard: int = 0,
+    shapes: tuple[str, ...] = (),
+    changed: bool = False,
+    **options: Any,
+) -> int:
     """How many cases were compared, of statements that are charged less than their sum."""
     cases = 0
 
@@ -91,14 +108,16 @@ def fuzz(examples: int, *, shard: int = 0, shapes: tuple[str, ...] = (), **optio
             for _ in range(QUESTIONS):
                 text = data.draw(statements(world, shapes or tuple(SHAPES)))
                 try:
-                    asked = parse(text, world.schema)
-                    found = price(asked, Offer.of(epsilon=3), Catalogue(world.schema))
-                except QuestionRefusal:
+                    schema = world.schema
+                    if changed:
+                        schema = replace(schema, neighbours=Neighbours.CHANGE_ONE)
+                    found = price(parse(text, schema), Offer.of(epsilon=3), Catalogue(schema))
+                except (QuestionRefusal, SchemaRefusal):
                     continue
                 if found.together is None or found.threshold is not None:
                     continue
                 chosen = data.draw(st.permutations(people))[:PEOPLE] if people else []
-                cases += check(world, found, chosen)
+                cases += check(world, found, chosen, changed=changed)
         finally:
             world.close()
 
@@ -108,6 +127,31 @@ def fuzz(examples: int, *, shard: int = 0, shapes: tuple[str, ...] = (), **optio
 
 def test_no_person_moves_a_statement_further_than_its_joint_price() -> None:
     assert fuzz(QUICK) >= QUICK_CASES
+
+
+def test_no_change_of_a_person_moves_a_statement_further_than_its_joint_price() -> None:
+    assert fuzz(QUICK, changed=True) >= QUICK_CASES // 2
+
+
+@pytest.mark.parametrize("mutant", ["_find_groups", "_size"])
+def test_a_change_that_forgets_groups_or_sizes_is_found(
+    mutant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = {
+        "_find_groups": lambda layout, _: np.zeros(math.prod(layout.shape), dtype=np.int64),
+        "_size": lambda *_: 1,
+    }
+    monkeypatch.setattr(changes, mutant, wrong[mutant])
+    changes._find_changes.cache_clear()
+    with pytest.raises(AssertionError):
+        fuzz(4 * QUICK, changed=True, phases=(Phase.generate,))
+    changes._find_changes.cache_clear()
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("shard", range(1, 1 + SHARDS))
+def test_no_change_of_a_person_moves_a_statement_further_for_long(shard: int) -> None:
+    assert fuzz(LONG, shard=shard, changed=True) >= LONG_CASES // 2
 
 
 @pytest.mark.soak
