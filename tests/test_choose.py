@@ -201,6 +201,79 @@ def test_an_exact_audit_of_neighbouring_tables(monkeypatch):
     assert least > Fraction(1, 2)
 
 
+DISJOINT = "SELECT ward, COUNT(*) FROM stays GROUP BY ward"
+WARDS = tuple(f"w{number}" for number in range(12))
+
+
+def stays(**options):
+    """A person is in one ward, so that all counts together move by one."""
+    values = ", ".join(f'"{name}"' for name in WARDS)
+    rows = [(100 * w + n, name) for w, name in enumerate(WARDS) for n in range(5 + 7 * w)]
+    schema = f"""
+    [tables.stays]
+    unit = "patient"
+    max_rows_per_unit = 1
+    columns.patient = "integer"
+    columns.ward = {{ type = "text", values = [{values}], nullable = false }}
+    """
+    frame = pd.DataFrame(rows, columns=["patient", "ward"])
+    return discreet.curator({"stays": frame}, schema=schema, budget=100, **options)
+
+
+def test_one_shot_is_taken_where_it_is_nearer_to_the_best():
+    with stays() as found, clinic() as ill:
+        five = found.explain_choose(DISJOINT, k=5, counts=True, epsilon=1)
+        assert five.contest.mechanism.method == "one-shot"
+        assert (five.loss.epsilon, five.contest.number_margin()) == (1, 3)
+        peeled = choosing.make_contest(
+            found, DISJOINT, choosing.Offer.of(epsilon=1), k=5, counts=True, peeled=True
+        )
+        assert peeled.number_margin() == 30
+        assert five.margin() < peeled.margin() / 3
+        assert "one unit moves all scores by at most 1" in str(five)
+        one = found.explain_choose(DISJOINT, epsilon=1)
+        assert one.contest.mechanism.method == "peeling"
+        many = ill.explain_choose(BY_PATIENT, k=3, counts=True, epsilon=1)
+        assert many.contest.mechanism.method == "peeling"  # somebody may be in twenty of them
+
+
+def test_what_is_told_in_one_shot_is_true_and_costs_what_was_said():
+    with stays() as found:
+        told = found.choose(DISJOINT, k=3, counts=True, epsilon=60)
+        assert told.names == ("w11", "w10", "w9")
+        assert told.numbers == pytest.approx((82, 75, 68), abs=1)
+        assert found.spent.epsilon == 60
+        assert found.choose(DISJOINT, k=3, counts=True, epsilon=60).replayed
+
+
+def test_the_scores_of_one_shot_are_moved_by_no_more_than_it_is_priced_for():
+    """Every person left out, through the engine: in the L1 norm."""
+    with stays() as found:
+        contest = choosing.make_contest(
+            found, DISJOINT, choosing.Offer.of(epsilon=1), k=3, counts=True
+        )
+        assert contest.mechanism.sensitivity == 1
+        both = {"a": "SELECT COUNT(*) FROM stays WHERE ward = 'w1'"}
+        both["b"] = "SELECT COUNT(*) FROM stays WHERE ward IN ('w1', 'w2')"
+        overlapping = choosing.make_contest(
+            found, both, choosing.Offer.of(epsilon=1), k=2, counts=True
+        )
+        assert overlapping.mechanism.sensitivity == 2
+
+
+def test_a_choice_that_was_paid_for_when_all_were_peeled_is_free(monkeypatch):
+    with stays() as found:
+        real = choosing.make_contest
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                choosing, "make_contest", lambda *args, **more: real(*args, **more, peeled=True)
+            )
+            before = found.choose(DISJOINT, k=3, counts=True, epsilon=2)
+        again = found.choose(DISJOINT, k=3, counts=True, epsilon=2)
+        assert (again.names, again.numbers, again.replayed) == (before.names, before.numbers, True)
+        assert found.spent.epsilon == 2
+
+
 def test_what_fails_stays_paid_and_says_nothing(monkeypatch):
     with clinic() as curator:
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import shutil
 from contextlib import suppress
 from fractions import Fraction
@@ -10,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from cli_cases import runner
 from statistical.fit import fits
 from test_curate import clinic
 
@@ -479,3 +481,43 @@ def test_a_mutant_is_found(mutant, check, monkeypatch):
         mutant(patch)
         with pytest.raises((AssertionError, pytest.fail.Exception)):
             check()
+
+
+def test_the_command_line(home, capsys):
+    command = runner(capsys)
+    words = ("--sensitivity", 4, "--epsilon", 2, "--session", home)
+    code, out, _ = command("interview", CORK, DELFT, "--explain", *words)
+    assert code == 0
+    assert "by at most 2 of 4" in out
+    code, out, _ = command("interview", CORK, DELFT, *words)
+    assert code == 0
+    assert out.splitlines()[-1].startswith("Interview")
+    code, out, _ = command("interview", YOUNG, *words, "--json", "--close")
+    told = json.loads(out)
+    assert (told["asked"], told["joint"], told["ended"]) == (3, 4.0, "closed")
+    code, _, err = command("interview", CORK, "--sensitivity", 4, "--session", home)
+    assert code == 2
+    assert "no epsilon" in err
+    checks = home / "checks.toml"
+    checks.write_text('[old]\ntable = "visits"\nproperty = "maximum"\ncolumn = "age"\nbound = 2\n')
+    words = ("--epsilon", "1/2", "--session", home)
+    code, out, _ = command("quality", checks, "--explain", *words)
+    assert code == 0
+    assert "margin" in out
+    code, out, _ = command("quality", checks, *words)
+    assert code == 0
+    assert "maximum of age in visits" in out
+    code, _, err = command("quality", home / "nothing.toml", *words)
+    assert code == 2
+    assert "P4" in err
+    own = "SELECT MEDIAN(a) FROM (SELECT patient_id, MAX(age) AS a FROM visits GROUP BY patient_id)"
+    code, out, _ = command("median", own, "--delta", "1e-9", "--explain", *words)
+    assert code == 0
+    assert "smooth sensitivity" in out
+    code, out, _ = command("choose", CITIES, "--explain", *words)
+    assert code == 0
+    assert "below the best" in out
+    code, out, _ = command("watch", CORK, "--threshold", 500, "--new", *words)
+    assert (code, out.splitlines()[0]) == (0, f"below 500  ({CORK})")
+    code, out, _ = command("watch", CORK, "--threshold", 500, "--new", *words)
+    assert (code, len(out.splitlines())) == (0, 1)  # nothing new was asked

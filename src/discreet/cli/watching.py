@@ -1,8 +1,10 @@
-"""``discreet watch`` and ``choose``: the sparse vector and a noisy maximum."""
+"""``discreet watch``, ``interview``, ``choose``, ``quality``, ``median``: what is no question."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,6 +22,7 @@ from discreet.cli.options import (
     open_curator,
     open_planner,
 )
+from discreet.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from discreet.price.watch import WatchSettings
@@ -31,6 +34,16 @@ Numbers = Annotated[bool, typer.Option("--numbers", help="Tell the numbers that 
 Monotonic = Annotated[bool, typer.Option("--monotonic", help="Ask counts only: half the noise.")]
 Named = Annotated[str, typer.Option(metavar="NAME", help="By what the run is found again.")]
 Explain = Annotated[bool, typer.Option("--explain", help="Say price and margin only; free.")]
+New = Annotated[bool, typer.Option("--new", help="Ask of data not asked about yet; else nothing.")]
+Sensitivity = Annotated[
+    str, typer.Option(metavar="NUMBER", help="How far one unit may move all numbers together.")
+]
+Checks = Annotated[
+    Path, typer.Argument(metavar="FILE", help="What should hold, as TOML: a table a property.")
+]
+Bound = Annotated[
+    str | None, typer.Option(metavar="NUMBER", help="Propose that the median moves no further.")
+]
 Close = Annotated[bool, typer.Option("--close", help="End the run after these questions.")]
 
 
@@ -44,6 +57,7 @@ def watch(  # noqa: PLR0913, PLR0917 (each is an option)
     monotonic: Monotonic = False,
     name: Named = "",
     explain: Explain = False,
+    new: New = False,
     close: Close = False,
     analyst: Analyst = CURATOR,
     as_json: Json = False,
@@ -68,7 +82,8 @@ def watch(  # noqa: PLR0913, PLR0917 (each is an option)
         for question in questions:
             curator.explain_watch(question, **settings)  # what is refused is refused unpaid
         run = curator.watch(name=name, analyst=analyst, **settings)
-        told = run.ask_many(questions)
+        asked_new = [run.ask_new(question) for question in questions] if new else []
+        told = [one for one in asked_new if one is not None] if new else run.ask_many(questions)
         if close:
             run.close()
         verdicts = [v for one in told for v in (one if isinstance(one, tuple) else (one,))]
@@ -82,17 +97,23 @@ def watch(  # noqa: PLR0913, PLR0917 (each is an option)
         typer.echo(f"run {run.id}: {run.asked} asked, {state}; {run.loss}, paid once")
 
 
-def choose(
+def choose(  # noqa: PLR0913, PLR0917 (each is an option)
     question: Question,
     epsilon: Epsilon = None,
     rho: Rho = None,
     top: Annotated[int, typer.Option(metavar="COUNT", help="How many to choose.")] = 1,
     counts: Annotated[bool, typer.Option("--counts", help="Tell their numbers, too.")] = False,
+    explain: Explain = False,
     analyst: Analyst = CURATOR,
     as_json: Json = False,
     session: Home = HERE,
 ) -> None:
     """Choose the group with the largest number."""
+    if explain:
+        with open_planner(session) as curator:
+            said = curator.explain_choose(question, k=top, counts=counts, epsilon=epsilon, rho=rho)
+        screen.print_json(said.to_json()) if as_json else typer.echo(str(said))
+        return
     with screen.stoppable(), open_curator(session) as curator:
         chosen = curator.choose(
             question, k=top, counts=counts, analyst=analyst, epsilon=epsilon, rho=rho
@@ -100,4 +121,103 @@ def choose(
     screen.print_json(chosen.to_json()) if as_json else typer.echo(str(chosen))
 
 
-__all__ = ["choose", "watch"]
+def interview(  # noqa: PLR0913, PLR0917 (each is an option)
+    questions: Questions,
+    sensitivity: Sensitivity,
+    epsilon: Epsilon = None,
+    name: Named = "",
+    explain: Explain = False,
+    close: Close = False,
+    analyst: Analyst = CURATOR,
+    as_json: Json = False,
+    session: Home = HERE,
+) -> None:
+    """Tell numbers while their joint sensitivity lasts, for one price."""
+    settings = {"sensitivity": sensitivity, "epsilon": needed(epsilon, "epsilon")}
+    if explain:
+        with open_planner(session) as curator:
+            found = curator.explain_interview(*questions, **settings)
+        screen.print_json(found.to_json()) if as_json else typer.echo(str(found))
+        return
+    with screen.stoppable(), open_curator(session) as curator:
+        curator.explain_interview(*questions, **settings)  # what is refused is refused unpaid
+        run = curator.interview(name=name, analyst=analyst, **settings)
+        told = [run.ask(question) for question in questions]
+        if close:
+            run.close()
+        if as_json:
+            screen.print_json({**run.to_json(), "replies": [reply.to_json() for reply in told]})
+            return
+        for reply in told:
+            typer.echo(f"{reply}  ({reply.question})")
+        typer.echo(f"{repr(run)[1:-1]}; {run.loss}, paid once")
+
+
+def quality(
+    file: Checks,
+    epsilon: Epsilon = None,
+    explain: Explain = False,
+    analyst: Analyst = CURATOR,
+    as_json: Json = False,
+    session: Home = HERE,
+) -> None:
+    """Tell how many units stand in the way of what should hold."""
+    checks, price = read_checks(file), needed(epsilon, "epsilon")
+    if explain:
+        with open_planner(session) as curator:
+            said = curator.explain_quality(checks, epsilon=price)
+        screen.print_json(said.to_json()) if as_json else typer.echo(str(said))
+        return
+    with screen.stoppable(), open_curator(session) as curator:
+        report = curator.quality(checks, epsilon=price, analyst=analyst)
+    screen.print_json(report.to_json()) if as_json else typer.echo(str(report))
+
+
+def median(
+    question: Question,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    bound: Bound = None,
+    explain: Explain = False,
+    analyst: Analyst = CURATOR,
+    as_json: Json = False,
+    session: Home = HERE,
+) -> None:
+    """Tell a median with noise that fits the data."""
+    price = {"epsilon": needed(epsilon, "epsilon"), "delta": needed(delta, "delta")}
+    if explain:
+        with open_planner(session) as curator:
+            said = curator.explain_robust_median(question, bound=bound, **price)
+        screen.print_json(said.to_json()) if as_json else typer.echo(str(said))
+        return
+    with screen.stoppable(), open_curator(session) as curator:
+        told = curator.robust_median(question, bound=bound, analyst=analyst, **price)
+    screen.print_json(told.to_json()) if as_json else typer.echo(str(told))
+
+
+def read_checks(file: Path) -> dict[str, Any]:
+    """What a file of properties says, or a refusal."""
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InvalidParameter(
+            "P4",
+            f"{file.name} is not a file of TOML that can be read.",
+            why="what should hold is said before anything is paid.",
+            fix="write a table for each property: [ages], then table, property, column, bound.",
+        ) from error
+
+
+def needed(amount: str | None, name: str) -> str:
+    """An amount that must be said."""
+    if amount is None:
+        raise InvalidParameter(
+            "P4",
+            f"there is no {name}.",
+            why="what the people in the data lose is decided before they are looked at.",
+            fix=f"say --{name}.",
+        )
+    return amount
+
+
+__all__ = ["choose", "interview", "median", "quality", "watch"]

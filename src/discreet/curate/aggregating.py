@@ -29,10 +29,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from discreet.accounting.loss import Loss
+from discreet.curate.once import Told, Wanted, release_once
 from discreet.engine.protocol import describe_failure
-from discreet.errors import DataRefusal, InvalidParameter, Refusal, shown
+from discreet.errors import InvalidParameter, shown
 from discreet.exact.numbers import Exact, canonical_json, whole
-from discreet.ledger.charges import Request, Stored
 from discreet.price.aggregation import Aggregation
 from discreet.question.schema import Owners, Table
 from discreet.release.release import release_blocks
@@ -114,37 +114,25 @@ def aggregate(
     code, name = _take_code(function), function.__name__
     found = _find_table(curator, table)
     compiled = curator.engine.compile_rows(found)  # what cannot be run is not paid for
-    version = curator.engine.data_version()
     digest = hashlib.sha256(code).hexdigest()
     same = {
         "aggregate": [digest, name, table, aggregation.blocks, str(aggregation.noise)],
         "bounds": [[str(low), str(high)] for low, high in aggregation.bounds],
         "limits": [limits.seconds, limits.memory_bytes],
     }
-    request = Request(
-        analyst="curator",
-        question=f"AGGREGATE {name} OF {table} IN {aggregation.blocks} BLOCKS (code {digest[:16]})",
-        spend={"epsilon": str(aggregation.noise.epsilon)},
-        key=hashlib.sha256(canonical_json(same, ascii_only=True).encode()).hexdigest(),
-        data_version=version,
-        loss=aggregation.loss,
-        area=curator.everyone,
+    wanted = Wanted(
+        f"AGGREGATE {name} OF {table} IN {aggregation.blocks} BLOCKS (code {digest[:16]})",
+        {"epsilon": str(aggregation.noise.epsilon)},
+        same,
+        aggregation.loss,
     )
-    try:
-        receipt = curator.account.charge(request)  # durable from here on
-    except Refusal as refusal:
-        curator.account.record_refusal(request.analyst, request.question, refusal)
-        raise
-    if isinstance(receipt, Stored):
-        return _read(aggregation, name, receipt.answer, receipt.id, replayed=True)
-    body = None
     names = [column.name for column in found.columns]
-    with suppress(DataRefusal):  # left behind here: what is raised has no history
-        body = _compute(curator, compiled, aggregation, names, (code, limits), version)
-    if body is None:
-        curator.account.burn(receipt)
-        raise describe_failure()
-    return _read(aggregation, name, curator.account.publish(receipt, body), receipt.id)
+
+    def compute(version: str) -> bytes:
+        return _compute(curator, compiled, aggregation, names, (code, limits), version)
+
+    told = release_once(curator, wanted, compute, analyst="curator")
+    return _read(aggregation, name, told)
 
 
 def _compute(
@@ -172,11 +160,9 @@ def _compute(
     raise describe_failure()
 
 
-def _read(
-    aggregation: Aggregation, name: str, body: bytes, number: int, *, replayed: bool = False
-) -> Aggregated:
-    totals = json.loads(body)["Aggregated"]["totals"]
-    return Aggregated(aggregation.read(totals), name, aggregation, number, replayed)
+def _read(aggregation: Aggregation, name: str, told: Told) -> Aggregated:
+    totals = json.loads(told.body)["Aggregated"]["totals"]
+    return Aggregated(aggregation.read(totals), name, aggregation, told.id, told.replayed)
 
 
 # --- blocks --------------------------------------------------------------------------------------

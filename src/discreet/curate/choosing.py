@@ -6,7 +6,6 @@ clinic.choose("SELECT ward, COUNT(*) FROM visits GROUP BY ward", epsilon="0.1", 
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -15,12 +14,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from discreet.accounting.loss import Loss
+from discreet.curate.once import Told, Wanted, is_known, release_once
 from discreet.curate.runs import prepare
 from discreet.engine.protocol import describe_failure
-from discreet.errors import DataRefusal, InvalidParameter, Refusal
+from discreet.errors import InvalidParameter
 from discreet.exact.numbers import canonical_json
-from discreet.ledger.charges import Request, Stored
-from discreet.price.chosen import Contest, price_contest
+from discreet.price.chosen import Contest, OneShot, price_contest
+from discreet.price.interview import add_sensitivities, price_posed
 from discreet.price.watch import Watch, is_monotonic
 from discreet.question.offer import Offer
 from discreet.question.sql import write_question_text
@@ -83,6 +83,51 @@ class Chosen:
         return f"{told}  (within {self.margin():,.6g} of the best, 95 %; {self.loss})"
 
 
+@dataclass(frozen=True, slots=True)
+class ChoiceExplanation:
+    """What a choice would cost, and how good it would be; free."""
+
+    contest: Contest
+
+    @property
+    def loss(self) -> Loss:
+        """What the choice costs one unit, with the numbers that are told."""
+        return self.contest.loss
+
+    def margin(self, confidence: Any = "0.95") -> float:
+        """How far below the best that was left each of them is at most."""
+        return self.contest.margin(confidence)
+
+    def to_json(self, confidence: Any = "0.95") -> dict[str, Any]:
+        """The same at every door."""
+        from discreet.release.amounts import loss_json
+
+        return {
+            "choice": str(self.contest),
+            "candidates": len(self.contest.names),
+            "sensitivity": float(self.contest.mechanism.sensitivity * self.contest.unit),
+            "method": self.contest.mechanism.method,
+            "margin": self.margin(confidence),
+            "theorem_margin": self.contest.theorem_margin(confidence),
+            "loss": loss_json(self.loss),
+        }
+
+    def __str__(self) -> str:
+        contest = self.contest
+        moved = float(contest.mechanism.sensitivity * contest.unit)
+        what = "all scores" if contest.mechanism.method == "one-shot" else "one score"
+        by = contest.mechanism.method
+        lines = [
+            str(contest),
+            f"price:  {self.loss}",
+            f"moved:  one unit moves {what} by at most {moved:,.6g}",
+            f"margin: at most {self.margin():,.6g} below the best (95 %), by {by}",
+            f"theorem: {contest.theorem_margin():,.6g}",
+        ]
+        told = contest.number_margin()
+        return "\n".join(lines if told is None else [*lines, f"numbers: ±{told:,.6g} (95 %)"])
+
+
 def make_contest(
     curator: Curator,
     candidates: Asking | Mapping[str, Asking],
@@ -90,8 +135,12 @@ def make_contest(
     *,
     k: int,
     counts: bool,
+    peeled: bool = False,
 ) -> Contest:
-    """What is to be chosen among, at what price; reads nothing."""
+    """What is to be chosen among, at what price; reads nothing.
+
+    ``peeled``: one after the other, also where one shot is nearer to the best.
+    """
     if isinstance(candidates, Mapping):
         found = {str(name): prepare(curator, one, _PLAIN) for name, one in candidates.items()}
         if any(one.plan.keys for one in found.values()):
@@ -115,7 +164,10 @@ def make_contest(
     neighbours = curator.schema.neighbours
     monotonic = all(is_monotonic(w.question, w.plan.measurements[0], neighbours) for w in each)
     scored = found if isinstance(candidates, Mapping) else grouped
-    return price_contest(scored, offer, k=k, counts=counts, monotonic=monotonic)
+    known = curator.engine.catalogue.multiplicity
+    posed = [price_posed(w.question, schema=curator.schema, multiplicity=known) for w in each]
+    together = None if peeled else add_sensitivities(posed, known)
+    return price_contest(scored, offer, k=k, counts=counts, monotonic=monotonic, together=together)
 
 
 def choose(
@@ -130,36 +182,30 @@ def choose(
 ) -> Chosen:
     """Charge, read, choose, store, show; what was chosen before is shown again, free."""
     contest = make_contest(curator, candidates, offer, k=k, counts=counts)
+    if isinstance(contest.mechanism, OneShot):  # what was paid for when all were peeled is free
+        former = make_contest(curator, candidates, offer, k=k, counts=counts, peeled=True)
+        if is_known(curator, _want(former, offer), analyst=analyst):
+            contest = former
     compiled = [curator.engine.compile(one.plan) for one in contest.watched]
-    version = curator.engine.data_version()
-    curator.crowding.check([one.plan.source for one in contest.watched], version)
-    request = Request(
-        analyst=analyst,
-        question=_write(contest),
-        spend=offer.to_json(),
-        key=_key(contest),
-        data_version=version,
-        loss=contest.loss,
-        area=curator.everyone,
+    wanted = _want(contest, offer)
+
+    def computed(version: str) -> bytes:
+        if compute is None:
+            return compute_choice(curator.engine, contest, compiled, version)
+        return compute(contest, version)
+
+    told = release_once(curator, wanted, computed, analyst=analyst)
+    return _read(contest, told)
+
+
+def _want(contest: Contest, offer: Offer) -> Wanted:
+    return Wanted(
+        _write(contest),
+        offer.to_json(),
+        _same(contest),
+        contest.loss,
+        [one.plan.source for one in contest.watched],
     )
-    try:
-        receipt = curator.account.charge(request)  # durable from here on
-    except Refusal as refusal:
-        curator.account.record_refusal(analyst, request.question, refusal)
-        raise
-    if isinstance(receipt, Stored):
-        return _read(contest, receipt.answer, receipt.id, replayed=True)
-    body = None
-    with suppress(DataRefusal):  # left behind here: what is raised has no history
-        body = (
-            compute_choice(curator.engine, contest, compiled, version)
-            if compute is None
-            else compute(contest, version)
-        )
-    if body is None:
-        curator.account.burn(receipt)
-        raise describe_failure()
-    return _read(contest, curator.account.publish(receipt, body), receipt.id)
 
 
 def compute_choice(engine: Any, contest: Contest, compiled: Sequence[Any], version: str) -> bytes:
@@ -172,28 +218,27 @@ def compute_choice(engine: Any, contest: Contest, compiled: Sequence[Any], versi
     raise describe_failure()
 
 
-def _read(contest: Contest, body: bytes, number: int, *, replayed: bool = False) -> Chosen:
-    found = json.loads(body)["Chosen"]
+def _read(contest: Contest, stored: Told) -> Chosen:
+    found = json.loads(stored.body)["Chosen"]
     names = tuple(contest.names[place] for place in found["places"])
     told = found["numbers"]
     numbers = None if told is None else tuple(float(n * contest.unit) for n in told)
-    return Chosen(names, numbers, contest, number, replayed)
+    return Chosen(names, numbers, contest, stored.id, stored.replayed)
 
 
 def _write(contest: Contest) -> str:
     texts = [w.question.text or write_question_text(w.question) for w in contest.watched]
-    return "; ".join([str(contest), *texts])[:20_000]
+    return "; ".join([str(contest), *texts])
 
 
-def _key(contest: Contest) -> str:
+def _same(contest: Contest) -> dict[str, Any]:
     """What makes two choices the same: everything measured, and the mechanism."""
-    same = {
+    return {
         "choose": [to_json(w.plan) for w in contest.watched],
         "names": [str(name) for name in contest.names],
         "by": repr(contest.mechanism),
         "numbers": repr(contest.numbers),
     }
-    return hashlib.sha256(canonical_json(same, ascii_only=True).encode()).hexdigest()
 
 
 __all__ = ["Chosen", "choose", "compute_choice", "make_contest"]

@@ -73,11 +73,17 @@ from discreet.release.release import refine, release
 if TYPE_CHECKING:
     # What only some questions need is imported by those: who asks one does not wait for the rest.
     from discreet.curate.aggregating import Aggregated
-    from discreet.curate.choosing import Chosen
+    from discreet.curate.choosing import ChoiceExplanation, Chosen
     from discreet.curate.interviews import InterviewExplanation, InterviewRun
     from discreet.curate.knowing import Knowing
     from discreet.curate.quote import Quote
     from discreet.curate.releases import Releases
+    from discreet.curate.reports import (
+        MedianExplanation,
+        QualityExplanation,
+        QualityReport,
+        RobustMedian,
+    )
     from discreet.curate.runs import Run, WatchExplanation
     from discreet.curate.sealed import Sealed
     from discreet.curate.statements import Statements
@@ -287,6 +293,20 @@ class Curator:
         spend = Offer.of(**offer)
         return choose(self, candidates, spend, k=k, counts=counts, analyst=analyst)
 
+    def explain_choose(
+        self,
+        candidates: Asking | Mapping[str, Asking],
+        *,
+        k: int = 1,
+        counts: bool = False,
+        **offer: Unpack[Amounts],
+    ) -> ChoiceExplanation:
+        """What :meth:`choose` would cost, of the same arguments, and how good it would be; free."""
+        from discreet.curate.choosing import ChoiceExplanation, make_contest
+
+        found = make_contest(self, candidates, Offer.of(**offer), k=k, counts=counts)
+        return ChoiceExplanation(found)
+
     def aggregate(
         self,
         function: Callable[[Any], Any],
@@ -315,6 +335,62 @@ class Curator:
             output_bounds, epsilon=epsilon, blocks=blocks, neighbours=self.schema.neighbours
         )
         return aggregate(self, function, table, priced, limits)
+
+    def quality(
+        self,
+        checks: Mapping[str, Mapping[str, Any]],
+        *,
+        epsilon: Exact,
+        analyst: str = CURATOR,
+    ) -> QualityReport:
+        """How many units must be left out until each property holds: one charge for all.
+
+        ``checks`` says by name what should hold: ``{"table": ..., "property": ..., ...}``, where
+        the property is ``maximum`` (of ``column``, at most ``bound``), ``sorted`` (``column``,
+        ``by``), ``clusters`` (of ``column``: so many ``clusters``, of ``width``), ``dependency``
+        (of ``column``, ``on`` others) or ``reference`` (of ``column``, ``to`` a table, by ``key``).
+        ``epsilon`` is for all of them; ``analyst`` pays.
+        """
+        from discreet.curate.reports import report_quality
+
+        return report_quality(self, checks, epsilon, analyst=analyst)
+
+    def explain_quality(
+        self, checks: Mapping[str, Mapping[str, Any]], *, epsilon: Exact
+    ) -> QualityExplanation:
+        """What a report about ``checks`` would cost at ``epsilon``, and how far it is off; free."""
+        from discreet.curate.reports import QualityExplanation, make_quality
+
+        return QualityExplanation(make_quality(self, checks, epsilon))
+
+    def robust_median(
+        self,
+        question: Asking,
+        *,
+        epsilon: Exact,
+        delta: Exact,
+        bound: Exact | None = None,
+        analyst: str = CURATOR,
+    ) -> RobustMedian:
+        """A median with noise to fit the data, at a price (``epsilon``, ``delta``) that does not.
+
+        ``question`` asks for one MEDIAN of one value a unit.  Without a ``bound`` by smooth
+        sensitivity; with one it is proposed that the median moves by no more, which is tested
+        privately, and answered None if it may not hold.  ``analyst`` pays either way.
+        """
+        from discreet.curate.reports import make_middle, release_middle
+
+        middle, text = make_middle(self, question, epsilon=epsilon, delta=delta, bound=bound)
+        return release_middle(self, middle, text, analyst=analyst)
+
+    def explain_robust_median(
+        self, question: Asking, *, epsilon: Exact, delta: Exact, bound: Exact | None = None
+    ) -> MedianExplanation:
+        """What :meth:`robust_median` would cost, of the same arguments; free."""
+        from discreet.curate.reports import MedianExplanation, make_middle
+
+        found, _ = make_middle(self, question, epsilon=epsilon, delta=delta, bound=bound)
+        return MedianExplanation(found)
 
     @cached_property
     def sealed(self) -> Sealed:

@@ -23,6 +23,7 @@ import httpx
 
 from discreet import errors
 from discreet.errors import CODES, AccessRefusal, Refusal, Span
+from discreet.exact.numbers import Exact
 from discreet.ledger.keys import is_loopback, key_id
 from discreet.question.offer import Amounts, Offer, unpaid_refusal
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from discreet.accounting.loss import Loss
     from discreet.curate.curator import Asking
     from discreet.curate.quote import Quote
-    from discreet.curate.remote_runs import RemoteRun
+    from discreet.curate.remote_runs import RemoteInterview, RemoteRun
     from discreet.ledger import Entry
     from discreet.price.watch import WatchSettings
     from discreet.question.builder import Rows
@@ -236,13 +237,68 @@ class Remote:
         **offer: Unpack[Amounts],
     ) -> Mapping[str, Any]:
         """Which of some numbers is largest, or the ``k`` largest, as it is sent."""
-        written = (
-            {name: _question_text(one) for name, one in candidates.items()}
-            if isinstance(candidates, Mapping)
-            else _question_text(candidates)
-        )
-        body = {"candidates": written, "k": k, "counts": counts, **Offer.of(**offer).to_json()}
-        found: Mapping[str, Any] = self._connection.send("POST", f"{self._path}/choose", body)
+        return self._post("choose", _write_choice(candidates, k, counts, Offer.of(**offer)))
+
+    def explain_choose(
+        self,
+        candidates: Asking | Mapping[str, Asking],
+        *,
+        k: int = 1,
+        counts: bool = False,
+        **offer: Unpack[Amounts],
+    ) -> Mapping[str, Any]:
+        """What such a choice would cost, and how good it would be, as it is sent; free."""
+        return self._post("choose/explain", _write_choice(candidates, k, counts, Offer.of(**offer)))
+
+    def interview(self, *, sensitivity: Exact, epsilon: Exact, name: str = "") -> RemoteInterview:
+        """Open a run that answers while one unit moves all its numbers by at most so much."""
+        from discreet.curate.remote_runs import RemoteInterview
+
+        settings = _write_settings({"sensitivity": sensitivity, "epsilon": epsilon, "name": name})
+        shape = self._post("interviews", settings)
+        path = f"{self._path}/interviews/{quote(str(shape['id']), safe='')}"
+
+        def send(method: str, rest: str, body: Mapping[str, Any] | None) -> Any:
+            return self._connection.send(method, f"{path}{rest}", body)
+
+        return RemoteInterview(shape, send, _question_text)
+
+    def explain_interview(
+        self, *questions: Asking, sensitivity: Exact, epsilon: Exact
+    ) -> Mapping[str, Any]:
+        """What such a run would cost, and whether it would answer, as it is sent; free."""
+        settings = _write_settings({"sensitivity": sensitivity, "epsilon": epsilon})
+        asked = [_question_text(question) for question in questions]
+        return self._post("interviews/explain", {**settings, "questions": asked})
+
+    def quality(
+        self, checks: Mapping[str, Mapping[str, Any]], *, epsilon: Exact
+    ) -> Mapping[str, Any]:
+        """How many units must be left out until each property holds, as it is sent."""
+        return self._post("quality", _write_checks(checks, epsilon))
+
+    def explain_quality(
+        self, checks: Mapping[str, Mapping[str, Any]], *, epsilon: Exact
+    ) -> Mapping[str, Any]:
+        """What such a report would cost, and how far off it would be, as it is sent; free."""
+        return self._post("quality/explain", _write_checks(checks, epsilon))
+
+    def robust_median(
+        self, question: Asking, *, epsilon: Exact, delta: Exact, bound: Exact | None = None
+    ) -> Mapping[str, Any]:
+        """A median with noise to fit the data, as it is sent."""
+        settings = _write_settings({"epsilon": epsilon, "delta": delta, "bound": bound})
+        return self._post("median", {"question": _question_text(question), **settings})
+
+    def explain_robust_median(
+        self, question: Asking, *, epsilon: Exact, delta: Exact, bound: Exact | None = None
+    ) -> Mapping[str, Any]:
+        """What such a median would cost, as it is sent; free."""
+        settings = _write_settings({"epsilon": epsilon, "delta": delta, "bound": bound})
+        return self._post("median/explain", {"question": _question_text(question), **settings})
+
+    def _post(self, what: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self._connection.send("POST", f"{self._path}/{what}", body)
         return found
 
     def _make_run(self, shape: Mapping[str, Any]) -> RemoteRun:
@@ -358,6 +414,31 @@ def _write_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
         name: value if isinstance(value, bool | int) or value is None else str(value)
         for name, value in settings.items()
     }
+
+
+def _write_choice(
+    candidates: Asking | Mapping[str, Asking], k: int, counts: bool, offer: Offer
+) -> dict[str, Any]:
+    written = (
+        {name: _question_text(one) for name, one in candidates.items()}
+        if isinstance(candidates, Mapping)
+        else _question_text(candidates)
+    )
+    return {"candidates": written, "k": k, "counts": counts, **offer.to_json()}
+
+
+def _write_checks(checks: Mapping[str, Mapping[str, Any]], epsilon: Exact) -> dict[str, Any]:
+    """Properties as JSON: exact numbers as texts, names as they are."""
+    written = {
+        name: {
+            part: list(value)
+            if isinstance(value, list | tuple)
+            else _write_settings({"": value})[""]
+            for part, value in said.items()
+        }
+        for name, said in checks.items()
+    }
+    return {"checks": written, **_write_settings({"epsilon": epsilon})}
 
 
 def _question_text(question: Asking) -> str:

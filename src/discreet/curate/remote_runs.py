@@ -1,4 +1,4 @@
-"""A run behind a server, with the methods of one in this process."""
+"""Runs behind a server, with the methods of those in this process."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from discreet.exact.numbers import Exact
 
 if TYPE_CHECKING:
     from discreet.curate.curator import Asking
+    from discreet.curate.interviews import Reply
     from discreet.curate.runs import Verdict
 
 Send = Callable[[str, str, Mapping[str, Any] | None], Any]
@@ -82,6 +83,66 @@ class RemoteRun:
             self.close()
 
 
+class RemoteInterview:
+    """An interview that is paid for, on a server; made by ``interview(...)``.
+
+    What was lost on the way is told again as it was: each question carries its number.
+    """
+
+    def __init__(
+        self, shape: Mapping[str, Any], send: Send, write: Callable[[Asking], str]
+    ) -> None:
+        self.id = int(shape["id"])
+        self.shape = shape
+        """How it stood at the opening, as it was sent."""
+        self._send, self._write = send, write
+        self.asked = int(shape["asked"])
+        self.joint = float(shape["joint"])
+        self.ended: str = shape["ended"] or ""
+
+    def __repr__(self) -> str:
+        state = f", {self.ended}" if self.ended else ""
+        most = self.shape["interview"]["sensitivity"]
+        told = f"{self.asked} asked, joint sensitivity {self.joint:g} of {most}"
+        return f"<Interview {self.id}: {told}{state}>"
+
+    def ask(self, question: Asking, *, number: int | None = None) -> Reply:
+        """The number that ``question`` asks for, with noise; one for each of its public groups."""
+        from discreet.curate.interviews import Reply
+
+        body = {
+            "question": self._write(question),
+            "number": self.asked if number is None else number,
+        }
+        found = self._send("POST", "/ask", body)
+        self.asked, self.joint = int(found["asked"]), float(found["joint"])
+        self.ended = found["ended"] or ""
+        return Reply(
+            found["question"],
+            tuple(found["values"]),
+            tuple(tuple(group) for group in found["groups"]),
+            found["moved"],
+            found["margin"],
+        )
+
+    def close(self) -> None:
+        """End the interview; nothing comes back."""
+        if not self.ended:
+            self.ended = self._send("DELETE", "", None)["ended"] or ""
+
+    def __enter__(self) -> RemoteInterview:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.close()
+
+
 def _read_verdict(shape: Mapping[str, Any]) -> Verdict:
     from discreet.curate.runs import Verdict
 
@@ -94,4 +155,4 @@ def _read_verdict(shape: Mapping[str, Any]) -> Verdict:
     )
 
 
-__all__ = ["RemoteRun"]
+__all__ = ["RemoteInterview", "RemoteRun"]

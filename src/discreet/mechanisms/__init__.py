@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from discreet.mechanisms.distance import (
         PropertyDistance,
         distance_to_clusters,
+        distance_to_dependency,
         distance_to_maximum,
+        distance_to_order,
         distance_to_sorted,
     )
     from discreet.mechanisms.gaussian import Gaussian
@@ -70,7 +72,9 @@ _HOME = {
     "TwoCoinResponse": "randomized_response",
     "disjoint_sensitivity": "disjoint",
     "distance_to_clusters": "distance",
+    "distance_to_dependency": "distance",
     "distance_to_maximum": "distance",
+    "distance_to_order": "distance",
     "distance_to_sorted": "distance",
     "median_distance": "propose_test_release",
     "sample_sensitivity": "aggregate",
@@ -120,7 +124,9 @@ __all__ = [
     "TwoCoinResponse",
     "disjoint_sensitivity",
     "distance_to_clusters",
+    "distance_to_dependency",
     "distance_to_maximum",
+    "distance_to_order",
     "distance_to_sorted",
     "median_distance",
     "postprocess",

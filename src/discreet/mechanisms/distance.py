@@ -2,7 +2,7 @@
 
 For every property, the least number of rows to add or remove until the data
 have it changes by at most one when one row is added or removed (DMNS 3.2), so
-it can be published with little noise.  Three properties are worked out here;
+it can be published with little noise.  Five properties are worked out here;
 each treats a row that is not a number (NaN, text) as if it were absent, which
 is a rule about that row alone and so keeps the sensitivity.
 """
@@ -13,6 +13,7 @@ import math
 import numbers
 import sys
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -147,6 +148,34 @@ def distance_to_clusters(values: Iterable[Any], *, clusters: int, width: Exact) 
         here = covered[firsts] + sizes
         covered = np.concatenate(([0], np.maximum.accumulate(here)))
     return count - int(covered[count])
+
+
+def distance_to_dependency(pairs: Iterable[tuple[Any, Any]]) -> int:
+    """How many pairs to remove until the second is a function of the first.
+
+    Of the pairs with one first value, those with its commonest second value may stay.
+
+    >>> towns = [("1010", "Wien"), ("1010", "Wein"), ("1010", "Wien"), ("4020", "Linz")]
+    >>> distance_to_dependency(towns)
+    1
+    """
+    together: dict[Any, Counter[Any]] = {}
+    for one, other in pairs:
+        together.setdefault(one, Counter())[other] += 1
+    return sum(found.total() - max(found.values()) for found in together.values())
+
+
+def distance_to_order(pairs: Iterable[tuple[Any, Any]]) -> int:
+    """How many pairs to remove until what has a greater first value has no smaller second one.
+
+    Pairs whose first values are equal may have any second values.
+
+    >>> distance_to_order([(3, 30), (1, 10), (2, 90), (2, 20), (4, 40)])
+    1
+    """
+    listed = sorted(pairs)
+    places = {value: place for place, value in enumerate(sorted({other for _, other in listed}))}
+    return distance_to_sorted(places[other] for _, other in listed)
 
 
 def _numbers(values: Iterable[Any]) -> list[Any]:

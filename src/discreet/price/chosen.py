@@ -4,15 +4,19 @@ The candidates are questions, or the public groups of one question: a person may
 of them, and moves each by a little (DR Example 3.4: the most common of conditions of which one has
 many).  A choice costs by how far one unit moves *one* score, not all of them together.
 
+Where one unit moves all scores together by little (groups of which everybody is in one), it is
+better to add noise to all of them once and read off the largest, with their numbers (DR 3.3); the
+choice with the smaller margin is made, which public knowledge decides.
+
 Proofs: ``docs/proofs/selection.md``, and ``docs/proofs/runs.md`` for what only grows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import gcd
+from math import gcd, log
 
 from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
@@ -26,13 +30,46 @@ COUNTS_SHARE = Fraction(1, 2)
 
 
 @dataclass(frozen=True, slots=True)
+class OneShot:
+    """All scores with noise for all of them together; the k largest are read off, and are free."""
+
+    k: int
+    noise: Laplace
+    monotonic: bool = False
+    method: str = "one-shot"
+
+    @property
+    def sensitivity(self) -> Fraction:
+        """How far one unit moves all scores together."""
+        return self.noise.sensitivity
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What the choice costs, with all numbers."""
+        return self.noise.epsilon
+
+    @property
+    def loss(self) -> Loss:
+        """What it costs one unit."""
+        return self.noise.loss
+
+    def margin(self, beta: Exact, *, candidates: int) -> float:
+        """How far below the best that was left a chosen score is: by two noises, at most."""
+        return float(2 * self.noise.margin(beta, coordinates=candidates))
+
+    def pick(self, noisy: Sequence[int]) -> list[int]:
+        """The places of the k largest, the earlier one first where two are equal."""
+        return sorted(range(len(noisy)), key=lambda place: -noisy[place])[: self.k]
+
+
+@dataclass(frozen=True, slots=True)
 class Contest:
     """Candidates with the question that scores each, and what is paid for the choice."""
 
     names: tuple[object, ...]
     watched: tuple[Watched, ...]
     """One question for each candidate; or one with a public group for each."""
-    mechanism: TopK
+    mechanism: TopK | OneShot
     unit: Fraction
     """The common step of all scores."""
     numbers: Laplace | None = None
@@ -42,6 +79,8 @@ class Contest:
     def loss(self) -> Loss:
         """What the choice costs one unit, with the numbers that are told."""
         told = self.numbers
+        if isinstance(self.mechanism, OneShot):  # the numbers were released to be compared
+            return self.mechanism.loss
         return self.mechanism.loss + (
             self.mechanism.k * told.loss if told is not None else Loss(Fraction(0), Fraction(0))
         )
@@ -54,6 +93,10 @@ class Contest:
 
     def theorem_margin(self, confidence: Exact = "0.95") -> float:
         """The same by DR Theorem 3.11 and Corollary 3.12, for one choice of the k."""
+        if isinstance(self.mechanism, OneShot):  # DR Theorem 3.8, for both of two noises
+            beta = 1 - Fraction(str(confidence))
+            scale = float(self.mechanism.noise.scale)
+            return 2 * scale * log(len(self.names) / float(beta)) * float(self.unit)
         one = ExponentialMechanism(
             sensitivity=self.mechanism.sensitivity,
             epsilon=self.mechanism.epsilon / self.mechanism.k,
@@ -61,6 +104,13 @@ class Contest:
         )
         beta = (1 - Fraction(str(confidence))) / self.mechanism.k
         return one.theorem_margin(beta, candidates=len(self.names)) * float(self.unit)
+
+    def number_margin(self, confidence: Exact = "0.95") -> float | None:
+        """How far off each number that is told may be; None if none is."""
+        if self.numbers is None:
+            return None
+        beta = 1 - Fraction(str(confidence))
+        return float(self.numbers.margin(beta)) * float(self.unit)
 
     def factors(self) -> tuple[int, ...]:
         """How many common steps one step of each question is."""
@@ -79,10 +129,13 @@ def price_contest(
     k: int = 1,
     counts: bool = False,
     monotonic: bool,
+    together: Fraction | None = None,
 ) -> Contest:
-    """The choice that ``offer`` buys; with epsilon by permute-and-flip, with rho by Gumbel noise.
+    """The choice that ``offer`` buys: with epsilon by permute-and-flip, one after the other, or in
+    one shot, whichever is nearer to the best; with rho by Gumbel noise.
 
-    ``monotonic``: adding a unit lowers no score, which was checked for each of them.
+    ``monotonic``: adding a unit lowers no score, which was checked for each of them.  ``together``:
+    how far one unit moves all of them, if that is known.
     """
     watched: tuple[Watched, ...]
     names: tuple[object, ...]
@@ -126,7 +179,17 @@ def price_contest(
             fix="pass epsilon='0.1'.",
         )
     noise = Laplace(sensitivity=moved, epsilon=positive(paid, name="epsilon")) if counts else None
-    return Contest(names, watched, mechanism, unit, noise)
+    peeled = Contest(names, watched, mechanism, unit, noise)
+    if together is None or offer.epsilon is None:
+        return peeled
+    once = Laplace(sensitivity=int(together / unit), epsilon=offer.epsilon)
+    shot = Contest(names, watched, OneShot(best, once, monotonic), unit, once if counts else None)
+    return min(peeled, shot, key=_rank)
+
+
+def _rank(contest: Contest) -> float:
+    """How far off a choice may be, with its numbers: less is better."""
+    return contest.margin() + (contest.number_margin() or 0.0)
 
 
 def _name(grouped: Watched) -> tuple[object, ...]:
@@ -147,4 +210,4 @@ def _common_step(grids: list[Fraction]) -> Fraction:
     return found
 
 
-__all__ = ["Contest", "price_contest"]
+__all__ = ["Contest", "OneShot", "price_contest"]

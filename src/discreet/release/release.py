@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from discreet.price.chosen import Contest
     from discreet.price.crowding import CrowdingTest
     from discreet.price.interview import Interview, Posed
+    from discreet.price.middle import Middle
+    from discreet.price.quality import Quality
     from discreet.price.watch import Watch, Watched
 
 D = TypeVar("D")
@@ -120,6 +122,25 @@ def release_blocks(
         steps.append(aggregation.count_steps(said if fits else None))
     exact = np.array([sum(column) for column in zip(*steps, strict=True)], dtype=object)
     return [int(one) for one in _add_noise(aggregation.noise, exact)]
+
+
+def release_distances(quality: Quality, truths: Sequence[Truth]) -> list[int]:
+    """How many units stand in the way of each property, with noise."""
+    exact = []
+    for check, truth in zip(quality.checks, truths, strict=True):
+        measured = [
+            one for one in truth.open_for_release().measured if not isinstance(one, SparseCounts)
+        ]
+        exact.append(check.count_units(measured))
+    return [int(one) for one in _add_noise(quality.noise, np.array(exact, dtype=object))]
+
+
+def release_median(middle: Middle, truth: Truth) -> int | None:
+    """The median in steps, with noise that fits the data; None where a test was not passed."""
+    (counts,) = truth.open_for_release().measured
+    if not isinstance(counts, SparseCounts):
+        raise TypeError("a median is read off a histogram")
+    return middle.release(np.repeat(counts.position, counts.count))
 
 
 def _add_noise(mechanism: Additive, measured: Entries) -> Entries:
@@ -265,12 +286,19 @@ def release_numbers(interview: Interview, posed: Posed, truth: Truth) -> list[in
 
 def choose_best(contest: Contest, truths: Sequence[Truth]) -> tuple[list[int], list[int] | None]:
     """The places of those chosen, best first; and their numbers with fresh noise, if paid for."""
+    from discreet.price.chosen import OneShot
+
     scores: list[int] = []
     for truth, factor in zip(truths, contest.factors(), strict=True):
         measured = truth.open_for_release().measured[0]
         if isinstance(measured, SparseCounts):
             raise TypeError("a histogram is no score")
         scores += [int(one) * factor for one in measured[:, 0]]
+    if isinstance(contest.mechanism, OneShot):
+        drawn = _add_noise(contest.mechanism.noise, np.array(scores, dtype=object))
+        noisy = [int(one) for one in drawn]
+        picked = contest.mechanism.pick(noisy)
+        return picked, None if contest.numbers is None else [noisy[place] for place in picked]
     places = [int(place) for place in contest.mechanism.release(scores)]
     if contest.numbers is None:
         return places, None

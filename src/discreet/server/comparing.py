@@ -1,7 +1,8 @@
-"""Comparisons and choices: sent to the process that holds the data, and what comes back.
+"""What is no question: sent to the process that holds the data, and what comes back.
 
 The secret of a round goes to that process over the same private pipe as a question does, and of
-what it finds only the verdict leaves it.
+what it finds only the verdict leaves it.  Of the numbers of an interview, a report and a median
+only what has noise leaves it.
 """
 
 from __future__ import annotations
@@ -16,13 +17,21 @@ from typing import Any
 
 from discreet.curate.choosing import compute_choice
 from discreet.curate.curator import Curator
+from discreet.curate.interviews import KIND, InterviewRun, Tell, tell
+from discreet.curate.interviews import Question as Posing
+from discreet.curate.reports import compute_median, compute_quality, to_json_check
 from discreet.curate.runs import Compare, Run, Turn, compare
 from discreet.engine.duckdb.engine import DuckDBEngine
 from discreet.engine.protocol import describe_failure
-from discreet.mechanisms import Laplace, TopK
+from discreet.mechanisms import Laplace, ProposeTestRelease, SmoothMedian, TopK
 from discreet.mechanisms.sparse.run import NoisyThreshold
-from discreet.price.chosen import Contest
+from discreet.price.chosen import Contest, OneShot
+from discreet.price.interview import Interview, Posed
+from discreet.price.middle import Middle
+from discreet.price.plan import Reach
+from discreet.price.quality import Check, Quality
 from discreet.price.watch import Watch, Watched
+from discreet.question.schema import Neighbours
 from discreet.release import record
 from discreet.release.release import Judged
 
@@ -114,17 +123,132 @@ def answer_choice(engine: DuckDBEngine, content: dict[str, Any]) -> bytes:
         if told is None
         else Laplace(sensitivity=sensitivity, epsilon=sensitivity / Fraction(told))
     )
-    mechanism = TopK(
-        k=content["k"],
-        sensitivity=sensitivity,
-        epsilon=Fraction(content["epsilon"]),
-        method=content["method"],
-        monotonic=content["monotonic"],
-    )
+    epsilon = Fraction(content["epsilon"])
+    mechanism: TopK | OneShot
+    if content["method"] == "one-shot":
+        once = Laplace(sensitivity=sensitivity, epsilon=epsilon)
+        mechanism = OneShot(content["k"], once, content["monotonic"])
+    else:
+        mechanism = TopK(
+            k=content["k"],
+            sensitivity=sensitivity,
+            epsilon=epsilon,
+            method=content["method"],
+            monotonic=content["monotonic"],
+        )
     names = tuple(range(content["candidates"]))
     contest = Contest(names, watched, mechanism, Fraction(content["unit"]), noise)
     compiled = [engine.compile(one.plan) for one in watched]
     return compute_choice(engine, contest, compiled, content["version"])
+
+
+def write_posed(interview: Interview, one: Posing, version: str) -> bytes:
+    """A question of an interview, as it is sent."""
+    posed = one.posed
+    content = {
+        "posed": {
+            "interview": interview.to_json(),
+            "question": record.to_json(posed.question),
+            "plan": record.to_json(posed.plan),
+            "reach": [posed.reach.groups, posed.reach.rows_per_group, posed.reach.rows],
+            "steps": posed.steps,
+            "grid": str(posed.grid),
+            "sides": posed.sides.value,
+            "version": version,
+        }
+    }
+    return json.dumps(content).encode()
+
+
+def answer_posed(engine: DuckDBEngine, content: dict[str, Any]) -> bytes:
+    """The numbers with noise, where the data is."""
+    posed = Posed(
+        record.from_json(content["question"]),
+        record.from_json(content["plan"]),
+        Reach(*content["reach"]),
+        content["steps"],
+        Fraction(content["grid"]),
+        Neighbours(content["sides"]),
+    )
+    one = Posing(posed, engine.compile(posed.plan))
+    told = tell(engine, Interview.of(**content["interview"]), one, content["version"])
+    return json.dumps([str(value) for value in told]).encode()
+
+
+def read_told(answer: bytes) -> list[int]:
+    """The numbers that were sent back; empty if the engine could not."""
+    if not answer:
+        raise describe_failure()
+    return [int(value) for value in json.loads(answer)]
+
+
+def write_quality(quality: Quality, version: str) -> bytes:
+    """A report, as it is sent."""
+    content = {
+        "quality": {
+            "checks": [to_json_check(check) for check in quality.checks],
+            "epsilon": str(quality.noise.epsilon),
+            "version": version,
+        }
+    }
+    return json.dumps(content).encode()
+
+
+def answer_quality(engine: DuckDBEngine, content: dict[str, Any]) -> bytes:
+    """Count, where the data is; what is stored."""
+    checks = [
+        Check(
+            said["name"],
+            said["property"],
+            said["table"],
+            tuple(said["columns"]),
+            said["clusters"],
+            Fraction(said["width"]),
+            plan=None if said["plan"] is None else record.from_json(said["plan"]),
+            places=tuple(said["places"]),
+        )
+        for said in content["checks"]
+    ]
+    quality = Quality.of(checks, epsilon=content["epsilon"])
+    return compute_quality(engine, quality, content["version"])
+
+
+def write_median(middle: Middle, version: str) -> bytes:
+    """A median, as it is sent."""
+    by = middle.mechanism
+    content = {
+        "median": {
+            "plan": record.to_json(middle.plan),
+            "epsilon": str(by.epsilon),
+            "delta": str(by.delta),
+            "bound": str(by.bound) if isinstance(by, ProposeTestRelease) else None,
+            "version": version,
+        }
+    }
+    return json.dumps(content).encode()
+
+
+def answer_median(engine: DuckDBEngine, content: dict[str, Any]) -> bytes:
+    """The median with noise, where the data is; what is stored."""
+    plan = record.from_json(content["plan"])
+    variable = plan.measurements[0].variable
+    price = {"epsilon": content["epsilon"], "delta": content["delta"]}
+    mechanism = (
+        SmoothMedian(lower=0, upper=variable.span, **price)
+        if content["bound"] is None
+        else ProposeTestRelease(bound=content["bound"], **price)
+    )
+    return compute_median(engine, Middle(plan, variable, mechanism), content["version"])
+
+
+ANSWERS: dict[str, Callable[[DuckDBEngine, dict[str, Any]], bytes]] = {
+    "turn": answer_turn,
+    "choice": answer_choice,
+    "posed": answer_posed,
+    "quality": answer_quality,
+    "median": answer_median,
+}
+"""What an engine process does with each kind of what is no question."""
 
 
 @dataclass(slots=True)
@@ -134,20 +258,24 @@ class OpenRuns:
     curator: Curator
     send: Callable[[bytes], Any]
     """Has a comparison computed by an engine process, until its deadline; a coroutine."""
-    _known: OrderedDict[int, Run]
+    _known: OrderedDict[int, Run | InterviewRun]
 
     @classmethod
     def of(cls, curator: Curator, send: Callable[[bytes], Any]) -> OpenRuns:
         """No run is known yet."""
         return cls(curator, send, OrderedDict())
 
-    def find(self, number: int, loop: asyncio.AbstractEventLoop) -> Run:
+    def find(self, number: int, loop: asyncio.AbstractEventLoop) -> Run | InterviewRun:
         """The run of that number; its comparisons are made by the engine processes."""
         run = self._known.get(number)
         if run is None:
-            run = self._known.setdefault(
-                number, Run(self.curator, number, compare=self._comparing(loop))
+            kind = self.curator.account.runs.state(number).spend["run"]
+            made = (
+                InterviewRun(self.curator, number, tell=self._telling(loop))
+                if kind == KIND
+                else Run(self.curator, number, compare=self._comparing(loop))
             )
+            run = self._known.setdefault(number, made)
             while len(self._known) > _REMEMBERED:
                 self._known.popitem(last=False)
         return run
@@ -159,12 +287,23 @@ class OpenRuns:
 
         return compared
 
+    def _telling(self, loop: asyncio.AbstractEventLoop) -> Tell:
+        def told(interview: Interview, one: Posing, version: str) -> list[int]:
+            body = write_posed(interview, one, version)
+            return read_told(asyncio.run_coroutine_threadsafe(self.send(body), loop).result())
+
+        return told
+
 
 __all__ = [
+    "ANSWERS",
     "OpenRuns",
     "answer_choice",
     "answer_turn",
     "read_judged",
     "write_choice",
+    "write_median",
+    "write_posed",
+    "write_quality",
     "write_turn",
 ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -15,14 +15,21 @@ from typing import Any, TypeVar
 from anyio import CapacityLimiter, to_thread
 
 from discreet.curate.choosing import Chosen, choose
+from discreet.curate.interviews import InterviewRun, Reply
 from discreet.curate.quote import Quote
+from discreet.curate.reports import (
+    QualityReport,
+    RobustMedian,
+    make_middle,
+    release_middle,
+    report_quality,
+)
 from discreet.curate.runs import Run, Verdict
 from discreet.curate.session import Session
 from discreet.curate.steps import Paid, PaidStatement
 from discreet.engine.protocol import describe_failure
 from discreet.ledger import Account, Entry, State
 from discreet.ledger.keys import AUDITOR, CURATOR, Grant, nothing_here
-from discreet.price.chosen import Contest
 from discreet.price.watch import WatchSettings
 from discreet.question.sql import write_question_text
 from discreet.release.answer import Answer
@@ -31,18 +38,23 @@ from discreet.release.derived import Derived
 from discreet.release.record import answer_from_bytes
 from discreet.server import idempotency
 from discreet.server.cache import AnswerCache
-from discreet.server.comparing import OpenRuns, write_choice
+from discreet.server.comparing import OpenRuns, write_choice, write_median, write_quality
 from discreet.server.idempotency import IdempotencyKeys, fingerprint
 from discreet.server.jobs import Job, Jobs, Status
 from discreet.server.limits import Busy, Concurrency, Rate
 from discreet.server.log import Log
 from discreet.server.metrics import Metrics
-from discreet.server.models import Ask, AskRun, Choose
+from discreet.server.models import Ask, AskInterview, AskRun, Choose, MedianWanted, QualityChecks
 from discreet.server.offers import Defaults
 from discreet.server.pool import Pool
 from discreet.server.settings import Settings
 
 T = TypeVar("T")
+W = TypeVar("W")
+R = TypeVar("R", bound=Run | InterviewRun)
+
+_NO_ANSWERS = (b'{"Chosen"', b'{"Aggregated"', b'{"Quality"', b'{"Median"')
+"""How what is stored begins, where it is no answer to a question."""
 
 REQUESTS = "requests.sqlite"
 """Beside the ledger: the idempotency keys that were used."""
@@ -231,11 +243,33 @@ class Dataset:
         run = await to_thread.run_sync(opened, limiter=self._paying)
         return await self.find_run(run.id, grant)
 
+    async def open_interview(
+        self, settings: Mapping[str, Any], name: str, grant: Grant
+    ) -> InterviewRun:
+        """Pay for an interview, or go on with it."""
+        self.jobs.admit()
+        opened = partial(self.curator.interview, name=name, analyst=grant.analyst, **settings)
+        run = await to_thread.run_sync(opened, limiter=self._paying)
+        return await self.find_interview(run.id, grant)
+
     async def find_run(self, number: int, grant: Grant) -> Run:
-        """A run, if it is the caller's to see."""
+        """A run of the sparse vector, if it is the caller's to see."""
+        found = await self._find_any(number, grant)
+        if not isinstance(found, Run):
+            raise nothing_here("run", str(number))
+        return found
+
+    async def find_interview(self, number: int, grant: Grant) -> InterviewRun:
+        """An interview, if it is the caller's to see."""
+        found = await self._find_any(number, grant)
+        if not isinstance(found, InterviewRun):
+            raise nothing_here("interview", str(number))
+        return found
+
+    async def _find_any(self, number: int, grant: Grant) -> Run | InterviewRun:
         loop = asyncio.get_running_loop()
 
-        def found() -> Run:
+        def found() -> Run | InterviewRun:
             entry = self.account.entry(number)
             if entry is None or "run" not in entry.spend or not self.visible(entry, grant):
                 raise nothing_here("run", str(number))
@@ -243,43 +277,53 @@ class Dataset:
 
         return await to_thread.run_sync(found, limiter=self._paying)
 
+    async def ask_interview(
+        self, number: int, ask: AskInterview, grant: Grant, *, key_id: str
+    ) -> tuple[InterviewRun, Reply]:
+        """Ask one of the caller's own interviews."""
+        run = self._check_own(await self.find_interview(number, grant), grant)
+        self.jobs.admit()
+        asked = partial(run.ask, ask.question, number=ask.number)
+        return run, await self._at_work(asked, key_id)
+
+    async def close_interview(self, number: int, grant: Grant) -> InterviewRun:
+        """End one of the caller's own interviews."""
+        run = self._check_own(await self.find_interview(number, grant), grant)
+        await to_thread.run_sync(run.close, limiter=self._running)
+        return run
+
     async def ask_run(
         self, number: int, ask: AskRun, grant: Grant, *, key_id: str
     ) -> tuple[Run, Verdict | tuple[Verdict, ...]]:
         """Ask one of the caller's own runs."""
-        run = await self._find_own(number, grant)
+        run = self._check_own(await self.find_run(number, grant), grant)
         self.jobs.admit()
+        asked = partial(run.ask, ask.question, threshold=ask.threshold, number=ask.number)
+        return run, await self._at_work(asked, key_id)
+
+    async def _at_work(self, work: Callable[[], W], key_id: str) -> W:
+        """What is computed while others wait: so much at once, in all and of one key."""
         self.concurrency.enter(key_id)
         try:
-            asked = partial(run.ask, ask.question, threshold=ask.threshold, number=ask.number)
-            return run, await to_thread.run_sync(asked, limiter=self._running)
+            return await to_thread.run_sync(work, limiter=self._running)
         finally:
             self.concurrency.leave(key_id)
 
     async def close_run(self, number: int, grant: Grant) -> Run:
         """End one of the caller's own runs."""
-        run = await self._find_own(number, grant)
+        run = self._check_own(await self.find_run(number, grant), grant)
         await to_thread.run_sync(run.close, limiter=self._running)
         return run
 
-    async def _find_own(self, number: int, grant: Grant) -> Run:
-        run = await self.find_run(number, grant)
+    def _check_own(self, run: R, grant: Grant) -> R:
         if grant.role != CURATOR and run.analyst != grant.analyst:
-            raise nothing_here("run", str(number))
+            raise nothing_here("run", str(run.id))
         return run
 
     async def choose(self, wanted: Choose, grant: Grant, *, key_id: str) -> Chosen:
         """Which of some numbers is largest; the engine processes choose."""
         self.jobs.admit()
-        loop = asyncio.get_running_loop()
-
-        def compute(contest: Contest, version: str) -> bytes:
-            sent = self.jobs.compare(write_choice(contest, version))
-            answer = asyncio.run_coroutine_threadsafe(sent, loop).result()
-            if not answer:
-                raise describe_failure()
-            return answer
-
+        compute = self._send_to_engine(write_choice)
         chosen = partial(
             choose,
             self.curator,
@@ -290,11 +334,51 @@ class Dataset:
             analyst=grant.analyst,
             compute=compute,
         )
-        self.concurrency.enter(key_id)
-        try:
-            return await to_thread.run_sync(chosen, limiter=self._running)
-        finally:
-            self.concurrency.leave(key_id)
+        return await self._at_work(chosen, key_id)
+
+    async def report_quality(
+        self, wanted: QualityChecks, grant: Grant, *, key_id: str
+    ) -> QualityReport:
+        """How many units stand in the way of each property; the engine processes count."""
+        self.jobs.admit()
+        compute = self._send_to_engine(write_quality)
+        reported = partial(
+            report_quality,
+            self.curator,
+            wanted.checks,
+            wanted.epsilon,
+            analyst=grant.analyst,
+            compute=compute,
+        )
+        return await self._at_work(reported, key_id)
+
+    async def release_median(
+        self, wanted: MedianWanted, grant: Grant, *, key_id: str
+    ) -> RobustMedian:
+        """A median with noise to fit the data; the engine processes compute it."""
+        self.jobs.admit()
+        compute = self._send_to_engine(write_median)
+
+        def released() -> RobustMedian:
+            middle, text = make_middle(self.curator, wanted.question, **wanted.settings())
+            return release_middle(
+                self.curator, middle, text, analyst=grant.analyst, compute=compute
+            )
+
+        return await self._at_work(released, key_id)
+
+    def _send_to_engine(self, write: Callable[[W, str], bytes]) -> Callable[[W, str], bytes]:
+        """How something is computed on the data of a version, by an engine process."""
+        loop = asyncio.get_running_loop()
+
+        def compute(wanted: W, version: str) -> bytes:
+            sent = self.jobs.compare(write(wanted, version))
+            answer = asyncio.run_coroutine_threadsafe(sent, loop).result()
+            if not answer:
+                raise describe_failure()
+            return answer
+
+        return compute
 
     # --- what was asked ------------------------------------------------------------------------
 
@@ -334,7 +418,7 @@ class Dataset:
 
     def _load(self, number: int) -> Answer:
         stored = self.account.answer(number)
-        if stored.answer.startswith(b'{"Chosen"'):  # which is asked again, and free
+        if stored.answer.startswith(_NO_ANSWERS):  # what is asked for again, and free
             raise nothing_here("answer", str(number))
         return answer_from_bytes(stored.answer).number(number, replayed=False)
 

@@ -426,6 +426,7 @@ class Run(Given):
     """A run, and how it stands."""
 
     id: str
+    kind: str
     analyst: str
     name: str
     watch: dict[str, Any]
@@ -443,6 +444,129 @@ class AskRun(Sent):
     number: Annotated[int, Field(ge=0, le=10**9)] | None = None
 
 
+class Interview(Sent):
+    """A run that answers while one unit moves all its numbers by at most ``sensitivity``."""
+
+    sensitivity: Number
+    epsilon: Number
+    name: Annotated[str, Field(max_length=64)] = ""
+
+    def settings(self) -> dict[str, Any]:
+        """The keywords with which the curator opens it."""
+        return {"sensitivity": self.sensitivity, "epsilon": self.epsilon}
+
+
+class ExplainInterview(Interview):
+    """An interview, and questions that it would be asked."""
+
+    questions: Annotated[list[Text], Field(max_length=100)] = []
+    confidence: Number = "0.95"
+
+
+class InterviewExplanation(Given):
+    """What an interview would cost, and whether it would answer the questions."""
+
+    interview: dict[str, Any]
+    loss: Price
+    joint: float
+    admitted: bool
+    margin: float | None
+
+
+class InterviewState(Given):
+    """An interview, and how it stands."""
+
+    id: str
+    kind: str
+    analyst: str
+    name: str
+    interview: dict[str, Any]
+    price: Price
+    asked: int
+    joint: float
+    ended: Literal["halted", "closed", "lost"] | None
+
+
+class AskInterview(Sent):
+    """A question to an interview; the same number is told the same."""
+
+    question: Text
+    number: Annotated[int, Field(ge=0, le=10**9)] | None = None
+
+
+class InterviewReply(Given):
+    """Numbers with noise, one for each group, and how the interview stands."""
+
+    question: str
+    values: list[float]
+    groups: list[list[str | None]]
+    moved: float
+    margin: float
+    asked: int
+    joint: float
+    ended: Literal["halted", "closed", "lost"] | None
+
+
+class QualityChecks(Sent):
+    """Properties that should hold, by name."""
+
+    checks: Annotated[
+        dict[Annotated[str, Field(max_length=200)], dict[str, Number | list[str]]],
+        Field(max_length=100),
+    ]
+    epsilon: Number
+
+
+class QualityExplanation(Given):
+    """What a report would cost, and how far off its numbers would be."""
+
+    checks: list[dict[str, str | None]]
+    sensitivity: int
+    margin: int
+    loss: Price
+
+
+class QualityReport(Given):
+    """Of each property, about how many units stand in its way."""
+
+    id: str
+    distances: dict[str, int]
+    margin: int
+    price: Price
+    replayed: bool
+
+
+class MedianWanted(Sent):
+    """A median with noise to fit the data: by smooth sensitivity, or if a bound is passed."""
+
+    question: Text
+    epsilon: Number
+    delta: Number
+    bound: Number | None = None
+
+    def settings(self) -> dict[str, Any]:
+        """The keywords with which the curator releases it."""
+        return {"epsilon": self.epsilon, "delta": self.delta, "bound": self.bound}
+
+
+class MedianExplanation(Given):
+    """What such a median would cost."""
+
+    by: str
+    margin: float | None
+    loss: Price
+
+
+class RobustMedian(Given):
+    """A median; null where the proposed bound may not hold."""
+
+    id: str
+    value: float | None
+    margin: float | None
+    price: Price
+    replayed: bool
+
+
 class Choose(Sent):
     """Questions of one number each, by name, or one with public groups: which is largest?"""
 
@@ -455,6 +579,18 @@ class Choose(Sent):
     def offer(self) -> Offer:
         """What is offered, or a refusal."""
         return Offer.of(epsilon=self.epsilon, rho=self.rho)
+
+
+class ChoiceExplanation(Given):
+    """What a choice would cost, and how far below the best who is chosen may be."""
+
+    choice: str
+    candidates: int
+    sensitivity: float
+    method: str
+    margin: float
+    theorem_margin: float
+    loss: Price
 
 
 class Chosen(Given):

@@ -69,12 +69,11 @@ def _open_engine(found: session.Session) -> DuckDBEngine:
 def _answer(engine: DuckDBEngine, asked: bytes) -> bytes:
     question = json.loads(asked)
     try:
-        if "turn" in question or "choice" in question:
-            from discreet.server import comparing
+        if "priced" not in question:
+            from discreet.server.comparing import ANSWERS
 
-            if "turn" in question:
-                return comparing.answer_turn(engine, question["turn"])
-            return comparing.answer_choice(engine, question["choice"])
+            ((kind, content),) = question.items()
+            return ANSWERS[kind](engine, content)
         priced = record.from_json(question["priced"])
         return compute(engine, engine.compile(priced.plan), priced, question["data_version"])
     except (DataRefusal, MemoryError):

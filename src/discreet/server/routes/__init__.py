@@ -21,6 +21,7 @@ ROUTERS = (
     datasets.router,
     questions.router,
     runs.router,
+    runs.interviews,
     runs.choosing,
     account.router,
     people.router,

@@ -1,0 +1,365 @@
+"""Data-quality reports and medians with noise to fit the data, through the curator."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import discreet
+from discreet.accounting.budget import Budget
+from discreet.accounting.divergence import hockey_stick
+from discreet.curate import reports
+from discreet.engine.truth import Opened, SparseCounts, Truth
+from discreet.errors import BudgetRefusal, DataRefusal, InvalidParameter, QuestionRefusal, Refusal
+from discreet.ledger.account import Account
+from discreet.mechanisms import (
+    ProposeTestRelease,
+    SmoothMedian,
+    distance_to_dependency,
+    distance_to_order,
+)
+from discreet.release.release import release_median
+
+SCHEMA = """
+[tables.people]
+unit = "id"
+max_rows_per_unit = 1
+columns.id = "integer"
+columns.age = { type = "integer", bounds = [0, 150] }
+columns.number = { type = "integer", bounds = [0, 100000] }
+columns.since = "date"
+columns.zip = "text"
+columns.town = "text"
+[tables.visits]
+unit = "id"
+max_rows_per_unit = 4
+columns.id = "integer"
+columns.ward = "text"
+columns.cost = { type = "integer", bounds = [0, 500] }
+[tables.wards]
+public = true
+columns.name = "text"
+"""
+
+BUDGET = Budget(epsilon=400, delta="1/10", failures="1/20", accept_large_delta=True)
+CHECKS = {
+    "ages": {"table": "people", "property": "maximum", "column": "age", "bound": 120},
+    "order": {"table": "people", "property": "sorted", "column": "number", "by": "since"},
+    "groups": {
+        "table": "people",
+        "property": "clusters",
+        "column": "number",
+        "clusters": 2,
+        "width": 400,
+    },
+    "towns": {"table": "people", "property": "dependency", "column": "town", "on": "zip"},
+    "wards": {
+        "table": "visits",
+        "property": "reference",
+        "column": "ward",
+        "to": "wards",
+        "key": "name",
+    },
+    "known": {"table": "visits", "property": "reference", "column": "id", "to": "people"},
+}
+TRUE = {"ages": 40, "order": 30, "groups": 168, "towns": 25, "wards": 60, "known": 100}
+
+
+def make_people():
+    """A thousand people; of each property it is known how many break it."""
+    id_ = np.arange(1000)
+    number = id_.copy()
+    number[10:40] = 900 - id_[10:40] % 7  # thirty numbers that come too early
+    return pd.DataFrame(
+        {
+            "id": id_,
+            "age": np.where(id_ < 40, 130, 50),
+            "number": number,
+            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(id_, unit="D"),
+            "zip": (id_ % 7).astype(str),
+            "town": np.where(
+                id_ >= 975, "elsewhere", "town " + (id_ % 7).astype(str).astype(object)
+            ),
+        }
+    )
+
+
+def make_visits():
+    """Of 900 known people, and of 100 others; sixty have been, also, in no ward there is."""
+    id_ = np.repeat(np.arange(100, 1100), 2)
+    ward = np.where((id_ < 160) & (np.arange(len(id_)) % 2 == 0), "attic", "a")
+    return pd.DataFrame({"id": id_, "ward": ward, "cost": id_ % 400})
+
+
+@pytest.fixture
+def clinic():
+    people = make_people()
+    tables = {
+        "people": people,
+        "visits": make_visits(),
+        "wards": pd.DataFrame({"name": ["a", "b"]}),
+    }
+    with discreet.curator(tables, schema=SCHEMA, budget=BUDGET) as curator:
+        yield curator
+
+
+# --- distances -------------------------------------------------------------------------------
+
+
+def least_removed(rows, holds) -> int:
+    """By brute force: how many rows to leave out until the rest has the property."""
+    for away in range(len(rows) + 1):
+        if any(holds(kept) for kept in itertools.combinations(rows, len(rows) - away)):
+            return away
+    raise AssertionError
+
+
+def is_function(rows):
+    return len({one for one, _ in rows}) == len(set(rows))
+
+
+def is_ordered(rows):
+    return all(a[1] <= b[1] for a, b in itertools.product(rows, rows) if a[0] < b[0])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_distances_are_the_least_number_of_rows_to_leave_out(seed):
+    rows = list(map(tuple, np.random.default_rng(seed).integers(0, 4, size=(7, 2)).tolist()))
+    assert distance_to_dependency(rows) == least_removed(rows, is_function)
+    assert distance_to_order(rows) == least_removed(rows, is_ordered)
+
+
+@pytest.mark.parametrize("distance", [distance_to_dependency, distance_to_order])
+def test_one_row_changes_a_distance_by_at_most_one(distance):
+    rows = list(map(tuple, np.random.default_rng(3).integers(0, 5, size=(60, 2)).tolist()))
+    whole, moved = distance(rows), set()
+    for place in range(len(rows)):
+        moved.add(whole - distance(rows[:place] + rows[place + 1 :]))
+    assert moved <= {0, 1}
+    assert 1 in moved
+
+
+def test_a_report_tells_how_many_units_stand_in_the_way_for_one_charge(clinic):
+    report = clinic.quality(CHECKS, epsilon=300)
+    assert {name: report[name] for name in CHECKS} == pytest.approx(TRUE, abs=2)
+    assert clinic.spent.epsilon == 300
+    assert len(clinic.transcript()) == 1
+    assert clinic.quality(CHECKS, epsilon=300).replayed
+    assert clinic.spent.epsilon == 300
+    assert "maximum of age in people" in str(report)
+    assert clinic.ledger.verify().ok
+
+
+def test_price_and_margin_are_said_before_and_do_not_depend_on_the_data(clinic):
+    said = clinic.explain_quality(CHECKS, epsilon="1/2")
+    assert said.loss.epsilon == Fraction(1, 2)
+    assert said.quality.noise.scale == 12  # six numbers, each moved by at most one
+    assert said.to_json()["margin"] == said.quality.margin() == 36
+    assert 'WHERE "age" > 120' in str(said)
+    assert clinic.transcript() == ()
+
+
+def test_no_unit_moves_a_distance_by_more_than_one():
+    """Every unit left out, through the engine: of tables small enough to leave out each."""
+    people = make_people().iloc[[0, 5, 12, 20, 39, 40, 500, 980]].reset_index(drop=True)
+    visits = make_visits()
+    visits = visits[visits.id.isin([100, 101, 1050])].reset_index(drop=True)
+
+    def measure(people, visits):
+        tables = {
+            "people": people,
+            "visits": visits,
+            "wards": pd.DataFrame({"name": ["a", "b"]}),
+        }
+        with discreet.curator(tables, schema=SCHEMA, budget=9) as curator:
+            quality = reports.make_quality(curator, CHECKS, 1)
+            found = []
+            for check in quality.checks:
+                compiled = reports._compile(curator.engine, check)
+                run = curator.engine.run if check.plan else curator.engine.run_rows
+                found.append(check.count_units(run(compiled).open_for_release().measured))
+        return np.array(found)
+
+    whole = measure(people, visits)
+    moved = np.zeros(len(CHECKS), dtype=int)
+    for unit in {*people.id, *visits.id}:
+        without = measure(people[people.id != unit], visits[visits.id != unit])
+        assert (np.abs(whole - without) <= 1).all()
+        moved |= whole - without
+    assert moved.sum() >= 4
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        {"table": "people", "property": "beauty", "column": "age"},
+        {"table": "people", "property": "maximum", "column": "age"},
+        {"table": "people", "property": "maximum", "column": "age", "bound": 120, "more": 1},
+        {"table": "people", "property": "maximum", "column": "age", "bound": 150},
+        {"table": "people", "property": "maximum", "column": "age", "bound": "1/3"},
+        {"table": "people", "property": "maximum", "column": "town", "bound": 3},
+        {"table": "people", "property": "maximum", "column": "nobody", "bound": 3},
+        {"table": "nobody", "property": "maximum", "column": "age", "bound": 3},
+        {"table": "wards", "property": "dependency", "column": "name", "on": "name"},
+        {"table": "visits", "property": "sorted", "column": "cost", "by": "ward"},
+        {"table": "visits", "property": "dependency", "column": "cost", "on": ["ward"]},
+        {"table": "people", "property": "dependency", "column": "town", "on": []},
+        {"table": "people", "property": "clusters", "column": "town", "clusters": 2, "width": 1},
+        {"table": "people", "property": "clusters", "column": "age", "clusters": 0, "width": 1},
+        {"table": "visits", "property": "reference", "column": "ward", "to": "nobody"},
+        {
+            "table": "visits",
+            "property": "reference",
+            "column": "cost",
+            "to": "people",
+            "key": "age",
+        },
+        {"table": ["people"], "property": "maximum", "column": "age", "bound": 3},
+        "maximum",
+    ],
+)
+def test_what_is_not_understood_is_refused_unpaid(clinic, check):
+    with pytest.raises(Refusal):
+        clinic.quality({"one": check}, epsilon=1)
+    assert not clinic.spent.epsilon
+
+
+@pytest.mark.parametrize(
+    ("checks", "epsilon", "kind"),
+    [({}, 1, InvalidParameter), (CHECKS, 0, InvalidParameter), (CHECKS, 10**6, BudgetRefusal)],
+)
+def test_reports_about_nothing_or_for_too_much_are_refused(clinic, checks, epsilon, kind):
+    with pytest.raises(kind):
+        clinic.quality(checks, epsilon=epsilon)
+    assert not clinic.spent.epsilon
+
+
+def test_what_fails_stays_paid_and_says_nothing(clinic, monkeypatch):
+    def broken(*_args):
+        raise ValueError("row 17")
+
+    monkeypatch.setattr(reports, "release_distances", broken)
+    with pytest.raises(DataRefusal) as raised:
+        clinic.quality(CHECKS, epsilon=1)
+    assert "17" not in str(raised.value)
+    assert clinic.spent.epsilon == 1
+
+
+def test_a_crash_before_it_is_stored_is_finished_unpaid(clinic, monkeypatch):
+    class Killed(BaseException):
+        """The process ends here."""
+
+    def dies(*_args):
+        raise Killed
+
+    for place, asked in (
+        ("quality", lambda: clinic.quality(CHECKS, epsilon=2)),
+        ("median", lambda: clinic.robust_median(MEDIAN, epsilon=1, delta="1e-9")),
+    ):
+        before = clinic.spent.epsilon
+        with monkeypatch.context() as patch:
+            patch.setattr(Account, "publish", dies)
+            with pytest.raises(Killed):
+                asked()
+        paid = clinic.spent.epsilon
+        assert paid > before, place
+        assert not asked().replayed
+        assert clinic.spent.epsilon == paid
+        assert asked().replayed
+
+
+# --- medians ---------------------------------------------------------------------------------
+
+MEDIAN = "SELECT MEDIAN(number) FROM people"
+
+
+def test_medians_fit_the_data_at_a_price_that_does_not(clinic):
+    true = float(np.sort(make_people().number)[499])
+    smooth = clinic.robust_median(MEDIAN, epsilon=2, delta="1e-9")
+    assert abs(smooth.value - true) < 400  # of 100,000; its noise is about one
+    assert smooth.margin() is None
+    assert (smooth.loss.epsilon_at("1e-9"), smooth.loss.delta) == (2, Fraction(1, 10**9))
+    tested = clinic.robust_median(MEDIAN, epsilon=2, delta="1e-9", bound=40)
+    assert abs(tested.value - true) < 1500
+    assert tested.margin() == 120
+    assert clinic.robust_median(MEDIAN, epsilon=2, delta="1e-9", bound=40).replayed
+    said = clinic.explain_robust_median(MEDIAN, epsilon=2, delta="1e-9", bound=40)
+    assert said.loss == tested.loss
+    assert "moves by at most 40" in str(said)
+
+
+def test_a_bound_that_does_not_hold_is_not_answered_and_paid(clinic):
+    few = "SELECT MEDIAN(number) FROM people WHERE age > 1000"
+    told = clinic.robust_median(few, epsilon=1, delta="1e-12", bound=1)
+    assert told.value is None
+    assert "no answer" in str(told)
+    assert clinic.spent.epsilon == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT AVG(number) FROM people",
+        "SELECT PERCENTILE(number, 0.25) FROM people",
+        "SELECT MEDIAN(number), COUNT(*) FROM people",
+        "SELECT MEDIAN(number) + 1 FROM people",
+        "SELECT zip, MEDIAN(number) FROM people GROUP BY zip",
+        "SELECT MEDIAN(cost) FROM visits",  # four rows of each
+    ],
+)
+def test_other_questions_are_refused_unpaid(clinic, text):
+    with pytest.raises((QuestionRefusal, InvalidParameter)):
+        clinic.robust_median(text, epsilon=1, delta="1e-9")
+    assert not clinic.spent.epsilon
+
+
+@pytest.mark.parametrize("odd", [{"bound": 10**6}, {"bound": "0.5"}, {"delta": 0}, {"epsilon": 0}])
+def test_odd_settings_are_refused_unpaid(clinic, odd):
+    with pytest.raises(InvalidParameter):
+        clinic.robust_median(MEDIAN, **{"epsilon": 1, "delta": "1e-9", **odd})
+    assert not clinic.spent.epsilon
+
+
+def test_one_value_of_each_unit_may_be_computed(clinic):
+    own = "SELECT MEDIAN(most) FROM (SELECT id, MAX(cost) AS most FROM visits GROUP BY id)"
+    assert clinic.robust_median(own, epsilon=1, delta="1e-9").value is not None
+
+
+def test_the_law_on_neighbouring_tables_is_within_the_price(clinic):
+    """Exactly, for the values that the engine found: what is released has that law."""
+    seen = []
+
+    def spied(middle, truth):
+        (counts,) = truth.open_for_release().measured
+        seen.append((middle, np.repeat(counts.position, counts.count)))
+        return release_median(middle, truth)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reports, "release_median", spied)
+        ages = "SELECT MEDIAN(age) FROM people WHERE id > 35 AND id <"
+        clinic.robust_median(f"{ages} 45", epsilon=1, delta="1/100")
+        clinic.robust_median(f"{ages} 44", epsilon=1, delta="1/100")
+    (middle, values), (_, fewer) = seen
+    assert len(values) == 9
+    assert len(fewer) == 8
+    laws = [middle.mechanism.law(one) for one in (values, fewer)]
+    for one, other in itertools.permutations(laws):
+        assert hockey_stick(one, other, 1)[1] <= Fraction(1, 100)
+
+
+def test_what_is_released_is_drawn_from_that_law(monkeypatch):
+    """Both mechanisms get the values and the parameters they were priced with."""
+    variable = type("Scaled", (), {"span": 100, "low": 5, "grid": Fraction(2)})()
+    counts = SparseCounts(np.zeros(2, int), np.array([10, 60]), np.array([30, 11]))
+    truth = Truth(Opened(((),), (counts,)))
+    smooth = SmoothMedian(lower=0, upper=100, epsilon=5000, delta="1e-9")
+    middle = reports.Middle(None, variable, smooth)
+    assert release_median(middle, truth) == 10
+    assert middle.value(10) == 30
+    assert middle.value(10**9) == 210  # within the declared bounds
+    tested = reports.Middle(None, variable, ProposeTestRelease(bound=7, epsilon=5000, delta="1e-9"))
+    assert release_median(tested, truth) == 10
