@@ -423,7 +423,7 @@ def count_crowded(table: Table) -> str:
     """The statement that counts people by the number of rows they stand in."""
     owned = "owned"
     rows = select_owned_rows(lay_out(table), source_name(table.name))
-    return count_crowd(table, (owned, rows, False), "of each pair")
+    return count_crowd(table, (owned, rows, False))
 
 
 def _own_columns(shape: Layout) -> tuple[str, ...]:
