@@ -1,10 +1,11 @@
 """Rows of two people: what is kept of skewed networks, and what preparing them takes.
 
     python -m bench.graphs [--people 100000] [--rows 10000000]
+    python -m bench.graphs --picture docs/graphs-degrees.svg
 
 "kept" is the share of rows that are among the first of both owners, "busy" who stands in more
-rows than are read of one, "distance" how far that is from too many.  Preparing is compared with
-the same rows of one owner, the sender's, in seconds of the clock.
+rows than are read of one, "distance" how far that is from too many.  Preparing, and asking
+afterwards, is compared with the same rows of one owner, the sender's, in seconds of the processor.
 """
 
 from __future__ import annotations
@@ -16,9 +17,13 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 
+from discreet.curate.curator import Curator
 from discreet.engine.duckdb.engine import DuckDBEngine
+from discreet.price import price
 from discreet.price.crowding import CrowdingTest
+from discreet.question.offer import Offer
 from discreet.question.schema import Schema
+from discreet.question.sql import parse
 
 ANY = 'unit = {{ any = ["sender", "receiver"] }}\nmax_rows_per_pair = {q}\n'
 CROWDING = "crowding = { rho = 0.02, delta = 1e-9 }\n"
@@ -61,8 +66,15 @@ def chung_lu(people: int, rows: int, power: float, seed: int = 7) -> pa.Table:
     return pa.table({"sender": drawn[:, 0], "receiver": drawn[:, 1]})
 
 
-def keep(table: pa.Table, rows: int, q: int) -> tuple[float, int, int]:
-    """The share of rows that is kept, the busy, and the distance of the test."""
+def write(people: int, pairs: int, seed: int = 7) -> pa.Table:
+    """Messages: pairs as drawn by power 2.5, each with a number of rows that has a long tail."""
+    met = chung_lu(people, pairs, 2.5, seed)
+    times = np.minimum(np.random.default_rng(seed).zipf(2.0, size=met.num_rows), 50)
+    return met.take(pa.array(np.repeat(np.arange(met.num_rows), times)))
+
+
+def keep(table: pa.Table, rows: int, q: int) -> tuple[float, int, int, int]:
+    """The share of rows that is kept, the busy, the distance of the test, and rows of pairs."""
     schema = declare(rows, q)
     with DuckDBEngine({"messages": table}, schema) as engine:
         counted = engine._current().connection.execute('SELECT COUNT(*) FROM "rows of messages"')
@@ -74,40 +86,75 @@ def keep(table: pa.Table, rows: int, q: int) -> tuple[float, int, int]:
     whole = (
         len(np.unique(pairs, axis=0)) if shared is None else sum(min(n, q) for n in shared.values())
     )
-    return kept / whole, int(above[0]), distance
+    return kept / whole, int(above[0]), distance, whole
 
 
-def prepare(table: pa.Table, schema: Schema) -> float:
-    """How long it takes to prepare a table."""
+QUESTIONS = (
+    "SELECT COUNT(*) AS n FROM messages",
+    "SELECT COUNT(*) AS n, SUM(receiver % 10) AS s FROM messages WHERE sender % 3 = 1",
+)
+
+
+def measure(table: pa.Table, schema: Schema) -> tuple[float, float, float]:
+    """Seconds to prepare a table, to count its crowd, and to answer questions afterwards."""
     with DuckDBEngine({"messages": table}, schema, opened=False) as engine:
-        start = time.perf_counter()
+        start = time.process_time()
         engine.prepare()
-        return time.perf_counter() - start
+        prepared = time.process_time()
+        if schema.tables["messages"].crowding is not None:
+            engine.count_crowd("messages")
+        counted = time.process_time()
+        known, offer = engine.catalogue, Offer.of(rho="0.5", delta="1e-9")
+        plans = [engine.compile(price(parse(q, known), offer, known).plan) for q in QUESTIONS]
+        ready = time.process_time()
+        for plan in plans:
+            engine.run(plan)
+        return prepared - start, counted - prepared, time.process_time() - ready
+
+
+def draw_degrees(people: int, path: str) -> None:
+    """The picture of the guide: people with at least so many connections, as released."""
+    table = attach(people, 5)
+    schema = (
+        '[tables.friends]\nunit = { pair = ["sender", "receiver"] }\nmax_rows_per_unit = 1\n'
+        '[tables.friends.columns]\nsender = "integer"\nreceiver = "integer"\n'
+    )
+    with Curator({"friends": table}, schema=schema, budget=1) as curator:
+        answer = curator.ask(
+            "SELECT at_least, COUNT(*) AS people FROM DEGREES(friends, 40) AS d GROUP BY at_least",
+            epsilon="1/2",
+        )
+    answer.draw().save(path)
 
 
 def main() -> None:
-    """Both tables."""
+    """Both tables, or the picture."""
     reader = argparse.ArgumentParser(description=__doc__)
     reader.add_argument("--people", type=int, default=100_000)
     reader.add_argument("--rows", type=int, default=10_000_000)
+    reader.add_argument("--picture", default=None)
     given = reader.parse_args()
     people = given.people
+    if given.picture:
+        draw_degrees(people, given.picture)
+        return
     print("| network | R | kept | busy / allowed | distance | noise of a count at ε = 1 |")
     print("| --- | --- | --- | --- | --- | --- |")
-    for name, table, rows in (
-        ("preferential attachment, 5 each", attach(people, 5), 200),
-        ("power 2.5", chung_lu(people, 5 * people, 2.5), 400),
-        ("power 2.1", chung_lu(people, 5 * people, 2.1), 800),
+    for name, table, rows, q in (
+        ("preferential attachment, 5 each", attach(people, 5), 200, 1),
+        ("power 2.5", chung_lu(people, 5 * people, 2.5), 400, 1),
+        ("power 2.1", chung_lu(people, 5 * people, 2.1), 800, 1),
+        ("messages, q = 5", write(people, 5 * people), 1000, 5),
     ):
-        kept, busy, distance = keep(table, rows, 1)
-        noise = np.sqrt(2) * rows / table.num_rows
-        print(f"| {name} | {rows} | {kept:.1%} | {busy} / {rows} | {distance} | {noise:.2%} |")
+        kept, busy, distance, whole = keep(table, rows, q)
+        noise = np.sqrt(2) * rows / whole
+        allowed = rows // q
+        print(f"| {name} | {rows} | {kept:.1%} | {busy} / {allowed} | {distance} | {noise:.2%} |")
     table = chung_lu(max(people, given.rows // 10), given.rows, 2.5)
-    single, both = prepare(table, declare(200, None)), prepare(table, declare(200, 5))
-    print(
-        f"\npreparing {table.num_rows:,} rows: one owner {single:.1f} s, two {both:.1f} s, ", end=""
-    )
-    print(f"{both / single:.1f} times")
+    one, two = measure(table, declare(200, None)), measure(table, declare(200, 5))
+    print(f"\n{table.num_rows:,} rows, seconds of the processor, one owner and two:")
+    print(f"preparing {one[0]:.1f} and {two[0]:.1f} ({two[0] / one[0]:.1f} times),", end=" ")
+    print(f"counting the crowd {two[1]:.1f}, two questions {one[2]:.2f} and {two[2]:.2f}")
 
 
 if __name__ == "__main__":

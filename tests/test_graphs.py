@@ -116,9 +116,10 @@ def list_graphs(n, orders=12, seed=7):
                 yield dice.sample(edges, len(edges))
 
 
-def list_tables(people, most):
+def list_tables(people, most, alone=True):
     """All tables with up to ``most`` equal or different rows for each pair, and for each alone."""
-    places = list(itertools.combinations_with_replacement(range(people), 2))
+    pairs = itertools.combinations_with_replacement if alone else itertools.combinations
+    places = list(pairs(range(people), 2))
     for counts in itertools.product(range(most + 1), repeat=len(places)):
         rows = [
             (*(place if k % 2 else place[::-1]), str(k // 2))
@@ -313,6 +314,8 @@ QUESTIONS = (
     "a.who = m.sender LEFT JOIN people AS b ON b.who = m.receiver GROUP BY a.age, b.age",
     "SELECT kind, COUNT(*) AS n FROM (SELECT kind, amount FROM messages UNION ALL SELECT kind, "
     "amount FROM messages) AS both_ways GROUP BY kind",
+    "SELECT at_least, COUNT(*) AS n FROM DEGREES(messages, 5) AS d GROUP BY at_least",
+    "SELECT COUNT(*) AS n FROM DEGREES(messages, 5) AS d WHERE at_least = 2",
 )
 
 
@@ -445,6 +448,31 @@ def test_a_failed_test_is_public_and_closes_the_table():
         assert curator.spent == spent  # and is not paid for again
         told = [entry for entry in curator.transcript() if entry.question.startswith("CROWDING")]
         assert [entry.state.value for entry in told] == ["answered"]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_failed_test_tells_nothing_but_that_it_failed():
+    """Data far from each other that both fail: every word, charge and record is the same."""
+    schema = crowd_schema(5, 1, rho="0.5", delta="1e-6")
+    told = []
+    for hubs, each in ((12, 20), (90, 55)):
+        rows = [(hub, 100 + k, "a") for hub in range(hubs) for k in range(each)]
+        with make_curator(rows, schema=schema) as curator:
+            words = []
+            for ask in (
+                curator.prepare,
+                lambda c=curator: c.ask("SELECT COUNT(*) AS n FROM messages", epsilon=1),
+                curator.prepare,
+            ):
+                with pytest.raises(DataRefusal) as refused:
+                    ask()
+                words.append((str(refused.value), refused.value.__cause__, refused.value.rewriting))
+            entries = [
+                (e.question, e.state.value, str(e.loss), "1" in str(getattr(e, "answer", "")))
+                for e in curator.transcript()
+            ]
+            told.append((words, entries, str(curator.spent)))
+    assert told[0] == told[1]
 
 
 REFUSED = {

@@ -349,7 +349,10 @@ def constant_columns(
 def row_bound(relation: Relation, multiplicity: Multiplicity = declared_multiplicity) -> int | None:
     """How many rows one unit can have at most; None if nothing bounds it."""
     match relation:
-        case GraphRows(shape=shape, most=looked_at):  # of the proofs for graphs, the last two
+        case GraphRows(source=Source(table=table), shape=shape, most=looked_at):
+            # Of the proofs for graphs, the last three.
+            if table.owners is Owners.ANY:
+                return _product(2, table.max_rows_per_unit)
             return 2 if shape is Shape.DEGREES else 2 * (looked_at - 1)
         case Source(table=table):  # Lemma 1: enforced where the table is read.
             return 1 if table.by_row else table.max_rows_per_unit
@@ -597,9 +600,20 @@ MOST_CONNECTIONS = 10_000
 
 
 def _graph_rows(graph: GraphRows) -> Columns:
-    """Refused unless the table is one of pairs, each there once."""
+    """Refused unless the table is one of pairs, each there once; or of both people, for degrees."""
     table, least = graph.source.table, 1 if graph.shape is Shape.DEGREES else 2
-    if table.owners is not Owners.PAIR or table.max_rows_per_unit != 1:
+    if table.owners is Owners.ANY and graph.shape is not Shape.DEGREES:
+        raise QuestionRefusal(
+            "Q52",
+            f"{graph.shape.name} reads a table of pairs, and the rows of {table.name!r} are of two "
+            "people, each of whom is protected.",
+            why="one person is in as many of them as there are two rows of theirs, and lets in "
+            "others: the noise would be larger than what is counted.",
+            fix=f"count degrees instead, FROM DEGREES({table.name}, 50) by at_least; or have the "
+            "curator declare a table of pairs.",
+        )
+    pairs = table.owners is Owners.PAIR and table.max_rows_per_unit == 1
+    if not pairs and table.owners is not Owners.ANY:
         raise QuestionRefusal(
             "Q52",
             f"{graph.shape.name} reads a table of pairs, and {table.name!r} is none.",

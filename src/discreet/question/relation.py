@@ -124,7 +124,8 @@ class GraphRows:
     """What a table of pairs holds as a graph, of every person at most ``most`` connections.
 
     A row is there because of several pairs, so that none owns it; how many rows one pair
-    changes is known (docs/proofs/graphs.md, Lemmas 7 and 8).
+    changes is known (docs/proofs/graphs.md, Lemmas 7 and 8); of degrees also how many one person
+    changes in rows that are of both (Lemma 9).
     """
 
     source: Source

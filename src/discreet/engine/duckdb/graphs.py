@@ -3,6 +3,7 @@
 The pairs are those that the table keeps, each once and least end first.  Which connection of a
 person has which number does not matter for degrees; for triangles the first of every person are
 taken by one hash of the pair, the same for both ends (docs/proofs/graphs.md, Lemmas 7 and 8).
+Degrees may also be read of rows with two owners, those that are kept of both (Lemma 9).
 """
 
 from __future__ import annotations

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from discreet.question.schema import Owners
 from discreet.question.sql.mending.torn import Mended, Torn, make_call, whole
 
 
 def mend_joins(torn: Torn) -> Mended:
     """A join on the unit; a public table by an equality, or around the other way."""
+    yield from _begin_with_rows_of_two(torn)
     for root, node in torn.each(exp.Join):
         yield from _change_kind(root, node)
     for root, node in torn.each(exp.Join):
@@ -24,6 +26,26 @@ def mend_joins(torn: Torn) -> Mended:
             both = [*([where.this.copy()] if where is not None else ()), on.copy()]
             select.set("where", exp.Where(this=exp.and_(*both)))
             yield "", root
+
+
+def _begin_with_rows_of_two(torn: Torn) -> Mended:
+    """FROM people JOIN messages, around the other way: a message is of two people, not one."""
+    root = torn.tree.copy() if torn.tree is not None else None
+    if not isinstance(root, exp.Select) or not root.args.get("from_"):
+        return
+    start = root.args["from_"]
+    for join in root.args.get("joins") or []:
+        table = torn.schema.tables.get(join.this.name) if isinstance(join.this, exp.Table) else None
+        if table is None or table.owners is not Owners.ANY:
+            continue
+        if str(join.args.get("side") or "") in ("", "LEFT"):
+            words = "of rows that have a partner: " if join.args.get("side") else ""
+            first, other = start.this, join.this
+            start.set("this", other)
+            join.set("this", first)
+            join.set("side", None)
+            yield words, root
+        return
 
 
 def _swap_sides(torn: Torn) -> Mended:
