@@ -53,7 +53,7 @@ def _clusters(shape: Layout) -> list[Node]:
         nodes.call("HASH", *map(quote_column, shape.unit)),
         exp.Literal.number(str(_BUCKETS)),
     )
-    keys = [
+    keys: list[Node] = [
         quote_column(f.identifier)
         for f in shape.fields.values()
         if f.domain.list_values() is not None
