@@ -21,6 +21,8 @@ from discreet.curate.curator import Curator
 
 HOUSE = Path(discreet.__file__).parent
 MOST_FILES = 45
+RECORDS = "exact/records.py"
+"""Making and comparing objects is no step of a question; that of ``dataclasses`` is not either."""
 ROOMS = (
     *("cli", "server", "lab", "audit", "curate", "publication", "known", "ledger", "release"),
     *("engine", "price", "question", "local", "mechanisms", "accounting", "noise", "exact"),
@@ -79,9 +81,10 @@ class Trace:
 
 
 def file_of(frame: FrameType) -> str | None:
-    """The file of a frame, from the house on; None if it is not one of ours."""
+    """The file of a frame, from the house on; None if it is not one of ours, or no step."""
     path = frame.f_code.co_filename
-    return path[len(str(HOUSE)) + 1 :] if path.startswith(str(HOUSE)) else None
+    name = path[len(str(HOUSE)) + 1 :] if path.startswith(str(HOUSE)) else None
+    return None if name == RECORDS else name
 
 
 def caller_of(frame: FrameType) -> str | None:

@@ -120,3 +120,33 @@ def test_a_first_answer_needs_no_masked_arrays(tmp_path):
     file = tmp_path / "people.csv"
     file.write_text("who\n1\n2\n3\n")
     assert run(FIRST_ANSWER, file) is False
+
+
+def test_classes_on_the_way_to_a_first_answer_compile_nothing_when_they_are_imported():
+    """``dataclasses`` takes half a millisecond for each; see ``exact/records.py``."""
+    program = """
+import dataclasses, json, sys
+made = []
+process = dataclasses._process_class
+def watch(kind, init, repr, eq, *others):
+    if (init or repr or eq) and kind.__module__.startswith("discreet"):
+        made.append(f"{kind.__module__}.{kind.__name__}")
+    return process(kind, init, repr, eq, *others)
+dataclasses._process_class = watch
+import discreet
+schema = {"tables": {"t": {"unit": "who", "max_rows_per_unit": 1, "columns": {"who": "integer"}}}}
+import pyarrow
+rows = pyarrow.table({"who": [1, 2, 3]})
+with discreet.curator({"t": rows}, schema=schema, budget=1) as clinic:
+    clinic.ask("SELECT COUNT(*) AS n FROM t", epsilon="0.5")
+print(json.dumps(made))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    made = json.loads(done.stdout)
+    assert [name for name in made if not name.startswith("discreet.errors.")] == []

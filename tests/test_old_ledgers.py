@@ -189,7 +189,7 @@ def rounded(answer: Any, column: int) -> list[float]:
     recipe, beta = answer.priced.recipes[index], Fraction(1, 20)
     noise = number_margin(recipe, answer.priced.mechanisms[recipe.measurement], beta)
     more = aggregate_margin(answer.priced, index, beta) - noise
-    return [more + each for each in answer._sets_of(answer.rows).find_rounded(index)]
+    return [more + each for each in answer._sets_of(answer.priced, answer.rows).find_rounded(index)]
 
 
 def test_what_was_asked_is_free_and_the_same(curator: Curator, expected: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ discreet`` is quick.
 from __future__ import annotations
 
 import gc
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -58,14 +59,21 @@ def _load(module: str) -> Any:
     """A module of ours, and what it stands on.
 
     What importing makes stays for good.  Looking through it for garbage, again and again while
-    it grows, is a tenth of what a fresh process pays before its first answer.
+    it grows, is a tenth of what a fresh process pays before its first answer; so it is put with
+    what is old, which is looked through least often.
     """
+    name = f"discreet.{module}"
+    if name in sys.modules:
+        return import_module(name)
     collects = gc.isenabled()
     gc.disable()
     try:
-        return import_module(f"discreet.{module}")
+        return import_module(name)
     finally:
         if collects:
+            if not gc.get_freeze_count():  # what others froze stays frozen
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final, Self
@@ -35,6 +35,7 @@ from discreet.accounting.loss import NOTHING, Amount, Loss, failure_mass
 from discreet.errors import InvalidParameter, shown
 from discreet.exact.balls import enclose
 from discreet.exact.numbers import Exact, decimal_up, fraction, positive, proportion, whole
+from discreet.exact.records import dataclass
 from discreet.exact.search import greatest_integer
 
 SATURATED: Final = 2**62 - 1

@@ -26,7 +26,7 @@ import math
 import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
 from flint import arb, ctx
@@ -35,6 +35,7 @@ from discreet.accounting.gaussian_sums import gaussian_half_sum, gaussian_sum
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball
 from discreet.exact.numbers import Exact, fraction, nonnegative, positive, whole
+from discreet.exact.records import dataclass
 
 MOST_OUTCOMES = 1 << 18
 """The largest number of outcomes that is ever enumerated."""

@@ -16,7 +16,6 @@ rounded up, so that nothing is ever free.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
@@ -36,6 +35,7 @@ from discreet.accounting.conversion import (
 from discreet.errors import InvalidParameter, shown
 from discreet.exact.balls import exp_up, sqrt_down
 from discreet.exact.numbers import Exact, decimal_up, fraction, nonnegative, positive, whole
+from discreet.exact.records import dataclass
 
 _MOST_EXPONENT: Final = 20_000  # e**20000 times any delta that is not absurd exceeds 1
 

@@ -10,13 +10,14 @@ the kept rows by at most its kept rows.  Questions never pay a part of it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from discreet.curate.steps import CURATOR
 from discreet.engine.duckdb.engine import DuckDBEngine
 from discreet.errors import SchemaRefusal
 from discreet.exact.numbers import Exact, fraction
+from discreet.exact.records import dataclass
 from discreet.ledger.charges import Request, Stored
 from discreet.price import Priced, price
 from discreet.price.plan import Histogram, Moments, Scaled

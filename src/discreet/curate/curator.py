@@ -531,8 +531,9 @@ class Curator:
     def make_paid(
         self, planned: Planned, receipt: Receipt, version: str, improving: Improving | None = None
     ) -> Paid:
-        """What is paid for; what paid for a refinement gets that and nothing else.
+        """What is paid for by the ``receipt`` for what was ``planned``, on one ``version`` of data.
 
+        What paid for a refinement gets that and nothing else, whatever is ``improving`` now.
         An open charge of the same question may have been made the other way.
         """
         if receipt.parent is not None:
@@ -636,7 +637,10 @@ class Curator:
     def make_fresh(
         self, planned: Planned, spend: Offer, analyst: str, *, first: str | None = None
     ) -> Planned:
-        """The same question under a key that no answer has: measured again, and charged again."""
+        """What is ``planned``, under a key that no answer has: measured again, and charged again.
+
+        ``spend`` and ``analyst`` are those of the charge; the key is ``first``, if it is free.
+        """
         for number in count(0 if first else 1):
             key = first if first and not number else make_fresh_key(planned.key, number)
             found = replace(planned, key=key)
@@ -687,7 +691,7 @@ class Curator:
         )
 
     def replay(self, priced: Priced, stored: Stored) -> Answer:
-        """A stored answer, read through this question's own outputs: post-processing is free."""
+        """A ``stored`` answer, read through the outputs of what was ``priced``, which is free."""
         known = self._replays.get(stored.id)
         if known is not None and known[0] is priced and known[1] == stored.answer:
             return known[2]
@@ -718,7 +722,10 @@ class Curator:
         return None
 
     def make_request(self, planned: Planned, spend: Offer, analyst: str) -> Request:
-        """What the account is asked for: to pay for a plan, on the data as they are now."""
+        """What the account is asked for: that ``analyst`` pays ``spend`` for what is ``planned``.
+
+        On the data as they are now.
+        """
         version = self.engine.data_version()
         if self.crowding.tables:  # few schemas have one
             self.crowding.check([planned.priced.plan.source], version)
@@ -1025,7 +1032,7 @@ class Curator:
         return self._statements.bind(statement)
 
     def find_plan(self, question: Question, spend: Offer, era: Era = Era.NOW) -> Planned:
-        """What a question measures and costs, as it was priced in an ``era``; remembered."""
+        """What a ``question`` measures and costs at ``spend``, as it was priced in an ``era``."""
         version = self.engine.catalogue.version
         # Python takes 1 and true for equal: questions are told apart by how they are written.
         written = question.text or repr(question)
@@ -1044,6 +1051,7 @@ class Curator:
     def find_payable(self, question: Question, spend: Offer, analyst: str) -> Planned:
         """The plan as the account knows it, or can pay for it; else as it is priced now.
 
+        ``question`` and ``spend`` are what is asked and offered, by ``analyst``.
         What was paid for when other noise was bought stays free: it is looked for under the
         key of that noise.  And Gaussian noise that is calibrated to (epsilon, delta) may be
         charged as such where its rho does not fit: either is a bound on what it loses.

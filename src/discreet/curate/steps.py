@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from discreet.accounting.loss import NOTHING, Loss
 from discreet.engine.protocol import Compiled
+from discreet.exact.records import dataclass
 from discreet.ledger import About, Receipt, Request
 from discreet.price import Priced
 from discreet.question.blocks import Area

@@ -7,12 +7,12 @@ copied, compared, pickled or looped over.  ``open_for_release`` is called in
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NoReturn, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.exact.records import dataclass
 from discreet.question.domain import Value
 
 Group = tuple[Value | float | None, ...]

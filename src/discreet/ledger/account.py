@@ -8,7 +8,7 @@ import threading
 from bisect import insort
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from heapq import nsmallest
 from itertools import combinations
@@ -20,6 +20,7 @@ from discreet.accounting.budget import SATURATED, Budget
 from discreet.accounting.loss import Loss
 from discreet.errors import DataRefusal, InvalidParameter, LedgerRefusal, Refusal, shown
 from discreet.exact.numbers import canonical_json
+from discreet.exact.records import dataclass
 from discreet.ledger import admission, refusals
 from discreet.ledger.analysts import AUDITOR, CURATOR, AccessKey, Analyst, assume_utc
 from discreet.ledger.balance import Balance, EntityBalance

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, date, datetime, time
 from typing import Any
 
 from discreet.accounting.budget import Budget
+from discreet.exact.records import dataclass
 from discreet.release.record import from_json, to_json
 
 CURATOR = "curator"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from discreet.accounting.budget import SATURATED, Budget, Remaining
 from discreet.accounting.conversion import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS
 from discreet.accounting.loss import Loss
+from discreet.exact.records import dataclass
 from discreet.ledger.books import Balances, Blocks, Units, decode_blocks, encode_blocks
 from discreet.question.blocks import Area, Space
 

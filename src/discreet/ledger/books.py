@@ -18,7 +18,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, Final
@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from discreet.accounting.budget import SATURATED, Budget
 from discreet.exact.numbers import canonical_json
+from discreet.exact.records import dataclass
 from discreet.ledger.analysts import CURATOR, AccessKey, Analyst, Policy
 from discreet.release.record import from_json, to_json
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
+
+from discreet.exact.records import dataclass
 
 if TYPE_CHECKING:
     from discreet.accounting.loss import Loss

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from discreet.errors import LedgerRefusal
 from discreet.exact.numbers import canonical_json
+from discreet.exact.records import dataclass
 from discreet.ledger import refusals
 from discreet.ledger.books import Record
 from discreet.ledger.store import sync_folder

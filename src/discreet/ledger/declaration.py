@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from discreet.accounting.budget import Budget
 from discreet.errors import LedgerRefusal
 from discreet.exact.numbers import canonical_json
+from discreet.exact.records import dataclass
 from discreet.ledger.analysts import Policy
 from discreet.ledger.books import Books, Standing
 from discreet.ledger.journal import Writer

@@ -15,12 +15,13 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn
 
 from discreet.errors import LedgerRefusal
 from discreet.exact.numbers import whole
+from discreet.exact.records import dataclass
 from discreet.ledger import refusals
 from discreet.ledger.books import Record
 from discreet.ledger.connection import (

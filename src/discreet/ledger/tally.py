@@ -8,8 +8,10 @@ log, in the same transaction, and enters the log whenever it has doubled, and wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
+
+from discreet.exact.records import dataclass
 
 WHOLE = 10
 """As many refusals of one analyst, on one day and with one code, are recorded whole."""

@@ -6,12 +6,13 @@ import hashlib
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from discreet.exact.numbers import canonical_json
+from discreet.exact.records import dataclass
 from discreet.ledger import admission
 from discreet.ledger.books import (
     FORMAT,

@@ -7,7 +7,6 @@ values get noise as wide as one value between the chosen ends.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.accounting.loss import Loss
+from discreet.exact.records import dataclass
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.quantiles.quantiles import Quantiles
 from discreet.mechanisms.quantiles.ranks import Cells

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Any
 
@@ -16,6 +16,7 @@ from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, enclose, log_up
 from discreet.exact.numbers import Exact, nonnegative, positive, proportion, whole
+from discreet.exact.records import dataclass
 from discreet.exact.search import bracket, least_decimal, least_integer
 from discreet.mechanisms.grid import Grid, add_noise, set_fields, to_steps, write_call
 from discreet.mechanisms.laplace import fractional_without_grid, refuse_unstated, too_much_noise

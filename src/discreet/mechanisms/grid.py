@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Protocol
@@ -31,6 +31,7 @@ from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import sqrt_up
 from discreet.exact.numbers import Exact, fraction, positive
+from discreet.exact.records import dataclass
 
 
 class Mechanism(Protocol):

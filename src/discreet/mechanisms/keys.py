@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from functools import lru_cache
 from typing import overload
@@ -17,6 +17,7 @@ from discreet.accounting.law import FiniteLaw
 from discreet.accounting.loss import Loss
 from discreet.exact.balls import ball, enclose, floor_scaled
 from discreet.exact.numbers import Exact, positive, proportion, round_down, whole
+from discreet.exact.records import dataclass
 from discreet.exact.search import least_integer
 from discreet.mechanisms.grid import set_fields, write_call
 from discreet.noise import bernoulli

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -15,6 +15,7 @@ from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, enclose
 from discreet.exact.numbers import Exact, nonnegative, positive, proportion, whole
+from discreet.exact.records import dataclass
 from discreet.exact.search import least_decimal, least_integer
 from discreet.mechanisms.grid import Grid, add_noise, set_fields, to_steps, write_call
 from discreet.mechanisms.laplace import l1_steps, too_much_noise

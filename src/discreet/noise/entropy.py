@@ -11,7 +11,7 @@ replacement holds for the current context (thread or task) only.
 
 from __future__ import annotations
 
-import ssl
+from _ssl import RAND_bytes  # all of ssl would be ten times as long to import
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -27,7 +27,7 @@ _source: ContextVar[Callable[[int], bytes] | None] = ContextVar("entropy", defau
 def random_bytes(count: int) -> bytes:
     """``count`` fresh bytes."""
     source = _source.get()
-    return ssl.RAND_bytes(count) if source is None else source(count)
+    return RAND_bytes(count) if source is None else source(count)
 
 
 def random_words(

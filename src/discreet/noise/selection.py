@@ -11,7 +11,6 @@ ball arithmetic.  Proof: Lemmas 8 and 9.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 from typing import Any, overload
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import RELATIVE, Doubles, ball, exp_negative, nearest_double, precision
 from discreet.exact.numbers import Exact, fraction, nonnegative, whole
+from discreet.exact.records import dataclass
 from discreet.noise.bernoulli import toss_coins
 from discreet.noise.entropy import random_bits, random_words
 from discreet.noise.table import Integers, check_size, draw_array

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -23,6 +22,7 @@ from discreet.accounting.conversion import largest_rho
 from discreet.accounting.loss import Loss
 from discreet.exact.balls import sqrt_down
 from discreet.exact.numbers import round_down, round_up
+from discreet.exact.records import dataclass
 from discreet.exact.search import bracket
 from discreet.mechanisms import Gaussian, KeyRelease, Laplace, Staircase
 from discreet.mechanisms.clipping import ENDS, ClippedSums

@@ -10,9 +10,9 @@ noise, and a table that must not be opened is so with probability at most delta.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from discreet.accounting.loss import Loss
+from discreet.exact.records import dataclass
 from discreet.mechanisms import Gaussian
 from discreet.price.keys import find_threshold
 from discreet.question.schema import Owners, Table

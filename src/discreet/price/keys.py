@@ -11,13 +11,13 @@ shows any group more often.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
 from flint import arb
 
 from discreet.exact.balls import ball, enclose, precision
 from discreet.exact.numbers import round_up
+from discreet.exact.records import dataclass
 from discreet.exact.search import greatest_integer, least_integer
 from discreet.mechanisms import Gaussian, KeyRelease
 from discreet.mechanisms.clipping import ClippedSums

@@ -13,10 +13,11 @@ Lemma numbers refer to ``docs/proofs/price.md``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from math import prod
 
+from discreet.exact.records import dataclass
 from discreet.question.domain import Value
 from discreet.question.expressions import Call, Case, ColumnRef, Expression
 from discreet.question.question import Key

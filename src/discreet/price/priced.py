@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from math import hypot, sqrt
 
@@ -11,6 +11,7 @@ from discreet.accounting.conversion import largest_rho
 from discreet.accounting.loss import NOTHING, Loss, failure_mass
 from discreet.errors import InvalidParameter, QuestionRefusal
 from discreet.exact.balls import sqrt_down
+from discreet.exact.records import dataclass
 from discreet.mechanisms import Gaussian, KeyRelease, Laplace
 from discreet.mechanisms.clipping import ENDS, ClippedSums
 from discreet.price.calibration import (

@@ -16,12 +16,12 @@ what that can change.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 
+from discreet.exact.records import dataclass
 from discreet.price.calibration import Noisy
 from discreet.price.plan import Moments, Scaled
 from discreet.price.recipes import Ratio, power_coefficients

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from discreet.accounting.loss import NOTHING, Loss
 from discreet.exact.numbers import Exact, proportion
+from discreet.exact.records import dataclass
 from discreet.mechanisms import Gaussian, Laplace, Staircase
 
 Floats = NDArray[np.float64]

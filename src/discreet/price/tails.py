@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.exact.records import dataclass
 from discreet.exact.search import bracket
 from discreet.mechanisms import Gaussian, Laplace
 from discreet.price.calibration import Noisy
@@ -138,6 +137,8 @@ def _factor_table(beta: float) -> Floats:
     if beta < _LEAST_BETA:
         return np.full(_KAPPAS.size, _bound_factor(beta))
     within = np.array([_exceed(_extremes(float(k)), beta) for k in _KAPPAS[1:-1]])
+    from statistics import NormalDist  # long to import, and only for margins
+
     ends = NormalDist().inv_cdf(1 - beta / 2), math.log(1 / beta) / math.sqrt(2)
     return np.array([ends[0], *within, ends[1]])
 

@@ -7,8 +7,9 @@ that needs no more than this is the same with the data unplugged.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from discreet.exact.records import dataclass
 from discreet.question.ownership import Multiplicity, declared_multiplicity
 from discreet.question.schema import Schema
 

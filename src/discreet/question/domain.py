@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from fractions import Fraction
-from zoneinfo import ZoneInfo
+
+from discreet.exact.records import dataclass
 
 Value = int | Fraction | str | bool | date | datetime
 """A public constant: in a question or in a schema."""
@@ -138,6 +139,8 @@ def is_zone(name: object) -> bool:
     """
     if not isinstance(name, str) or name == "localtime" or not name.isprintable():
         return False
+    from zoneinfo import ZoneInfo  # long to import, and few schemas have a zone
+
     try:
         ZoneInfo(name)
     except (ValueError, OSError, KeyError):
@@ -160,6 +163,8 @@ def change_zone(moment: datetime, old: str, new: str) -> datetime | None:
     """
     if not FIRST_SHOWN <= moment <= LAST_SHOWN:
         return None
+    from zoneinfo import ZoneInfo
+
     both = [moment.replace(tzinfo=ZoneInfo(old), fold=fold) for fold in (0, 1)]
     ahead = min(shown.utcoffset() or timedelta() for shown in both)
     return (moment - ahead).replace(tzinfo=UTC).astimezone(ZoneInfo(new)).replace(tzinfo=None)

@@ -8,8 +8,7 @@ overflow give NULL.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from discreet.exact.records import dataclass
 from discreet.question.domain import Value
 
 

@@ -7,13 +7,14 @@ body of a request and the clause of a statement.  It imports little, for the cli
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypedDict
 
 from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact, decimal_up, positive, proportion
+from discreet.exact.records import dataclass
 
 Within = Exact | Mapping[str, Exact]
 """One margin for all numbers of an answer, or one for each by name."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Protocol, runtime_checkable
 
 from discreet.errors import QuestionRefusal
+from discreet.exact.records import dataclass
 from discreet.question.domain import Domain, Kind, Value, domain_of_values
 from discreet.question.expressions import ColumnRef
 from discreet.question.functions import Outcome, domain_of, narrow, references

@@ -8,12 +8,13 @@ public, is decided from the domains of its columns.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from itertools import pairwise
 from math import prod
 
 from discreet.errors import QuestionRefusal
+from discreet.exact.records import dataclass
 from discreet.question.domain import LISTED_MOST, Domain, Kind, Value
 from discreet.question.expressions import ColumnRef, Expression
 from discreet.question.functions import domain_of

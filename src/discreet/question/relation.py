@@ -9,9 +9,9 @@ DISTINCT or sampling.  Lemmas: ``docs/proofs/ownership.md``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+from discreet.exact.records import dataclass
 from discreet.question.expressions import Expression
 from discreet.question.schema import Table
 

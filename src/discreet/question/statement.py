@@ -7,9 +7,9 @@ alone; what stands around them is computed from the released numbers, and free.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 
+from discreet.exact.records import dataclass
 from discreet.question.catalogue import Catalogue
 from discreet.question.domain import Domain, Kind
 from discreet.question.expressions import ColumnRef

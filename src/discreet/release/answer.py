@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from math import lcm
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from discreet.accounting.loss import NOTHING, Loss
 from discreet.engine.truth import Group
 from discreet.exact.numbers import Exact, proportion
+from discreet.exact.records import dataclass
 from discreet.mechanisms import KeyRelease
 from discreet.mechanisms.clipping import ClippedSums
 from discreet.price import (
@@ -96,11 +97,11 @@ class Answer:
         object.__setattr__(self, "rows", tuple(rows))
 
     def read_as(self, priced: Priced) -> Answer:
-        """The answer to a question that measures the same; itself, if it is that question's."""
+        """The answer to what is ``priced`` and measures the same; itself, if it is that."""
         return self if priced is self.priced else replace(self, priced=priced)
 
     def number(self, id: int | None, *, replayed: bool) -> Answer:  # noqa: A002
-        """The same, as the ledger keeps it under ``id``; nothing is read off anew."""
+        """The same under ``id`` in the ledger, ``replayed`` or not; nothing is read anew."""
         found = copy(self)
         object.__setattr__(found, "id", id)
         object.__setattr__(found, "replayed", replayed)

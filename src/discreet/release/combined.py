@@ -8,11 +8,12 @@ was, or that number times and plus constants, keeps its margin; for others none 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeVar
 
 from discreet.accounting.loss import NOTHING, Loss
 from discreet.exact.numbers import Exact
+from discreet.exact.records import dataclass
 from discreet.price.margins import MarginKind
 from discreet.question.expressions import ColumnRef
 from discreet.question.statement import Carried, Statement

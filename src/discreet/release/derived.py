@@ -7,11 +7,12 @@ added up, and may differ from group to group.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from typing import Any
 
 from discreet.accounting.loss import NOTHING, Loss
+from discreet.exact.records import dataclass
 from discreet.price.margins import MarginKind
 from discreet.price.summed import Summed
 from discreet.question.functions import references

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from discreet.accounting.loss import Loss
 from discreet.exact.numbers import Exact, proportion, whole
+from discreet.exact.records import dataclass
 from discreet.mechanisms import KeyRelease
 from discreet.mechanisms.clipping import ClippedSums
 from discreet.price import (

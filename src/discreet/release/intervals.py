@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import Refusal
+from discreet.exact.records import dataclass
 from discreet.mechanisms import KeyRelease
 from discreet.mechanisms.clipping import ClippedSums
 from discreet.price import Linear, Noisy, Priced, Quantile, Ratio, Selection

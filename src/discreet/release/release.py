@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.engine.truth import SparseCounts, Truth
+from discreet.exact.records import dataclass
 from discreet.mechanisms import KeyRelease, Laplace
 from discreet.mechanisms.clipping import ClippedSums
 from discreet.mechanisms.keys import toss_coins

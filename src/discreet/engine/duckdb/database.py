@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,6 +32,7 @@ from discreet.engine.duckdb.result import Columns
 from discreet.engine.duckdb.sources import DataSource, Part, Version, quoted
 from discreet.engine.protocol import Progress
 from discreet.errors import DataRefusal, InvalidParameter, SchemaRefusal, shown
+from discreet.exact.records import dataclass
 from discreet.question.domain import LISTED_MOST, Kind, Value
 from discreet.question.functions import nodes, read_column
 from discreet.question.functions.nodes import (

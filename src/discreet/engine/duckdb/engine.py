@@ -16,7 +16,6 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -38,6 +37,7 @@ from discreet.engine.duckdb.sources import (
 from discreet.engine.protocol import Progress, describe_failure
 from discreet.engine.truth import Truth
 from discreet.errors import DataRefusal, InvalidParameter, Refusal
+from discreet.exact.records import dataclass
 from discreet.price.plan import Plan
 from discreet.question.catalogue import Catalogue
 from discreet.question.domain import Value

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 
 from sqlglot import exp
@@ -36,6 +36,7 @@ from discreet.engine.duckdb.result import (
     Sums,
     Total,
 )
+from discreet.exact.records import dataclass
 from discreet.price.owners import check_plan
 from discreet.price.plan import (
     Contribution,

@@ -7,13 +7,14 @@ allow-list.  Each step carries the unit's columns along, unseen by expressions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from functools import lru_cache
 
 from sqlglot import exp
 
 from discreet.engine.duckdb.grid import clip, from_steps, to_steps
+from discreet.exact.records import dataclass
 from discreet.price.recipes import GRID_BITS, put_on_grid
 from discreet.question.domain import Domain, Kind
 from discreet.question.expressions import ColumnRef, Expression

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from math import comb, prod
@@ -14,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet.engine.truth import Group, Opened, SparseCounts
+from discreet.exact.records import dataclass
 from discreet.price.plan import (
     GroupMean,
     GroupSum,

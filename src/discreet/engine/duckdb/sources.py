@@ -18,7 +18,7 @@ import io
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from discreet.engine.duckdb.memory import Kinds, bytes_for, to_arrow, unreadable_refusal
+from discreet.exact.records import dataclass
 from discreet.noise.entropy import random_bytes
 from discreet.question.functions.nodes import ENGINE
 from discreet.question.schema import Column

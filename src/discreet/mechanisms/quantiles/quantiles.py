@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -15,6 +15,7 @@ from discreet.accounting.loss import Loss, bounded_range_price
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, log_up, sqrt_down
 from discreet.exact.numbers import Exact, float_up, positive, proportion
+from discreet.exact.records import dataclass
 from discreet.mechanisms.grid import Grid, write_call
 from discreet.mechanisms.quantiles.ranks import (
     Cells,

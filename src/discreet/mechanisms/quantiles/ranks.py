@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -31,6 +30,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact, fraction
+from discreet.exact.records import dataclass
 from discreet.mechanisms.grid import Grid, Integers
 from discreet.noise import bernoulli_exp, exponential_choice, uniform_below
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Any
 
@@ -15,6 +15,7 @@ from discreet.accounting.loss import Loss, bounded_range_price
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, enclose, log_up
 from discreet.exact.numbers import Exact, float_up, positive, proportion, whole
+from discreet.exact.records import dataclass
 from discreet.exact.search import least_decimal, least_integer
 from discreet.mechanisms.grid import Grid, write_call
 from discreet.mechanisms.selection.scores import Scores, rate_per_step, read_scores, to_score_units

@@ -10,7 +10,6 @@ score that only ever grows still does: rounding is monotone.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact, positive
+from discreet.exact.records import dataclass
 from discreet.mechanisms.grid import Grid, Integers, to_steps
 from discreet.mechanisms.laplace import l1_steps, too_much_noise
 

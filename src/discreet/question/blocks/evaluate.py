@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, wraps
 from typing import Any, TypeVar
 
@@ -19,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import QuestionRefusal
+from discreet.exact.records import dataclass
 from discreet.question.domain import Domain, Kind, Value
 from discreet.question.expressions import Call, Case, ColumnRef, Expression, Literal
 from discreet.question.functions import FUNCTIONS, domain_of_literal

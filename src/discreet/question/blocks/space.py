@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, datetime
 from fractions import Fraction
 from functools import cached_property
@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
 
+from discreet.exact.records import dataclass
 from discreet.question.blocks.evaluate import Known, Mask, Objects
 from discreet.question.domain import Domain, Kind, Value, number_of
 from discreet.question.functions.declaration import plain

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
 
 from sqlglot import exp
 
+from discreet.exact.records import dataclass
 from discreet.question.domain import WIDEST, Domain, Kind, boolean
 from discreet.question.functions import nodes
 from discreet.question.functions.declaration import (

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from calendar import monthrange
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
 from sqlglot import exp
 
+from discreet.exact.records import dataclass
 from discreet.question.domain import Domain, Kind, calendar_bounds, number_of, to_double
 from discreet.question.functions import nodes
 from discreet.question.functions.calendar import ends

@@ -6,11 +6,12 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from typing import Any
 
 from discreet.errors import SchemaRefusal
+from discreet.exact.records import dataclass
 
 Path = tuple[str, ...]
 

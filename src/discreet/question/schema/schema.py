@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
 from discreet.accounting.budget import Budget
 from discreet.accounting.neighbours import Neighbours
 from discreet.errors import SchemaRefusal, shown
+from discreet.exact.records import dataclass
 from discreet.question.domain import Kind, Value, number_of
 from discreet.question.schema.declarations import (
     SETTINGS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date, timedelta
 from enum import StrEnum
 from fractions import Fraction
@@ -12,6 +12,7 @@ from math import ceil, floor, prod
 
 from discreet.accounting.neighbours import Neighbours
 from discreet.errors import SchemaRefusal, shown
+from discreet.exact.records import dataclass
 from discreet.question.domain import (
     Domain,
     Kind,

@@ -18,7 +18,7 @@ What is refused is shown with a question that would be accepted, if a rule of
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from sqlglot import exp
@@ -26,6 +26,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from discreet.errors import QuestionRefusal, Refusal, Span
+from discreet.exact.records import dataclass
 from discreet.question.catalogue import Catalogue, Known
 from discreet.question.expressions import Expression
 from discreet.question.functions import FUNCTIONS

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 
 from sqlglot import exp
 
 from discreet.errors import QuestionRefusal
+from discreet.exact.records import dataclass
 from discreet.question.domain import Value
 from discreet.question.question import AGGREGATES, MOST_BINS, Aggregate
 from discreet.question.sql.dialect import Reader, copy_span

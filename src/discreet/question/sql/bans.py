@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sqlglot import exp
 
+from discreet.exact.records import dataclass
 from discreet.question.sql.rewrite import Change, count_by_group, drop_clauses, keep_all_rows
 
 

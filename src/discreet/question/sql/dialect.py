@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -36,6 +36,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
 from discreet.errors import QuestionRefusal, Span
+from discreet.exact.records import dataclass
 from discreet.question.catalogue import Catalogue
 from discreet.question.domain import Domain
 from discreet.question.ownership import columns

@@ -8,13 +8,13 @@ where it was, and is found out when the question is written back.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
 from sqlglot import exp
 
 from discreet.errors import QuestionRefusal
+from discreet.exact.records import dataclass
 from discreet.question.domain import Kind
 from discreet.question.functions import FUNCTIONS
 from discreet.question.functions.patterns import write_pattern

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 
 from sqlglot import exp
 
 from discreet.errors import QuestionRefusal
+from discreet.exact.records import dataclass
 from discreet.question.offer import CONFIDENCE, Offer
 from discreet.question.ownership import row_bound
 from discreet.question.question import Aggregate, Key, Limits, Question

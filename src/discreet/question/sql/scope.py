@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sqlglot import exp
 
 from discreet.errors import QuestionRefusal
+from discreet.exact.records import dataclass
 from discreet.question.domain import Kind
 from discreet.question.relation import PublicSource, Relation
 from discreet.question.sql.aggregates import aggregate_name

@@ -8,10 +8,10 @@ changed into those; what they mean, and whether it is allowed, is decided later.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from sqlglot import exp
 
+from discreet.exact.records import dataclass
 from discreet.question.sql.aggregates import aggregate_name, is_several
 from discreet.question.sql.dialect import Reader
 from discreet.question.sql.unnest_subqueries import is_looked_up, join_subqueries

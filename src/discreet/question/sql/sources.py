@@ -7,11 +7,12 @@ which whatever was not understood is still where it stood.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from sqlglot import exp
 
 from discreet.errors import QuestionRefusal
+from discreet.exact.records import dataclass
 from discreet.question.domain import Domain, Kind
 from discreet.question.expressions import Expression
 from discreet.question.functions import domain_of

@@ -9,9 +9,10 @@ functions change the tree; whether the result is accepted is seen later.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from sqlglot import exp
+
+from discreet.exact.records import dataclass
 
 IsKey = Callable[[str, set[str]], bool]
 """Whether columns of a table, which is then public, single out one of its rows."""

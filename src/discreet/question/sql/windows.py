@@ -7,11 +7,12 @@ A window that looks at other people's rows is refused.  One that looks at the sa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sqlglot import exp
 
 from discreet.errors import QuestionRefusal
+from discreet.exact.records import dataclass
 from discreet.question.domain import Domain, Kind
 from discreet.question.expressions import ColumnRef, Expression
 from discreet.question.own_rows import (
