@@ -1,4 +1,4 @@
-"""Installs what the tests need beside Python: PostgreSQL, Chromium, Node.js and a C compiler.
+"""Installs what the tests need beside Python: PostgreSQL, Chromium, Node.js, TypeScript, gcc.
 
 ``python tests/components.py`` installs what is missing, from Debian, when it is run by root.
 Anybody else is told what to ask for, and the tests that need it are skipped; under ``CI=true``
@@ -46,8 +46,14 @@ def chromium() -> Path | None:
 
 
 def node() -> Path | None:
-    """What runs the script of a survey's page without a browser."""
+    """What runs the scripts of pages without a browser."""
     found = shutil.which("node") or shutil.which("nodejs")
+    return Path(found) if found else None
+
+
+def typescript() -> Path | None:
+    """What checks the types of the page's scripts."""
+    found = shutil.which("tsc")
     return Path(found) if found else None
 
 
@@ -72,7 +78,8 @@ COMPONENTS: Mapping[str, Component] = {
         ("default-jdk-headless", "libpostgresql-jdbc-java"),
         jdbc,
     ),
-    "node": Component("the script of a survey beside Python", ("nodejs",), node),
+    "node": Component("the scripts of the pages beside Python", ("nodejs",), node),
+    "typescript": Component("the types of the page", ("node-typescript",), typescript),
     "compiler": Component("the disk that fails on purpose", ("gcc", "libc6-dev"), compiler),
 }
 

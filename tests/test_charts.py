@@ -142,6 +142,40 @@ def test_a_histogram_has_its_edges(clinic: discreet.Curator) -> None:
     assert all(row["low"] <= row["value"] <= row["high"] for row in drawn(picture))
 
 
+def test_bars_of_a_histogram_stand_on_zero(clinic: discreet.Curator) -> None:
+    picture = ask(clinic, "SELECT HISTOGRAM(cost, 0, 20, 100) AS h FROM visits").draw()
+    assert picture.spec["layer"][0]["encoding"]["y2"] == {"datum": 0}
+
+
+def test_days_and_a_few_series_are_lines_and_many_a_heat_map(clinic: discreet.Curator) -> None:
+    for keys in ("day, sex", "sex, day"):
+        picture = ask(clinic, f"SELECT {keys}, COUNT(*) AS n FROM visits GROUP BY {keys}").draw()
+        assert marks(picture) == ["area", "line"]
+        line = picture.spec["layer"][1]["encoding"]
+        assert (line["x"]["type"], line["x"]["title"]) == ("temporal", "day")
+        assert {row["series"] for row in drawn(picture)} == {"F", "M", "(none)"}
+    many = ask(clinic, "SELECT day, floor, COUNT(*) AS n FROM visits GROUP BY day, floor").draw()
+    assert marks(many) == ["rect"]
+
+
+def test_a_heat_map_says_how_much_of_each_key_it_shows(clinic: discreet.Curator) -> None:
+    picture = ask(clinic, "SELECT room, floor, COUNT(*) AS n FROM visits GROUP BY 1, 2").draw()
+    assert len(drawn(picture)) == 40 * 9
+    assert "40 of 95 of room shown" in picture.spec["title"]["subtitle"]
+
+
+def test_a_picture_is_as_wide_as_it_is_wanted(clinic: discreet.Curator) -> None:
+    answer = ask(clinic, "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward")
+    narrow, broad = answer.draw(wide=300), answer.draw(wide=900)
+    for picture, wide in ((narrow, 300), (broad, 900)):
+        assert f'width="{wide}"' in picture.svg()[:200]
+        assert picture.title == "n by ward"
+    angles = [p.spec["layer"][0]["encoding"]["x"]["axis"]["labelAngle"] for p in (narrow, broad)]
+    assert angles == [-40, 0]
+    room = ask(clinic, "SELECT room, COUNT(*) AS n FROM visits GROUP BY room")
+    assert 'width="300"' in room.draw(wide=300).svg()[:200]
+
+
 def test_what_is_computed_from_answers_is_drawn_too(clinic: discreet.Curator) -> None:
     question = (
         "SELECT ward, n / SUM(n) OVER () AS share FROM "

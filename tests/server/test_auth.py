@@ -27,11 +27,14 @@ READERS = [
     ("GET", "records", None),
     ("POST", "verify", None),
     ("GET", "checkpoints", None),
-    ("GET", "spending", None),
 ]
 ASKERS = [
     ("POST", "ask", {"question": "SELECT COUNT(*) FROM visits", "epsilon": "1/50"}),
     ("POST", "explain", {"question": "SELECT COUNT(*) FROM visits", "epsilon": "1/50"}),
+    ("POST", "curve", {"question": "SELECT COUNT(*) FROM visits"}),
+    ("GET", "saved", None),
+    ("POST", "saved", {"name": "all", "question": "SELECT COUNT(*) FROM visits"}),
+    ("DELETE", "saved/1", None),
     ("POST", "runs", {"threshold": 100, "epsilon": "1/50"}),
     ("POST", "runs/1/ask", {"question": "SELECT COUNT(*) FROM visits"}),
     ("POST", "runs/explain", {"threshold": 100, "epsilon": "1/50"}),
@@ -55,7 +58,7 @@ def test_wrong_role(server):
         assert refused(server.call(method, path, body, key=key), 403, "A12"), path
     for method, path, _ in READERS:
         assert server.call(method, path, key=auditor).status_code == 200, path
-    for query in ("balance?analyst=curator", "transcript?analyst=curator"):
+    for query in (f"{path}?analyst=curator" for path in ("balance", "transcript", "spending")):
         assert refused(server.call("GET", query, key=analyst), 403, "A12")
         assert server.call("GET", query, key=auditor).status_code == 200
 
@@ -66,7 +69,7 @@ def test_every_route_is_in_one_of_the_lists(server):
     known = {(m, p.split("/")[0]) for m, p, _ in CURATOR_ONLY + READERS + ASKERS}
     everyone = {
         *(("GET", "jobs"), ("GET", "answers"), ("GET", "balance"), ("GET", "transcript")),
-        ("GET", "runs"),
+        *(("GET", "runs"), ("GET", "spending")),
     }
     prefix = "/v1/datasets/{dataset}/"
     found = {

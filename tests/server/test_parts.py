@@ -382,4 +382,4 @@ def test_records_of_another_dataset_in_the_same_ledger_are_left_out():
         assert "ana" in str(found)
         assert "eve" not in str(found)
         assert found["last"] == max(record.sequence for record in ledger.records())
-        assert spending(ledger, "a", "day") == []
+        assert spending(ledger, "a", "day")["points"] == []

@@ -10,7 +10,7 @@ them is asked for; a specification itself needs neither.
 """
 
 from discreet.charts.answer import draw_answer
-from discreet.charts.grammar import bars, heat, intervals, lines
+from discreet.charts.grammar import bars, fit, heat, intervals, lines
 from discreet.charts.picture import Picture
 
-__all__ = ["Picture", "bars", "draw_answer", "heat", "intervals", "lines"]
+__all__ = ["Picture", "bars", "draw_answer", "fit", "heat", "intervals", "lines"]

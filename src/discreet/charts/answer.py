@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from discreet.charts.grammar import Row, bars, bins, heat, intervals, timeline
+from discreet.charts.grammar import Row, bars, bins, fit, heat, intervals, timeline
 from discreet.charts.picture import Picture
 from discreet.errors import InvalidParameter
 
@@ -24,8 +24,16 @@ Shown = Mapping[str, Any]
 """An answer as ``to_json`` writes it."""
 
 
-def draw_answer(shown: Shown, y: str | None = None) -> Picture:
-    """The picture of an answer; ``y`` names the column, the first with numbers if None."""
+def draw_answer(shown: Shown, y: str | None = None, *, wide: int | None = None) -> Picture:
+    """The picture of an answer; ``y`` names the column, the first with numbers if None.
+
+    It is ``wide`` pixels in all, or as wide as suits it.
+    """
+    picture = _draw(shown, y)
+    return picture if wide is None else fit(picture, wide)
+
+
+def _draw(shown: Shown, y: str | None) -> Picture:
     kind, names = shown["chart"]["kind"], shown["chart"]["y"]
     if not names:
         raise InvalidParameter(
@@ -45,22 +53,47 @@ def draw_answer(shown: Shown, y: str | None = None) -> Picture:
     if kind == "histogram":
         return _histogram(shown, name)
     keys = [column["name"] for column in shown["columns"] if column["role"] == "key"]
-    rows = [_point(shown, number, keys, name) for number in range(len(shown["rows"]))]
+    if _is_dated(shown, keys[1:2]) and not _is_dated(shown, keys[:1]):
+        keys = [keys[1], keys[0], *keys[2:]]  # time goes from left to right
+    dated = kind == "line" or (len(keys) == 2 and _is_dated(shown, keys[:1]))
+    rows = [_point(shown, number, keys, name, dated=dated) for number in range(len(shown["rows"]))]
     empty = sum(row["value"] is None for row in rows)
     rows = [row for row in rows if row["value"] is not None]
     unsaid = [f"{empty} of {len(rows) + empty} without a value: see the table"] if empty else []
     by = f" by {' and '.join(keys)}" if keys else ""
     words = {"title": f"{name}{by}", "y": name}
     series = keys[1] if len(keys) == 2 else None
-    dated = kind == "line"
-    if dated:
+    many = series is not None and len({row["series"] for row in rows}) > _FEW_SERIES
+    if dated and not many:
         rows, apart = _split(rows)
         said = _says(shown, name, [*apart, *unsaid])
-        return timeline(rows, x=keys[0], subtitle=said, series=None, **words)
-    if series is not None and len({row["series"] for row in rows}) > _FEW_SERIES:
-        said = " · ".join(["margins: see the table", *unsaid])
-        return heat(rows, x=keys[0], y=series, title=words["title"], value=name, subtitle=said)
+        return timeline(rows, x=keys[0], subtitle=said, series=series, **words)
+    if series is not None and many:
+        return _cells(rows, keys, name, unsaid, words)
     return _groups(shown, name, rows, keys, series, words, unsaid)
+
+
+def _is_dated(shown: Shown, keys: Sequence[str]) -> bool:
+    return any(_column(shown, key)["kind"] in ("date", "timestamp") for key in keys)
+
+
+def _cells(
+    rows: Sequence[dict[str, Any]],
+    keys: Sequence[str],
+    name: str,
+    unsaid: Sequence[str],
+    words: Mapping[str, str],
+) -> Picture:
+    """A heat map: so many of either key as can be told apart."""
+    kept, cut = {}, []
+    for place, key in (("group", keys[0]), ("series", keys[1])):
+        found = list(dict.fromkeys(row[place] for row in rows))
+        kept[place] = set(found[:MOST_GROUPS])
+        if len(found) > MOST_GROUPS:
+            cut.append(f"{MOST_GROUPS} of {len(found)} of {key} shown")
+    shown = [row for row in rows if all(row[place] in kept[place] for place in kept)]
+    said = " · ".join(["margins: see the table", *cut, *unsaid])
+    return heat(shown, x=keys[0], y=keys[1], title=words["title"], value=name, subtitle=said)
 
 
 def _groups(
@@ -89,12 +122,13 @@ def _groups(
     )
 
 
-def _point(shown: Shown, number: int, keys: Sequence[str], name: str) -> dict[str, Any]:
+def _point(
+    shown: Shown, number: int, keys: Sequence[str], name: str, *, dated: bool
+) -> dict[str, Any]:
     places = {column["name"]: place for place, column in enumerate(shown["columns"])}
     row, ends = shown["rows"][number], shown["intervals"][number][places[name]] or {}
     key = row[places[keys[0]]] if keys else name
     more = [_label(row[places[k]]) for k in keys[1:]]
-    dated = shown["chart"]["kind"] == "line"
     value = row[places[name]]
     if ends.get("says"):  # "anything", or "no people": no picture of a number
         value, ends = None, {}
@@ -112,7 +146,10 @@ def _point(shown: Shown, number: int, keys: Sequence[str], name: str) -> dict[st
 def _split(rows: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
     """What has a place in time, and what has none, in words."""
     dated = [row for row in rows if not row["none"]]
-    return dated, [f"without a key: {row['cell']}" for row in rows if row["none"]]
+    lost = [row for row in rows if row["none"]]
+    names = {row["series"] for row in lost if row["series"]}
+    whose = {row["series"]: f"{row['series']} " if len(names) > 1 else "" for row in lost}
+    return dated, [f"without a key: {whose[row['series']]}{row['cell']}" for row in lost]
 
 
 def _histogram(shown: Shown, name: str) -> Picture:
@@ -129,8 +166,8 @@ def _histogram(shown: Shown, name: str) -> Picture:
         }
         for low, high, count in zip(edges, edges[1:], counts, strict=False)
     ]
-    words = _says(shown, name, [])
-    return bins(rows, x=name, y="count", title=f"Histogram of {name}", subtitle=words)
+    said, title = _says(shown, name, []), f"Histogram of {name}"
+    return bins(rows, x=name, y="count", title=title, subtitle=said)
 
 
 def _says(shown: Shown, name: str, also: Sequence[str]) -> str:

@@ -6,15 +6,18 @@ Every value may have a low and a high end, which are drawn where both are known;
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from discreet.charts.picture import Picture
 
-Scale = Literal["linear", "log"]
+Scale = Literal["linear", "log", "time"]
 Row = Mapping[str, Any]
 
 WIDE, TALL = 560, 260
+_LETTER = 6.5
+"""About how many pixels a letter of a label takes."""
 _DASHES = [[1, 0], [7, 3], [2, 3], [9, 3, 2, 3], [4, 2], [1, 2]]
 
 
@@ -31,7 +34,8 @@ def lines(
 ) -> Picture:
     """Lines of points ``(x, y)`` or ``(x, y, low, high)``, told apart by colour and dashes.
 
-    ``x`` and ``y`` are what the axes count; ``percent`` writes shares as percentages.
+    ``x`` and ``y`` are what the axes count; ``percent`` writes shares as percentages, from zero;
+    a scale of ``time`` reads ``x`` as milliseconds since 1970 and draws steps.
     """
     values = []
     for name, points in named:
@@ -40,8 +44,14 @@ def lines(
             if len(point) > 2:
                 row |= {"low": point[2], "high": point[3]}
             values.append(row)
-    across = {"field": "x", "type": "quantitative", "title": x, "scale": _scaled(x_scale)}
-    form = {"format": "%"} if percent else {}
+    across: dict[str, Any] = {"field": "x", "title": x}
+    temporal = x_scale == "time"
+    across |= (
+        {"type": "temporal", "scale": {"type": "utc"}, "axis": {"labelOverlap": True}}
+        if temporal
+        else {"type": "quantitative", "scale": _scaled(x_scale)}
+    )
+    form = {"format": "~%"} if percent else {}
     up = {"title": y, "scale": _scaled(y_scale), "axis": {"grid": True, **form}}
     names = [name for name, _ in named]
     legend = None if len(names) == 1 else {"title": None, "orient": "bottom", "labelLimit": WIDE}
@@ -59,7 +69,11 @@ def lines(
         )
     layers.append(
         {
-            "mark": {"type": "line", "point": len(values) <= 40 * len(names)},
+            "mark": {
+                "type": "line",
+                "point": len(values) <= 40 * len(names),
+                "interpolate": "step-after" if temporal else "linear",
+            },
             "encoding": {
                 "x": across,
                 "y": {**up, "field": "y", "type": "quantitative"},
@@ -103,7 +117,7 @@ def _grouped(
             "type": "nominal",
             "sort": order,
             "title": x,
-            "axis": {"labelAngle": 0 if _fits(order) else -40, "labelLimit": 160},
+            "axis": {"labelAngle": _angle(order, WIDE), "labelLimit": 160},
         }
     }
     colour: dict[str, Any] = {"condition": {"test": "datum.none", "value": "#8a8f98"}}
@@ -133,7 +147,13 @@ def _grouped(
 
 
 def timeline(
-    values: Sequence[Row], *, x: str, y: str, title: str, subtitle: str = "", series: str | None
+    values: Sequence[Row],
+    *,
+    x: str,
+    y: str,
+    title: str,
+    subtitle: str = "",
+    series: str | None,
 ) -> Picture:
     """Lines over dates or numbers in order, with a band; rows are those of :func:`intervals`."""
     temporal = any(isinstance(row["group"], str) for row in values)
@@ -142,13 +162,14 @@ def timeline(
         "type": "temporal" if temporal else "quantitative",
         "title": x,
         "scale": {"type": "utc"} if temporal else {"zero": False},
+        "axis": _dates(values) if temporal else {"format": "~r", "tickMinStep": 1},
     }
     colour = {}
     if series is not None:
         colour["color"] = {
             "field": "series",
             "type": "nominal",
-            "legend": {"title": series, "orient": "bottom"},
+            "legend": {"title": series, "orient": "bottom", "symbolOpacity": 1},
         }
     up = {"type": "quantitative", "title": y}
     band = {"y": {"field": "low", **up}, "y2": {"field": "high"}}
@@ -166,15 +187,22 @@ def timeline(
     return _picture(values, title, subtitle, {"layer": layers, "width": WIDE, "height": TALL})
 
 
-def bins(values: Sequence[Row], *, x: str, y: str, title: str, subtitle: str = "") -> Picture:
+def bins(
+    values: Sequence[Row],
+    *,
+    x: str,
+    y: str,
+    title: str,
+    subtitle: str = "",
+) -> Picture:
     """Bars between edges: rows have ``from``, ``to``, ``value``, ``low`` and ``high``."""
     up = {"type": "quantitative", "title": y}
-    wide = {"x": {"field": "from", "type": "quantitative", "title": x}, "x2": {"field": "to"}}
+    edges = {"x": {"field": "from", "type": "quantitative", "title": x}, "x2": {"field": "to"}}
     middle = {"x": {"field": "middle", "type": "quantitative", "title": x}}
     ends = {"y": {"field": "low", **up}, "y2": {"field": "high"}}
     rows = [{**row, "middle": (row["from"] + row["to"]) / 2} for row in values]
     layers = [
-        {"mark": "bar", "encoding": {**wide, "y": {"field": "value", **up}}},
+        {"mark": "bar", "encoding": {**edges, "y": {"field": "value", **up}, "y2": {"datum": 0}}},
         {
             "transform": [{"filter": "datum.low != null && datum.high != null"}],
             "mark": "rule",
@@ -185,7 +213,13 @@ def bins(values: Sequence[Row], *, x: str, y: str, title: str, subtitle: str = "
 
 
 def heat(
-    values: Sequence[Row], *, x: str, y: str, value: str, title: str, subtitle: str = ""
+    values: Sequence[Row],
+    *,
+    x: str,
+    y: str,
+    value: str,
+    title: str,
+    subtitle: str = "",
 ) -> Picture:
     """A cell for each pair of keys: rows have ``group``, ``series`` and ``value``."""
     across = list(dict.fromkeys(str(row["group"]) for row in values))
@@ -207,22 +241,62 @@ def heat(
     return _picture(values, title, subtitle, {**cell, **size})
 
 
-def _picture(values: Sequence[Row], title: str, subtitle: str, drawn: Mapping[str, Any]) -> Picture:
+def fit(picture: Picture, wide: int) -> Picture:
+    """The same picture, ``wide`` pixels in all: labels and legends included, titles in lines."""
+    letters = max(12, int(wide / _LETTER))
+    heading = picture.spec["title"]
+    spec = {
+        **picture.spec,
+        "title": {part: textwrap.wrap(words, letters) for part, words in heading.items()},
+        "width": wide,
+        "autosize": {"type": "fit-x", "contains": "padding"},
+    }
+    if "layer" in spec:
+        spec["layer"] = [_turned(layer, wide) for layer in spec["layer"]]
+    return Picture(spec)
+
+
+def _turned(layer: Row, wide: int) -> Row:
+    """The layer with names under its bars that do not run into each other."""
+    across = layer["encoding"]["x"]
+    if across["type"] != "nominal":
+        return layer
+    axis = {**across["axis"], "labelAngle": _angle(across["sort"], wide)}
+    return {**layer, "encoding": {**layer["encoding"], "x": {**across, "axis": axis}}}
+
+
+def _picture(
+    values: Sequence[Row],
+    title: str,
+    subtitle: str,
+    drawn: Mapping[str, Any],
+) -> Picture:
     heading: dict[str, Any] = {"text": title}
     if subtitle:
         heading["subtitle"] = subtitle
     description = f"{title}. {subtitle}".strip()
     data = {"values": [dict(row) for row in values]}
-    return Picture({"title": heading, "description": description, "data": data, **drawn})
+    spec = {"title": heading, "description": description, "data": data, **drawn}
+    return Picture(spec)
 
 
 def _scaled(scale: Scale) -> dict[str, Any]:
     return {"type": "log"} if scale == "log" else {"zero": False}
 
 
-def _fits(names: Sequence[str]) -> bool:
-    """Whether the names can stand side by side under their bars."""
-    return sum(len(name) + 2 for name in names) * 6.5 <= WIDE
+def _dates(values: Sequence[Row]) -> dict[str, Any]:
+    """How days are written: months where there is nothing else; moments as the renderer does."""
+    texts = [row["group"] for row in values]
+    if any(len(text) > len("2024-02-29") for text in texts):
+        return {"labelOverlap": True}
+    months = all(text.endswith("-01") for text in texts)
+    return {"labelOverlap": True, "format": "%b %Y" if months else "%-d %b %Y"}
 
 
-__all__ = ["Row", "Scale", "bars", "bins", "heat", "intervals", "lines", "timeline"]
+def _angle(names: Sequence[str], wide: int) -> int:
+    """How names stand under their bars: side by side if they can."""
+    longest = max((len(name) for name in names), default=0) + 2
+    return 0 if longest * len(names) * _LETTER <= wide else -40
+
+
+__all__ = ["Row", "Scale", "bars", "bins", "fit", "heat", "intervals", "lines", "timeline"]

@@ -27,7 +27,8 @@ COLOURS: dict[Paper, tuple[str, ...]] = {
 _INK = {"light": "#1d1d1f", "dark": "#f1f2f4"}
 _SOFT = {"light": "#55585d", "dark": "#b4b8bf"}
 _GRID = {"light": "#e2e4e8", "dark": "#33373e"}
-_PAPER = {"light": "#ffffff", "dark": "#16181c"}
+_PAPER = {"light": "#ffffff", "dark": "#1b212b"}
+_SMALL = 12
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 
 
@@ -40,7 +41,8 @@ class Picture:
     @property
     def title(self) -> str:
         """What is shown."""
-        return str(self.spec["title"]["text"])
+        words = self.spec["title"]["text"]  # in lines, where the picture is narrow
+        return str(words) if isinstance(words, str) else " ".join(words)
 
     @property
     def description(self) -> str:
@@ -57,7 +59,8 @@ class Picture:
                 fix='write paper="light" or paper="dark".',
             )
         ink, soft, grid = _INK[paper], _SOFT[paper], _GRID[paper]
-        words = {"labelColor": soft, "titleColor": ink, "labelFont": _FONT, "titleFont": _FONT}
+        words: dict[str, Any] = {"labelColor": soft, "titleColor": ink, "labelFont": _FONT}
+        words |= {"titleFont": _FONT, "labelFontSize": _SMALL, "titleFontSize": _SMALL}
         config = {
             "font": _FONT,
             "background": _PAPER[paper],
@@ -134,5 +137,5 @@ def _missing(package: str) -> InvalidParameter:
         "P8",
         f"{package} is not installed.",
         why="pictures are drawn by it.",
-        fix='pip install "discreet[plots]".',
+        fix='pip install "discreet[plots]".' if package == "altair" else f"pip install {package}.",
     )

@@ -130,6 +130,12 @@ class Ledger:
         return tuple(self._journal.store.since(after + 1, limit))
 
     @property
+    def last(self) -> int:
+        """The number of the newest record."""
+        newest = self._journal.catch_up().last
+        return 0 if newest is None else newest.sequence
+
+    @property
     def folder(self) -> Path | None:
         """Where checkpoints are kept beside a file; None in memory and on a server."""
         path = self._journal.store.path

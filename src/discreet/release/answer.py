@@ -378,14 +378,17 @@ class Answer:
             return pl.DataFrame(self.to_arrow(confidence))
         return pl.DataFrame({n: _plain(self.column(n)) for n in self.columns}, strict=False)
 
-    def draw(self, y: str | None = None, *, confidence: Exact = "0.95") -> Picture:
+    def draw(
+        self, y: str | None = None, *, confidence: Exact = "0.95", wide: int | None = None
+    ) -> Picture:
         """The picture of column ``y`` (the first with numbers), with intervals at ``confidence``.
 
-        A specification in one grammar: ``.svg()``, ``.save(path)``, ``.spec``.
+        A specification in one grammar: ``.svg()``, ``.save(path)``, ``.spec``; ``wide`` pixels in
+        all, if that is given.
         """
         from discreet.charts import draw_answer
 
-        return draw_answer(self.to_json(confidence), y)
+        return draw_answer(self.to_json(confidence), y, wide=wide)
 
     def plot(self, y: str | None = None, *, confidence: Exact = "0.95") -> altair.TopLevelMixin:
         """The picture of ``y`` at ``confidence`` (:meth:`draw`) as an Altair chart."""

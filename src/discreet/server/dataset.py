@@ -47,6 +47,7 @@ from discreet.server.metrics import Metrics
 from discreet.server.models import Ask, AskInterview, AskRun, Choose, MedianWanted, QualityChecks
 from discreet.server.offers import Defaults
 from discreet.server.pool import Pool
+from discreet.server.saved import SavedQuestions
 from discreet.server.settings import Settings
 
 T = TypeVar("T")
@@ -58,6 +59,9 @@ _NO_ANSWERS = (b'{"Chosen"', b'{"Aggregated"', b'{"Quality"', b'{"Median"')
 
 REQUESTS = "requests.sqlite"
 """Beside the ledger: the idempotency keys that were used."""
+
+SAVED = "saved.sqlite"
+"""Beside it: the questions that people keep."""
 
 EXPLAINED_AT_ONCE = 2
 """How many questions are explained at a time, of all keys; more wait in line."""
@@ -85,6 +89,7 @@ class Dataset:
         self.settings = Settings.of(session.settings.get("server", {}))
         self.curator = session.curator(opened=False)
         self.idempotency = IdempotencyKeys(session.directory / REQUESTS)
+        self.saved = SavedQuestions(session.directory / SAVED)
         self.rate = Rate(self.settings.rate_per_minute, self.settings.burst)
         self.concurrency = Concurrency(self.settings.concurrent)
         self.cache = AnswerCache()
@@ -121,6 +126,7 @@ class Dataset:
         await self.jobs.close(grace_s)
         await self.pool.close()
         self.idempotency.close()
+        self.saved.close()
         self.curator.close()
 
     # --- asking ------------------------------------------------------------------------------

@@ -314,6 +314,23 @@ class Explanation(Given):
     )
 
 
+class CurvePoint(Given):
+    """One offer, what it would cost, and how far off the answer may be."""
+
+    epsilon: str
+    price: Price
+    margins: dict[str, float | None]
+    words: dict[str, str]
+
+
+class Curve(Given):
+    """Accuracy against price; where a margin depends on a group's size, for so many rows."""
+
+    points: list[CurvePoint]
+    confidence: str
+    assumed_rows: int
+
+
 class Chart(Given):
     """Which picture suits the answer."""
 
@@ -648,6 +665,40 @@ class Transcript(Given):
     next: str | None
 
 
+class SavedOffer(Sent):
+    """What was offered for a question, as texts."""
+
+    epsilon: Number | None = None
+    rho: Number | None = None
+    delta: Number | None = None
+    within: Number | None = None
+
+
+class NewSaved(Sent):
+    """A question to be kept under a name."""
+
+    folder: Annotated[str, Field(max_length=100)] = ""
+    name: Annotated[str, Field(min_length=1, max_length=100)]
+    question: Text
+    offer: SavedOffer = SavedOffer()
+
+
+class Saved(Given):
+    """A question that is kept."""
+
+    id: str
+    folder: str
+    name: str
+    question: str
+    offer: dict[str, Any]
+
+
+class SavedList(Given):
+    """The questions that somebody keeps, by folder and name."""
+
+    saved: list[Saved]
+
+
 class Limit(Sent):
     """What an analyst may cost any one person."""
 
@@ -725,6 +776,7 @@ class Records(Given):
     """Records of the ledger, in order."""
 
     records: list[Record]
+    first: int
     last: int
 
 
@@ -764,7 +816,8 @@ class Point(Given):
 
 
 class Spending(Given):
-    """Spend over time."""
+    """Spend over time, of a dataset or of an analyst."""
 
     points: list[Point]
+    since: datetime | None = Field(description="when nothing was spent yet")
     budget: Budget

@@ -14,6 +14,8 @@ from discreet.server.refusals import Unreadable
 
 ARROW = "application/vnd.apache.arrow.stream"
 CSV = "text/csv"
+PARQUET = "application/vnd.apache.parquet"
+WORKBOOK = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 RECORD = "application/vnd.discreet+json"
 """The exact form, which the Python client reads."""
 

@@ -16,22 +16,27 @@ _DIGITS = {"hour": 13, "day": 10}
 MOST_POINTS = 2000
 
 
-def spending(ledger: Ledger, dataset: str, by: str) -> list[dict[str, Any]]:
-    """One point for each hour or day in which something was charged."""
+def spending(ledger: Ledger, dataset: str, by: str, analyst: str | None = None) -> dict[str, Any]:
+    """One point for each hour or day in which something was charged, by anybody or by one."""
     books = Books()
+    since: str | None = None
     points: dict[str, dict[str, Any]] = {}
     questions = 0
     for record in _records(ledger):
         books.apply(record)
+        if record.dataset == dataset and since is None:
+            since = record.at
         if record.dataset != dataset or record.kind not in ("charge", "renew"):
+            continue
+        if analyst is not None and record.kind == "charge" and record.analyst != analyst:
             continue
         questions += record.kind == "charge"
         points[record.at[: _DIGITS[by]]] = {
             "at": record.at,
-            **_spent_json(books, dataset),
+            **_spent_json(books, dataset, analyst),
             "questions": questions,
         }
-    return list(points.values())[-MOST_POINTS:]
+    return {"points": list(points.values())[-MOST_POINTS:], "since": since}
 
 
 def _records(ledger: Ledger) -> Iterator[Any]:
@@ -41,8 +46,11 @@ def _records(ledger: Ledger) -> Iterator[Any]:
         after = batch[-1].sequence
 
 
-def _spent_json(books: Books, dataset: str) -> dict[str, Any]:
+def _spent_json(books: Books, dataset: str, analyst: str | None) -> dict[str, Any]:
     standing = books.datasets[dataset]
     space = Space.from_identity(standing.space)
-    balance = Balance(dataset, None, standing.budget, space, standing.spent)
+    spent, budget = standing.spent, standing.budget
+    if analyst is not None:
+        spent, budget = standing.spent_by(analyst), standing.limit(analyst) or budget
+    balance = Balance(dataset, analyst, budget, space, spent)
     return {"spent": loss_json(balance.spent), "share": balance.share(balance.fullest())}

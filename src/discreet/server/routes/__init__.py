@@ -12,6 +12,7 @@ from discreet.server.routes import (
     public,
     questions,
     runs,
+    saved,
 )
 
 ROUTERS = (
@@ -24,6 +25,7 @@ ROUTERS = (
     runs.interviews,
     runs.choosing,
     account.router,
+    saved.router,
     people.router,
     evidence.router,
 )

@@ -1,20 +1,18 @@
-"""For curators and auditors: the ledger's records, their verification, checkpoints, spending."""
+"""For curators and auditors: the ledger's records, their verification, checkpoints."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from discreet.ledger import Checkpoint
-from discreet.release.amounts import budget_json
 from discreet.server import models
 from discreet.server.auth import Access, Curating, Reader, Server
 from discreet.server.refusals import Unreadable
 from discreet.server.sending import ERRORS, json_response
-from discreet.server.spending import spending as spent_over_time
 
 router = APIRouter(prefix="/v1/datasets/{dataset}", tags=["evidence"], responses=ERRORS)
 
@@ -23,14 +21,24 @@ router = APIRouter(prefix="/v1/datasets/{dataset}", tags=["evidence"], responses
 async def records(
     access: Reader,
     after: Annotated[int, Query(ge=0, le=10**15)] = 0,
+    before: Annotated[int | None, Query(ge=1, le=10**15)] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 200,
 ) -> Response:
-    """Records of the ledger after a number, in order; those of other datasets are left out."""
-    return json_response(await run_in_threadpool(_list_records, access, after, limit))
+    """Records of the ledger after a number, in order; those of other datasets are left out.
+
+    Given ``before``, the last ones before that number instead: the newest, for a large one.
+    """
+    return json_response(await run_in_threadpool(_list_records, access, after, limit, before))
 
 
-def _list_records(access: Access, after: int, limit: int) -> dict[str, Any]:
-    found = access.dataset.curator.ledger.records(after=after, limit=limit)
+def _list_records(
+    access: Access, after: int, limit: int, before: int | None = None
+) -> dict[str, Any]:
+    ledger = access.dataset.curator.ledger
+    if before is not None:
+        before = min(before, ledger.last + 1)
+        after, limit = max(0, before - 1 - limit), min(limit, before - 1)
+    found = ledger.records(after=after, limit=limit) if limit else ()
     own = access.dataset.account.dataset
     return {
         "records": [
@@ -45,6 +53,7 @@ def _list_records(access: Access, after: int, limit: int) -> dict[str, Any]:
             for record in found
             if record.dataset == own or record.kind in ("ledger", "checkpoint")
         ],
+        "first": found[0].sequence if found else after + 1,
         "last": found[-1].sequence if found else after,
     }
 
@@ -89,11 +98,3 @@ async def checkpoint(access: Curating, server: Server) -> Response:
 def _checkpoint_json(checkpoint: Checkpoint) -> dict[str, Any]:
     told = checkpoint.to_json()
     return {name: told[name] for name in ("sequence", "digest", "at", "signature", "public_key")}
-
-
-@router.get("/spending", response_model=models.Spending)
-async def spending(access: Reader, by: Literal["hour", "day"] = "day") -> Response:
-    """What was spent in all by the end of each hour or day."""
-    ledger, account = access.dataset.curator.ledger, access.dataset.account
-    points = await run_in_threadpool(spent_over_time, ledger, account.dataset, by)
-    return json_response({"points": points, "budget": budget_json(account.budget)})

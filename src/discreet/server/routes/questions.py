@@ -11,16 +11,21 @@ from starlette.responses import Response
 from discreet.exact.numbers import proportion
 from discreet.release import record
 from discreet.release.answer import Answer
+from discreet.release.files import answer_parquet, answer_workbook
 from discreet.release.render import answer_json, arrow_stream
 from discreet.server import models
 from discreet.server.auth import Access, Anyone, Asker
 from discreet.server.cache import CacheKey
+from discreet.server.curve import draw_curve, trace_accuracy
+from discreet.server.drawing import SVG, Drawing, Wanted, picture_headers, picture_response
 from discreet.server.jobs import Status
 from discreet.server.sending import (
     ARROW,
     CSV,
     ERRORS,
+    PARQUET,
     RECORD,
+    WORKBOOK,
     encode_json,
     json_response,
     negotiate,
@@ -40,10 +45,13 @@ Retry = Annotated[
     ),
 ]
 Confidence = Annotated[str, Query(max_length=20, examples=["0.95"])]
+_OTHERS = (RECORD, CSV, ARROW, PARQUET, WORKBOOK, SVG)
+"""The forms of an answer beside JSON."""
 _FORMS: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "the answer",
-        "content": {CSV: {"schema": {"type": "string"}}, ARROW: {}, RECORD: {}},
+        "content": {CSV: {"schema": {"type": "string"}}}
+        | {form: {} for form in _OTHERS if form != CSV},
     }
 }
 
@@ -72,15 +80,37 @@ def _explain(ask: models.Ask, access: Access, exact: bool) -> Response:
 
 
 @router.post(
+    "/curve",
+    response_model=models.Curve,
+    responses={200: {"content": {SVG: {}}, "description": "margins for other prices; free"}},
+)
+async def curve(request: Request, ask: models.Ask, access: Asker, drawing: Wanted) -> Response:
+    """How the margins of a question depend on its price, before anything is paid; free."""
+    form = negotiate(request, "application/json", SVG)
+
+    def traced() -> Response:
+        told = trace_accuracy(access.dataset.curator, ask)
+        if form == SVG:
+            return picture_response(draw_curve(told), drawing)
+        return json_response(told)
+
+    return await access.dataset.explain(traced, access.key_id)
+
+
+@router.post(
     "/ask",
     response_model=models.Answer,
     responses={**_FORMS, 202: {"model": models.Job, "description": "not answered yet: a job"}},
 )
 async def ask(
-    request: Request, ask: models.AskNow, access: Asker, idempotency_key: Retry = None
+    request: Request,
+    ask: models.AskNow,
+    access: Asker,
+    drawing: Wanted,
+    idempotency_key: Retry = None,
 ) -> Response:
     """The answer; or, after ``wait_s``, a job to come back for."""
-    form = negotiate(request, "application/json", RECORD, CSV, ARROW)
+    form = negotiate(request, "application/json", *_OTHERS)
     ask.offer()  # refused now if it is none
     outcome = await access.dataset.ask(
         ask, access.grant, key_id=access.key_id, retry=idempotency_key, wait_s=ask.wait_s
@@ -88,11 +118,17 @@ async def ask(
     if isinstance(outcome, Status):
         url = f"{router.prefix.format(dataset=access.dataset.name)}/jobs/{outcome.id}"
         return json_response(_job_json(outcome), 202, headers={"Location": url})
-    return await run_in_threadpool(_send_answer, outcome, access, form, str(ask.confidence))
+    return await run_in_threadpool(
+        _send_answer, outcome, access, form, str(ask.confidence), drawing
+    )
 
 
-def _send_answer(answer: Answer, access: Access, form: str, confidence: str) -> Response:
+def _send_answer(
+    answer: Answer, access: Access, form: str, confidence: str, drawing: Drawing
+) -> Response:
     """An answer in the form that is wanted; a text that was sent before is sent again."""
+    if form == SVG:
+        return _send_picture(answer, access, confidence, drawing)
     key = CacheKey(answer.id or 0, answer.text, form, confidence)
     lasting = answer.replayed and answer.id is not None
     text = access.dataset.cache.find(key) if lasting else None
@@ -101,6 +137,17 @@ def _send_answer(answer: Answer, access: Access, form: str, confidence: str) -> 
         if lasting:  # a new one is shown as new this once
             access.dataset.cache.keep(key, text)
     return Response(text, media_type=form, headers=_headers(answer, form))
+
+
+def _send_picture(answer: Answer, access: Access, confidence: str, drawing: Drawing) -> Response:
+    picture = answer.draw(drawing.y, confidence=confidence, wide=drawing.width)
+    key = CacheKey(answer.id or 0, answer.text, drawing.key(), confidence)
+    text = None if answer.id is None else access.dataset.cache.find(key)
+    if text is None:
+        text = drawing.render(picture)
+        if answer.id is not None:
+            access.dataset.cache.keep(key, text)
+    return Response(text, media_type=SVG, headers=picture_headers(picture))
 
 
 @router.get("/jobs/{id}", response_model=models.Job)
@@ -139,16 +186,19 @@ async def answer(
     request: Request,
     id: str,  # noqa: A002
     access: Anyone,
+    drawing: Wanted,
     confidence: Confidence = "0.95",
 ) -> Response:
     """An answer that was paid for; free."""
-    form = negotiate(request, "application/json", RECORD, CSV, ARROW)
+    form = negotiate(request, "application/json", *_OTHERS)
     proportion(confidence, name="confidence")
-    return await run_in_threadpool(_send_stored, parse_id(id, "answer"), access, form, confidence)
+    number = parse_id(id, "answer")
 
+    def sent() -> Response:
+        found = access.dataset.answer(number, access.grant)
+        return _send_answer(found, access, form, confidence, drawing)
 
-def _send_stored(number: int, access: Access, form: str, confidence: str) -> Response:
-    return _send_answer(access.dataset.answer(number, access.grant), access, form, confidence)
+    return await run_in_threadpool(sent)
 
 
 @router.get("/answers/{id}/certificate")
@@ -166,6 +216,10 @@ def _render(answer: Answer, access: Access, form: str, confidence: str) -> bytes
         return answer.to_csv(confidence).encode()
     if form == ARROW:
         return arrow_stream(answer.to_arrow(confidence))
+    if form == PARQUET:
+        return answer_parquet(answer, confidence)
+    if form == WORKBOOK:
+        return answer_workbook(answer, confidence)
     entry = access.dataset.account.entry(answer.id or 0)
     at = None if entry is None else entry.at.isoformat()
     return encode_json(answer_json(answer, confidence, dataset=access.dataset.name, at=at))
@@ -176,7 +230,7 @@ def _headers(answer: Answer, form: str) -> dict[str, str]:
     number = answer.id or 0
     if form == RECORD:
         return {"Discreet-Answer": str(number), "Discreet-Replayed": str(answer.replayed).lower()}
-    kinds = {CSV: "csv", ARROW: "arrows"}
+    kinds = {CSV: "csv", ARROW: "arrows", PARQUET: "parquet", WORKBOOK: "xlsx"}
     return _attachment(number, "answer", kinds[form]) if form in kinds else {}
 
 

@@ -24,7 +24,13 @@ const UNREACHABLE = {
   fix: "check that it is running, then ask again.",
 };
 
-async function request(path, { method = "GET", body, signal, accept = "application/json", headers = {} } = {}) {
+/**
+ * @typedef {{ method?: string, body?: any, signal?: AbortSignal, accept?: string, headers?: Record<string, string> }} Options
+ * @param {string} path
+ * @param {Options} options
+ * @returns {Promise<Response>}
+ */
+async function request(path, { method = "GET", body, signal, accept = "application/json", headers = {} }) {
   let response;
   try {
     response = await fetch(path, {
@@ -48,10 +54,12 @@ async function request(path, { method = "GET", body, signal, accept = "applicati
   return response;
 }
 
+/** @param {string} path @param {Options} [options] @returns {Promise<any>} */
 export async function get(path, options) {
-  return (await request(path, options)).json();
+  return (await request(path, options ?? {})).json();
 }
 
+/** @param {string} method @param {string} path @param {any} [body] @param {Options} [options] @returns {Promise<any>} */
 export async function send(method, path, body, options = {}) {
   const response = await request(path, { method, body, ...options });
   return response.status === 204 ? null : response.json();
@@ -60,8 +68,13 @@ export async function send(method, path, body, options = {}) {
 export const of = (dataset, ...parts) =>
   ["/v1/datasets", encodeURIComponent(dataset), ...parts].join("/");
 
-/** Ask, and wait for a long question; a retry of the same request never pays twice. */
-export async function ask(dataset, question, { onprogress } = {}) {
+/**
+ * Ask, and wait for a long question; a retry of the same request never pays twice.
+ * @param {string} dataset
+ * @param {object} question
+ * @param {{ onprogress?: (job: any) => void }} options
+ */
+export async function ask(dataset, question, { onprogress }) {
   const headers = { "Idempotency-Key": [...crypto.getRandomValues(new Uint8Array(16))].join(".") };
   let answer, again;
   do { // a statement has a job for each of its questions; what is answered is free
@@ -76,10 +89,26 @@ export async function ask(dataset, question, { onprogress } = {}) {
   return get(of(dataset, "answers", answer.id));
 }
 
-/** Save what a path holds as a file; given a body, what is answered to it. */
+/**
+ * What a path holds, in another form than JSON; given a body, what is answered to it.
+ * @param {string} path
+ * @param {string} accept
+ * @param {object} [body]
+ */
+export async function blob(path, accept, body) {
+  const response = await request(path, { accept, body, method: body ? "POST" : "GET" });
+  return { data: await response.blob(), headers: response.headers };
+}
+
+/**
+ * Save what a path holds as a file; given a body, what is answered to it.
+ * @param {string} path
+ * @param {string} accept
+ * @param {string} name
+ * @param {object} [body]
+ */
 export async function download(path, accept, name, body) {
-  const blob = await (await request(path, { accept, body, method: body ? "POST" : "GET" })).blob();
-  saveAs(blob, name);
+  saveAs((await blob(path, accept, body)).data, name);
 }
 
 /** Save a blob as a file. */

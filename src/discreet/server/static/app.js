@@ -1,5 +1,6 @@
 // The page: who is signed in, which dataset, which view.
 
+import { answerView } from "./answer.js";
 import { get, key, of, Refused } from "./api.js";
 import { ask as askView } from "./ask.js";
 import { balanceView } from "./balance.js";
@@ -7,23 +8,56 @@ import { analystsView, datasetsView, ledgerView } from "./curator.js";
 import { field, h, refusalCard, show } from "./dom.js";
 import { historyView } from "./history.js";
 import { meaningView } from "./meaning.js";
+import { savedView } from "./saved.js";
 import { schemaView } from "./schema.js";
 
 const VIEWS = {
   ask: { name: "Ask", draw: askView, roles: ["analyst", "curator"] },
-  data: { name: "Data", draw: schemaView },
-  balance: { name: "Balance", draw: balanceView },
+  saved: { name: "Saved", draw: savedView, roles: ["analyst", "curator"] },
   history: { name: "History", draw: historyView },
+  balance: { name: "Balance", draw: balanceView },
+  data: { name: "Data", draw: schemaView },
   meaning: { name: "What ε means", draw: meaningView },
   analysts: { name: "Analysts", draw: analystsView, roles: ["curator", "auditor"] },
   ledger: { name: "Ledger", draw: ledgerView, roles: ["curator", "auditor"] },
   datasets: { name: "Datasets", draw: datasetsView, roles: ["curator"] },
+  answer: { name: "Answer", draw: storedView, unlisted: true },
 };
 
-const top = document.getElementById("top");
-const main = document.getElementById("main");
+const top = /** @type {HTMLElement} */ (document.getElementById("top"));
+const main = /** @type {HTMLElement} */ (document.getElementById("main"));
+/**
+ * @typedef {{ question: string, mode: string, amount: string, delta: string, choice: string }} Draft
+ * @typedef {{ me: any, picked: string | null, dataset: any, schema: any, draft: Draft | null }} State
+ * @type {State}
+ */
 const NOBODY = { me: null, picked: null, dataset: null, schema: null, draft: null };
 const state = { ...NOBODY };
+
+/** The dataset and the rest of an address: #answer/clinic/12, #ask/clinic/?question=... */
+function address() {
+  const [view, name = "", rest = ""] = location.hash.slice(1).split("/");
+  return { view, name: decodeURIComponent(name), rest };
+}
+
+/** What an address asks, to be priced and, at a click, asked. */
+function readDraft(rest) {
+  const given = new URLSearchParams(rest);
+  const [mode, amount] = [...given].find(([name]) => ["epsilon", "rho", "within"].includes(name)) ?? ["epsilon", "0.1"];
+  return { question: given.get("question") ?? "", mode, amount, delta: given.get("delta") ?? "", choice: "" };
+}
+
+/** An answer at its own address. */
+async function storedView(place, { dataset }) {
+  const answer = await get(of(dataset.name, "answers", encodeURIComponent(address().rest)));
+  show(place, h("h1", {}, `Answer ${answer.id}`),
+    h("section", { class: "card", "aria-label": "Question" }, h("pre", { class: "question", tabindex: "0" }, answer.question),
+      h("p", { class: "actions" }, h("button", { class: "quiet", onclick: () => {
+        state.draft = { question: answer.question, mode: "epsilon", amount: "0.1", delta: "", choice: "" };
+        location.hash = "#ask";
+      } }, "Ask something like it"), answer.at ? h("time", { datetime: answer.at, class: "quiet" }, new Date(answer.at).toLocaleString("en-GB")) : null)),
+    answerView(answer, dataset.name, undefined));
+}
 
 /** What a view may use. */
 export function leave() {
@@ -54,7 +88,7 @@ function header() {
       h("span", { class: "who" }, `${state.dataset.analyst} (${state.dataset.role})`),
       h("button", { class: "quiet", onclick: leave }, "Sign out")),
     h("nav", { "aria-label": "Views" }, h("ul", {}, Object.entries(VIEWS)
-      .filter(([, view]) => allowed(view))
+      .filter(([, view]) => allowed(view) && !view.unlisted)
       .map(([name, view]) => h("li", {}, h("a", { href: `#${name}`,
         "aria-current": name === here ? "page" : null }, view.name))))));
 }
@@ -62,6 +96,14 @@ function header() {
 async function draw() {
   if (!state.dataset) return undefined; // somebody is signing in
   const name = current();
+  const { view, name: wanted, rest } = address();
+  if ((view === "ask" || view === "answer") && wanted !== state.dataset.name && state.me.datasets.some((d) => d.name === wanted)) {
+    return pick(wanted);
+  }
+  if (view === "ask" && rest.startsWith("?")) {
+    state.draft = readDraft(rest);
+    history.replaceState(null, "", "#ask"); // what is written from here on is another question
+  }
   header();
   document.title = `${VIEWS[name].name} · discreet`;
   // A place of its own: what comes late is drawn where nobody looks, not over the next view.

@@ -1,25 +1,40 @@
-// Compose a question, see its price and margin while typing, ask it.
+// The workbench: the schema beside the editor, live offers, the answer below.
 
 import { answerView } from "./answer.js";
 import { ask as send, get, of, Refused, send as post } from "./api.js";
 import { Editor } from "./editor.js";
 import { field, h, refusalCard, show, tell } from "./dom.js";
+import { picture } from "./picture.js";
+import { schemaPanel } from "./schema.js";
 
 const PAUSE = 250;
 
-/** The view in which most of the time is spent. */
+/** @typedef {import("./app.js").State} State */
+/** @typedef {import("./app.js").Draft} Draft */
+
+/**
+ * The view in which most of the time is spent.
+ * @param {HTMLElement} main
+ * @param {State} state
+ */
 export async function ask(main, state) {
   const { dataset, schema } = state;
-  state.draft ??= { question: schema.examples[0] ?? "", mode: "epsilon", amount: "0.1", delta: "" };
+  state.draft ??= { question: schema.examples[0] ?? "", mode: "epsilon", amount: "0.1", delta: "", choice: "" };
   const draft = state.draft;
   const price = h("div", { class: "price", "aria-live": "polite" });
   const result = h("section", { class: "result", "aria-label": "Answer" });
   const left = h("p", { class: "left quiet" });
   const button = h("button", { class: "main", type: "submit" }, "Ask");
+  const slide = slider(dataset.name, draft, (point) => spend.slide(point));
   let waiting, pending;
+  let known = { question: "", choices: [] }; // the ways to an answer, before one was chosen
 
-  const editor = new Editor({ words: words(schema), value: draft.question,
-    onchange: (text) => { draft.question = text; soon(); }, onrun: () => run() });
+  const editor = new Editor({ schema, value: draft.question,
+    onchange: (text) => {
+      if (text !== draft.question) draft.choice = ""; // it was of another question
+      draft.question = text;
+      soon();
+    }, onrun: () => run() });
   const spend = offer(draft, () => soon());
 
   function soon() {
@@ -31,15 +46,22 @@ export async function ask(main, state) {
   async function quote() {
     waiting?.abort();
     waiting = new AbortController();
-    if (!editor.value.trim()) return show(price, h("p", { class: "quiet" }, "Write a question to see its price."));
+    const { signal } = waiting;
+    if (!editor.value.trim()) {
+      slide.hide();
+      return show(price, h("p", { class: "quiet" }, "Write a question to see its price."));
+    }
     try {
-      const found = await post("POST", of(dataset.name, "explain"), body(draft), { signal: waiting.signal });
+      const found = await post("POST", of(dataset.name, "explain"), body(draft), { signal });
       editor.underline(null);
-      show(price, quoted(found));
+      if (!draft.choice || known.question !== draft.question) known = { question: draft.question, choices: found.choices };
+      show(price, quoted(found, known.choices, draft, (choice) => { draft.choice = choice; quote(); }));
       button.textContent = found.free ? "Ask (free)" : "Ask";
+      await slide.follow(draft.question, signal);
     } catch (error) {
       if (error.name === "AbortError") return undefined;
       if (!(error instanceof Refused)) throw error;
+      slide.hide();
       refused(error.refusal, draft.question);
     }
     return undefined;
@@ -60,17 +82,19 @@ export async function ask(main, state) {
 
   async function run(event) {
     event?.preventDefault();
+    if (button.disabled) return; // one at a time, by the keyboard too
     waiting?.abort(); // a price that comes late would stand where a refusal is told
     clearTimeout(pending);
     button.disabled = true;
     const asked = body(draft);
-    show(result, h("p", { class: "quiet" }, "Charging, computing, adding noise…"));
+    show(result, h("p", { class: "card quiet" }, "Charging, computing, adding noise…"));
     try {
       const answer = await send(dataset.name, asked, {
-        onprogress: (job) => show(result, h("label", {}, `Working (${job.state})… `,
+        onprogress: (job) => show(result, h("label", { class: "card" }, `Working (${job.state})… `,
           h("progress", { max: "1", value: job.progress })))});
+      draft.choice = "";
       show(result, answerView(answer, dataset.name, asked));
-      tell(answer.replayed ? "Answered before: this cost nothing." : `Answered. It cost ${answer.paid.text}.`);
+      tell(answer.replayed ? "Answered before: this cost nothing." : `Answered. It cost ${answer.paid.text}.`, { seen: true });
       await balance();
       soon();
     } catch (error) {
@@ -97,19 +121,25 @@ export async function ask(main, state) {
   }
 
   show(main, h("h1", {}, "Ask"),
-    h("form", { class: "card", onsubmit: run }, editor.element,
-      h("div", { class: "offer" }, spend, button), left),
-    h("section", { class: "card", "aria-label": "Price" }, price),
-    result);
+    h("div", { class: "bench" },
+      schemaPanel(schema, (word) => editor.insert(word)),
+      h("div", { class: "work" },
+        h("form", { class: "card", onsubmit: run }, editor.element,
+          h("div", { class: "offer" }, spend.fields, button), slide.element, left),
+        h("section", { class: "card", "aria-label": "Price" }, price),
+        result)));
   editor.draw();
   await Promise.all([quote(), balance()]);
 }
 
-/** What is sent: the question and exactly one kind of offer. */
+/** What is sent: the question and exactly one kind of offer; none for what is known. @param {Draft} draft */
 export function body(draft) {
+  /** @type {Record<string, any>} */
   const offered = { question: draft.question };
+  if (draft.choice === "free") return offered;
   if (draft.mode !== "statement") offered[draft.mode] = draft.amount || "0";
   if (draft.delta) offered.delta = draft.delta;
+  if (draft.choice === "new") offered.fresh = true;
   return offered;
 }
 
@@ -142,34 +172,114 @@ function offer(draft, changed) {
   hint.textContent = MODES[draft.mode][1];
   box.hidden = draft.mode === "statement";
   const fields = [field("I want to", mode), box, field("δ, if groups are private", delta), h("div", { class: "hint" }, hint)];
-  // What a refusal says would do, at a click.
-  fields.set = (name, value) => {
+  /** What a refusal says would do, at a click. */
+  function take(name, value) {
     if (name === "delta") delta.value = draft.delta = value;
     else { set(name); amount.value = draft.amount = value; }
     changed();
-  };
-  return fields;
+  }
+  /** A point of the curve: its price, or its margin where margins are what is offered. */
+  function slide(point) {
+    const margin = Object.values(point.margins).find((m) => m);
+    const within = draft.mode === "within" && margin;
+    take(within ? "within" : "epsilon", within ? String(Math.ceil(margin)) : point.epsilon);
+  }
+  return { fields, set: take, slide };
 }
 
-function quoted(found) {
-  const state = found.free ? ["free", "free: answered before"]
+/** Price against accuracy: a slider over the points of the curve, and the curve. */
+function slider(dataset, draft, picked) {
+  const range = h("input", { type: "range", min: "0", max: "1", step: "1", "aria-label": "Between price and accuracy",
+    oninput: () => say(), onchange: () => picked(points[Number(range.value)]) });
+  const words = h("output", {});
+  const drawn = h("div", {});
+  const more = h("details", { ontoggle: () => draw() }, h("summary", {}, "Accuracy against price"), drawn);
+  const element = h("div", { class: "slider", hidden: true },
+    h("div", { class: "ends" }, h("small", {}, "cheaper"), range, h("small", {}, "more accurate")), words, more);
+  let points = [], of_ = "", shown = "";
+
+  function say() {
+    const point = points[Number(range.value)];
+    if (!point) return;
+    const text = `ε = ${point.epsilon}: ${Object.entries(point.words).map(([n, w]) => `${n} ${w}`).join(", ")}`;
+    words.textContent = text;
+    range.setAttribute("aria-valuetext", text);
+  }
+
+  function draw() {
+    if (!more.open || shown === of_) return;
+    shown = of_;
+    show(drawn, picture(of(dataset, "curve"), { body: { question: of_, ...(draft.delta ? { delta: draft.delta } : {}) }, alt: "Accuracy against price" }));
+  }
+
+  return {
+    element,
+    hide: () => { element.hidden = true; },
+    async follow(question, signal) {
+      if (question !== of_ || element.hidden) {
+        await new Promise((later) => { setTimeout(later, PAUSE); });
+        if (signal.aborted) return; // somebody is typing still
+        try {
+          const asked = { question, ...(draft.delta ? { delta: draft.delta } : {}) };
+          ({ points } = await post("POST", of(dataset, "curve"), asked, { signal }));
+        } catch (error) {
+          if (error instanceof Refused) { // an offer in the statement, or what only δ pays for
+            element.hidden = true;
+            return;
+          }
+          throw error;
+        }
+        of_ = question;
+        range.max = String(points.length - 1);
+      }
+      element.hidden = false;
+      range.value = String(nearest(points, draft));
+      say();
+      draw();
+    },
+  };
+}
+
+/** The point of the curve that is nearest to what is offered. */
+export function nearest(points, draft) {
+  const amount = Number(draft.amount);
+  if (!points.length || !(amount > 0)) return 0;
+  const of_ = (p) => (draft.mode === "within" ? Object.values(p.margins).find((m) => m) ?? 1 : Number(p.epsilon));
+  const apart = points.map((p) => Math.abs(Math.log(of_(p) / amount)));
+  return apart.indexOf(Math.min(...apart));
+}
+
+const WAYS = { free: "Free", improve: "Improve", new: "New" };
+
+/** Which way a choice is: what is known, an improvement of it, or a new measurement. */
+export function wayOf(choice) {
+  if (choice.free) return "free";
+  return choice.source.startsWith("improves") ? "improve" : "new";
+}
+
+function quoted(found, choices, draft, choose) {
+  const state = found.free ? ["free", draft.choice === "free" ? "free: it is known" : "free: answered before"]
     : found.affordable ? ["yes", "affordable"] : ["no", "more than is left"];
   return [
-    h("p", { class: "cost" }, h("span", { class: "label" }, "Price "), h("b", {}, found.price.text), " ",
+    h("p", { class: "cost" }, h("span", { class: "label" }, "Price "), h("b", {}, found.free ? found.price.text : found.charge.text), " ",
       h("span", { class: `badge ${state[0]}` }, state[1])),
     h("ul", { class: "margins" }, found.columns.filter((c) => c.role === "value").map((c) =>
       h("li", {}, h("b", {}, c.name), " ", c.margin_text ?? "computed from the others, free"))),
+    choices.length > 1 ? ways(found, choices, draft, choose) : null,
     found.notes.length ? h("details", {}, h("summary", {}, "What the margins do not tell"),
       h("ul", {}, found.notes.map((note) => h("li", {}, note)))) : null,
     h("details", {}, h("summary", {}, "How it is computed"), h("pre", { class: "scroll", tabindex: "0" }, found.text)),
   ];
 }
 
-function words(schema) {
-  const tables = schema.tables.map((t) => ({ word: t.name, kind: "table", hint: t.public ? "public table" : "private table" }));
-  const columns = schema.tables.flatMap((t) => t.columns.map((c) => ({ word: c.name, kind: "column", hint: `${c.text} · ${t.name}` })));
-  const functions = [...schema.aggregates, ...schema.functions].map((f) => ({ word: f.name, kind: "function", hint: f.meaning }));
-  const keywords = schema.keywords.map((k) => ({ word: k, kind: "keyword", hint: "" }));
-  const seen = new Set();
-  return [...columns, ...tables, ...functions, ...keywords].filter((w) => !seen.has(w.word) && seen.add(w.word));
+/** Free, improve or new: what each costs and is worth; the chosen one is what is asked. */
+function ways(found, choices, draft, choose) {
+  const by = new Map(choices.map((c) => [wayOf(c), c]));
+  const now = draft.choice || (found.free ? "free" : by.has("improve") ? "improve" : "new");
+  return h("div", { class: "ways", role: "group", "aria-label": "Ways to an answer" },
+    [...by].map(([way, c]) => h("button", { type: "button", "aria-pressed": String(way === now),
+      onclick: () => choose(way) },
+    h("b", {}, WAYS[way]), h("span", {}, c.free ? "costs nothing" : c.charge.text),
+    h("small", {}, Object.entries(c.margins).map(([n, m]) => `${n} ± ${m.toLocaleString("en")}`).join(", "), " · ", c.source))),
+    draft.choice ? h("button", { type: "button", class: "quiet", onclick: () => choose("") }, "Let the offer decide") : null);
 }

@@ -1,9 +1,9 @@
 // For the curator and the auditor: analysts and limits, the live ledger, spending over time.
 
 import { get, of, Refused, send } from "./api.js";
-import { curve } from "./chart.js";
-import { field, h, refusalCard, show, table, tell } from "./dom.js";
+import { field, h, refusalCard, show, tell } from "./dom.js";
 import { gauge } from "./balance.js";
+import { picture } from "./picture.js";
 
 const budget = (epsilon, delta) => (epsilon ? { epsilon, delta: delta || "0" } : null);
 
@@ -43,6 +43,13 @@ export async function analystsView(main, state) {
       h("p", {}, `Spent ${one.spent.text}. `, one.limit ? `Limit ${one.limit.text}. ` : "No limit of their own. ",
         one.expires ? `Until ${one.expires.slice(0, 10)}. ` : ""),
       h("p", {}, keys(one)),
+      may ? h("ul", { class: "keys" }, one.keys.filter((k) => !k.revoked).map((k) => h("li", {}, h("code", {}, k.id),
+        k.at ? ` made ${k.at.slice(0, 10)}` : "", k.expires ? `, until ${k.expires.slice(0, 10)} ` : " ",
+        h("button", { class: "quiet small", "aria-label": `Revoke key ${k.id} of ${one.name}`, onclick: () => attempt(problem, async () => {
+          await send("DELETE", of(state.dataset.name, "keys", k.id));
+          await draw();
+          tell(`A key of ${one.name} opens nothing any more.`);
+        }) }, "Revoke")))) : null,
       may && one.role === "analyst" ? h("form", { class: "offer", onsubmit: (event) => {
         event.preventDefault();
         change({ limit: budget(epsilon.value, delta.value) }, `The limit of ${one.name} is set.`);
@@ -82,26 +89,49 @@ export async function analystsView(main, state) {
   await draw();
 }
 
+const PAGE = 50, NEWEST = 1e15, WEEK_MS = 7 * 24 * 3600e3;
+
+/** How long the budget lasts, if people go on as in the last week that was charged. */
+export function pace(points, now = Date.now()) {
+  if (!points.length) return "Nothing was spent yet.";
+  const share = points.at(-1).share;
+  const before = points.filter((p) => now - Date.parse(p.at) > WEEK_MS).at(-1)?.share ?? 0;
+  const spent = Math.max(0, share - before);
+  const used = `${(100 * share).toLocaleString("en", { maximumFractionDigits: 1 })} % is used`;
+  if (spent <= 0) return `${used}; nothing in the last week.`;
+  const weeks = (1 - share) / spent;
+  return `${used}, ${(100 * spent).toLocaleString("en", { maximumFractionDigits: 1 })} % in the last week: at that pace the rest lasts ${
+    weeks > 520 ? "more than ten years" : `about ${Math.max(0, Math.floor(7 * weeks)).toLocaleString("en")} days`}.`;
+}
+
 // --- ledger -----------------------------------------------------------------------------------
 
 export async function ledgerView(main, state) {
   const path = (...parts) => of(state.dataset.name, ...parts);
   const verdict = h("div", { role: "status" });
   const rows = h("tbody", {});
-  const spent = h("div", {});
-  let last = 0;
+  const older = h("button", { class: "quiet", onclick: () => back() }, "Older records");
+  let first = 0, last = 0;
 
+  const line = (record) => h("tr", {}, h("td", { class: "right" }, record.sequence), h("td", {}, record.kind),
+    h("td", {}, h("time", { datetime: record.at }, record.at.slice(0, 19).replace("T", " "))),
+    h("td", {}, h("details", {}, h("summary", {}, summary(record)), h("pre", {}, JSON.stringify(record.body, null, 2)))),
+    h("td", { class: "digest" }, h("code", {}, record.digest.slice(0, 12))));
+
+  /** What is new, above; the page is never more than one request behind. */
   async function follow() {
-    if (!rows.isConnected && last) return;
     const found = await get(`${path("records")}?after=${last}&limit=200`);
-    last = found.last;
-    for (const record of found.records) {
-      rows.prepend(h("tr", {}, h("td", { class: "right" }, record.sequence), h("td", {}, record.kind),
-        h("td", {}, h("time", { datetime: record.at }, record.at.slice(0, 19).replace("T", " "))),
-        h("td", {}, h("details", {}, h("summary", {}, summary(record)), h("pre", {}, JSON.stringify(record.body, null, 2)))),
-        h("td", {}, h("code", {}, record.digest.slice(0, 12)))));
-    }
-    if (found.records.length === 200) await follow();
+    last = Math.max(last, found.last);
+    rows.prepend(...found.records.reverse().map(line));
+  }
+
+  /** A page further back, below. */
+  async function back() {
+    const found = await get(`${path("records")}?before=${first || NEWEST}&limit=${PAGE}`);
+    first = found.first;
+    last = Math.max(last, found.last);
+    rows.append(...found.records.reverse().map(line));
+    older.hidden = first <= 1;
   }
 
   async function verify() {
@@ -113,8 +143,7 @@ export async function ledgerView(main, state) {
     });
   }
 
-  const points = await get(`${path("spending")}?by=hour`);
-  show(spent, curve(points.points, "Share of the budget spent, %"));
+  const told = await get(`${path("spending")}?by=day`);
   show(main, h("h1", {}, "Ledger"),
     h("section", { class: "card", "aria-label": "Verification" }, h("p", {}, "Every record carries the hash of the one before it."),
       h("p", { class: "actions" }, h("button", { class: "main", onclick: verify }, "Verify the chain"),
@@ -122,11 +151,12 @@ export async function ledgerView(main, state) {
           const made = await send("POST", path("checkpoints"), {});
           show(verdict, h("p", {}, `Signed checkpoint at record ${made.sequence}. Give it to your auditor.`));
         }) }, "Sign a checkpoint") : null), verdict),
-    h("section", { class: "card", "aria-label": "Spending" }, h("h2", {}, "Spending over time"), spent),
+    h("section", { class: "card", "aria-label": "Spending" }, h("h2", {}, "Spending over time"),
+      picture(`${path("spending")}?by=hour`, { alt: "Spent over time" }), h("p", {}, pace(told.points))),
     h("section", { class: "card", "aria-label": "Records" }, h("h2", {}, "Records"),
       h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Records of the ledger" },
-        h("table", {}, h("thead", {}, h("tr", {}, ["number", "kind", "when (UTC)", "what", "digest"].map((c) => h("th", { scope: "col" }, c)))), rows))));
-  await follow();
+        h("table", {}, h("thead", {}, h("tr", {}, ["number", "kind", "when (UTC)", "what", "digest"].map((c) => h("th", { scope: "col" }, c)))), rows)), older));
+  await back();
   const timer = setInterval(() => (rows.isConnected ? follow().catch(() => {}) : clearInterval(timer)), 3000);
 }
 

@@ -1,19 +1,21 @@
 // A text area that colours SQL, underlines what is refused, and completes names.
 
+import { complete } from "./complete.js";
 import { h, show } from "./dom.js";
 
 const TOKEN = /(--[^\n]*)|('(?:[^']|'')*'?)|("(?:[^"]|"")*"?)|(\d+(?:\.\d+)?)|([A-Za-z_][A-Za-z0-9_]*)|(\s+)|(.)/gs;
 const CLASSES = ["comment", "text", "name", "number"];
 
 export class Editor {
-  /** words: [{ word, kind, hint }]; onchange(text) after each edit, onrun() on Ctrl+Enter. */
-  constructor({ words, value = "", onchange, onrun }) {
-    this.words = words;
-    this.keywords = new Set(words.filter((w) => w.kind !== "column" && w.kind !== "table")
-      .map((w) => w.word.toUpperCase()));
+  /** onchange(text) after each edit, onrun() on Ctrl+Enter. */
+  constructor({ schema, value = "", onchange, onrun }) {
+    this.schema = schema;
+    this.keywords = new Set([...schema.aggregates, ...schema.functions].map((f) => f.name.toUpperCase())
+      .concat(schema.keywords));
     this.onchange = onchange;
     this.place = null;
     this.shown = [];
+    this.from = 0;
     this.chosen = 0;
     this.area = h("textarea", {
       id: "sql", class: "sql", spellcheck: "false", autocapitalize: "off", autocomplete: "off",
@@ -95,23 +97,10 @@ export class Editor {
 
   // --- completion ---------------------------------------------------------------------------
 
-  typed() {
-    const before = this.value.slice(0, this.area.selectionStart);
-    return /[A-Za-z_][A-Za-z0-9_]*$/.exec(before)?.[0] ?? "";
-  }
-
-  wantsTable() {
-    const before = this.value.slice(0, this.area.selectionStart - this.typed().length);
-    return /\b(FROM|JOIN)\s+$/i.test(before);
-  }
-
   suggest() {
-    const typed = this.typed().toLowerCase();
-    const starts = typed
-      ? this.words.filter((w) => w.word.toLowerCase().startsWith(typed) && w.word.toLowerCase() !== typed)
-      : [];
-    if (this.wantsTable()) starts.sort((a, b) => (b.kind === "table") - (a.kind === "table"));
-    this.shown = starts.slice(0, 8);
+    const found = complete(this.value, this.area.selectionStart, this.schema);
+    this.from = found.from;
+    this.shown = found.words;
     this.chosen = 0;
     this.list.hidden = !this.shown.length;
     show(this.list, this.shown.map((w, i) => h("li", {
@@ -134,12 +123,22 @@ export class Editor {
   }
 
   accept(i) {
-    const typed = this.typed();
-    const end = this.area.selectionStart;
-    this.area.setRangeText(this.shown[i].word, end - typed.length, end, "end");
+    const { word, kind } = this.shown[i];
+    this.area.setRangeText(kind === "function" ? `${word}(` : word, this.from, this.area.selectionStart, "end");
     this.close();
     this.draw();
     this.onchange?.(this.value);
+  }
+
+  /** Put a word where the cursor is, with room around it. */
+  insert(word) {
+    const [start, end] = [this.area.selectionStart, this.area.selectionEnd];
+    const [before, after] = [this.value.slice(0, start), this.value.slice(end)];
+    const text = `${/[\w)'"]$/.test(before) ? " " : ""}${word}${/^[\w('"]/.test(after) ? " " : ""}`;
+    this.area.setRangeText(text, start, end, "end");
+    this.area.focus();
+    this.edited();
+    this.close();
   }
 
   key(event, onrun) {

@@ -1,24 +1,37 @@
 // What was asked before; looking again is free.
 
-import { answerView } from "./answer.js";
+import { addressOf } from "./answer.js";
 import { get, of } from "./api.js";
-import { h, refusalCard, show } from "./dom.js";
+import { field, h, show } from "./dom.js";
 
 const STATES = { answered: "yes", open: "", burnt: "no", refused: "no", closed: "yes" };
+const PAUSE = 250;
 
 export async function historyView(main, state) {
   const list = h("ol", { class: "history" });
-  const result = h("section", { "aria-label": "Answer", class: "result" });
   const more = h("button", { class: "quiet", onclick: () => page() }, "Earlier questions");
-  let next = null;
+  const words = h("input", { type: "search", maxlength: "200", placeholder: "words of the question", oninput: () => soon() });
+  let next = null, turn = 0, pending;
+
+  const soon = () => { clearTimeout(pending); pending = setTimeout(begin, PAUSE); };
+  async function begin() {
+    next = null;
+    turn += 1;
+    list.replaceChildren();
+    await page();
+  }
 
   async function page() {
-    const before = next ? `&before=${next}` : "";
-    const found = await get(`${of(state.dataset.name, "transcript")}?limit=25${before}`);
+    const mine = turn;
+    const query = new URLSearchParams({ limit: "25", ...(next ? { before: next } : {}), ...(words.value ? { contains: words.value } : {}) });
+    const found = await get(`${of(state.dataset.name, "transcript")}?${query}`);
+    if (mine !== turn) return; // another search began
     next = found.next;
     more.hidden = !next;
     list.append(...found.entries.map(entry));
-    if (!list.children.length) list.append(h("li", { class: "quiet" }, "Nothing was asked yet."));
+    if (!list.children.length) {
+      list.append(h("li", { class: "quiet" }, words.value ? (next ? "Nothing here yet; look further back." : "No question has these words.") : "Nothing was asked yet."));
+    }
   }
 
   function entry(e) {
@@ -31,25 +44,16 @@ export async function historyView(main, state) {
       h("div", { class: "row" }, h("small", {}, e.state === "refused" ? "cost nothing" : `cost ${e.price.text}`),
         h("span", { class: "actions" },
           e.question ? h("button", { class: "quiet", onclick: () => again(e) }, "Edit") : null,
-          e.answer && e.shown ? h("button", { class: "quiet", onclick: () => open(e) }, "Show again, free") : null)));
+          e.answer && e.shown ? h("a", { class: "button quiet", href: addressOf(state.dataset.name, { id: e.answer }) }, "Show again, free") : null)));
   }
 
   function again(e) {
     const [mode, amount] = Object.entries(e.spend).find(([name]) => name !== "delta" && name !== "confidence") ?? ["epsilon", "0.1"];
     const plain = typeof amount === "object" ? amount[""] ?? Object.values(amount)[0] : amount;
-    state.draft = { question: e.question, mode, amount: String(plain), delta: e.spend.delta ?? "" };
+    state.draft = { question: e.question, mode, amount: String(plain), delta: e.spend.delta ?? "", choice: "" };
     location.hash = "#ask";
   }
 
-  async function open(e) {
-    try {
-      show(result, answerView(await get(of(state.dataset.name, "answers", e.answer)), state.dataset.name));
-    } catch (error) {
-      show(result, refusalCard(error.refusal));
-    }
-    result.scrollIntoView();
-  }
-
-  show(main, h("h1", {}, "History"), result, list, more);
+  show(main, h("h1", {}, "History"), field("Search", words), list, more);
   await page();
 }

@@ -1,6 +1,9 @@
 // What is public: tables, columns, bounds, allowed values, and who one person is.
 
+import { quoteName, quoteValue } from "./complete.js";
 import { h, show, table } from "./dom.js";
+
+const FEW_VALUES = 40;
 
 export async function schemaView(main, state) {
   const { schema } = state;
@@ -22,4 +25,19 @@ function values(column) {
   return h("details", {}, h("summary", {}, `${column.values_count} allowed values`),
     h("p", { class: "values" }, column.values.map((v) => h("code", {}, v === null ? "NULL" : v)),
       more > 0 ? ` and ${more} more` : null));
+}
+
+/** The schema beside the editor: a click puts a name, or a value, where the cursor is. */
+export function schemaPanel(schema, insert) {
+  const put = (word, text, title) => h("button", { type: "button", class: "put", title, onclick: () => insert(word) }, text);
+  const wide = window.matchMedia("(min-width: 64rem)").matches;
+  return h("details", { class: "panel card", open: wide }, h("summary", {}, h("h2", {}, "Tables")),
+    schema.tables.map((t, i) => h("details", { open: i === 0 },
+      h("summary", {}, h("b", {}, t.name), " ", h("span", { class: `badge ${t.public ? "free" : "yes"}` }, t.public ? "public" : "private")),
+      h("p", { class: "actions" }, put(quoteName(t.name), `Insert ${t.name}`, t.unit_text)),
+      h("ul", {}, t.columns.map((c) => h("li", {},
+        put(quoteName(c.name), c.name, `Insert ${c.name}`), h("small", {}, c.text),
+        c.values?.length ? h("details", {}, h("summary", {}, `${c.values_count} values`),
+          h("p", { class: "values" }, c.values.slice(0, FEW_VALUES).map((v) => put(quoteValue(v), v === null ? "NULL" : String(v), "Insert the value")),
+            c.values_count > FEW_VALUES ? ` and ${c.values_count - FEW_VALUES} more` : null)) : null))))));
 }
