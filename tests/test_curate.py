@@ -509,7 +509,7 @@ def test_only_the_rows_shown_have_sets_computed(monkeypatch):
     answer = clinic().ask("SELECT age, AVG(cost) AS m FROM visits GROUP BY age", epsilon=20)
     computed = []
     real = Answer._sets
-    monkeypatch.setattr(Answer, "_sets", lambda *a: computed.extend(a[2]) or real(*a))
+    monkeypatch.setattr(Answer, "_sets", lambda *a: computed.extend(a[3]) or real(*a))
     assert "… 72 more rows" in str(answer)
     assert len(computed) == 40
 

@@ -69,6 +69,16 @@ def ball(value: Fraction | int) -> arb:
     return arb(fmpq(number.numerator, number.denominator))
 
 
+def multiples(step: Fraction) -> Callable[[int], arb]:
+    """Balls around whole multiples of ``step``, as :func:`ball` makes them, for many of them.
+
+    >>> multiples(Fraction(2, 7))(-5).overlaps(ball(Fraction(-10, 7)))
+    True
+    """
+    unit = fmpq(step.numerator, step.denominator)
+    return lambda times: arb(unit * times)
+
+
 def _dyadic(end: arb) -> Fraction:
     mantissa, exponent = (int(part) for part in end.man_exp())
     if abs(exponent) > 2 * _MOST_BITS:

@@ -24,7 +24,7 @@ from flint import arb
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidParameter, shown
-from discreet.exact.balls import ball
+from discreet.exact.balls import ball, multiples
 from discreet.exact.numbers import Exact, positive
 from discreet.noise.entropy import random_words
 from discreet.noise.table import Integers, Table, check_size, draw_array
@@ -131,10 +131,11 @@ def _one_sided(scale: Fraction) -> _Digits:
     step = Fraction(2**shift) / scale
 
     def cumulatives() -> Iterator[arb]:
+        at = multiples(-step)
         position = 0
         while True:
             position += 1
-            yield -(ball(-position * step)).expm1()
+            yield -at(position).expm1()
 
     return _Digits(Table(cumulatives, lambda position: position), _lower(scale, shift))
 
@@ -148,11 +149,13 @@ def _two_sided(scale: Fraction) -> _Digits:
     def cumulatives() -> Iterator[arb]:
         nonnegative = 1 / (1 + ball(-1 / scale).exp())
         inside = -ball(-step).expm1()
+        parts = 1 - inside * nonnegative, 1 - inside
+        at = multiples(-step)
         position = 0
         while True:
-            beyond = ball(-position * step).exp()
-            yield 1 - beyond * (1 - inside * nonnegative)
-            yield 1 - beyond * (1 - inside)
+            beyond = at(position).exp()
+            yield 1 - beyond * parts[0]
+            yield 1 - beyond * parts[1]
             position += 1
 
     def value(position: Any) -> Any:
@@ -180,8 +183,9 @@ def _digit(step: Fraction, bits: int) -> Table:
     """Digits d < 2**bits with P(d) proportional to exp(-d * step)."""
 
     def cumulatives() -> Iterator[arb]:
-        whole = ball(-(2**bits) * step).expm1()
+        at = multiples(-step)
+        whole = at(2**bits).expm1()
         for position in range(1, 2**bits):
-            yield ball(-position * step).expm1() / whole
+            yield at(position).expm1() / whole
 
     return Table(cumulatives, lambda position: position)
