@@ -1,6 +1,7 @@
 """The notebook runs from top to bottom, as a reader would run it."""
 
 import ast
+import importlib.util
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -82,6 +83,25 @@ def test_notebook_in_a_plain_kernel(notebook, kernel):
     shown = [run_in(kernel, "".join(c["source"])) for c in cells if c["cell_type"] == "code"]
     assert sum("<table" in text and " ± " in text for text in shown) >= 2
     assert any("Fix:" in text for text in shown)
+
+
+LAB = sorted((Path(__file__).parents[1] / "examples" / "lab").glob("*.ipynb"))
+
+
+def test_every_chapter_of_the_lab_has_a_notebook_that_runs_in_a_plain_kernel(kernel):
+    """One kernel for all; what each showed when it was written is kept in it."""
+    spec = importlib.util.spec_from_file_location("make_lab", LAB[0].parent / "make.py")
+    make = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(make)
+    assert [path.stem.split("_")[1] for path in LAB] == [one.name for one in make.CHAPTERS]
+    run_in(kernel, BARE)
+    for path, chapter in zip(LAB, make.CHAPTERS, strict=True):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        assert [(c["cell_type"], "".join(c["source"])) for c in cells] == make.cells(chapter)
+        for cell in cells:
+            if cell["cell_type"] == "code":
+                assert cell["outputs"], path.name
+                assert run_in(kernel, "".join(cell["source"])), path.name
 
 
 def test_there_is_a_notebook():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from services import require
 from discreet.curate import session
 from discreet.ledger.keys import new_key
 
+ARTEFACTS = Path(__file__).parents[2] / "test-artifacts" / "page"
 expect.set_options(timeout=PATIENCE_MS)
 AT_ONCE = """const later = window.setTimeout.bind(window);
 window.setTimeout = (work, ms, ...more) => later(work, Math.min(ms, 1), ...more);"""
@@ -124,4 +126,25 @@ def test_a_late_price_does_not_stand_where_a_refusal_is_told(browser, golden):
             route.continue_()
     page.wait_for_timeout(300)
     expect(price.get_by_role("alert")).to_contain_text("B1")
+    page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_pictures_of_the_lab_are_under_what_epsilon_means(browser, golden, scheme):
+    page = browser.new_page(viewport={"width": 390, "height": 900}, color_scheme=scheme)
+    sign_in(page, golden)
+    page.get_by_role("link", name="What ε means").click()
+    seen = page.get_by_label("Seen in the lab")
+    expect(seen.get_by_role("img")).to_have_count(3)
+    seen.scroll_into_view_if_needed()
+    for picture in seen.get_by_role("img").all():
+        picture.scroll_into_view_if_needed()
+        page.wait_for_function(
+            "(one) => one.complete && one.naturalWidth > 0", arg=picture.element_handle()
+        )
+        assert scheme in picture.evaluate("(one) => one.currentSrc")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.screenshot(path=ARTEFACTS / f"lab-phone-{scheme}.png", full_page=True)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.screenshot(path=ARTEFACTS / f"lab-desk-{scheme}.png", full_page=True)
     page.close()

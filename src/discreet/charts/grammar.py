@@ -18,6 +18,7 @@ Row = Mapping[str, Any]
 WIDE, TALL = 560, 260
 _LETTER = 6.5
 """About how many pixels a letter of a label takes."""
+_LEGEND = {"title": None, "orient": "bottom", "labelLimit": WIDE, "symbolType": "stroke"}
 _DASHES = [[1, 0], [7, 3], [2, 3], [9, 3, 2, 3], [4, 2], [1, 2]]
 
 
@@ -54,8 +55,9 @@ def lines(
     form = {"format": "~%"} if percent else {}
     up = {"title": y, "scale": _scaled(y_scale), "axis": {"grid": True, **form}}
     names = [name for name, _ in named]
-    legend = None if len(names) == 1 else {"title": None, "orient": "bottom", "labelLimit": WIDE}
-    colour = {"field": "line", "type": "nominal", "sort": names, "legend": legend}
+    legend = None if len(names) == 1 else {**_LEGEND, "columns": 2 if len(names) > 3 else 0}
+    # The same domain for both, so that they share one legend.
+    colour = {"field": "line", "type": "nominal", "scale": {"domain": names}, "legend": legend}
     dash = {**colour, "scale": {"domain": names, "range": _DASHES[: len(names)]}}
     layers: list[dict[str, Any]] = []
     if any("low" in row for row in values):

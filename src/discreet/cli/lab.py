@@ -11,8 +11,10 @@ import typer
 
 from discreet.cli import screen
 from discreet.cli.working import check_writable, save, work_bar
+from discreet.errors import InvalidParameter
 
 if TYPE_CHECKING:
+    from discreet.lab.chapters import Chapter
     from discreet.lab.report import Report
 
 BROKEN = 1
@@ -26,16 +28,51 @@ Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write
 JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write it as JSON.")]
 
 
-def lab(names: Names = None, html: Html = None, json_file: JsonFile = None) -> None:
+Session = Annotated[
+    Path | None,
+    typer.Option(
+        "--session",
+        "-s",
+        metavar="DIR",
+        help="Attack a copy of some of its people, which charges nothing; for its curator alone.",
+    ),
+]
+OwnTable = Annotated[str | None, typer.Option("--table", help="Whose people; the first, if none.")]
+SecretTest = Annotated[
+    str | None,
+    typer.Option("--secret", metavar="TEST", help="What is secret: smoker, or 'age > 60'."),
+]
+People = Annotated[int, typer.Option("--people", help="How many are copied.")]
+Epsilon = Annotated[
+    str | None, typer.Option("--epsilon", metavar="AMOUNT", help="Instead of the session's own.")
+]
+
+
+def lab(
+    names: Names = None,
+    session: Session = None,
+    table: OwnTable = None,
+    secret: SecretTest = None,
+    people: People = 96,
+    epsilon: Epsilon = None,
+    html: Html = None,
+    json_file: JsonFile = None,
+) -> None:
     """Attack unprotected systems, and then ours, on made-up people.
 
-    Ends with 0 if every attack on ours stayed within its promise, with 1 if one did not.
+    With a session on a copy of its own people, which charges nothing.  Ends with 0 if every attack
+    on ours stayed within its promise, with 1 if one did not.
     """
     for file in (html, json_file):
         if file is not None:
             check_writable(file)
-    chapters = import_module("discreet.lab.chapters")
-    chosen = [chapters.find_chapter(name) for name in names or ()] or chapters.CHAPTERS
+    if session is None:
+        if (table, secret, epsilon) != (None, None, None):
+            raise _only_own()
+        chapters = import_module("discreet.lab.chapters")
+        chosen = [chapters.find_chapter(name) for name in names or ()] or chapters.CHAPTERS
+    else:
+        chosen = _choose_own(session, names or [], table, secret, people, epsilon)
     with work_bar(len(chosen)) as advance:
         report: Report = import_module("discreet.lab.report").run_chapters(
             chosen, advance=lambda title: advance(title, 1)
@@ -50,6 +87,35 @@ def lab(names: Names = None, html: Html = None, json_file: JsonFile = None) -> N
             screen.print_text(f"Written to {file}.")
     if not report.kept:
         raise typer.Exit(BROKEN)
+
+
+def _choose_own(
+    session: Path,
+    names: list[str],
+    table: str | None,
+    secret: str | None,
+    people: int,
+    epsilon: str | None,
+) -> list[Chapter]:
+    """The chapters that can be run on a session's own people, and a copy of some of them."""
+    from discreet.curate.session import read
+    from discreet.exact.numbers import positive
+
+    own = import_module("discreet.lab.own")
+    opened = read(session)
+    spent = opened.budget.epsilon if epsilon is None else positive(epsilon, name="epsilon")
+    copied = own.copy_people(opened, table=table, secret=secret, people=people)
+    found: list[Chapter] = own.own_chapters(copied, spent, names)
+    return found
+
+
+def _only_own() -> InvalidParameter:
+    return InvalidParameter(
+        "P4",
+        "--table, --secret and --epsilon are about a session's own people.",
+        why="the lab's own people do not exist, and their secrets are given.",
+        fix="name the session: -s DIR.",
+    )
 
 
 def _show(report: Report) -> None:

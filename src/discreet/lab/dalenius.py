@@ -109,7 +109,7 @@ def utility_of(totals: NDArray[np.int64], people: int) -> Bits:
 def play(
     rounds: int,
     *,
-    people: int = 16_000_000,
+    people: int = 64_000_000,
     questions: int = 280,
     epsilon: str | None,
     present: bool,

@@ -49,21 +49,22 @@ def average(target: Target, person: int, times: int) -> int | None:
 def track(target: Target, person: int) -> int | None:
     """A small count by a tracker: n((person and secret) or M) - n(M).
 
-    ``M``, the men, is large enough to be answered, and so is everything that contains it.
+    ``M``, those with an even number, is large enough to be answered, and so is everything that
+    contains it.
     """
-    men = "sex = 'M'"
+    even = "MOD(id, 2) = 0"
     try:
-        both = _count(target, _where(f"(id = {person} AND secret = 1) OR {men}"))
-        alone = _count(target, _where(men))
+        both = _count(target, _where(f"(id = {person} AND secret = 1) OR {even}"))
+        alone = _count(target, _where(even))
     except Denied:
         return None
     if both - alone > 0.5:
         return 1
-    # Either healthy, or a man: then the same with the women.
-    women = "sex = 'F'"
+    # Either healthy, or in M: then the same with the others.
+    odd = "MOD(id, 2) = 1"
     try:
-        both = _count(target, _where(f"(id = {person} AND secret = 1) OR {women}"))
-        alone = _count(target, _where(women))
+        both = _count(target, _where(f"(id = {person} AND secret = 1) OR {odd}"))
+        alone = _count(target, _where(odd))
     except Denied:
         return None
     return int(both - alone > 0.5)

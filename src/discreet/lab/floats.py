@@ -45,7 +45,7 @@ def attack(outputs: Real, truth: Whole, *, scale: float, target: str, epsilon: s
     return Outcome("last bits", target, right, len(outputs), 0.5, bound, remark)
 
 
-def run(draws: int = 600, epsilon: str = "0.1") -> list[Outcome]:
+def run(draws: int = 6_000, epsilon: str = "0.1") -> list[Outcome]:
     """The textbook's noise at ε, and ours: the same question, whether a count is 0 or 1."""
     dice = Dice("floats")
     scale = 1 / float(epsilon)

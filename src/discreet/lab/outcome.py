@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import sqrt
+from math import inf, log, sqrt
 from typing import Any
 
 from discreet.accounting.meaning import Worlds
+
+ALPHA = 1e-9
+"""The chance that an attack on ours which does as well as it may is told to do better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +42,24 @@ class Outcome:
 
     @property
     def within(self) -> bool:
-        """Whether it stayed below what was promised, but for chance (4.5 deviations)."""
-        return self.bound is None or self.success <= self.bound + 4.5 * self.spread
+        """Whether it stayed below what was promised, but for chance.
+
+        Chernoff: guesses that are each right with the bound's chance are right this often with
+        probability at most e^(-n KL(success, bound)), and that must not fall below ``ALPHA``.
+
+        >>> Outcome("a", "b", 70, 100, 0.5, 0.6).within, Outcome("a", "b", 95, 100, 0.5, 0.6).within
+        (True, False)
+        """
+        if self.bound is None or self.success <= self.bound:
+            return True
+        return self.bound > 0 and self.tried * self._divergence(self.bound) <= log(1 / ALPHA)
+
+    def _divergence(self, chance: float) -> float:
+        """Kullback and Leibler's, of coins that fall as often as was seen from ``chance``."""
+        seen, parts = self.success, ((self.success, chance), (1 - self.success, 1 - chance))
+        if chance in (0.0, 1.0) and seen != chance:
+            return inf
+        return sum(share * log(share / other) for share, other in parts if share > 0)
 
     def to_json(self) -> dict[str, Any]:
         """Everything, for a report."""
@@ -74,4 +93,4 @@ def best_guess(epsilon: Fraction, *, steps: int, delta: Fraction = Fraction(0)) 
     return float(Worlds(epsilon, delta, steps).best_guess)
 
 
-__all__ = ["Outcome", "best_guess"]
+__all__ = ["ALPHA", "Outcome", "best_guess"]

@@ -26,19 +26,20 @@ Sets = NDArray[np.float64]
 """One row for each question: who is in it."""
 
 _PRIME = 10_007
-_SUM = "SELECT SUM(secret) AS n FROM people"
 _BLOCK_VALUES = (2, 3, 2)
 """Sex, age group and status of the people in a block, in the table that is published."""
 
 
-def subsets(dice: Dice, people: int, questions: int) -> tuple[Sets, list[str]]:
+def subsets(
+    dice: Dice, people: int, questions: int, *, of: str = "SUM(secret)"
+) -> tuple[Sets, list[str]]:
     """Random halves of the people, as SQL can name them: by a hash of the public number."""
     factors, shifts = dice.below(_PRIME - 1, questions) + 1, dice.below(_PRIME, questions)
     ids = np.arange(people)
     inside = (np.outer(factors, ids) + shifts[:, None]) % _PRIME < _PRIME // 2
     half = f"{_PRIME}) < {_PRIME // 2}"
     texts = [
-        f"{_SUM} WHERE MOD(id * {a} + {b}, {half}"
+        f"SELECT {of} AS n FROM people WHERE MOD(id * {a} + {b}, {half}"  # noqa: S608
         for a, b in zip(factors.tolist(), shifts.tolist(), strict=True)
     ]
     return inside.astype(float), texts
@@ -222,4 +223,5 @@ __all__ = [
     "fitting",
     "run",
     "solve",
+    "subsets",
 ]

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
+from discreet.charts import Picture
 from discreet.lab.chapters import Chapter, Seen
 from discreet.lab.outcome import Outcome
 
@@ -21,11 +22,16 @@ body { margin: 0 auto; max-width: 60rem; padding: 1.5rem 1rem 4rem; background: 
   color: var(--ink); font: 16px/1.55 system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif; }
 h1 { font-size: 1.7rem; margin: 0 0 .3rem } h2 { font-size: 1.25rem; margin: 2.5rem 0 .3rem }
 p { max-width: 42rem } .soft { color: var(--soft) }
-.wide { overflow-x: auto } table { border-collapse: collapse; min-width: 34rem; width: 100% }
-th, td { text-align: left; padding: .3rem .6rem .3rem 0; border-bottom: 1px solid var(--rule) }
+.wide { overflow-x: auto } table { border-collapse: collapse; width: 100% }
+th, td { text-align: left; padding: .3rem .6rem .3rem 0; border-bottom: 1px solid var(--rule);
+  vertical-align: top }
+@media (max-width: 34rem) { body { font-size: 15px } th.n { width: 3.2rem } h2 { margin-top: 2rem }
+  th, td { font-size: .85rem; padding-right: .4rem } }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums }
 .bad { color: var(--bad); font-weight: 600 } .good { color: var(--good); font-weight: 600 }
-figure { margin: 1rem 0; overflow-x: auto } .dark { display: none }
+figure { margin: 1rem 0; max-width: 30rem } figcaption { font-weight: 600 }
+figcaption small { font-weight: 400 } figure svg { width: 100%; height: auto }
+.dark { display: none }
 @media (prefers-color-scheme: dark) { .dark { display: block } .light { display: none } }
 @media print { .dark { display: none } .light { display: block } }
 """
@@ -102,34 +108,45 @@ def _chapter(chapter: Chapter, seen: Seen, took: float) -> str:
     title, story = escape(chapter.title), escape(chapter.story)
     parts = [f'<section id="{chapter.name}"><h2>{title}</h2><p>{story}</p>']
     if seen.outcomes:
-        head = "<th>attack</th><th>against</th>" + "".join(
+        head = '<th class="n">#</th><th>attack</th><th>against</th>' + "".join(
             f'<th class="n">{title}</th>' for title in ("right", "a guess", "ε allows")
         )
-        rows = "".join(_row(one) for one in seen.outcomes)
+        rows = "".join(_row(*one) for one in enumerate(seen.outcomes, 1))
         parts.append(
             f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody>'
             "</table></div>"
         )
     parts += [f"<p>{escape(figure[0].upper() + figure[1:])}.</p>" for figure in seen.figures]
     for picture in seen.pictures:
+        drawn, about = draw_narrow(picture), picture.spec["title"].get("subtitle", "")
+        soft = f'<br><small class="soft">{escape(str(about))}</small>' if about else ""
         parts.append(
-            f'<figure><div class="light">{picture.svg()}</div>'
-            f'<div class="dark">{picture.svg(paper="dark")}</div></figure>'
+            f"<figure><figcaption>{escape(picture.title)}{soft}</figcaption>"
+            f'<div class="light">{drawn.svg()}</div>'
+            f'<div class="dark">{drawn.svg(paper="dark")}</div></figure>'
         )
     parts.append(f'<p class="soft">{took:.1f} s</p></section>')
     return "".join(parts)
 
 
-def _row(one: Outcome) -> str:
+def draw_narrow(picture: Picture) -> Picture:
+    """As wide as a telephone: its letters can be read there, and wider paper enlarges it."""
+    rest = {name: part for name, part in picture.spec.items() if name != "title"}
+    return Picture({**rest, "width": 270, "height": 180})
+
+
+def _row(number: int, one: Outcome) -> str:
     allowed = "" if one.bound is None else f"{one.bound:.1%}"
     worse = one.success > one.baseline + 4.5 * one.spread and not _ours(one)
-    shade = "bad" if worse or not one.within else "good" if _ours(one) else ""
+    kept = _ours(one) and one.bound is not None
+    shade = "bad" if worse or not one.within else "good" if kept else ""
     remark = f'<br><small class="soft">{escape(one.remark)}</small>' if one.remark else ""
     return (
-        f"<tr><td>{escape(one.attack)}</td><td>{escape(one.target)}{remark}</td>"
+        f'<tr><td class="n">{number}</td>'
+        f"<td>{escape(one.attack)}</td><td>{escape(one.target)}{remark}</td>"
         f'<td class="n {shade}">{one.success:.1%}</td><td class="n">{one.baseline:.1%}</td>'
         f'<td class="n">{allowed}</td></tr>'
     )
 
 
-__all__ = ["Report", "run_chapters"]
+__all__ = ["Report", "draw_narrow", "run_chapters"]

@@ -78,10 +78,12 @@ def success(
     return right / trials
 
 
-def people_needed(guess: Guess, columns: int, *, epsilon: str = "1", most: int = 100_000) -> int:
+def people_needed(
+    guess: Guess, columns: int, *, epsilon: str = "1", most: int = 100_000, trials: int = 60
+) -> int:
     """The least power of two of people with whom nine in ten are found; above ``most`` if none."""
     people = 2
-    while people <= most and success(guess, people, columns, epsilon=epsilon) < 0.9:
+    while people <= most and success(guess, people, columns, epsilon=epsilon, trials=trials) < 0.9:
         people *= 2
     return people
 

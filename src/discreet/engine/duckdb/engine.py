@@ -45,7 +45,7 @@ from discreet.question.schema import Schema, Table
 
 if TYPE_CHECKING:
     from discreet.engine.duckdb.encode import CompiledCodes
-    from discreet.engine.duckdb.examine import Fit
+    from discreet.engine.duckdb.examine import Fit, Secret
     from discreet.engine.duckdb.rows import CompiledRows
     from discreet.question.levels import Levels
     from discreet.question.relation import Relation
@@ -395,19 +395,33 @@ class DuckDBEngine:
 
         Nothing of them may be shown to an analyst.
         """
-        table, source = self.schema.tables[name], self._sources[name]
-        missing = _missing_file(source)
-        if missing is not None:
-            raise DataRefusal(
-                "D2",
-                f"the source of table '{name}' {missing}.",
-                why="without it no question about the people in it can be answered.",
-                fix="correct its path in the schema (it is read from the directory of that file), "
-                "or put the file there.",
-            )
         from discreet.engine.duckdb.examine import examine
 
+        table, source = self.schema.tables[name], self._find_source(name)
         return _opening(name, lambda: examine(table, source, self._resources))
+
+    def copy_bits(self, name: str, secret: Secret, people: int) -> list[int]:
+        """Of some units whether they have a secret: for whoever holds the data, as ``examine``."""
+        from discreet.engine.duckdb.examine import copy_bits
+
+        table, source = self.schema.tables[name], self._find_source(name)
+        return _opening(
+            name,
+            lambda: copy_bits(table, source, self._resources, secret=secret, people=people),
+        )
+
+    def _find_source(self, name: str) -> DataSource:
+        source = self._sources[name]
+        missing = _missing_file(source)
+        if missing is None:
+            return source
+        raise DataRefusal(
+            "D2",
+            f"the source of table '{name}' {missing}.",
+            why="without it no question about the people in it can be answered.",
+            fix="correct its path in the schema (it is read from the directory of that file), "
+            "or put the file there.",
+        )
 
     # --- the end -----------------------------------------------------------------------------
 

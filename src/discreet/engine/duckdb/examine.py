@@ -58,6 +58,18 @@ class Fit:
     columns: Mapping[str, ColumnFit]
 
 
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """What of a person is a secret: that a column of theirs is ``=``, ``<`` or ``>`` a value."""
+
+    column: str
+    sign: str
+    value: str | float
+
+    def __str__(self) -> str:
+        return f"{self.column} {self.sign} {self.value}"
+
+
 def examine(table: Table, source: DataSource, resources: Resources) -> Fit:
     """Read a whole source, and count what its declaration changes."""
     schema = Schema({table.name: table})
@@ -75,6 +87,36 @@ def examine(table: Table, source: DataSource, resources: Resources) -> Fit:
         }
         owned = _owned(table, run)
     return Fit(found[0], _left_out(source, resources), *owned, columns)
+
+
+def copy_bits(
+    table: Table, source: DataSource, resources: Resources, *, secret: Secret, people: int
+) -> list[int]:
+    """Of some units, in an order that says nothing, whether any row of theirs has the secret."""
+    schema = Schema({table.name: table})
+    places = {column.name: place for place, column in enumerate(table.columns)}
+    value = f"read{places[secret.column]}"
+    shown = f"CAST({value} AS VARCHAR)" if secret.sign == "=" else f"CAST({value} AS DOUBLE)"
+    wanted = "CAST(? AS VARCHAR)" if secret.sign == "=" else "CAST(? AS DOUBLE)"
+    unit = [] if table.by_row else [f"read{places[name]}" for name in table.unit or ()]
+    with closing(Database.open(schema, {table.name: source}, resources, {})) as database:
+        parts = database.parts[table.name]
+        read = " UNION ALL ".join(_read(table, part, database.held[part.view]) for part in parts)
+        test = f"COALESCE({shown} {secret.sign} {wanted}, false)"
+        bits = f"SELECT CAST({test} AS INTEGER) AS bit, random() AS place FROM examined"  # noqa: S608
+        if unit:
+            keys = ", ".join(unit)
+            bits = (
+                f"SELECT CAST(BOOL_OR({test}) AS INTEGER) AS bit, HASH({keys}) AS place "  # noqa: S608
+                f"FROM examined WHERE {unit[0]} IS NOT NULL GROUP BY {keys}"
+            )
+        run = database.connection.execute
+        run(f"CREATE TEMP TABLE examined AS {read}")
+        found = run(
+            f"SELECT bit FROM ({bits}) AS b ORDER BY place LIMIT {people}",  # noqa: S608
+            [secret.value],
+        ).fetchall()
+    return [int(bit) for (bit,) in found]
 
 
 def _read(table: Table, part: Part, held: Mapping[str, str]) -> str:
@@ -209,4 +251,4 @@ def _kind(counts: list[int]) -> Kind | None:
     return next(fitting, Kind.TEXT)
 
 
-__all__ = ["SHARES", "ColumnFit", "Fit", "examine", "find_kinds"]
+__all__ = ["SHARES", "ColumnFit", "Fit", "Secret", "copy_bits", "examine", "find_kinds"]

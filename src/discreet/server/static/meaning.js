@@ -2,6 +2,7 @@
 
 import { get } from "./api.js";
 import { field, h, refusalCard, show, table } from "./dom.js";
+import { labPictures } from "./lab.js";
 
 export async function meaningView(main) {
   const picture = h("div", {});
@@ -32,6 +33,7 @@ export async function meaningView(main) {
     h("section", { class: "card" },
       h("p", {}, "ε bounds what one person's taking part adds to what anyone can learn about them, whatever is known already. "
         + "It does not bound what the data teach about everybody, which holds for them as well, in the data or not."),
-      h("div", { class: "offer" }, field("ε", epsilon), field("δ", delta), field("neighbours", neighbours)), picture));
+      h("div", { class: "offer" }, field("ε", epsilon), field("δ", delta), field("neighbours", neighbours)), picture),
+    labPictures());
   await draw();
 }

@@ -1,0 +1,167 @@
+"""Write the notebooks of the lab anew, each run in a real kernel: ``python examples/lab/make.py``.
+
+A notebook for each chapter: its story, its attacks on few people, its picture, and what to try.
+The pictures that the server's page shows under "What ε means" are written, too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from discreet.lab.chapters import CHAPTERS, Chapter, find_chapter
+from discreet.lab.report import draw_narrow
+
+FOLDER = Path(__file__).parent
+STATIC = FOLDER.parents[1] / "src" / "discreet" / "server" / "static"
+PICTURED = ("reconstruct", "trace", "separate")
+"""The chapters whose first picture the page shows."""
+PICTURE = "\nSVG(picture.svg())"
+CODE: dict[str, tuple[str, ...]] = {
+    "difference": (
+        "from discreet.lab import differencing\n\n"
+        "for found in differencing.run(people=100, tried=10):\n    print(found)",
+    ),
+    "link": (
+        "from discreet.lab import linkage\n\n"
+        "for found in linkage.run(people=1_500):\n    print(found)",
+    ),
+    "audit": (
+        "from discreet.lab import auditing\n\n"
+        "for found in auditing.run_denials(90):\n    print(found)",
+        "rows = auditing.time_audits([5, 7, 9])\n"
+        'print(f"{auditing.growth(rows):.2f} times the work with each variable")',
+    ),
+    "reconstruct": (
+        "from discreet.lab import reconstruction\n\n"
+        "print(reconstruction.attack_exact(48, 192, 0.0))\n"
+        "print(reconstruction.attack_exact(48, 192, 4 * 48**0.5))\n"
+        'print(reconstruction.attack_curator(48, 60, "1"))',
+        "from IPython.display import SVG\n\n"
+        "curve = reconstruction.accuracy_against_noise(48, [0, 0.25, 1, 4], repeats=1)\n"
+        "picture = reconstruction.draw_curve({48: curve})" + PICTURE,
+    ),
+    "trace": (
+        "from fractions import Fraction\n\nfrom discreet.lab import tracing\n\n"
+        "for columns in (25, 250, 2_500):\n"
+        "    print(tracing.attack(40, columns, epsilon=None, studies=2))\n"
+        "print(tracing.attack(40, 2_500, epsilon=Fraction(1), studies=2))",
+        "from IPython.display import SVG\n\n"
+        "picture = tracing.draw_roc(40, 1_000, Fraction(1))" + PICTURE,
+    ),
+    "floats": (
+        "from discreet.lab import floats\n\n"
+        "for found in floats.run(draws=600):\n    print(found, found.remark)",
+    ),
+    "dalenius": (
+        "from discreet.lab import dalenius\n\n"
+        "for found in dalenius.run(rounds=20):\n    print(found)",
+        "print(dalenius.measured_distance(10, 7, 3), dalenius.distance_bound(7, 3))\n"
+        "print(dalenius.tell_height())",
+    ),
+    "separate": (
+        "from IPython.display import SVG\n\nfrom discreet.lab import separations\n\n"
+        "picture = separations.draw_needed([2, 4], most=2_000)" + PICTURE,
+        "for people, central, local in separations.local_and_central([100, 1_000]):\n"
+        '    print(f"{people:,} people: off by {central:.1f} with a curator, {local:.1f} without")',
+    ),
+    "distance": (
+        "from IPython.display import SVG\n\nfrom discreet.lab import distance\n\n"
+        "print(distance.measure(200).statistical_distance)\n"
+        "picture = distance.draw_curve(200)" + PICTURE,
+    ),
+    "simulate": (
+        "from discreet.lab import simulation\n\n"
+        'found = simulation.simulate(4, "0.5")\n'
+        "print(found.loss, found.distance, found.compared)",
+    ),
+}
+"""The cells of each chapter."""
+TRY = {
+    "difference": "Give the curator more: `differencing.run(epsilon='8')`. When does it fail?",
+    "link": "How many are alone in a larger town? `linkage.share_unique(rows)` tells.",
+    "audit": "Let `auditing.attack` loose on values of your own.",
+    "reconstruct": "On your own table, for its curator: `discreet lab reconstruct -s SESSION`.",
+    "trace": "Twice the columns, or half the members: which tells more?",
+    "floats": "Another scale: `floats.run(epsilon='0.01')`.",
+    "dalenius": "Fewer people, so that noise counts for more: `dalenius.play(..., people=10**5)`.",
+    "separate": "More columns: `separations.draw_needed([2, 4, 6, 8])` takes a little longer.",
+    "distance": "Of more people: `distance.measure(10_000)`. Is it any better for the one shown?",
+    "simulate": "Another ε: the loss is what was promised, to the last digit.",
+}
+"""What a reader may change."""
+
+
+def cells(chapter: Chapter) -> list[tuple[str, str]]:
+    """Kind and text of each cell."""
+    found = [("markdown", f"# {chapter.title}\n\n{chapter.story}")]
+    found += [("code", text) for text in CODE[chapter.name]]
+    return [*found, ("markdown", f"Try: {TRY[chapter.name]}")]
+
+
+def notebook(chapter: Chapter, run: Callable[[str], list[dict[str, Any]]]) -> dict[str, Any]:
+    """The notebook of a chapter, with what its cells show."""
+    made: list[dict[str, Any]] = []
+    for number, (kind, text) in enumerate(cells(chapter)):
+        cell: dict[str, Any] = {"id": f"{chapter.name}-{number}", "cell_type": kind, "metadata": {}}
+        if kind == "code":
+            cell |= {"execution_count": None, "outputs": run(text)}
+        made.append({**cell, "source": text.splitlines(keepends=True)})
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    about = {"kernelspec": kernel, "language_info": {"name": "python"}}
+    return {"cells": made, "metadata": about, "nbformat": 4, "nbformat_minor": 5}
+
+
+def shown(message: dict[str, Any]) -> dict[str, Any] | None:
+    """A message of the kernel as a notebook keeps it; None if it shows nothing."""
+    content = message["content"]
+    match message["msg_type"]:
+        case "stream":
+            return {"output_type": "stream", "name": content["name"], "text": content["text"]}
+        case "execute_result" | "display_data":
+            return {"output_type": "display_data", "metadata": {}, "data": content["data"]}
+        case "error":
+            raise RuntimeError(content["evalue"])
+    return None
+
+
+def draw_pictures() -> None:
+    """The pictures of the page, on light and on dark paper."""
+    for name in PICTURED:
+        picture = draw_narrow(find_chapter(name).run().pictures[0])
+        for paper in ("light", "dark"):
+            drawn = picture.svg(paper=paper)
+            (STATIC / f"lab-{name}-{paper}.svg").write_text(drawn + "\n", "utf-8")
+
+
+def main() -> None:
+    """Run every chapter, and write its notebook."""
+    from jupyter_client.manager import start_new_kernel
+
+    manager, client = start_new_kernel(kernel_name="python3")
+
+    def run(source: str) -> list[dict[str, Any]]:
+        outputs: list[dict[str, Any]] = []
+
+        def keep(message: dict[str, Any]) -> None:
+            output = shown(message)
+            if output is not None:
+                outputs.append(output)
+
+        client.execute_interactive(source, output_hook=keep, timeout=600)
+        return outputs
+
+    try:
+        for number, chapter in enumerate(CHAPTERS, 1):
+            text = json.dumps(notebook(chapter, run), indent=1, ensure_ascii=False)
+            (FOLDER / f"{number:02d}_{chapter.name}.ipynb").write_text(text + "\n", "utf-8")
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    draw_pictures()
+
+
+if __name__ == "__main__":
+    main()
