@@ -106,7 +106,7 @@ CASES = [
     Case(PropertyDistance(distance_to_sorted, epsilon="1/2"), [2, 3, 5], [2, 9, 3, 5]),
     Case(ExponentialMechanism(sensitivity=2, epsilon="3/2"), [3, 5, 7], [5, 3, 5]),
     Case(PermuteAndFlip(sensitivity=2, epsilon="3/2"), [3, 5, 7], [5, 3, 5]),
-    Case(ReportNoisyMax(sensitivity=2, epsilon=3), [3, 5, 7], [5, 3, 5]),
+    Case(ReportNoisyMax(sensitivity=2, epsilon=3, noise="laplace"), [3, 5, 7], [5, 3, 5]),
     Case(TopK(k=2, sensitivity=2, epsilon=3), [3, 5, 7], [5, 3, 5], steps=tuple),
     Case(AboveThreshold(threshold=3, sensitivity=2, epsilon=3), [3, 5], [5, 3], steps=crossings),
     Case(Sparse(threshold=3, cutoff=2, sensitivity=2, epsilon=4), [3, 5], [5, 3], steps=crossings),

@@ -94,7 +94,7 @@ def scores(rows, sensitivity):
 
 
 def noisy_max(rows):
-    return ReportNoisyMax(sensitivity=12, epsilon=1).release([sum(rows), 5, 2])
+    return ReportNoisyMax(sensitivity=12, epsilon=1, noise="laplace").release([sum(rows), 5, 2])
 
 
 @pytest.mark.parametrize(

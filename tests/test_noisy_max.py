@@ -14,6 +14,7 @@ from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import precision
 from discreet.mechanisms import ExponentialMechanism, Grid, PermuteAndFlip, ReportNoisyMax, TopK
+from discreet.mechanisms.selection.noisy_max import NOISES
 
 ALPHA = 1e-9  # chance that a correct sampler fails one test
 N = 5_000  # enough to tell the law from one of twice the rate
@@ -69,7 +70,7 @@ def counted(draw, draws: int) -> dict:
 
 @pytest.mark.parametrize("scores", [[3, 3], [0, 0, 0], [2, -1, 4], [5, 6, 5]])
 def test_the_laplace_law_is_the_definition_ties_included(scores):
-    mechanism = ReportNoisyMax(sensitivity=2, epsilon=2)
+    mechanism = ReportNoisyMax(sensitivity=2, epsilon=2, noise="laplace")
     assert mechanism.scale == 2
     assert list(masses(mechanism.law(scores)).values()) == pytest.approx(
         winner_law(scores, 2.0), rel=1e-11
@@ -77,15 +78,17 @@ def test_the_laplace_law_is_the_definition_ties_included(scores):
 
 
 def test_the_first_listed_wins_a_tie():
-    assert masses(ReportNoisyMax(sensitivity=2, epsilon=2).law([0, 0]))[0] > 0.55
+    assert masses(ReportNoisyMax(sensitivity=2, epsilon=2, noise="laplace").law([0, 0]))[0] > 0.55
 
 
 def test_scales_of_the_three_kinds_of_scores():
     """Lap(2 Delta / epsilon) in general; Lap(Delta / epsilon) for counts under add/remove."""
-    assert ReportNoisyMax(sensitivity=3, epsilon="1/2").scale == 12
-    assert ReportNoisyMax(sensitivity=3, epsilon="1/2", monotonic=True).scale == 6
+    assert ReportNoisyMax(sensitivity=3, epsilon="1/2", noise="laplace").scale == 12
+    assert ReportNoisyMax(sensitivity=3, epsilon="1/2", monotonic=True, noise="laplace").scale == 6
     assert ReportNoisyMax(sensitivity=3, epsilon="1/2", disjoint=True).scale == 6
-    assert ReportNoisyMax(sensitivity="0.7", epsilon=2, grid=Grid("1/4")).scale == Fraction(3, 4)
+    assert ReportNoisyMax(
+        sensitivity="0.7", epsilon=2, grid=Grid("1/4"), noise="laplace"
+    ).scale == Fraction(3, 4)
 
 
 @pytest.mark.parametrize(
@@ -114,10 +117,10 @@ def test_one_sided_exponential_noise_is_permute_and_flip():
 
 def test_draws_follow_the_law_and_not_another():
     scores = [2, -1, 4, 3]
-    mechanism = ReportNoisyMax(sensitivity=2, epsilon=2)
+    mechanism = ReportNoisyMax(sensitivity=2, epsilon=2, noise="laplace")
     seen = counted(lambda: mechanism.release(scores), N)
     assert sampled_well(seen, masses(mechanism.law(scores)), N)
-    wrong = ReportNoisyMax(sensitivity=2, epsilon=5)
+    wrong = ReportNoisyMax(sensitivity=2, epsilon=5, noise="laplace")
     assert not sampled_well(seen, masses(wrong.law(scores)), N)
 
 
@@ -186,7 +189,7 @@ def test_the_lead_is_free(monotonic, scale):
 
 def test_the_lead_that_is_released_has_that_law():
     scores = [2, 0, 1]
-    mechanism = ReportNoisyMax(sensitivity=1, epsilon=1)
+    mechanism = ReportNoisyMax(sensitivity=1, epsilon=1, noise="laplace")
     seen = counted(lambda: tuple(mechanism.release_with_lead(scores)), N)
     law = lead_law(scores, 2.0)
     assert sampled_well(seen, law, N)
@@ -214,7 +217,9 @@ def test_the_count_of_the_winner_is_free_for_disjoint_counts_only():
     assert count_ratio(10, 1.0, disjoint=True) <= 1 + 1e-9
     assert count_ratio(10, 1.0, disjoint=False) > 8
     with pytest.raises(InvalidParameter, match="disjoint"):
-        ReportNoisyMax(sensitivity=1, epsilon=1, monotonic=True).release_with_count([3, 4])
+        ReportNoisyMax(
+            sensitivity=1, epsilon=1, monotonic=True, noise="laplace"
+        ).release_with_count([3, 4])
     name, score = ReportNoisyMax(sensitivity=1, epsilon=2, disjoint=True).release_with_count(
         {"Ann": 900, "Bob": 20}
     )
@@ -223,7 +228,7 @@ def test_the_count_of_the_winner_is_free_for_disjoint_counts_only():
 
 
 def test_the_lead_on_a_grid_is_a_multiple_of_it():
-    mechanism = ReportNoisyMax(sensitivity="1/2", epsilon=2, grid=Grid("1/4"))
+    mechanism = ReportNoisyMax(sensitivity="1/2", epsilon=2, grid=Grid("1/4"), noise="laplace")
     winner, lead = mechanism.release_with_lead([100.0, 3.25])
     assert winner == 0
     assert lead % Fraction(1, 4) == 0
@@ -236,7 +241,7 @@ def test_the_lead_on_a_grid_is_a_multiple_of_it():
 @pytest.mark.parametrize("candidates", [2, 5])
 def test_the_margin_is_the_least_that_holds(candidates):
     """The others one step beyond the margin and listed first, where they win ties."""
-    mechanism = ReportNoisyMax(sensitivity=2, epsilon=2)
+    mechanism = ReportNoisyMax(sensitivity=2, epsilon=2, noise="laplace")
     beta = Fraction(1, 20)
     margin = mechanism.margin(beta, candidates=candidates)
 
@@ -254,7 +259,10 @@ def test_one_shot_laplace_for_one_is_noisy_max():
     scores = [2, -1, 4]
     one = masses(TopK(k=1, sensitivity=2, epsilon=2, method="laplace").law(scores))
     assert list(one.values()) == pytest.approx(
-        list(masses(ReportNoisyMax(sensitivity=2, epsilon=2).law(scores)).values()), rel=1e-14
+        list(
+            masses(ReportNoisyMax(sensitivity=2, epsilon=2, noise="laplace").law(scores)).values()
+        ),
+        rel=1e-14,
     )
 
 
@@ -328,11 +336,11 @@ def test_the_top_k_margin_holds_by_the_law(method):
 @pytest.mark.parametrize(
     ("build", "code"),
     [
-        (lambda: ReportNoisyMax(sensitivity=0, epsilon=1), "P2"),
-        (lambda: ReportNoisyMax(sensitivity=-2, epsilon=1), "P2"),
-        (lambda: ReportNoisyMax(sensitivity=2, epsilon=0), "P2"),
+        (lambda: ReportNoisyMax(sensitivity=0, epsilon=1, noise="laplace"), "P2"),
+        (lambda: ReportNoisyMax(sensitivity=-2, epsilon=1, noise="laplace"), "P2"),
+        (lambda: ReportNoisyMax(sensitivity=2, epsilon=0, noise="laplace"), "P2"),
         (lambda: ReportNoisyMax(sensitivity=2, epsilon=1, noise="gauss"), "P4"),
-        (lambda: ReportNoisyMax(sensitivity=2, epsilon="1e-30"), "P2"),
+        (lambda: ReportNoisyMax(sensitivity=2, epsilon="1e-30", noise="laplace"), "P2"),
         (lambda: TopK(k=0, sensitivity=2, epsilon=1), "P2"),
         (lambda: TopK(k=2, sensitivity=2), "P4"),
         (lambda: TopK(k=2, sensitivity=2, rho=1), "P4"),
@@ -340,9 +348,14 @@ def test_the_top_k_margin_holds_by_the_law(method):
         (lambda: TopK(k=2, sensitivity=2, epsilon=1).release([5]), "P5"),
         (lambda: TopK(k=2, sensitivity=2, epsilon=1).margin("0.1", candidates=1), "P5"),
         (lambda: TopK(k=9, sensitivity=2, epsilon=1).law(range(30)), "P4"),
-        (lambda: ReportNoisyMax(sensitivity=2, epsilon=1).release([]), "P5"),
-        (lambda: ReportNoisyMax(sensitivity=2, epsilon=1).release([1.5]), "P6"),
-        (lambda: ReportNoisyMax(sensitivity=2, epsilon=1).release_with_lead([3]), "P5"),
+        (lambda: ReportNoisyMax(sensitivity=2, epsilon=1, noise="laplace").release([]), "P5"),
+        (lambda: ReportNoisyMax(sensitivity=2, epsilon=1, noise="laplace").release([1.5]), "P6"),
+        (
+            lambda: ReportNoisyMax(sensitivity=2, epsilon=1, noise="laplace").release_with_lead(
+                [3]
+            ),
+            "P5",
+        ),
         (
             lambda: ReportNoisyMax(sensitivity=2, epsilon=1, noise="gumbel").release_with_lead(
                 [3, 4]
@@ -358,21 +371,31 @@ def test_refusals(build, code):
 
 
 def test_nan_scores_are_refused():
-    mechanism = ReportNoisyMax(sensitivity=2, epsilon=1, grid=Grid("1/2"))
+    mechanism = ReportNoisyMax(sensitivity=2, epsilon=1, grid=Grid("1/2"), noise="laplace")
     with pytest.raises(InvalidParameter) as refusal:
         mechanism.release([3.0, float("nan")])
     assert refusal.value.code == "P6"
 
 
 def test_scores_at_the_end_of_the_range_do_not_wrap():
-    mechanism = ReportNoisyMax(sensitivity=2, epsilon=1)
+    mechanism = ReportNoisyMax(sensitivity=2, epsilon=1, noise="laplace")
     assert mechanism.release(np.array([2**62, -(2**62)])) == 0
     assert mechanism.release_with_lead([2**62, -(2**62)]).lead > 2**62
 
 
 def test_the_audit_sees_too_little_noise():
     """A law of twice the rate breaks the promise: the audit of the contract suite is not blind."""
-    claimed = ReportNoisyMax(sensitivity=2, epsilon=2)
-    drawn = ReportNoisyMax(sensitivity=2, epsilon=2, monotonic=True)
+    claimed = ReportNoisyMax(sensitivity=2, epsilon=2, noise="laplace")
+    drawn = ReportNoisyMax(sensitivity=2, epsilon=2, monotonic=True, noise="laplace")
     pair = drawn.law([-38, -2]), drawn.law([-40, 0])
     assert max_divergence(*pair)[0] > claimed.loss.epsilon * Fraction(3, 2)
+
+
+def test_the_noise_of_least_error_is_the_default():
+    default = ReportNoisyMax(sensitivity=2, epsilon=1)
+    assert default.noise == "exponential"
+    kinds = [ReportNoisyMax(sensitivity=2, epsilon=1, noise=noise) for noise in NOISES]
+    for candidates in (2, 40, 1000):
+        margins = [kind.margin("0.05", candidates=candidates) for kind in kinds]
+        assert default.margin("0.05", candidates=candidates) == min(margins)
+    assert ReportNoisyMax(sensitivity=2, epsilon=1, disjoint=True).noise == "laplace"

@@ -40,13 +40,13 @@ def test_report_noisy_max_with_lap_of_one_over_epsilon():
     rising, falling = [-29, -1], [-30, 0]
     as_printed = noisy_max(rising, 1 / epsilon), noisy_max(falling, 1 / epsilon)
     assert max_divergence(*as_printed)[0] > epsilon * Fraction(3, 2)
-    here = ReportNoisyMax(sensitivity=1, epsilon=epsilon)
+    here = ReportNoisyMax(sensitivity=1, epsilon=epsilon, noise="laplace")
     assert max_divergence(here.law(rising), here.law(falling))[1] <= epsilon
 
 
 def test_counts_are_not_monotonic_when_a_unit_is_changed():
     """One person moves from one condition to the other: the monotonic price is too low."""
-    counts = ReportNoisyMax(sensitivity=1, epsilon=2, monotonic=True)
+    counts = ReportNoisyMax(sensitivity=1, epsilon=2, monotonic=True, noise="laplace")
     choice = ExponentialMechanism(sensitivity=1, epsilon=2, monotonic=True)
     for mechanism in (counts, choice):
         pair = mechanism.law([-29, -1]), mechanism.law([-30, 0])
@@ -167,7 +167,7 @@ def test_n5_numerical_failure_is_no_oracle():
 
 def test_a_tie_is_part_of_the_law():
     """On the integers ties happen: leaving them out of the proof is not leaving them out."""
-    mechanism = ReportNoisyMax(sensitivity=1, epsilon=2)
+    mechanism = ReportNoisyMax(sensitivity=1, epsilon=2, noise="laplace")
     with precision(100):
         first = float(mechanism.law([0, 0]).mass(0))
     q = math.exp(-1)

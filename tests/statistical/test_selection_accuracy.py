@@ -53,8 +53,8 @@ def fails_clearly(failures: int, runs: int) -> bool:
     [
         ExponentialMechanism(sensitivity=2, epsilon="1/2"),
         PermuteAndFlip(sensitivity=2, epsilon="1/2"),
-        ReportNoisyMax(sensitivity=2, epsilon="1/2"),
-        ReportNoisyMax(sensitivity=2, epsilon="1/2", monotonic=True),
+        ReportNoisyMax(sensitivity=2, epsilon="1/2", noise="laplace"),
+        ReportNoisyMax(sensitivity=2, epsilon="1/2", monotonic=True, noise="laplace"),
     ],
     ids=repr,
 )

@@ -245,7 +245,7 @@ ANIMALS = (
         _PURE,
         ([5, 6], [6, 5]),
         lambda scores: FiniteLaw.exact([(int(np.argmax(scores)), 1)]),
-        ReportNoisyMax(sensitivity=1, epsilon=EPSILON).law,
+        ReportNoisyMax(sensitivity=1, epsilon=EPSILON, noise="laplace").law,
         relation=CHANGED,
     ),
 )

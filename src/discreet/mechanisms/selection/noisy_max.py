@@ -56,7 +56,9 @@ class ReportNoisyMax:
         geometric, in whole steps of the grid; of equal noisy scores the one
         listed first wins), "exponential" (one-sided) or "gumbel".  The last two
         are drawn through the laws they are equal to: :class:`PermuteAndFlip`
-        and :class:`ExponentialMechanism`.
+        and :class:`ExponentialMechanism`.  Unless it is said, it is the one of
+        least error, "exponential"; where counts are ``disjoint``, "laplace",
+        with which the winner's count is free.
 
     Guarantee:
         If every score changes by at most ``sensitivity``, M is
@@ -78,7 +80,10 @@ class ReportNoisyMax:
         the lead.  Proofs in docs/proofs/selection.md, Lemmas 6 to 9.
 
     Example:
-        >>> top = ReportNoisyMax(sensitivity=3, epsilon="1/2")
+        >>> best = ReportNoisyMax(sensitivity=3, epsilon="1/2")
+        >>> best.noise, round(best.margin("0.05", candidates=40), 1)
+        ('exponential', 71.2)
+        >>> top = ReportNoisyMax(sensitivity=3, epsilon="1/2", noise="laplace")
         >>> top, top.scale
         (ReportNoisyMax(sensitivity=3, epsilon='1/2', noise='laplace'), Fraction(12, 1))
         >>> top.release({"flu": 2041, "cold": 977, "gout": 12})
@@ -106,7 +111,7 @@ class ReportNoisyMax:
         *,
         sensitivity: Exact,
         epsilon: Exact,
-        noise: Noise = "laplace",
+        noise: Noise | None = None,
         monotonic: bool = False,
         disjoint: bool = False,
         grid: Grid | None = None,
@@ -115,6 +120,8 @@ class ReportNoisyMax:
         # A unit that changes one score moves two scores against each other by as much.
         halved = bool(monotonic or disjoint)
         scale = check_drawable(1 / rate_per_step(sensitivity, price, monotonic=halved, grid=grid))
+        if noise is None:
+            noise = "laplace" if disjoint else "exponential"
         if noise not in NOISES:
             raise _unknown_noise(noise)
         values = {
