@@ -235,3 +235,14 @@ def test_what_is_refused_is_refused_before_anything_is_paid(clinic):
     with pytest.raises(BudgetRefusal):
         clinic.aggregate(mean_stay, "visits", **{**good, "epsilon": 11})
     assert clinic.spent.epsilon == 0
+
+
+def test_what_it_would_cost_is_said_before_of_any_function(clinic):
+    said = clinic.explain_aggregate("visits", epsilon="1/2", output_bounds=(0, 60), blocks=100)
+    assert said.loss.epsilon == Fraction(1, 2)
+    assert said.margins() == said.aggregation.margins()
+    assert "in 100 blocks" in str(said)
+    assert "1,050 s" in str(said)
+    with pytest.raises(InvalidParameter):
+        clinic.explain_aggregate("nobody", epsilon=1, output_bounds=(0, 60))
+    assert clinic.transcript() == ()

@@ -77,6 +77,8 @@ AGGREGATE = {
     "REGR_INTERCEPT": "REGR_INTERCEPT(x, y)",
     "REGR_COEFFICIENT": "REGR(x, y)",
     "CORR_OF": "CORR_MATRIX(x, y, x * y)",
+    "COVAR_OF": "COVAR_MATRIX(x, y, x * y)",
+    "MEAN_OF": "MEANS(x, y, x * y)",
     "MODE": "MODE(region)",
     "TOP_K": "APPROX_TOP_COUNT(region, 2)",
     "HISTOGRAM": "HISTOGRAM(x, 0, 3, 9)",

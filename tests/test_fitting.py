@@ -202,3 +202,64 @@ def test_refusals(clinic):
         with pytest.raises(QuestionRefusal) as caught:
             clinic.ask(text, epsilon=1)
         assert caught.value.code == code, text
+
+
+# --- means and covariances -----------------------------------------------------------------------
+
+
+def test_covariances_and_means_are_near_the_exact_ones_and_read_off_one_measurement(clinic):
+    answer = clinic.ask(
+        "SELECT COVAR_MATRIX(x, z, y) AS c, MEANS(x, z, y), REGR(x, z, y) AS r FROM people",
+        epsilon=200,
+    )
+    assert list(answer.columns)[:9] == [
+        *("c_x_x", "c_x_z", "c_x_y", "c_z_z", "c_z_y", "c_y_y"),
+        *("x", "z", "y"),
+    ]
+    found = np.array([float(value) for value in answer.rows[0].values[:9]])
+    columns = PEOPLE[["x", "z", "y"]].to_numpy()
+    spread = np.cov(columns.T, bias=True)[np.triu_indices(3)]
+    assert found == pytest.approx([*spread, *columns.mean(axis=0)], rel=0.02, abs=2)
+    assert clinic.spent.epsilon == 200
+    assert len(answer.priced.plan.measurements) == 1
+    again = clinic.ask("SELECT MEANS(x, z, y) FROM people", epsilon=200)
+    assert clinic.spent.epsilon == 200  # known
+    assert again.rows[0].values == answer.rows[0].values[6:9]
+
+
+@pytest.mark.parametrize("function", ["COVAR_OF", "MEAN_OF"])
+def test_sets_of_means_and_covariances_hold(function):
+    """Of 60 answers at 90 %, fewer than 37 would hold with probability below 1e-9."""
+    products = Products((variable(0, 100, "y"), variable(-7, 20, "z")))
+    rows = [(x, (3 * x + k) % 21) for x in range(0, 101, 5) for k in range(9)] * 9
+    exact = entries_of(products, rows)
+    law = Laplace(sensitivity=products.unit * products.entries, epsilon=1)
+    data = np.array(rows, dtype=float) + np.array([0, -7])
+    spread = np.cov(data.T, bias=True)
+    truth = spread[np.triu_indices(2)] if function == "COVAR_OF" else data.mean(axis=0)
+    held, widths = np.zeros(len(truth)), []
+    for _ in range(60):
+        noisy = law.release(np.array(exact, dtype=object), exact=True)
+        for place, true in enumerate(truth):
+            fit = Fit(Fitted(0, function, place), products, law, noisy)
+            low, high = fit.ends(Fraction(1, 10), (0.0, 0.0))
+            held[place] += low <= true <= high
+            assert low <= fit.value() <= high
+            widths.append((high - low) / max(abs(true), 1))
+    assert held.min() >= 37
+    assert np.median(widths) < 1
+
+
+def test_nobody_has_no_set(clinic):
+    answer = clinic.ask(
+        "SELECT COVAR_MATRIX(x, y) AS c, MEANS(x, y) FROM people WHERE x > 200", epsilon=9
+    )
+    for (interval,) in answer.intervals().values():
+        assert interval.anything
+
+
+def test_places_that_there_are_not_are_refused(clinic):
+    for text in ("COVAR_OF(3, x, y)", "MEAN_OF(2, x, y)", "MEANS(x)", "COVAR_MATRIX(x, city)"):
+        with pytest.raises(QuestionRefusal):
+            clinic.ask(f"SELECT {text} FROM people", epsilon=1)
+    assert not clinic.spent.epsilon

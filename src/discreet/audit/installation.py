@@ -410,6 +410,8 @@ ASKED = {
     "TRIMMED_MEAN": "TRIMMED_MEAN(cost, 0.2)",
     "REGR_COEFFICIENT": "REGR(cost, age)",
     "CORR_OF": "CORR_MATRIX(cost, age)",
+    "COVAR_OF": "COVAR_MATRIX(cost, age)",
+    "MEAN_OF": "MEANS(cost, age)",
     "MODE": "MODE(city)",
     "TOP_K": "APPROX_TOP_COUNT(city, 2)",
     "HISTOGRAM": "HISTOGRAM(age, 0, 18, 65, 120)",

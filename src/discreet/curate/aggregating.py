@@ -103,6 +103,43 @@ class Aggregated:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class AggregateExplanation:
+    """What an aggregation would cost, and how good it would be; free."""
+
+    table: str
+    aggregation: Aggregation
+    limits: Limits
+
+    @classmethod
+    def of(
+        cls, curator: Curator, table: str, aggregation: Aggregation, limits: Limits
+    ) -> AggregateExplanation:
+        """Of a table that may be aggregated, or a refusal."""
+        return cls(_find_table(curator, table).name, aggregation, limits)
+
+    @property
+    def loss(self) -> Loss:
+        """What it costs one unit, whatever the function is."""
+        return self.aggregation.loss
+
+    def margins(self, confidence: Exact = "0.95") -> tuple[float, ...]:
+        """How far noise moves each average."""
+        return self.aggregation.margins(confidence)
+
+    def __str__(self) -> str:
+        off = ", ".join(f"±{margin:,.3g}" for margin in self.margins())
+        return "\n".join(
+            [
+                f"AGGREGATE of {self.table} in {self.aggregation.blocks} blocks",
+                f"price:  {self.loss}, whatever the function is",
+                "moved:  one unit moves the outputs of one block, within their bounds",
+                f"margin: {off} of the noise (95 %)",
+                f"takes:  {self.limits.duration_s(self.aggregation.blocks):,.0f} s",
+            ]
+        )
+
+
 def aggregate(
     curator: Curator,
     function: Callable[[Any], Any],
@@ -266,4 +303,4 @@ def make_limits(seconds: int, memory_bytes: int, together: int) -> Limits:
     )
 
 
-__all__ = ["Aggregated", "Limits", "aggregate", "make_limits"]
+__all__ = ["AggregateExplanation", "Aggregated", "Limits", "aggregate", "make_limits"]

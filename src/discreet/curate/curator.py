@@ -72,7 +72,7 @@ from discreet.release.release import refine, release
 
 if TYPE_CHECKING:
     # What only some questions need is imported by those: who asks one does not wait for the rest.
-    from discreet.curate.aggregating import Aggregated
+    from discreet.curate.aggregating import Aggregated, AggregateExplanation
     from discreet.curate.choosing import ChoiceExplanation, Chosen
     from discreet.curate.interviews import InterviewExplanation, InterviewRun
     from discreet.curate.knowing import Knowing
@@ -328,13 +328,36 @@ class Curator:
         analyst wrote: what a function does besides is not bounded.
         """
         from discreet.curate.aggregating import aggregate, make_limits
-        from discreet.price.aggregation import Aggregation
 
         limits = make_limits(seconds, memory_bytes, together)
+        said = self.explain_aggregate(
+            table, epsilon=epsilon, output_bounds=output_bounds, blocks=blocks
+        )
+        return aggregate(self, function, table, said.aggregation, limits)
+
+    def explain_aggregate(
+        self,
+        table: str,
+        *,
+        epsilon: Exact,
+        output_bounds: Sequence[Any],
+        blocks: int = 64,
+        seconds: int = 20,
+        together: int = 2,
+    ) -> AggregateExplanation:
+        """What :meth:`aggregate` would cost, how far noise moves its averages, how long it takes.
+
+        Of any function of ``table``, with these ``epsilon``, ``output_bounds`` and ``blocks``, and
+        ``seconds`` for each of so many ``together``; free.
+        """
+        from discreet.curate.aggregating import AggregateExplanation, make_limits
+        from discreet.price.aggregation import Aggregation
+
         priced = Aggregation.of(
             output_bounds, epsilon=epsilon, blocks=blocks, neighbours=self.schema.neighbours
         )
-        return aggregate(self, function, table, priced, limits)
+        limits = make_limits(seconds, 2**26, together)
+        return AggregateExplanation.of(self, table, priced, limits)
 
     def quality(
         self,

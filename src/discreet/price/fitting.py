@@ -1,4 +1,4 @@
-"""Many columns at once: correlations and linear regression, read off noisy sums of products.
+"""Many columns at once: means, covariances, correlations, linear regression, off noisy sums.
 
 Every column is centred between its bounds and divided by half their distance, so that each row
 adds a vector of numbers between -1 and 1, their count, sums and products (DMNS 3.2: noise for all
@@ -27,8 +27,9 @@ Ends = tuple[float, float]
 _NOWHERE: Ends = (-math.inf, math.inf)
 _RIDGE = 8.0
 """How many deviations of the noise the least spread of the columns should exceed."""
-_SUMS_OF_A_PAIR = 6
-"""A correlation is read off a count, two sums, two squares and a product."""
+_SUMS_READ = {"CORR_OF": 6, "COVAR_OF": 4, "MEAN_OF": 2}
+"""A correlation is read off a count, two sums, two squares and a product; a covariance needs no
+squares, and a mean a count and a sum."""
 
 
 class Fit:
@@ -52,8 +53,25 @@ class Fit:
         """A coefficient or a correlation; None where there is nobody, or it is not determined."""
         if self.count < 1:
             return None
-        found = self._correlate() if self.recipe.function == "CORR_OF" else self._solve()
+        how = {"CORR_OF": self._correlate, "COVAR_OF": self._vary, "MEAN_OF": self._average}
+        found = how.get(self.recipe.function, self._solve)()
         return found if math.isfinite(found) else None
+
+    def _average(self) -> float:
+        place = self.recipe.place + 1
+        middle, half = _centre(self.products.variables[self.recipe.place])
+        return middle + half * float(np.clip(self.table[0, place] / self.count, -1, 1))
+
+    def _vary(self) -> float:
+        i, j = self._pair()
+        mean = self.table[0] / self.count
+        joint = float(self.table[i, j] / self.count - mean[i] * mean[j])
+        return (max(joint, 0.0) if i == j else joint) * self._size(i, j)
+
+    def _size(self, i: int, j: int) -> float:
+        """What a product of two scaled columns is one of."""
+        halves = [_centre(self.products.variables[k - 1])[1] for k in (i, j)]
+        return halves[0] * halves[1]
 
     def _correlate(self) -> float:
         i, j = self._pair()
@@ -67,7 +85,8 @@ class Fit:
     def _pair(self) -> tuple[int, int]:
         """Which two columns a correlation is of, counted from one."""
         size = len(self.products.variables)
-        pairs = [(i, j) for i in range(1, size + 1) for j in range(i + 1, size + 1)]
+        apart = self.recipe.function == "CORR_OF"
+        pairs = [(i, j) for i in range(1, size + 1) for j in range(i + apart, size + 1)]
         return pairs[self.recipe.place]
 
     @property
@@ -112,9 +131,16 @@ class Fit:
 
     def ends(self, beta: Fraction, moved: tuple[float, ...]) -> Ends:
         """Between which numbers the true one lies; ``moved``: by how much the grid moves values."""
-        if self.recipe.function == "CORR_OF":
-            noise = self._bound_noise(beta / _SUMS_OF_A_PAIR)
-            return self._correlation_ends(noise + self._bound_rounding(noise, moved))
+        read = _SUMS_READ.get(self.recipe.function)
+        if read is not None:
+            noise = self._bound_noise(beta / read)
+            margin = noise + self._bound_rounding(noise, moved)
+            how = {
+                "CORR_OF": self._correlation_ends,
+                "COVAR_OF": self._covariance_ends,
+                "MEAN_OF": self._mean_ends,
+            }
+            return how[self.recipe.function](margin)
         size = self.table.shape[0]
         noise = self._bound_noise(beta / (size * (size + 1)))  # all of them, with beta/2
         return self._coefficient_ends(noise, self._bound_rounding(noise, moved), beta)
@@ -163,29 +189,48 @@ class Fit:
 
     def _correlation_ends(self, margin: float) -> Ends:
         i, j = self._pair()
-        least, most = self.count - margin, self.count + margin
-        if least <= 1:
+        if self.count - margin <= 1:
             return -1.0, 1.0
-
-        def average(value: float) -> Ends:
-            corners = [(value + s * margin) / n for s in (-1, 1) for n in (least, most)]
-            return min(corners), max(corners)
-
-        def centre(a: int, b: int) -> Ends:
-            one, other, both = (average(self.table[p]) for p in ((0, a), (0, b), (a, b)))
-            corners = [x * y for x in one for y in other]
-            if a == b:  # a square: never negative, and the same number twice
-                largest = max(corners)
-                inside = one[0] <= 0 <= one[1]
-                corners = [0.0 if inside else min(x * x for x in one), largest]
-            return both[0] - max(corners), both[1] - min(corners)
-
-        joint, first, second = centre(i, j), centre(i, i), centre(j, j)
+        joint, first, second = (self._moment(a, b, margin) for a, b in ((i, j), (i, i), (j, j)))
         if min(first[0], second[0]) <= 0:
             return -1.0, 1.0
         spreads = [math.sqrt(a * b) for a, b in ((first[0], second[0]), (first[1], second[1]))]
         corners = [value / spread for value in joint for spread in spreads]
         return float(max(min(corners), -1.0)), float(min(max(corners), 1.0))
+
+    def _covariance_ends(self, margin: float) -> Ends:
+        """docs/proofs/fitting.md, Lemma 2, without the division; never beyond what is possible."""
+        i, j = self._pair()
+        if self.count - margin <= 1:
+            return _NOWHERE
+        low, high = self._moment(i, j, margin)
+        least = 0.0 if i == j else -1.0
+        size = self._size(i, j)
+        return min(max(low, least), 1.0) * size, min(max(high, least), 1.0) * size
+
+    def _mean_ends(self, margin: float) -> Ends:
+        if self.count - margin <= 1:
+            return _NOWHERE
+        middle, half = _centre(self.products.variables[self.recipe.place])
+        low, high = self._ends_of_average((0, self.recipe.place + 1), margin)
+        return middle + half * max(low, -1.0), middle + half * min(high, 1.0)
+
+    def _ends_of_average(self, place: tuple[int, int], margin: float) -> Ends:
+        """Between which numbers a sum divided by the count is, both within the margin."""
+        value = float(self.table[place])
+        counts = (self.count - margin, self.count + margin)
+        corners = [(value + sign * margin) / n for sign in (-1, 1) for n in counts]
+        return min(corners), max(corners)
+
+    def _moment(self, a: int, b: int, margin: float) -> Ends:
+        """Between which numbers the covariance of two scaled columns is."""
+        one, other, both = (self._ends_of_average(p, margin) for p in ((0, a), (0, b), (a, b)))
+        corners = [x * y for x in one for y in other]
+        if a == b:  # a square: never negative, and the same number twice
+            largest = max(corners)
+            inside = one[0] <= 0 <= one[1]
+            corners = [0.0 if inside else min(x * x for x in one), largest]
+        return both[0] - max(corners), both[1] - min(corners)
 
 
 def _centre(variable: Scaled) -> tuple[float, float]:

@@ -142,7 +142,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A coefficient of a regression, or a correlation, of many columns measured together."""
+    """A coefficient, a correlation, a covariance or a mean of many columns measured together."""
 
     measurement: int
     function: str
@@ -275,6 +275,8 @@ class _Builder:
             "IQR": self._spread,
             "REGR_COEFFICIENT": self._fit,
             "CORR_OF": self._fit,
+            "COVAR_OF": self._fit,
+            "MEAN_OF": self._fit,
         }
         several = (
             (_DEGREES, self._moment),

@@ -240,6 +240,19 @@ AGGREGATES: dict[str, AggregateFunction] = {
         tuple(range(2, MOST_COLUMNS + 1)),
         numbers=True,
     ),
+    "COVAR_OF": AggregateFunction(
+        "COVAR_MATRIX(a, b, c)",
+        "the variance of each column and the covariance of each two, divided by n, each in a "
+        "column of its own",
+        tuple(range(2, MOST_COLUMNS + 1)),
+        numbers=True,
+    ),
+    "MEAN_OF": AggregateFunction(
+        "MEANS(a, b, c)",
+        "the mean of each column, of rows that have all of them, each in a column of its own",
+        tuple(range(2, MOST_COLUMNS + 1)),
+        numbers=True,
+    ),
     "MODE": AggregateFunction("MODE(x)", "a most frequent value of x", result=None),
     "TOP_K": AggregateFunction(
         "APPROX_TOP_COUNT(x, 5)",
@@ -348,7 +361,7 @@ def _check_parameters(aggregate: Aggregate, domains: tuple[Domain, ...]) -> None
                 _arguments(aggregate, f"{len(parameters)} fractions")
             if not all(_is_number(p) and 0 <= p <= 1 for p in parameters):  # type: ignore[operator]
                 _arguments(aggregate, "a fraction outside 0 to 1")
-        case "REGR_COEFFICIENT" | "CORR_OF":
+        case "REGR_COEFFICIENT" | "CORR_OF" | "COVAR_OF" | "MEAN_OF":
             _check_place(aggregate, len(domains))
         case "TRIMMED_MEAN":
             _check_trimmed(aggregate)
@@ -363,7 +376,8 @@ def _check_parameters(aggregate: Aggregate, domains: tuple[Domain, ...]) -> None
 
 def _check_place(aggregate: Aggregate, columns: int) -> None:
     """Which coefficient, or which pair of columns: one that there is."""
-    count = columns * (columns - 1) // 2 if aggregate.function == "CORR_OF" else columns
+    pairs = {"CORR_OF": columns * (columns - 1) // 2, "COVAR_OF": columns * (columns + 1) // 2}
+    count = pairs.get(aggregate.function, columns)
     places = aggregate.parameters
     if len(places) != 1 or isinstance(places[0], bool) or places[0] not in range(count):
         _arguments(aggregate, "a place that there is not")

@@ -67,6 +67,10 @@ NAMES: dict[str, str] = {
     "REGR_COEFFICIENT": "REGR_COEFFICIENT",
     "CORR_MATRIX": "CORR_OF",
     "CORR_OF": "CORR_OF",
+    "COVAR_MATRIX": "COVAR_OF",
+    "COVAR_OF": "COVAR_OF",
+    "MEANS": "MEAN_OF",
+    "MEAN_OF": "MEAN_OF",
     "MODE": "MODE",
     "APPROX_TOP_COUNT": "TOP_K",
     "APPROX_TOP_K": "TOP_K",
@@ -378,6 +382,10 @@ _SPELLINGS: dict[str, Spelling] = {
     "REGR_COEFFICIENT": _placed,
     "CORR_MATRIX": _placed,
     "CORR_OF": _placed,
+    "COVAR_MATRIX": _placed,
+    "COVAR_OF": _placed,
+    "MEANS": _placed,
+    "MEAN_OF": _placed,
     "MODE": _mode,
     "APPROX_TOP_COUNT": _split_constants,
     "APPROX_TOP_K": _split_constants,
@@ -458,15 +466,19 @@ def _unknown(node: exp.Expr, reader: Reader) -> QuestionRefusal:
 # --- meaning and back ----------------------------------------------------------------------
 
 _WITH_PARAMETERS = {"QUANTILE", "TOP_K", "HISTOGRAM", "TRIMMED_MEAN"}
-_PLACED = {"REGR_COEFFICIENT", "CORR_OF"}
+_PLACED = {"REGR_COEFFICIENT", "CORR_OF", "COVAR_OF", "MEAN_OF"}
 """Aggregates whose constant comes first."""
 _OF_ROWS = {"QUANTILE", "TRIMMED_MEAN"}
 """Aggregates whose constants are parts of the rows."""
 
 
+SEVERAL = ("REGR", "CORR_MATRIX", "COVAR_MATRIX", "MEANS")
+"""Calls that stand for several columns of an answer."""
+
+
 def is_several(node: exp.Expr) -> bool:
     """Whether a call stands for several columns of an answer."""
-    return isinstance(node, exp.Anonymous) and node.name.upper() in ("REGR", "CORR_MATRIX")
+    return isinstance(node, exp.Anonymous) and node.name.upper() in SEVERAL
 
 
 def is_aggregate(node: exp.Expr) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from discreet.exact.records import dataclass
-from discreet.question.sql.aggregates import aggregate_name, is_several
+from discreet.question.sql.aggregates import NAMES, aggregate_name, is_several
 from discreet.question.sql.dialect import Reader
 from discreet.question.sql.unnest_subqueries import is_looked_up, join_subqueries
 
@@ -409,7 +409,7 @@ def _write_out_fits(query: exp.Select) -> None:
         for place, own in enumerate(_name_fits(name, fit.expressions)):
             whole = item.this.copy() if isinstance(item, exp.Alias) else item.copy()
             part = whole.find(exp.Anonymous)
-            part.set("this", "REGR_COEFFICIENT" if name == "REGR" else "CORR_OF")
+            part.set("this", NAMES[name])
             part.set("expressions", [exp.Literal.number(place), *part.expressions])
             items.append(exp.alias_(whole, f"{prefix}{own}", quoted=True))
     query.set("expressions", items)
@@ -422,7 +422,10 @@ def _name_fits(name: str, columns: list[exp.Expr]) -> list[str]:
         names = [f"x{place}" for place in range(len(columns))]
     if name == "REGR":
         return ["intercept", *names[1:]]
-    return [f"{a}_{b}" for i, a in enumerate(names) for b in names[i + 1 :]]
+    if name == "MEANS":
+        return names
+    itself = name == "COVAR_MATRIX"  # a column with itself is its variance
+    return [f"{a}_{b}" for i, a in enumerate(names) for b in names[i + (not itself) :]]
 
 
 def _name_groups(query: exp.Select) -> None:

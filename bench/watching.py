@@ -1,0 +1,92 @@
+"""A watch over many questions: how many a second, on a prepared table, and one commit for many.
+
+    python -m bench.watching [--rows 1000000] [--questions 1000] [--together 1000]
+
+For the figure of the documentation: ``--rows 10000000 --questions 100000 --together 10000``.  Every
+question is a new one, COUNT(*) under a condition of its own on two columns, and all are far below
+the threshold, so that the run goes through all of them for the price of one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import discreet
+from bench.timing import table
+from discreet.curate import session
+
+TOML = """
+[budget]
+epsilon = 3
+[tables.visits]
+unit = "patient"
+max_rows_per_unit = 4
+source = "visits.parquet"
+[tables.visits.columns]
+patient = "integer"
+age = { type = "integer", bounds = [0, 110] }
+cost = { type = "integer", bounds = [0, 100000] }
+"""
+
+
+def write(home: Path, rows: int) -> None:
+    """Rows of people with an age and a cost, and a session about them."""
+    rng = np.random.default_rng(3)
+    columns = {
+        "patient": np.arange(rows) // 4,
+        "age": rng.integers(0, 100, rows),
+        "cost": rng.integers(0, 100_000, rows),
+    }
+    pq.write_table(pa.table(columns), home / "visits.parquet")
+    session.init(home, TOML)
+
+
+def questions(count: int) -> Iterator[str]:
+    """Each of its own."""
+    for number in range(count):
+        age, cost = number % 100, 1 + number // 100
+        yield f"SELECT COUNT(*) FROM visits WHERE age = {age} AND cost < {cost}"
+
+
+def main() -> None:
+    """Print one line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--questions", type=int, default=1000)
+    parser.add_argument("--together", type=int, default=1000, help="so many are recorded at once")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        write(home, options.rows)
+        with discreet.open(home) as curator:
+            start = time.perf_counter()
+            curator.prepare()
+            prepared_s = time.perf_counter() - start
+            run = curator.watch(threshold=10 * options.rows, epsilon=1)
+            asked = list(questions(options.questions))
+            start = time.perf_counter()
+            for first in range(0, len(asked), options.together):
+                run.ask_many(asked[first : first + options.together])
+            took_s = time.perf_counter() - start
+            if run.asked != len(asked):
+                raise AssertionError(run)
+    shown = [
+        f"{options.rows:,}",
+        f"{options.questions:,}",
+        f"{prepared_s:.1f} s",
+        f"{took_s:.1f} s",
+        f"{options.questions / took_s:,.0f}",
+    ]
+    print(table(["rows", "questions", "preparing", "asking", "questions a second"], [shown]))
+
+
+if __name__ == "__main__":
+    main()
