@@ -5,13 +5,16 @@ from __future__ import annotations
 import itertools
 import math
 import pickle
+import signal
+import subprocess
+import sys
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from publication_cases import COLUMNS, count_cells, people
 
-from discreet.errors import Halted, InvalidParameter
+from discreet.errors import Halted, InvalidParameter, LedgerRefusal
 from discreet.publication import Records, Spend, loss_of, synthesize
 from discreet.publication.counter import STEPS, Counter, decode_total, square_root_sequence
 from discreet.publication.margins import (
@@ -94,6 +97,62 @@ def test_a_counter_ends_at_its_horizon_and_is_not_copied():
         run.step([0, 0, 0])
     with pytest.raises(Halted):
         pickle.dumps(run)
+
+
+COUNTING = """
+import os, signal, sys
+from discreet.publication import Counter, Spend
+from discreet.publication.journal import Journal
+keep = Journal.keep
+def dying(self, step, what, values):
+    if (step, what, "before") == (3, sys.argv[2], sys.argv[3]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    kept = keep(self, step, what, values)
+    if (step, what, "after") == (3, sys.argv[2], sys.argv[3]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return kept
+Journal.keep = dying
+run = Counter(horizon=6, spend=Spend.concentrated("1/8"), cells=2).start(sys.argv[1])
+for day in range(1, 7):
+    run.step([100 * day, 7])
+"""
+
+
+@pytest.mark.parametrize("what", ["counted", "released"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_counter_that_is_killed_draws_no_step_twice(tmp_path, what, when):
+    """kill -9 in the third step, before and after each of the two things that it writes."""
+    command = [sys.executable, "-c", COUNTING, str(tmp_path / "c"), what, when]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    counter = Counter(horizon=6, spend=Spend.concentrated("1/8"), cells=2)
+    run = counter.start(tmp_path / "c")
+    done = 3 if (what, when) == ("released", "after") else 2
+    assert len(run.released) == done
+    told = [one.tolist() for one in run.released]
+    if done == 2:
+        run.step([300, 7] if when == "before" and what == "counted" else [9**9, 9**9])
+    for day in range(4, 7):
+        totals = run.step([100 * day, 7])
+    # What was counted before the end is what is told, whoever asks again with other numbers.
+    assert np.abs(totals - [2100, 42]).max() < 12 * counter.deviations()[5]
+    again = counter.start(tmp_path / "c")
+    assert [one.tolist() for one in again.released[:done]] == told
+    np.testing.assert_array_equal(again.totals(), run.totals())
+    with pytest.raises(Halted):
+        again.step([0, 0])
+    names = [file.name for file in (tmp_path / "c").iterdir()]
+    assert {(tmp_path / "c" / n).stat().st_mode & 0o77 for n in names} == {0}
+
+
+def test_two_runs_of_one_counter_tell_the_same(tmp_path):
+    counter = Counter(horizon=4, spend=Spend.concentrated(1))
+    one, other = counter.start(tmp_path), counter.start(tmp_path)
+    assert one.step([50]) == other.step([70])
+    with pytest.raises(InvalidParameter, match="another counter"):
+        Counter(horizon=5, spend=Spend.concentrated(1)).start(tmp_path)
+    (tmp_path / "000001.counted").unlink()
+    with pytest.raises(LedgerRefusal):
+        counter.start(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -74,6 +76,22 @@ def models(draw):
         for columns, _ in potentials
     ]
     return sizes, edges, shares, potentials
+
+
+RECORDED = json.loads((Path(__file__).parent / "recorded" / "inference.json").read_text())["models"]
+
+
+@pytest.mark.parametrize("model", RECORDED, ids=lambda model: f"{len(model['edges'])} edges")
+def test_inference_agrees_with_mbi(model):
+    """Another program's marginals of the same laws, recorded by bench/record_inference.py."""
+    sizes, edges = model["sizes"], [tuple(edge) for edge in model["edges"]]
+    potentials = [(e, np.array(t)) for e, t in zip(edges, model["potentials"], strict=True)]
+    tree = JunctionTree(sizes, eliminate(graph(len(sizes), edges), sizes))
+    even = [np.full(size, 1 / size) for size in sizes]
+    beliefs, _ = infer_with(tree, even, potentials)
+    for columns, expected in zip(edges, model["marginals"], strict=True):
+        found = tree.marginal(beliefs, columns, tree.home(columns))
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-300)
 
 
 @given(models())

@@ -22,8 +22,10 @@ from discreet.engine.duckdb import DuckDBEngine
 from discreet.errors import BudgetRefusal, InvalidParameter, QuestionRefusal, Refusal
 from discreet.ledger import State
 from discreet.ledger.account import Account
+from discreet.publication import product
 from discreet.publication.folder import read_folder, verify_folder
 from discreet.publication.margins import Promise
+from discreet.publication.spend import Kind
 from discreet.question.levels import list_levels
 from discreet.question.ownership import columns, unit_columns
 from discreet.question.schema import Schema
@@ -127,6 +129,24 @@ def test_verify_notices_every_forgery(home):
     (folder / "certificate.json").write_text(json.dumps(said))
     wrong = [check.what for check in verify_folder(folder) if not check.holds]
     assert wrong == ["checksums", "loss of pair tables"]
+
+
+def test_a_release_of_an_earlier_plan_is_made_again_as_it_was(home, monkeypatch):
+    """Shares and fit have changed since; a folder without a version of the plan is the first's."""
+    settings = product._EARLIER[1, Kind.LAPLACE]
+    with discreet.open(home) as curator, monkeypatch.context() as patch:
+        patch.setattr(product, "_EARLIER", {(product.PLANNER, Kind.LAPLACE): settings})
+        patch.setattr(product.Settings, "shares", lambda self, gaussian: (0.4, 0.1, 0.5))
+        curator.make_release("old", of="visits", columns=["city", "sick"], epsilon=2)
+    folder = home / "releases" / "old"
+    said = json.loads((folder / "certificate.json").read_text())
+    del said["planner"]
+    (folder / "certificate.json").write_text(json.dumps(said))
+    assert [check.what for check in verify_folder(folder) if not check.holds] == ["checksums"]
+    said["planner"] = 99
+    (folder / "certificate.json").write_text(json.dumps(said))
+    with pytest.raises(Refusal, match="later version"):
+        verify_folder(folder)
 
 
 def test_the_reader_of_the_documents_finds_the_charge_without_us(home):
@@ -237,41 +257,67 @@ def test_a_release_that_is_there_is_free_and_its_name_is_taken(home):
 
 CHILD = """
 import os, signal, sys
+from pathlib import Path
 import discreet
 from discreet.ledger.account import Account
 from discreet.publication import folder
 
-point = int(sys.argv[2])
-def die(*_, **__):
-    os.kill(os.getpid(), signal.SIGKILL)
-if point < 2:
-    publish, count = Account.publish, [0]
-    def dying(self, receipt, answer):
-        count[0] += 1
-        stored = publish(self, receipt, answer)
-        if count[0] == point + 1:
-            die()
-        return stored
-    Account.publish = dying
+home, what, place = sys.argv[1], sys.argv[2], int(sys.argv[3])
+count = [0]
+def dying(function, when):
+    def call(*given, **named):
+        mine, count[0] = count[0], count[0] + 1
+        if mine == place and when == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        found = function(*given, **named)
+        if mine == place and when == "after":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return found
+    return call
+thing, _, when = what.partition(" ")
+if thing == "charge":
+    Account.charge_all = dying(Account.charge_all, when)
+elif thing == "stage":
+    Account.publish = dying(Account.publish, when)
+elif thing == "file":
+    folder._digest = dying(folder._digest, when)
+elif thing == "sync":
+    folder._sync = dying(folder._sync, when)
 else:
-    folder._sync = die
-with discreet.open(sys.argv[1]) as curator:
+    Path.rename = dying(Path.rename, when)
+with discreet.open(home) as curator:
     curator.make_release("small", of="visits", columns=["city", "sick"], epsilon=4, delta="1e-9")
 """
 
 
-@pytest.mark.parametrize("point", [1, 2])
-def test_kill_minus_nine(home, point):
-    """A process that is really killed: after a stage, and while the folder is written."""
-    done = subprocess.run([sys.executable, "-c", CHILD, str(home), str(point)], check=False)
-    assert done.returncode == -signal.SIGKILL
-    assert not (home / "releases" / "small").exists()
+def kills() -> list:
+    """Two in every run; in long ones, before and after all that is written, in order."""
+    rest = [("charge before", 0), ("charge after", 0)]
+    rest += [(f"stage {when}", s) for s in range(len(STAGES)) for when in ("before", "after")]
+    rest += [("file before", 0), ("file before", 5), ("sync after", 0)]
+    rest += [("rename before", 0), ("rename after", 0)]
+    always = [("stage after", 1), ("sync before", 0)]
+    soak = pytest.mark.soak
+    return [*always, *(pytest.param(*one, marks=soak) for one in rest if one not in always)]
+
+
+@pytest.mark.parametrize(("what", "place"), kills())
+def test_kill_minus_nine(home, what, place):
+    """A process that is really killed: no second draw, no second charge, a whole folder or none."""
+    child = [sys.executable, "-c", CHILD, str(home), what, str(place)]
+    assert subprocess.run(child, check=False).returncode == -signal.SIGKILL
+    folder = home / "releases" / "small"
+    assert folder.exists() == (what == "rename after")
+    if folder.exists():
+        assert all(check.holds for check in verify_folder(folder))
     with discreet.open(home) as curator:
         spent, known = curator.spent, stored_answers(curator)
         curator.make_release("small", of="visits", **SMALL)
-        assert curator.spent == spent
+        if what != "charge before":
+            assert curator.spent == spent
         assert stored_answers(curator).items() >= known.items()
-    assert all(check.holds for check in verify_folder(home / "releases" / "small"))
+        assert len(charges(curator)) == len(STAGES)
+    assert all(check.holds for check in verify_folder(folder))
 
 
 def test_no_cap_is_passed_by_in_stages(home):

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +21,7 @@ from discreet.accounting.loss import Loss
 from discreet.errors import Halted, InvalidParameter
 from discreet.exact.numbers import Exact, proportion, whole
 from discreet.mechanisms.grid import set_fields
+from discreet.publication.journal import Journal
 from discreet.publication.measure import Doubles, Integers
 from discreet.publication.spend import Noise, Spend, deviation
 
@@ -119,18 +122,35 @@ class Counter:
         allowed = float(proportion(beta, name="beta"))
         return float(self.deviations()[step - 1]) * NormalDist().inv_cdf(1 - allowed / 2)
 
-    def start(self) -> CounterRun:
-        """A run: one call of ``step`` for each step."""
-        return CounterRun(self)
+    def start(self, folder: str | Path | None = None) -> CounterRun:
+        """A run: one call of ``step`` for each step.
+
+        With a ``folder`` every step is on the disk before it is shown, and a run that was killed
+        goes on there: nothing is drawn twice.  The folder holds the true counts, and is as
+        secret as the table they are counted in.
+        """
+        return CounterRun(self, None if folder is None else Journal(Path(folder), self._declare()))
+
+    def _declare(self) -> dict[str, Any]:
+        return {
+            "counter": 1,
+            "horizon": self.horizon,
+            "cells": self.cells,
+            "steps_per_unit": self.steps_per_unit,
+            "rho": str(self.spend.amount),
+            "rows_per_unit": self.spend.rows_per_unit,
+        }
 
 
 class CounterRun:
     """One counter as it goes; it holds the true increments, so it is never shown or copied."""
 
-    def __init__(self, counter: Counter) -> None:
+    def __init__(self, counter: Counter, journal: Journal | None = None) -> None:
         self.counter = counter
-        self.released: list[Integers] = []
-        self._increments: list[Integers] = []
+        self._journal = journal
+        counted, released = ([], []) if journal is None else journal.read_steps()
+        self.released: list[Integers] = released
+        self._increments: list[Integers] = counted
         self._decoder = counter.decoder()
 
     def __repr__(self) -> str:
@@ -162,10 +182,16 @@ class CounterRun:
                 why="every cell is published at every step, whether or not anything happened.",
                 fix="pass zeros where nothing was counted.",
             )
+        step = len(self.released) + 1
+        if self._journal is not None:  # what was counted first is what is told
+            fresh = self._journal.keep(step, "counted", fresh)
+        counted = [*self._increments, fresh]
+        exact = counter.factor[:step][::-1] @ np.stack(counted)
+        drawn = np.asarray(counter.noise.release(exact))
+        if self._journal is not None:
+            drawn = self._journal.keep(step, "released", drawn)
         self._increments.append(fresh)
-        weights = counter.factor[: len(self._increments)][::-1]
-        exact = weights @ np.stack(self._increments)
-        self.released.append(np.asarray(counter.noise.release(exact)))
+        self.released.append(drawn)
         return self.totals()
 
     def totals(self) -> Doubles:

@@ -30,7 +30,7 @@ from discreet.publication.draws import (
     shape_of,
 )
 from discreet.publication.measure import Measurement, Query
-from discreet.publication.product import Outline, Product, make_product
+from discreet.publication.product import PLANNER, Outline, Product, make_product
 from discreet.publication.spend import Kind as SpendKind
 from discreet.publication.spend import Spend
 from discreet.publication.typed import counts_table, rows_table
@@ -62,6 +62,7 @@ class Made:
     stages: tuple[Outline, ...]
     charges: tuple[int, ...]
     product: Product
+    planner: int = PLANNER
 
     @property
     def loss(self) -> Loss:
@@ -75,6 +76,7 @@ class Made:
         return {
             "format": FORMAT,
             "version": 1,
+            "planner": self.planner,
             "declared": self.declared.to_json(),
             "dataset": self.promise.dataset,
             "promise": {
@@ -327,7 +329,11 @@ def remake(said: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> Made:
         Outline(one["name"], Spend(SpendKind(one["kind"]), Fraction(one["amount"]), rows), "")
         for one in said["stages"]
     )
-    product = make_product(declared, levels, declared.spend(rows_per_unit=rows), Replayed(lines))
+    planner = said.get("planner", 1)
+    if planner not in range(1, PLANNER + 1):
+        raise _damaged("it was planned by a later version of the program.")
+    whole = declared.spend(rows_per_unit=rows)
+    product = make_product(declared, levels, whole, Replayed(lines), planner=planner)
     return Made(
         declared,
         levels,
@@ -335,6 +341,7 @@ def remake(said: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> Made:
         stages,
         tuple(one["charge"] for one in said["stages"]),
         product,
+        planner,
     )
 
 

@@ -44,7 +44,7 @@ from discreet.publication.measure import (
     ask_combinations,
     make_view,
 )
-from discreet.publication.spend import Spend, deviation, tail_bound
+from discreet.publication.spend import Kind, Spend, deviation, tail_bound
 from discreet.publication.strategy import (
     Strategy,
     ask_strategy,
@@ -67,6 +67,11 @@ from discreet.question.levels import Levels
 _MOST_STEPS = 4096
 _MOST_WEIGHTS = 2 * 10**7  # of all steps of a counter together
 _MOST_CERTIFIED = 10**6  # cells of a pair whose distance is bought
+
+
+PLANNER = 2
+"""The version of the plans: what is made of released numbers must be made again for ever."""
+_EARLIER = {(1, Kind.LAPLACE): Settings(histograms=0.4, distances=0.1, prior=0.02)}
 
 
 class Stages(Measurer, Protocol):
@@ -230,14 +235,19 @@ def usual_number(declared: Declared, columns: Sequence[Column], levels: Sequence
 
 
 def make_product(
-    declared: Declared, levels: Sequence[Levels], spend: Spend, stages: Stages
+    declared: Declared,
+    levels: Sequence[Levels],
+    spend: Spend,
+    stages: Stages,
+    *,
+    planner: int = PLANNER,
 ) -> Product:
-    """Measure stage by stage and make the release of it."""
+    """Measure stage by stage and make the release of it, as that version of the plan would."""
     columns = list_columns(declared, levels)
     if declared.kind == "synthetic":
-        return _make_synthetic(declared, levels, columns, spend, stages)
+        return _make_synthetic(declared, levels, spend, stages, planner)
     if declared.best:
-        product = _make_synthetic(declared, levels, columns, spend, stages)
+        product = _make_synthetic(declared, levels, spend, stages, planner)
         return _count_sets(declared, product, spend)
     if declared.kind == "marginals":
         return _make_marginals(declared, columns, spend, stages)
@@ -301,13 +311,15 @@ def few_rows(rows: float) -> str:
 def _make_synthetic(
     declared: Declared,
     levels: Sequence[Levels],
-    columns: tuple[Column, ...],
     spend: Spend,
     stages: Stages,
+    planner: int,
 ) -> Product:
+    columns = list_columns(declared, levels)
     parts = _divide(declared, columns, spend)
     stages.turn_to("histograms")
-    made = synthesize(stages, columns, parts[0], label=declared.name)
+    settings = _EARLIER.get((planner, spend.kind))
+    made = synthesize(stages, columns, parts[0], settings=settings, label=declared.name)
     placed = place_rows(levels, made.rows, label=declared.name, keep=declared.keep)
     count = len(columns)
     pairs = list(itertools.combinations(range(count), 2))
