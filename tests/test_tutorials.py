@@ -1,0 +1,55 @@
+"""Each tutorial, followed literally in an empty directory, prints what it shows."""
+
+from __future__ import annotations
+
+import re
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+from patience import PATIENCE_S
+from services import require
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = [path for path in sorted((DOCS / "learn").glob("*.md")) if path.stem != "index"]
+
+
+@pytest.fixture(scope="module")
+def runner():
+    spec = spec_from_file_location("run_pages", DOCS / "run_pages.py")
+    found = module_from_spec(spec)
+    sys.modules[spec.name] = found  # where its dataclasses look for it
+    spec.loader.exec_module(found)
+    found.PATIENCE_S = PATIENCE_S
+    return found
+
+
+def words(text: str) -> list[str]:
+    """Lines without what chance decides: numbers, hashes, the width of columns."""
+    plain = re.sub(r"\b[0-9a-f]{16,}\b", "", text)
+    lines = (re.sub(r"[\d.,─\s|+-]+", "", line) for line in plain.splitlines())
+    return [line for line in lines if line]
+
+
+def test_there_are_three():
+    assert [page.stem for page in PAGES] == ["analyst", "engineer", "steward"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_tutorial_prints_what_it_shows(page, runner, tmp_path, monkeypatch):
+    if "psql" in page.read_text(encoding="utf-8"):
+        monkeypatch.setenv("PATH", str(require("postgres")), prepend=":")
+    outputs = list(runner.run_page(page, tmp_path))
+    assert len(outputs) >= 6
+    for _place, said, now in outputs:
+        assert words(now) == words(said)
+
+
+def test_an_output_that_changed_is_noticed(runner, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        '```python\nprint("seven", 7)\n```\n\n```text\neight 8\n```\n', encoding="utf-8"
+    )
+    ((_place, said, now),) = runner.run_page(page, tmp_path)
+    assert words(now) == ["seven"] != words(said)
