@@ -25,6 +25,9 @@ from tempfile import TemporaryDirectory
 
 import httpx
 
+import discreet
+from discreet.curate.remote import Remote
+
 BLOCK = re.compile(r"^```(console|python|toml|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 KEY = re.compile(r"discreet_[0-9a-f]{16}_[0-9a-f]+")
 COPIED = "discreet_…"
@@ -87,7 +90,8 @@ class Shell:
         """End the shell, and the servers that it started."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.shell.pid, signal.SIGTERM)
-        self.shell.wait()
+        with self.shell:  # waits, and closes both pipes
+            pass
 
 
 def wait_until_ready(port: int) -> None:
@@ -163,6 +167,9 @@ def run_page(page: Path, folder: Path) -> Iterator[tuple[tuple[int, int], str, s
                 (folder / named[1]).write_text(body, encoding="utf-8")
     finally:
         os.chdir(before)
+        for made in names.values():  # as the end of a notebook would
+            if isinstance(made, discreet.Curator | Remote):
+                made.close()
         shell.close()
 
 
