@@ -18,6 +18,7 @@ from dataclasses import field, replace
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from fractions import Fraction
+from functools import lru_cache
 
 from discreet.exact.records import dataclass
 
@@ -263,7 +264,13 @@ class Domain:
         first, last = math.ceil(self.low), math.floor(self.high)
         if last - first >= most:
             return None
-        return tuple(value_at(self.kind, Fraction(n)) for n in range(first, last + 1))
+        return _list_between(self.kind, first, last)
+
+
+@lru_cache(maxsize=32)
+def _list_between(kind: Kind, first: int, last: int) -> tuple[Value, ...]:
+    """What lies between bounds that a schema declares: the same for every question."""
+    return tuple([value_at(kind, Fraction(n)) for n in range(first, last + 1)])
 
 
 NULL = Domain(Kind.BOOLEAN, values=())

@@ -10,9 +10,10 @@ have at that step, and limited (``docs/known-vulnerabilities.md``).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from discreet.errors import QuestionRefusal
-from discreet.question.domain import TEXT_LIMIT, Domain, Kind
+from discreet.question.domain import TEXT_LIMIT, Domain, Kind, Value
 from discreet.question.expressions import Call, Case, ColumnRef, Expression, Literal
 from discreet.question.functions.patterns import count_states
 from discreet.question.ownership import (
@@ -227,7 +228,13 @@ def _length(domain: Domain) -> int:
         return 0
     if domain.values is None:
         return TEXT_LIMIT
-    return max((len(value) for value in domain.values if isinstance(value, str)), default=0)
+    return _find_longest(domain.values)
+
+
+@lru_cache(maxsize=256)
+def _find_longest(values: tuple[Value, ...]) -> int:
+    """Of values that a schema lists: the same for every question."""
+    return max((len(value) for value in values if isinstance(value, str)), default=0)
 
 
 # --- of one row ----------------------------------------------------------------------------

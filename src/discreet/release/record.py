@@ -20,6 +20,7 @@ from dataclasses import fields, replace
 from datetime import date, datetime
 from enum import Enum
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -146,6 +147,16 @@ _LEAVES: dict[type, Callable[[Any], JSON]] = {
 """What is a value of its own, by its exact class: as :func:`to_json` writes it."""
 
 
+_MANY = 32
+_DAYS = frozenset({date, datetime})
+
+
+@lru_cache(maxsize=32)
+def _list_days(values: tuple[date, ...]) -> tuple[JSON, ...]:
+    """Days of one kind that a schema lists, as they are written with every question about them."""
+    return tuple([_LEAVES[type(value)](value) for value in values])
+
+
 # --- writing -----------------------------------------------------------------------------------
 
 
@@ -164,8 +175,19 @@ def to_json(value: object) -> JSON:
         value = value.item()
     if value is None or (isinstance(value, bool | int | str) and not isinstance(value, Enum)):
         return value
+    if isinstance(value, tuple) and len(value) > _MANY:
+        kinds = set(map(type, value))
+        if len(kinds) == 1 and kinds <= _DAYS:
+            return [*_list_days(value)]
     if isinstance(value, tuple):  # of which an answer has one for each group: no call for a number
-        return [part if type(part) in _THEMSELVES else to_json(part) for part in value]
+        return [
+            part
+            if type(part) in _THEMSELVES
+            else list(part)
+            if type(part) is tuple and _THEMSELVES.issuperset(map(type, part))
+            else to_json(part)
+            for part in value
+        ]
     name, content = _tag(value)
     return {name: content}
 
@@ -250,14 +272,21 @@ def _fields_json(name: str, value: Any) -> dict[str, JSON]:
     return {field: to_json(part) for field, part in _recorded_values(value).items()}
 
 
-def _recorded_fields(kind: type[Any]) -> list[str]:
+_FIELDS: dict[type[Any], tuple[str, ...]] = {}
+
+
+def _recorded_fields(kind: type[Any]) -> tuple[str, ...]:
     """The fields that are recorded.
 
     An answer's place in a ledger is not part of the answer; nor is how many units there are,
     about, part of what a schema means for one.
     """
-    left_out = _NOT_RECORDED.get(kind, ())
-    return [f.name for f in fields(kind) if f.init and f.name not in left_out]
+    found = _FIELDS.get(kind)
+    if found is None:  # there are few classes, and thousands of objects
+        left_out = _NOT_RECORDED.get(kind, ())
+        names = [f.name for f in fields(kind) if f.init and f.name not in left_out]
+        found = _FIELDS[kind] = tuple(names)
+    return found
 
 
 def _recorded_values(value: Any) -> dict[str, Any]:
@@ -308,7 +337,16 @@ def _read(value: Any) -> Any:
     if type(value) in _THEMSELVES:
         return value
     if isinstance(value, list):
-        return tuple([part if type(part) in _THEMSELVES else _read(part) for part in value])
+        return tuple(
+            [
+                part
+                if type(part) in _THEMSELVES
+                else tuple(part)
+                if type(part) is list and _THEMSELVES.issuperset(map(type, part))
+                else _read(part)
+                for part in value
+            ]
+        )
     if not isinstance(value, dict) or len(value) != 1:
         raise ValueError("an object with one key is expected")
     ((name, content),) = value.items()

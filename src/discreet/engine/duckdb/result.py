@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from itertools import product
 from math import comb, prod
 from typing import Any
@@ -120,6 +121,10 @@ class Places:
     @classmethod
     def of(cls, column: GroupColumn, values: Sequence[Value | None]) -> Places:
         """The places of ``values``, in the form in which the engine gives them back."""
+        return _find_places(column, tuple(values))
+
+    @classmethod
+    def _sort(cls, column: GroupColumn, values: tuple[Value | None, ...]) -> Places:
         null = next((i for i, value in enumerate(values) if value is None), -1)
         at = [(value, i) for i, value in enumerate(values) if value is not None]
         if column.kind is Kind.TEXT and column.codes is None:
@@ -155,6 +160,15 @@ class Places:
         # The entry after the last is that of NULL.
         place = np.where(where >= 0, self.place[where], -1)
         return np.where(missing, self.place[-1], place)
+
+
+@lru_cache(maxsize=64)
+def _find_places(column: GroupColumn, values: tuple[Value | None, ...]) -> Places:
+    """Of values that a schema lists, the same for every question; nobody writes to them."""
+    found = Places._sort(column, values)
+    found.listed.setflags(write=False)
+    found.place.setflags(write=False)
+    return found
 
 
 def _index_in(found: NDArray[Any], listed: NDArray[Any]) -> NDArray[np.int64]:
