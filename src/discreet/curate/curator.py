@@ -242,7 +242,10 @@ class Curator:
     def explain_interview(
         self, *questions: Asking, sensitivity: Exact, epsilon: Exact
     ) -> InterviewExplanation:
-        """What an interview would cost, and whether it would answer ``questions``; free."""
+        """What an interview would cost, and whether it would answer ``questions``; free.
+
+        ``sensitivity`` and ``epsilon`` are those of :meth:`interview`.
+        """
         from discreet.curate.interviews import explain_interview
         from discreet.price.interview import Interview
 
@@ -301,7 +304,10 @@ class Curator:
         counts: bool = False,
         **offer: Unpack[Amounts],
     ) -> ChoiceExplanation:
-        """What :meth:`choose` would cost, of the same arguments, and how good it would be; free."""
+        """What :meth:`choose` would cost, and how good it would be; free.
+
+        ``candidates``, ``k``, ``counts`` and the ``offer`` are those of :meth:`choose`.
+        """
         from discreet.curate.choosing import ChoiceExplanation, make_contest
 
         found = make_contest(self, candidates, Offer.of(**offer), k=k, counts=counts)
@@ -409,7 +415,10 @@ class Curator:
     def explain_robust_median(
         self, question: Asking, *, epsilon: Exact, delta: Exact, bound: Exact | None = None
     ) -> MedianExplanation:
-        """What :meth:`robust_median` would cost, of the same arguments; free."""
+        """What :meth:`robust_median` would cost; free.
+
+        ``question``, ``epsilon``, ``delta`` and ``bound`` are those of :meth:`robust_median`.
+        """
         from discreet.curate.reports import MedianExplanation, make_middle
 
         found, _ = make_middle(self, question, epsilon=epsilon, delta=delta, bound=bound)
