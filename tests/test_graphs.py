@@ -23,9 +23,12 @@ from discreet.accounting.budget import Budget
 from discreet.accounting.loss import Loss
 from discreet.curate.curator import Curator
 from discreet.engine.duckdb.engine import DuckDBEngine
+from discreet.engine.duckdb.hashing import Hashed, hash_columns
 from discreet.errors import DataRefusal, QuestionRefusal, Refusal, SchemaRefusal
 from discreet.price import price
 from discreet.price.crowding import CrowdingTest
+from discreet.question.domain import Kind
+from discreet.question.functions.nodes import ENGINE
 from discreet.question.offer import Offer
 from discreet.question.ownership import has_two_owners, row_changes
 from discreet.question.schema import Owners, Schema
@@ -257,9 +260,13 @@ def in_engine_order(rows):
     connection = duckdb.connect()
     connection.execute("CREATE TYPE k AS ENUM ('a', 'b', 'c')")
     connection.register("given", as_table(rows))
+    said = [Hashed(name, Kind.INTEGER, owner=True) for name in ("sender", "receiver")]
+    said += [Hashed(name, Kind.INTEGER) for name in ("sender", "receiver")]
+    said += [Hashed("code", Kind.TEXT, coded=True), Hashed("amount", Kind.INTEGER)]
+    hashed = hash_columns(said).sql(ENGINE)
     found = connection.execute(
         "SELECT sender, receiver, kind FROM (SELECT *, kind::k AS code FROM given) ORDER BY "
-        "HASH(sender, receiver, sender, receiver, code, amount), sender, receiver, code, amount"
+        f"{hashed}, sender, receiver, code, amount"
     ).fetchall()
     return [(a, b, k or "") for a, b, k in found]
 

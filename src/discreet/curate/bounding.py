@@ -145,6 +145,7 @@ class Bounding:
             spend=spend.to_json(),
             key=replay_key(priced),
             data_version=self._curator.engine.data_version(),
+            formerly=self._curator.engine.former_version(),
             loss=priced.loss,
             area=self._curator.everyone,
         )

@@ -72,6 +72,7 @@ class Crowding:
             spend={} if crowding is None else crowding.to_json(),
             key=hashlib.sha256(canonical_json(same, ascii_only=True).encode()).hexdigest(),
             data_version=version,
+            formerly=self._curator.engine.former_version(),
             loss=test.loss,
             area=self._curator.everyone,
         )

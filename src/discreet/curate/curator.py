@@ -767,6 +767,7 @@ class Curator:
             spend=spend.to_json(),
             key=planned.key,
             data_version=version,
+            formerly=self.engine.former_version(),
             loss=planned.priced.loss,
             area=planned.area,
             about=planned.about,

@@ -95,6 +95,7 @@ def _make_request(curator: Curator, wanted: Wanted, version: str, analyst: str) 
         spend=dict(wanted.spend),
         key=wanted.key,
         data_version=version,
+        formerly=curator.engine.former_version(),
         loss=wanted.loss,
         area=curator.everyone,
     )

@@ -278,9 +278,9 @@ class Releases:
 
     def _make_requests(self, prepared: Prepared, analyst: str) -> list[Request]:
         curator = self._curator
-        version = curator.engine.data_version()
+        version, formerly = curator.engine.data_version(), curator.engine.former_version()
         if prepared.declared.kind == "counter":  # charged for what is still to come
-            version = f"counter {prepared.declared.name}"
+            version, formerly = f"counter {prepared.declared.name}", None
         area = curator.area(prepared.question)
         return [
             Request(
@@ -289,6 +289,7 @@ class Releases:
                 spend={stage.spend.kind.value: str(stage.spend.amount)},
                 key=prepared.key(stage),
                 data_version=version,
+                formerly=formerly,
                 loss=stage.spend.loss,
                 area=area,
             )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from discreet.engine.protocol import Compiled, describe_failure
+from discreet.engine.protocol import Compiled, Engine, describe_failure
 from discreet.errors import DataRefusal, InvalidParameter, Refusal
 from discreet.exact.numbers import canonical_json
 from discreet.ledger import Receipt, Request, Stored
@@ -39,7 +39,7 @@ class PlannedBatch:
     text: str
     spend: dict[str, Any]
 
-    def request(self, analyst: str, version: str) -> Request:
+    def request(self, analyst: str, engine: Engine[Any], version: str) -> Request:
         """The one charge for all of them."""
         return Request(
             analyst=analyst,
@@ -47,6 +47,7 @@ class PlannedBatch:
             spend=self.spend,
             key=self.key,
             data_version=version,
+            formerly=engine.former_version(),
             loss=self.batch.loss,
             area=self.area,
         )
@@ -84,7 +85,9 @@ def ask_batch(
         if offer.get("fresh"):
             planned = _make_fresh(curator, planned, analyst, version)
         curator.crowding.check([part.plan.source for part in planned.batch.parts], version)
-        receipt = curator.account.charge(planned.request(analyst, version))  # durable from here
+        receipt = curator.account.charge(
+            planned.request(analyst, curator.engine, version)
+        )  # durable
     except Refusal as refusal:
         curator.account.record_refusal(analyst, _name(questions), refusal)
         raise
@@ -100,7 +103,7 @@ def _make_fresh(
     from discreet.curate.curator import make_fresh_key
 
     number, found = 0, planned
-    while curator.account.find(found.request(analyst, version)) == "stored":
+    while curator.account.find(found.request(analyst, curator.engine, version)) == "stored":
         number += 1
         found = replace(planned, key=make_fresh_key(planned.key, number))
     return found

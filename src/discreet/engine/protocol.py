@@ -79,6 +79,12 @@ class Engine(Protocol[C]):
     def data_version(self) -> str:
         """A name for what the sources hold now, without reading them; never a refusal."""
 
+    def former_version(self) -> str | None:
+        """What ledgers called the same sources when rows were chosen otherwise, if they did.
+
+        What was answered then is shown, and nothing new is combined with it.
+        """
+
     def content_hash(self, table: str) -> str:
         """A SHA-256 of all that a source holds; slow, for when a version must be certain."""
 

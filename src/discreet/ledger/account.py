@@ -7,7 +7,7 @@ import re
 import threading
 from bisect import insort
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from datetime import datetime
 from heapq import nsmallest
@@ -143,6 +143,24 @@ class _Shelf:
         return tuple(found[:_MOST_SOURCES])
 
 
+def _pick_usable(records: Iterable[Record], request: Request, *, shared: bool) -> list[Record]:
+    """The answers and open charges among them that this analyst may use.
+
+    Not an open charge that shares its noise with an answer about rows that are chosen no more.
+    """
+    return [
+        last
+        for last in records
+        if last.kind not in _OVER
+        and (shared or last.analyst == request.analyst)
+        and (
+            last.kind != "charge"
+            or last.content.get("parent") is None
+            or last.content["data_version"] == request.data_version
+        )
+    ]
+
+
 class Account:
     """One dataset's account; all caps are checked and the charge inserted in one transaction."""
 
@@ -175,7 +193,7 @@ class Account:
         with self._journal.writing(*self._subjects(request)) as writer:
             earlier = self._find_earlier(request, writer.newest, writer.now)
             if earlier is not None:
-                return self._reuse(earlier)
+                return self._reuse(earlier, request)
             content = admission.charge_content(request)
             if request.parent is not None:
                 self._check_parent(request, content)
@@ -229,7 +247,7 @@ class Account:
                     continue
                 earlier = self._find_earlier(request, self._newest(request), writer.now)
                 if earlier is not None:
-                    found[subject] = self._reuse(earlier)
+                    found[subject] = self._reuse(earlier, request)
                     continue
                 content = admission.charge_content(request)
                 self._admit(request, content, standing)
@@ -292,7 +310,7 @@ class Account:
         """
         with self._journal.reading():
             earlier = self._find_earlier(request, self._newest(request), self._journal.now())
-        return None if earlier is None else self._reuse(earlier)
+        return None if earlier is None else self._reuse(earlier, request)
 
     def _find_outcome(self, request: Request) -> str:
         earlier = self._find_earlier(request, self._newest(request), self._journal.now())
@@ -417,23 +435,21 @@ class Account:
         self._check_current(standing)
         # Records of one subject read: charge burn charge burn ... charge [release], because a
         # charge that is open or released is found here, and no other is made.  The last tells all.
-        usable = [
-            last
-            for last in newest
-            if last.kind not in _OVER
-            and (standing.policy.shared_answers or last.analyst == request.analyst)
-        ]
+        usable = _pick_usable(newest, request, shared=standing.policy.shared_answers)
+        if not usable and request.formerly is not None:
+            before = self._newest(replace(request, data_version=request.formerly))
+            usable = _pick_usable(before, request, shared=standing.policy.shared_answers)
         for last in usable:
             if last.kind == "release":
                 return _Earlier(last, self._read_answer(last))
         return _Earlier(usable[0]) if usable else None
 
-    def _reuse(self, earlier: _Earlier) -> Receipt | Stored:
+    def _reuse(self, earlier: _Earlier, request: Request) -> Receipt | Stored:
         if earlier.answer is not None:
             return Stored(earlier.record.content["charge"], earlier.answer)
         record, content = earlier.record, earlier.record.content
         loss = Loss.from_units(*content["loss"])
-        version, parent = content["data_version"], content.get("parent")
+        version, parent = request.data_version, content.get("parent")
         return Receipt(record.sequence, record.analyst, loss, version, resumed=True, parent=parent)
 
     def _admit(self, request: Request, content: dict[str, Any], standing: Standing) -> None:

@@ -14,6 +14,7 @@ from functools import lru_cache
 from sqlglot import exp
 
 from discreet.engine.duckdb.grid import scaled_steps
+from discreet.engine.duckdb.hashing import Hashed, hash_columns
 from discreet.engine.duckdb.render import ROW_NUMBER, Layout, lay_out, list_codes, name_rows
 from discreet.engine.duckdb.shared import bound_shared, count_crowd
 from discreet.engine.duckdb.sources import MARK, Part, quoted
@@ -223,8 +224,8 @@ def select_owned_rows(shape: Layout, source: str) -> exp.Select:
     if table.owners is Owners.ANY:  # a row that names one person is theirs alone
         whose = [disjoin(whose)]
     if table.by_row:
-        content = (quote_column(column.name) for column in table.columns)
-        owners = [exp.Window(this=exp.RowNumber()), nodes.call("HASH", *content)]
+        content = [Hashed(column.name, column.kind) for column in table.columns]
+        owners = [exp.Window(this=exp.RowNumber()), hash_columns(content)]
     return select(
         [
             *(add_alias(node, name) for node, name in zip(owners, shape.unit, strict=True)),
@@ -318,7 +319,7 @@ def select_typed_rows(table: Table, part: Part, held: Mapping[str, str]) -> exp.
 
 def choose_rows(
     partition: Sequence[str],
-    content: Iterable[str],
+    content: Iterable[Hashed],
     *,
     most: int,
     first: tuple[str, ...] = (),
@@ -341,7 +342,7 @@ def choose_rows(
     )
 
 
-def choose_values(partition: Sequence[str], columns: tuple[str, ...], *, most: int) -> Node:
+def choose_values(partition: Sequence[str], columns: tuple[Hashed, ...], *, most: int) -> Node:
     """Whether a row has one of the ``most`` first values of ``columns`` in its partition."""
     rank = exp.Window(
         this=nodes.call("DENSE_RANK"),
@@ -351,14 +352,15 @@ def choose_values(partition: Sequence[str], columns: tuple[str, ...], *, most: i
     return exp.LTE(this=rank, expression=exp.Literal.number(str(most)))
 
 
-def _order_by_hash(names: tuple[str, ...], partition: tuple[str, ...]) -> list[Node]:
+def _order_by_hash(columns: tuple[Hashed, ...], partition: tuple[str, ...]) -> list[Node]:
     """The order of a hash; ties by the content, of which the partition's own columns tell nothing.
 
     Every column that sorts rows is copied for it: it pays to leave out what cannot.
     """
-    determined = pick_own(names)
+    determined = pick_own(column.identifier for column in columns)
     ties = (name for name in determined if name not in partition)
-    return [nodes.call("HASH", *map(quote_column, determined)), *map(quote_column, ties)]
+    hashed = hash_columns(column for column in columns if column.identifier in determined)
+    return [hashed, *map(quote_column, ties)]
 
 
 def choose_block(partition: Iterable[str], blocks: tuple[str, ...]) -> Node:
@@ -448,8 +450,7 @@ def _agree(shape: Layout, own: tuple[str, ...], before: str, name: str) -> list[
     found.set("having", exp.Having(this=disjoin([c for o in own for c in _differ(o)])))
     agreed = select([quote_column(c) for c in shape.content], quote_table(before))
     agreed.append("joins", _join_on_unit(divided, "ANTI", shape.unit))
-    told = [c for c in shape.content if c not in shape.unit]
-    order = order_by(_order_by_hash((*shape.unit, *told), shape.unit))
+    order = order_by(_order_by_hash(shape.hashed(), shape.unit))
 
     def say(column: str) -> Node:
         if column not in own:
@@ -514,8 +515,7 @@ def _keep_rows(shape: Layout, blocks: tuple[str, ...]) -> list[Node]:
     if table.max_rows_per_unit is not None:
         # The unit's own columns are read off the unit, so they tell no two of its rows apart.
         own = (table.unit or ()) if table.owners is Owners.ONE else ()
-        told = [f.identifier for name, f in shape.fields.items() if name not in own]
-        content, most = (*shape.unit, *told), table.max_rows_per_unit
+        content, most = shape.hashed(without=own), table.max_rows_per_unit
         kept.append(choose_rows(shape.unit, content, most=most, first=blocks))
     return kept
 

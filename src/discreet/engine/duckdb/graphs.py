@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from sqlglot import exp, parse_one
 
+from discreet.engine.duckdb.hashing import Hashed, put_hash
 from discreet.engine.duckdb.sources import quoted
+from discreet.question.domain import Kind
 from discreet.question.functions.nodes import ENGINE
 from discreet.question.relation import Shape
 
@@ -31,7 +33,7 @@ SELECT "at_least" FROM (
 _TRIANGLES = """
 WITH first_ones AS (
   SELECT a, b FROM ({ends}) AS ends
-  QUALIFY ROW_NUMBER() OVER (PARTITION BY who ORDER BY HASH(a, b), a, b) <= {most}
+  QUALIFY ROW_NUMBER() OVER (PARTITION BY who ORDER BY "_hashed", a, b) <= {most}
 ), kept AS MATERIALIZED (
   SELECT a, b FROM first_ones GROUP BY a, b HAVING COUNT(*) = 2
 )
@@ -40,8 +42,8 @@ FROM kept AS x JOIN kept AS y ON y.a = x.b JOIN kept AS z ON z.a = x.a AND z.b =
 """
 
 
-def select_graph(shape: Shape, most: int, pairs: str) -> exp.Query:
-    """The rows of a shape, from the step that holds the pairs."""
+def select_graph(shape: Shape, most: int, pairs: str, kind: Kind) -> exp.Query:
+    """The rows of a shape, from the step that holds the pairs of people named by a kind."""
     ends = _ENDS.format(pairs=quoted(pairs))
     degrees = _DEGREES.format(ends=ends, most=most)
     text = {
@@ -52,7 +54,7 @@ def select_graph(shape: Shape, most: int, pairs: str) -> exp.Query:
     found = parse_one(text, dialect=ENGINE)
     if not isinstance(found, exp.Query):
         raise TypeError(shape)
-    return found
+    return put_hash(found, [Hashed("a", kind, owner=True), Hashed("b", kind)])
 
 
 __all__ = ["select_graph"]

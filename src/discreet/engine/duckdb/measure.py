@@ -22,7 +22,8 @@ from discreet.engine.duckdb.grid import (
     to_steps,
     too_wide,
 )
-from discreet.engine.duckdb.render import ROW_NUMBER, Field, Rendered, Renderer
+from discreet.engine.duckdb.hashing import Hashed
+from discreet.engine.duckdb.render import ROW_NUMBER, Field, Rendered, Renderer, hash_unit
 from discreet.engine.duckdb.result import (
     CELL,
     LIMB,
@@ -73,7 +74,9 @@ from discreet.question.functions.nodes import (
     select_all,
 )
 from discreet.question.ownership import Multiplicity, is_shared, row_bound
+from discreet.question.ownership import unit as unit_of_relation
 from discreet.question.question import Key
+from discreet.question.relation import Relation
 from discreet.question.schema import Table
 
 _SMALL = 2**20
@@ -104,7 +107,7 @@ def compile_plan(
         check_plan(plan, multiplicity)
     renderer = Renderer(find, multiplicity)
     source = renderer.relation(plan.source)
-    rows = _Rows(source)
+    rows = _Rows(source, hash_unit(source.unit, _unit_kinds(plan.source, source.unit)))
     groups = tuple(rows.key(index, key) for index, key in enumerate(plan.keys))
     most = row_bound(plan.source, multiplicity)
     single = most == 1 or plan.contribution.rows == 1
@@ -128,6 +131,12 @@ def compile_plan(
     )
 
 
+def _unit_kinds(relation: Relation, unit: tuple[str, ...]) -> tuple[Kind, ...]:
+    """The kind of each column that says whose a row is; both owners of a row are of one."""
+    kinds = unit_of_relation(relation).kinds
+    return kinds * len(unit) if len(kinds) == 1 else kinds
+
+
 def _bounding(
     contribution: Contribution, most: int | None, rows: _Rows, groups: tuple[GroupColumn, ...]
 ) -> Node | None:
@@ -136,19 +145,19 @@ def _bounding(
     The plan's word that it is enforced is not relied on: ``most`` is derived
     anew from the relation and the public tables as they are now.
     """
-    unit, content = rows.source.unit, rows.content
+    unit, content = rows.source.unit, rows.hashed()
     if contribution.rows is not None:
         if most is not None and most <= contribution.rows:
             return None
         return choose_rows(unit, content, most=contribution.rows)
-    in_group, keys = contribution.rows_per_group or 1, tuple(g.identifier for g in groups)
+    in_group, keys = contribution.rows_per_group or 1, [g.identifier for g in groups]
     limit = min(in_group, contribution.groups or 1) if keys else in_group
     if most is not None and most <= limit:
         return None
     within = choose_rows((*unit, *keys), content, most=in_group)
     if not keys:
         return within
-    few = choose_values(unit, (*unit, *keys), most=contribution.groups or 1)
+    few = choose_values(unit, rows.hashed(keys), most=contribution.groups or 1)
     return conjoin([few, within])
 
 
@@ -160,22 +169,23 @@ class _Rows:
     """The rows of the source with what is measured of them, each expression once."""
 
     source: Rendered
-    columns: dict[object, tuple[str, Node]] = field(default_factory=dict)
+    unit: tuple[Hashed, ...]
+    columns: dict[object, tuple[Hashed, Node]] = field(default_factory=dict)
     conditions: list[Node] = field(default_factory=list)
 
-    @property
-    def content(self) -> tuple[str, ...]:
-        """Everything that can tell two rows apart here, whose they are included."""
-        return (*self.source.unit, *(name for name, _ in self.columns.values()))
+    def hashed(self, names: Sequence[str] | None = None) -> tuple[Hashed, ...]:
+        """Whose a row is and these columns; without, everything that can tell two rows apart."""
+        told = [column for column, _ in self.columns.values()]
+        return (*self.unit, *(c for c in told if names is None or c.identifier in names))
 
-    def slot(self, node: Node) -> str:
-        """The column that holds ``node``."""
-        name = f"_v{len(self.columns)}"
-        return self.columns.setdefault(node, (name, node))[0]
+    def slot(self, node: Node, kind: Kind = Kind.INTEGER, *, coded: bool = False) -> str:
+        """The column that holds ``node``, which is of a kind, or coded."""
+        column = Hashed(f"_v{len(self.columns)}", kind, coded)
+        return self.columns.setdefault(node, (column, node))[0].identifier
 
     def query(self) -> exp.Select:
         """SELECT of the unit and every slot."""
-        picked = [add_alias(node, name) for name, node in self.columns.values()]
+        picked = [add_alias(node, column.identifier) for column, node in self.columns.values()]
         unit = map(quote_column, self.source.unit)
         if (
             not picked and not self.source.unit
@@ -196,8 +206,9 @@ class _Rows:
         if key.values is not None:
             self._only_listed(key, key.values)
         identifier = f"_k{index}"
-        self.columns[key, index] = (identifier, node)
         codes = None if plain is None else plain.codes
+        column = Hashed(identifier, domain.kind, coded=codes is not None)
+        self.columns[key, index] = (column, node)
         return GroupColumn(identifier, domain.kind, codes)
 
     def _only_listed(self, key: Key, values: Sequence[Value | None]) -> None:
@@ -216,7 +227,9 @@ class _Rows:
 
     def condition(self, condition: Expression | None) -> list[str]:
         """The slot of a condition, if there is one."""
-        return [] if condition is None else [self.slot(self.source.value(condition))]
+        if condition is None:
+            return []
+        return [self.slot(self.source.value(condition), Kind.BOOLEAN)]
 
     def scaled(self, scaled: Scaled) -> tuple[str, bool]:
         """The slot of u, and whether it may be NULL."""
@@ -285,7 +298,9 @@ class _Parts:
             case Units(condition=condition):
                 return Single(self._count(self._units(), self.rows.condition(condition)))
             case DistinctValues(expression=expression, condition=condition):
-                slot = self.rows.slot(self.rows.source.held(expression)[0])
+                node, plain = self.rows.source.held(expression)
+                coded = plain is not None and plain.codes is not None
+                slot = self.rows.slot(node, self.rows.domain(expression).kind, coded=coded)
                 different = exp.Distinct(expressions=[quote_column(slot)])
                 return Single(self._count(different, self.rows.condition(condition)))
             case Histogram(variable=variable, condition=condition):
@@ -378,12 +393,12 @@ class _Parts:
         node, plain = self.rows.source.held(counts.expression)
         condition = self.rows.condition(counts.condition)
         codes = None if plain is None else plain.codes
+        domain = self.rows.domain(counts.expression)
         if codes is not None and codes == counts.values:
-            slot = self.rows.slot(node)
+            slot = self.rows.slot(node, domain.kind, coded=True)
             return self._cells(
                 nodes.cast(nodes.call("ENUM_CODE", quote_column(slot)), Kind.INTEGER), condition
             )
-        domain = self.rows.domain(counts.expression)
         value = self.rows.source.value(counts.expression)
         index = exp.Case(
             this=value,

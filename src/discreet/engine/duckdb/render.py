@@ -14,6 +14,7 @@ from functools import lru_cache
 from sqlglot import exp
 
 from discreet.engine.duckdb.grid import clip, from_steps, to_steps
+from discreet.engine.duckdb.hashing import Hashed
 from discreet.exact.records import dataclass
 from discreet.price.recipes import GRID_BITS, put_on_grid
 from discreet.question.domain import Domain, Kind
@@ -89,6 +90,11 @@ class Field:
         """The column as it is held."""
         return quote_column(self.identifier, of=of)
 
+    @property
+    def hashed(self) -> Hashed:
+        """The column for the hash that chooses rows."""
+        return Hashed(self.identifier, self.domain.kind, coded=self.codes is not None)
+
 
 ROW_NUMBER = "_row"
 """Tells the rows of a table apart whose every row is a unit; no choice may depend on it."""
@@ -99,6 +105,18 @@ def name_unit(table: Table) -> tuple[str, ...]:
     if table.by_row:
         return (ROW_NUMBER, "_unit0")
     return tuple(f"_unit{i}" for i in range(len(table.unit or ())))
+
+
+def unit_kinds(table: Table) -> tuple[Kind, ...]:
+    """The kinds of the columns that name the unit; none where every row is one."""
+    named = () if table.by_row else table.unit or ()
+    return tuple(c.kind for name in named for c in table.columns if c.name == name)
+
+
+def hash_unit(unit: tuple[str, ...], kinds: tuple[Kind, ...]) -> tuple[Hashed, ...]:
+    """Whose a row is, for the hash that chooses rows; where every row is a unit, whole numbers."""
+    named = zip(unit, kinds or (Kind.INTEGER,) * len(unit), strict=True)
+    return tuple(Hashed(name, kind, owner=True) for name, kind in named)
 
 
 def list_codes(column: Column) -> tuple[str, ...] | None:
@@ -120,6 +138,11 @@ class Layout:
     def content(self) -> tuple[str, ...]:
         """Everything a row says, whose it is included."""
         return (*self.unit, *(field.identifier for field in self.fields.values()))
+
+    def hashed(self, *, without: Iterable[str] = ()) -> tuple[Hashed, ...]:
+        """The same for the hash that chooses rows; ``without`` some of the declared columns."""
+        told = (field.hashed for name, field in self.fields.items() if name not in without)
+        return (*hash_unit(self.unit, unit_kinds(self.table)), *told)
 
 
 def name_rows(table: Table) -> str:
@@ -326,7 +349,8 @@ class Renderer:
         from discreet.engine.duckdb.graphs import select_graph
 
         pairs = self._table(graph.source.table)
-        name = self.define(select_graph(graph.shape, graph.most, pairs.name), once=True)
+        kind = unit_kinds(graph.source.table)[0]
+        name = self.define(select_graph(graph.shape, graph.most, pairs.name, kind), once=True)
         (domain,) = self._domains(graph).values()
         fields = {graph.name: Field(graph.shape.column, domain)}
         return Rendered(name, (), fields, self.size)

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 from sqlglot import exp, parse_one
 
+from discreet.engine.duckdb.hashing import put_hash
 from discreet.engine.duckdb.render import Layout, lay_out
 from discreet.engine.duckdb.result import Columns
 from discreet.engine.duckdb.sources import quoted
@@ -55,7 +56,7 @@ _IS_NEAR = """(
   OR "_pair" IN (SELECT "_pair" FROM {full})
 )"""
 _NEAR = """
-SELECT {content}, "_one", "_other", "_pair", HASH({content}) AS "_hash"
+SELECT {content}, "_one", "_other", "_pair", "_hashed" AS "_hash"
 FROM {paired} WHERE {is_near}
 """
 _CAPPED = """
@@ -136,7 +137,7 @@ def bound_shared(shape: Layout, owned: str, name: str) -> list[Definition]:
         (steps["paired"], _name_pairs(shape, owned), False),
         (steps["full"], _read(_FULL, parts), True),
         (steps["many"], _read(_MANY, parts), True),
-        (steps["near"], _read(_NEAR, parts), True),
+        (steps["near"], put_hash(_read(_NEAR, parts), shape.hashed()), True),
         (steps["capped"], _read(_CAPPED, parts), True),
         (steps["cut"], _read(_CUT, parts), True),
         (steps["judged"], _read(_JUDGED, parts), True),
