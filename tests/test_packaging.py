@@ -33,9 +33,10 @@ def test_the_wheel_holds_the_whole_package(tmp_path):
 
 EXTRAS = {
     "accounting": "import dp_accounting",
+    "delta": "import deltalake",
     "lab": "import scipy, vl_convert",
     "plots": "import altair, vl_convert",
-    "postgres": "import psycopg",
+    "postgres": "import adbc_driver_postgresql, psycopg",
     "synthetic": "import scipy",
 }
 """Each extra, and what it is for."""

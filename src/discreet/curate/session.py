@@ -143,7 +143,7 @@ class Session:
     def sources(self) -> dict[str, str]:
         """Where each table's rows are, seen from wherever the process runs."""
         return {
-            name: str(self.directory / table.source)
+            name: table.source if "://" in table.source else str(self.directory / table.source)
             for name, table in self.schema.tables.items()
             if table.source is not None
         }

@@ -79,13 +79,13 @@ class DuckDBEngine:
     """Runs plans on tables, exactly.
 
     ``tables`` gives the source of each table of ``schema``: a path to a Parquet,
-    CSV or DuckDB file, a folder of Parquet files, or a table in memory (Arrow,
-    pandas, Polars); a table that is not mentioned is read from the source that
-    the schema names.  ``store`` is a folder in which prepared tables are kept
-    between processes; without it they last as long as the engine.  With
-    ``opened=False`` private sources are left alone until a plan is run: pricing
-    and refusing never need them.  ``progress`` is called now and then while a
-    question runs, with a name and the part that is done.
+    CSV or DuckDB file, a folder of Parquet files or with a Delta log, an address of
+    a table of PostgreSQL, or a table in memory (Arrow, pandas, Polars); a table that
+    is not mentioned is read from the source that the schema names.  ``store`` is a
+    folder in which prepared tables and copies are kept between processes; without it
+    they last as long as the engine.  With ``opened=False`` private sources are left
+    alone until a plan is run: pricing and refusing never need them.  ``progress`` is
+    called now and then while a question runs, with a name and the part that is done.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class DuckDBEngine:
         self._resources = Resources(
             memory_limit, threads, str(self._store / "spill"), str(self._store)
         )
-        self._sources = _readers(tables, schema)
+        self._sources = _readers(tables, schema, self._store)
         self.schema = self._resolved(schema)
         self._prepared: set[str] = set()
         self._private: Database | None = None
@@ -356,12 +356,15 @@ class DuckDBEngine:
 
         ``progress`` is called with a table's name and the part that is done.  A
         source that changes later is noticed, and prepared again, by the next
-        question.
+        question; what is on a server is copied again here, and only here.
         """
         private = [t.name for t in self.schema.tables.values() if not t.public]
+        wanted = private if tables is None else list(tables)
         with self._lock:
+            for name in self._sources if tables is None else wanted:
+                _opening(name, self._sources[name].renew)
             versions = self._versions()
-            for name in private if tables is None else tables:
+            for name in wanted:
                 self._prepare(self.schema.tables[name], versions[name], progress)
                 self._prepared.add(name)
             self._forget()
@@ -475,7 +478,7 @@ def _folder(engine: DuckDBEngine, store: str | Path | None) -> Path:
     return folder
 
 
-def _readers(tables: Mapping[str, Given], schema: Schema) -> dict[str, DataSource]:
+def _readers(tables: Mapping[str, Given], schema: Schema, copies: Path) -> dict[str, DataSource]:
     unknown = [name for name in tables if name not in schema.tables]
     if unknown:
         raise InvalidParameter(
@@ -495,7 +498,7 @@ def _readers(tables: Mapping[str, Given], schema: Schema) -> dict[str, DataSourc
                 fix=f"pass {{'{name}': 'path.parquet'}}, or name its source in the schema.",
             )
         # The types of a public table may be guessed from its rows: they are nobody's.
-        found[name] = open_source(name, given, columns=table.columns or None)
+        found[name] = open_source(name, given, columns=table.columns or None, copies=copies)
     return found
 
 

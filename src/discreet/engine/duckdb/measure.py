@@ -134,7 +134,7 @@ def compile_plan(
 def _unit_kinds(relation: Relation, unit: tuple[str, ...]) -> tuple[Kind, ...]:
     """The kind of each column that says whose a row is; both owners of a row are of one."""
     kinds = unit_of_relation(relation).kinds
-    return kinds * len(unit) if len(kinds) == 1 else kinds
+    return kinds * len(unit) if len(kinds) == 1 else kinds[: len(unit)]
 
 
 def _bounding(

@@ -17,7 +17,7 @@ import hashlib
 import io
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import field
 from pathlib import Path
 from typing import Any
@@ -109,6 +109,9 @@ class DataSource(ABC):
     def lend(self, cursor: duckdb.DuckDBPyConnection, name: str) -> None:  # noqa: B027
         """Show a cursor what lives in this process's memory: DuckDB ties that to one cursor."""
 
+    def renew(self) -> None:  # noqa: B027
+        """Copy again what is read from a copy because nothing else tells whether it changed."""
+
     @property
     def version(self) -> Version:
         """What the source looks like now, without reading its rows."""
@@ -123,11 +126,24 @@ class DataSource(ABC):
         return total.hexdigest()
 
 
-def open_source(table: str, given: Given, *, columns: Iterable[Column] | None = None) -> DataSource:
+def open_source(
+    table: str,
+    given: Given,
+    *,
+    columns: Iterable[Column] | None = None,
+    copies: Path | None = None,
+) -> DataSource:
     """The source for what the curator gave as ``table``; ``columns`` are those declared.
 
-    Without them its types are what the rows look like: for public tables only.
+    Without them its types are what the rows look like: for public tables only.  What is on a
+    server is copied to the folder ``copies``.
     """
+    columns = None if columns is None else tuple(columns)
+    if isinstance(given, str) and "://" in given:
+        from discreet.engine.duckdb.postgres import PostgresTable, is_postgres
+
+        if is_postgres(given):
+            return PostgresTable.of(table, given, columns, copies)
     kinds = None if columns is None else {c.name.casefold(): c.kind for c in columns}
     if isinstance(given, str | os.PathLike):
         return _from_path(table, os.fspath(given), kinds)
@@ -141,6 +157,10 @@ def _from_path(table: str, text: str, kinds: Kinds | None) -> DataSource:
         suffix = Path(text[: -len(suffix)]).suffix.lower()
         suffix = suffix if suffix in _CSV else ".gz"
     declared = kinds is not None
+    if (Path(text) / "_delta_log").is_dir():
+        from discreet.engine.duckdb.delta import Delta
+
+        return Delta(text, declared, table)
     if Path(text).is_dir():
         return Parquet(str(Path(glob.escape(text)) / "**" / "*.parquet"), declared)
     if suffix in _PARQUET:
@@ -203,22 +223,23 @@ class Parquet(DataSource):
         copies: Path,  # noqa: ARG002
     ) -> tuple[Part, ...]:
         """Read in place."""
-        if not self.declared:
-            connection.execute(
-                f"CREATE VIEW {quoted(name)} AS FROM {_read_parquet(self.paths(), by_name=True)}"
-            )
-            return (Part(name, marked=True),)
         found = self._alike(connection)
-        views = [name] if len(found) == 1 else [f"{name}, part {i}" for i in range(len(found))]
-        for view, (files, strict) in zip(views, found, strict=True):
-            if strict:
-                self._register(connection, view, files)
-            rows = quoted(_given(view)) if strict else _read_parquet(files)
+        if not self.declared:
+            folders = all(same.folders for same in found)
+            rows = _read_parquet(self.paths(), by_name=True, folders=folders)
+            connection.execute(f"CREATE VIEW {quoted(name)} AS FROM {rows}")
+            return (Part(name, marked=True),)
+        parts = []
+        for view, same in _name_views(name, found):
+            if same.strict:
+                self._register(connection, view, same)
+            rows = quoted(_given(view))
+            if not same.strict:
+                rows = _read_parquet(same.files, folders=bool(same.folders))
             connection.execute(f"CREATE VIEW {quoted(view)} AS FROM {rows}")
-        return tuple(
-            Part(view, marked=not strict, zoned=self._zoned(connection, files))
-            for view, (files, strict) in zip(views, found, strict=True)
-        )
+            zoned = self._zoned(connection, same.files)
+            parts.append(Part(view, marked=not same.strict, zoned=zoned))
+        return tuple(parts)
 
     @staticmethod
     def _zoned(connection: duckdb.DuckDBPyConnection, files: tuple[str, ...]) -> frozenset[str]:
@@ -233,14 +254,12 @@ class Parquet(DataSource):
         """What Arrow reads."""
         if not self.declared:
             return
-        found = self._alike(cursor)
-        views = [name] if len(found) == 1 else [f"{name}, part {i}" for i in range(len(found))]
-        for view, (files, strict) in zip(views, found, strict=True):
-            if strict:
-                self._register(cursor, view, files)
+        for view, same in _name_views(name, self._alike(cursor)):
+            if same.strict:
+                self._register(cursor, view, same)
 
-    def _alike(self, connection: duckdb.DuckDBPyConnection) -> list[tuple[tuple[str, ...], bool]]:
-        """Files with the same description, and whether DuckDB is too strict to read them."""
+    def _alike(self, connection: duckdb.DuckDBPyConnection) -> list[_Alike]:
+        """Files with the same description, in folders that are named alike."""
         paths = self.paths()
         listed = ", ".join(map(_string, paths))
         described: dict[str, list[tuple[Any, ...]]] = {path: [] for path in paths}
@@ -248,11 +267,14 @@ class Parquet(DataSource):
         statement = f"SELECT file_name, {fields}, logical_type FROM parquet_schema([{listed}])"  # noqa: S608
         for path, *column in connection.execute(statement).fetchall():
             described[path].append(tuple(column))
-        groups: dict[tuple[tuple[Any, ...], ...], list[str]] = {}
+        groups: dict[tuple[tuple[Any, ...], tuple[str, ...]], list[str]] = {}
         for path in paths:
-            groups.setdefault(tuple(described[path]), []).append(path)
+            columns = described[path]
+            own = {str(column[0]).casefold() for column in columns}
+            groups.setdefault((tuple(columns), _name_folders(path, own)), []).append(path)
         return [
-            (tuple(files), any(map(self._too_strict, columns))) for columns, files in groups.items()
+            _Alike(tuple(files), any(map(self._too_strict, columns)), folders)
+            for (columns, folders), files in groups.items()
         ]
 
     @staticmethod
@@ -270,21 +292,56 @@ class Parquet(DataSource):
         return False
 
     @staticmethod
-    def _register(cursor: duckdb.DuckDBPyConnection, view: str, files: tuple[str, ...]) -> None:
+    def _register(cursor: duckdb.DuckDBPyConnection, view: str, same: _Alike) -> None:
         """Arrow's reader: it hands over times as stored, and bytes for text."""
         import pyarrow.dataset as ds  # it brings pandas with it: half a second
 
         form = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
-        found = ds.dataset(list(files[:1]), format=form).schema
-        lenient = pa.schema([pa.field(f.name, bytes_for(f.type)) for f in found])
-        cursor.register(_given(view), ds.dataset(list(files), format=form, schema=lenient))
+        found = ds.dataset(list(same.files[:1]), format=form).schema
+        named = pa.schema([pa.field(name, pa.string()) for name in same.folders])
+        lenient = pa.schema([*(pa.field(f.name, bytes_for(f.type)) for f in found), *named])
+        folders = ds.partitioning(named, flavor="hive") if same.folders else None
+        rows = ds.dataset(list(same.files), format=form, schema=lenient, partitioning=folders)
+        cursor.register(_given(view), rows)
 
 
-def _read_parquet(files: Iterable[str], *, by_name: bool = False) -> str:
+@dataclass(frozen=True, slots=True)
+class _Alike:
+    """Files that are read alike."""
+
+    files: tuple[str, ...]
+    strict: bool
+    """Whether DuckDB is too strict to read them."""
+    folders: tuple[str, ...]
+    """The columns that stand in the names of their folders: ``year=2024/month=2``."""
+
+
+def _name_views(name: str, found: list[_Alike]) -> Iterator[tuple[str, _Alike]]:
+    for place, same in enumerate(found):
+        yield (name if len(found) == 1 else f"{name}, part {place}"), same
+
+
+def _name_folders(path: str, own: set[str]) -> tuple[str, ...]:
+    """The columns in the names of a file's folders; none, if the file itself has one of them.
+
+    >>> _name_folders("/data/year=2024/month=2/a.parquet", {"who"})
+    ('year', 'month')
+    """
+    names = [
+        folder.partition("=")[0]
+        for folder in Path(path).parent.parts
+        if "=" in folder and not folder.startswith("=")
+    ]
+    lower = [name.casefold() for name in names]
+    return () if own & set(lower) or len(set(lower)) < len(lower) else tuple(names)
+
+
+def _read_parquet(files: Iterable[str], *, by_name: bool = False, folders: bool = False) -> str:
     """DuckDB's reader, which marks what is no text instead of giving up."""
     listed = ", ".join(map(_string, files))
     return (
-        f"read_parquet([{listed}], hive_partitioning=false, "
+        f"read_parquet([{listed}], hive_partitioning={str(folders).lower()}, "
+        f"{'hive_types_autocast=false, ' if folders else ''}"
         f"union_by_name={str(by_name).lower()}, utf8_validation='replace')"
     )
 
