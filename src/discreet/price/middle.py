@@ -10,14 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
-from typing import Any
-
-import numpy as np
 
 from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter, QuestionRefusal
 from discreet.exact.numbers import Exact, positive, proportion
-from discreet.mechanisms import ProposeTestRelease, SmoothMedian, median_distance
+from discreet.mechanisms import ProposeTestRelease, SmoothMedian
 from discreet.price.plan import Plan, Reach, Scaled
 from discreet.price.priced import Multiplicity, bound_contribution
 from discreet.price.recipes import Quantile, choose_measurements
@@ -48,18 +45,6 @@ class Middle:
     def loss(self) -> Loss:
         """What it costs one unit, whatever the data are, and whether or not it is answered."""
         return self.mechanism.loss
-
-    def release(self, steps: Any) -> int | None:
-        """The median of values in steps, with noise; None where the test was not passed."""
-        if isinstance(self.mechanism, SmoothMedian):
-            return int(self.mechanism.release(steps))
-        ordered = np.sort(steps)
-        rank = (len(ordered) + 1) // 2
-        away = median_distance(
-            ordered, lower=0, upper=self.variable.span, bound=self.mechanism.bound
-        )
-        told = self.mechanism.release(int(ordered[rank - 1]) if rank else 0, distance=away)
-        return None if told is None else int(told)
 
     def value(self, step: int) -> float:
         """The number at a step, within the declared bounds."""

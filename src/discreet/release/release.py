@@ -140,7 +140,16 @@ def release_median(middle: Middle, truth: Truth) -> int | None:
     (counts,) = truth.open_for_release().measured
     if not isinstance(counts, SparseCounts):
         raise TypeError("a median is read off a histogram")
-    return middle.release(np.repeat(counts.position, counts.count))
+    from discreet.mechanisms import SmoothMedian, median_distance
+
+    steps, mechanism = np.repeat(counts.position, counts.count), middle.mechanism
+    if isinstance(mechanism, SmoothMedian):
+        return int(mechanism.release(steps))
+    ordered = np.sort(steps)
+    rank = (len(ordered) + 1) // 2
+    away = median_distance(ordered, lower=0, upper=middle.variable.span, bound=mechanism.bound)
+    told = mechanism.release(int(ordered[rank - 1]) if rank else 0, distance=away)
+    return None if told is None else int(told)
 
 
 def _add_noise(mechanism: Additive, measured: Entries) -> Entries:
