@@ -204,6 +204,36 @@ def test_totals_have_intervals_too(curator):
     assert not any("no margin is known" in note for note in answer.notes)  # g is certain
 
 
+INNER = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        f"SELECT ward, n, DP_INTERVAL_LOW(n) AS low FROM ({INNER}) AS s",
+        f"SELECT s.ward, n, DP_INTERVAL_LOW(s.n) AS low FROM ({INNER}) AS s ORDER BY s.ward",
+        f"WITH s AS ({INNER}) SELECT ward, n, DP_INTERVAL_LOW(n) AS low FROM s",
+        f"WITH s AS ({INNER}), t AS (SELECT ward, n AS k FROM s) "
+        "SELECT ward, k AS n, DP_INTERVAL_LOW(k) AS low FROM t WHERE DP_INTERVAL_LOW(k) < 1e9",
+        f"SELECT a.ward, a.n, DP_INTERVAL_LOW(a.n) AS low FROM ({INNER}) AS a "
+        "JOIN (SELECT ward, COUNT(DISTINCT pid) AS n FROM visits GROUP BY ward) AS b "
+        "ON a.ward = b.ward",
+        "SELECT ward, n, DP_INTERVAL_LOW(n) AS low FROM (SELECT ward, 3 AS n_low, COUNT(*) AS n "
+        "FROM visits GROUP BY ward) AS s",
+    ],
+)
+def test_an_interval_may_be_asked_for_above_its_question(curator, above):
+    """It is the one that the question's own answer states, and costs nothing more."""
+    told = curator.ask(above, epsilon=2)
+    within = curator.ask(f"{INNER.replace(' FROM', ', DP_INTERVAL_LOW(n) AS low FROM')}", epsilon=2)
+    if "JOIN" not in above:
+        assert told.loss == within.loss
+        assert dict(zip(told.column("ward"), told.column("low"), strict=True)) == dict(
+            zip(within.column("ward"), within.column("low"), strict=True)
+        )
+    assert all(low <= n for low, n in zip(told.column("low"), told.column("n"), strict=True))
+
+
 def test_they_can_be_sent(curator):
     answer = curator.ask("SELECT COUNT(*) AS n, DP_INTERVAL_LOW(n) AS low FROM visits", epsilon=1)
     again = answer_from_bytes(answer_to_bytes(answer))
@@ -216,7 +246,14 @@ def test_they_can_be_sent(curator):
         "SELECT ward, DP_INTERVAL_LOW(ward) AS low, COUNT(*) FROM visits GROUP BY ward",
         "SELECT COUNT(*) AS n, DP_INTERVAL_LOW(n, 0.9) AS low FROM visits",
         "SELECT COUNT(*) AS n, DP_INTERVAL_LOW(cost) AS low FROM visits",
-        "SELECT DP_INTERVAL_LOW(n) FROM (SELECT COUNT(*) AS n FROM visits) AS s",
+        "SELECT DP_INTERVAL_LOW(n + 1) FROM (SELECT COUNT(*) AS n FROM visits) AS s",
+        "SELECT DP_INTERVAL_LOW(m) FROM (SELECT n + 1 AS m FROM (SELECT COUNT(*) AS n FROM "
+        "visits) AS s) AS t",
+        "SELECT DP_INTERVAL_LOW(n) FROM (SELECT SUM(n) AS n FROM (SELECT ward, COUNT(*) AS n "
+        "FROM visits GROUP BY ward) AS s) AS t",
+        "SELECT DP_INTERVAL_LOW(ward) FROM (SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward) "
+        "AS s",
+        "SELECT *, DP_INTERVAL_LOW(n) AS low FROM (SELECT COUNT(*) AS n FROM visits) AS s",
         "SELECT COUNT(*) FROM visits WHERE DP_INTERVAL_LOW(cost) > 3",
         "SELECT COUNT(*) AS n, RANK() OVER () AS r, DP_INTERVAL_LOW(r) AS low FROM visits",
     ],

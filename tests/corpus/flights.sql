@@ -15,6 +15,8 @@ SELECT a.country, COUNT(*) FROM bookings b JOIN airports a ON b.origin = a.iata 
 SELECT a.city, AVG(b.price) FROM bookings AS b INNER JOIN airports AS a ON a.iata = b.dest GROUP BY a.city;
 SELECT o.country, d.country AS to_country, COUNT(*) AS n FROM bookings b JOIN airports o ON b.origin = o.iata JOIN airports d ON b.dest = d.iata GROUP BY 1, 2;
 SELECT COUNT(*) FROM bookings WHERE origin IN (SELECT iata FROM airports WHERE country = 'FR');
+SELECT COUNT(*) FROM bookings WHERE EXISTS (SELECT 1 FROM airports WHERE iata = origin AND country = 'FR');
+SELECT COUNT(*) FROM bookings WHERE NOT EXISTS (SELECT * FROM airports WHERE iata = dest);
 SELECT k.name, COUNT(*) FROM bookings b JOIN carriers k ON k.carrier = b.carrier GROUP BY k.name;
 SELECT EXTRACT(EPOCH FROM AVG(price)) FROM bookings;
 --> refused

@@ -123,3 +123,9 @@ SELECT COUNT(*) FROM (SELECT FROM visits) AS s;
 -- Released numbers are not joined to people's rows.
 SELECT AVG(v.cost) AS mean FROM visits AS v JOIN (SELECT city, COUNT(*) AS n FROM visits GROUP BY city) AS s ON v.patient_id = s.patient_id;
 --> refused Q22
+
+-- A bare name is the sub-query's own, or else one of the row outside.
+SELECT COUNT(*) AS n FROM visits WHERE EXISTS (SELECT 1 FROM cities WHERE name = city AND people > 300000);
+--> accepted
+--> values: n = COUNT(*)
+--> rows: at most 20 of one unit

@@ -301,6 +301,11 @@ class Reader:
         found = self.schema.tables.get(table)
         return found is not None and any(set(key) <= columns for key in found.unique)
 
+    def columns_of(self, table: str) -> set[str] | None:
+        """The declared columns of a table, in lower case; None if there is no such table."""
+        found = self.schema.tables.get(table)
+        return None if found is None else {column.name.casefold() for column in found.columns}
+
     @contextmanager
     def at(self, node: exp.Expr | None) -> Iterator[None]:
         """Give ``node``'s span to a refusal that comes from below, where spans are not known."""

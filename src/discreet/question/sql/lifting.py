@@ -20,6 +20,7 @@ from discreet.question.functions import FUNCTIONS
 from discreet.question.sql import released
 from discreet.question.sql.aggregates import aggregate_name, has_aggregates
 from discreet.question.sql.dialect import Reader, check_allowed
+from discreet.question.sql.intervals import ENDS, is_end
 from discreet.question.sql.normalize import SPECIAL, SYNONYMS, normalize
 from discreet.question.sql.options import read_options
 from discreet.question.sql.questions import (
@@ -83,7 +84,7 @@ def _is_above_only(node: exp.Expr) -> bool:
     """Whether a node has a meaning over released numbers, and none in a question."""
     if isinstance(node, exp.Anonymous) and not isinstance(node.this, exp.Identifier):
         name = node.name.lower()
-        if _is_end(node):
+        if is_end(node):
             return True
         known = SYNONYMS.get(name, name) in FUNCTIONS or name in SPECIAL
         return not known and aggregate_name(node) is None and released.is_known(name)
@@ -221,7 +222,7 @@ class Lifted:
             return self._aggregate(node)
         if isinstance(node, exp.Anonymous) and _is_grouping(node):
             return self._grouped(node)
-        if isinstance(node, exp.Anonymous) and _is_end(node):
+        if isinstance(node, exp.Anonymous) and is_end(node):
             return self._end(node)
         key = self._find_key(node)
         if key is not None:
@@ -290,7 +291,7 @@ class Lifted:
         if name is None:
             raise released.interval_refusal(node, self._reader)
         self._ends[name] = None
-        return column(name_ends(name)[_ENDS.index(node.name.lower())])
+        return column(name_ends(name)[ENDS.index(node.name.upper())])
 
     def _measured(self, node: exp.Expr) -> str | None:
         """What the question calls the number that ``node`` is; None if it is not its own."""
@@ -393,16 +394,8 @@ def _is_grouping(node: exp.Anonymous) -> bool:
     return node.name.lower() in ("grouping", "grouping_id")
 
 
-_ENDS = ("dp_interval_low", "dp_interval_high")
-
-
-def _is_end(node: exp.Expr) -> bool:
-    """Whether it is an end of an interval, as Snowflake calls it."""
-    return isinstance(node, exp.Anonymous) and node.name.lower() in _ENDS
-
-
 def _has_end(node: exp.Expr) -> bool:
-    return any(map(_is_end, node.walk(prune=lambda n: isinstance(n, exp.Query))))
+    return any(map(is_end, node.walk(prune=lambda n: isinstance(n, exp.Query))))
 
 
 def _grouping_name(key: str) -> str:

@@ -47,7 +47,7 @@ def join_looked_up(tree: exp.Expr, reader: Reader) -> exp.Expr | None:
     if not any(is_looked_up(part) for part in tree.find_all(exp.Exists, exp.In, exp.Subquery)):
         return None
     copy = tree.copy()
-    join_subqueries(reader.is_key)(copy)
+    join_subqueries(reader.is_key, reader.columns_of)(copy)
     return None if copy == tree else copy
 
 

@@ -22,6 +22,7 @@ from discreet.question.question import Question
 from discreet.question.sql import released
 from discreet.question.sql.aggregates import has_aggregates
 from discreet.question.sql.dialect import Reader, check_allowed
+from discreet.question.sql.intervals import EndsPusher, has_ends
 from discreet.question.sql.lifting import Lifted, is_mixed, select_all
 from discreet.question.sql.normalize import normalize
 from discreet.question.sql.options import read_offer
@@ -92,6 +93,10 @@ def read_statement(tree: exp.Expr, reader: Reader, ask: Ask) -> Statement | None
     """The statement that ``tree`` is; None if it is one question, or none at all."""
     query = _unwrap(tree)
     made = StatementReader(reader, ask)
+    # Looked for in the text first: most questions ask for none.
+    if "interval_" in reader.text.lower() and isinstance(query, exp.Query) and has_ends(query):
+        query = query.copy()
+        made.push_ends(query)
     if not isinstance(query, exp.Query) or not made.stands_around(query):
         return None
     return made.read(query)
@@ -165,6 +170,15 @@ class StatementReader:
         )
 
     # --- what a query is ---------------------------------------------------------------------
+
+    def push_ends(self, query: exp.Query) -> None:
+        """Move the ends of intervals into the questions whose numbers they are of."""
+
+        def asks(inner: exp.Expr, names: Names) -> bool | None:
+            reads = self._reads(inner, {**names, **self._commons(inner, names)})
+            return {Reads.QUESTION: True, Reads.RELEASED: False}.get(reads)
+
+        EndsPusher(query, asks).push(query, {}, {}, self._commons)
 
     def stands_around(self, query: exp.Query) -> bool:
         """Whether there is anything around the question, or more than one."""

@@ -37,14 +37,22 @@ def is_looked_up(part: exp.Expr) -> bool:
     return _inner(part) is not None
 
 
-def join_subqueries(is_key: IsKey) -> Callable[[exp.Expr], None]:
-    """Every sub-query in an expression becomes a join; those inside others first."""
+Columns = Callable[[str], set[str] | None]
+"""The columns of a table, in lower case; None if there is no such table."""
+
+
+def join_subqueries(is_key: IsKey, columns: Columns = lambda _: None) -> Callable[[exp.Expr], None]:
+    """Every sub-query in an expression becomes a join; those inside others first.
+
+    With the ``columns`` of tables, a bare name that none of the sub-query's own tables has is one
+    of the row outside, as SQL has it.
+    """
 
     def change(node: exp.Expr) -> None:
         found = node.root().find_all(exp.Exists, exp.In, exp.Subquery)
         parts = [part for part in found if _inner(part) is not None]
         for number, part in enumerate(reversed(parts), start=1):
-            lookup = _take_apart(part)
+            lookup = _take_apart(part, columns)
             if lookup is None:
                 continue
             alias = LOOKED_UP if number == 1 else f"{LOOKED_UP} {number}"
@@ -90,11 +98,11 @@ def _inner(part: exp.Expr) -> exp.Select | None:
     return query.this if isinstance(query.this, exp.Select) else None
 
 
-def _take_apart(part: exp.Expr) -> _Lookup | None:
+def _take_apart(part: exp.Expr, columns: Columns) -> _Lookup | None:
     inner, outer = _inner(part), part.parent_select
     if inner is None or not isinstance(outer, exp.Select) or inner.args.get("from_") is None:
         return None
-    pairs, rest = _split_conditions(inner)
+    pairs, rest = _split_conditions(inner, columns)
     if isinstance(part, exp.Exists):
         counts = any(item.find(exp.Anonymous) for item in inner.expressions)
         if counts and inner.args.get("group") is None:
@@ -108,16 +116,20 @@ def _take_apart(part: exp.Expr) -> _Lookup | None:
     return _Lookup(part, inner, outer, pairs, rest) if pairs else None
 
 
-def _split_conditions(inner: exp.Select) -> tuple[list[tuple[exp.Expr, exp.Expr]], list[exp.Expr]]:
+def _split_conditions(
+    inner: exp.Select, columns: Columns
+) -> tuple[list[tuple[exp.Expr, exp.Expr]], list[exp.Expr]]:
     """The conditions of a sub-query: columns outside that are equal to something, and others."""
     parts = [inner.args["from_"], *(inner.args.get("joins") or [])]
     names = {part.this.alias_or_name for part in parts}
+    own = [columns(p.this.name) if isinstance(p.this, exp.Table) else None for p in parts]
+    known = None if None in own else {name for some in own for name in some or ()}
     where = inner.args.get("where")
     pairs: list[tuple[exp.Expr, exp.Expr]] = []
     rest: list[exp.Expr] = []
     for condition in [] if where is None else _conjuncts(where.this):
         left, right = condition.this, condition.args.get("expression", condition)
-        outside = [_is_outside(side, names) for side in (left, right)]
+        outside = [_is_outside(side, names, known) for side in (left, right)]
         if not isinstance(condition, exp.EQ) or outside[0] == outside[1]:
             rest.append(condition)
         else:
@@ -125,8 +137,12 @@ def _split_conditions(inner: exp.Select) -> tuple[list[tuple[exp.Expr, exp.Expr]
     return pairs, rest
 
 
-def _is_outside(node: exp.Expr, names: set[str]) -> bool:
-    return isinstance(node, exp.Column) and bool(node.table) and node.table not in names
+def _is_outside(node: exp.Expr, names: set[str], known: set[str] | None) -> bool:
+    if not isinstance(node, exp.Column):
+        return False
+    if node.table:
+        return node.table not in names
+    return known is not None and node.name.casefold() not in known
 
 
 def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
