@@ -540,6 +540,48 @@ def test_every_view_of_the_analyst(page, clinic, view, words):
     well_made(page, view.lower().replace(" ", "-").replace("ε", "epsilon"))
 
 
+def open_runs(page, kind: str, question: str) -> None:
+    page.get_by_role("link", name="Runs").click()
+    page.get_by_label("Kind").select_option(label=kind)
+    page.get_by_label("A question, in SQL").fill(question)
+
+
+def test_a_watch_is_priced_paid_once_asked_and_ended(page, clinic):
+    sign_in(page, clinic, clinic.analyst("wanda", epsilon="2"))
+    open_runs(page, "Watch", "SELECT COUNT(*) FROM patients WHERE age > 37")
+    page.get_by_label("ε for the whole run").fill("2")
+    page.get_by_role("button", name="Price").click()
+    expect(page.get_by_label("Open a run")).to_contain_text("theorem: α")
+    well_made(page, "runs-priced")
+    page.get_by_role("button", name="Pay and ask").click()
+    opened = page.get_by_label("An open run")
+    expect(opened).to_contain_text("1 asked, 2 more may be above")
+    page.get_by_label("A question, in SQL").fill("SELECT COUNT(*) FROM patients WHERE age > 109")
+    opened.get_by_role("button", name="Ask the question above").click()
+    expect(opened).to_contain_text("2 asked, 2 more may be above")
+    well_made(page, "runs-open")
+    opened.get_by_role("button", name="End it").click()
+    expect(opened).to_contain_text("over: closed")
+    assert float(clinic.spent("wanda")["epsilon"]) == 2
+
+
+def test_an_interview_and_a_choice_and_what_is_refused(page, clinic):
+    sign_in(page, clinic, clinic.analyst("irene", epsilon="3"))
+    open_runs(page, "Interview", "SELECT COUNT(*) FROM patients WHERE age > 38")
+    page.get_by_label("ε for the whole run").fill("1")
+    page.get_by_label("Joint sensitivity").fill("1")
+    page.get_by_role("button", name="Pay and ask").click()
+    opened = page.get_by_label("An open run")
+    expect(opened).to_contain_text("1 asked, joint sensitivity 1")
+    opened.get_by_role("button", name="Ask the question above").click()
+    expect(page.get_by_role("alert")).to_contain_text("H2")
+    open_runs(page, "Choose", "SELECT city, COUNT(*) FROM patients WHERE age > 39 GROUP BY city")
+    page.get_by_label("ε", exact=True).fill("1")
+    page.get_by_role("button", name="Pay and ask").click()
+    expect(page.get_by_role("region", name="What was told")).to_contain_text("Aalborg")
+    assert float(clinic.spent("irene")["epsilon"]) == 2
+
+
 def test_the_balance_shows_people_in_several_datasets(page, clinic):
     sign_in(page, clinic, clinic.analyst("hugo"))
 

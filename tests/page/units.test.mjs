@@ -11,6 +11,7 @@ const { body, nearest, wayOf } = await at("ask.js");
 const { addressOf, tabbed } = await at("answer.js");
 const { amount, count, shares } = await at("balance.js");
 const { pace } = await at("curator.js");
+const { readSettings, shown } = await at("runs.js");
 
 const column = (name, values = null) => ({ name, text: "text", kind: "text", values });
 const schema = {
@@ -128,4 +129,11 @@ test("the pace of spending", () => {
   assert.match(pace(points, now), /30 % is used, 10 % in the last week: .* about 49 days/);
   assert.match(pace(points.slice(0, 1), now), /nothing in the last week/);
   assert.equal(pace([], now), "Nothing was spent yet.");
+});
+
+test("what a run is opened with, as it was typed", () => {
+  assert.deepEqual(readSettings("runs", { threshold: " 500 ", epsilon: "1/3", at_most: "3" }), { threshold: "500", epsilon: "1/3", at_most: 3 });
+  assert.deepEqual(readSettings("choose", { epsilon: "0.1", k: "2" }), { epsilon: "0.1", k: 2 });
+  assert.equal(shown(1234.56789), "1,234.57");
+  assert.equal(shown(null), "unknown");
 });

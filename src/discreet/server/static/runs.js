@@ -1,0 +1,121 @@
+// Runs: opened and paid for once, asked many times; and the largest of some numbers.
+
+import { of, Refused, send } from "./api.js";
+import { field, h, refusalCard, show, table, tell } from "./dom.js";
+
+/** Of each kind: its words, what is said when it is opened, where it is, and what it tells. */
+const KINDS = {
+  runs: {
+    name: "Watch", about: "Which numbers are above a threshold? Paid once, however much is asked.",
+    settings: [["threshold", "Threshold", "500"], ["epsilon", "ε for the whole run", "0.1"], ["at_most", "How often “above” may be told", "3"]],
+    asked: (question) => ({ question }),
+    said: (found) => [`margin ±${shown(found.margin)} for 1,000 questions`, `theorem: α = ${shown(found.theorem_margin)}`],
+    told: (found) => found.verdicts.map((one) => [...one.group, one.above ? "above" : "below"].join(": ")).join("; "),
+    stands: (found) => `${found.asked} asked, ${found.remaining} more may be above`,
+  },
+  interviews: {
+    name: "Interview", about: "Numbers with noise, while one person moves all of them together by no more than you say.",
+    settings: [["sensitivity", "Joint sensitivity", "6"], ["epsilon", "ε for the whole run", "0.1"]],
+    asked: (question) => ({ questions: [question] }),
+    said: (found) => [`margin ±${shown(found.margin)} each`, `one person moves these by at most ${shown(found.joint)}`],
+    told: (found) => found.values.map((value, i) => [...(found.groups[i] ?? []), shown(value)].join(": ")).join("; ") + ` (± ${shown(found.margin)})`,
+    stands: (found) => `${found.asked} asked, joint sensitivity ${shown(found.joint)}`,
+  },
+  choose: {
+    name: "Choose", about: "Which group has the largest number? Paid by how far one person moves one of the numbers.",
+    settings: [["epsilon", "ε", "0.1"], ["k", "How many", "1"]],
+    asked: (question) => ({ candidates: question }),
+    said: (found) => [`at most ${shown(found.margin)} below the best`, `theorem: ${shown(found.theorem_margin)}`],
+    told: (found) => found.chosen.join(", "),
+    stands: () => "",
+  },
+};
+const WHOLE = ["at_most", "k"];
+
+/** A number as it is read: not more digits than it has. */
+export function shown(number) {
+  return number === null || number === undefined ? "unknown" : Number(number).toLocaleString("en", { maximumSignificantDigits: 6 });
+}
+
+/** What is sent when a run is opened: exact numbers as they were typed. */
+export function readSettings(kind, values) {
+  return Object.fromEntries(KINDS[kind].settings.map(([name]) =>
+    [name, WHOLE.includes(name) ? Number.parseInt(values[name], 10) : values[name].trim()]));
+}
+
+export async function runsView(place, { dataset }) {
+  const choice = h("select", { onchange: draw }, Object.entries(KINDS).map(([kind, { name }]) => h("option", { value: kind }, name)));
+  const inputs = h("div", {}), about = h("p", { class: "quiet" }), price = h("div", { "aria-live": "polite" });
+  const question = h("textarea", { rows: "3", spellcheck: "false", value: "" });
+  const open = h("div", {});
+  show(place, h("h1", {}, "Runs"),
+    h("section", { class: "card", "aria-label": "Open a run" }, field("Kind", choice), about, inputs,
+      field("A question, in SQL", question, "One COUNT or SUM, or one for each public group."),
+      h("p", { class: "actions" },
+        h("button", { class: "quiet", type: "button", onclick: () => trying(explain) }, "Price"),
+        h("button", { class: "main", type: "button", onclick: () => trying(begin) }, "Pay and ask")),
+      price),
+    open);
+  draw();
+
+  function draw() {
+    const kind = KINDS[choice.value];
+    about.textContent = kind.about;
+    show(inputs, kind.settings.map(([name, label, usual]) => field(label, h("input", { name, value: usual, inputmode: "decimal" }))));
+    show(price);
+    show(open);
+  }
+
+  function settings() {
+    const values = Object.fromEntries([...inputs.querySelectorAll("input")].map((input) => [input.name, input.value]));
+    return readSettings(choice.value, values);
+  }
+
+  async function trying(work) {
+    try {
+      await work();
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      show(price, refusalCard(error.refusal));
+    }
+  }
+
+  async function explain() {
+    const kind = KINDS[choice.value];
+    const found = await send("POST", of(dataset.name, choice.value, "explain"), { ...settings(), ...kind.asked(question.value) });
+    show(price, h("p", { class: "price" }, h("b", {}, found.loss.text ?? `ε = ${found.loss.epsilon}`)), kind.said(found).map((words) => h("p", {}, words)));
+  }
+
+  async function begin() {
+    const kind = KINDS[choice.value], where = choice.value;
+    if (where === "choose") {
+      const found = await send("POST", of(dataset.name, "choose"), { ...settings(), ...kind.asked(question.value) });
+      show(open, told([[question.value, kind.told(found)]]));
+      tell(`Chosen: ${kind.told(found)}`);
+      return;
+    }
+    await explain(); // what is refused is refused unpaid
+    const run = await send("POST", of(dataset.name, where), settings());
+    const lines = [];
+    let next = run.asked; // with its number, a question that is sent again is told the same
+    const go = async () => {
+      const text = question.value; // somebody may type on while it is asked
+      const found = await send("POST", of(dataset.name, where, run.id, "ask"), { question: text, number: next });
+      next = found.asked;
+      lines.push([text, kind.told(found)]);
+      stand(found);
+      tell(kind.told(found));
+    };
+    const stand = (found) => show(open, h("section", { class: "card", "aria-label": "An open run" },
+      h("h2", {}, `${kind.name} ${run.id}`), h("p", {}, kind.stands(found)), told(lines),
+      found.ended ? h("p", {}, `over: ${found.ended}`) : h("p", { class: "actions" },
+        h("button", { class: "main", type: "button", onclick: () => trying(go) }, "Ask the question above"),
+        h("button", { class: "quiet", type: "button", onclick: () => trying(async () => stand(await send("DELETE", of(dataset.name, where, run.id)))) }, "End it"))));
+    stand(run);
+    await go();
+  }
+}
+
+function told(lines) {
+  return table("What was told", ["question", "told"], lines.map(([question, words]) => [h("code", {}, question), words]));
+}
