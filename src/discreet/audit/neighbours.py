@@ -80,9 +80,25 @@ def _check_units(first: Any, second: Any, schema: Schema) -> None:
                 raise _refused(f"more than one row of '{name}' differs, and every row is a unit")
     if not changed:
         raise _refused("they hold the same rows")
+    if schema.neighbours is Neighbours.CHANGE_ONE and _count_units(first, schema) != _count_units(
+        second, schema
+    ):
+        raise _refused("one has a unit that the other has not, and neighbours change one")
     most = 2 if schema.neighbours is Neighbours.CHANGE_ONE else 1
     if len(changed) > most or any(len(side) > 1 for side in sides):
         raise _refused(f"rows of {len(changed)} units differ")
+
+
+def _count_units(side: Any, schema: Schema) -> int:
+    """How many units there are, in all tables; a row whose unit is NULL is nobody's."""
+    owners: set[Hashable] = set()
+    rows_alone = 0
+    for name, table in schema.tables.items():
+        rows = [] if table.public else _rows(side[name]) or []
+        rows_alone += len(rows) if table.by_row else 0
+        owners |= {_owner(row, table) for row in rows if not table.by_row}
+    known = {owner for owner in owners if isinstance(owner, tuple) and None not in owner}
+    return len(known) + rows_alone
 
 
 def _owner(row: Hashable, table: Table) -> Hashable:

@@ -534,13 +534,14 @@ class Curator:
 
     def _pay_question(self, question: Question, spend: Offer, analyst: str) -> Paid | Answer:
         try:
-            if spend.empty:
+            size = self._find_size(question, spend)
+            if size is None and spend.empty:
                 return self._tell_known(question, spend, analyst)
-            planned = self.find_payable(question, spend, analyst)
+            planned = size or self.find_payable(question, spend, analyst)
             known = None
             if spend.fresh:
                 planned = self.make_fresh(planned, spend, analyst)
-            else:
+            elif size is None:
                 known = self._look_up(planned, spend, analyst)
                 if isinstance(known, Answer):
                     return known
@@ -1122,6 +1123,26 @@ class Curator:
             return True
         return True
 
+    def _find_size(self, question: Question, spend: Offer) -> Planned | None:
+        """The plan of a question for a public number of units, which needs no offer."""
+        if not self.sizes:
+            return None
+        planned = (
+            self.find_any_plan(question, spend) if spend.empty else self.find_plan(question, spend)
+        )
+        from discreet.price.sizes import is_public
+
+        return planned if is_public(planned.priced) else None
+
+    @property
+    def sizes(self) -> frozenset[str]:
+        """The tables whose number of units is public, by all that was ever declared here."""
+        if self.schema.neighbours is not Neighbours.CHANGE_ONE:
+            return frozenset()
+        from discreet.price.sizes import list_sizes
+
+        return list_sizes(self.account.standing().people)
+
     def _warn_of_hidden_groups(self, priced: Priced) -> None:
         """Say before anything is paid that no group can be expected in the answer."""
         if priced.population is not None:
@@ -1145,6 +1166,12 @@ class Curator:
     def _price_question(self, question: Question, spend: Offer, era: Era = Era.NOW) -> Priced:
         catalogue, before, apart = self.engine.catalogue, era is Era.FIRST, era is Era.APART
         sides = era is Era.SIDES
+        if era is Era.NOW and (sizes := self.sizes):
+            from discreet.price.sizes import price_size
+
+            free = price_size(question, catalogue, sizes)
+            if free is not None:
+                return free
         if not spend.within:
             return price(question, spend, catalogue, as_before=before, apart=apart, by_sides=sides)
         from discreet.price.within import find_cheapest
@@ -1168,6 +1195,8 @@ def _list_eras(priced: Priced) -> tuple[Era, ...]:
     """Under which earlier prices the same question may have been paid for."""
     if is_apart(priced):
         return (Era.FIRST,)
+    if all(moved.l1 == 0 for moved in priced.sensitivities):
+        return ()  # a public number: no noise that was bought for it is better
     several = len(priced.mechanisms) > 1
     changed = priced.neighbours is Neighbours.CHANGE_ONE and several
     return (Era.SIDES, Era.APART, Era.FIRST) if changed else (Era.APART, Era.FIRST)

@@ -8,6 +8,7 @@ from dataclasses import field
 from typing import Any
 
 from discreet.accounting.budget import Budget
+from discreet.accounting.neighbours import Neighbours
 from discreet.errors import LedgerRefusal
 from discreet.exact.numbers import canonical_json
 from discreet.exact.records import dataclass
@@ -94,6 +95,7 @@ class DatasetDeclaration:
             return
         if standing.version != self.version:
             self._same_people(standing)
+            self._same_sizes(standing)
             self._record_schema(standing, writer)
         if standing.budget != self.budget:
             writer.append("budget", {"budget": to_json(self.budget)}, dataset=self.dataset)
@@ -164,6 +166,26 @@ class DatasetDeclaration:
                     "nothing of what these have lost.",
                     fix="keep the unit and the neighbours, or open the data as a dataset of "
                     "another name, with a budget that allows for what was released already.",
+                )
+
+    def _same_sizes(self, standing: Standing) -> None:
+        """How many units the only table about them has is public where neighbours change one.
+
+        A second table about them would take that back: who is in the one may be in the other.
+        """
+        about = [person[0] for person in standing.people.values()]
+        for table, person in self.people.items():
+            changed = person[-1] == Neighbours.CHANGE_ONE.value
+            if changed and table not in standing.people and about.count(person[0]) == 1:
+                raise LedgerRefusal(
+                    "L11",
+                    f"table {table!r} of dataset {self.dataset!r} is a second one about "
+                    f"{person[0]!r}, and neighbours change one unit.",
+                    why="how many units the first table has was public so far; with two tables it "
+                    "would tell in which of them somebody is.",
+                    fix="open the data as a dataset of another name with both tables, and a budget "
+                    "that allows for what was released already; or give the table an entity of its "
+                    "own.",
                 )
 
 

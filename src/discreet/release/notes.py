@@ -57,6 +57,11 @@ def notes(priced: Priced) -> tuple[str, ...]:
         for name, what, (low, high) in _clips(priced)
     ]
     said += [*_fitting(priced), *_finding(priced), *_rounding(priced)]
+    if all(moved.l1 == 0 for moved in priced.sensitivities):
+        said.append(
+            f"the number of units ({_unit_name(priced)}) is public, since neighbours change one "
+            "and add or remove none: it has no noise, and is charged the least that is counted."
+        )
     if priced.threshold is not None:
         said += _thresholds(priced, priced.threshold)
     for aggregate in priced.question.aggregates:
@@ -438,6 +443,8 @@ def _describe_mechanism(mechanism: Bought) -> dict[str, Any]:
                 "delta": str(delta),
                 "keys": keys,
             }
+        case Summed(terms=()):
+            return {"mechanism": "none"}
         case Summed(terms=terms, below=below):
             laws = [
                 {**_describe_mechanism(t.law), "draws": t.count, "weight": f"{t.weight}/{below}"}
@@ -450,6 +457,8 @@ def name_mechanism(mechanism: Bought) -> str:
     """The law of the noise, or of the choice, in one word."""
     if isinstance(mechanism, Selection):
         return "exponential"
+    if mechanism == Summed(()):
+        return "none"
     return "ends, Laplace" if isinstance(mechanism, ClippedSums) else type(mechanism).__name__
 
 

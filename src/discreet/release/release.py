@@ -61,8 +61,8 @@ def release(priced: Priced, truth: Truth) -> Released:
     for index, mechanism in enumerate(priced.mechanisms):
         measured = opened.measured[index]
         if isinstance(mechanism, Summed):
-            raise TypeError("what was added up is not drawn")
-        if isinstance(mechanism, Selection | ClippedSums):
+            parts.append(_show_size(priced, index, measured))
+        elif isinstance(mechanism, Selection | ClippedSums):
             parts.append(_choose(priced, index, mechanism, measured, len(groups)))
         elif isinstance(measured, SparseCounts):
             raise TypeError("a histogram is chosen from, not published")
@@ -76,6 +76,15 @@ def release(priced: Priced, truth: Truth) -> Released:
     if priced.threshold is None:
         return released
     return released.above(priced.threshold, _toss(priced.threshold, len(groups)))
+
+
+def _show_size(priced: Priced, index: int, measured: Any) -> Entries:
+    """A public number of units, as it is; what was added up is not drawn."""
+    from discreet.price.sizes import check_size
+
+    check_size(priced, index)
+    shown: Entries = measured
+    return shown
 
 
 def release_crowding(test: CrowdingTest, truth: Truth) -> bool:
