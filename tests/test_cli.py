@@ -157,6 +157,12 @@ def test_price_says_whether_it_would_be_paid(run):
 
 def test_explain_in_sql_is_explain(run):
     assert "sensitivity" in ok(run("ask", f"EXPLAIN {BY_CITY}", "--epsilon", "0.2"))
+    ok(run("ask", BY_CITY, "--epsilon", "0.1"))
+    for command in (["ask", f"EXPLAIN {BY_CITY}"], ["explain", BY_CITY]):
+        said = ok(run(*command, "--epsilon", "0.2"))
+        assert "choice: free" in said
+        assert "improves answer" in said
+        assert "a new measurement" in said
 
 
 # --- the account -------------------------------------------------------------------------------

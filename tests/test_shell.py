@@ -142,6 +142,14 @@ def test_explain_is_free(talk, home):
     assert spent(home) == 0
 
 
+def test_what_is_known_and_what_may_be_paid_stand_side_by_side(talk):
+    total = "SELECT COUNT(*) AS n FROM patients"
+    talk(f"{BY_CITY};", "y")
+    for said in (talk(f"EXPLAIN {total};"), talk(f"{total};")):
+        assert said.count("choice: free") == 1
+        assert said.count("a new measurement") == 1
+
+
 def test_it_asks_as_somebody(talk, home):
     with session.open(home) as curator:
         curator.account.add_analyst("ana")

@@ -142,6 +142,19 @@ def test_what_was_told_without_noise_is_not_mixed_with_what_has_some():
         assert curator.ask(COUNT).margins()["n"] == [0]  # not what the groups add up to
 
 
+def test_nothing_else_is_said_to_be_public():
+    """Neither what groups add up to, nor a number of which no group tells anything."""
+    fine = "SELECT age < 50 AS k, COUNT(*) AS n FROM people GROUP BY 1"
+    never = "SELECT COUNT(*) FILTER (WHERE age < 50 AND NOT age < 50) AS n FROM people"
+    for schema in (PEOPLE, ONE + PEOPLE):
+        with open_curator(schema) as curator:
+            curator.ask(fine, epsilon=1)
+            some = curator.ask("SELECT COUNT(*) AS n FROM people WHERE age < 50")
+            for answer in (some, curator.ask(never), curator.ask(fine, epsilon=1)):
+                assert answer.charged == NOTHING
+                assert not any("is public" in note for note in answer.notes)
+
+
 def test_the_airlock_shows_nothing_else_without_noise(monkeypatch):
     """A price that forgets what decides is not believed where noise is added."""
     monkeypatch.setattr(sizes, "price_size", _free_of_charge(sizes.price_size))

@@ -68,7 +68,10 @@ def ask(  # noqa: PLR0913, PLR0917 (each is an option)
     offer = _offer(epsilon, rho, delta, within, confidence, fresh=fresh)
     if question.upper().split(None, 1)[:1] == ["EXPLAIN"]:
         with open_planner(session) as curator:
-            _print_explanation(curator.explain(question, **offer.amounts()), confidence, as_json)
+            plan = curator.explain(question, **offer.amounts())
+            _print_explanation(plan, confidence, as_json)
+            if not as_json:
+                _print_choices(curator.price(question, analyst=analyst, **offer.amounts()))
         return
     if file is not None:
         _ask_file(file, offer, confidence, analyst, session, as_json=as_json, as_csv=as_csv)
@@ -160,7 +163,10 @@ def explain(  # noqa: PLR0913, PLR0917 (each is an option)
     offer = _offer(epsilon, rho, delta, within, confidence, fresh=fresh)
     with open_planner(session) as curator:
         plan = curator.explain(question, **offer.amounts())
+        quote = None if as_json else curator.price(question, **offer.amounts())
     _print_explanation(plan, confidence, as_json)
+    if quote is not None:
+        _print_choices(quote)
 
 
 def price(  # noqa: PLR0913, PLR0917 (each is an option)
@@ -212,10 +218,20 @@ def describe_quote(quote: Quote, confidence: str) -> list[str]:
         lines[0] = f"price:  free, for it was paid before ({quote.loss})"
     if quote.outcome == "known":
         lines[0] = "price:  free, for it is known"
-    lines += [f"choice: {choice}" for choice in quote.choices]
+    lines += list_choices(quote)
     if quote.refusal is not None:
         lines.append(str(quote.refusal.spoken("command")))
     return lines
+
+
+def list_choices(quote: Quote) -> list[str]:
+    """The ways to an answer, side by side, where some of it is known already."""
+    return [f"choice: {choice}" for choice in quote.choices]
+
+
+def _print_choices(quote: Quote) -> None:
+    for line in list_choices(quote):
+        screen.print_text(line)
 
 
 def _print_explanation(plan: Explanation, confidence: str, as_json: bool) -> None:

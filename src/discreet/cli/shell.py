@@ -13,7 +13,7 @@ import typer
 
 from discreet.cli import screen
 from discreet.cli.accounts import show_balance, show_transcript
-from discreet.cli.asking import describe_quote
+from discreet.cli.asking import describe_quote, list_choices
 from discreet.cli.options import CURATOR
 from discreet.cli.schema import describe_schema
 from discreet.errors import InvalidParameter, Refusal
@@ -105,7 +105,10 @@ class Shell:
 
     def _ask(self, sql: str) -> None:
         if re.match(r"explain\b", sql, re.IGNORECASE):
-            typer.echo(f"{self.curator.explain(sql, **self.offer.amounts())}\n")
+            typer.echo(str(self.curator.explain(sql, **self.offer.amounts())))
+            for line in self._list_choices(sql):
+                screen.print_text(line)
+            screen.print_text("")
             return
         told = self.curator.tell(sql)
         if told is not None:
@@ -115,6 +118,9 @@ class Shell:
         offer, quote = self._quote(sql)
         for line in describe_quote(quote, str(offer.confidence)):
             screen.print_text(line)
+        if quote.outcome == "known" and offer.empty:  # what could be paid instead, beside it
+            for line in self._list_choices(sql)[len(quote.choices) :]:
+                screen.print_text(line)
         if quote.refusal is not None:
             screen.print_text("")
         elif quote.free or self.sure or self.lines.confirms("spend it? [y/N] "):
@@ -124,6 +130,11 @@ class Shell:
             screen.print_text("")
         else:
             screen.print_text("not asked; nothing was spent.\n")
+
+    def _list_choices(self, sql: str) -> list[str]:
+        """What is known and what the current offer would buy, side by side."""
+        quote = self.curator.price(sql, analyst=self.analyst, **self.offer.amounts())
+        return list_choices(quote)
 
     def _quote(self, sql: str) -> tuple[Offer, Quote]:
         """The price of what the statement itself offers, or else of the current offer."""

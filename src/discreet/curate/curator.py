@@ -1195,11 +1195,14 @@ def _list_eras(priced: Priced) -> tuple[Era, ...]:
     """Under which earlier prices the same question may have been paid for."""
     if is_apart(priced):
         return (Era.FIRST,)
-    if all(moved.l1 == 0 for moved in priced.sensitivities):
-        return ()  # a public number: no noise that was bought for it is better
+    if priced.neighbours is not Neighbours.CHANGE_ONE:
+        return (Era.APART, Era.FIRST)
+    from discreet.price.sizes import is_public
+
+    if is_public(priced):
+        return ()  # no noise that was bought for it is better
     several = len(priced.mechanisms) > 1
-    changed = priced.neighbours is Neighbours.CHANGE_ONE and several
-    return (Era.SIDES, Era.APART, Era.FIRST) if changed else (Era.APART, Era.FIRST)
+    return (Era.SIDES, Era.APART, Era.FIRST) if several else (Era.APART, Era.FIRST)
 
 
 # --- what is computed --------------------------------------------------------------------------

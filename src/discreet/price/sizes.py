@@ -89,22 +89,16 @@ def is_size(measurement: Measurement, reach: Reach) -> bool:
 
 
 def is_public(priced: Priced) -> bool:
-    """Whether it is a public number of units that was priced: nobody moves it."""
-    return all(sensitivity.l1 == 0 for sensitivity in priced.sensitivities)
-
-
-def check_size(priced: Priced, index: int) -> None:
-    """Refuse to show a number as it is, but one that neighbours share."""
+    """Whether it was priced as a public number of units, and is one: nothing else has no noise."""
     plan = priced.plan
-    if (
-        priced.mechanisms[index] != _PUBLIC
-        or priced.loss != LEAST
-        or priced.neighbours is not Neighbours.CHANGE_ONE
-        or plan.keys
-        or not isinstance(plan.source, Source)
-        or not is_size(plan.measurements[index], priced.reach)
-    ):
-        raise TypeError("only a public number of units has no noise")
+    return (
+        priced.loss == LEAST
+        and priced.neighbours is Neighbours.CHANGE_ONE
+        and isinstance(plan.source, Source)
+        and not plan.keys
+        and all(mechanism == _PUBLIC for mechanism in priced.mechanisms)
+        and all(is_size(measurement, priced.reach) for measurement in plan.measurements)
+    )
 
 
-__all__ = ["check_size", "is_public", "list_sizes", "price_size"]
+__all__ = ["is_public", "list_sizes", "price_size"]

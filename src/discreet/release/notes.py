@@ -57,11 +57,7 @@ def notes(priced: Priced) -> tuple[str, ...]:
         for name, what, (low, high) in _clips(priced)
     ]
     said += [*_fitting(priced), *_finding(priced), *_rounding(priced)]
-    if all(moved.l1 == 0 for moved in priced.sensitivities):
-        said.append(
-            f"the number of units ({_unit_name(priced)}) is public, since neighbours change one "
-            "and add or remove none: it has no noise, and is charged the least that is counted."
-        )
+    said += _size(priced)
     if priced.threshold is not None:
         said += _thresholds(priced, priced.threshold)
     for aggregate in priced.question.aggregates:
@@ -72,6 +68,20 @@ def notes(priced: Priced) -> tuple[str, ...]:
                 f"is a private quantile near the {end} end."
             )
     return (*said, *_how_known(priced), *priced.question.remarks)
+
+
+def _size(priced: Priced) -> list[str]:
+    """That a number of units is public, where it is."""
+    if priced.neighbours is not Neighbours.CHANGE_ONE:
+        return []
+    from discreet.price.sizes import is_public  # few schemas have such neighbours
+
+    if not is_public(priced):
+        return []
+    return [
+        f"the number of units ({_unit_name(priced)}) is public, since neighbours change one and "
+        "add or remove none: it has no noise, and is charged the least that is counted."
+    ]
 
 
 def _finding(priced: Priced) -> Iterator[str]:

@@ -61,7 +61,7 @@ def release(priced: Priced, truth: Truth) -> Released:
     for index, mechanism in enumerate(priced.mechanisms):
         measured = opened.measured[index]
         if isinstance(mechanism, Summed):
-            parts.append(_show_size(priced, index, measured))
+            parts.append(_show_size(priced, measured))
         elif isinstance(mechanism, Selection | ClippedSums):
             parts.append(_choose(priced, index, mechanism, measured, len(groups)))
         elif isinstance(measured, SparseCounts):
@@ -78,11 +78,12 @@ def release(priced: Priced, truth: Truth) -> Released:
     return released.above(priced.threshold, _toss(priced.threshold, len(groups)))
 
 
-def _show_size(priced: Priced, index: int, measured: Any) -> Entries:
+def _show_size(priced: Priced, measured: Any) -> Entries:
     """A public number of units, as it is; what was added up is not drawn."""
-    from discreet.price.sizes import check_size
+    from discreet.price.sizes import is_public
 
-    check_size(priced, index)
+    if not is_public(priced):
+        raise TypeError("only a public number of units has no noise")
     shown: Entries = measured
     return shown
 

@@ -88,8 +88,12 @@ class Asker:
         grant = await self.admit()
         grant.requires(ANALYST, CURATOR)
         asked = await self._make_ask(text, offer)
-        quoted = self.dataset.quote
-        return await self.dataset.explain(lambda: str(quoted(asked, grant)), self.counted)
+
+        def tell() -> str:
+            quote = self.dataset.quote(asked, grant)
+            return "\n".join([str(quote), *(f"choice: {choice}" for choice in quote.choices)])
+
+        return await self.dataset.explain(tell, self.counted)
 
     async def _make_ask(self, text: str, offer: Offer) -> Ask:
         curator = self.dataset.curator
