@@ -137,7 +137,7 @@ def test_http(served: Served) -> None:
     with client_of(served) as client:
         door = http_door(client, served)
         check_offers(door, lambda name, amount: f'"{name}": "{amount}"')
-    with discreet.connect(served.url, key=served.key) as remote:
+    with discreet.connect(served.url, key=served.key, timeout_s=PATIENCE_S) as remote:
         with pytest.raises(QuestionRefusal) as caught:  # Python again, on the other side
             remote.explain(GROUPED, epsilon="0.5")
         assert "delta='1e-9'" in caught.value.fix

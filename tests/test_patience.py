@@ -22,6 +22,7 @@ CALLS = {
     "openapi": {"from_url"},
     "case": {"call"},
     "client": {"connect"},
+    "discreet": {"connect"},
 }
 """What has a time-out of its own, by the name before the dot."""
 PRETENDED = "transport"  # no line, no time-out

@@ -60,19 +60,18 @@ def survey(tmp_path_factory) -> Iterator[tuple[Collection, str]]:
     """A survey made on the command line, and served."""
     home = tmp_path_factory.mktemp("survey")
     (home / "smoking.toml").write_text(TEXT)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    listening = socket.socket()  # given to the server as it is: nobody else can have the port
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listening.bind(("127.0.0.1", 0))
+    port = listening.getsockname()[1]
     address = f"http://127.0.0.1:{port}"
     arguments = ["--into", str(home / "made"), "--address", address, "--json"]
     with pytest.raises(SystemExit) as stop:
         main(["survey", "new", str(home / "smoking.toml"), *arguments])
     assert not stop.value.code
     collection = Collection(home / "made")
-    server = uvicorn.Server(
-        uvicorn.Config(survey_application(collection), port=port, log_level="error")
-    )
-    thread = threading.Thread(target=server.run, daemon=True)
+    server = uvicorn.Server(uvicorn.Config(survey_application(collection), log_level="error"))
+    thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
     while not server.started:
         time.sleep(0.02)

@@ -66,6 +66,16 @@ def test_margins_are_columns_if_they_are_wanted(url, key):
         assert row["n_low"] < row["n"] < row["n_high"]
 
 
+def test_fresh_measures_what_is_known_anew(doors, url, key):
+    asked = "SELECT COUNT(*) AS n FROM visits WHERE age < 58 AND remark <> 'flight'"
+    counts = []
+    for offer in ({"epsilon": "1"}, {"epsilon": "1/2"}, {"epsilon": "1/2", "fresh": "on"}):
+        with connect(url, key, **offer) as line, line.cursor() as cursor:
+            fetch(cursor, asked)
+        counts.append(charges(doors))
+    assert [n - counts[0] for n in counts] == [0, 0, 1]
+
+
 def test_the_schema_is_told_before_anything_is_charged(doors, url, key):
     before = charges(doors)
     asked = "SELECT city, AVG(age) AS mean FROM visits WHERE remark <> 'flight' GROUP BY city"

@@ -66,7 +66,7 @@ def test_balances_tell_what_people_lost_in_all_datasets(tmp_path, serve_sessions
             assert [part["spent"]["epsilon"] for part in person["datasets"]] == ["0", "5/2"]
             assert "Each person" in shape["text"]
         assert "hospital" not in str(found["ana"])
-        with discreet.connect(url, key=keys["ana"]) as remote:
+        with discreet.connect(url, key=keys["ana"], timeout_s=PATIENCE_S) as remote:
             assert remote.balance().shape["entities"] == found["ana"]["entities"]
         ready = f"{url}/readyz"
         wait_until(lambda: httpx.get(ready, timeout=PATIENCE_S).status_code == httpx.codes.OK)

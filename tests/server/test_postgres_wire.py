@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import struct
 import threading
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import Any
 
 import psycopg
@@ -115,6 +117,44 @@ def test_a_clause_in_the_question_goes_before_what_was_set(port, key):
         found = line.ask(query(f"{clause} FROM visits WHERE remark <> 'clause'"))
         (told,) = [raw.fields(body)["M"] for kind, body in found if kind == b"N"]
         assert told.startswith("cost ε = 0.25")
+
+
+def test_fresh_measures_what_is_known_anew(doors, port, key):
+    asked = "SELECT COUNT(*) AS n FROM visits WHERE age < 57 AND remark <> 'fresh'"
+    with raw.connected(port, key, options="-c discreet.epsilon=1") as line:
+        assert not errors(line.ask(query(asked)))
+        assert not errors(line.ask(query("SET discreet.epsilon = '1/2'")))
+        once = charges(doors)
+        assert not errors(line.ask(query(asked)))
+        assert charges(doors) == once  # it is known, and better
+        assert not errors(line.ask(query("SET discreet.fresh = on")))
+        assert not errors(line.ask(query(asked)))
+        assert charges(doors) == once + 1
+        assert errors(line.ask(query("SET discreet.fresh = perhaps"))) == ["ZP002"]
+        shown = line.ask(query("SHOW discreet.fresh"))
+        assert any(kind == b"D" and body.endswith(b"on") for kind, body in shown)
+
+
+def test_what_takes_a_parser_is_counted_and_waits_in_line(doors, port, key, monkeypatch):
+    """Nobody else's session stands still while a statement is read."""
+    from discreet.server.postgres import statements
+
+    where, taken = [], []
+    real, dataset = statements.route, doors.state.datasets["clinic"]
+
+    def route(*given):
+        where.append(threading.current_thread().name)
+        return real(*given)
+
+    with raw.connected(port, key) as line:
+        monkeypatch.setattr(statements, "route", route)
+        monkeypatch.setattr(dataset.rate, "take", taken.append)
+        assert not errors(line.ask(parse("SELECT relname AS visits FROM pg_class"), SYNC))
+        assert len(taken) == 1
+        assert where[0].startswith("AnyIO")
+        assert not errors(line.ask(parse("SELECT COUNT(*) AS n FROM visits"), SYNC))
+        assert len(taken) == 1
+        assert not where[1].startswith("AnyIO")
 
 
 def test_settings_end_with_a_transaction_that_is_rolled_back(port, key):
@@ -287,21 +327,34 @@ def test_an_auditor_asks_nothing(doors, port):
 # --- cancelling, and other sessions -------------------------------------------------------------
 
 
+@contextmanager
+def stopped(processes):
+    """Engines that do nothing for a while, however fast or slow the machine is."""
+    assert processes
+    try:
+        for number in processes:
+            os.kill(number, signal.SIGSTOP)
+        yield
+    finally:
+        for number in processes:
+            os.kill(number, signal.SIGCONT)
+
+
 def test_cancel_stops_the_waiting_and_not_the_charge(serving_doors, tmp_path):
     """The answer of a cancelled question is stored, and free when it is asked again."""
-    settings = "deadline_s = 3\nburst = 1000\nqueue = 100\nconcurrent = 100"
-    with serving_doors(tmp_path, settings) as server:
+    with serving_doors(tmp_path) as server:
         key, port = server.datasets["clinic"].key, server.port("postgres")
         account = server.state.datasets["clinic"].curator
         asked = "SELECT COUNT(*) AS n FROM visits"
         with raw.connected(port, key, options="-c discreet.epsilon=1") as line:
-            line.send(query(asked))
-            wait_until(lambda: len(account.transcript()) == 1)
-            for number in (bytes(8), line.key_data):  # a wrong number cancels nobody
-                with closing(Line(port)) as other:
-                    other.send(struct.pack(">ii", 16, 80877102) + number)
-                    assert other.message() is None
-            assert errors(list(line.messages())) == ["57014"]
+            with stopped(server.state.datasets["clinic"].pool.pids):  # no answer before the cancel
+                line.send(query(asked))
+                wait_until(lambda: len(account.transcript()) == 1)
+                for number in (bytes(8), line.key_data):  # a wrong number cancels nobody
+                    with closing(Line(port)) as other:
+                        other.send(struct.pack(">ii", 16, 80877102) + number)
+                        assert other.message() is None
+                assert errors(list(line.messages())) == ["57014"]
             found = line.ask(query(asked))
             assert not errors(found)
             assert len(account.transcript()) == 1  # paid once

@@ -9,6 +9,7 @@ import json
 import pyarrow as pa
 import pytest
 from cli_cases import copied, make_session, runner
+from patience import PATIENCE_S
 
 from discreet.curate import session
 from discreet.curate.remote import connect
@@ -120,7 +121,10 @@ def test_every_door_says_the_same(home, capsys, monkeypatch, tmp_path, serve_ses
     run = runner(capsys)
     asked = ("ask", QUESTION, "--epsilon", "3/10", "--confidence", "0.9")
     cli = json.loads(run(*asked, "--json")[1])
-    with serve_sessions([elsewhere]) as url, connect(url, key=key) as remote:
+    with (
+        serve_sessions([elsewhere]) as url,
+        connect(url, key=key, timeout_s=PATIENCE_S) as remote,
+    ):
         path = f"/v1/datasets/clinic/answers/{local.id}?confidence=0.9"
         http = {
             form: remote._connection._client.get(path, headers={"Accept": form})

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import pyarrow as pa
 import pytest
+from patience import PATIENCE_S
 
 import discreet
 from discreet.release.combined import Combined, CombinedExplanation
@@ -25,7 +26,7 @@ def spent(server, key):
 
 @pytest.fixture
 def remote(server):
-    with discreet.connect(server.url, key=server.person()) as found:
+    with discreet.connect(server.url, key=server.person(), timeout_s=PATIENCE_S) as found:
         yield found
 
 

@@ -101,9 +101,11 @@ class Asker:
         amounts = offer.to_json()
         written = _list_offers(asked)
         if any(not one.empty for one in written):
-            # Of what is offered by the way only a delta that the question has none of itself.
+            # Of what is offered by the way only a delta that the question has none of itself,
+            # and that it is to be measured anew.
             said = any(one.delta is not None for one in written)
-            amounts = {n: a for n, a in amounts.items() if n == "delta" and not said}
+            kept = ("fresh",) if said else ("delta", "fresh")
+            amounts = {n: a for n, a in amounts.items() if n in kept}
         within = amounts.get("within")
         if isinstance(within, dict) and list(within) == [""]:
             amounts["within"] = within[""]

@@ -11,7 +11,7 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -256,7 +256,9 @@ class _Service(flight.FlightServerBase):  # type: ignore[misc]
         amounts |= said
         margins = headers.get(f"{HEADER}margins", "off").lower() in ("on", "true", "1")
         asker = Asker(server, dataset, caller.key_id)
-        return Call(asker, make_offer(amounts), margins, amounts.get("confidence", "0.95"))
+        fresh = headers.get(f"{HEADER}fresh", "off").lower() in ("on", "true", "1")
+        offer = replace(make_offer(amounts), fresh=fresh)
+        return Call(asker, offer, margins, amounts.get("confidence", "0.95"))
 
     # --- statements ---------------------------------------------------------------------------
 

@@ -99,7 +99,7 @@ class Commands:
             case "SHOW":
                 return await self._show(portal)
             case "DECLARE":
-                return self._declare(portal)
+                return await self._declare(portal)
             case "FETCH" | "MOVE":
                 return await self._fetch(tokens, word)
         raise not_a_question(word)
@@ -199,7 +199,7 @@ class Commands:
 
     # --- cursors ------------------------------------------------------------------------------
 
-    def _declare(self, portal: Portal) -> Outcome:
+    async def _declare(self, portal: Portal) -> Outcome:
         tokens, state = portal.prepared.tokens, self._state
         at = next((i for i, token in enumerate(tokens) if token.says("FOR")), 0)
         options = tokens[2:at]
@@ -213,7 +213,7 @@ class Commands:
         if not held:
             self._check_inside("DECLARE CURSOR")
         whole = portal.prepared
-        inner = self._statements.prepare(whole.text, tokens[at + 1 :], whole.oids)
+        inner = await self._statements.prepare(whole.text, tokens[at + 1 :], whole.oids)
         if inner.kind is Kind.COMMAND:
             raise not_a_question(inner.tokens[0].text.upper())
         binary = any(token.says("BINARY") for token in options)

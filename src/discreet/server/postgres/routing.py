@@ -35,8 +35,8 @@ COMMANDS = (
 _ASKING = ("SELECT", "WITH", "VALUES", "TABLE", "FROM")
 _OWN = ("pg_catalog", "information_schema")
 _MOST_PARSED, _MOST_NODES = 8_000, 3_000
-"""Characters that are given to the parser, which works where everybody waits, and what it may make
-of them: some words it reads in several ways, and inside each of them again."""
+"""Characters that are given to the parser, and what it may make of them: some words it reads in
+several ways, and inside each of them again."""
 
 
 def route(text: str, tokens: Sequence[Token], tables: Collection[str]) -> Kind:
@@ -76,12 +76,23 @@ def check_explain(tokens: Sequence[Token]) -> None:
         )
 
 
-def _names_declared(text: str, tokens: Sequence[Token], tables: Collection[str]) -> bool:
+def takes_a_parser(tokens: Sequence[Token], tables: Collection[str]) -> bool:
+    """Whether a statement names declared tables and the catalogue's: that is work, for a parser.
+
+    >>> from discreet.server.postgres.tokens import tokenize
+    >>> takes_a_parser(tokenize("SELECT COUNT(*) FROM visits"), {"visits"})
+    False
+    >>> takes_a_parser(tokenize("SELECT relname AS visits FROM pg_class"), {"visits"})
+    True
+    """
     names = [name.lower() for token in tokens if (name := token.name) is not None]
-    if not any(name in tables for name in names):
-        return False
-    if not any(name in _OWN or name.startswith("pg_") for name in names):
-        return True
+    own = any(name in _OWN or name.startswith("pg_") for name in names)
+    return own and any(name in tables for name in names)
+
+
+def _names_declared(text: str, tokens: Sequence[Token], tables: Collection[str]) -> bool:
+    if not takes_a_parser(tokens, tables):
+        return any(token.name is not None and token.name.lower() in tables for token in tokens)
     start, stop = tokens[0].start, tokens[-1].stop
     if stop - start > _MOST_PARSED:
         return True
@@ -114,4 +125,4 @@ def blank_schema(tokens: Sequence[Token], tables: Collection[str]) -> dict[int, 
     return put
 
 
-__all__ = ["COMMANDS", "Kind", "blank_schema", "route"]
+__all__ = ["COMMANDS", "Kind", "blank_schema", "route", "takes_a_parser"]

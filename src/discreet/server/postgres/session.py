@@ -181,7 +181,7 @@ class Session:
 
     async def _simple(self, text: str) -> None:
         """Every statement of a text is understood before the first is run."""
-        found = [self._statements.prepare(text, tokens) for tokens in split(text)]
+        found = [await self._statements.prepare(text, tokens) for tokens in split(text)]
         if not found:
             self._send(wire.EMPTY)
         if any(prepared.parameters for prepared in found):
@@ -199,7 +199,7 @@ class Session:
         body = wire.Body(message.body)
         match message.kind:
             case b"P":
-                self._parse(body)
+                await self._parse(body)
             case b"B":
                 self._bind(body)
             case b"D":
@@ -211,7 +211,7 @@ class Session:
             case _:  # a flush: everything is sent at once anyhow
                 body.end()
 
-    def _parse(self, body: wire.Body) -> None:
+    async def _parse(self, body: wire.Body) -> None:
         name, text = body.text(), body.text()
         oids = tuple(body.number() & 0xFFFFFFFF for _ in range(body.count()))
         body.end()
@@ -220,7 +220,8 @@ class Session:
             raise Said("42601", "cannot insert multiple commands into a prepared statement")
         if name and name in self._state.prepared:
             raise Said("42P05", "there is a prepared statement of that name already.")
-        prepared = self._statements.prepare(text, statements[0] if statements else [], oids)
+        first = statements[0] if statements else []
+        prepared = await self._statements.prepare(text, first, oids)
         if prepared.parameters > MOST_PARAMETERS:
             raise Said("54000", f"a statement has at most {MOST_PARAMETERS} parameters.")
         check_room(self._state.prepared, name)

@@ -14,7 +14,7 @@ from discreet.server.postgres import wire
 from discreet.server.postgres.catalogue import Catalogue
 from discreet.server.postgres.relay import Bind, Failed, Relay
 from discreet.server.postgres.reports import Said, notice_answer, report_refusal, sqlstate
-from discreet.server.postgres.routing import Kind, blank_schema, route
+from discreet.server.postgres.routing import Kind, blank_schema, route, takes_a_parser
 from discreet.server.postgres.tokens import Filled, Part, Token, rewrite
 from discreet.server.postgres.types import (
     TEXT,
@@ -123,11 +123,17 @@ class Statements:
             if relay is not None:
                 relay.close()
 
-    def prepare(self, text: str, tokens: list[Token], oids: tuple[int, ...] = ()) -> Prepared:
-        """A statement, and where it goes."""
+    async def prepare(self, text: str, tokens: list[Token], oids: tuple[int, ...] = ()) -> Prepared:
+        """A statement, and where it goes; what takes a parser is counted, and waits in line."""
         if not tokens:
             return Prepared(text, [], None, oids)
-        return Prepared(text, tokens, route(text, tokens, self._tables), oids)
+        if not takes_a_parser(tokens, self._tables):
+            return Prepared(text, tokens, route(text, tokens, self._tables), oids)
+        await self._asker.admit()
+        found = await self._asker.dataset.explain(
+            lambda: route(text, tokens, self._tables), self._asker.counted
+        )
+        return Prepared(text, tokens, found, oids)
 
     # --- describing ---------------------------------------------------------------------------
 

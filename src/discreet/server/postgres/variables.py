@@ -2,11 +2,14 @@
 
 ``SET discreet.epsilon = '0.1'`` (or rho, delta, within, confidence) offers for every
 question that does not say otherwise itself; of epsilon, rho and within the one that was
-set last is meant.  ``SET discreet.margins = on`` shows both ends of what each number may be.
+set last is meant.  ``SET discreet.margins = on`` shows both ends of what each number may be, and
+``SET discreet.fresh = on`` measures anew, whatever is known already.
 Other settings are taken if they change nothing that is sent, and refused otherwise.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from discreet.errors import InvalidParameter, QuestionRefusal
 from discreet.question.offer import Offer
@@ -16,7 +19,8 @@ from discreet.server.postgres.tokens import Part, Token, unquote
 
 PREFIX = "discreet."
 _ALONE = ("epsilon", "rho", "within")
-MARGINS = "margins"
+MARGINS, FRESH = "margins", "fresh"
+_SWITCHES = (MARGINS, FRESH)
 _IGNORED = {
     "application_name": "",
     "bytea_output": "hex",
@@ -78,12 +82,15 @@ class Variables:
     @property
     def offer(self) -> Offer:
         """What is offered."""
-        return make_offer(self.amounts)
+        return replace(make_offer(self.amounts), fresh=self._is_on(FRESH))
 
     @property
     def margins(self) -> bool:
         """Whether both ends are shown beside each number."""
-        return self._set.get(PREFIX + MARGINS) == "on"
+        return self._is_on(MARGINS)
+
+    def _is_on(self, switch: str) -> bool:
+        return self._set.get(PREFIX + switch) == "on"
 
     @property
     def confidence(self) -> str:
@@ -103,7 +110,7 @@ class Variables:
             return _FIXED[name][0]
         if name.startswith(PREFIX):
             self._known(name)
-            return self._set.get(name, "off" if name == PREFIX + MARGINS else "")
+            return self._set.get(name, "off" if name.removeprefix(PREFIX) in _SWITCHES else "")
         return self._set.get(name, _IGNORED.get(name))
 
     # --- setting ------------------------------------------------------------------------------
@@ -127,23 +134,23 @@ class Variables:
                 "Q28",
                 f"the setting {name[:63]!r} cannot be set here.",
                 why="a setting that is not understood could change what an answer means.",
-                fix="set discreet.epsilon, rho, delta, within, confidence or margins.",
+                fix="set discreet.epsilon, rho, delta, within, confidence, margins or fresh.",
             )
 
     def _known(self, name: str) -> None:
-        if name.removeprefix(PREFIX) not in (*AMOUNTS, MARGINS):
+        if name.removeprefix(PREFIX) not in (*AMOUNTS, *_SWITCHES):
             raise QuestionRefusal(
                 "Q28",
                 f"there is no setting {name[:63]!r}.",
                 why="an offer that is not understood could pay more than was meant.",
-                fix="set discreet.epsilon, rho, delta, within, confidence or margins.",
+                fix="set discreet.epsilon, rho, delta, within, confidence, margins or fresh.",
             )
 
     def _offer(self, name: str, value: str | None) -> None:
         self._known(name)
         amount = name.removeprefix(PREFIX)
-        if amount == MARGINS:
-            self._put(name, None if value is None else _switch(value))
+        if amount in _SWITCHES:
+            self._put(name, None if value is None else _switch(amount, value))
             return
         if value is not None and value.strip():
             make_offer({amount: value})  # refused now if it is none
@@ -192,14 +199,14 @@ def _spell(name: str) -> str:
     return " ".join(name.lower().split())
 
 
-def _switch(value: str) -> str:
+def _switch(name: str, value: str) -> str:
     said = value.strip().lower()
     if said not in (*_ON, *_OFF):
         raise InvalidParameter(
             "P2",
-            "discreet.margins is neither on nor off.",
+            f"discreet.{name} is neither on nor off.",
             why="no person's data is involved.",
-            fix="SET discreet.margins = on.",
+            fix=f"SET discreet.{name} = on.",
         )
     return "on" if said in _ON else "off"
 
