@@ -7,6 +7,7 @@ import zipfile
 
 import pyarrow.parquet as pq
 import pytest
+from patience import wait_until
 
 from discreet.release.files import answer_workbook
 from discreet.server.saved import SavedQuestions
@@ -145,6 +146,37 @@ def test_looking_at_a_saved_question_never_pays(server):
     again = server.call("POST", "ask", {"question": question}, key=key)
     assert again.json()["paid"]["epsilon"] == "0"
     assert server.call("GET", "balance", key=key).json()["analyst"]["spent"] == spent
+
+
+def test_a_request_that_was_seen_is_not_read_again_until_something_is_recorded(
+    server, fresh, monkeypatch
+):
+    """Explained and replayed from what was sent; whatever the ledger records ends that."""
+    key = server.person()
+    (question, other) = fresh(2)
+    body = {"question": question, "epsilon": "1/50"}
+    served = server.state.datasets["clinic"]
+    wait_until(lambda: not served.jobs.waiting)
+    first = server.call("POST", "explain", body, key=key).json()
+    real = served.curator.price
+    monkeypatch.setattr(served.curator, "price", None)
+    assert server.call("POST", "explain", body, key=key).json() == first
+    monkeypatch.setattr(served.curator, "price", real)
+    answer = server.ask(question, key=key).json()
+    told = server.call("POST", "explain", body, key=key).json()
+    assert (first["free"], told["free"]) == (False, True)  # a charge came between
+    replay = server.call("POST", "ask", body, key=key).json()
+    assert replay["replayed"]
+    pay = served.curator.pay
+    monkeypatch.setattr(served.curator, "pay", None)
+    assert server.call("POST", "ask", body, key=key).json() == replay
+    monkeypatch.setattr(served.curator, "pay", pay)
+    assert replay["rows"] == answer["rows"]
+    server.ask(other, key=key)
+    assert server.call("POST", "ask", body, key=key).json()["rows"] == answer["rows"]
+    data = served.curator.engine.data_version
+    monkeypatch.setattr(served.curator.engine, "data_version", lambda: data() + "x")
+    assert not server.call("POST", "explain", body, key=key).json()["free"]  # other data
 
 
 def test_history_is_searched(server):

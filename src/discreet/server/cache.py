@@ -13,9 +13,10 @@ MOST_BYTES = 16 * 1024 * 1024
 
 
 class CacheKey(NamedTuple):
-    """All that the text of a replayed answer depends on."""
+    """All that the text of a replayed answer depends on; or, of a request that was seen before."""
 
     answer: int
+    """Its number; of a request the negative of the ledger's last record: nothing came since."""
     question: str
     form: str
     confidence: str

@@ -6,6 +6,7 @@ The parent process keeps the account and plans; it never opens a private source.
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -37,7 +38,7 @@ from discreet.release.combined import Combined
 from discreet.release.derived import Derived
 from discreet.release.record import answer_from_bytes
 from discreet.server import idempotency
-from discreet.server.cache import AnswerCache
+from discreet.server.cache import AnswerCache, CacheKey
 from discreet.server.comparing import OpenRuns, write_choice, write_median, write_quality
 from discreet.server.idempotency import IdempotencyKeys, fingerprint
 from discreet.server.jobs import Job, Jobs, Status
@@ -151,6 +152,22 @@ class Dataset:
     def quote(self, ask: Ask, grant: Grant) -> Quote:
         """What a question would cost; free."""
         return self.curator.price(ask.question, analyst=grant.analyst, **ask.offer().amounts())
+
+    def seen(self, ask: Ask, grant: Grant, what: str) -> CacheKey | None:
+        """All that the answer to a request depends on; None while more is under way than that.
+
+        The same words of the same analyst, on the same data, with the same ledger.
+        """
+        if self.jobs.waiting:
+            return None
+        said = json.dumps([grant.analyst, grant.role, ask.question, ask.offer().to_json()])
+        version = self.curator.engine.data_version()
+        return CacheKey(-self.curator.ledger.last, said, f"{what} {version}", str(ask.confidence))
+
+    def count_replay(self) -> None:
+        """A question was answered as it was before."""
+        self.jobs.admit()
+        self._count_ended("replayed")
 
     async def ask(
         self, ask: Ask, grant: Grant, *, key_id: str, retry: str | None, wait_s: float

@@ -68,9 +68,19 @@ async def explain(request: Request, ask: models.Ask, access: Asker) -> Response:
 
 
 def _explain(ask: models.Ask, access: Access, exact: bool) -> Response:
+    if exact:
+        return _explain_exactly(ask, access)
+    key = access.dataset.seen(ask, access.grant, "explain")
+    text = None if key is None else access.dataset.cache.find(key)
+    if text is None:
+        text = encode_json(access.dataset.quote(ask, access.grant).to_json(ask.confidence))
+        if key is not None:
+            access.dataset.cache.keep(key, text)
+    return Response(text, media_type="application/json")
+
+
+def _explain_exactly(ask: models.Ask, access: Access) -> Response:
     quote = access.dataset.quote(ask, access.grant)
-    if not exact:
-        return json_response(quote.to_json(ask.confidence))
     body = {
         "explanation": record.to_json(quote.explanation),
         "outcome": quote.outcome,
@@ -112,15 +122,31 @@ async def ask(
     """The answer; or, after ``wait_s``, a job to come back for."""
     form = negotiate(request, "application/json", *_OTHERS)
     ask.offer()  # refused now if it is none
+    key = None
+    if form == "application/json" and idempotency_key is None:
+        key, text = await run_in_threadpool(_find_replay, ask, access)
+        if text is not None:
+            return Response(text, media_type=form)
     outcome = await access.dataset.ask(
         ask, access.grant, key_id=access.key_id, retry=idempotency_key, wait_s=ask.wait_s
     )
     if isinstance(outcome, Status):
         url = f"{router.prefix.format(dataset=access.dataset.name)}/jobs/{outcome.id}"
         return json_response(_job_json(outcome), 202, headers={"Location": url})
-    return await run_in_threadpool(
-        _send_answer, outcome, access, form, str(ask.confidence), drawing
-    )
+    confidence = str(ask.confidence)
+    sent = await run_in_threadpool(_send_answer, outcome, access, form, confidence, drawing)
+    if key is not None and outcome.replayed and outcome.id is not None:
+        access.dataset.cache.keep(key, bytes(sent.body))
+    return sent
+
+
+def _find_replay(ask: models.AskNow, access: Access) -> tuple[CacheKey | None, bytes | None]:
+    """What the same request was answered with, if nothing was recorded since; it is not read."""
+    key = access.dataset.seen(ask, access.grant, "ask")
+    text = None if key is None else access.dataset.cache.find(key)
+    if text is not None:
+        access.dataset.count_replay()
+    return key, text
 
 
 def _send_answer(
