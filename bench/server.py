@@ -189,10 +189,10 @@ REPLAYED = 64
 
 
 def question(number: int) -> dict[str, Any]:
-    """A question that is like no other."""
+    """A question that is like no other (of those that are asked here)."""
     text = (
         "SELECT grp, COUNT(*) AS n, SUM(val) AS s FROM visits "
-        f"WHERE val < {100 + number % 900} AND grp <> 'x{number}' GROUP BY grp"
+        f"WHERE val < {100 + number % 900} AND val >= {number // 900 % 90} GROUP BY grp"
     )
     return {"question": text, "epsilon": str(PRICE)}
 

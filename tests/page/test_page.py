@@ -669,3 +669,14 @@ def test_a_group_key_that_looks_like_markup_is_shown_as_text(page, clinic):
     assert page.locator("main img, main script").count() == 0
     assert page.evaluate("Object.keys(sessionStorage)") == ["discreet-key"]
     assert page.evaluate("localStorage.length + document.cookie.length") == 0
+
+
+def test_the_interface_is_described_without_a_request_elsewhere(page, clinic):
+    page.goto(f"{clinic.url}/docs")
+    asking = page.locator("details", has_text="/v1/datasets/{dataset}/ask").first
+    expect(asking).to_be_visible()
+    asking.locator("summary").click()
+    expect(asking).to_contain_text("Idempotency-Key")
+    asking.get_by_role("link", name="AskNow").click()
+    expect(page.locator("#type-AskNow")).to_contain_text("wait_s")
+    well_made(page, "docs")

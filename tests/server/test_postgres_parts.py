@@ -159,7 +159,7 @@ def test_what_is_no_offer_is_refused_when_it_is_set(value):
 
 
 @pytest.mark.parametrize(
-    "name", ["discreet.fresh", "row_security", "role", "session_replication_role"]
+    "name", ["discreet.anew", "row_security", "role", "session_replication_role"]
 )
 def test_a_setting_that_is_not_understood_is_refused(name):
     with pytest.raises(Refusal, match="Q28"):

@@ -68,7 +68,7 @@ def make_app(server: ServerState, doors: Mapping[str, Door] | None = None) -> Fa
         description=_ABOUT,
         lifespan=lifespan,
         openapi_url="/v1/openapi.json",
-        docs_url=None,  # they load a script from elsewhere
+        docs_url=None,  # it loads a script from elsewhere; ours is in routes/public.py
         redoc_url=None,
         redirect_slashes=False,
     )

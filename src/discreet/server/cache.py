@@ -9,7 +9,7 @@ import threading
 from collections import OrderedDict
 from typing import NamedTuple
 
-MOST_BYTES = 16 * 1024 * 1024
+MOST_BYTES = 64 * 1024 * 1024
 
 
 class CacheKey(NamedTuple):

@@ -78,6 +78,12 @@ async def page() -> Response:
     return _file("index.html")
 
 
+@router.get("/docs", include_in_schema=False)
+async def docs() -> Response:
+    """The interface, as a page that loads nothing from elsewhere."""
+    return _file("docs.html")
+
+
 @router.get("/static/{name}", include_in_schema=False)
 async def static(name: str) -> Response:
     """A file of the page."""

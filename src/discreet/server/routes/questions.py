@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request
@@ -136,14 +137,18 @@ async def ask(
     confidence = str(ask.confidence)
     sent = await run_in_threadpool(_send_answer, outcome, access, form, confidence, drawing)
     if key is not None and outcome.replayed and outcome.id is not None:
-        access.dataset.cache.keep(key, bytes(sent.body))
+        access.dataset.cache.keep(key, encode_json([outcome.id, outcome.text]))
     return sent
 
 
 def _find_replay(ask: models.AskNow, access: Access) -> tuple[CacheKey | None, bytes | None]:
     """What the same request was answered with, if nothing was recorded since; it is not read."""
-    key = access.dataset.seen(ask, access.grant, "ask")
-    text = None if key is None else access.dataset.cache.find(key)
+    key, cache = access.dataset.seen(ask, access.grant, "ask"), access.dataset.cache
+    found = None if key is None else cache.find(key)
+    if found is None:
+        return key, None
+    number, question = json.loads(found)  # many ask the same: its text is kept once
+    text = cache.find(CacheKey(number, question, "application/json", str(ask.confidence)))
     if text is not None:
         access.dataset.count_replay()
     return key, text

@@ -1,0 +1,125 @@
+"""The server beside the least that a server can be: replays, explanations, new questions.
+
+    python -m bench.yardsticks [--rows 1000000] [--analysts 64] [--requests 2000] [--questions 200]
+
+In one run on loopback, with clients on the same processors: a bare FastAPI route that returns the
+same JSON, replays and explanations of texts that were seen; then new counts, beside the rate at
+which plain DuckDB runs statements like those of the engine, one after the other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import httpx
+
+from bench.server import HEAD, REPLAYED, Setup, asks, explains, load, measured, prepared, serving
+from bench.timing import table
+
+BARE = """
+import sys, uvicorn
+from fastapi import FastAPI, Request
+from starlette.responses import Response
+body = open(sys.argv[2], "rb").read()
+app = FastAPI()
+@app.post("/v1/datasets/clinic/ask")
+async def ask(request: Request) -> Response:
+    await request.json()
+    return Response(body, media_type="application/json")
+uvicorn.run(app, port=int(sys.argv[1]), log_level="error")
+"""
+
+
+@contextmanager
+def bare(home: Path, body: bytes) -> Iterator[int]:
+    """A route that reads the request and returns the same bytes each time; yields its port."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = int(free.getsockname()[1])
+    (home / "bare.json").write_bytes(body)
+    command = [sys.executable, "-c", BARE, str(port), str(home / "bare.json")]
+    with subprocess.Popen(command) as process:
+        try:
+            while True:
+                try:
+                    httpx.get(f"http://127.0.0.1:{port}/", timeout=5)
+                    break
+                except httpx.HTTPError:
+                    time.sleep(0.1)
+            yield port
+        finally:
+            process.terminate()
+
+
+def one(setup: Setup, path: str, body: dict[str, Any]) -> bytes:
+    """What one analyst is answered."""
+    url = f"http://127.0.0.1:{setup.port}/v1/datasets/clinic{path}"
+    headers = {"Authorization": f"Bearer {setup.keys[0]}"}
+    found = httpx.post(url, json=body, headers=headers, timeout=300)
+    if found.status_code != 200:
+        raise RuntimeError(found.text)
+    return found.content
+
+
+def plain(home: Path, count: int) -> float:
+    """Statements a second of DuckDB by itself, one after the other, of the engine's shape."""
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE v AS SELECT * FROM '{home / 'visits.parquet'}'")
+        before = time.perf_counter()
+        for number in range(count):
+            connection.execute(
+                "SELECT grp, COUNT(*), SUM(val) FROM (SELECT *, ROW_NUMBER() OVER "
+                "(PARTITION BY user_id) AS k FROM v WHERE val < ? AND val >= ?) "
+                "WHERE k <= 10 GROUP BY grp",
+                [100 + number % 900, number // 900],
+            ).fetchall()
+        return count / (time.perf_counter() - before)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--analysts", type=int, default=64)
+    parser.add_argument("--requests", type=int, default=2000)
+    parser.add_argument("--questions", type=int, default=200)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--deadline", type=float, default=0.0)
+    options = parser.parse_args()
+    again = [n % REPLAYED for n in range(options.requests)]
+    with tempfile.TemporaryDirectory(prefix="discreet-bench-") as folder:
+        home = Path(folder) / "clinic"
+        home.mkdir()
+        setup = prepared(home, options, 10 * (REPLAYED + options.questions))
+        with serving(setup):
+            load(setup, asks(range(REPLAYED)))
+            body = one(setup, "/ask", asks([0])[0][1] or {})
+            for calls in (asks(again), explains(again)):  # each analyst's own words, seen once
+                load(setup, calls)
+            with bare(home, body) as port:
+                other = replace(setup, port=port)
+                rows = [measured("a bare route", lambda: load(other, asks(again)))]
+            rows.append(measured("replay", lambda: load(setup, asks(again))))
+            rows.append(measured("explain again", lambda: load(setup, explains(again))))
+            new = asks(range(REPLAYED, REPLAYED + options.questions))
+            rows.append(measured("new questions", lambda: load(setup, new)))
+        rate = plain(home, max(10, options.questions // 10))
+    rows.append(["plain DuckDB, one process", f"{rate:,.0f}", "", "", ""])
+    print(f"{len(body):,} bytes of {len(json.loads(body)['rows'])} rows; {options.rows:,} rows")
+    print(table(HEAD, rows))
+
+
+if __name__ == "__main__":
+    main()
