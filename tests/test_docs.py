@@ -108,7 +108,7 @@ def test_every_code_says_what_to_do():
 
 NAME = re.compile(r"\bdiscreet(?:\.[A-Za-z_]\w*)+")
 FILES_OF_SESSIONS = {"discreet.toml", "discreet.key"}
-SETTINGS_OF_A_LINE = {f"discreet.{name}" for name in (*AMOUNTS, "margins")}
+SETTINGS_OF_A_LINE = {f"discreet.{name}" for name in (*AMOUNTS, "margins", "fresh")}
 """What can be SET where PostgreSQL's protocol is spoken."""
 PAST = {"CHANGELOG.md"}  # tells what had another name
 
