@@ -1,15 +1,21 @@
 """The local model against its peers, in one run: error, speed of reports, speed of estimates.
 
+    python -m bench.local [--adult adult.csv] [--people 5000]
+
+Ages are those of the Adult table if its file is given (a sample of so many people), else made up.
 Peers that are not installed are named as absent.  They draw with floats from numpy's or
 Python's generators; we draw exactly from the system's cryptographic one.
 """
 
 from __future__ import annotations
 
+import argparse
+import csv
 import importlib
 import math
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +32,8 @@ from discreet.local import (
 
 MANY = 10**6
 PEOPLE = 5_000
-REPEATS = 3
+CELLS = 1000
+"""Repeats are so many that about this many numbers are compared, and three at least."""
 DOMAINS = {"age, d = 85": 85, "occupation, d = 500": 500}
 EPSILONS = ("1/2", 1, 4)
 
@@ -38,6 +45,13 @@ def people(categories: int, count: int = PEOPLE) -> np.ndarray:
     return np.repeat(np.arange(categories), numbers)
 
 
+def read_ages(path: str, count: int) -> np.ndarray:
+    """Ages of the Adult table, those below 85, so many people of it at random."""
+    with Path(path).open() as file:
+        ages = np.array([int(row["age"]) for row in csv.DictReader(file)])
+    return np.random.default_rng(1).permutation(ages[ages < 85])[:count]
+
+
 def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
     """The time of the processor, so that a busy machine does not count."""
     start = time.process_time()
@@ -47,7 +61,8 @@ def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
 
 def squared_error(estimate: Callable[[], np.ndarray], truth: np.ndarray) -> float:
     """Mean over answers and repeats, of shares, times n: comparable with variance / n."""
-    errors = [((estimate() - truth) ** 2).mean() for _ in range(REPEATS)]
+    repeats = max(3, CELLS // truth.size)
+    errors = [((estimate() - truth) ** 2).mean() for _ in range(repeats)]
     return float(np.mean(errors) / truth.sum())
 
 
@@ -111,10 +126,12 @@ def multi_freq(categories: int, epsilon: float, values: np.ndarray) -> dict[str,
     return found
 
 
-def errors() -> None:
+def errors(adult: str | None, count: int) -> None:
     print("mean squared error of a count / n; peers beside ours, closed forms above\n")
     for title, categories in DOMAINS.items():
-        values = people(categories)
+        values = people(categories, count)
+        if adult is not None and categories == 85:
+            values = read_ages(adult, count)
         truth = np.bincount(values, minlength=categories).astype(float)
         for epsilon in EPSILONS:
             chosen = best(categories, epsilon, len(values)).randomizer
@@ -142,13 +159,13 @@ def errors() -> None:
                     except TypeError:  # they hash texts, which xxhash takes no more from 4 on
                         print(f"  {name}: does not run with what is installed")
                         continue
-                    print(f"  {name} {error:.3f}   ({taken / REPEATS:.1f} s)")
+                    print(f"  {name} {error:.3f}   ({taken:.1f} s)")
 
 
 def speed() -> None:
     print("\nreports a second and a million of them estimated, in seconds of the processor\n")
     rows = []
-    for categories in (85, 1000):
+    for categories in (85, 500, 1000):
         values = np.resize(people(categories), MANY)
         for oracle in (
             Direct(categories, epsilon=1),
@@ -158,7 +175,7 @@ def speed() -> None:
             SubsetSelection(categories, epsilon=1),
             Unary(categories, epsilon=1),
         ):
-            count = MANY if oracle.report_bits <= 100 else MANY // 10
+            count = MANY if oracle.report_bits <= 100 else MANY // 5
             oracle.release(values[:1000])
             taken, reports = seconds(lambda o=oracle, v=values[:count]: o.release(v))
             read, _ = seconds(lambda o=oracle, r=reports: o.estimate(r))
@@ -180,9 +197,15 @@ def texts() -> None:
 
 
 def main() -> None:
-    speed()
-    texts()
-    errors()
+    reader = argparse.ArgumentParser(description=__doc__)
+    reader.add_argument("--adult", default=None)
+    reader.add_argument("--people", type=int, default=PEOPLE)
+    reader.add_argument("--only-errors", action="store_true")
+    given = reader.parse_args()
+    if not given.only_errors:
+        speed()
+        texts()
+    errors(given.adult, given.people)
 
 
 if __name__ == "__main__":

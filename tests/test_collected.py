@@ -137,6 +137,23 @@ def test_ranges_hold(collected, sql, truth):
     assert found.loss == NOTHING
 
 
+def test_a_mean_lies_between_the_bounds_of_its_answers(survey):
+    """Of few people who are few: the quotient of two noisy numbers may be anything, a mean not."""
+    people = {"smokes": ["daily"] * 300 + ["never"] * 900, "sex": ["f"] * 1200}
+    few = Collected(survey, survey.release_many({**people, "sleep": [14.0] * 1200}))
+    bounds = next(q for q in survey.questions if q.name == "sleep")
+    shown = 0
+    for confidence in ("0.5", "0.95"):
+        found = few.ask(
+            "SELECT smokes, AVG(sleep) AS m FROM survey GROUP BY smokes", confidence=confidence
+        )
+        for value, ends in zip(found.column("m"), found.intervals("m"), strict=True):
+            if ends is not None:
+                shown += 1
+                assert bounds.lower <= ends[0] <= value <= ends[1] <= bounds.upper
+    assert shown  # "never" is asked of 900, at even odds
+
+
 def test_how_many_reported_is_known(collected):
     assert collected.ask("SELECT COUNT(*) AS n FROM survey").rows == [(4000.0,)]
     assert collected.ask("SELECT COUNT(*) AS n FROM survey").intervals("n") == [(4000.0, 4000.0)]

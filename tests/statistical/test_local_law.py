@@ -50,6 +50,8 @@ CASES = [
     (LocalHashing(7, epsilon="3/2"), 3),
     (SubsetSelection(7, epsilon="1/2"), 3),
     (SubsetSelection(7, epsilon=3), 3),
+    (SubsetSelection(12, epsilon="1/2"), 3),
+    (SubsetSelection(80, epsilon=4), 3),
     (Hadamard(6, epsilon="3/2"), 3),
     (OneBitMean(lower=0, upper=9, epsilon=1, steps=9), 4),
     (PiecewiseMean(lower=0, upper=9, epsilon=1, steps=9), 4),
@@ -80,6 +82,27 @@ def test_sets_of_one_respondent_and_of_many_have_one_law(epsilon):
         tuple(np.flatnonzero(row)) for _ in range(100) for row in unpack(sets.release([2] * 200), 6)
     ]
     assert not fit(one_by_one, sets.law(2), alpha=ALPHA).alarm
+
+
+def test_large_sets_are_uniform_beside_the_true_answer():
+    """Of 500 answers: every other one is listed as often as any, alone and beside its neighbour."""
+    sets, n = SubsetSelection(500, epsilon=1), 100_000
+    bits = unpack(sets.check(sets.release(np.full(n, 123))), 500)
+    assert (bits.sum(axis=1, dtype=np.int64) == sets.size).all()
+    others = np.delete(bits, 123, axis=1)
+    q, both = float(sets.outside), float(sets.both[1])
+    for found, p in (
+        (bits[:, [123]], float(sets.inside)),
+        (others, q),
+        (others[:, :-1] * others[:, 1:], both),
+        (others[:, :-1:8] * others[:, 1::8], both),
+    ):
+        # Hoeffding: each of fewer than 500 shares strays further with probability 1e-12.
+        assert np.abs(found.mean(axis=0) - p).max() < math.sqrt(math.log(2e12) / (2 * n))
+        # Laurent and Massart: neither do their squares together; a law with favourites does.
+        m, t = found.shape[1], 25
+        spread = ((found.mean(axis=0) - p) ** 2).sum() * n / (p * (1 - p))
+        assert spread < m + 2 * math.sqrt(m * t) + 2 * t
 
 
 # --- mutants ---------------------------------------------------------------------------------

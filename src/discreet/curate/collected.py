@@ -173,7 +173,10 @@ class Collected:
         if aggregate.function == "SUM":
             return self._total(space, weights, name, beta)
         people = self._total(space, weights, None, beta / 2)
-        return _ratio(total, people)
+        mean = self._columns[name][0]
+        if not isinstance(mean, MeanRandomizer):
+            raise TypeError(name)
+        return _ratio(total, people, float(mean.lower), float(mean.upper))
 
     def _is_number(self, name: str) -> bool:
         return name in self._columns and isinstance(self._columns[name][0], MeanRandomizer)
@@ -436,15 +439,21 @@ def _score(oracle: FrequencyOracle, supported: NDArray[np.bool_]) -> Doubles:
     return np.asarray((supported - q) / (p - q), dtype=np.float64)
 
 
-def _ratio(total: Estimate, people: Estimate) -> Estimate | None:
-    """A mean: the quotient, between the quotients of the ends; None if nobody may be there."""
+def _ratio(total: Estimate, people: Estimate, lower: float, upper: float) -> Estimate | None:
+    """A mean: the quotient, between the quotients of the ends; None if nobody may be there.
+
+    Every answer lies between the bounds, and so does their mean.
+    """
     if people.value <= 0 or people.low <= 0:
         return None
     value = total.value / people.value
     quotients = [
         end / number for end in (total.low, total.high) for number in (people.low, people.high)
     ]
-    return Estimate(value, total.standard_error / people.value, min(quotients), max(quotients))
+    found, low, high = (
+        min(max(end, lower), upper) for end in (value, min(quotients), max(quotients))
+    )
+    return Estimate(found, total.standard_error / people.value, low, high)
 
 
 def _value(cell: Estimate | None) -> float | None:

@@ -21,7 +21,12 @@ from discreet.local.packed import checked_packed, count_bits, unpack, width
 from discreet.noise import bernoulli, uniform_below
 from discreet.noise.entropy import random_words
 
-_CELLS = 1 << 22  # bits made at a time
+_CELLS = 1 << 20  # bits made at a time
+_WORD = 1 << 16
+_RARE = 16
+"""Sets of fewer than one answer in so many are filled from nothing."""
+_TRIES = 40
+"""How many places at most are drawn at a time to be added to a set."""
 _FEW = 256  # up to this many reports are drawn as a page draws them
 
 
@@ -145,31 +150,56 @@ class SubsetSelection(FrequencyOracle):
         return bits
 
     def _many(self, codes: Integers) -> NDArray[np.uint8]:
-        """Exchangeable bits, corrected one by one at uniform places until the number is right.
+        """Sets a little too small, filled up at uniform places until the number is right.
 
-        Given how many there are, such bits are a uniform set of that size; adding a
-        uniform place outside a uniform set, or removing one inside, leaves it uniform.
+        A set of independent bits is, given how many it has, uniform among the sets of that size;
+        so it stays if sets are picked by their size, if the true answer is taken out, and if
+        uniform places outside of it are added: whatever does not look at which places they are
+        (docs/proofs/local.md, Lemma 3).
         """
         count, d = codes.size, self.categories
         rows = np.arange(count)
         listed = bernoulli(self.inside, count)
-        wanted = self.size - listed
-        first = max(0, int(256 * self.size / d) - 1)  # any chance will do: near the number wanted
-        bits = (random_words(count * d, np.uint8) < np.uint8(min(first, 255))).view(np.uint8)
-        bits = bits.reshape(count, d)
+        bits = self._draw_small_sets(count)
         bits[rows, codes] = 0
-        missing = wanted - bits.sum(axis=1, dtype=np.int64)
+        missing = self.size - listed - bits.sum(axis=1, dtype=np.uint16).astype(np.int64)
         open_ = np.flatnonzero(missing)
         while open_.size:
-            places = uniform_below(d, open_.size)
-            need = (missing[open_] > 0).astype(np.uint8)
-            change = (bits[open_, places] != need) & (places != codes[open_])
-            changed = open_[change]
-            bits[changed, places[change]] = need[change]
-            missing[changed] -= np.where(need[change], 1, -1)
-            open_ = open_[missing[open_] != 0]
+            some = bits[open_]
+            left = missing[open_]
+            _fill(some, codes[open_], left, d)
+            bits[open_] = some
+            missing[open_] = left
+            open_ = open_[left > 0]
         bits[rows, codes] = listed
         return bits
+
+    def _draw_small_sets(self, count: int) -> NDArray[np.uint8]:
+        """Sets of independent bits that lack at least one answer, and not many; a row each.
+
+        The bits of a word are drawn at once: with probability a / 64 each, from the digits of a.
+        """
+        d, below = self.categories, self.size - 1
+        spread = math.sqrt(self.size * (1 - self.size / d))
+        span = max(2, round(spread))
+        # Any chance will do, since it decides no law: of those near, one of few binary digits.
+        near = range(max(0, 64 * (below - span)) // d + 1, 64 * below // d + 1)
+        chance = max(near, key=lambda c: c & -c, default=0)
+        if _RARE * below < d or chance == 0:
+            return np.zeros((count, d), dtype=np.uint8)
+        words = (d + 63) // 64
+        spare = np.packbits(np.arange(64 * words) < d).view(np.uint64)
+        found: list[NDArray[np.uint64]] = []
+        lacking = count
+        while lacking > 0:
+            drawn = _draw_words(chance, 2 * lacking + 64, words)
+            drawn &= spare
+            sizes = np.bitwise_count(drawn).sum(axis=1, dtype=np.uint16)
+            some = drawn[(sizes <= below) & (sizes >= max(0, below - span))][:lacking]
+            found.append(some)
+            lacking -= len(some)
+        packed = np.concatenate(found).view(np.uint8)
+        return np.unpackbits(packed, axis=1, count=d)
 
     def check(self, reports: Any) -> NDArray[Any]:
         """A report is a row of bytes with ``size`` bits."""
@@ -185,6 +215,48 @@ class SubsetSelection(FrequencyOracle):
     def indicator(self, reports: Any) -> NDArray[np.bool_]:
         """For each report, whether it supports each answer."""
         return unpack(reports, self.categories).view(np.bool_)
+
+
+def _draw_words(chance: int, count: int, words: int) -> NDArray[np.uint64]:
+    """Rows of words whose every bit is set with probability ``chance`` / 64."""
+    found = np.zeros((count, words), dtype=np.uint64)
+    for place in range(6):
+        one = chance >> place & 1
+        if not one and not chance & ((1 << place) - 1):
+            continue  # below the last digit that is set there is nothing to halve
+        half = random_words(count * words).reshape(count, words)
+        if one:  # 1/2 + p/2
+            found |= half
+        else:
+            found &= half
+    return found
+
+
+def _fill(bits: NDArray[np.uint8], codes: Integers, missing: Integers, d: int) -> None:
+    """Add up to ``missing`` uniform places, different and new, to each row; count down.
+
+    Places are drawn with repetition; the last of equal ones stands for them.  As many as are
+    missing are taken in the order drawn, if there are as many: no step looks at a place
+    but to compare it with others.
+    """
+    count = codes.size
+    tries = min(_TRIES, int(1.4 * missing.mean()) + 3)
+    drawn = random_words(count * tries, np.uint16).reshape(count, tries)
+    places = (drawn % np.uint16(d)) if d < _WORD else drawn
+    cells, flat = bits.reshape(-1), places + (np.arange(count) * d)[:, None]
+    good = cells.take(flat) == 0
+    good &= places != codes.astype(np.uint16)[:, None]
+    if _WORD % d:
+        good &= drawn < np.uint16(_WORD - _WORD % d)
+    turns = np.arange(tries, dtype=np.uint8)
+    last = np.empty(count * d, dtype=np.uint8)
+    last[flat] = turns
+    good &= last.take(flat) == turns
+    order = np.cumsum(good, axis=1, dtype=np.uint8)
+    most = np.minimum(missing, 255).astype(np.uint8)
+    good &= order <= most[:, None]
+    cells[flat[good]] = 1
+    missing -= np.minimum(order[:, -1], most)
 
 
 __all__ = ["SubsetSelection"]
