@@ -69,7 +69,7 @@ def test_every_route_is_in_one_of_the_lists(server):
     known = {(m, p.split("/")[0]) for m, p, _ in CURATOR_ONLY + READERS + ASKERS}
     everyone = {
         *(("GET", "jobs"), ("GET", "answers"), ("GET", "balance"), ("GET", "transcript")),
-        *(("GET", "runs"), ("GET", "spending")),
+        *(("GET", "runs"), ("GET", "spending"), ("GET", "releases"), ("POST", "releases")),
     }
     prefix = "/v1/datasets/{dataset}/"
     found = {

@@ -112,6 +112,7 @@ class Releases:
         self._curator = curator
         self._folder = folder
         self._known: dict[str, Synopsis] = {}
+        self._written: dict[str, int] = {}
 
     # --- what there is -------------------------------------------------------------------------
 
@@ -131,11 +132,16 @@ class Releases:
 
     def find(self, name: str) -> Synopsis:
         """The release of that name, to be asked for free."""
-        if name not in self._known:
-            folder = None if self._folder is None else self._folder / name
-            if folder is None or not (folder / SUMS).exists():
+        folder = None if self._folder is None else self._folder / name
+        written = 0
+        if folder is not None:
+            with suppress(OSError):
+                written = (folder / SUMS).stat().st_mtime_ns
+        if name not in self._known or (written and self._written.get(name, written) != written):
+            if folder is None or not written:
                 raise _unknown(name, self.names())
-            self._known[name] = Synopsis(read_folder(folder))
+            self._known[name] = Synopsis(read_folder(folder))  # also when a counter has stepped
+        self._written[name] = written
         return self._known[name]
 
     # --- before anything is paid ---------------------------------------------------------------

@@ -310,6 +310,18 @@ class Remote:
         path = f"{self._path}/runs/{quote(str(shape['id']), safe='')}"
         return RemoteRun(shape, send, _question_text)
 
+    def releases(self) -> list[Mapping[str, Any]]:
+        """The releases of the dataset, as they are sent: each can be asked for free."""
+        found: Mapping[str, Any] = self._connection.send("GET", f"{self._path}/releases", None)
+        return list(found["releases"])
+
+    def ask_release(
+        self, name: str, question: str, *, confidence: Exact = "0.95"
+    ) -> Mapping[str, Any]:
+        """What a release says to a SELECT about it, as it is sent; free."""
+        body = {"question": question, "confidence": str(confidence)}
+        return self._post(f"releases/{quote(name, safe='')}/ask", body)
+
     # --- the account ---------------------------------------------------------------------------
 
     def balance(self, analyst: str | None = None) -> RemoteBalance:

@@ -173,6 +173,45 @@ class Datasets(Given):
     datasets: list[Summary]
 
 
+class Release(Given):
+    """A release that was made."""
+
+    name: str
+    kind: str
+    of: str
+
+
+class Releases(Given):
+    """The releases of a dataset."""
+
+    releases: list[Release]
+
+
+class ToldMargin(Given):
+    """How far off a number of a release may be, and what kind of promise that is."""
+
+    promise: Literal["exact", "certified", "typical", "none"]
+    within: float | None
+
+
+class Told(Given):
+    """What a release says: free, with a margin for every number that has one."""
+
+    question: str
+    columns: list[str]
+    rows: list[list[Any]]
+    margins: dict[str, list[ToldMargin]]
+    notes: list[str]
+    cost: Literal["free"]
+
+
+class AskRelease(Sent):
+    """A SELECT about one release."""
+
+    question: Text
+    confidence: Number = "0.95"
+
+
 class Column(Given):
     """A column as declared."""
 

@@ -11,6 +11,7 @@ from discreet.server.routes import (
     people,
     public,
     questions,
+    releases,
     runs,
     saved,
 )
@@ -21,6 +22,7 @@ ROUTERS = (
     identity.router,
     datasets.router,
     questions.router,
+    releases.router,
     runs.router,
     runs.interviews,
     runs.choosing,
