@@ -140,7 +140,7 @@ def measure(path: Path, rows: int, threads: int) -> str:
             asker.ask(key)
             turns = [(cpu(lambda key=key: asker.ask(key)), cpu(by_hand(plain(key))))
                      for _ in range(TURNS)]  # fmt: skip
-            ours, raw = (min(turn[i][1] for turn in turns) for i in (0, 1))
+            ours, raw = (min(turn[i][0] for turn in turns) for i in (0, 1))
             slow, hand = unprepared[name]
             lines.append(
                 [
@@ -153,7 +153,8 @@ def measure(path: Path, rows: int, threads: int) -> str:
     return (
         f"{rows:,} rows, {GROUPS:,} groups, COUNT and SUM through `curator.ask`: prepared against "
         f"plain DuckDB without\nprivacy (best of {TURNS}; wanted: at most {MOST_PREPARED} ×), "
-        f"unprepared against the window query (CPU; wanted: at most {MOST_UNPREPARED} ×);\n"
+        f"unprepared against the window query (wanted: at most {MOST_UNPREPARED} ×),\n"
+        "all in CPU of all threads: others may be at work on the same machine;\n"
         f"preparing took {preparing[1]:.0f} s ({preparing[0]:.0f} s of CPU):\n\n"
     ) + table(header, lines)
 

@@ -209,3 +209,37 @@ def test_how_many_rows_joins_may_make_is_not_recorded() -> None:
     text = canonical_json(to_json(SCHEMA))
     assert set(json.loads(text)["Schema"]) == {"tables", "neighbours"}
     assert canonical_json(to_json(replace(SCHEMA, max_joined_rows_per_unit=30))) == text
+
+
+# --- long lists are written and read as short ones are -------------------------------------------
+
+_LISTED = [1, True, 0, None, "a", Fraction(1), date(2020, 1, 1), datetime(2020, 1, 1)]
+
+
+def _write_one_by_one(value):
+    return [_write_one_by_one(v) for v in value] if isinstance(value, tuple) else to_json(value)
+
+
+def _is_same(one, other):
+    if isinstance(one, tuple):
+        return (
+            isinstance(other, tuple) and len(one) == len(other) and all(map(_is_same, one, other))
+        )
+    return type(one) is type(other) and one == other
+
+
+def _pair_up():
+    for one in _LISTED:
+        for other in _LISTED:
+            yield one, other
+
+
+@pytest.mark.parametrize("kinds", list(_pair_up()), ids=repr)
+@pytest.mark.parametrize("deep", [False, True])
+def test_long_lists_are_written_and_read_part_by_part(kinds, deep):
+    """Python takes 1, true and one for equal, and what was written of one is kept for others."""
+    values = tuple([kinds[i % 2] for i in range(40)])
+    if deep:
+        values = tuple([(value,) for value in values])
+    assert canonical_json(to_json(values)) == canonical_json(_write_one_by_one(values))
+    assert _is_same(from_json(to_json(values)), values)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import date, datetime
 from enum import Enum
@@ -148,13 +148,19 @@ _LEAVES: dict[type, Callable[[Any], JSON]] = {
 
 
 _MANY = 32
-_DAYS = frozenset({date, datetime})
+_DAYS = frozenset({date, datetime, type(None)})
+"""Of which no two kinds are ever equal: what is written of one is not taken for another's."""
 
 
 @lru_cache(maxsize=32)
-def _list_days(values: tuple[date, ...]) -> tuple[JSON, ...]:
-    """Days of one kind that a schema lists, as they are written with every question about them."""
-    return tuple([_LEAVES[type(value)](value) for value in values])
+def _list_days(values: tuple[date | None, ...]) -> tuple[JSON, ...]:
+    """Days that a schema lists, as they are written with every question about them."""
+    return tuple([None if value is None else _LEAVES[type(value)](value) for value in values])
+
+
+def _are_single(parts: Sequence[Any], kind: type[Any]) -> bool:
+    """Whether each part is a list of one."""
+    return set(map(type, parts)) == {kind} and set(map(len, parts)) == {1}
 
 
 # --- writing -----------------------------------------------------------------------------------
@@ -176,9 +182,10 @@ def to_json(value: object) -> JSON:
     if value is None or (isinstance(value, bool | int | str) and not isinstance(value, Enum)):
         return value
     if isinstance(value, tuple) and len(value) > _MANY:
-        kinds = set(map(type, value))
-        if len(kinds) == 1 and kinds <= _DAYS:
+        if set(map(type, value)) <= _DAYS:
             return [*_list_days(value)]
+        if _are_single(value, tuple):  # the groups of one key
+            return [[one] for one in to_json(tuple([one for (one,) in value]))]  # type: ignore[union-attr]
     if isinstance(value, tuple):  # of which an answer has one for each group: no call for a number
         return [
             part
@@ -337,6 +344,8 @@ def _read(value: Any) -> Any:
     if type(value) in _THEMSELVES:
         return value
     if isinstance(value, list):
+        if len(value) > _MANY and _are_single(value, list):  # the groups of one key
+            return tuple(zip(_read([one for (one,) in value])))
         return tuple(
             [
                 part

@@ -108,7 +108,9 @@ def lock(connection: duckdb.DuckDBPyConnection, paths: Iterable[str]) -> None:
 
 def constant(value: str | bool) -> str:
     """A setting as the engine reads it."""
-    return str(value).lower() if isinstance(value, bool) else nodes.text(value).sql(ENGINE)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "'" + value.replace("'", "''") + "'"
 
 
 def given_name(table: str) -> str:
