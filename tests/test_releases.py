@@ -622,3 +622,13 @@ def test_a_release_asked_for_what_it_does_not_hold_says_so(home):
         synopsis.ask("SELECT AVG(age) FROM pairs")
     with pytest.raises(QuestionRefusal):
         synopsis.ask("SELECT * FROM read_csv('/etc/passwd'), pairs")
+
+
+@pytest.mark.parametrize("epsilon", ["2", "1", "1/3", "0.7"])
+def test_a_release_may_take_a_whole_budget(epsilon):
+    """Stages are charged one by one, each rounded up: together they are what was offered."""
+    schema = SCHEMA.replace('source = "visits.parquet"\n', "")
+    with discreet.curator({"visits": frame(60)}, schema=schema, budget=epsilon) as curator:
+        asked = {"of": "visits", "columns": ["city", "sick", "age"], "epsilon": epsilon}
+        curator.make_release("whole", **asked)
+        assert curator.spent.epsilon == Fraction(epsilon)

@@ -48,7 +48,7 @@ def make_births(births: int = 100_000, seed: int = 3) -> pd.DataFrame:
 
 def publish(births: pd.DataFrame, folder: Path) -> pd.DataFrame:
     """Rows of nobody, with the types and bounds of the schema, for a pure ε = 2."""
-    with discreet.curator({"births": births}, schema=SCHEMA, budget=3) as ministry:
+    with discreet.curator({"births": births}, schema=SCHEMA, budget=2) as ministry:
         ministry.keep_releases(folder)
         ministry.make_release("births_open", of="births", epsilon=2)
     return pd.read_parquet(folder / "births_open" / "rows.parquet")

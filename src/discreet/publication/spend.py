@@ -28,8 +28,12 @@ from discreet.mechanisms.laplace import Laplace
 Noise = Gaussian | Laplace
 """The two mechanisms that counts are measured with."""
 
-PARTS = 2**24
-"""An amount is divided into multiples of this part of itself."""
+PARTS = 10**6
+"""An amount is divided into multiples of this part of itself.
+
+A part of a part of a usual amount is still a whole number of an account's units, so that the
+stages of a release, each rounded up, do not come to more than the amount.
+"""
 
 
 class Kind(Enum):
@@ -48,7 +52,7 @@ class Spend:
 
     >>> both = Spend.pure("1/2", rows_per_unit=3).divide([2, 1])
     >>> [part.amount for part in both]
-    [Fraction(5592405, 16777216), Fraction(2796203, 16777216)]
+    [Fraction(333333, 1000000), Fraction(166667, 1000000)]
     >>> both[0].noise().scale == 3 / both[0].amount
     True
     """
@@ -101,7 +105,7 @@ class Spend:
     def divide(self, weights: ArrayLike) -> list[Spend]:
         """Parts in proportion to the weights, that add up to exactly this amount.
 
-        Whole multiples of amount / 2**24 by largest remainders, none of them
+        Whole multiples of amount / 10**6 by largest remainders, none of them
         zero: doubles decide who gets how much, never how much there is.
         """
         shares = np.asarray(weights, dtype=np.float64)
