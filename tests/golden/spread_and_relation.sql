@@ -87,5 +87,20 @@ SELECT REGR(cost, city) FROM visits;
 SELECT REGR(cost, income) FROM visits;
 --> refused Q1
 
+SELECT COVAR_MATRIX(cost, age), MEANS(cost, age) FROM visits;
+--> accepted
+--> values: cost_cost = COVAR_OF(0, visits.cost, visits.age), cost_age = COVAR_OF(1, visits.cost, visits.age), age_age = COVAR_OF(2, visits.cost, visits.age), cost = MEAN_OF(0, visits.cost, visits.age), age = MEAN_OF(1, visits.cost, visits.age)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106531, δ = 0; Laplace
+
+SELECT COVAR_OF(3, cost, age) FROM visits;
+--> refused Q33
+
+SELECT AVG(cost, contribution_bounds => AUTO) AS m FROM visits;
+--> accepted
+--> values: m = AVG(visits.cost, bounds => AUTO)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.0349946, δ = 0; ClippedSums
+
 SELECT CORR_OF(3, cost, age) FROM visits;
 --> refused Q33
