@@ -299,8 +299,36 @@ def test_no_bounds_are_made_up() -> None:
     with pytest.raises(QuestionRefusal) as caught:
         parse("SELECT AVG(income) FROM stays", SCHEMA)
     assert caught.value.code == "Q1"
-    assert caught.value.rewriting is None
     assert not re.search(r"\d", caught.value.fix)
+    assert "bounds = [LOW, HIGH]" in caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("asked", "bought"),
+    [
+        ("SELECT AVG(income) FROM stays", "SELECT AVG(income, bounds => AUTO) FROM stays"),
+        (
+            "SELECT ward, SUM(income) AS s, COUNT(*) AS n FROM stays GROUP BY ward",
+            "SELECT ward, SUM(income, bounds => AUTO) AS s, COUNT(*) AS n FROM stays GROUP BY ward",
+        ),
+        (  # a name with a typo of what has no bounds
+            "SELECT AVG(incme) AS m FROM stays",
+            "SELECT AVG(income, bounds => AUTO) AS m FROM stays",
+        ),
+    ],
+)
+def test_bounds_are_declared_or_bought(asked: str, bought: str) -> None:
+    with pytest.raises(QuestionRefusal) as caught:
+        parse(asked, SCHEMA)
+    assert caught.value.rewriting == bought
+    assert caught.value.fix.endswith(f"found in the data privately: ask {bought}")
+    parse(bought, SCHEMA)
+
+
+def test_what_takes_no_bounds_is_offered_none() -> None:
+    with pytest.raises(QuestionRefusal) as caught:
+        parse("SELECT CORR(income, income) FROM stays", SCHEMA)
+    assert caught.value.rewriting is None
     assert "bounds = [LOW, HIGH]" in caught.value.fix
 
 

@@ -12,6 +12,7 @@ refusal keeps the words it has.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 from discreet.errors import QuestionRefusal
 from discreet.question.catalogue import Catalogue
@@ -42,6 +43,7 @@ from discreet.question.sql.mending.clauses import (
     mend_options,
     mend_qualified,
     mend_quotes,
+    mend_spelling,
     mend_text,
     plain_names,
     rename_twice_named,
@@ -53,6 +55,7 @@ from discreet.question.sql.mending.rows import mend_joins, mend_sets, mend_subqu
 from discreet.question.sql.mending.torn import (
     Mended,
     Torn,
+    buy_bounds,
     declare_bounds,
     leave_out,
     read_tree,
@@ -76,6 +79,7 @@ def mend(refusal: QuestionRefusal, text: str, known: Catalogue, attempt: Attempt
     reader = Reader(text, known)
     torn = Torn(refusal, text, known.schema, read_tree(text, reader), reader)
     if refusal.code == "Q1" and declare_bounds(torn):
+        _offer_bounds(torn, attempt)
         return
     for tried, (words, question) in enumerate(_mended(torn)):
         if tried == MOST_TRIED:
@@ -87,6 +91,20 @@ def mend(refusal: QuestionRefusal, text: str, known: Catalogue, attempt: Attempt
         if again.rewriting is not None:
             more, _, _ = again.fix.partition("ask ")
             _tell(refusal, words + more, again.rewriting)
+            return
+
+
+def _offer_bounds(torn: Torn, attempt: Attempt) -> None:
+    """Beside the lines of the schema, the question that buys bounds, if it takes them."""
+    for question in islice(filter(None, map(write_tree, buy_bounds(torn))), MOST_TRIED):
+        again = attempt(question)
+        whole = question if again is None else again.rewriting
+        if whole is not None and (again is None or again.code == "Q1"):
+            told, _, _ = torn.refusal.fix.partition(" Nobody knows any:")
+            words = (
+                "If nobody knows any, a part of the offer buys them, found in the data privately"
+            )
+            _tell(torn.refusal, f"{told} {words}: ", whole)
             return
 
 
@@ -114,7 +132,7 @@ MENDERS: dict[str, tuple[Mender, ...]] = {
     "Q1": (average_of_each,),
     "Q2": (mend_text,),
     "Q6": (mend_qualified, keep_questions_alone),
-    "Q7": (mend_quotes, mend_qualified, leave_out, select_all_there_is),
+    "Q7": (mend_quotes, mend_qualified, mend_spelling, leave_out, select_all_there_is),
     "Q8": (rename_twice_named,),
     "Q9": (unquote_functions, leave_out),
     "Q10": (mend_kinds, cast_sides, leave_out),

@@ -8,7 +8,8 @@ from discreet.question.sql.dialect import (
     PrivacyClause,
     write_text,
 )
-from discreet.question.sql.mending.torn import Mended, Torn, make_call, whole
+from discreet.question.sql.mending.torn import Mended, Torn, find_bounds_of, make_call, whole
+from discreet.question.sql.spelling import find_nearest
 
 # --- words and texts -----------------------------------------------------------------------------
 
@@ -118,6 +119,22 @@ def mend_qualified(torn: Torn) -> Mended:
         if isinstance(node.this, exp.Column):
             node.replace(node.this.copy())
             yield "", root
+
+
+def mend_spelling(torn: Torn) -> Mended:
+    """A column that is spelled nearly like this one, though more than its name needs mending."""
+    for root, node in torn.each(exp.Column):
+        names = {column.name for _, table in torn.tables(node) for column in table.columns}
+        near = find_nearest(node.name, names)
+        if near is not None and near != node.name:
+            node.set("this", exp.to_identifier(near))
+            yield f"did you mean '{near}'? ", root
+            if find_bounds_of(node):
+                yield (
+                    f"did you mean '{near}'? It has no bounds; a part of the offer buys them, "
+                    "found in the data privately: ",
+                    root,
+                )
 
 
 def plain_names(torn: Torn) -> Mended:

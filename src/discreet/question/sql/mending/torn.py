@@ -12,7 +12,7 @@ from sqlglot.errors import SqlglotError
 from discreet.errors import QuestionRefusal, Span
 from discreet.question.schema import Schema
 from discreet.question.schema.tables import Column, Table
-from discreet.question.sql.aggregates import offer_auto
+from discreet.question.sql.aggregates import AUTO, BOUNDS, offer_auto
 from discreet.question.sql.dialect import (
     Explain,
     Reader,
@@ -135,6 +135,24 @@ def declare_bounds(torn: Torn) -> bool:
         )
         return True
     return False
+
+
+def buy_bounds(torn: Torn) -> Iterator[exp.Expr]:
+    """The question with bounds that are looked for, by turns of each aggregate that takes some."""
+    for root, node in torn.each(exp.Column):
+        if find_bounds_of(node):
+            yield root
+
+
+def find_bounds_of(node: exp.Expr) -> bool:
+    """Let the aggregate around ``node`` look for bounds in the data; False if it takes none."""
+    call = node.find_ancestor(exp.Anonymous)
+    while call is not None and not offer_auto(call):
+        call = call.find_ancestor(exp.Anonymous)
+    if call is None or any(isinstance(part, exp.Kwarg) for part in call.expressions):
+        return False
+    call.append("expressions", exp.Kwarg(this=exp.var(BOUNDS), expression=exp.var(AUTO)))
+    return True
 
 
 # --- leaving out ---------------------------------------------------------------------------------
