@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.accounting.conversion import largest_rho
+from discreet.accounting.conversion import EPSILON_UNITS, RHO_UNITS, largest_rho
 from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact, positive, proportion, whole
@@ -28,12 +28,8 @@ from discreet.mechanisms.laplace import Laplace
 Noise = Gaussian | Laplace
 """The two mechanisms that counts are measured with."""
 
-PARTS = 10**6
-"""An amount is divided into multiples of this part of itself.
-
-A part of a part of a usual amount is still a whole number of an account's units, so that the
-stages of a release, each rounded up, do not come to more than the amount.
-"""
+PARTS = 2**24
+"""An amount is divided into multiples of this part of itself, or of a smaller one."""
 
 
 class Kind(Enum):
@@ -52,7 +48,7 @@ class Spend:
 
     >>> both = Spend.pure("1/2", rows_per_unit=3).divide([2, 1])
     >>> [part.amount for part in both]
-    [Fraction(333333, 1000000), Fraction(166667, 1000000)]
+    [Fraction(1, 3), Fraction(1, 6)]
     >>> both[0].noise().scale == 3 / both[0].amount
     True
     """
@@ -105,8 +101,9 @@ class Spend:
     def divide(self, weights: ArrayLike) -> list[Spend]:
         """Parts in proportion to the weights, that add up to exactly this amount.
 
-        Whole multiples of amount / 10**6 by largest remainders, none of them
-        zero: doubles decide who gets how much, never how much there is.
+        Doubles decide who gets how much, never how much there is.  Where the amount is a
+        whole number of an account's units, so is every part: stages that are charged one
+        by one, each rounded up, do not come to more than the amount.
         """
         shares = np.asarray(weights, dtype=np.float64)
         if not shares.size or not np.isfinite(shares).all() or shares.min() <= 0:
@@ -123,15 +120,24 @@ class Spend:
                 why="each part must be a whole multiple of a fixed fraction of it.",
                 fix="measure fewer tables.",
             )
-        free = PARTS - shares.size  # one for everybody first
-        wished = shares / shares.sum() * free
-        parts = np.floor(wished).astype(np.int64)
-        short = free - int(parts.sum())
-        parts[np.argsort(parts - wished, kind="stable")[:short]] += 1
+        whole = self._count_parts()
+        free = whole - shares.size  # one for everybody first
+        parts = [1 + math.floor(wished) for wished in shares / shares.sum() * free]
+        parts[int(np.argmax(shares))] += whole - sum(parts)
         return [
-            Spend(self.kind, self.amount * Fraction(int(part) + 1, PARTS), self.rows_per_unit)
+            Spend(self.kind, self.amount * Fraction(part, whole), self.rows_per_unit)
             for part in parts
         ]
+
+    def _count_parts(self) -> int:
+        """How many equal parts it is made of: whole units of the account, if there are enough."""
+        units = self.amount * (RHO_UNITS if self.kind is Kind.GAUSSIAN else EPSILON_UNITS)
+        if units.denominator > 1 or units < PARTS:
+            return PARTS
+        parts = units.numerator
+        while parts % 10 == 0 and parts >= 640 * PARTS:  # fine enough
+            parts //= 10
+        return parts
 
     def noise(self, *, sensitivity: int = 1) -> Noise:
         """The mechanism for numbers that one row moves by ``sensitivity`` (L1 and so L2)."""
