@@ -9,8 +9,8 @@ import { schemaPanel } from "./schema.js";
 
 const PAUSE = 250;
 
-/** @typedef {import("./app.js").State} State */
-/** @typedef {import("./app.js").Draft} Draft */
+/** @typedef {{ question: string, mode: string, amount: string, delta: string, choice: string }} Draft */
+/** @typedef {{ me: any, picked: string | null, dataset: any, schema: any, draft: Draft | null }} State */
 
 /**
  * The view in which most of the time is spent.
