@@ -24,6 +24,7 @@ from discreet.accounting.loss import Loss
 from discreet.curate.curator import Curator
 from discreet.engine.duckdb.engine import DuckDBEngine
 from discreet.engine.duckdb.hashing import Hashed, hash_columns
+from discreet.engine.truth import SparseCounts
 from discreet.errors import DataRefusal, QuestionRefusal, Refusal, SchemaRefusal
 from discreet.price import price
 from discreet.price.crowding import CrowdingTest
@@ -321,6 +322,8 @@ QUESTIONS = (
     "a.who = m.sender LEFT JOIN people AS b ON b.who = m.receiver GROUP BY a.age, b.age",
     "SELECT kind, COUNT(*) AS n FROM (SELECT kind, amount FROM messages UNION ALL SELECT kind, "
     "amount FROM messages) AS both_ways GROUP BY kind",
+    "SELECT AVG(amount) AS m, VAR_POP(amount) AS v FROM messages",
+    "SELECT kind, MEDIAN(amount) AS m FROM messages GROUP BY kind",
     "SELECT at_least, COUNT(*) AS n FROM DEGREES(messages, 5) AS d GROUP BY at_least",
     "SELECT COUNT(*) AS n FROM DEGREES(messages, 5) AS d WHERE at_least = 2",
 )
@@ -328,11 +331,17 @@ QUESTIONS = (
 
 def measure_all(engine, priced):
     truth = engine.run(engine.compile(priced.plan)).open_for_release()
-    return [
-        {(group, place): int(n) for group, row in zip(truth.groups, part, strict=True)
-         for place, n in enumerate(row)}
-        for part in truth.measured
-    ]  # fmt: skip
+    return [dict(list_cells(truth.groups, part)) for part in truth.measured]
+
+
+def list_cells(groups, part):
+    """The numbers that were measured, by group and place."""
+    if isinstance(part, SparseCounts):
+        found = zip(part.group.tolist(), part.position.tolist(), part.count.tolist(), strict=True)
+        yield from (((groups[group], place), count) for group, place, count in found)
+        return
+    for group, row in zip(groups, part, strict=True):
+        yield from (((group, place), int(n)) for place, n in enumerate(row))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -359,7 +368,7 @@ def test_neighbours_differ_by_at_most_the_sensitivity(seed):
             there = [measure_all(other, priced) for priced in asked]
         for priced, mine, theirs in zip(asked, here, there, strict=True):
             for one, two, most in zip(mine, theirs, priced.sensitivities, strict=True):
-                moves = [one[place] - two[place] for place in one]
+                moves = [one.get(place, 0) - two.get(place, 0) for place in {*one, *two}]
                 assert sum(map(abs, moves)) <= most.l1
                 assert sum(m * m for m in moves) <= most.l2_squared
 
@@ -726,7 +735,7 @@ def test_the_engine_finds_them_and_one_pair_moves_no_more_than_is_paid_for(seed)
             there = [measure_all(engine, priced) for priced in asked]
         for priced, mine, theirs in zip(asked, here, there, strict=True):
             for one, two, most in zip(mine, theirs, priced.sensitivities, strict=True):
-                moves = [one[place] - two[place] for place in one]
+                moves = [one.get(place, 0) - two.get(place, 0) for place in {*one, *two}]
                 assert sum(map(abs, moves)) <= most.l1
                 assert sum(m * m for m in moves) <= most.l2_squared
 

@@ -115,7 +115,7 @@ _GREEDY = """
 SELECT {content} FROM (
   WITH RECURSIVE numbered AS (
     SELECT {content}, '<' || {one} || '>' AS a, '<' || {other} || '>' AS b,
-      ROW_NUMBER() OVER (ORDER BY HASH({content}), {content}) AS n
+      ROW_NUMBER() OVER (ORDER BY "_hashed", {content}) AS n
     FROM {owned}
   ), walk AS (
     SELECT CAST(0 AS BIGINT) AS n, '' AS kept
@@ -148,7 +148,7 @@ def accept_greedily(patch: Patch) -> None:
         )
         found = parse_one(text, dialect=ENGINE)
         assert isinstance(found, exp.Query)
-        return [(name, found, False)]
+        return [(name, shared.put_hash(found, shape.hashed()), False)]
 
     patch.setattr(declared, "bound_shared", bound)
 
