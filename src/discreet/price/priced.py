@@ -406,7 +406,7 @@ def bound_contribution(question: Question, multiplicity: Multiplicity) -> Contri
         return Contribution(rows=_take_smaller(limits.max_rows, most), enforced=enforced)
     elif most is not None:
         return Contribution(rows=most, enforced=True)
-    names = dict.fromkeys(f"'{table.name}'" for table in _unbounded(question.source))
+    names = dict.fromkeys(f"'{table.name}'" for table in _list_unbounded(question.source))
     raise QuestionRefusal(
         "Q41",
         "nothing says how many rows one unit can have in this question.",
@@ -439,7 +439,7 @@ def count_groups(question: Question, multiplicity: Multiplicity) -> int | None:
 
 def _how_to_find(question: Question) -> str:
     """A question about rows by unit, whose answer is a good limit: it needs none itself."""
-    table = next(iter(_unbounded(question.source)), None)
+    table = next(iter(_list_unbounded(question.source)), None)
     if table is None or table.by_row:
         return ""
     unit = ", ".join(n if n.isidentifier() else f'"{n}"' for n in table.unit or ())
@@ -449,14 +449,14 @@ def _how_to_find(question: Question) -> str:
     return f" How many rows 95 % of the units have at most (of 100 looked at), this tells: {find}"
 
 
-def _unbounded(relation: object) -> Iterator[Table]:
+def _list_unbounded(relation: object) -> Iterator[Table]:
     """The private tables below that no limit is declared for."""
     table = getattr(relation, "table", None)
     if isinstance(table, Table) and not table.public and table.max_rows_per_unit is None:
         yield table
     for part in ("source", "left", "right"):
         if hasattr(relation, part):
-            yield from _unbounded(getattr(relation, part))
+            yield from _list_unbounded(getattr(relation, part))
 
 
 def _take_smaller(asked: int | None, most: int | None) -> int | None:

@@ -285,7 +285,7 @@ def check_aggregate(aggregate: Aggregate, columns: Mapping[str, Domain]) -> Doma
         for position, domain in enumerate(domains):
             _number(aggregate, position, domain)
     if aggregate.function in {"MODE", "TOP_K"} and domains[0].values is None:
-        _unlisted(aggregate)
+        _refuse_unlisted(aggregate)
     _check_parameters(aggregate, domains)
     kind = declared.result or (domains[0].kind if domains else Kind.DECIMAL)
     return Domain(kind, nullable=aggregate.function not in {"COUNT", "COUNT_UNITS"})
@@ -296,10 +296,10 @@ def _number(aggregate: Aggregate, position: int, domain: Domain) -> None:
         _arguments(aggregate, domain.kind.value)
     bounds = aggregate.bounds_per_row or aggregate.bounds_per_group
     if not domain.bounded and bounds is None and not aggregate.auto:
-        _unbounded(aggregate, position)
+        _refuse_unbounded(aggregate, position)
 
 
-def _unbounded(aggregate: Aggregate, position: int) -> None:
+def _refuse_unbounded(aggregate: Aggregate, position: int) -> None:
     argument = aggregate.arguments[position]
     declared = AGGREGATES[aggregate.function]
     usage = declared.usage.split("(", maxsplit=1)[0]
@@ -324,7 +324,7 @@ def _unbounded(aggregate: Aggregate, position: int) -> None:
     )
 
 
-def _unlisted(aggregate: Aggregate) -> None:
+def _refuse_unlisted(aggregate: Aggregate) -> None:
     raise QuestionRefusal(
         "Q40",
         f"{AGGREGATES[aggregate.function].usage} needs a public list of values to choose from.",

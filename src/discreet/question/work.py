@@ -118,7 +118,7 @@ def check_work(
             f"max_joined_rows_per_unit for the schema: {enough} would do.",
             declaration=f"max_joined_rows_per_unit = {enough}" if declared else None,
         )
-    for expression in _released(question):
+    for expression in _list_released(question):
         _check_released(expression)
 
 
@@ -134,12 +134,12 @@ def _steps(question: Question, rows: int, multiplicity: Multiplicity) -> Iterato
         lengths, computed = _step(relation, walk, multiplicity)
         times = _rows(_origin(relation), rows, multiplicity)
         found.append(times * sum(expression_work(e, lengths)[0] for e in computed))
-        return _named(relation, lengths)
+        return _follow_lengths(relation, lengths)
 
     lengths = walk(question.source)
     times = _rows(question.source, rows, multiplicity)
     yield from found
-    for expression in _measured(question):
+    for expression in _list_measured(question):
         work, length = expression_work(expression, lengths)
         yield times * (work + _CHARACTER * length)  # and it is compared, or hashed
 
@@ -168,7 +168,7 @@ def _step(
     """The columns that a step computes with, and what it computes."""
     match relation:
         case Source() | GraphRows():
-            return _declared(columns(relation, multiplicity)), ()
+            return _list_lengths(columns(relation, multiplicity)), ()
         case Filter(source=source, predicate=predicate):
             return walk(source), (predicate,)
         case Project(source=source, columns=computed):
@@ -177,7 +177,7 @@ def _step(
             inside = [a.argument for _, a in aggregates if a.argument is not None]
             return walk(source), [*(e for _, e in keys), *inside]
         case Windowed(source=source, columns=windows):
-            return walk(source), [e for _, window in windows for e in _computed(window)]
+            return walk(source), [e for _, window in windows for e in _list_computed(window)]
         case PublicJoin(left=left, right=right, on=on):
             mine = walk(left)
             return {**mine, **_public(right, multiplicity)}, [e for e, _ in on]
@@ -189,10 +189,10 @@ def _step(
 
 
 def _public(right: PublicSource, multiplicity: Multiplicity) -> Lengths:
-    return _declared(columns(right, multiplicity))
+    return _list_lengths(columns(right, multiplicity))
 
 
-def _named(relation: Relation, lengths: Lengths) -> Lengths:
+def _follow_lengths(relation: Relation, lengths: Lengths) -> Lengths:
     """The columns that a step hands on."""
     match relation:
         case Project(columns=computed) | PerUnit(keys=computed, aggregates=()):
@@ -213,13 +213,13 @@ def _named(relation: Relation, lengths: Lengths) -> Lengths:
             return lengths
 
 
-def _computed(window: UnitWindow) -> Iterator[Expression]:
+def _list_computed(window: UnitWindow) -> Iterator[Expression]:
     yield from window.arguments
     yield from window.partition
     yield from (expression for expression, _ in window.order)
 
 
-def _declared(known: Mapping[str, Domain]) -> Lengths:
+def _list_lengths(known: Mapping[str, Domain]) -> Lengths:
     return {name: _length(domain) for name, domain in known.items()}
 
 
@@ -287,7 +287,7 @@ def _pattern(call: Call) -> str | None:
 # --- what is computed ----------------------------------------------------------------------
 
 
-def _measured(question: Question) -> Iterator[Expression]:
+def _list_measured(question: Question) -> Iterator[Expression]:
     """The keys and what is aggregated."""
     yield from (key.expression for key in question.keys)
     for aggregate in question.aggregates:
@@ -296,7 +296,7 @@ def _measured(question: Question) -> Iterator[Expression]:
             yield aggregate.condition
 
 
-def _released(question: Question) -> Iterator[Expression]:
+def _list_released(question: Question) -> Iterator[Expression]:
     """What is computed of released values, here and for nothing."""
     yield from (output.expression for output in question.outputs)
     yield from (order.expression for order in question.order)

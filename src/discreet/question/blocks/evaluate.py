@@ -140,7 +140,7 @@ def _call(name: str, *parts: Known) -> Known | None:
         result = result_of(name, tuple(part.domain for part in parts))
     except QuestionRefusal:  # typed where more is known, which here is not
         return None
-    if _unsettled(result, parts):
+    if _is_unsettled(result, parts):
         return None
     if name in _COMPARE:
         return Known(_compare(_COMPARE[name], *parts), result)
@@ -156,7 +156,7 @@ def _call(name: str, *parts: Known) -> Known | None:
     return Known(found, result)
 
 
-def _unsettled(result: Domain, parts: Sequence[Known]) -> bool:
+def _is_unsettled(result: Domain, parts: Sequence[Known]) -> bool:
     """Whether the engine might compute in whole numbers what the domains here give as doubles.
 
     It does so where conditions have narrowed the columns further than is seen here.
@@ -206,7 +206,7 @@ def _case(case: Case, columns: Columns, dimensions: int) -> Known | None:
     result = union([value.domain for value in values], "CASE")
     arrays = [part.values for part in (*conditions, *values)]
     size = math.prod(np.broadcast_shapes(*(array.shape for array in arrays)))
-    if _unsettled(result, values) or size > MOST_VALUES:
+    if _is_unsettled(result, values) or size > MOST_VALUES:
         return None
     count = len(conditions)
 

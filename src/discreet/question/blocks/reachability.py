@@ -104,7 +104,7 @@ def reach(question: Question, schema: Schema, space: Space) -> Area:
 def _find_counted(question: Question, way: Way) -> Way:
     """The rows that are counted: of a listed group, and in a FILTER of an aggregate."""
     for key in question.keys:
-        way = _listed(key, way)
+        way = _keep_listed(key, way)
     conditions = [a.condition for a in question.aggregates if a.condition is not None]
     every = len(conditions) == len(question.aggregates)
     if conditions and every and all(key.values is not None for key in question.keys):
@@ -114,7 +114,7 @@ def _find_counted(question: Question, way: Way) -> Way:
     return way
 
 
-def _listed(key: Key, way: Way) -> Way:
+def _keep_listed(key: Key, way: Way) -> Way:
     value = evaluate_on_blocks(key.expression, way.columns, way.possible.ndim)
     if key.values is None or value is None:
         return way

@@ -169,7 +169,7 @@ class Space:
             return EVERYONE_ELSE if self.parts else EVERYONE
         part = next(p for p in reversed(self.parts) if p.first <= block)
         cell = zip(part.axes, part.cell(block - part.first), strict=True)
-        words = ", ".join(f"{axis.name} = {_shown(value)}" for axis, value in cell)
+        words = ", ".join(f"{axis.name} = {_show_value(value)}" for axis, value in cell)
         names = [axis.name for axis in part.axes]
         alike = sum(names == [axis.name for axis in other.axes] for other in self.parts)
         return words if alike == 1 else f"{part.entity}: {words}"
@@ -250,7 +250,7 @@ def _along(axis: Axis, dimension: int, count: int) -> Objects:
     return values.reshape(shape)
 
 
-def _shown(value: Value | None) -> str:
+def _show_value(value: Value | None) -> str:
     """A value in words; a double as the shortest decimal that is read as it."""
     if isinstance(value, Fraction) and value.denominator > 1 and float(value) == value:
         return repr(float(value))

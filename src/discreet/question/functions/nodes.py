@@ -299,15 +299,15 @@ def select(
 
 def conjoin(conditions: Sequence[Node]) -> Node:
     """Every condition, joined by AND."""
-    return _chained(exp.And, conditions)
+    return _chain(exp.And, conditions)
 
 
 def disjoin(conditions: Sequence[Node]) -> Node:
     """At least one condition, joined by OR."""
-    return _chained(exp.Or, conditions)
+    return _chain(exp.Or, conditions)
 
 
-def _chained(operator: type[exp.Binary], conditions: Sequence[Node]) -> Node:
+def _chain(operator: type[exp.Binary], conditions: Sequence[Node]) -> Node:
     first, *others = conditions
     if not others:
         return first

@@ -280,7 +280,7 @@ FILL_IN = "FILL IN"
 
 def _refuse_unfilled(document: Document) -> None:
     """Refuse a draft, naming all that is still to be decided."""
-    left = list(_unfilled(document.data, ()))
+    left = list(_list_unfilled(document.data, ()))
     if not left:
         return
     lines = sorted({document.lines[path] for path in left if path in document.lines})
@@ -294,10 +294,10 @@ def _refuse_unfilled(document: Document) -> None:
         )
 
 
-def _unfilled(data: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+def _list_unfilled(data: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     for key, value in data.items():
         if isinstance(value, Mapping):
-            yield from _unfilled(value, (*path, key))
+            yield from _list_unfilled(value, (*path, key))
         elif isinstance(value, str) and value.startswith(FILL_IN):
             yield (*path, key)
 

@@ -437,7 +437,7 @@ def write_question(question: Question) -> exp.Select:
         clauses["having"] = exp.Having(this=released(question.having))
     if question.order:
         clauses["order"] = exp.Order(
-            expressions=[_ordered(released(o.expression), o.descending) for o in question.order]
+            expressions=[_order_tree(released(o.expression), o.descending) for o in question.order]
         )
     if question.limit is not None:
         clauses["limit"] = exp.Limit(expression=write_constant(question.limit))
@@ -446,7 +446,7 @@ def write_question(question: Question) -> exp.Select:
     return exp.Select(**clauses)
 
 
-def _ordered(tree: exp.Expr, descending: bool) -> exp.Ordered:
+def _order_tree(tree: exp.Expr, descending: bool) -> exp.Ordered:
     """One item of ORDER BY in normal form; NULL is last."""
     return exp.Ordered(this=tree, desc=True) if descending else exp.Ordered(this=tree)
 
@@ -521,12 +521,12 @@ def _query(relation: Relation) -> exp.Expr:
         qualify = source.predicate
         source = source.source
     if isinstance(source, Windowed):
-        return _windowed(relation, source, qualify)
+        return _write_windowed(relation, source, qualify)
     items = [output_tree(write(e, column), name) for name, e in relation.columns]
     return exp.Select(**{**_rows(source), "expressions": items})
 
 
-def _windowed(outer: Project, windowed: Windowed, qualify: Expression | None) -> exp.Select:
+def _write_windowed(outer: Project, windowed: Windowed, qualify: Expression | None) -> exp.Select:
     unit = unit_columns(windowed.source)
     trees: dict[str, exp.Expr] = {n: write_window(w, unit) for n, w in windowed.columns}
 

@@ -155,7 +155,7 @@ def normalize_aggregate(
 ) -> exp.Expr:
     """The one spelling of an aggregate; ``inner`` normalises what it is an aggregate of."""
     if aggregate_name(node) in UNKNOWN:
-        raise _unknown(node, reader)
+        raise _describe_unknown(node, reader)
     parts = _take_apart(node, reader)
     tree = _SPELLINGS.get(parts.name, _plain)(parts, inner, unit, reader)
     condition = [inner(f) for f in parts.filters]
@@ -453,7 +453,7 @@ def _misuse_refusal(node: exp.Expr, usage: str, reader: Reader) -> QuestionRefus
     )
 
 
-def _unknown(node: exp.Expr, reader: Reader) -> QuestionRefusal:
+def _describe_unknown(node: exp.Expr, reader: Reader) -> QuestionRefusal:
     return reader.refusal(
         "Q32",
         node,

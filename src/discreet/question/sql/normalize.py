@@ -410,7 +410,7 @@ def _function(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
     arguments = node.expressions
     name = node.name.lower()
     if isinstance(node.this, exp.Identifier):
-        raise _unknown(node, reader)  # a quoted name is no word of the dialect
+        raise _describe_unknown(node, reader)  # a quoted name is no word of the dialect
     special = SPECIAL.get(name)
     if special is not None:
         return special(node, inner, reader)
@@ -420,11 +420,11 @@ def _function(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
 def _find_function(name: str, node: exp.Expr, reader: Reader) -> str:
     name = SYNONYMS.get(name.lower(), name.lower())
     if name not in FUNCTIONS or name in _HIDDEN:
-        raise _unknown(node, reader)
+        raise _describe_unknown(node, reader)
     return name
 
 
-def _unknown(node: exp.Expr, reader: Reader) -> QuestionRefusal:
+def _describe_unknown(node: exp.Expr, reader: Reader) -> QuestionRefusal:
     if node.name.upper() in ("DP_INTERVAL_LOW", "DP_INTERVAL_HIGH"):
         return reader.refusal(
             "Q9",

@@ -294,7 +294,7 @@ def translate(node: exp.Expr, reader: Reader) -> exp.Expr:
 def _translate_call(node: exp.Anonymous, reader: Reader) -> exp.Expr:
     name = node.name.lower()
     if isinstance(node.this, exp.Identifier):
-        raise _unknown(node, reader)  # a quoted name is no word of the dialect
+        raise _describe_unknown(node, reader)  # a quoted name is no word of the dialect
     special = _SPECIAL.get(name)
     if special is not None:
         found = special(node.expressions)
@@ -302,7 +302,7 @@ def _translate_call(node: exp.Anonymous, reader: Reader) -> exp.Expr:
             return found
     name = _NAMES.get(name, name)
     if name not in FUNCTIONS:
-        raise _unknown(node, reader)
+        raise _describe_unknown(node, reader)
     return exp.Anonymous(this=name, expressions=node.expressions)
 
 
@@ -319,7 +319,7 @@ def interval_refusal(node: exp.Expr, reader: Reader) -> Exception:
     )
 
 
-def _unknown(node: exp.Anonymous, reader: Reader) -> Exception:
+def _describe_unknown(node: exp.Anonymous, reader: Reader) -> Exception:
     if node.name.upper() in ("DP_INTERVAL_LOW", "DP_INTERVAL_HIGH"):
         return interval_refusal(node, reader)
     return reader.refusal(

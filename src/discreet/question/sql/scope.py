@@ -105,7 +105,7 @@ class Scope:
             )
         name = self.find(node)
         if name is None:
-            raise self._unknown(node)
+            raise self._describe_unknown(node)
         return copy_span(column(self.same.get(name, name)), node.this)
 
     def find(self, node: exp.Column) -> str | None:
@@ -147,7 +147,7 @@ class Scope:
             )
         return by_alias[alias]
 
-    def _unknown(self, node: exp.Column) -> QuestionRefusal:
+    def _describe_unknown(self, node: exp.Column) -> QuestionRefusal:
         known = [name for item in self.items for name in item.columns]
         return self.reader.refusal(
             "Q7",

@@ -304,7 +304,7 @@ def _multiply_by_constants(query: exp.Select, reader: Reader) -> None:
         if join.args.get("on") is not None:
             query.where(join.args["on"].copy(), copy=False)
         query.set("joins", [j for j in query.args["joins"] if j is not join])
-        start.set("this", _multiplied(start.this, alias, names, table))
+        start.set("this", _multiply_table(start.this, alias, names, table))
         return
 
 
@@ -327,7 +327,9 @@ def _name_multiplied(query: exp.Select, table: _Constants, alias: str, names: li
             part.set("this", exp.to_identifier(names[place], quoted=True))
 
 
-def _multiplied(source: exp.Table, alias: str, names: list[str], table: _Constants) -> exp.Subquery:
+def _multiply_table(
+    source: exp.Table, alias: str, names: list[str], table: _Constants
+) -> exp.Subquery:
     sides = [
         exp.Select(
             expressions=[

@@ -107,18 +107,18 @@ def check_constants(tree: exp.Expr, reader: Reader) -> None:
     read = list(tree.find_all(exp.Table))
     known: dict[tuple[str, str], tuple[str, ...] | None] = {}
     for node in tree.find_all(exp.EQ, exp.NEQ, exp.In):
-        for column, constant in _compared(node):
+        for column, constant in _list_compared(node):
             name = column.table.casefold(), column.name.casefold()
             if name not in known:
-                meant = {t.name.casefold() for t in read if name[0] in ("", _called(t))}
+                meant = {t.name.casefold() for t in read if name[0] in ("", _name_table(t))}
                 computed = name[1] in own
                 known[name] = None if computed else _declared_texts(name[1], meant, reader.schema)
             values = known[name]
             if values is not None and constant.name not in values:
-                raise _unlisted(column, constant, values, reader)
+                raise _describe_unlisted(column, constant, values, reader)
 
 
-def _compared(node: exp.Expr) -> list[tuple[exp.Column, exp.Literal]]:
+def _list_compared(node: exp.Expr) -> list[tuple[exp.Column, exp.Literal]]:
     if isinstance(node, exp.In):
         pairs = [(node.this, part) for part in node.expressions]
     else:
@@ -132,7 +132,7 @@ def _compared(node: exp.Expr) -> list[tuple[exp.Column, exp.Literal]]:
     ]
 
 
-def _called(table: exp.Table) -> str:
+def _name_table(table: exp.Table) -> str:
     return str(table.alias or table.name).casefold()
 
 
@@ -152,7 +152,7 @@ def _declared_texts(name: str, tables: set[str], schema: Schema) -> tuple[str, .
     return tuple(dict.fromkeys(found)) or None
 
 
-def _unlisted(
+def _describe_unlisted(
     column: exp.Column, constant: exp.Literal, values: tuple[str, ...], reader: Reader
 ) -> QuestionRefusal:
     near = find_nearest(constant.name, values)

@@ -370,7 +370,7 @@ def compare_spans(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr | No
             continue
         if not isinstance(other.unnest(), exp.Interval | exp.Mul | exp.Cast):
             continue
-        points = _subtracted(apart, reader)
+        points = _find_difference(apart, reader)
         span = read_span(other, inner, reader) if points is not None else None
         if points is None or span is None:
             continue
@@ -386,7 +386,7 @@ def compare_spans(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr | No
     return None
 
 
-def _subtracted(node: exp.Expr, reader: Reader) -> tuple[exp.Expr, exp.Expr] | None:
+def _find_difference(node: exp.Expr, reader: Reader) -> tuple[exp.Expr, exp.Expr] | None:
     """The start and the end of ``end - start`` or AGE(end, start)."""
     node = node.unnest()
     if isinstance(node, exp.Sub):
@@ -415,7 +415,7 @@ def extract(
 ) -> exp.Expr:
     """A part of a point in time, or of the time between two."""
     part = part.lower()
-    points = _subtracted(subject, reader)
+    points = _find_difference(subject, reader)
     if points is not None:
         return _extract_span(part, subject, points, node, inner, reader)
     name = _PARTS.get(part) or unit_of(part) or part

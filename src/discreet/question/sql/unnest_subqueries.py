@@ -84,14 +84,14 @@ class _Lookup:
         """Whether it reads nothing but one public table, by a key."""
         table = self.inner.args["from_"].this
         own = {inside.name for _, inside in self.pairs if isinstance(inside, exp.Column)}
-        plain = isinstance(table, exp.Table) and _filled(self.inner) <= _READ
+        plain = isinstance(table, exp.Table) and _list_filled(self.inner) <= _READ
         return plain and is_key(table.name, own)
 
 
 def _inner(part: exp.Expr) -> exp.Select | None:
     """The SELECT of a sub-query that stands in an expression."""
     query = part.args.get("query") if isinstance(part, exp.In) else part
-    if not _filled(part) <= {"this", "query"}:
+    if not _list_filled(part) <= {"this", "query"}:
         return None  # something that a join would forget
     if query is None or isinstance(part.parent, exp.From | exp.Join | exp.CTE | exp.Query | exp.In):
         return None
@@ -152,7 +152,7 @@ def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
     return [node]
 
 
-def _filled(node: exp.Expr) -> set[str]:
+def _list_filled(node: exp.Expr) -> set[str]:
     return {name for name, value in node.args.items() if value}
 
 

@@ -81,7 +81,7 @@ def mend(refusal: QuestionRefusal, text: str, known: Catalogue, attempt: Attempt
     if refusal.code == "Q1" and declare_bounds(torn):
         _offer_bounds(torn, attempt)
         return
-    for tried, (words, question) in enumerate(_mended(torn)):
+    for tried, (words, question) in enumerate(_list_mended(torn)):
         if tried == MOST_TRIED:
             return
         again = attempt(question)
@@ -108,7 +108,7 @@ def _offer_bounds(torn: Torn, attempt: Attempt) -> None:
             return
 
 
-def _mended(torn: Torn) -> Iterator[tuple[str, str]]:
+def _list_mended(torn: Torn) -> Iterator[tuple[str, str]]:
     """Questions that may do instead, each with its words."""
     for mender in MENDERS.get(torn.refusal.code, ()):
         try:
