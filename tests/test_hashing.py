@@ -10,6 +10,7 @@ from typing import Any
 
 import duckdb
 import engine_cases as cases
+import psycopg
 import pytest
 import reference_hash
 from scipy.stats import binom, chi2
@@ -86,6 +87,55 @@ def test_the_hash_stays_what_it_is():
 
 
 STAYS = 926263126
+
+
+def in_postgres_words(hashed: str, kinds: list[Kind]) -> str:
+    """The same hash in PostgreSQL's SQL: other names of the same operations."""
+    hashed = hashed.replace(" // ", " / ").replace(" AS DOUBLE)", " AS DOUBLE PRECISION)")
+    for place, kind in enumerate(kinds):
+        column = f'"c{place}"'
+        pairs = "||".join(f"SUBSTR(MD5({column}), {at}, 2)" for at in (31, 29, 27, 25))
+        written, words = {
+            Kind.BOOLEAN: (f"CAST({column} AS BIGINT)", f"CAST(CAST({column} AS INT) AS BIGINT)"),
+            Kind.TIMESTAMP: (
+                f"EPOCH_US({column})",
+                f"CAST(EXTRACT(EPOCH FROM {column}) * 1000000 AS BIGINT)",
+            ),
+            Kind.TEXT: (
+                f"CAST(MD5_NUMBER_LOWER({column}) >> 33 AS BIGINT)",
+                f"(CAST(CAST('x' || {pairs} AS BIT(32)) AS BIGINT) >> 1)",
+            ),
+        }.get(kind, (column, column))
+        assert written in hashed
+        hashed = hashed.replace(written, words)
+    return hashed
+
+
+def test_postgres_computes_the_same_integers(postgres):
+    """Whole numbers and MD5: what one engine keeps, another would keep."""
+    dice = random.Random(5)
+    kinds = [*Kind]
+    values = {kind: [v for v in VALUES[kind] if v != "\x00zero"] for kind in kinds}
+    rows = [[dice.choice(values[kind]) for kind in kinds] for _ in range(150)]
+    types = {**TYPES, Kind.DECIMAL: "DOUBLE PRECISION"}
+    said = [Hashed(f"c{i}", kind, owner=i == 1) for i, kind in enumerate(kinds)]
+    hashed = in_postgres_words(hash_columns(said).sql(ENGINE), kinds)
+    columns = ", ".join(f"c{i} {types[kind]}" for i, kind in enumerate(kinds))
+    with psycopg.connect(postgres.conninfo) as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE TEMP TABLE t (place INT, {columns})")
+        marks = ", ".join(["%s"] * (len(kinds) + 1))
+        cursor.executemany(
+            f"INSERT INTO t VALUES ({marks})", [(i, *row) for i, row in enumerate(rows)]
+        )
+        found = cursor.execute(f"SELECT {hashed} FROM t ORDER BY place").fetchall()
+    connection = duckdb.connect()
+    connection.execute(f"CREATE TABLE t (place INT, {columns})")
+    marks = ", ".join("?" * (len(kinds) + 1))
+    connection.executemany(
+        f"INSERT INTO t VALUES ({marks})", [[i, *row] for i, row in enumerate(rows)]
+    )
+    own = hash_columns(said).sql(ENGINE)
+    assert found == connection.execute(f"SELECT {own} FROM t ORDER BY place").fetchall()
 
 
 def test_codes_are_places_and_wide_numbers_are_numbers():

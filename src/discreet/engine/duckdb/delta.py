@@ -51,12 +51,18 @@ class Delta(Parquet):
     def _snapshot(self) -> _Snapshot:
         """Read again whenever the log has another entry."""
         folder = Path(self.pattern).resolve()
-        log = tuple(sorted(path.name for path in (folder / "_delta_log").iterdir()))
-        return _read_log(self.table, str(folder), log)
+        log = (folder / "_delta_log").iterdir()
+        return _read_log(self.table, str(folder), tuple(sorted(map(_look_at, log))))
+
+
+def _look_at(path: Path) -> tuple[str, int, int]:
+    """An entry of a log, from outside."""
+    status = path.stat()
+    return path.name, status.st_size, status.st_mtime_ns
 
 
 @lru_cache(64)
-def _read_log(table: str, folder: str, _log: tuple[str, ...]) -> _Snapshot:
+def _read_log(table: str, folder: str, _log: tuple[tuple[str, int, int], ...]) -> _Snapshot:
     found = _open(table, folder)
     _check_protocol(table, found)
     import pyarrow as pa
