@@ -9,6 +9,7 @@ from pathlib import Path
 import engine_cases as cases
 import pandas as pd
 import psycopg
+import pyarrow.parquet as pq
 import pytest
 import services
 
@@ -102,6 +103,10 @@ def test_no_row_of_one_person_can_raise(postgres, tmp_path, poison):
     with DuckDBEngine({"visits": address(postgres)}, cases.schema(), store=tmp_path) as engine:
         groups, *_ = integers(engine)
     assert len(groups) == 4
+    (copy,) = tmp_path.glob("postgres-*.parquet")
+    last = pq.read_table(copy, columns=["day", "at"]).to_pylist()[-1]
+    if poison != POISON[-1]:  # the others are no day of our calendar
+        assert last == {"day": None, "at": None}
 
 
 def test_types_without_a_width_and_names_in_another_case(postgres, tmp_path):
