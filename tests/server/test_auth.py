@@ -39,6 +39,11 @@ ASKERS = [
     ("POST", "runs/1/ask", {"question": "SELECT COUNT(*) FROM visits"}),
     ("POST", "runs/explain", {"threshold": 100, "epsilon": "1/50"}),
     ("DELETE", "runs/1", None),
+    ("POST", "quality", {}),
+    ("POST", "median", {}),
+    ("POST", "interviews", {}),
+    ("POST", "interviews/1/ask", {}),
+    ("DELETE", "interviews/1", None),
     ("POST", "choose", {"candidates": "SELECT COUNT(*) FROM visits", "epsilon": "1/50"}),
 ]
 
@@ -69,6 +74,7 @@ def test_every_route_is_in_one_of_the_lists(server):
     known = {(m, p.split("/")[0]) for m, p, _ in CURATOR_ONLY + READERS + ASKERS}
     everyone = {
         *(("GET", "jobs"), ("GET", "answers"), ("GET", "balance"), ("GET", "transcript")),
+        ("GET", "interviews"),
         *(("GET", "runs"), ("GET", "spending"), ("GET", "releases"), ("POST", "releases")),
     }
     prefix = "/v1/datasets/{dataset}/"
