@@ -13,6 +13,7 @@ import itertools
 import json
 import math
 import os
+import resource
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -154,6 +155,26 @@ def synthetic(folder: Path | None, repeats: int) -> str:
     return table(["synthetic table", "mean TV of pairs / triples", "CPU s"], lines)
 
 
+def large(rows: int) -> str:
+    """Fifty columns that depend on three hidden numbers: CPU seconds and memory."""
+    draw = np.random.default_rng(3)
+    hidden = draw.normal(size=(rows, 3)).astype(np.float32)
+    columns, codes = [], np.empty((rows, 50), dtype=np.int64)
+    for place in range(50):
+        size = (100, 40, 20, 12, 8, 6, 5, 4, 3, 2)[place % 10]
+        score = hidden @ draw.normal(size=3).astype(np.float32)
+        score += draw.normal(size=rows).astype(np.float32)
+        edges = np.quantile(score[:20_000], np.sort(draw.random(size - 1)))
+        codes[:, place] = np.searchsorted(edges, score)
+        columns.append(Column(f"c{place}", size, ordered=size >= 12))
+    start = time.process_time()
+    made = synthesize(Records(columns, codes), columns, Spend.approximate(1, "1e-9"), label="large")
+    seconds = time.process_time() - start
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    line = [f"{rows:,} × 50", f"{len(made.chosen)}", f"{seconds:.0f}", f"{memory:.1f}"]
+    return table(["synthetic table, (1, 1e-9)", "pair tables", "CPU s", "GB"], [line])
+
+
 def workloads() -> str:
     lines = []
     for name, spend in (("pure 1", Spend.pure(1)), ("(1, 1e-9)", Spend.approximate(1, "1e-9"))):
@@ -186,7 +207,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default=os.environ.get("DISCREET_BENCH_DATA"))
     parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--large", type=int, metavar="ROWS", help="fifty columns, and no more")
     chosen = parser.parse_args()
+    if chosen.large:
+        print(large(chosen.large))
+        return
     folder = Path(chosen.data) if chosen.data else None
     print(marginals(folder), end="\n\n", flush=True)
     print(synthetic(folder, chosen.repeats), end="\n\n", flush=True)
