@@ -127,11 +127,14 @@ def _pair_columns(
     """Of several columns that are numbers, where there are too few or others among them."""
     if name in ("CORR", "COVAR_POP", "COVAR_SAMP", "REGR_SLOPE", "REGR_INTERCEPT"):
         return _pairs(torn, name, node, given)
-    if name not in ("REGR", "CORR_MATRIX", "CORR_OF"):
+    together = {"COVAR_OF": "COVAR_MATRIX", "MEAN_OF": "MEANS"}
+    if name not in ("REGR", "CORR_MATRIX", "CORR_OF", "COVAR_MATRIX", "MEANS", *together):
         return []
     told = [part for part in given if isinstance(part, exp.Column) and _is_number(torn, part)]
     if name == "CORR_OF" and len(told) == 2:
         return [("CORR", [*told], "of two columns: ")]
+    if name in together and told:
+        return [(together[name], [*told], "all of them at once, for one price: ")]
     if len(told) > 1:
         return [(name, [*told], "of the numbers among them: ")]
     return _pairs(torn, name, node, told)
