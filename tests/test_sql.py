@@ -635,3 +635,42 @@ def test_written_text_cannot_become_a_comment():
 def test_the_dialect_writes_what_it_reads():
     for text in ACCEPTED:
         assert tree_of(write_text(tree_of(text))) == tree_of(text)
+
+
+# --- sub-queries that compare with the row outside ---------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "EXISTS (SELECT 1 FROM visits b WHERE b.patient_id = v.patient_id AND b.day > v.day "
+        "AND b.cost < v.cost)",
+        "v.cost > (SELECT AVG(b.cost) FROM visits b WHERE b.patient_id = v.patient_id "
+        "AND b.day < v.day)",
+        "(SELECT COUNT(*) FROM visits b WHERE b.patient_id = v.patient_id AND b.day < v.day) > 2",
+        "v.cost = (SELECT MAX(b.cost - v.cost) FROM visits b WHERE b.patient_id = v.patient_id)",
+    ],
+)
+def test_the_row_outside_is_never_taken_for_one_inside(condition):
+    refusal = refused(f"SELECT COUNT(*) FROM visits v WHERE {condition}")
+    assert refusal.code == "Q15"
+    assert "with the row outside" in refusal.what
+    assert "other people" not in refusal.why
+    assert refusal.rewriting is None
+
+
+def test_a_name_from_outside_is_not_corrected():
+    text = "SELECT COUNT(*) FROM visits v JOIN (SELECT b.patient_id, COUNT(*) AS n FROM visits b "
+    text += "WHERE b.day > v.day GROUP BY b.patient_id) AS s ON s.patient_id = v.patient_id"
+    refusal = refused(text)
+    assert refusal.code == "Q6"
+    assert refusal.rewriting is None
+    wrong = refused("SELECT COUNT(*) FROM visits v WHERE w.age > 3")  # of nothing: it is corrected
+    assert wrong.rewriting == "SELECT COUNT(*) FROM visits AS v WHERE v.age > 3"
+
+
+def test_bounds_are_not_offered_where_none_are_looked_for():
+    inside = "SELECT AVG(m) FROM (SELECT patient_id, SUM(income) AS m FROM visits GROUP BY "
+    refusal = refused(f"{inside}patient_id) AS s")
+    assert refusal.code == "Q1"
+    assert "AUTO" not in refusal.fix

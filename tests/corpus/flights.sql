@@ -47,7 +47,6 @@ SELECT stddev_pop(delay), var_pop(delay) FROM bookings;
 SELECT COUNT(*) FROM customers WHERE since < DATE '2024-01-01' - INTERVAL '5 years';
 SELECT c.tier, COUNT(b.carrier) FROM bookings b RIGHT OUTER JOIN customers c ON b.customer_id = c.customer_id GROUP BY c.tier;
 SELECT COUNT(*) FROM customers c LEFT JOIN bookings b ON b.customer_id = c.customer_id AND b.cabin = 'business' WHERE b.customer_id IS NULL;
---> refused
 SELECT COUNT(*) FROM (bookings b JOIN customers c ON b.customer_id = c.customer_id) WHERE c.age > 40;
 SELECT c.tier, SUM(b.price) FROM customers c, bookings b WHERE b.customer_id = c.customer_id AND c.country = 'FR' GROUP BY c.tier;
 SELECT FLOOR(age / 10.0) * 10 AS decade, COUNT(*) FROM customers GROUP BY decade;

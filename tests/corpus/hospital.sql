@@ -22,10 +22,19 @@ SELECT COUNT(*) FROM patients WHERE EXTRACT(YEAR FROM AGE(DATE '2025-01-01', bir
 SELECT COUNT(*) FROM patients WHERE birth_date > DATE '2025-01-01' - INTERVAL '18 years';
 SELECT p.city, AVG(a.cost) FROM admissions a JOIN patients p ON p.patient_id = a.patient_id GROUP BY p.city;
 SELECT p.sex, COUNT(*) FROM patients p LEFT JOIN admissions a USING (patient_id) GROUP BY p.sex;
+SELECT p.sex, COUNT(*), COUNT(a.patient_id) AS urgent FROM patients p LEFT JOIN admissions a ON a.patient_id = p.patient_id AND a.emergency AND a.ward <> 'neuro' GROUP BY p.sex;
+SELECT COUNT(*) FROM admissions a RIGHT JOIN patients p ON (A.emergency AND a.patient_id = p.patient_id) WHERE a.patient_id IS NULL;
 SELECT COUNT(*) FROM patients p WHERE EXISTS (SELECT 1 FROM admissions a WHERE a.patient_id = p.patient_id AND a.ward = 'cardio');
 SELECT COUNT(*) FROM patients p WHERE NOT EXISTS (SELECT 1 FROM admissions a WHERE a.patient_id = p.patient_id AND a.emergency);
 SELECT sex, COUNT(*) FROM patients WHERE patient_id IN (SELECT patient_id FROM admissions WHERE cost > 5000) GROUP BY sex;
 SELECT COUNT(*) FROM patients WHERE patient_id NOT IN (SELECT patient_id FROM admissions WHERE ward = 'neuro');
+SELECT s.ward, COUNT(*) FROM admissions s WHERE EXISTS (SELECT 1 FROM admissions b WHERE b.patient_id = s.patient_id AND b.admitted > s.admitted) GROUP BY s.ward;
+SELECT COUNT(*) FROM admissions s WHERE EXISTS (SELECT 1 FROM admissions b WHERE b.patient_id = s.patient_id AND b.ward <> s.ward);
+SELECT COUNT(*) FROM admissions s WHERE NOT EXISTS (SELECT 1 FROM admissions b WHERE b.patient_id = s.patient_id AND s.admitted > B.admitted AND b.emergency);
+SELECT COUNT(*) FROM admissions s WHERE (SELECT COUNT(*) FROM admissions b WHERE b.patient_id = s.patient_id AND b.admitted < s.admitted) = 0;
+SELECT COUNT(*) FROM admissions s WHERE (SELECT COUNT(*) FROM admissions b WHERE b.patient_id = s.patient_id AND b.cost >= s.cost + 500) > 0 OR s.emergency;
+SELECT COUNT(*) FROM admissions s WHERE EXISTS (SELECT 1 FROM patients p WHERE p.patient_id = s.patient_id AND p.birth_date < s.day - INTERVAL '65 years');
+SELECT COUNT(*) FROM patients p WHERE EXISTS (SELECT 1 FROM admissions b WHERE b.patient_id = p.patient_id AND EXISTS (SELECT 1 FROM admissions c WHERE c.patient_id = p.patient_id AND c.day > b.day AND c.ward = 'neuro'));
 SELECT COUNT(*) FROM admissions a WHERE a.cost > (SELECT AVG(b.cost) FROM admissions b WHERE b.patient_id = a.patient_id);
 SELECT COUNT(*) FROM admissions a, patients p WHERE a.patient_id = p.patient_id AND p.sex = 'f';
 SELECT COUNT(*) FROM (SELECT patient_id, LAG(discharged) OVER (PARTITION BY patient_id ORDER BY admitted) AS before, admitted FROM admissions) t WHERE admitted - before < INTERVAL '30 days';
@@ -143,3 +152,6 @@ SELECT COUNT(*) FROM (SELECT *, RANK() OVER (ORDER BY cost) AS r FROM admissions
 SELECT COUNT(*) FROM admissions a JOIN admissions b ON a.doctor = b.doctor;
 SELECT COUNT(*) FROM admissions WHERE doctor IN (SELECT doctor FROM admissions WHERE cost > 15000);
 SELECT STRING_AGG(doctor, ',') FROM admissions;
+SELECT COUNT(*) FROM admissions s WHERE EXISTS (SELECT 1 FROM admissions b WHERE b.patient_id = s.patient_id AND b.admitted > s.admitted AND b.admitted < s.discharged + INTERVAL 30 DAY);
+SELECT COUNT(*) FROM admissions s WHERE s.cost > (SELECT AVG(b.cost) FROM admissions b WHERE b.patient_id = s.patient_id AND b.admitted < s.admitted);
+SELECT COUNT(*) FROM admissions s WHERE EXISTS (SELECT 1 FROM admissions b WHERE b.doctor = s.doctor AND b.cost > s.cost);

@@ -28,6 +28,14 @@ SUBQUERY = Ban(
     "FROM a JOIN (SELECT unit, MAX(x) AS x FROM b GROUP BY unit) AS s "
     "ON a.unit = s.unit; or join a public table.",
 )
+COMPARING = Ban(
+    "Q15",
+    "a sub-query compares its rows with the row outside in more ways than can be looked up.",
+    "it is read as a join with one row for each unit: by equality of columns, and by one "
+    "comparison more where only is asked whether there is such a row.",
+    "none as it stands. Compare neighbouring rows of one unit by a window: FROM (SELECT *, LAG(x) "
+    "OVER (PARTITION BY unit ORDER BY day) AS before FROM t) AS s.",
+)
 WINDOW = Ban(
     "Q14",
     "a window function looks at other people's rows.",

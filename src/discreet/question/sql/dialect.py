@@ -42,11 +42,12 @@ from discreet.question.domain import Domain
 from discreet.question.ownership import columns
 from discreet.question.relation import PublicSource, Relation
 from discreet.question.schema import Schema
-from discreet.question.sql.bans import REFUSED, Ban
+from discreet.question.sql.bans import COMPARING, REFUSED, SUBQUERY, Ban
 from discreet.question.sql.rewrite import (
     Change,
     find_rewrites,
 )
+from discreet.question.sql.unnest_subqueries import names_row_outside
 
 MOST_NODES = 5_000
 """How many nodes a statement may have; a question of a person has some dozens."""
@@ -306,6 +307,12 @@ class Reader:
         found = self.schema.tables.get(table)
         return None if found is None else {column.name.casefold() for column in found.columns}
 
+    def unit_of(self, table: str) -> set[str] | None:
+        """The columns of a private table's unit, in lower case; None if it has none."""
+        found = self.schema.tables.get(table)
+        unit = None if found is None else found.unit
+        return {name.casefold() for name in unit} if isinstance(unit, tuple) else None
+
     @contextmanager
     def at(self, node: exp.Expr | None) -> Iterator[None]:
         """Give ``node``'s span to a refusal that comes from below, where spans are not known."""
@@ -523,8 +530,17 @@ def _refusal(
             why="what has no proof that it keeps one person's share bounded is not run.",
             fix="leave it out; docs/sql.md lists all a question may contain.",
         )
+    if ban is SUBQUERY:
+        ban = ban_subquery(culprit, reader)
     fix = reader.suggest_fix(node, ban.change, ban.fix, ban.words)
     return reader.refusal(ban.code, culprit, ban.what, why=ban.why, fix=fix)
+
+
+def ban_subquery(node: exp.Expr, reader: Reader) -> Ban:
+    """Why a sub-query does not stand where it does."""
+    if names_row_outside(node, reader.columns_of, reader.unit_of):
+        return COMPARING
+    return SUBQUERY
 
 
 def _first(value: object) -> exp.Expr | None:

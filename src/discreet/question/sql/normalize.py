@@ -19,8 +19,8 @@ from discreet.question.domain import Kind
 from discreet.question.functions import FUNCTIONS
 from discreet.question.functions.patterns import write_pattern
 from discreet.question.sql import times
-from discreet.question.sql.bans import DISTINCT, SUBQUERY, WINDOW
-from discreet.question.sql.dialect import Reader, copy_span
+from discreet.question.sql.bans import DISTINCT, WINDOW
+from discreet.question.sql.dialect import Reader, ban_subquery, copy_span
 from discreet.question.sql.rewrite import count_rows
 from discreet.question.sql.scalars import (
     BINARY,
@@ -709,9 +709,8 @@ def _refuse_node(node: exp.Expr, reader: Reader) -> QuestionRefusal:
     if isinstance(node, exp.Window):
         return reader.refusal(WINDOW.code, node, WINDOW.what, why=WINDOW.why, fix=WINDOW.fix)
     if isinstance(node, exp.Query | exp.Subquery):
-        return reader.refusal(
-            SUBQUERY.code, node, SUBQUERY.what, why=SUBQUERY.why, fix=SUBQUERY.fix
-        )
+        ban = ban_subquery(node, reader)
+        return reader.refusal(ban.code, node, ban.what, why=ban.why, fix=ban.fix)
     if isinstance(node, exp.Star):
         return reader.refusal(
             "Q12",

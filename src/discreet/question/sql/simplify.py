@@ -26,6 +26,7 @@ def simplify(tree: exp.Expr, reader: Reader) -> exp.Expr:
         _name_groups(query)
         _join_commas(query)
         _turn_right_joins(query)
+        _filter_before_joining(query, reader)
         _inline_constants(query)
         _multiply_by_constants(query, reader)
     for union in list(tree.find_all(exp.Union)):
@@ -187,6 +188,47 @@ def _turn_right_joins(query: exp.Select) -> None:
     start.set("this", right)
     joins[0].set("this", left)
     joins[0].set("side", "LEFT")
+
+
+def _filter_before_joining(query: exp.Select, reader: Reader) -> None:
+    """``a LEFT JOIN b ON ... AND b.x > 1`` joins those rows of ``b`` that have it.
+
+    A row of ``a`` without any keeps its place, as it does where nothing is joined.
+    """
+    for join in query.args.get("joins") or ():
+        table, on = join.this, join.args.get("on")
+        plain = isinstance(table, exp.Table) and isinstance(table.this, exp.Identifier)
+        if not plain or on is None or str(join.args.get("side") or "") != "LEFT":
+            continue
+        name = table.alias_or_name
+        public = {t.name.casefold() for t in reader.schema.tables.values() if t.public}
+        if table.name.casefold() in public:
+            continue  # a sub-query is of private tables
+        parts = _conjuncts(on)
+        own = [part for part in parts if _is_of(part, name)]
+        if not own or len(own) == len(parts):
+            continue
+        rows = exp.Select(
+            expressions=[exp.Star()],
+            from_=exp.From(this=table.copy()),
+            where=exp.Where(this=exp.and_(*own)),
+        )
+        alias = exp.TableAlias(this=exp.to_identifier(name, quoted=True))
+        join.set("this", exp.Subquery(this=rows, alias=alias))
+        join.set("on", exp.and_(*(part for part in parts if part not in own)))
+
+
+def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
+    node = node.unnest()
+    return list(node.flatten()) if isinstance(node, exp.And) else [node]
+
+
+def _is_of(node: exp.Expr, name: str) -> bool:
+    """Whether all columns in an expression are those of one table, as it says."""
+    if node.find(exp.Query) is not None:
+        return False
+    columns = list(node.find_all(exp.Column))
+    return bool(columns) and all(c.table.casefold() == name.casefold() for c in columns)
 
 
 # --- tables of constants -------------------------------------------------------------------

@@ -49,12 +49,17 @@ def join_subqueries(is_key: IsKey, columns: Columns = lambda _: None) -> Callabl
     """
 
     def change(node: exp.Expr) -> None:
+        kinds = (exp.Exists, exp.EQ, exp.GT, exp.GTE, exp.LT)
+        for said in reversed(list(node.root().find_all(*kinds))):
+            _compare_with_extremes(said, is_key, columns)
         found = node.root().find_all(exp.Exists, exp.In, exp.Subquery)
         parts = [part for part in found if _inner(part) is not None]
         for number, part in enumerate(reversed(parts), start=1):
             lookup = _take_apart(part, columns)
             if lookup is None:
                 continue
+            if not lookup.has_key(is_key) and _looks_outside(part, lookup.rest, columns):
+                continue  # inside of a join there is no row outside
             alias = LOOKED_UP if number == 1 else f"{LOOKED_UP} {number}"
             if lookup.has_key(is_key):
                 _join_public(lookup, alias)
@@ -103,6 +108,8 @@ def _take_apart(part: exp.Expr, columns: Columns) -> _Lookup | None:
     if inner is None or not isinstance(outer, exp.Select) or inner.args.get("from_") is None:
         return None
     pairs, rest = _split_conditions(inner, columns)
+    if any(c.text("table") and c.text("table").casefold() not in _names(outer) for c, _ in pairs):
+        return None  # it is of a row further outside
     if isinstance(part, exp.Exists):
         counts = any(item.find(exp.Anonymous) for item in inner.expressions)
         if counts and inner.args.get("group") is None:
@@ -120,16 +127,13 @@ def _split_conditions(
     inner: exp.Select, columns: Columns
 ) -> tuple[list[tuple[exp.Expr, exp.Expr]], list[exp.Expr]]:
     """The conditions of a sub-query: columns outside that are equal to something, and others."""
-    parts = [inner.args["from_"], *(inner.args.get("joins") or [])]
-    names = {part.this.alias_or_name for part in parts}
-    own = [columns(p.this.name) if isinstance(p.this, exp.Table) else None for p in parts]
-    known = None if None in own else {name for some in own for name in some or ()}
+    own = _Own.of(inner, columns)
     where = inner.args.get("where")
     pairs: list[tuple[exp.Expr, exp.Expr]] = []
     rest: list[exp.Expr] = []
     for condition in [] if where is None else _conjuncts(where.this):
         left, right = condition.this, condition.args.get("expression", condition)
-        outside = [_is_outside(side, names, known) for side in (left, right)]
+        outside = [isinstance(p, exp.Column) and own.is_outside(p) for p in (left, right)]
         if not isinstance(condition, exp.EQ) or outside[0] == outside[1]:
             rest.append(condition)
         else:
@@ -137,12 +141,58 @@ def _split_conditions(
     return pairs, rest
 
 
-def _is_outside(node: exp.Expr, names: set[str], known: set[str] | None) -> bool:
-    if not isinstance(node, exp.Column):
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """What a sub-query reads itself."""
+
+    names: set[str]  # what its tables are called, in lower case
+    known: set[str] | None  # their columns, if all are known
+
+    @staticmethod
+    def of(inner: exp.Select, columns: Columns) -> _Own:
+        """What ``inner`` reads."""
+        parts = [inner.args["from_"], *(inner.args.get("joins") or [])]
+        own = [columns(p.this.name) if isinstance(p.this, exp.Table) else None for p in parts]
+        known = None if None in own else {name for some in own for name in some or ()}
+        return _Own(_names(inner), known)
+
+    def is_outside(self, column: exp.Column) -> bool:
+        """Whether it is a column of a row outside."""
+        if column.table:
+            return column.table.casefold() not in self.names
+        return self.known is not None and column.name.casefold() not in self.known
+
+
+def _names(query: exp.Select) -> set[str]:
+    parts = [query.args["from_"], *(query.args.get("joins") or [])]
+    return {part.this.alias_or_name.casefold() for part in parts}
+
+
+def _looks_outside(part: exp.Expr, rest: list[exp.Expr], columns: Columns) -> bool:
+    """Whether something else than the pairs needs the row outside."""
+    inner = part.find(exp.Select) if _inner(part) is None else _inner(part)
+    if inner is None:
         return False
-    if node.table:
-        return node.table not in names
-    return known is not None and node.name.casefold() not in known
+    read: list[exp.Expr] = [*rest]
+    read += [] if isinstance(part, exp.Exists) else inner.expressions
+    read += [j.args["on"] for j in inner.args.get("joins") or () if j.args.get("on") is not None]
+    read += [inner.args[name] for name in ("group", "having") if inner.args.get(name) is not None]
+    return any(map(_Own.of(inner, columns).is_outside, _columns(read)))
+
+
+def names_row_outside(query: exp.Expr, columns: Columns, unit_of: Columns) -> bool:
+    """Whether a sub-query of one unit's rows compares them with the row outside in more ways."""
+    inner = query.find(exp.Select)
+    if inner is None or inner.args.get("from_") is None:
+        return False
+    pairs, rest = _split_conditions(inner, columns)
+    unit = unit_of(inner.args["from_"].this.name)
+    theirs = {c.name.casefold() for _, c in pairs if isinstance(c, exp.Column)}
+    return unit is not None and unit <= theirs and _looks_outside(query, rest, columns)
+
+
+def _columns(trees: list[exp.Expr]) -> list[exp.Column]:
+    return [column for tree in trees for column in tree.find_all(exp.Column)]
 
 
 def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
@@ -154,6 +204,109 @@ def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
 
 def _list_filled(node: exp.Expr) -> set[str]:
     return {name for name, value in node.args.items() if value}
+
+
+# --- one comparison with the row outside --------------------------------------------------------
+
+
+_TURNED: dict[type[exp.Expr], type[exp.Expr]] = {
+    exp.GT: exp.LT,
+    exp.GTE: exp.LTE,
+    exp.LT: exp.GT,
+    exp.LTE: exp.GTE,
+    exp.NEQ: exp.NEQ,
+}
+_EXTREMES: dict[type[exp.Expr], tuple[str, ...]] = {
+    exp.GT: ("MAX",),
+    exp.GTE: ("MAX",),
+    exp.LT: ("MIN",),
+    exp.LTE: ("MIN",),
+    exp.NEQ: ("MIN", "MAX"),
+}
+"""Which of the values inside is on that side of a value, if any of them is."""
+
+
+def _compare_with_extremes(part: exp.Expr, is_key: IsKey, columns: Columns) -> None:
+    """``EXISTS (... AND inside > outside)`` says that the largest inside is larger.
+
+    So does a count of such rows that is not 0.  More than one such comparison of one row has no
+    shorter name, and stays.
+    """
+    query, absent = _find_existence(part)
+    inner = None if query is None else query.this
+    if not isinstance(inner, exp.Select) or not _list_filled(inner) <= _READ:
+        return
+    where = inner.args.get("where")
+    if inner.args.get("from_") is None or where is None:
+        return
+    own = _Own.of(inner, columns)
+    kept: list[exp.Expr] = []
+    found: list[exp.Expr] = []
+    if _Lookup(part, inner, inner, *_split_conditions(inner, columns)).has_key(is_key):
+        return  # a public row has nothing to be aggregated
+    for condition in _conjuncts(where.this):
+        plain = isinstance(condition, exp.EQ) and all(
+            isinstance(side, exp.Column) for side in (condition.this, condition.expression)
+        )
+        crosses = not plain and any(map(own.is_outside, _columns([condition])))
+        (found if crosses else kept).append(condition)
+    if len(found) != 1 or type(found[0]) not in _TURNED or not kept:
+        return
+    (comparison,) = found
+    sides = [comparison.this, comparison.expression]
+    outside = [{own.is_outside(column) for column in _columns([side])} for side in sides]
+    if outside == [{True}, {False}]:
+        kind, (theirs, ours) = _TURNED[type(comparison)], sides
+    elif outside == [{False}, {True}]:
+        kind, (ours, theirs) = type(comparison), sides
+    else:
+        return
+    compared = [
+        kind(this=_select_extreme(name, ours, inner, kept), expression=_in_brackets(theirs))
+        for name in _EXTREMES[kind]
+    ]
+    found_one: exp.Expr = compared[0]
+    if len(compared) > 1:
+        found_one = exp.paren(exp.or_(*compared), copy=False)
+    if absent or not _stands_alone(part):  # with nothing to compare there is none
+        none = exp.Boolean(this=False)
+        found_one = exp.Anonymous(this="COALESCE", expressions=[found_one, none])
+    part.replace(exp.Not(this=found_one) if absent else found_one)
+
+
+def _find_existence(part: exp.Expr) -> tuple[exp.Expr | None, bool]:
+    """The sub-query of which ``part`` says whether it has rows, and whether it says that not."""
+    if isinstance(part, exp.Exists):
+        return part, False
+    query, number = part.this, part.args.get("expression")
+    if not isinstance(query, exp.Subquery) or not isinstance(query.this, exp.Select):
+        return None, False
+    shown = query.this.expressions
+    counts = len(shown) == 1 and shown[0].unalias() == _COUNT
+    if not counts or not isinstance(number, exp.Literal) or number.is_string:
+        return None, False
+    said = type(part), number.name
+    if said in ((exp.EQ, "0"), (exp.LT, "1")):
+        return query, True
+    return (query, False) if said in ((exp.GT, "0"), (exp.GTE, "1")) else (None, False)
+
+
+_COUNT = exp.Anonymous(this="COUNT", expressions=[exp.Star()])
+
+
+def _select_extreme(
+    name: str, value: exp.Expr, inner: exp.Select, kept: list[exp.Expr]
+) -> exp.Subquery:
+    query = inner.copy()
+    for clause in ("distinct", "order"):
+        query.set(clause, None)
+    query.set("expressions", [exp.Anonymous(this=name, expressions=[value.copy()])])
+    query.set("where", exp.Where(this=exp.and_(*_copies(kept))))
+    return exp.Subquery(this=query)
+
+
+def _in_brackets(tree: exp.Expr) -> exp.Expr:
+    return tree.copy() if isinstance(tree, exp.Column) else exp.paren(tree)
 
 
 # --- the joins -----------------------------------------------------------------------------
@@ -170,7 +323,7 @@ def _join_public(lookup: _Lookup, alias: str) -> None:
     value = lookup.value
     shown = _copies([] if value is None else [value])
     for column in [c for tree in [*found, *rest, *shown] for c in tree.find_all(exp.Column)]:
-        if not column.table or column.table == written:
+        if not column.table or column.table.casefold() == written.casefold():
             column.set("table", own.copy())
     on = _equal([outside for outside, _ in lookup.pairs], found)
     if value is None and _stands_alone(part):

@@ -111,6 +111,8 @@ def mend_qualified(torn: Torn) -> Mended:
             node.replace(exp.column(parts[1].name, table=parts[0].name))
             yield "", root
     for root, node in torn.each(exp.Column):
+        if _is_from_outside(node):
+            continue  # the name is right where it comes from
         for alias, table in torn.tables(node):
             if node.args.get("table") and table.column(node.name) is not None:
                 node.set("table", exp.to_identifier(alias))
@@ -119,6 +121,18 @@ def mend_qualified(torn: Torn) -> Mended:
         if isinstance(node.this, exp.Column):
             node.replace(node.this.copy())
             yield "", root
+
+
+def _is_from_outside(node: exp.Expr) -> bool:
+    """Whether a column's table is one of a SELECT around its own."""
+    query = node.parent_select
+    names: list[set[str]] = []
+    while query is not None:
+        joined = [query.args.get("from_"), *(query.args.get("joins") or [])]
+        names.append({part.this.alias_or_name.casefold() for part in joined if part is not None})
+        query = query.parent_select
+    table = node.text("table").casefold()
+    return not any(table in own for own in names[:1]) and any(table in own for own in names[1:])
 
 
 def mend_spelling(torn: Torn) -> Mended:

@@ -131,10 +131,20 @@ def declare_bounds(torn: Torn) -> bool:
             f"the curator declares under [tables.{table.name}.columns] {line} }}; or say it in the "
             f"question, GREATEST(LEAST({column.name}, HIGH), LOW) in place of {column.name}: with "
             "numbers that you know without the data. What lies outside is moved to them, so that "
-            f"too narrow ones change the answer.{offer_auto(node.find_ancestor(exp.Anonymous))}"
+            f"too narrow ones change the answer.{_offer_auto(node, table)}"
         )
         return True
     return False
+
+
+def _offer_auto(node: exp.Expr, table: Table) -> str:
+    """That bounds may be looked for; not of one person's own rows, which have no ranks to find."""
+    select = node.parent_select
+    group = None if select is None else select.args.get("group")
+    keys = set() if group is None else {part.name.casefold() for part in group.expressions}
+    if table.unit and {name.casefold() for name in table.unit} <= keys:
+        return ""
+    return offer_auto(node.find_ancestor(exp.Anonymous))
 
 
 def buy_bounds(torn: Torn) -> Iterator[exp.Expr]:
