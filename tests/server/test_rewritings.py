@@ -112,7 +112,7 @@ def test_http(clinic, refused):
 def test_the_client(clinic, refused):
     url, key = clinic
     with connect(url, key=key, timeout_s=PATIENCE_S) as remote:
-        for question, refusal in list(refused.items())[::4]:
+        for question, refusal in refused.items():
             with pytest.raises(Refusal) as caught:
                 remote.explain(question, **OFFER)
             assert caught.value.to_json() == refusal.to_json()
