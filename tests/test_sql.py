@@ -424,6 +424,13 @@ LOOKED_UP = [
     "v.cost = (SELECT MAX(w.cost) FROM visits w WHERE w.patient_id = v.patient_id)",
     "(SELECT COUNT(*) FROM visits w WHERE w.patient_id = v.patient_id AND w.cost > 80) < 1",
     "(SELECT c.people FROM cities c WHERE c.name = v.city) > 60",
+    "city NOT IN (SELECT name FROM cities WHERE region = 'north')",
+    "NOT EXISTS (SELECT 1 FROM cities c WHERE c.name = v.city AND c.people > 60)",
+    "EXISTS (SELECT 1 FROM cities c WHERE c.name = v.city AND c.people > v.age) OR v.age < 9",
+    "EXISTS (SELECT 1 FROM visits w WHERE w.patient_id = v.patient_id AND w.cost > v.cost)",
+    "NOT EXISTS (SELECT 1 FROM visits w WHERE w.patient_id = v.patient_id AND v.cost < w.cost - 5)",
+    "NOT EXISTS (SELECT 1 FROM visits w WHERE w.patient_id = v.patient_id AND w.city <> v.city)",
+    "(SELECT COUNT(*) FROM visits w WHERE w.patient_id = v.patient_id AND w.cost < v.cost) = 0",
 ]
 
 
@@ -463,7 +470,6 @@ def test_a_sub_query_about_the_person_is_read_as_what_it_asks(condition, databas
         "patient_id IN (SELECT patient_id FROM visits ORDER BY 1 LIMIT 3)",
         "doctor IN (SELECT doctor FROM visits)",
         "EXISTS (SELECT COUNT(*) FROM patients p WHERE p.patient_id = visits.patient_id)",
-        "city NOT IN (SELECT name FROM cities WHERE region = 'north')",
         "NOT (paid OR city NOT IN (SELECT name FROM cities))",
     ],
 )
@@ -674,3 +680,14 @@ def test_bounds_are_not_offered_where_none_are_looked_for():
     refusal = refused(f"{inside}patient_id) AS s")
     assert refusal.code == "Q1"
     assert "AUTO" not in refusal.fix
+
+
+def test_a_sub_query_of_public_tables_alone_is_not_said_to_be_of_people():
+    refusal = refused("SELECT COUNT(*) FROM visits WHERE cost > (SELECT MAX(people) FROM cities)")
+    assert refusal.code == "Q15"
+    assert "public tables alone" in refusal.what
+    assert "other people" not in refusal.why
+    joined = "(SELECT region, MAX(people) AS m FROM cities GROUP BY region)"
+    told = refused(f"SELECT COUNT(*) FROM visits v JOIN {joined} c ON c.region = v.city")
+    assert (told.code, told.what) == ("Q26", "a sub-query here reads no private table.")
+    assert "no private table" in refused("SELECT COUNT(*) FROM cities").what

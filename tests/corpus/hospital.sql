@@ -22,6 +22,10 @@ SELECT COUNT(*) FROM patients WHERE EXTRACT(YEAR FROM AGE(DATE '2025-01-01', bir
 SELECT COUNT(*) FROM patients WHERE birth_date > DATE '2025-01-01' - INTERVAL '18 years';
 SELECT p.city, AVG(a.cost) FROM admissions a JOIN patients p ON p.patient_id = a.patient_id GROUP BY p.city;
 SELECT p.sex, COUNT(*) FROM patients p LEFT JOIN admissions a USING (patient_id) GROUP BY p.sex;
+SELECT COUNT(*) FROM admissions WHERE ward NOT IN (SELECT ward FROM wards WHERE floor = 2) AND ward IS NOT NULL;
+SELECT COUNT(*) FROM admissions s WHERE NOT EXISTS (SELECT 1 FROM wards w WHERE w.ward = s.ward AND w.floor = 1);
+SELECT COUNT(*) FROM admissions s WHERE EXISTS (SELECT 1 FROM wards w WHERE w.ward = s.ward AND w.floor = 1) OR s.emergency;
+SELECT w.building, COUNT(*) FROM admissions a JOIN (SELECT ward, building FROM wards WHERE floor > 1) w ON a.ward = w.ward GROUP BY w.building;
 SELECT p.sex, COUNT(*), COUNT(a.patient_id) AS urgent FROM patients p LEFT JOIN admissions a ON a.patient_id = p.patient_id AND a.emergency AND a.ward <> 'neuro' GROUP BY p.sex;
 SELECT COUNT(*) FROM admissions a RIGHT JOIN patients p ON (A.emergency AND a.patient_id = p.patient_id) WHERE a.patient_id IS NULL;
 SELECT COUNT(*) FROM patients p WHERE EXISTS (SELECT 1 FROM admissions a WHERE a.patient_id = p.patient_id AND a.ward = 'cardio');

@@ -28,6 +28,14 @@ SUBQUERY = Ban(
     "FROM a JOIN (SELECT unit, MAX(x) AS x FROM b GROUP BY unit) AS s "
     "ON a.unit = s.unit; or join a public table.",
 )
+PUBLIC_ALONE = Ban(
+    "Q15",
+    "a sub-query of public tables alone is looked up by a key of one of them only.",
+    "a question is priced as it is written, and what a sub-query of several public rows says is "
+    "not written in it.",
+    "none as it stands. Read the public table, which costs nothing, and write its number or its "
+    "list of values in the sub-query's place; or join it.",
+)
 COMPARING = Ban(
     "Q15",
     "a sub-query compares its rows with the row outside in more ways than can be looked up.",

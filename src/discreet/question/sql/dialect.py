@@ -42,7 +42,7 @@ from discreet.question.domain import Domain
 from discreet.question.ownership import columns
 from discreet.question.relation import PublicSource, Relation
 from discreet.question.schema import Schema
-from discreet.question.sql.bans import COMPARING, REFUSED, SUBQUERY, Ban
+from discreet.question.sql.bans import COMPARING, PUBLIC_ALONE, REFUSED, SUBQUERY, Ban
 from discreet.question.sql.rewrite import (
     Change,
     find_rewrites,
@@ -540,7 +540,9 @@ def ban_subquery(node: exp.Expr, reader: Reader) -> Ban:
     """Why a sub-query does not stand where it does."""
     if names_row_outside(node, reader.columns_of, reader.unit_of):
         return COMPARING
-    return SUBQUERY
+    read = {table.name.casefold() for table in node.find_all(exp.Table)}
+    public = {t.name.casefold() for t in reader.schema.tables.values() if t.public}
+    return PUBLIC_ALONE if read and read <= public else SUBQUERY
 
 
 def _first(value: object) -> exp.Expr | None:

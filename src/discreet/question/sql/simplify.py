@@ -27,6 +27,7 @@ def simplify(tree: exp.Expr, reader: Reader) -> exp.Expr:
         _join_commas(query)
         _turn_right_joins(query)
         _filter_before_joining(query, reader)
+        _join_public_rows(query, reader)
         _inline_constants(query)
         _multiply_by_constants(query, reader)
     for union in list(tree.find_all(exp.Union)):
@@ -201,8 +202,7 @@ def _filter_before_joining(query: exp.Select, reader: Reader) -> None:
         if not plain or on is None or str(join.args.get("side") or "") != "LEFT":
             continue
         name = table.alias_or_name
-        public = {t.name.casefold() for t in reader.schema.tables.values() if t.public}
-        if table.name.casefold() in public:
+        if _is_public(table, reader):
             continue  # a sub-query is of private tables
         parts = _conjuncts(on)
         own = [part for part in parts if _is_of(part, name)]
@@ -216,6 +216,45 @@ def _filter_before_joining(query: exp.Select, reader: Reader) -> None:
         alias = exp.TableAlias(this=exp.to_identifier(name, quoted=True))
         join.set("this", exp.Subquery(this=rows, alias=alias))
         join.set("on", exp.and_(*(part for part in parts if part not in own)))
+
+
+def _join_public_rows(query: exp.Select, reader: Reader) -> None:
+    """``JOIN (SELECT x, y FROM public WHERE ...) AS p ON ...`` joins the table, with more in ON."""
+    every = any(item.is_star for item in query.expressions)
+    if every or any(join.args.get("method") for join in query.args.get("joins") or ()):
+        return  # they would see columns that are not shown
+    for join in query.args.get("joins") or ():
+        said = {name for name, value in join.args.items() if value}
+        rows = join.this.this if isinstance(join.this, exp.Subquery) else None
+        if not said <= {"this", "on", "kind"} or "on" not in said or not join.this.alias:
+            continue
+        if join.args.get("kind") not in (None, "", "INNER") or not isinstance(rows, exp.Select):
+            continue
+        parts = {name for name, value in rows.args.items() if value}
+        shown = [item for item in rows.expressions if not _is_shown(item)]
+        table = rows.args["from_"].this if "from_" in parts else None
+        plain = parts <= {"expressions", "from_", "where"} and not shown
+        if not plain or not isinstance(table, exp.Table) or not _is_public(table, reader):
+            continue
+        name = exp.to_identifier(join.this.alias, quoted=True)
+        where = rows.args.get("where")
+        conditions = [] if where is None else [where.this.copy()]
+        if any(condition.find(exp.Query) for condition in conditions):
+            continue
+        for column in [c for tree in conditions for c in tree.find_all(exp.Column)]:
+            column.set("table", name.copy())
+        join.set("this", exp.Table(this=table.this.copy(), alias=exp.TableAlias(this=name)))
+        join.set("on", exp.and_(join.args["on"], *conditions))
+
+
+def _is_shown(item: exp.Expr) -> bool:
+    return isinstance(item, exp.Column | exp.Star) and not item.args.get("except_")
+
+
+def _is_public(table: exp.Table, reader: Reader) -> bool:
+    given = {name for name, value in table.args.items() if value}
+    public = {t.name.casefold() for t in reader.schema.tables.values() if t.public}
+    return given <= {"this", "alias"} and table.name.casefold() in public
 
 
 def _conjuncts(node: exp.Expr) -> list[exp.Expr]:

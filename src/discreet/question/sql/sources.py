@@ -170,7 +170,18 @@ def apply_where(rows: Rows, select: exp.Select, reader: Reader) -> Rows:
 
 
 def public_only_refusal(reader: Reader, node: exp.Expr) -> QuestionRefusal:
-    """Refuse a question nobody is in."""
+    """Refuse a question nobody is in, or a sub-query of one that somebody is in."""
+    read = {table.name.casefold() for table in node.root().find_all(exp.Table)}
+    private = {t.name.casefold() for t in reader.schema.tables.values() if not t.public}
+    if read & private:
+        return reader.refusal(
+            "Q26",
+            node,
+            "a sub-query here reads no private table.",
+            why="a sub-query has rows with an owner; a public table is joined by itself.",
+            fix="none as it stands. Join the public table itself, and put its conditions into ON "
+            "or WHERE: FROM visits AS v JOIN cities AS c ON c.name = v.city AND c.people > 5.",
+        )
     return reader.refusal(
         "Q26",
         node,

@@ -332,6 +332,11 @@ def _join_public(lookup: _Lookup, alias: str) -> None:
     elif not rest:
         lookup.outer.append("joins", exp.Join(this=named, on=on, side="LEFT"))
         _replace_part(part, shown[0] if shown else _present(found[0]))
+    elif value is None:
+        lookup.outer.append("joins", exp.Join(this=named, on=on, side="LEFT"))
+        has = exp.and_(_present(found[0]), *rest)
+        none = exp.Boolean(this=False)
+        _replace_part(part, exp.Anonymous(this="COALESCE", expressions=[has, none]))
 
 
 def _join_private(lookup: _Lookup, alias: str) -> None:
@@ -418,6 +423,9 @@ def _replace_part(part: exp.Expr, condition: exp.Expr | None) -> None:
         if isinstance(part, exp.In):  # NULL is in no list, and outside of none
             absent = exp.paren(exp.and_(absent, _present(part.this)), copy=False)
         parent.replace(absent)
+    elif isinstance(part, exp.In) and isinstance(parent, exp.Not):
+        absent = exp.and_(exp.Not(this=condition), _present(part.this), copy=False)
+        parent.replace(exp.paren(absent, copy=False))
     else:
         part.replace(condition)
 
