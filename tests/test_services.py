@@ -42,7 +42,8 @@ def test_what_is_missing_is_skipped_but_not_in_ci(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(shutil, "which", lambda _: None)
     monkeypatch.setattr(components, "POSTGRES_HOMES", "/nowhere")
     monkeypatch.setenv("CI", "")
-    assert {"postgres", "chromium", "compiler", "node", "jdbc"} == set(components.missing())
+    everything = {"postgres", "chromium", "compiler", "node", "jdbc", "typescript"}
+    assert everything == set(components.missing())
     with pytest.raises(pytest.skip.Exception, match="postgresql"):
         services.require("postgres")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)

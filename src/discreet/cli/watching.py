@@ -162,14 +162,14 @@ def quality(
     session: Home = HERE,
 ) -> None:
     """Tell how many units stand in the way of what should hold."""
-    checks, price = read_checks(file), needed(epsilon, "epsilon")
+    price = needed(epsilon, "epsilon")
     if explain:
         with open_planner(session) as curator:
-            said = curator.explain_quality(checks, epsilon=price)
+            said = curator.explain_quality(read_checks(file), epsilon=price)
         screen.print_json(said.to_json()) if as_json else typer.echo(str(said))
         return
     with screen.stoppable(), open_curator(session) as curator:
-        report = curator.quality(checks, epsilon=price, analyst=analyst)
+        report = curator.quality(read_checks(file), epsilon=price, analyst=analyst)
     screen.print_json(report.to_json()) if as_json else typer.echo(str(report))
 
 
