@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import zipfile
+from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
 from patience import wait_until
 
+from discreet.errors import AccessRefusal
 from discreet.release.files import answer_workbook
+from discreet.server.models import Ask
 from discreet.server.saved import SavedQuestions
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
@@ -219,3 +222,36 @@ def test_records_are_read_backwards_in_pages(server, fresh):
     whole = server.call("GET", f"records?after={older['first'] - 1}&limit=8").json()["records"]
     assert older["records"] + newest["records"] == whole
     assert server.call("GET", "records?before=1").json()["records"] == []
+
+
+def test_whose_time_is_over_is_not_answered_from_what_was_sent(server, fresh, monkeypatch):
+    """No record says that a day has passed; nor is the present kept by its name."""
+    key = server.person()
+    (question,) = fresh(1)
+    body = {"question": question, "epsilon": "1/50"}
+    served = server.state.datasets["clinic"]
+    server.ask(question, key=key)
+    wait_until(lambda: not served.jobs.waiting)
+    (first, again) = (server.call("POST", "ask", body, key=key) for _ in range(2))
+    assert first.json() == again.json()
+
+    def over(*_: object) -> None:
+        raise AccessRefusal(
+            "A3", "it expired.", why="so it was promised.", fix="ask for more time."
+        )
+
+    monkeypatch.setattr("discreet.server.dataset.check_access", over)
+    monkeypatch.setattr("discreet.ledger.admission.check_access", over)
+    assert server.call("POST", "ask", body, key=key).json()["code"] == "A3"
+
+
+def test_words_for_the_present_are_read_each_time(server):
+    served = server.state.datasets["clinic"]
+    wait_until(lambda: not served.jobs.waiting)
+    grant = SimpleNamespace(analyst="curator", role="curator")
+    plain, today = (
+        Ask(question=f"SELECT COUNT(*) FROM visits WHERE {word} > 1", epsilon="1/50")
+        for word in ("age", "Current_Date")
+    )
+    assert served.seen(plain, grant, "ask") is not None
+    assert served.seen(today, grant, "ask") is None

@@ -9,7 +9,9 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeVar
 
@@ -29,10 +31,13 @@ from discreet.curate.runs import Run, Verdict
 from discreet.curate.session import Session
 from discreet.curate.steps import Paid, PaidStatement
 from discreet.engine.protocol import describe_failure
+from discreet.errors import AccessRefusal
 from discreet.ledger import Account, Entry, State
+from discreet.ledger.admission import check_access
 from discreet.ledger.keys import AUDITOR, CURATOR, Grant, nothing_here
 from discreet.price.watch import WatchSettings
 from discreet.question.sql import write_question_text
+from discreet.question.sql.times import MAY_READ_THE_CLOCK
 from discreet.release.answer import Answer
 from discreet.release.combined import Combined
 from discreet.release.derived import Derived
@@ -156,10 +161,17 @@ class Dataset:
     def seen(self, ask: Ask, grant: Grant, what: str) -> CacheKey | None:
         """All that the answer to a request depends on; None while more is under way than that.
 
-        The same words of the same analyst, on the same data, with the same ledger.
+        The same words of the same analyst, who may still ask, on the same data, with the same
+        ledger; words that may name the present mean something else each time.
         """
-        if self.jobs.waiting:
+        if self.jobs.waiting or MAY_READ_THE_CLOCK.search(ask.question):
             return None
+        with suppress(AccessRefusal):
+            check_access(self.curator.account.standing(), grant.analyst, datetime.now(UTC))
+            return self._name_request(ask, grant, what)
+        return None  # which is told, and recorded, where it is asked
+
+    def _name_request(self, ask: Ask, grant: Grant, what: str) -> CacheKey:
         said = json.dumps([grant.analyst, grant.role, ask.question, ask.offer().to_json()])
         version = self.curator.engine.data_version()
         return CacheKey(-self.curator.ledger.last, said, f"{what} {version}", str(ask.confidence))

@@ -569,6 +569,8 @@ _TODAY = {"CURRENT_DATE", "TODAY", "CURDATE"}
 NOW_WITHOUT_BRACKETS = {"CURRENT_DATE", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP", "CURRENT_DATETIME"}
 NOW = _NOW | _TODAY
 """What stands for the moment at which the question is read."""
+MAY_READ_THE_CLOCK = re.compile(rf"\b(?:{'|'.join(sorted(NOW))})\b", re.IGNORECASE)
+"""Found in every text that may mean something else when it is read again."""
 
 
 def now(node: exp.Expr, reader: Reader) -> exp.Expr | None:
