@@ -452,14 +452,13 @@ class Curator:
         return ask_batch(self, questions, analyst, dict(offer))
 
     def _answer(self, paid: Paid) -> Answer:
-        answer = None
+        drawn = None
+        earlier = None if paid.improving is None else paid.improving.earlier
         with suppress(DataRefusal):  # left behind here: what is raised has no history
-            plan = self.engine, paid.compiled, paid.priced, paid.data_version
-            if paid.improving is None or paid.improving.earlier is None:
-                answer = compute(*plan)
-            else:
-                answer = compute(*plan, earlier=paid.improving.earlier)
-        return self.burn(paid) if answer is None else self.publish(paid, answer)
+            drawn = draw(
+                self.engine, paid.compiled, paid.priced, paid.data_version, earlier=earlier
+            )
+        return self.burn(paid) if drawn is None else self.publish(paid, *drawn)
 
     def pay(
         self,
@@ -479,10 +478,11 @@ class Curator:
             raise unpaid_refusal()
         return self._pay(asked, Offer.of(**offer), analyst)
 
-    def publish(self, paid: Paid, answer: bytes) -> Answer:
+    def publish(self, paid: Paid, answer: bytes, drawn: Released | None = None) -> Answer:
         """Store the ``answer`` to what was ``paid``, then show what is stored.
 
-        The first one stored is the only one shown.
+        The first one stored is the only one shown; what was ``drawn`` for it, if it is at hand,
+        need not be read off the very bytes that it was written into.
         """
         stored = self.account.publish(paid.receipt, answer)
         silent = self._bounding.nothing_for == paid.data_version
@@ -493,8 +493,9 @@ class Curator:
             if paid.improving.parent is None:
                 return self._knowing.improve(paid, paid.improving)
             behind = self._list_behind(number)
-        released = released_from_bytes(stored)
-        return Answer(paid.priced, *released, id=number, said=said, behind=behind)
+        if drawn is None or stored is not answer:
+            drawn = released_from_bytes(stored)
+        return Answer(paid.priced, *drawn, id=number, said=said, behind=behind)
 
     def _list_behind(self, number: int) -> tuple[Loss, ...]:
         """All charges that led to an answer, if it refines another."""
@@ -1222,6 +1223,19 @@ def compute(
     """The answer to a paid question, on the data it was paid for, ready to be stored.
 
     ``earlier`` is a release that it refines, and the scales of its noise.
+    """
+    return draw(engine, compiled, priced, version, earlier=earlier)[0]
+
+
+def draw(
+    engine: Engine[C],
+    compiled: C,
+    priced: Priced,
+    version: str,
+    *,
+    earlier: tuple[Released, tuple[Fraction, ...]] | None,
+) -> tuple[bytes, Released]:
+    """The same, and what was drawn for it.
 
     Whatever fails may fail because of one person's row, so nothing is said of why.
     """
@@ -1229,7 +1243,7 @@ def compute(
         truth = engine.run(compiled)  # exact integers
         drawn = release(priced, truth) if earlier is None else refine(priced, truth, *earlier)
         if engine.data_version() == version:
-            return released_to_bytes(priced, drawn)
+            return released_to_bytes(priced, drawn), drawn
     raise describe_failure()
 
 

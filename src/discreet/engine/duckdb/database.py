@@ -200,8 +200,10 @@ class Database:
         elif table.public:
             owned = select_owned_rows(lay_out(table), source_name(table.name)).sql(ENGINE)
             statements.append(f"CREATE TABLE {rows} AS {owned}")
-        else:  # binds every reading to its type, without running it
+        elif table.name in self.readers:  # binds every reading to its type, without running it
             statements.append(f"CREATE VIEW {rows} AS {define_rows(table)}")
+        else:  # a table, though it is empty: each statement binds to it faster than to its definition
+            statements.append(f"CREATE TABLE {rows} AS {define_rows(table)}")
         self.connection.execute("; ".join(statements))
         for key in table.unique if table.public else ():
             self._require_unique(table, key)
