@@ -202,7 +202,7 @@ class Database:
             statements.append(f"CREATE TABLE {rows} AS {owned}")
         elif table.name in self.readers:  # binds every reading to its type, without running it
             statements.append(f"CREATE VIEW {rows} AS {define_rows(table)}")
-        else:  # a table, though it is empty: each statement binds to it faster than to its definition
+        else:  # empty, and yet a table: statements bind faster to it than to its definition
             statements.append(f"CREATE TABLE {rows} AS {define_rows(table)}")
         self.connection.execute("; ".join(statements))
         for key in table.unique if table.public else ():
