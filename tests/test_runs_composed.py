@@ -11,7 +11,8 @@ import test_runs
 from flint import arb
 
 import discreet
-from discreet.curate import sealed
+from discreet.accounting.loss import Loss
+from discreet.curate import runs, sealed
 from discreet.curate.runs import Run
 from discreet.ledger.runs import RunBook
 from discreet.mechanisms import AboveThreshold
@@ -122,6 +123,16 @@ def paid_by_question(patch):
     patch.setattr(Run, "ask_many", asked)
 
 
+def paid_nearly_nothing(patch):
+    """A run costs a trifle, however much it tells."""
+    real = runs.pay_for_run
+
+    def pay(*args, loss, **more):
+        return real(*args, loss=Loss.pure(Fraction(1, 10**6)), **more)
+
+    patch.setattr(runs, "pay_for_run", pay)
+
+
 def shown_before_recorded(patch):
     """A verdict is told, and its record forgotten."""
 
@@ -181,6 +192,7 @@ MUTANTS = [
     (reused_secret, renewed),
     (numbers_of_below, lambda _: test_runs.test_numbers_are_told_of_what_is_above_alone()),
     (paid_by_question, lambda _: test_runs.test_many_questions_and_one_charge()),
+    (paid_nearly_nothing, lambda _: test_runs.test_many_questions_and_one_charge()),
     (shown_before_recorded, told_again),
     (
         sensitivity_of_one,

@@ -4,6 +4,7 @@
     python -m faults alone --count 900           faults of one process
     python -m faults together                    two processes
     python -m faults whole                       the same with a whole curator
+    python -m faults runs                        runs and interviews, killed or without space
     python -m faults server --store URL          PostgreSQL dies and comes back
     python -m faults storm                       sixty-four processes at once
     python -m faults soak --count 100000         chosen at random, with a printed seed
@@ -26,6 +27,7 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from faults import launch, storms
 from faults.places import Files, Server
@@ -33,6 +35,9 @@ from faults.scenarios import SCENARIOS, WHOLE
 from faults.schedule import Schedule, alone, part, served, some, together
 from faults.stage import Stage
 from faults.world import Desk
+
+if TYPE_CHECKING:
+    from faults.runs import Hall
 
 SHOWN = 12
 """Failures that are reported; the rest is counted."""
@@ -96,6 +101,8 @@ def _reported(options: argparse.Namespace, home: Path) -> dict[str, object]:
 
             _desk(home)
             return {"found": mutants.found(stage, options.schedules)}
+        case "runs":
+            return _run_runs(stage, home, options)
         case "storm":
             return {"failed": storms.storm(stage)}
         case _:
@@ -142,7 +149,18 @@ def _together(stage: Stage) -> list[Schedule]:
     ]
 
 
-def _run(stage: Stage, schedules: Iterable[Schedule]) -> dict[str, object]:
+def _run_runs(stage: Stage, home: Path, options: argparse.Namespace) -> dict[str, object]:
+    """Runs, as they are or with a bug on purpose."""
+    from faults.runs import BUGS, Hall
+
+    hall = Hall.of(stage, home)
+    chosen = some(list(hall.schedules()), options.count, seed=options.seed)
+    if options.schedules:
+        stage.bug = BUGS[options.schedules[0]]
+    return _run(hall, chosen)
+
+
+def _run(stage: Stage | Hall, schedules: Iterable[Schedule]) -> dict[str, object]:
     count, failed, began = 0, {}, _cpu_s()
     for schedule in schedules:
         count += 1
@@ -153,7 +171,7 @@ def _run(stage: Stage, schedules: Iterable[Schedule]) -> dict[str, object]:
         "schedules": count,
         "failures": len(failed),
         "failed": dict(list(failed.items())[:SHOWN]),
-        "states": len(stage.held),
+        "states": len(stage.held) if isinstance(stage, Stage) else 0,
         "cpu_s": round(_cpu_s() - began, 1),
     }
 

@@ -8,7 +8,7 @@ import pytest
 import services
 from faults import launch
 
-ALONE, TOGETHER, WHOLE, SERVED = 780, 60, 104, 64
+ALONE, TOGETHER, WHOLE, SERVED, RUNS = 780, 60, 104, 64, 24
 """How many schedules of each kind every run tries."""
 LONG, PARTS = 100_000, 8
 """How many the long run tries, and in how many processes."""
@@ -35,6 +35,15 @@ def test_two_processes() -> None:
 
 def test_the_whole_curator() -> None:
     check(launch.run(["whole", "--count", str(WHOLE)]), least=WHOLE)
+
+
+def test_runs_and_interviews() -> None:
+    check(launch.run(["runs", "--count", str(RUNS)]), least=RUNS)
+
+
+@pytest.mark.parametrize("bug", ["forget_records", "show_before_recording", "pay_again"])
+def test_a_bug_of_runs_is_found(bug: str) -> None:
+    assert launch.run(["runs", bug, "--count", "4"])["failures"] > 0
 
 
 def test_sixty_four_askers_never_overspend() -> None:
@@ -86,3 +95,8 @@ def test_the_server_dies_at_every_step() -> None:
 @pytest.mark.soak
 def test_the_whole_curator_at_every_step() -> None:
     check(launch.run(["whole", "--powers", "8"]), least=2_000)
+
+
+@pytest.mark.soak
+def test_runs_and_interviews_at_every_step() -> None:
+    check(launch.run(["runs"]), least=1_000)
