@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from discreet.accounting.law import DiscreteLaplaceLaw
 from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact, fraction, positive, proportion, whole
-from discreet.mechanisms.grid import Grid, set_fields, write_call
+from discreet.mechanisms.grid import Grid, made_by_name, set_fields, write_call
 from discreet.mechanisms.laplace import Laplace
 from discreet.noise import uniform_below
 
@@ -42,6 +43,7 @@ def sample_sensitivity(*, error: Exact, sampled: Exact, confidence: Exact) -> Fr
     return 2 * positive(error, name="error")
 
 
+@made_by_name
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class SubsampleAggregate:
     """Publish the average of any function over random blocks of the data.
@@ -127,7 +129,31 @@ class SubsampleAggregate:
 
     def release(self, rows: Sequence[Any] | np.ndarray[Any, Any]) -> float:
         """The noisy average of the function over fresh random blocks."""
-        where = uniform_below(self.blocks, len(rows))
+        noisy = self.total.release(self._add_blocks(rows, uniform_below(self.blocks, len(rows))))
+        return float(Fraction(noisy, self.blocks) * self.grid.step)
+
+    def law(
+        self, rows: Sequence[Any] | np.ndarray[Any, Any], *, where: Sequence[int]
+    ) -> DiscreteLaplaceLaw:
+        """The exact law of the sum over blocks, in steps, given ``where`` each row goes.
+
+        Neighbours are compared block by block: whoever is added goes somewhere, and the others
+        stay where they are.
+        """
+        if len(where) != len(rows) or not all(0 <= block < self.blocks for block in where):
+            raise InvalidParameter(
+                "P6",
+                f"where must name one of the {self.blocks} blocks, from 0 on, for every row.",
+                why="the law is that of the noise, once it is known which rows are together.",
+                fix="pass as many block numbers as there are rows.",
+            )
+        law = self.total.law(self._add_blocks(rows, np.asarray(where, dtype=np.int64)))
+        if not isinstance(law, DiscreteLaplaceLaw):
+            raise TypeError("the sum is one number")
+        return law
+
+    def _add_blocks(self, rows: Any, where: np.ndarray[Any, Any]) -> int:
+        """The clipped values of all blocks together, in steps."""
         order = np.argsort(where, kind="stable")
         edges = np.searchsorted(where[order], np.arange(self.blocks + 1))
         exact = 0
@@ -135,8 +161,7 @@ class SubsampleAggregate:
             chosen = order[edges[block] : edges[block + 1]]
             members = rows[chosen] if isinstance(rows, np.ndarray) else [rows[i] for i in chosen]
             exact += self._steps(members)
-        noisy = self.total.release(exact)
-        return float(Fraction(noisy, self.blocks) * self.grid.step)
+        return exact
 
     def _steps(self, members: Any) -> int:
         """The clipped value of one block; total, because a failure would tell of the data."""

@@ -13,10 +13,11 @@ from discreet.accounting.law import DiscreteLaplaceLaw, ProductLaw
 from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact, positive, whole
-from discreet.mechanisms.grid import Mechanism, set_fields, write_call
+from discreet.mechanisms.grid import Mechanism, made_by_name, set_fields, write_call
 from discreet.mechanisms.laplace import Laplace
 
 
+@made_by_name
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Histogram:
     """Publish how many rows fall into each of the declared bins.
@@ -104,6 +105,7 @@ class Histogram:
         return self.counts.law(self.count(rows))
 
 
+@made_by_name
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Disjoint:
     """Run one mechanism on each of several disjoint regions of the data.
@@ -160,6 +162,23 @@ class Disjoint:
 
     def release(self, values: Mapping[Hashable, Any]) -> dict[Hashable, Any]:
         """An answer for every region; a value must be given for each, even if it is empty."""
+        self._check_regions(values)
+        return {name: part.release(values[name]) for name, part in self.parts.items()}
+
+    def law(self, values: Mapping[Hashable, Any]) -> ProductLaw:
+        """The exact law of the answers, in the order of the regions, if each part has one."""
+        self._check_regions(values)
+        if not all(hasattr(part, "law") for part in self.parts.values()):
+            raise InvalidParameter(
+                "P4",
+                "one of the regions has a mechanism without an exact law.",
+                why="the law of all answers is the product of theirs.",
+                fix="look at the law of the other regions by themselves.",
+            )
+        laws = [part.law(values[name]) for name, part in self.parts.items()]  # type: ignore[attr-defined]
+        return ProductLaw(tuple(laws))
+
+    def _check_regions(self, values: Mapping[Hashable, Any]) -> None:
         if set(values) != set(self.parts):
             raise InvalidParameter(
                 "P6",
@@ -167,7 +186,6 @@ class Disjoint:
                 why="a region that appears only when somebody is in it names them.",
                 fix="pass a value, such as a count of 0, for empty regions too.",
             )
-        return {name: part.release(values[name]) for name, part in self.parts.items()}
 
 
 def disjoint_sensitivity(*sensitivities: Exact) -> Fraction:

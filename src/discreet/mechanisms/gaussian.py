@@ -18,12 +18,13 @@ from discreet.exact.balls import ball, enclose, log_up
 from discreet.exact.numbers import Exact, nonnegative, positive, proportion, whole
 from discreet.exact.records import dataclass
 from discreet.exact.search import bracket, least_decimal, least_integer
-from discreet.mechanisms.grid import Grid, add_noise, set_fields, to_steps, write_call
+from discreet.mechanisms.grid import Grid, add_noise, made_by_name, set_fields, to_steps, write_call
 from discreet.mechanisms.laplace import fractional_without_grid, refuse_unstated, too_much_noise
 from discreet.noise import discrete_gaussian
 from discreet.noise.gaussian import GREATEST_SIGMA_SQUARED
 
 
+@made_by_name
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Gaussian:
     """Publish numbers with discrete Gaussian noise, calibrated to their L2 sensitivity.

@@ -11,7 +11,7 @@ sums of squares.  Both need a rounding that commutes with shifts by whole steps:
 halves go up.  Rounding halves to even would not do: 1/2 and 3/2 are one step
 apart and would become 0 and 2.
 
-Before the grid stands what every mechanism shows, and how it writes itself down.
+Before the grid stands what every mechanism shows, how it is made and writes itself down.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Protocol
+from functools import wraps
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,8 @@ from discreet.errors import InvalidParameter
 from discreet.exact.balls import sqrt_up
 from discreet.exact.numbers import Exact, fraction, positive
 from discreet.exact.records import dataclass
+
+T = TypeVar("T")
 
 
 class Mechanism(Protocol):
@@ -45,6 +48,59 @@ class Mechanism(Protocol):
     def release(self, value: Any, /) -> Any:
         """The value with noise, of the same kind as it came in."""
         ...
+
+
+def made_by_name(cls: type[T]) -> type[T]:
+    """Refuse, in the words of this house, arguments that a class cannot be made with.
+
+    >>> from discreet.mechanisms import Gaussian
+    >>> Gaussian(2, rho="1/8")
+    Traceback (most recent call last):
+    discreet.errors.InvalidParameter: P4: Gaussian is not made with these arguments: too many \
+positional arguments.
+    Why: whether a number is the sensitivity or the price must be beyond doubt.
+    Fix: name them: Gaussian(rho=..., sensitivity=..., sensitivity_squared=..., grid=..., \
+entries_changed=..., epsilon=..., delta=...).
+    """
+    make: Callable[..., None] = vars(cls)["__init__"]
+
+    @wraps(make)
+    def __init__(self: Any, *args: Any, **named: Any) -> None:  # noqa: N807
+        try:
+            make(self, *args, **named)
+        except TypeError:
+            refusal = _find_misfit(cls, make, self, args, named)
+            if refusal is None:  # the arguments fit: something else is wrong
+                raise
+        else:
+            return
+        raise refusal
+
+    cls.__init__ = __init__  # type: ignore[method-assign]
+    return cls
+
+
+def _find_misfit(
+    cls: type, make: Callable[..., None], self: Any, args: Any, named: Any
+) -> InvalidParameter | None:
+    import inspect  # only where something is wrong
+
+    signature = inspect.signature(make)
+    try:
+        signature.bind(self, *args, **named)
+    except TypeError as error:
+        parameters = list(signature.parameters.values())[1:]
+        listed = ", ".join(
+            one.name if one.kind is one.POSITIONAL_OR_KEYWORD else f"{one.name}=..."
+            for one in parameters
+        )
+        return InvalidParameter(
+            "P4",
+            f"{cls.__name__} is not made with these arguments: {error}.",
+            why="whether a number is the sensitivity or the price must be beyond doubt.",
+            fix=f"name them: {cls.__name__}({listed}).",
+        )
+    return None
 
 
 def set_fields(mechanism: object, **fields: object) -> None:
@@ -89,6 +145,7 @@ LEAST, GREATEST = -(2**63), 2**63 - 1
 _FURTHEST = 900
 
 
+@made_by_name
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Grid:
     """The multiples of ``step``, a power of two.

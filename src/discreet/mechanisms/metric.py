@@ -19,10 +19,11 @@ from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, enclose
 from discreet.exact.numbers import Exact, nonnegative, positive, proportion, whole
 from discreet.exact.search import least_integer
-from discreet.mechanisms.grid import is_sequence, match_kind, set_fields, write_call
+from discreet.mechanisms.grid import is_sequence, made_by_name, match_kind, set_fields, write_call
 from discreet.noise.table import Table, draw_array
 
 
+@made_by_name
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class MetricSpace:
     """Finitely many points and the distance of every two of them; checked to be a metric.
@@ -93,6 +94,7 @@ class MetricSpace:
         return self.multiples[self.index_of(first)][self.index_of(second)] * self.unit
 
 
+@made_by_name
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class MetricNoise:
     """Publish a point of a finite metric space, at a random distance from the true one.
@@ -183,6 +185,7 @@ class MetricNoise:
         return row[index]
 
 
+@made_by_name
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class HammingCube:
     """Publish a string of bits, each flipped with probability 1 / (1 + exp(epsilon / sensitivity)).

@@ -14,7 +14,7 @@ from discreet.accounting.law import DiscreteLaplaceLaw, ProductLaw
 from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact, positive, proportion, whole
-from discreet.mechanisms.grid import Grid, set_fields, write_call
+from discreet.mechanisms.grid import Grid, made_by_name, set_fields, write_call
 from discreet.mechanisms.laplace import Laplace
 
 Doubles = NDArray[np.float64]
@@ -52,6 +52,7 @@ class MomentMargins:
     products: float
 
 
+@made_by_name
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Moments:
     """Publish the number, the sum and the sum of outer products of bounded vectors.

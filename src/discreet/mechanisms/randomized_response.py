@@ -19,7 +19,7 @@ from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, enclose, log_up
 from discreet.exact.numbers import Exact, positive, proportion, whole
-from discreet.mechanisms.grid import is_sequence, match_kind, set_fields, write_call
+from discreet.mechanisms.grid import is_sequence, made_by_name, match_kind, set_fields, write_call
 from discreet.noise import bernoulli, uniform_below
 from discreet.noise.table import Table, draw_array
 
@@ -114,6 +114,7 @@ class _Response:
         return spread / (self.truthful - self.otherwise)
 
 
+@made_by_name
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class RandomizedResponse(_Response):
     """Report the true answer with probability e**epsilon / (e**epsilon + categories - 1).
@@ -179,6 +180,7 @@ class RandomizedResponse(_Response):
         return FiniteLaw(tuple(range(self.categories)), masses)
 
 
+@made_by_name
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class TwoCoinResponse(_Response):
     """Toss a coin: answer truthfully, or toss again and answer at random.

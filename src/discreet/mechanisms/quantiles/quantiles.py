@@ -16,7 +16,7 @@ from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, log_up, sqrt_down
 from discreet.exact.numbers import Exact, float_up, positive, proportion
 from discreet.exact.records import dataclass
-from discreet.mechanisms.grid import Grid, write_call
+from discreet.mechanisms.grid import Grid, made_by_name, write_call
 from discreet.mechanisms.quantiles.ranks import (
     Cells,
     Domain,
@@ -32,6 +32,7 @@ Errors = dict[Fraction, tuple[float, float]]
 """For each choice, named by its quantile: the weight of its error, and the scale of it in ranks."""
 
 
+@made_by_name
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Quantile:
     """Publish a value that splits the data into about q and 1 - q.

@@ -11,7 +11,7 @@ from discreet.accounting.law import FiniteLaw
 from discreet.accounting.loss import Loss
 from discreet.exact.balls import log_up
 from discreet.exact.numbers import Exact, proportion, whole
-from discreet.mechanisms.grid import Grid, write_call
+from discreet.mechanisms.grid import Grid, made_by_name, write_call
 from discreet.mechanisms.laplace import l1_steps
 from discreet.mechanisms.selection.noisy_race import least_distance
 from discreet.mechanisms.selection.scores import check_drawable, to_score_units
@@ -23,6 +23,7 @@ _NUMBERS_PER_ROUND = Fraction(1, 8)
 """What a numeric answer costs, in rounds: with DR's 8/9 and 1/9, both errors are balanced."""
 
 
+@made_by_name
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class AboveThreshold:
     """Answer "below" for as long as it is true, then "above" once, and halt.
@@ -134,6 +135,7 @@ class AboveThreshold:
         return transcript_law(self.plan, steps_list(values, self.grid))
 
 
+@made_by_name
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Sparse:
     """Answer "above" or "below" until "above" was answered ``cutoff`` times.
@@ -243,6 +245,7 @@ class Sparse:
         return transcript_law(self.plan, steps_list(values, self.grid))
 
 
+@made_by_name
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class NumericSparse:
     """As :class:`Sparse`, but a query above the threshold is answered with its noisy value.
