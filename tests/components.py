@@ -1,4 +1,4 @@
-"""Installs what the tests need beside Python: PostgreSQL, Chromium, Node.js, TypeScript, gcc.
+"""Installs what the tests need beside Python: PostgreSQL, Chromium, Java, Node.js, TypeScript, gcc.
 
 ``python tests/components.py`` installs what is missing, from Debian, when it is run by root.
 Anybody else is told what to ask for, and the tests that need it are skipped; under ``CI=true``
@@ -63,6 +63,12 @@ def jdbc() -> Path | None:
     return driver if driver.exists() and shutil.which("javac") else None
 
 
+def java() -> Path | None:
+    """What runs Spark."""
+    found = shutil.which("java")
+    return Path(found) if found else None
+
+
 def compiler() -> Path | None:
     """A C compiler that works, for the disk that fails on purpose."""
     found = shutil.which("cc") or shutil.which("gcc")
@@ -78,6 +84,7 @@ COMPONENTS: Mapping[str, Component] = {
         ("default-jdk-headless", "libpostgresql-jdbc-java"),
         jdbc,
     ),
+    "java": Component("Spark as an engine", ("default-jre-headless",), java),
     "node": Component("the scripts of the pages beside Python", ("nodejs",), node),
     "typescript": Component("the types of the page", ("node-typescript",), typescript),
     "compiler": Component("the disk that fails on purpose", ("gcc", "libc6-dev"), compiler),
