@@ -74,6 +74,8 @@ SELECT ward, count(*) FROM admissions GROUP BY ALL ORDER BY 1;
 SELECT date_diff('day', admitted, discharged) AS days, count(*) FROM admissions WHERE date_diff('day', admitted, discharged) < 20 GROUP BY days;
 SELECT avg(date_diff('hour', admitted, discharged)) FROM admissions;
 SELECT avg(date_sub('week', admitted, discharged)) FROM admissions;
+SELECT avg(date_diff('week', admitted, discharged)) FROM admissions;
+SELECT date_diff('week', day, DATE '2024-01-01') AS w, count(*) FROM admissions WHERE day > DATE '2023-10-01' AND day < DATE '2024-03-01' GROUP BY w;
 SELECT strftime(admitted, '%Y-%m') AS m, count(*) FROM admissions GROUP BY m;
 SELECT dayname(admitted) AS d, count(*) FROM admissions GROUP BY d;
 SELECT monthname(day) AS m, sum(cost) FROM admissions GROUP BY m;

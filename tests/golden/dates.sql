@@ -34,7 +34,7 @@ SELECT COUNT(*) AS n FROM visits WHERE paid = 1 OR paid = 'false';
 -- The unit first (DuckDB, Snowflake), last (BigQuery), or none.
 SELECT AVG(DATE_DIFF('week', day, DATE '2026-12-31')) AS weeks, AVG(DATEDIFF(month, day, '2026-12-31')) AS months FROM visits;
 --> accepted
---> values: weeks = AVG(DATE_DIFF_WEEKS(visits.day, CAST('2026-12-31' AS DATE))), months = AVG(DATE_DIFF_MONTHS(visits.day, CAST('2026-12-31' AS DATE)))
+--> values: weeks = AVG(WHOLE_WEEKS(visits.day, CAST('2026-12-31' AS DATE))), months = AVG(DATE_DIFF_MONTHS(visits.day, CAST('2026-12-31' AS DATE)))
 --> rows: at most 20 of one unit
 --> price: ε = 0.5, ρ = 0.0576016, δ = 0; Laplace, Laplace
 

@@ -133,7 +133,7 @@ def _crossed(unit: str) -> _Difference:
     first = {"day": "midnights", "week": "Mondays"}.get(unit, f"first moments of a {unit}")
     return _Difference(
         f"date_diff_{unit}s",
-        f"DATE_DIFF('{unit}', start, end)",
+        "DATEDIFF(week, start, end)" if unit == "week" else f"DATE_DIFF('{unit}', start, end)",
         f"how many {first} lie between two points (negative if end is before start)",
         lambda a, b: place(b) // size - place(a) // size,
         lambda a, b: nodes.cast(_minus(write(b), write(a)), Kind.INTEGER),

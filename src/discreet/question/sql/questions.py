@@ -60,8 +60,10 @@ from discreet.question.sql.scalars import (
     read,
 )
 from discreet.question.sql.scope import Scope, check_name, find_name, resolve_output
+from discreet.question.sql.simplify import LISTED
 from discreet.question.sql.sources import Frame, Rows, no_leaf, read_rows, read_typed
 from discreet.question.sql.subqueries import ungrouped_refusal
+from discreet.question.sql.times import remark_on_weeks
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +289,9 @@ def read_question(select: exp.Select, frame: Frame) -> tuple[Question, exp.Selec
         remarks = find_remarks(question, options, reader)
     if select.find(exp.Kwarg, exp.Extract) is not None:  # few questions have words to remark on
         remarks = (*remarks, *find_spellings(select))
+    if "week" in reader.text.lower():
+        remarks = (*remarks, *remark_on_weeks(select))
+    remarks = (*remarks, *_remark_on_nobody(question, select))
     if remarks:
         question = replace(question, remarks=remarks)
     _check_released(question, outputs, having, reader)
@@ -300,6 +305,17 @@ def read_question(select: exp.Select, frame: Frame) -> tuple[Question, exp.Selec
     clauses |= order_clause
     kept = {k: v for k, v in select.args.items() if k not in ("with_", "joins", "where")}
     return question, exp.Select(**{**kept, **clauses})
+
+
+def _remark_on_nobody(question: Question, select: exp.Select) -> tuple[str, ...]:
+    """Where SQL would count the row of a key that nobody has: in ours there is no row."""
+    counted = [a.name for a in question.aggregates if a.function == "COUNT" and not a.arguments]
+    if not counted or not any(start.meta.get(LISTED) for start in select.find_all(exp.From)):
+        return ()
+    return (
+        f"{', '.join(counted)}: people's rows are counted, 0 where nobody is in a group. Plain SQL "
+        "counts 1 there, the row of the list that has no partner; COUNT(column) is 0 in both.",
+    )
 
 
 # --- keys ----------------------------------------------------------------------------------

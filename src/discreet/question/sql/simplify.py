@@ -270,6 +270,10 @@ def _is_of(node: exp.Expr, name: str) -> bool:
     return bool(columns) and all(c.table.casefold() == name.casefold() for c in columns)
 
 
+LISTED = "listed keys"
+"""What FROM remembers of an outer join from a list of keys: which column is which constants."""
+
+
 # --- tables of constants -------------------------------------------------------------------
 
 
@@ -310,10 +314,17 @@ def _constants(node: exp.Expr) -> _Constants | None:
         names = names or [alias.name]
         if len(lists) != 1 or len(node.expressions) != 1:
             return None
-    plain = all(isinstance(value, exp.Literal) for row in rows for value in row)
+    plain = all(_is_constant(value) for row in rows for value in row)
     if not rows or not plain or any(len(row) != len(names) for row in rows):
         return None
     return _Constants(alias.name, tuple(names), tuple(map(tuple, rows)))
+
+
+def _is_constant(value: exp.Expr) -> bool:
+    """A number, a text, a date: 7, -7, 'a', DATE '2026-01-31'."""
+    if isinstance(value, exp.Neg | exp.Cast):
+        value = value.this
+    return isinstance(value, exp.Literal)
 
 
 def _only(node: exp.Expr, *arguments: str) -> bool:
@@ -350,6 +361,9 @@ def _inline_constants(query: exp.Select) -> None:
             continue
         if table is first:
             start.set("this", join.this)
+            if side == "LEFT":  # each of them is a group, also where nobody is
+                listed = exp.In(this=found[1].copy(), expressions=[key.copy() for key in keys])
+                start.meta[LISTED] = listed
         query.set("joins", [j for j in joins if j is not join])
         _substitute(query, table, found[0], found[1], outer=outer)
         if not outer:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
+from datetime import datetime, time
+from fractions import Fraction
 
 from sqlglot import exp
 
 from discreet.errors import QuestionRefusal
 from discreet.exact.records import dataclass
-from discreet.question.domain import Domain, Kind
-from discreet.question.expressions import Expression
+from discreet.question.domain import Domain, Kind, Value, kind_of, value_at
+from discreet.question.expressions import Expression, Literal
 from discreet.question.functions import domain_of
 from discreet.question.relation import (
     Filter,
@@ -27,8 +29,15 @@ from discreet.question.relation import (
 from discreet.question.schema import ROW, Owners, Schema, Table
 from discreet.question.sql.dialect import Reader, copy_span
 from discreet.question.sql.normalize import find_unread, normalize
-from discreet.question.sql.scalars import conjunction, conjuncts, graph_tree, read, table_tree
+from discreet.question.sql.scalars import (
+    conjunction,
+    conjuncts,
+    graph_tree,
+    read,
+    table_tree,
+)
 from discreet.question.sql.scope import Item, Scope, check_name, find_name, list_names, suggest_name
+from discreet.question.sql.simplify import LISTED
 from discreet.question.sql.spelling import correct_names
 
 MOST_TABLES = 32
@@ -348,7 +357,64 @@ def read_rows(select: exp.Select, frame: Frame) -> Rows:
         rows = Rows(private_relation(first), scope, first.unit or (), {"from_": tree})
     for join in joins:
         rows = read_join(rows, join, frame)
-    return apply_where(rows, select, reader)
+    listed = start.meta.get(LISTED) if start.meta else None
+    if not isinstance(listed, exp.In):
+        return apply_where(rows, select, reader)
+    _check_listed(listed, rows, reader)
+    rows = apply_where(rows, select, reader)
+    key = read(normalize(listed.this, rows.scope, reader), no_leaf)
+    if domain_of(key, reader.columns(rows.relation)).list_values() is None:
+        raise reader.refusal(
+            "Q20",
+            listed.expressions[0],
+            "these constants are of another kind than the column that they list.",
+            why="then nothing says publicly which groups there are, and one that nobody is in "
+            "would be missing without a word.",
+            fix="write them as the column is: 4.0 for a decimal, DATE '2026-01-31' for a date.",
+        )
+    return rows
+
+
+def _check_listed(listed: exp.In, rows: Rows, reader: Reader) -> None:
+    """Refuse a key that nobody can have: its group would be missing without a word."""
+    tree = normalize(listed, rows.scope, reader)
+    known = reader.columns(rows.relation)
+    domain = domain_of(read(tree.this, no_leaf), known)
+    pairs = zip(listed.expressions, tree.expressions, strict=True)
+    for written, constant in pairs if isinstance(tree, exp.In) else ():
+        value = read(constant, no_leaf)
+        if domain.kind is Kind.TEXT or not isinstance(value, Literal):
+            continue  # a text is looked for among declared ones with its fellows
+        inside = domain.contains(value.value)
+        if domain.kind is Kind.TIMESTAMP and kind_of(value.value) is Kind.DATE:
+            inside = domain.contains(datetime.combine(value.value, time.min))
+        if not inside:
+            raise reader.refusal(
+                "Q36",
+                written,
+                f"{_name_listed(tree.this)} is declared to be {_describe_ends(domain)}, and "
+                f"never {_write_value(value.value)}.",
+                why="what lies outside of that is read as the nearest value inside, so nobody has "
+                "it: people would pay for a group that cannot be.",
+                fix="leave it out of the list.",
+            )
+
+
+def _name_listed(tree: exp.Expr) -> str:
+    return f"'{tree.name.rpartition('.')[2]}'" if isinstance(tree, exp.Column) else "what is listed"
+
+
+def _describe_ends(domain: Domain) -> str:
+    """What a domain holds: an integer between 1 and 9."""
+    article = "an" if domain.kind is Kind.INTEGER else "a"
+    if domain.low is None or domain.high is None:
+        return f"{article} {domain.kind.value}"
+    low, high = (value_at(domain.kind, end) for end in (domain.low, domain.high))
+    return f"{article} {domain.kind.value} between {_write_value(low)} and {_write_value(high)}"
+
+
+def _write_value(value: Value) -> str:
+    return f"{float(value):g}" if isinstance(value, Fraction) else str(value)
 
 
 def private_relation(item: Item) -> Relation:

@@ -459,7 +459,11 @@ def _extract_span(
 
 
 def date_diff(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr | None:
-    """The unit first, or BigQuery's unit last; without one, days from the second to the first."""
+    """The unit first, or BigQuery's unit last; without one, days from the second to the first.
+
+    Of all units, weeks mean most: DuckDB's text counts whole ones between two dates, the bare word
+    of Snowflake counts Mondays, and BigQuery's counts Sundays (``remark_on_weeks`` says which).
+    """
     del reader
     arguments, name = node.expressions, node.name.upper()
     if len(arguments) == 2:
@@ -469,6 +473,8 @@ def date_diff(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr | None:
         return None
     first, second, third = arguments
     unit = _unit_node(first, text=True, bare=True)
+    if unit == "week" and isinstance(first, exp.Literal):  # DuckDB's: whole weeks between dates
+        return call("whole_weeks", *(_day_of(inner.time(p), inner) for p in (second, third)))
     if unit is not None:
         return call(f"date_diff_{unit}s", inner.time(second), inner.time(third))
     found = _bigquery_unit(third)
@@ -481,6 +487,38 @@ def date_diff(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr | None:
     if unit == "week" and sunday:  # a Sunday is a Monday for who lives a day later
         start, end = _days_later(start, 1), _days_later(end, 1)
     return call(f"date_diff_{unit}s", start, end)
+
+
+def _day_of(tree: exp.Expr, inner: Inner) -> exp.Expr:
+    if inner.kind(tree) is Kind.DATE:
+        return tree
+    return exp.Cast(this=tree, to=exp.DataType(this=exp.DType.DATE))
+
+
+_WEEKS = {"DATE_DIFF", "DATEDIFF", "TIMESTAMPDIFF", "DATETIME_DIFF"}
+
+
+def remark_on_weeks(tree: exp.Expr) -> tuple[str, ...]:
+    """Which weeks are counted between two points, where other systems count others."""
+    found: dict[str, None] = {}
+    for node in tree.find_all(exp.Anonymous):
+        parts = node.expressions
+        if len(parts) != 3 or node.name.upper() not in _WEEKS:
+            continue
+        if _unit_node(parts[0], text=True, bare=True) == "week":
+            whole = isinstance(parts[0], exp.Literal)
+            found[_WHOLE_WEEKS if whole else _MONDAYS] = None
+    return tuple(found)
+
+
+_WHOLE_WEEKS = (
+    "DATE_DIFF('week', ...): whole weeks between the two dates, as in DuckDB 2; DATEDIFF(week, ...) "
+    "counts the Mondays between them, as in Snowflake and older versions of DuckDB."
+)
+_MONDAYS = (
+    "DATEDIFF(week, ...): the Mondays between the two, as in Snowflake; in SQL Server and Redshift "
+    "they are Sundays, and DATE_DIFF('week', ...) counts whole weeks, as in DuckDB 2."
+)
 
 
 def date_trunc(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr | None:

@@ -1,0 +1,78 @@
+"""Lists of keys, and words that other systems mean otherwise: no number is lost without a word."""
+
+from __future__ import annotations
+
+import pytest
+from corpus.worlds import WORLDS
+
+from discreet.errors import QuestionRefusal
+from discreet.question.schema import Schema
+from discreet.question.sql import parse
+
+FLIGHTS = Schema.from_text(WORLDS["flights"][0])
+HOSPITAL = Schema.from_text(WORLDS["hospital"][0])
+
+LISTS = {
+    "values": "SELECT k.s, COUNT(*) FROM (VALUES {}) AS k(s) LEFT JOIN bookings b ON b.{} = k.s "
+    "GROUP BY k.s",
+    "right": "SELECT k.s, COUNT(*) FROM bookings b RIGHT JOIN (VALUES {}) AS k(s) ON b.{} = k.s "
+    "GROUP BY k.s",
+    "inside": "SELECT s, COUNT(*) FROM (SELECT k.s, b.customer_id FROM (VALUES {}) AS k(s) "
+    "LEFT JOIN bookings b ON b.{} = k.s) AS x GROUP BY s",
+}
+
+
+@pytest.mark.parametrize("shape", LISTS)
+@pytest.mark.parametrize(
+    ("column", "good", "bad"),
+    [
+        ("seats", "3", "77"),
+        ("seats", "3", "3.5"),
+        ("delay", "-30", "-31"),
+        ("flight_date", "DATE '2024-03-01'", "DATE '2031-01-01'"),
+        ("flight_date", "'2024-03-01'", "'2031-01-01'"),
+        ("price", "3.5", "2000.5"),
+        ("carrier", "'AF'", "'XX'"),
+    ],
+)
+def test_a_key_that_nobody_can_have_is_refused_and_never_left_out(shape, column, good, bad):
+    question = parse(LISTS[shape].format(f"({good})", column), FLIGHTS)
+    ((values,),) = [[key.values for key in question.keys]]
+    assert len([value for value in values if value is not None]) == 1
+    with pytest.raises(QuestionRefusal) as refusal:
+        parse(LISTS[shape].format(f"({good}), ({bad})", column), FLIGHTS)
+    assert refusal.value.code == "Q36"
+
+
+def test_keys_that_are_no_public_groups_are_refused():
+    """Whole numbers beside a column of decimals would be looked for in the data."""
+    with pytest.raises(QuestionRefusal) as refusal:
+        parse(LISTS["values"].format("(3.5), (4)", "price"), FLIGHTS)
+    assert refusal.value.code == "Q20"
+    assert len(parse(LISTS["values"].format("(3.5), (4.0)", "price"), FLIGHTS).keys[0].values) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("SELECT k.s, COUNT(*) FROM (VALUES (3)) AS k(s) LEFT JOIN bookings ON seats = s "
+         "GROUP BY k.s", True),
+        ("SELECT k.s, COUNT(seats) FROM (VALUES (3)) AS k(s) LEFT JOIN bookings ON seats = s "
+         "GROUP BY k.s", False),
+        ("SELECT k.s, COUNT(*) FROM (VALUES (3)) AS k(s) JOIN bookings ON seats = s "
+         "GROUP BY k.s", False),
+    ],
+)  # fmt: skip
+def test_a_count_of_a_list_says_that_nobody_counts_0(text, said):
+    assert any("Plain SQL counts 1" in remark for remark in parse(text, FLIGHTS).remarks) is said
+
+
+def test_weeks_say_which_weeks_they_are():
+    asked = "SELECT AVG({}) AS w FROM admissions"
+    whole = parse(asked.format("DATE_DIFF('week', admitted, discharged)"), HOSPITAL)
+    mondays = parse(asked.format("DATEDIFF(week, admitted, discharged)"), HOSPITAL)
+    days = parse(asked.format("DATE_DIFF('day', admitted, discharged)"), HOSPITAL)
+    assert "whole weeks" in whole.remarks[0]
+    assert "Mondays" in mondays.remarks[0]
+    assert not days.remarks
+    assert whole.aggregates[0].arguments != mondays.aggregates[0].arguments
