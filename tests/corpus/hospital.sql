@@ -151,6 +151,23 @@ SELECT DIV0(SUM(cost), COUNT(*)) AS mean FROM admissions;
 SELECT COUNT(*) FROM (SELECT * FROM admissions QUALIFY ROW_NUMBER() OVER (PARTITION BY patient_id ORDER BY admitted) = 1);
 SELECT AVG(TIMESTAMPDIFF(MINUTE, admitted, discharged)) FROM admissions;
 --> duckdb: SELECT AVG(DATE_DIFF('minute', admitted, discharged)) FROM admissions
+-- duckdb
+SELECT COUNT(*) FROM admissions JOIN wards USING (ward) WHERE floor > (SELECT AVG(floor) FROM wards);
+SELECT COUNT(*) FROM admissions WHERE ward IN (SELECT ward FROM wards ORDER BY floor DESC LIMIT 2);
+SELECT COUNT(*) FROM admissions WHERE code IN (SELECT code FROM codes GROUP BY code HAVING MAX(severity) > 3);
+SELECT COUNT(*) FROM admissions WHERE ward NOT IN (SELECT MIN(ward) FROM wards GROUP BY building);
+WITH w AS (SELECT ward, building FROM wards WHERE floor > 1) SELECT w.building, COUNT(*) FROM admissions a JOIN w ON a.ward = w.ward GROUP BY 1;
+WITH w AS (SELECT ward, building FROM wards WHERE floor > 1) SELECT w.building, COUNT(*) FROM admissions a LEFT JOIN w ON a.ward = w.ward GROUP BY 1;
+SELECT w.b, COUNT(*) FROM admissions a JOIN (SELECT ward AS wd, building AS b FROM wards) w ON a.ward = w.wd GROUP BY 1;
+SELECT w.building, COUNT(*) FROM admissions a JOIN (SELECT ward, MIN(building) AS building FROM wards GROUP BY ward) w ON a.ward = w.ward GROUP BY 1;
+SELECT COUNT(*) FROM admissions, (SELECT AVG(floor) AS f FROM wards) m WHERE cost > m.f * 1000;
+WITH k(s) AS (VALUES ('cardio'), ('neuro')) SELECT k.s, COUNT(*) FROM k LEFT JOIN admissions a ON a.ward = k.s GROUP BY k.s;
+SELECT k.s, COUNT(*) FROM (SELECT 'cardio' AS s UNION ALL SELECT 'neuro') AS k LEFT JOIN admissions a ON a.ward = k.s GROUP BY k.s;
+SELECT COUNT(*) FROM admissions WHERE ward = (SELECT ward FROM wards ORDER BY floor DESC, ward LIMIT 1);
+SELECT COUNT(*) FROM admissions WHERE ward = ANY(SELECT ward FROM wards WHERE floor = 2);
+SELECT COUNT(*) FROM admissions WHERE ward <> ALL(ARRAY['cardio', 'neuro']);
+SELECT COUNT(*) FROM patients p LEFT JOIN admissions a ON p.patient_id = a.patient_id AND emergency;
+WITH v(who, amount) AS (SELECT patient_id, cost FROM admissions) SELECT AVG(amount) FROM v;
 -- refused
 SELECT * FROM patients;
 SELECT patient_id, SUM(cost) FROM admissions GROUP BY patient_id;

@@ -105,6 +105,11 @@ SELECT COUNT(*) FROM films.public.ratings WHERE DAYOFWEEKISO(rated_at) >= 6;
 SELECT IFF(stars >= 4, 1, 0) AS good, COUNT(*) FROM ratings GROUP BY good;
 SELECT AVG(stars) FROM ratings WHERE rated_at > DATEADD(year, -1, '2023-12-31'::TIMESTAMP);
 SELECT HOUR(rated_at) AS h, COUNT(*) FROM ratings GROUP BY h;
+-- duckdb
+SELECT m.g, COUNT(*) FROM ratings r JOIN (SELECT movie_id AS id, genre AS g FROM movies WHERE year > 2000) m ON m.id = r.movie_id GROUP BY m.g;
+SELECT m.g, COUNT(*) FROM ratings r LEFT JOIN (SELECT movie_id AS id, genre AS g FROM movies WHERE year > 2000) m ON m.id = r.movie_id GROUP BY m.g;
+SELECT COUNT(*) FROM ratings r JOIN movies m USING (movie_id) WHERE m.minutes > (SELECT AVG(minutes) FROM movies x WHERE x.genre = m.genre);
+SELECT genre, AVG(stars) FROM ratings r JOIN (SELECT movie_id, genre, RANK() OVER (PARTITION BY genre ORDER BY minutes DESC, movie_id) AS k FROM movies) m USING (movie_id) WHERE k <= 3 GROUP BY genre;
 -- refused
 SELECT user_id, AVG(stars) FROM ratings GROUP BY user_id;
 SELECT * FROM ratings WHERE stars = 5;

@@ -72,7 +72,9 @@ WITH RECURSIVE r AS (SELECT age FROM visits UNION ALL SELECT age + 1 FROM r) SEL
 --> refused Q29
 
 WITH v(a, b) AS (SELECT age, cost FROM visits) SELECT AVG(a) FROM v;
---> refused Q29
+--> accepted
+--> values: avg_a = AVG(v.a)
+--> rows: at most 20 of one unit
 
 WITH visits AS (SELECT * FROM patients) SELECT COUNT(*) FROM visits;
 --> refused Q8

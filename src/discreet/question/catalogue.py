@@ -6,12 +6,16 @@ that needs no more than this is the same with the data unplugged.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import field
+from typing import Any
 
 from discreet.exact.records import dataclass
 from discreet.question.ownership import Multiplicity, declared_multiplicity
 from discreet.question.schema import Schema
+
+Compute = Callable[[str, tuple[str, ...]], tuple[tuple[str, ...], list[tuple[Any, ...]]]]
+"""The columns and rows of SQL over public tables alone, those that are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,7 @@ class Catalogue:
     schema: Schema
     version: Hashable = ()  # of the public tables: what was derived from another one is stale
     multiplicity: Multiplicity = field(default=declared_multiplicity, compare=False)
+    compute: Compute | None = field(default=None, compare=False)
 
 
 Known = Schema | Catalogue

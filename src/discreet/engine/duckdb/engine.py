@@ -156,7 +156,7 @@ class DuckDBEngine:
             public = self._public_database()
             if self._catalogue is None or self._catalogue.version != public.version:
                 held = _Held(self._public_database, self._own)
-                self._catalogue = Catalogue(self.schema, public.version, held)
+                self._catalogue = Catalogue(self.schema, public.version, held, self._compute_public)
             return self._catalogue
 
     def compile(self, plan: Plan) -> Compiled:
@@ -289,6 +289,27 @@ class DuckDBEngine:
         """What a public table holds now: the values of each declared column."""
         with self._lock:
             return self._public_database().public_rows(self.schema.tables[table])
+
+    def _compute_public(
+        self, sql: str, tables: tuple[str, ...]
+    ) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+        """What SQL over public tables says, in a connection that holds nothing else."""
+        from discreet.engine.duckdb import afterwards
+        from discreet.question.statement import public_name
+
+        held = [
+            afterwards.Held(
+                public_name(name),
+                tuple(
+                    afterwards.Shape(c.name, afterwards.type_of(c.kind))
+                    for c in self.schema.tables[name].columns
+                ),
+            )
+            for name in tables
+        ]
+        shapes = afterwards.bind(sql, held)
+        filled = [h.filled(self.public_rows(n)) for h, n in zip(held, tables, strict=True)]
+        return tuple(shape.name for shape in shapes), afterwards.run(sql, filled)
 
     def _versions(self, *, public: bool = False) -> dict[str, Version]:
         return {

@@ -78,7 +78,7 @@ from discreet.question.sql.scalars import (
     write,
     write_constant,
 )
-from discreet.question.sql.simplify import join_looked_up, simplify, spell_out
+from discreet.question.sql.simplify import join_looked_up, name_columns, simplify, spell_out
 from discreet.question.sql.sources import Frame, refuse_account
 from discreet.question.sql.spelling import check_constants
 from discreet.question.sql.subqueries import read_subquery
@@ -208,6 +208,8 @@ def _read_statement(text: str, reader: Reader, *, alone: bool) -> ParsedStatemen
     refuse_account(tree, reader)
     if tree.find(exp.Order, exp.Window) is not None:  # it changes nothing else
         spell_out(tree)
+    if tree.find(exp.CTE, exp.Subquery) is not None:
+        name_columns(tree)
     more = _may_hold_more(tree)
     if not more and _is_plain(tree, reader):
         return ParsedStatement(_read_tree(tree, frame), explain)
@@ -259,8 +261,31 @@ def _is_unusual(node: exp.Expr) -> bool:
 
 
 def _read_question(tree: exp.Expr, frame: Frame) -> Question:
+    """One question; what is refused may be asked with what public tables say in its place."""
+    given = tree.copy() if tree.find(exp.Subquery, exp.Exists, exp.In, exp.With) else None
+    if given is None and not frame.commons:
+        return _read_joined(simplify(tree, frame.reader), frame)
+    try:
+        return _read_joined(simplify(tree, frame.reader), frame)
+    except QuestionRefusal as refusal:
+        from discreet.question.sql.public_queries import compute_public  # few need it
+
+        first = refusal
+        computed = compute_public(given or tree, frame)
+        if computed is None:  # perhaps there is one that names the row outside
+            joined = join_looked_up(simplify(given or tree, frame.reader), frame.reader)
+            computed = None if joined is None else compute_public(joined, frame)
+        if computed is None:
+            raise
+    try:
+        question = _read_joined(simplify(computed.tree, frame.reader), frame)
+    except QuestionRefusal as refusal:
+        raise (first if refusal.span is None else refusal) from None
+    return replace(question, remarks=(*question.remarks, *computed.remarks))
+
+
+def _read_joined(tree: exp.Expr, frame: Frame) -> Question:
     """One question; sub-queries that look something up of the same unit are joins."""
-    tree = simplify(tree, frame.reader)
     joined = join_looked_up(tree, frame.reader)
     if joined is not None:
         try:

@@ -19,6 +19,7 @@ from discreet.question.sql.unnest_subqueries import is_looked_up, join_subquerie
 
 def simplify(tree: exp.Expr, reader: Reader) -> exp.Expr:
     """``tree``, changed in place."""
+    _list_any(tree)
     for query in _selects(tree):
         _drop_databases(query, reader)
         _open_brackets(query)
@@ -27,6 +28,7 @@ def simplify(tree: exp.Expr, reader: Reader) -> exp.Expr:
         _join_commas(query)
         _turn_right_joins(query)
         _filter_before_joining(query, reader)
+        _rename_public_rows(query, reader)
         _join_public_rows(query, reader)
         _inline_constants(query)
         _multiply_by_constants(query, reader)
@@ -81,6 +83,50 @@ def _drop_databases(query: exp.Select, reader: Reader) -> None:
 def _is_table(node: exp.Expr | None, reader: Reader) -> bool:
     tables = {name.casefold() for name in reader.schema.tables}
     return node is not None and node.name.casefold() in tables
+
+
+def _list_any(tree: exp.Expr) -> None:
+    """``x = ANY (...)`` is ``x IN (...)``, and ``x <> ALL (...)`` is ``x NOT IN (...)``."""
+    for node in list(tree.find_all(exp.EQ, exp.NEQ)):
+        word = "ANY" if isinstance(node, exp.EQ) else "ALL"
+        kind = exp.Any if word == "ANY" else exp.All
+        said, listed = node.expression, None
+        if isinstance(said, kind):
+            query = said.this.this if isinstance(said.this, exp.Subquery) else said.this
+            if isinstance(query, exp.Query):
+                listed = exp.In(this=node.this, query=exp.Subquery(this=query))
+        elif isinstance(said, exp.Anonymous) and said.name.upper() in (word, "SOME"):
+            (values, *more) = said.expressions or [None]
+            if isinstance(values, exp.Array) and values.expressions and not more:
+                listed = exp.In(this=node.this, expressions=values.expressions)
+        if listed is not None:
+            node.replace(listed if word == "ANY" else exp.Not(this=listed))
+
+
+def name_columns(tree: exp.Expr) -> None:
+    """``WITH v(a, b) AS (SELECT x, y ...)`` is ``WITH v AS (SELECT x AS a, y AS b ...)``."""
+    for node in list(tree.find_all(exp.CTE, exp.Subquery)):
+        alias = node.args.get("alias")
+        columns = alias.args.get("columns") if isinstance(alias, exp.TableAlias) else None
+        query = node.this
+        if not isinstance(columns, list) or not isinstance(query, exp.Select):
+            continue
+        if query.args.get("order") or not _only(alias, "this", "columns"):
+            continue
+        items = query.expressions
+        if len(items) != len(columns) or any(item.is_star for item in items):
+            continue
+        named = [
+            exp.Alias(this=item.unalias().copy(), alias=column.copy())
+            for item, column in zip(items, columns, strict=True)
+        ]
+        group = query.args.get("group")
+        own = {item.alias.casefold() for item in items if isinstance(item, exp.Alias)}
+        read = query.find_all(exp.Column) if group is not None or own else ()
+        if any(not c.table and c.name.casefold() in own for c in read):
+            continue  # a name that is given inside is read there
+        query.set("expressions", named)
+        alias.set("columns", None)
 
 
 # --- what is shown -------------------------------------------------------------------------
@@ -205,6 +251,7 @@ def _filter_before_joining(query: exp.Select, reader: Reader) -> None:
         if _is_public(table, reader):
             continue  # a sub-query is of private tables
         parts = _conjuncts(on)
+        _name_tables(parts, join, query, reader)
         own = [part for part in parts if _is_of(part, name)]
         if not own or len(own) == len(parts):
             continue
@@ -216,6 +263,56 @@ def _filter_before_joining(query: exp.Select, reader: Reader) -> None:
         alias = exp.TableAlias(this=exp.to_identifier(name, quoted=True))
         join.set("this", exp.Subquery(this=rows, alias=alias))
         join.set("on", exp.and_(*(part for part in parts if part not in own)))
+
+
+def _name_tables(parts: list[exp.Expr], join: exp.Join, query: exp.Select, reader: Reader) -> None:
+    """Bare columns of the table that is joined, with its name: no other table has them."""
+    own = reader.columns_of(join.this.name)
+    others = [query.args["from_"].this, *(j.this for j in query.args["joins"] if j is not join)]
+    known = [reader.columns_of(t.name) if isinstance(t, exp.Table) else None for t in others]
+    if own is None or None in known:
+        return
+    taken = {name for names in known for name in names or ()}
+    for column in [c for part in parts for c in part.find_all(exp.Column)]:
+        name = column.name.casefold()
+        if not column.table and name in own and name not in taken:
+            column.set("table", exp.to_identifier(join.this.alias_or_name, quoted=True))
+
+
+def _rename_public_rows(query: exp.Select, reader: Reader) -> None:
+    """``JOIN (SELECT x AS y FROM public) AS p`` joins its ``x``, wherever ``p.y`` is written."""
+    for join in query.args.get("joins") or ():
+        rows = join.this.this if isinstance(join.this, exp.Subquery) else None
+        if not isinstance(rows, exp.Select) or not join.this.alias:
+            continue
+        if {n for n, v in rows.args.items() if v} - {"expressions", "from_", "where"}:
+            continue
+        start = rows.args.get("from_")
+        renamed = {
+            item.alias.casefold(): item.this
+            for item in rows.expressions
+            if isinstance(item, exp.Alias) and isinstance(item.this, exp.Column)
+        }
+        if not renamed or start is None or not isinstance(start.this, exp.Table):
+            continue
+        if not _is_public(start.this, reader):
+            continue
+        name = join.this.alias.casefold()
+        inside = query.walk(prune=lambda n: n is not query and isinstance(n, exp.Query))
+        read = [c for c in inside if isinstance(c, exp.Column) and c.name.casefold() in renamed]
+        if any(not column.table for column in read):
+            continue  # a bare name may be of any table
+        for column in read:
+            if column.table.casefold() != name:
+                continue
+            own = exp.column(
+                renamed[column.name.casefold()].this.copy(), table=column.args["table"]
+            )
+            shown = column.parent is query and column.arg_key == "expressions"
+            column.replace(exp.alias_(own, column.name, quoted=True) if shown else own)
+        for item in list(rows.expressions):
+            if isinstance(item, exp.Alias) and isinstance(item.this, exp.Column):
+                item.replace(item.this.copy())
 
 
 def _join_public_rows(query: exp.Select, reader: Reader) -> None:
@@ -324,7 +421,7 @@ def _is_constant(value: exp.Expr) -> bool:
     """A number, a text, a date: 7, -7, 'a', DATE '2026-01-31'."""
     if isinstance(value, exp.Neg | exp.Cast):
         value = value.this
-    return isinstance(value, exp.Literal)
+    return isinstance(value, exp.Literal | exp.Boolean | exp.Null)
 
 
 def _only(node: exp.Expr, *arguments: str) -> bool:
@@ -346,28 +443,36 @@ def _inline_constants(query: exp.Select) -> None:
         return
     first = _constants(start.this)
     for place, join in enumerate(joins):
-        table = first if place == 0 and first is not None else _constants(join.this)
+        from_list = place == 0 and first is not None
+        table = first if from_list else _constants(join.this)
         side = str(join.args.get("side") or "")
         if table is None or side not in ("", "LEFT"):
             continue
         if not _only(join, "this", "on", "using", "side", "kind"):
             continue
         found = _joined_on(join, table)
+        outward = from_list and side == "LEFT"
+        if found is not None and not outward:  # NULL equals nothing
+            rows = [row for row in table.rows if not isinstance(row[found[0]], exp.Null)]
+            table = _Constants(table.alias, table.columns, tuple(rows))
         keys = [] if found is None else [row[found[0]] for row in table.rows]
-        if found is None or len(set(keys)) < len(keys):
+        nulls = any(isinstance(key, exp.Null) for key in keys)
+        if found is None or nulls or len(set(keys)) < len(keys):
             continue
-        outer = side == "LEFT" and table is not first
+        outer = side == "LEFT" and not from_list
         if outer and found[2]:
             continue
-        if table is first:
+        if from_list:
             start.set("this", join.this)
             if side == "LEFT":  # each of them is a group, also where nobody is
-                listed = exp.In(this=found[1].copy(), expressions=[key.copy() for key in keys])
-                start.meta[LISTED] = listed
+                groups = exp.In(this=found[1].copy(), expressions=[key.copy() for key in keys])
+                start.meta[LISTED] = groups
         query.set("joins", [j for j in joins if j is not join])
         _substitute(query, table, found[0], found[1], outer=outer)
         if not outer:
-            listed = exp.In(this=found[1].copy(), expressions=[key.copy() for key in keys])
+            listed: exp.Expr = exp.false()
+            if keys:
+                listed = exp.In(this=found[1].copy(), expressions=[key.copy() for key in keys])
             query.where(exp.and_(listed, *found[2]), copy=False)
         return
 
@@ -482,7 +587,7 @@ def _substitute(
         value: exp.Expr = column.copy()
         if outer or place != key:
             ifs = [exp.If(this=r[key].copy(), true=r[place].copy()) for r in table.rows]
-            value = exp.Case(this=column.copy(), ifs=ifs)
+            value = exp.Case(this=column.copy(), ifs=ifs) if ifs else exp.Null()
         if part.parent is query and part.arg_key == "expressions":
             value = exp.alias_(value, part.name, quoted=True)
         part.replace(value)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
-from datetime import datetime, time
+from datetime import date, datetime, time
 from fractions import Fraction
 
 from sqlglot import exp
 
 from discreet.errors import QuestionRefusal
 from discreet.exact.records import dataclass
-from discreet.question.domain import Domain, Kind, Value, kind_of, value_at
+from discreet.question.domain import Domain, Kind, Value, value_at
 from discreet.question.expressions import Expression, Literal
 from discreet.question.functions import domain_of
 from discreet.question.relation import (
@@ -382,18 +382,18 @@ def _check_listed(listed: exp.In, rows: Rows, reader: Reader) -> None:
     domain = domain_of(read(tree.this, no_leaf), known)
     pairs = zip(listed.expressions, tree.expressions, strict=True)
     for written, constant in pairs if isinstance(tree, exp.In) else ():
-        value = read(constant, no_leaf)
-        if domain.kind is Kind.TEXT or not isinstance(value, Literal):
+        meaning = read(constant, no_leaf)
+        value = meaning.value if isinstance(meaning, Literal) else None
+        if domain.kind is Kind.TEXT or value is None:
             continue  # a text is looked for among declared ones with its fellows
-        inside = domain.contains(value.value)
-        if domain.kind is Kind.TIMESTAMP and kind_of(value.value) is Kind.DATE:
-            inside = domain.contains(datetime.combine(value.value, time.min))
-        if not inside:
+        if domain.kind is Kind.TIMESTAMP and isinstance(value, date):
+            value = value if isinstance(value, datetime) else datetime.combine(value, time.min)
+        if not domain.contains(value):
             raise reader.refusal(
                 "Q36",
                 written,
                 f"{_name_listed(tree.this)} is declared to be {_describe_ends(domain)}, and "
-                f"never {_write_value(value.value)}.",
+                f"never {_write_value(value)}.",
                 why="what lies outside of that is read as the nearest value inside, so nobody has "
                 "it: people would pay for a group that cannot be.",
                 fix="leave it out of the list.",

@@ -190,6 +190,14 @@ class StatementReader:
             return is_mixed(query)
         return reads is Reads.RELEASED
 
+    def reads(self, query: exp.Expr) -> Reads:
+        """What a query reads that stands by itself."""
+        return self._reads(query, {})
+
+    def read_public(self, query: exp.Expr) -> exp.Expr:
+        """A query of public tables alone, in the words of the engine; of no question."""
+        return self._query(query, {})
+
     def _reads(self, query: exp.Expr, names: Names) -> Reads:
         query = _unwrap(query)
         if isinstance(query, exp.SetOperation):
@@ -296,6 +304,7 @@ class StatementReader:
         else:
             found = self._around(query, inside, outermost=outermost)
         self._check_all_read(query, inside)
+        commons = _drop_unread(commons, found)
         if commons:
             found.set("with_", exp.With(expressions=commons))
         return found
@@ -481,6 +490,16 @@ class StatementReader:
     def name(self, question: Question) -> str:
         """The table that holds the answer of a question."""
         return answer_name(self.questions.index(question))
+
+
+def _drop_unread(commons: list[exp.Expr], query: exp.Expr) -> list[exp.Expr]:
+    """The WITH of what is read after the release: a public one may be read by questions alone."""
+    kept: list[exp.Expr] = []
+    for cte in reversed(commons):
+        read = (table for part in (query, *kept) for table in part.find_all(exp.Table))
+        if any(table.name.casefold() == cte.alias.casefold() for table in read):
+            kept.insert(0, cte)
+    return kept
 
 
 def _sources(select: exp.Select) -> list[exp.Expr]:

@@ -512,8 +512,9 @@ def remark_on_weeks(tree: exp.Expr) -> tuple[str, ...]:
 
 
 _WHOLE_WEEKS = (
-    "DATE_DIFF('week', ...): whole weeks between the two dates, as in DuckDB 2; DATEDIFF(week, ...) "
-    "counts the Mondays between them, as in Snowflake and older versions of DuckDB."
+    "DATE_DIFF('week', ...): whole weeks between the two dates, as in DuckDB 2; "
+    "DATEDIFF(week, ...) counts the Mondays between them, as in Snowflake and older versions of "
+    "DuckDB."
 )
 _MONDAYS = (
     "DATEDIFF(week, ...): the Mondays between the two, as in Snowflake; in SQL Server and Redshift "

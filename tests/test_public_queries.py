@@ -1,0 +1,96 @@
+"""Sub-queries of public tables alone: computed when a question is read, then constants."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+import discreet
+from discreet.errors import QuestionRefusal
+from discreet.question.schema import Schema
+from discreet.question.sql import parse, write_question_text
+
+SCHEMA = """
+[tables.sales]
+unit = "buyer"
+max_rows_per_unit = 3
+[tables.sales.columns]
+buyer = "integer"
+item = { type = "integer", bounds = [1, 9] }
+price = { type = "decimal", bounds = [0, 100] }
+
+[tables.items]
+public = true
+unique = [["item"]]
+[tables.items.columns]
+item = "integer"
+kind = "text"
+list_price = "decimal"
+"""
+BELOW = "SELECT COUNT(*) AS n FROM sales WHERE price < (SELECT AVG(list_price) FROM items)"
+
+
+def curator(prices: list[float]) -> discreet.Curator:
+    places = range(1, len(prices) + 1)
+    tables = {
+        "sales": pd.DataFrame({"buyer": [1, 2, 2], "item": [1, 1, 2], "price": [5.0, 7.0, 40.0]}),
+        "items": pd.DataFrame(
+            {"item": list(places), "kind": ["a", "b"] * (len(prices) // 2), "list_price": prices}
+        ),
+    }
+    return discreet.Curator(tables, schema=SCHEMA, budget=10)
+
+
+def test_what_it_says_is_a_constant_of_the_question():
+    asked = curator([10.0, 20.0]).parse(BELOW)
+    assert "< 15" in write_question_text(asked)
+    assert "SELECT AVG" not in write_question_text(asked)
+    assert any("is 15.0: of public tables" in remark for remark in asked.remarks)
+
+
+def test_another_table_makes_another_question():
+    """Its answer is not shown for this one: the keys differ, as the constants do."""
+    first, second = (curator(prices).parse(BELOW) for prices in ([10.0, 20.0], [10.0, 40.0]))
+    assert first != second
+
+
+def test_a_schema_alone_says_nothing_of_rows():
+    with pytest.raises(QuestionRefusal) as refusal:
+        parse(BELOW, Schema.from_text(SCHEMA))
+    assert refusal.value.code == "Q15"
+
+
+def test_what_sees_people_is_never_computed():
+    """Only a sub-query whose every table is public: the buyer's rows stay the engine's."""
+    for inside in (
+        "SELECT MAX(s.price) FROM items AS i JOIN sales AS s ON s.item = i.item",
+        "SELECT MAX(list_price) FROM items WHERE item IN (SELECT item FROM sales)",
+        "SELECT MAX(price) FROM (SELECT price FROM sales UNION ALL SELECT list_price FROM items)",
+    ):
+        with pytest.raises(QuestionRefusal) as refusal:
+            curator([10.0, 20.0]).parse(f"SELECT COUNT(*) AS n FROM sales WHERE price < ({inside})")
+        assert refusal.value.code in ("Q15", "Q18", "Q19", "Q20", "Q21", "Q22", "Q26")
+
+
+def test_a_long_list_is_refused_and_does_not_hang():
+    """More rows than may stand in a question stay a sub-query, and are refused in words."""
+    many = curator([float(n) for n in range(1200)])
+    text = (
+        "SELECT COUNT(*) AS n FROM sales AS s JOIN (SELECT item, MAX(list_price) AS p FROM items "
+        "GROUP BY item) AS i ON i.item = s.item"
+    )
+    assert curator([10.0, 20.0]).parse(text)
+    with pytest.raises(QuestionRefusal) as refusal:
+        many.parse(text)
+    assert refusal.value.code == "Q26"
+
+
+@pytest.mark.parametrize(
+    "inside",
+    ["read_csv('/etc/passwd')", "random()", "(SELECT current_setting('memory_limit'))"],
+)
+def test_only_functions_of_what_is_listed_are_computed(inside):
+    with pytest.raises(QuestionRefusal):
+        curator([10.0, 20.0]).parse(
+            f"SELECT COUNT(*) AS n FROM sales WHERE price < (SELECT MAX({inside}) FROM items)"
+        )
