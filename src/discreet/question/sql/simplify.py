@@ -109,7 +109,7 @@ def name_columns(tree: exp.Expr) -> None:
         alias = node.args.get("alias")
         columns = alias.args.get("columns") if isinstance(alias, exp.TableAlias) else None
         query = node.this
-        if not isinstance(columns, list) or not isinstance(query, exp.Select):
+        if alias is None or not isinstance(columns, list) or not isinstance(query, exp.Select):
             continue
         if query.args.get("order") or not _only(alias, "this", "columns"):
             continue
