@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from fractions import Fraction
 from typing import Any
 
@@ -10,8 +11,21 @@ import pandas as pd
 
 from discreet.engine.duckdb import DuckDBEngine
 from discreet.engine.truth import Opened
-from discreet.price.plan import Contribution, Measurement, Moments, Plan, Scaled, Units
-from discreet.question.expressions import ColumnRef
+from discreet.price.plan import (
+    Contribution,
+    DistinctValues,
+    GroupSum,
+    GroupTotal,
+    Histogram,
+    Measurement,
+    Moments,
+    Plan,
+    Scaled,
+    Sum,
+    Units,
+    ValueCounts,
+)
+from discreet.question.expressions import Call, ColumnRef, Literal
 from discreet.question.question import Key
 from discreet.question.relation import Source
 from discreet.question.schema import Schema
@@ -33,6 +47,34 @@ at = "timestamp"
 """
 
 COST = Scaled(ColumnRef("v.cost"), Fraction(1, 256), 0, 5000 * 256)
+
+AGE = Scaled(ColumnRef("v.age"), Fraction(1), 0, 120)
+DAYS = tuple(date(2024, 1, d) for d in range(1, 32))
+MEASURED = (
+    Moments((COST,), (2,), counts_null=True),
+    Units(),
+    Histogram(AGE),
+    ValueCounts(ColumnRef("v.city"), CITIES),
+    DistinctValues(ColumnRef("v.note")),
+    GroupTotal(ColumnRef("v.cost"), Fraction(1, 256), 0, 256 * 7000),
+    Sum(Scaled(ColumnRef("v.age"), Fraction(1), -20, 90)),
+    GroupSum(ColumnRef("v.cost"), Fraction(1, 256), -256 * 5, 256 * 70),
+)
+KEYS: dict[str, tuple[Key, ...]] = {
+    "none": (),
+    "declared texts": (Key("city", ColumnRef("v.city"), (*CITIES, None)),),
+    "whole numbers": (Key("age", ColumnRef("v.age"), (*range(121), None)),),
+    "some whole numbers": (Key("age", ColumnRef("v.age"), (7, 120, 0)),),
+    "days": (Key("day", ColumnRef("v.day"), (*DAYS, None)),),
+    "truth values": (
+        Key("old", Call("greater", (ColumnRef("v.age"), Literal(40))), (False, True, None)),
+    ),
+    "two": (
+        Key("age", ColumnRef("v.age"), (0, 120)),
+        Key("city", ColumnRef("v.city"), (None, "Oslo", "Cork")),
+    ),
+    "found": (Key("note", ColumnRef("v.note"), None), Key("day", ColumnRef("v.day"), None)),
+}
 
 
 def schema(text: str = SCHEMA) -> Schema:

@@ -54,6 +54,7 @@ CODES: dict[str, str] = {
     "Q48": "a question that is not one number",
     "Q49": "a number that does not only grow",
     "Q52": "a question that rows of two people cannot answer",
+    "Q60": "a question that this engine does not run",
     "D1": "the engine could not answer",
     "D2": "a source that cannot be opened as declared",
     "D3": "a table that stays closed",

@@ -17,50 +17,16 @@ from discreet.engine.truth import Truth
 from discreet.errors import DataRefusal, InvalidParameter
 from discreet.price.plan import (
     Contribution,
-    DistinctValues,
-    GroupSum,
-    GroupTotal,
-    Histogram,
     Moments,
     Plan,
     Scaled,
-    Sum,
-    Units,
-    ValueCounts,
 )
 from discreet.question.expressions import Call, ColumnRef, Literal
-from discreet.question.question import Key
 
 ENGINES: dict[str, Callable[..., Engine[Any]]] = {"duckdb": DuckDBEngine}
 FILES = "visits.parquet"
 
-AGE = Scaled(ColumnRef("v.age"), Fraction(1), 0, 120)
-DAYS = tuple(date(2024, 1, d) for d in range(1, 32))
-MEASURED = (
-    Moments((cases.COST,), (2,), counts_null=True),
-    Units(),
-    Histogram(AGE),
-    ValueCounts(ColumnRef("v.city"), cases.CITIES),
-    DistinctValues(ColumnRef("v.note")),
-    GroupTotal(ColumnRef("v.cost"), Fraction(1, 256), 0, 256 * 7000),
-    Sum(Scaled(ColumnRef("v.age"), Fraction(1), -20, 90)),
-    GroupSum(ColumnRef("v.cost"), Fraction(1, 256), -256 * 5, 256 * 70),
-)
-KEYS: dict[str, tuple[Key, ...]] = {
-    "none": (),
-    "declared texts": (Key("city", ColumnRef("v.city"), (*cases.CITIES, None)),),
-    "whole numbers": (Key("age", ColumnRef("v.age"), (*range(121), None)),),
-    "some whole numbers": (Key("age", ColumnRef("v.age"), (7, 120, 0)),),
-    "days": (Key("day", ColumnRef("v.day"), (*DAYS, None)),),
-    "truth values": (
-        Key("old", Call("greater", (ColumnRef("v.age"), Literal(40))), (False, True, None)),
-    ),
-    "two": (
-        Key("age", ColumnRef("v.age"), (0, 120)),
-        Key("city", ColumnRef("v.city"), (None, "Oslo", "Cork")),
-    ),
-    "found": (Key("note", ColumnRef("v.note"), None), Key("day", ColumnRef("v.day"), None)),
-}
+AGE, MEASURED, KEYS = cases.AGE, cases.MEASURED, cases.KEYS
 
 
 @pytest.fixture(params=sorted(ENGINES))

@@ -392,6 +392,25 @@ def define_rows(table: Table, *, pretty: bool = False) -> str:
     return query.sql(ENGINE, pretty=pretty)
 
 
+def draft_rows(table: Table) -> list[Definition]:
+    """The same as steps of a statement, for engines that hold no view: the last has its name.
+
+    They read the step :func:`source_name`, in which the declared columns have the types of
+    their kinds.
+    """
+    name, source = name_rows(table), source_name(table.name)
+    if table.public:
+        return [(name, select_owned_rows(lay_out(table), source), False)]
+    steps = bound_rows(lay_out(table), source, f"{name}, bounded")
+    return [*steps, (name, add_steps(table, steps[-1][0]), False)]
+
+
+def list_types(table: Table) -> dict[str, tuple[str, ...]]:
+    """The declared texts of each column that is held as a code, by the name of its type."""
+    listed = ((name_enum(table, column), list_codes(column)) for column in table.columns)
+    return {name: codes for name, codes in listed if codes is not None}
+
+
 def describe_rows(table: Table) -> str:
     """What stands for the rows of a private table, for the eye."""
     return f"CREATE VIEW {quoted(name_rows(table))} AS\n{define_rows(table, pretty=True)};"

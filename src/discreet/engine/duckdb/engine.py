@@ -25,7 +25,7 @@ import duckdb
 
 from discreet.engine.duckdb import prepared
 from discreet.engine.duckdb.database import Database, Resources, constant, watch
-from discreet.engine.duckdb.measure import Compiled, compile_plan
+from discreet.engine.duckdb.measure import Compiled, Draft, compile_plan, draft_plan
 from discreet.engine.duckdb.sources import (
     DataSource,
     Given,
@@ -101,7 +101,7 @@ class DuckDBEngine:
     ) -> None:
         self._lock = threading.RLock()
         self._progress = progress
-        self._store = _folder(self, store)
+        self._store = open_folder(self, store)
         self._resources = Resources(
             memory_limit, threads, str(self._store / "spill"), str(self._store)
         )
@@ -180,6 +180,11 @@ class DuckDBEngine:
             if len(self._compiled) > REMEMBERED:
                 self._compiled.popitem(last=False)
         return compiled
+
+    def draft(self, plan: Plan) -> Draft:
+        """The plan's statement as a tree, for an engine that has a printer of its own."""
+        public = self._public_database()
+        return draft_plan(plan, self._own, _Held(lambda: public, self._own))
 
     def compile_codes(self, relation: Relation, levels: Sequence[Levels]) -> CompiledCodes:
         """The statement that says in which level of each column every row lies; reads no data."""
@@ -488,7 +493,7 @@ def _accepts(database: Database, text: str) -> bool:
     return False
 
 
-def _folder(engine: DuckDBEngine, store: str | Path | None) -> Path:
+def open_folder(engine: object, store: str | Path | None) -> Path:
     """The store, readable by its owner alone; a temporary one goes with the engine."""
     if store is not None:
         folder = Path(store)

@@ -14,7 +14,13 @@ from math import prod
 
 from sqlglot import exp
 
-from discreet.engine.duckdb.declared import choose_rows, choose_values, describe_rows
+from discreet.engine.duckdb.declared import (
+    choose_rows,
+    choose_values,
+    describe_rows,
+    draft_rows,
+    list_types,
+)
 from discreet.engine.duckdb.grid import (
     clip,
     number_line,
@@ -65,6 +71,7 @@ from discreet.question.functions.nodes import (
     add_definitions,
     conjoin,
     disjoin,
+    name_definitions,
     nest_query,
     order_by,
     present,
@@ -97,11 +104,45 @@ class Compiled:
         return "\n\n".join((*private, self.text))
 
 
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The statement that measures a plan, as a tree that an engine's printer writes."""
+
+    plan: Plan
+    query: exp.Query
+    tables: tuple[Table, ...]  # whose rows it reads
+    columns: ResultColumns
+
+    def list_codes(self) -> dict[str, tuple[str, ...]]:
+        """The declared texts of its tables, by the names of the types that list them."""
+        return {name: c for table in self.tables for name, c in list_types(table).items()}
+
+    def complete(self) -> exp.Query:
+        """The statement with the rows of its tables as steps: nothing stands behind a view.
+
+        They read the steps :func:`~discreet.engine.duckdb.declared.source_name`, which are the
+        engine's.
+        """
+        rows = [step for table in self.tables for step in draft_rows(table)]
+        return add_definitions(self.query.copy(), [*rows, *name_definitions(self.query)])
+
+
 def compile_plan(
     plan: Plan,
     find: Callable[[Table], Table],
     multiplicity: Multiplicity,
 ) -> Compiled:
+    """The statement that measures ``plan``, in DuckDB's words."""
+    draft = draft_plan(plan, find, multiplicity)
+    text = draft.query.sql(ENGINE, pretty=True, copy=False)
+    return Compiled(plan, text, draft.tables, draft.columns)
+
+
+def draft_plan(
+    plan: Plan,
+    find: Callable[[Table], Table],
+    multiplicity: Multiplicity,
+) -> Draft:
     """The statement that measures ``plan``."""
     if is_shared(plan.source):
         check_plan(plan, multiplicity)
@@ -123,12 +164,7 @@ def compile_plan(
         last, query, _ = renderer.definitions[-1]
         renderer.definitions[-1] = (last, query, True)
     query = add_definitions(parts.query(name, in_order=not plan.public_keys), renderer.definitions)
-    return Compiled(
-        plan,
-        query.sql(ENGINE, pretty=True, copy=False),
-        renderer.tables,
-        ResultColumns.of(plan, groups, readings),
-    )
+    return Draft(plan, query, renderer.tables, ResultColumns.of(plan, groups, readings))
 
 
 def _unit_kinds(relation: Relation, unit: tuple[str, ...]) -> tuple[Kind, ...]:

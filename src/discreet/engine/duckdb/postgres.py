@@ -14,7 +14,7 @@ import fcntl
 import hashlib
 import hmac
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from discreet.question.domain import Kind
 from discreet.question.schema import Column
 
 SCHEMES = ("postgresql", "postgres")
+_TOKEN = 32  # characters of a version
 _KEPT = 2  # a question may still be reading the copy before
 
 _AS_IT_IS = {"bool", "bytea"}
@@ -150,7 +151,7 @@ class PostgresTable(DataSource):
                     token = hmac.new(self._key(), digestmod=hashlib.sha256)
                     while block := stream.read(1 << 20):
                         token.update(block)
-                copy = self.copies / f"{self._stem}-{token.hexdigest()[:32]}.parquet"
+                copy = self.copies / f"{self._stem}-{token.hexdigest()[:_TOKEN]}.parquet"
                 partial.replace(copy)
                 os.utime(copy)  # the newest is the one that is read
             finally:
@@ -180,26 +181,38 @@ class PostgresTable(DataSource):
         return bytes(found)
 
     def _write(self, path: Path) -> None:
+        with _open_privately(path) as stream:
+            self._write_to(stream)
+
+    def _write_to(self, stream: Any, snapshot: str | None = None) -> None:
+        """The rows as a Parquet file, as they are now or in a snapshot of somebody else's."""
         import pyarrow.parquet as pq
         from pyarrow import ArrowException
 
         dbapi = self._import_driver()
+        first, *others = _SESSION
+        shared = [] if snapshot is None else [f"SET TRANSACTION SNAPSHOT {_quote_string(snapshot)}"]
         with suppress(dbapi.Error, ArrowException, OSError):  # whose texts may quote an address
             with closing(dbapi.connect(self.url)) as connection:
                 with closing(connection.cursor()) as cursor:
-                    for statement in _SESSION:
+                    for statement in (first, *shared, *others):
                         cursor.execute(statement)
-                    cursor.execute(self._select(self._describe(cursor)))
+                    cursor.execute(self.list_columns())
+                    held = self.match_columns(cursor.fetch_arrow_table().to_pylist())
+                    cursor.execute(self._select(held))
                     reader = cursor.fetch_record_batch()
-                    with (
-                        _open_privately(path) as stream,
-                        pq.ParquetWriter(stream, reader.schema) as writer,
-                    ):
+                    with pq.ParquetWriter(stream, reader.schema) as writer:
                         for batch in reader:
                             writer.write_batch(batch)
                 connection.rollback()
             return
         raise _refuse(self.table, "the server is not there, or does not let us read")
+
+    def find_token(self, snapshot: str) -> str:
+        """The version that a copy of a snapshot would have; the rows are read, and none is kept."""
+        sink = HashingSink(self._key())
+        self._write_to(sink, snapshot)
+        return sink.hexdigest()[:_TOKEN]
 
     def _import_driver(self) -> Any:
         with suppress(ImportError):
@@ -213,10 +226,12 @@ class PostgresTable(DataSource):
             fix='pip install "discreet[postgres]".',
         )
 
-    def _describe(self, cursor: Any) -> dict[str, tuple[str, str]]:
+    def list_columns(self) -> str:
+        """The question to the server's catalogue that :meth:`match_columns` reads."""
+        return _COLUMNS.format(table=_quote_string(self.full_name()))
+
+    def match_columns(self, held: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, str]]:
         """The name and type of each declared column, as the server has it."""
-        cursor.execute(_COLUMNS.format(table=_quote_text(self.table)))
-        held = cursor.fetch_arrow_table().to_pylist()
         if not held:
             raise _refuse(self.table, "the server has no such table")
         if held[0]["encoding"] != "UTF8":
@@ -238,11 +253,11 @@ class PostgresTable(DataSource):
         for column in self.columns:
             if column.name in held:
                 name, kind = held[column.name]
-                read = _read(_quote(name), kind, column.kind, self.table)
-                picked.append(f"{read} AS {_quote(column.name)}")
-        return f"SELECT {', '.join(picked)} FROM {self._name()}"  # noqa: S608
+                read = _read(quote_name(name), kind, column.kind, self.table)
+                picked.append(f"{read} AS {quote_name(column.name)}")
+        return f"SELECT {', '.join(picked)} FROM {self.full_name()}"  # noqa: S608
 
-    def _name(self) -> str:
+    def full_name(self) -> str:
         """The table as it was named: whoever wrote the schema quotes what must be quoted."""
         return ".".join(_quote_part(part) for part in self.table.split("."))
 
@@ -275,18 +290,49 @@ def _refuse(table: str, what: str) -> DataRefusal:
     )
 
 
-def _quote(name: str) -> str:
+class HashingSink:
+    """A file that keeps nothing of what is written to it but a keyed hash."""
+
+    def __init__(self, key: bytes) -> None:
+        self._hash = hmac.new(key, digestmod=hashlib.sha256)
+        self._size = 0
+        self.closed = False
+
+    def write(self, content: Any) -> int:
+        """Take it in."""
+        size = memoryview(content).nbytes
+        self._hash.update(content)
+        self._size += size
+        return size
+
+    def tell(self) -> int:
+        """How much was written."""
+        return self._size
+
+    def flush(self) -> None:
+        """Nothing waits."""
+
+    def close(self) -> None:
+        """Nothing more will come."""
+        self.closed = True
+
+    def hexdigest(self) -> str:
+        """The hash of everything that was written."""
+        return self._hash.hexdigest()
+
+
+def quote_name(name: str) -> str:
+    """A name of PostgreSQL, quoted."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def _quote_part(part: str) -> str:
     """A part of a name that stands in quotation marks already, or is taken as it is written."""
-    return part if part.startswith('"') and part.endswith('"') else _quote(part)
+    return part if part.startswith('"') and part.endswith('"') else quote_name(part)
 
 
-def _quote_text(text: str) -> str:
-    named = ".".join(_quote_part(part) for part in text.split("."))
-    return "'" + named.replace("'", "''") + "'"
+def _quote_string(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _open_privately(path: Path) -> Any:
@@ -294,4 +340,4 @@ def _open_privately(path: Path) -> Any:
     return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
 
 
-__all__ = ["PostgresTable", "is_postgres"]
+__all__ = ["PostgresTable", "is_postgres", "quote_name"]

@@ -138,6 +138,8 @@ def open_source(
     Without them its types are what the rows look like: for public tables only.  What is on a
     server is copied to the folder ``copies``.
     """
+    if isinstance(given, DataSource):
+        return given
     columns = None if columns is None else tuple(columns)
     if isinstance(given, str) and "://" in given:
         from discreet.engine.duckdb.postgres import PostgresTable, is_postgres

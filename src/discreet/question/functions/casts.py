@@ -32,6 +32,17 @@ _WHOLE = r"[+-]?[0-9]{1,18}"
 _REAL = r"[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?"
 _DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _TIME = r"(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,6})?)?"
+_MOMENT = f"{_DAY}(?:[ T]{_TIME})?"
+
+
+def _whole_text(pattern: str) -> str:
+    """A text of that form, spaces at its ends aside."""
+    return f"^ *({pattern}) *$"
+
+
+WHOLE_FORM, DAY_FORM, MOMENT_FORM = map(_whole_text, (_WHOLE, _DAY, _MOMENT))
+"""The forms in which texts are looked for before they are read as numbers, days and moments."""
+
 _TRUE, _FALSE = ("true", "t", "1"), ("false", "f", "0")
 
 
@@ -48,7 +59,7 @@ def _read(pattern: str, kind: Kind) -> Callable[[Node, Domain], Node]:
     """The text as ``kind`` if all of it (spaces at the ends aside) has the form ``pattern``."""
 
     def render(node: Node, _: Domain) -> Node:
-        form = exp.Literal.string(f"^ *({pattern}) *$")
+        form = exp.Literal.string(_whole_text(pattern))
         part = nodes.call("REGEXP_EXTRACT", node, form, exp.Literal.number("1"))
         return nodes.try_cast(part, kind)  # the empty text, where nothing matched, casts to NULL
 
@@ -216,7 +227,6 @@ _TO_DATE = {
         _maybe(Kind.DATE), _in_calendar(_DAY, Kind.DATE), _parse(_DAY, date.fromisoformat)
     ),
 }
-_MOMENT = f"{_DAY}(?:[ T]{_TIME})?"
 _TO_TIMESTAMP = {
     Kind.TIMESTAMP: _Route(lambda a: a, _same, lambda v: v),
     Kind.DATE: _Route(lambda a: as_kind(a, Kind.TIMESTAMP), _cast(Kind.TIMESTAMP), _midnight),

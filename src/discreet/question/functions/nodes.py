@@ -342,6 +342,15 @@ def add_definitions(query: exp.Query, definitions: Iterable[Definition]) -> exp.
     return query
 
 
+def name_definitions(query: exp.Query) -> list[Definition]:
+    """What the names of a query stand for, as :func:`add_definitions` was given it."""
+    found = query.args.get("with_")
+    return [
+        (step.args["alias"].this.name, step.this, bool(step.args.get("materialized")))
+        for step in (found.expressions if found else ())
+    ]
+
+
 def order_by(keys: Iterable[Node]) -> exp.Order:
     """ORDER BY keys, NULL last."""
     return exp.Order(expressions=[exp.Ordered(this=key, nulls_first=False) for key in keys])

@@ -1,0 +1,143 @@
+"""PostgreSQL as an engine: the integers that DuckDB finds, computed where the rows are."""
+
+from __future__ import annotations
+
+import engine_cases as cases
+import psycopg
+import pytest
+import services
+from test_postgres_source import address, fill
+
+from discreet.engine.duckdb import DuckDBEngine
+from discreet.engine.postgres import PostgresEngine
+from discreet.errors import DataRefusal, QuestionRefusal
+
+READER = "reader"
+
+
+def served(postgres, *tables: str, role: str = READER) -> dict[str, str]:
+    """The addresses of tables, for a role that can only read them."""
+    with psycopg.connect(postgres.conninfo, autocommit=True) as connection:
+        there = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role]).fetchone()
+        if there is None:
+            connection.execute(f'CREATE ROLE "{role}" LOGIN')
+        for table in tables:
+            connection.execute(f'GRANT SELECT ON {table} TO "{role}"')
+    return {t: address(postgres, t).replace(f"//{services.OWNER}@", f"//{role}@") for t in tables}
+
+
+def integers(engine, plan) -> list:
+    return cases.integers(engine.run(engine.compile(plan)).open_for_release())
+
+
+@pytest.fixture
+def visits(postgres):
+    fill(postgres)
+    return served(postgres, "visits")
+
+
+@pytest.mark.parametrize("keys", cases.KEYS.values(), ids=cases.KEYS)
+def test_the_same_integers_as_duckdb(visits, keys, tmp_path):
+    with (
+        PostgresEngine(visits, cases.schema(), store=tmp_path) as engine,
+        DuckDBEngine({"visits": cases.frame()}, cases.schema()) as other,
+    ):
+        plan = cases.plan(engine, *cases.MEASURED, keys=keys)
+        assert integers(engine, plan) == integers(other, plan)
+        assert not list(tmp_path.glob("*.parquet"))  # nothing was copied
+
+
+def test_a_version_is_that_of_a_copy_and_changes_with_the_rows(postgres, visits, tmp_path):
+    with (
+        PostgresEngine(visits, cases.schema(), store=tmp_path) as engine,
+        DuckDBEngine(visits, cases.schema(), store=tmp_path) as copied,
+    ):
+        before = engine.data_version()
+        assert before == copied.data_version()
+        assert engine.former_version() == copied.former_version()
+        for change in (
+            "UPDATE visits SET age = age + 1 WHERE who = 3",
+            "DELETE FROM visits WHERE who = 3",
+            "INSERT INTO visits (who) VALUES (999)",
+        ):
+            postgres.execute(change)
+            after = engine.data_version()
+            assert after != before
+            copied.prepare()
+            assert after == copied.data_version()
+            before = after
+
+
+def test_data_that_change_before_a_question_runs_fail_it(postgres, visits):
+    with PostgresEngine(visits, cases.schema()) as engine:
+        compiled = engine.compile(cases.plan(engine))
+        engine.data_version()
+        postgres.execute("DELETE FROM visits WHERE who = 4")
+        with pytest.raises(DataRefusal) as refused:
+            engine.run(compiled)
+        assert refused.value.code == "D1"
+        engine.data_version()
+        engine.run(compiled)
+
+
+def test_who_may_write_may_not_compute(postgres, visits):
+    own = {"visits": address(postgres)}
+    with pytest.raises(DataRefusal, match="superuser"):
+        PostgresEngine(own, cases.schema())
+    for right in ("INSERT", "UPDATE (age)", "TRUNCATE"):
+        writer = served(postgres, "visits", role="writer")
+        postgres.execute(f"GRANT {right} ON visits TO writer")
+        with pytest.raises(DataRefusal, match="only read"):
+            PostgresEngine(writer, cases.schema())
+        postgres.execute(f"REVOKE {right} ON visits FROM writer")
+        PostgresEngine(writer, cases.schema()).close()
+
+
+def test_what_cannot_be_opened_is_said_and_nothing_of_the_data(postgres, visits, tmp_path):
+    postgres.execute("CREATE VIEW shown AS SELECT * FROM visits")
+    (shown,) = served(postgres, "shown").values()
+    missing = visits["visits"].replace("#visits", "#nowhere")
+    gone = visits["visits"].replace(f"host={postgres.home}", f"host={tmp_path}")
+    for given, words in (
+        (shown, "no table"),
+        (missing, "no such table"),
+        (gone, "not there"),
+        ("visits.parquet", "no address"),
+        (visits["visits"].partition("#")[0], "names no table"),
+    ):
+        with pytest.raises(DataRefusal, match=words) as refused:
+            PostgresEngine({"visits": given}, cases.schema())
+        assert refused.value.code == "D2"
+        assert refused.value.__cause__ is refused.value.__context__ is None
+    with PostgresEngine({"visits": gone}, cases.schema(), opened=False) as engine:
+        compiled = engine.compile(cases.plan(engine))
+        assert engine.data_version() == "unreadable"
+        with pytest.raises(DataRefusal) as failed:
+            engine.run(compiled)
+        assert failed.value.code == "D1"
+
+
+def test_rows_stay_where_they_are(visits):
+    with PostgresEngine(visits, cases.schema()) as engine:
+        table = engine.schema.tables["visits"]
+        for refused in (
+            lambda: engine.compile_rows(table),
+            lambda: engine.count_crowd("visits"),
+            lambda: engine.compile_codes(cases.plan(engine).source, ()),
+        ):
+            with pytest.raises(QuestionRefusal) as caught:
+                refused()
+            assert caught.value.code == "Q60"
+
+
+def test_a_statement_is_stopped_in_time(postgres, visits):
+    """A lock that another holds makes the statement wait; the server stops it."""
+    with PostgresEngine(visits, cases.schema(), timeout_s=1) as engine:
+        compiled = engine.compile(cases.plan(engine))
+        engine.run(compiled)
+        with psycopg.connect(postgres.conninfo) as connection:
+            connection.execute("LOCK TABLE visits IN ACCESS EXCLUSIVE MODE")
+            with pytest.raises(DataRefusal):
+                engine.run(compiled)
+            connection.rollback()
+        engine.run(compiled)
