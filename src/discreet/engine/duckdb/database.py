@@ -19,6 +19,7 @@ import duckdb
 from sqlglot import exp
 
 from discreet.engine.duckdb.declared import (
+    count_crowded,
     define_rows,
     find_kind,
     name_enum,
@@ -26,7 +27,7 @@ from discreet.engine.duckdb.declared import (
     select_typed_rows,
     source_name,
 )
-from discreet.engine.duckdb.prepared import ROWS
+from discreet.engine.duckdb.prepared import CROWD, ROWS
 from discreet.engine.duckdb.render import lay_out, list_codes, name_rows
 from discreet.engine.duckdb.result import Columns
 from discreet.engine.duckdb.sources import DataSource, Part, Version, quoted
@@ -311,6 +312,12 @@ class Database:
             return cursor.execute(sql).fetchnumpy()
 
         return watch(cursor, fetch, "answer", self.progress)
+
+    def find_crowd(self, table: Table) -> str:
+        """The statement that says in how many rows people stand; preparing has counted them."""
+        if table.name in self.prepared:
+            return f"FROM {quoted(self.prepared[table.name], 'main', CROWD)}"
+        return count_crowded(table)
 
     def bind(self, sql: str) -> None:
         """Let the engine resolve every name and type of a statement, without running it."""

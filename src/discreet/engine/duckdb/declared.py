@@ -442,9 +442,15 @@ def bound_shared_rows(shape: Layout, source: str, name: str) -> list[Definition]
 
 def count_crowded(table: Table) -> str:
     """The statement that counts people by the number of rows they stand in."""
-    owned = "owned"
-    rows = select_owned_rows(lay_out(table), source_name(table.name))
-    return count_crowd(table, (owned, rows, False))
+    definitions, query = count_crowd_rows(lay_out(table), source_name(table.name), "bounded")
+    return add_definitions(query, definitions).sql(ENGINE, pretty=True)
+
+
+def count_crowd_rows(shape: Layout, source: str, name: str) -> tuple[list[Definition], exp.Query]:
+    """Definitions as :func:`bound_shared_rows` begins with, and what counts the crowd by them."""
+    owned = f"{name}, owned"
+    definitions, query = count_crowd(shape, owned, name)
+    return [(owned, select_owned_rows(shape, source), False), *definitions], query
 
 
 def _own_columns(shape: Layout) -> tuple[str, ...]:

@@ -217,13 +217,12 @@ class DuckDBEngine:
 
     def count_crowd(self, name: str) -> Truth:
         """How many people stand in many rows of a table with two owners, by level, sealed."""
-        from discreet.engine.duckdb.declared import count_crowded
         from discreet.engine.duckdb.shared import read_crowd
 
         table, database = self.schema.tables[name], self._current()
         truth = None
         with suppress(Exception):  # of which nothing leaves
-            truth = Truth(read_crowd(table, database.run(count_crowded(table))))
+            truth = Truth(read_crowd(table, database.run(database.find_crowd(table))))
         if truth is None or self._versions() != database.versions:
             self._forget()
             raise describe_failure()
@@ -421,8 +420,10 @@ class DuckDBEngine:
             ) as database:
                 connection = database.connection
                 connection.execute(f"ATTACH {constant(str(path))} AS {quoted('target')}")
-                statement = prepared.creation(table, "target")
-                watch(connection, lambda: connection.execute(statement), table.name, progress)
+                statements = prepared.list_statements(table, "target")
+                for done, statement in enumerate(statements):
+                    told = _tell_part(progress, done, len(statements))
+                    watch(connection, partial(connection.execute, statement), table.name, told)
                 connection.execute(f"DETACH {quoted('target')}")
             return True
         return False
@@ -541,6 +542,13 @@ def _missing_file(source: DataSource) -> str | None:
 
 def _read_version(source: DataSource) -> Version:
     return source.version
+
+
+def _tell_part(progress: Progress | None, done: int, steps: int) -> Progress | None:
+    """Tells of one step out of several what it is of the whole."""
+    if progress is None:
+        return None
+    return lambda name, part: progress(name, (done + part) / steps)
 
 
 def _opening(name: str, step: Callable[[], T]) -> T:

@@ -14,6 +14,12 @@ from pathlib import Path
 import duckdb
 from sqlglot import exp
 
+from discreet.engine.duckdb.declared import (
+    add_steps,
+    bound_rows,
+    count_crowd_rows,
+    source_name,
+)
 from discreet.engine.duckdb.render import Layout, lay_out, name_rows
 from discreet.engine.duckdb.sources import Version
 from discreet.question.functions import nodes
@@ -27,19 +33,48 @@ from discreet.question.functions.nodes import (
 )
 from discreet.question.schema import Owners, Table
 
-_LAYOUT = "6"  # to be changed whenever prepared tables look different
+_LAYOUT = "7"  # to be changed whenever prepared tables look different
 _BUCKETS = 8
 ROWS = "rows"
+CROWD = "crowd"
 
 
-def creation(table: Table, catalog: str) -> str:
-    """The statement that prepares ``table`` in an attached database."""
-    query = select_all(quote_table(name_rows(table)))
-    clusters = _clusters(lay_out(table))
+def list_statements(table: Table, catalog: str) -> list[str]:
+    """The statements that prepare ``table`` in an attached database, in their order.
+
+    Rows of two people are bounded a step at a time: so the engine holds each step once, and what
+    their test counts is counted from the same steps.
+    """
+    shape = lay_out(table)
+    if table.owners is not Owners.ANY:
+        return [_create(_put_in_order(shape, select_all(quote_table(name_rows(table)))), catalog)]
+    source = source_name(table.name)
+    bounded = bound_rows(shape, source, "bounded")
+    counted, crowd = count_crowd_rows(shape, source, "bounded")
+    steps = {name: (step, once) for name, step, once in (*bounded, *counted)}
+    return [
+        *(_create(step, name=name, once=once) for name, (step, once) in steps.items()),
+        _create(_put_in_order(shape, add_steps(table, bounded[-1][0])), catalog),
+        _create(crowd, catalog, CROWD),
+    ]
+
+
+def _create(
+    query: exp.Query, catalog: str | None = None, name: str = ROWS, *, once: bool = True
+) -> str:
+    """A query under a name: in a catalog to stay, or for this connection alone."""
+    target = quote_table(name) if catalog is None else quote_table(catalog, "main", name)
+    kind = "TABLE" if once else "VIEW"
+    brief = exp.Properties(expressions=[exp.TemporaryProperty()]) if catalog is None else None
+    made = exp.Create(this=target, kind=kind, expression=query, properties=brief)
+    return made.sql(ENGINE, pretty=True)
+
+
+def _put_in_order(shape: Layout, query: exp.Select) -> exp.Select:
+    clusters = _clusters(shape)
     if clusters:
         query.set("order", order_by(clusters))
-    target = quote_table(catalog, "main", ROWS)
-    return exp.Create(this=target, kind="TABLE", expression=query).sql(ENGINE, pretty=True)
+    return query
 
 
 def _clusters(shape: Layout) -> list[Node]:

@@ -14,25 +14,12 @@ import numpy as np
 from sqlglot import exp, parse_one
 
 from discreet.engine.duckdb.hashing import put_hash
-from discreet.engine.duckdb.render import Layout, lay_out
+from discreet.engine.duckdb.render import Layout
 from discreet.engine.duckdb.result import Columns
 from discreet.engine.duckdb.sources import quoted
 from discreet.engine.truth import Opened
-from discreet.question.domain import Kind
-from discreet.question.functions import nodes
-from discreet.question.functions.nodes import (
-    ENGINE,
-    Definition,
-    Node,
-    add_alias,
-    add_definitions,
-    quote_column,
-    quote_table,
-    select,
-)
+from discreet.question.functions.nodes import ENGINE, Definition
 from discreet.question.schema import Table
-
-_ONE, _OTHER, _ROWS, _OWNER = "_one", "_other", "_rows", "_owner"
 
 _PAIRED = """
 SELECT {content}, "_one", "_other", CAST(HASH("_one", "_other") % 4294967296 AS UINTEGER) AS "_pair"
@@ -41,15 +28,19 @@ FROM (
   FROM {owned}
 ) AS rows_of_two
 """  # of a row that names one person, LEAST and GREATEST are that person
-# Who and which pairs may have too many rows, and all who do: rows of one person count twice here,
-# and pairs are told apart by 32 bits.  Whoever has few after all loses nothing by being looked at.
+# Pairs that may share too many rows, and all who do: they are told apart by 32 bits, and who shares
+# few after all loses nothing by being looked at.  In how many rows everybody stands, and in many.
 _FULL = """
 SELECT "_pair" FROM {paired} WHERE "_one" <> "_other" GROUP BY "_pair" HAVING COUNT(*) > {shared}
 """
+_MET = """
+SELECT "_owner", COUNT(*) AS "_rows" FROM (
+  SELECT "_one" AS "_owner" FROM {paired}
+  UNION ALL SELECT "_other" AS "_owner" FROM {paired} WHERE "_one" <> "_other"
+) AS ends GROUP BY "_owner"
+"""
 _MANY = """
-SELECT "_owner" FROM (
-  SELECT "_one" AS "_owner" FROM {paired} UNION ALL SELECT "_other" AS "_owner" FROM {paired}
-) AS ends GROUP BY "_owner" HAVING COUNT(*) > {most}
+SELECT "_owner" FROM {met} WHERE "_rows" > {most}
 """
 _IS_NEAR = """(
   "_one" IN (SELECT "_owner" FROM {many}) OR "_other" IN (SELECT "_owner" FROM {many})
@@ -106,6 +97,24 @@ SELECT {content} FROM {tied} ANTI JOIN {beyond} USING ("_one", "_other", "_place
 WHERE NOT "_late"
 """
 
+# Rows beyond what a pair may share: which of them are kept does not matter here, only how many.
+_OVER = """
+SELECT "_one", "_other", COUNT(*) - {shared} AS "_over"
+FROM {paired} SEMI JOIN {full} USING ("_pair")
+WHERE "_one" <> "_other" GROUP BY "_one", "_other" HAVING COUNT(*) > {shared}
+"""
+_PEOPLE = """
+SELECT "d", COUNT(*) AS "people" FROM (
+  SELECT LEAST("_rows" - CAST(COALESCE("_beyond", 0) AS BIGINT), {most} + 1) AS "d"
+  FROM {met} LEFT JOIN (
+    SELECT "_owner", SUM("_over") AS "_beyond" FROM (
+      SELECT "_one" AS "_owner", "_over" FROM {over}
+      UNION ALL SELECT "_other" AS "_owner", "_over" FROM {over}
+    ) AS ends GROUP BY "_owner"
+  ) AS less USING ("_owner")
+) AS each_person GROUP BY "d"
+"""
+
 
 def bound_shared(shape: Layout, owned: str, name: str) -> list[Definition]:
     """Definitions that end in ``name``: the rows of ``owned`` that are among the first of both.
@@ -114,28 +123,9 @@ def bound_shared(shape: Layout, owned: str, name: str) -> list[Definition]:
     who share too many are found first, by counting; of their rows the hashes are sorted; and only
     rows of one hash, at the end of what is kept of somebody, by what they say.
     """
-    steps = {
-        step: f"{name}, {words}"
-        for step, words in (
-            ("paired", "with both owners in order"),
-            ("full", "pairs that share too many"),
-            ("many", "people in many"),
-            ("near", "of these"),
-            ("capped", "of each pair the first"),
-            ("cut", "where too much begins"),
-            ("judged", "and whether too much"),
-            ("tied", "where it begins"),
-            ("beyond", "of those too much"),
-        )
-    }
-    parts = {step: quoted(words) for step, words in steps.items()}
-    parts["content"] = _list_content(shape)
-    parts["most"] = str(shape.table.max_rows_per_unit)
-    parts["shared"] = str(shape.table.max_rows_per_pair)
-    parts["is_near"] = _IS_NEAR.format(**parts)
+    steps, parts = _name_steps(shape, name)
     return [
-        (steps["paired"], _name_pairs(shape, owned), False),
-        (steps["full"], _read(_FULL, parts), True),
+        *_count_rows(shape, owned, steps, parts),
         (steps["many"], _read(_MANY, parts), True),
         (steps["near"], put_hash(_read(_NEAR, parts), shape.hashed()), True),
         (steps["capped"], _read(_CAPPED, parts), True),
@@ -145,6 +135,54 @@ def bound_shared(shape: Layout, owned: str, name: str) -> list[Definition]:
         (steps["beyond"], _read(_BEYOND, parts), True),
         (name, _read(_KEPT, parts), False),
     ]
+
+
+def count_crowd(shape: Layout, owned: str, name: str) -> tuple[list[Definition], exp.Query]:
+    """How many people stand in how many rows, once those that a pair shares were cut.
+
+    The definitions are those with which :func:`bound_shared` begins: where the rows called ``name``
+    were bounded a step at a time, the query finds them.
+    """
+    steps, parts = _name_steps(shape, name)
+    over: Definition = (steps["over"], _read(_OVER, parts), True)
+    return [*_count_rows(shape, owned, steps, parts), over], _read(_PEOPLE, parts)
+
+
+def _count_rows(
+    shape: Layout, owned: str, steps: Mapping[str, str], parts: Mapping[str, str]
+) -> list[Definition]:
+    """The rows with their owners, pairs that may share too many, and everybody's rows."""
+    return [
+        (steps["paired"], _name_pairs(shape, owned), False),
+        (steps["full"], _read(_FULL, parts), True),
+        (steps["met"], _read(_MET, parts), True),
+    ]
+
+
+def _name_steps(shape: Layout, name: str) -> tuple[dict[str, str], dict[str, str]]:
+    """What each step is called, and what stands in the statements for it."""
+    steps = {
+        step: f"{name}, {words}"
+        for step, words in (
+            ("paired", "with both owners in order"),
+            ("full", "pairs that share too many"),
+            ("met", "people by their rows"),
+            ("many", "people in many"),
+            ("near", "of these"),
+            ("capped", "of each pair the first"),
+            ("cut", "where too much begins"),
+            ("judged", "and whether too much"),
+            ("tied", "where it begins"),
+            ("beyond", "of those too much"),
+            ("over", "shared beyond"),
+        )
+    }
+    parts = {step: quoted(words) for step, words in steps.items()}
+    parts["content"] = _list_content(shape)
+    parts["most"] = str(shape.table.max_rows_per_unit)
+    parts["shared"] = str(shape.table.max_rows_per_pair)
+    parts["is_near"] = _IS_NEAR.format(**parts)
+    return steps, parts
 
 
 def _read(text: str, parts: Mapping[str, str]) -> exp.Query:
@@ -166,82 +204,17 @@ def _list_content(shape: Layout) -> str:
     return ", ".join(quoted(c) for c in shape.content)
 
 
-def _apart() -> Node:
-    """Whether a row names two people."""
-    return exp.NEQ(this=quote_column(_ONE), expression=quote_column(_OTHER))
-
-
-def _list_ends(said: tuple[str, ...], rows: str) -> exp.Query:
-    """Every row once for each of its owners, with the columns ``said``."""
-    one = select(
-        [add_alias(quote_column(_ONE), _OWNER), *map(quote_column, said)], quote_table(rows)
-    )
-    other = select(
-        [add_alias(quote_column(_OTHER), _OWNER), *map(quote_column, said)],
-        quote_table(rows),
-        where=[_apart()],
-    )
-    return exp.Union(this=one, expression=other, distinct=False)
-
-
-def count_crowd(table: Table, owned: Definition) -> str:
+def read_crowd(table: Table, found: Columns) -> Opened:
     """How many people stand in more rows than each of the levels of the test, from the top.
 
     The levels are max_rows_per_unit less 0, 1, 2, ... times max_rows_per_pair
-    (docs/proofs/graphs.md, Lemma 3); people in fewer rows than the last do not matter.  Which rows
-    of a pair are kept does not matter here, only how many: nothing is sorted.
+    (docs/proofs/graphs.md, Lemma 3); people in fewer rows than the last do not matter.
     """
     most, pair = table.max_rows_per_unit or 1, table.max_rows_per_pair or 1
-    names = [quote_column(_ONE), quote_column(_OTHER)]
-    everything = exp.Count(this=exp.Star(), big_int=True)
-    few = nodes.call("LEAST", everything.copy(), exp.Literal.number(str(pair)))
-    kept = nodes.case((_apart(), few), otherwise=everything)
-    shared = select(
-        [*names, add_alias(kept, _ROWS)],
-        quote_table("paired"),
-        group=names,
-    )
-    each = select(
-        [add_alias(nodes.cast(exp.Sum(this=quote_column(_ROWS)), Kind.INTEGER), "d")],
-        quote_table("ends"),
-        group=[quote_column(_OWNER)],
-    )
-    above = exp.Literal.number(str(most))
-    step = exp.Literal.number(str(pair))
-    # the first level that a person is above: ceil((most - d + 1) / pair), and 0 at least
-    short = nodes.call(
-        "GREATEST",
-        nodes.infix(
-            exp.IntDiv,
-            exp.Paren(
-                this=exp.Add(
-                    this=exp.Sub(this=above, expression=quote_column("d")),
-                    expression=step.copy(),
-                )
-            ),
-            step,
-        ),
-        exp.Literal.number("0"),
-    )
-    level = add_alias(short, "level")
-    people = add_alias(exp.Count(this=exp.Star(), big_int=True), "people")
-    query = select([level, people], quote_table("each"), group=[quote_column("level")])
-    definitions: list[Definition] = [
-        owned,
-        ("paired", _name_pairs(lay_out(table), owned[0]), False),
-        ("pairs", shared, True),
-        ("ends", _list_ends((_ROWS,), "pairs"), False),
-        ("each", each, False),
-    ]
-    return add_definitions(query, definitions).sql(ENGINE, pretty=True)
-
-
-def read_crowd(table: Table, found: Columns) -> Opened:
-    """How many people stand in more rows than each level, from the highest level on."""
-    levels = (table.max_rows_per_unit or 1) // (table.max_rows_per_pair or 1) + 1
-    above = np.zeros(levels, dtype=np.int64)
-    for level, people in zip(found["level"].tolist(), found["people"].tolist(), strict=True):
-        if level < levels:
+    above = np.zeros(most // pair + 1, dtype=np.int64)
+    for rows, people in zip(found["d"].tolist(), found["people"].tolist(), strict=True):
+        level = max(0, (most - rows) // pair + 1)  # the first that they are above
+        if level < above.size:
             above[level] += people
     return Opened((), (np.cumsum(above),))
 
