@@ -344,6 +344,172 @@ def test_nothing_is_known_of_private_groups_that_were_asked_for_again():
             curator.ask(TOTAL)
 
 
+# --- a finer table is refined, and what was asked is added up from it ---------------------------
+
+
+def pure_clinic(**options) -> Curator:
+    """With a budget of epsilon alone: what costs least epsilon is what costs least."""
+    return clinic(budget=discreet.Budget(epsilon=100), **options)
+
+
+def epsilon_of_cells(epsilon: float, cells: int) -> float:
+    """What each of some cells costs whose sum has the variance of one number at ``epsilon``.
+
+    Discrete Laplace noise of epsilon has the variance 1 / (2 sinh(epsilon / 2)**2).
+    """
+    return 2 * math.asinh(math.sqrt(cells) * math.sinh(epsilon / 2))
+
+
+def test_a_finer_table_is_refined_where_that_costs_less_than_measuring_the_sum():
+    with pure_clinic() as curator:
+        groups = curator.ask(BY_CITY, epsilon="0.5")
+        total = curator.ask(TOTAL, epsilon="0.5")
+        # Three cells, each with a third of the variance; found in steps of a 256th.
+        more = epsilon_of_cells(0.5, 3) - 0.5
+        assert float(total.charged.epsilon) == pytest.approx(more, abs=0.5 / 256 + 1e-3)
+        assert float(total.charged.epsilon) < 0.5 * math.sqrt(2 / 3)  # a measurement beside it
+        assert float(total.worth.epsilon) == pytest.approx(0.5, rel=0.02)
+        assert total.loss.rounded() == curator.spent
+        (record,) = [r for r in curator.ledger.records() if r.content.get("parent") == groups.id]
+        refined = curator.ask(BY_CITY)
+        assert refined.charged == NOTHING
+        assert total.column("n") == [sum(refined.column("n"))]
+        assert [origin.id for origin in total.origins] == [record.sequence]
+        spent = curator.spent
+        for sql in (TOTAL, "SELECT COUNT(*) AS n FROM visits WHERE city <> 'Faro'"):
+            assert curator.ask(sql, epsilon="0.5").charged == NOTHING  # of the refined table
+        assert curator.spent == spent
+        assert curator.ledger.verify().ok
+
+
+@pytest.mark.parametrize("within", [12, 10, 7])
+def test_a_sum_of_a_refined_table_is_as_near_as_was_asked(within):
+    with pure_clinic() as curator:
+        curator.ask(BY_CITY, within=10)
+        quote = curator.price(TOTAL, within=within)
+        total = curator.ask(TOTAL, within=within)
+        assert max(total.margins()["n"]) <= within
+        assert total.charged == quote.loss
+        assert total.charged.epsilon < pure_clinic().price(TOTAL, within=within).loss.epsilon
+
+
+def test_a_refined_table_is_combined_with_what_shares_no_noise_with_it():
+    with pure_clinic() as curator:
+        first = curator.ask(BY_CITY, epsilon="0.5")
+        other = curator.ask(BY_CITY, epsilon="0.2", fresh=True)
+        total = curator.ask(TOTAL, epsilon="0.5")
+        ids = {origin.id for origin in total.origins}
+        assert other.id in ids
+        assert first.id not in ids  # what was refined is never combined with its refinement
+        assert len(ids) == 2
+        assert float(total.worth.epsilon) >= 0.5 * 0.99
+
+
+def test_a_finer_table_is_refined_once_and_then_its_refinement_is():
+    with pure_clinic() as curator:
+        curator.ask(BY_CITY, epsilon="0.5")
+        for epsilon in ("0.5", "0.6", "0.7"):
+            curator.ask(TOTAL, epsilon=epsilon)
+        parents = [
+            r.content["parent"]
+            for r in curator.ledger.records()
+            if r.kind == "charge" and "parent" in r.content
+        ]
+        assert len(parents) == len(set(parents)) == 3
+        # However many steps there were: all that was ever charged is the last one's epsilon.
+        assert float(curator.spent.epsilon) == pytest.approx(epsilon_of_cells(0.7, 3), abs=0.005)
+        assert curator.ledger.verify().ok
+
+
+def test_a_refinement_for_a_sum_that_was_cut_short_is_gone_on_with(monkeypatch):
+    with pure_clinic() as curator:
+        first = curator.ask(BY_CITY, epsilon="0.5")
+        paid = curator.pay(TOTAL, epsilon="0.5")
+        assert paid.improving.rolled_up
+        assert paid.improving.parent == first.id
+        spent = curator.spent
+        resumed = curator.pay(TOTAL, epsilon="0.5")
+        assert resumed.receipt.resumed
+        assert resumed.receipt.id == paid.receipt.id
+        called = []
+        monkeypatch.setattr(curating, "release", lambda *_: called.append(1))
+        total = curator._answer(resumed)
+        assert not called
+        assert curator.spent == spent
+        assert total.column("n") == [sum(curator.ask(BY_CITY).column("n"))]
+
+
+def test_while_a_refinement_is_open_no_other_is_made_of_the_same_table():
+    with pure_clinic() as curator:
+        curator.ask(BY_CITY, epsilon="0.5")
+        curator.pay(TOTAL, epsilon="0.5")
+        for quoted in curator.price(TOTAL, epsilon="0.6").choices:
+            assert "adds up" not in quoted.source
+        assert curator.pay(TOTAL, epsilon="0.6").receipt.parent is None
+        assert curator.ledger.verify().ok
+
+
+def test_mutant_that_refines_a_table_twice_for_two_sums_is_refused_by_the_account(monkeypatch):
+    with pure_clinic() as curator:
+        curator.ask(BY_CITY, epsilon="0.5")
+        curator.pay(TOTAL, epsilon="0.5")
+        monkeypatch.setattr(type(curator.account), "is_refined", lambda *_: False)
+        assert curator.pay(TOTAL, epsilon="0.6").receipt.parent is None
+        monkeypatch.setattr(type(curator.account), "_check_parent", lambda *_: None)
+        assert curator.pay(TOTAL, epsilon="0.55").receipt.parent is not None
+        found = curator.ledger.verify()
+        assert not found.ok
+        assert "improved already" in str(found)
+
+
+def test_who_may_not_pay_for_the_whole_table_does_not_pay_for_it_in_parts():
+    """What one question may cost is a cap on the whole of it, of the finer one too."""
+    with (
+        Ledger.open("sqlite://") as ledger,
+        Curator(
+            {"visits": ROWS},
+            schema=SCHEMA,
+            budget=discreet.Budget(epsilon=100),
+            ledger=ledger,
+            policy=Policy(question=discreet.Budget(epsilon="0.6")),
+        ) as curator,
+    ):
+        curator.ask(BY_CITY, epsilon="0.5")
+        total = curator.ask(TOTAL, epsilon="0.5")  # 0.366 more would make the table 0.866
+        assert all(r.content.get("parent") is None for r in ledger.records())
+        assert float(total.charged.epsilon) == pytest.approx(0.5 * math.sqrt(2 / 3), rel=0.01)
+
+
+def test_a_finer_table_is_not_refined_where_concentrated_accounting_lasts_longer():
+    """A refinement is charged half the square of all epsilon in rho: there it is no bargain."""
+    with clinic() as curator:  # 100, 1e-6: the rhos are what lasts
+        curator.ask(BY_CITY, epsilon="0.5")
+        total = curator.ask(TOTAL, epsilon="0.5")
+        assert all(r.content.get("parent") is None for r in curator.ledger.records())
+        assert float(total.charged.epsilon) == pytest.approx(0.5 * math.sqrt(2 / 3), rel=0.01)
+
+
+def test_a_finer_table_is_refined_neither_from_files_nor_where_another_process_computes(on_disk):
+    budget = discreet.Budget(epsilon=100)
+    for source, couples in ((on_disk, True), (ROWS, False)):
+        with clinic(source, budget=budget) as curator:
+            curator.couples = couples
+            curator.ask(BY_CITY, epsilon="0.5")
+            total = curator.ask(TOTAL, epsilon="0.5")
+            assert float(total.charged.epsilon) == pytest.approx(0.5 * math.sqrt(2 / 3), rel=0.01)
+
+
+def test_nobody_else_pays_for_the_refinement_of_a_table():
+    """A question about some blocks is not bought by a refinement that is charged to all."""
+    schema = SCHEMA.replace("max_rows", 'blocks = ["city"]\nmax_rows')
+    with discreet.curator({"visits": ROWS}, schema=schema, budget=100) as curator:
+        finer = "SELECT city, cost > 400 AS dear, COUNT(*) AS n FROM visits GROUP BY 1, 2"
+        curator.ask(finer, epsilon="0.5")
+        cork = curator.ask("SELECT COUNT(*) AS n FROM visits WHERE city = 'Cork'", epsilon="0.5")
+        assert cork.charged != NOTHING
+        assert all(r.content.get("parent") is None for r in curator.ledger.records())
+
+
 # --- the law, seen from outside ------------------------------------------------------------------
 
 
@@ -386,6 +552,26 @@ def test_a_price_shows_what_is_known_what_improving_it_costs_and_a_new_measureme
         assert quote.loss.epsilon == Fraction(1, 10)
         assert curator.spent == spent
         assert curator.ask(BY_CITY, epsilon="0.2").charged == quote.loss
+
+
+def test_a_price_shows_the_refinement_of_a_finer_table_beside_the_others():
+    with pure_clinic() as curator:
+        first = curator.ask(BY_CITY, epsilon="0.5")
+        spent = curator.spent
+        quote = curator.price(TOTAL, epsilon="0.5")
+        free, refined, beside, direct = quote.choices
+        assert free.free
+        assert str(refined).endswith(
+            f"improves answer #{first.id}, which stays valid, and adds up its groups"
+        )
+        assert str(beside).endswith(f"improves answer #{first.id}, which stays valid")
+        assert direct.source == "a new measurement"
+        charges = [choice.charge.epsilon for choice in quote.choices]
+        assert charges == sorted(charges)
+        assert quote.loss == refined.charge
+        assert dict(refined.margins)["n"] <= dict(direct.margins)["n"]
+        assert curator.spent == spent
+        assert curator.ask(TOTAL, epsilon="0.5").charged == quote.loss
 
 
 def test_a_price_of_what_is_known_is_nothing():

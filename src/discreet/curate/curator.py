@@ -490,7 +490,7 @@ class Curator:
         number = paid.receipt.id
         behind: tuple[Loss, ...] = ()
         if paid.improving is not None:
-            if paid.improving.parent is None:
+            if paid.improving.is_told:
                 return self._knowing.improve(paid, paid.improving)
             behind = self._list_behind(number)
         if drawn is None or stored is not answer:
@@ -572,10 +572,12 @@ class Curator:
         An open charge of the same question may have been made the other way.
         """
         if receipt.parent is not None:
-            parent = self._knowing.shelf.load(receipt.parent)
-            improving = self._knowing.refine(planned, parent).improving
+            if improving is None or improving.parent != receipt.parent:
+                parent = self._knowing.shelf.load(receipt.parent)
+                improving = self._knowing.refine(planned, parent).improving
         elif improving is not None and improving.parent is not None:
-            improving = None
+            told = replace(improving, parent=None, earlier=None)
+            improving = told if improving.rolled_up else None
         return Paid(planned.priced, planned.compiled, receipt, version, improving)
 
     # --- what is known already -----------------------------------------------------------------
@@ -632,13 +634,7 @@ class Curator:
         analyst: str,
         known: tuple[Derived | None, tuple[int, ...]],
     ) -> Paid | None:
-        """Pay the difference to what is known; None where nothing known helps.
-
-        What one question may cost is a cap on the whole of it, in however many payments.
-        """
-        cap = self.account.standing().policy.question
-        if cap is not None and not cap.admits(NOTHING, planned.priced.loss):
-            return None
+        """Pay the difference to what is known; None where nothing known helps."""
         for way in self._list_top_ups(planned, spend, analyst, *known):
             request = self._make_top_up(way, spend, analyst)
             try:
@@ -650,7 +646,7 @@ class Curator:
         return None
 
     def _make_top_up(self, way: TopUp, spend: Offer, analyst: str) -> Request:
-        request = self.make_request(way.planned, spend, analyst)
+        request = self.make_request(way.planned, way.offer or spend, analyst)
         return replace(request, loss=way.loss, parent=way.improving.parent)
 
     def _list_top_ups(
@@ -661,13 +657,27 @@ class Curator:
         known: Derived | None,
         sources: tuple[int, ...],
     ) -> Iterator[TopUp]:
-        """Ways to improve what is known to what ``planned`` would be, the cheapest first."""
+        """Ways to improve what is known to what ``planned`` would be, the cheapest first.
+
+        What one question may cost is a cap on the whole of it, in however many payments.
+        """
+        from discreet.curate.knowing import Planning
 
         def plan(rest: Offer) -> Planned:
             part = self.find_plan(planned.priced.question, rest)
             return self.make_fresh(part, rest, analyst, first=part.key)
 
-        return self._knowing.list_top_ups(planned, spend, known, sources, plan)
+        cap = self.account.standing().policy.question
+        if cap is not None and not cap.admits(NOTHING, planned.priced.loss):
+            return
+
+        def is_open(part: Planned, rest: Offer) -> bool:
+            return self.account.find(self.make_request(part, rest, analyst)) == "resumed"
+
+        planning = Planning(plan, self._price_question, self.find_plan, is_open)
+        for way in self._knowing.list_top_ups(planned, spend, known, sources, planning):
+            if cap is None or cap.admits(NOTHING, way.planned.priced.loss):
+                yield way
 
     def make_fresh(
         self, planned: Planned, spend: Offer, analyst: str, *, first: str | None = None
@@ -871,14 +881,17 @@ class Curator:
             return Quote(explanation, "known", None, (offer_known(found), direct))
         known, sources = found
         free = () if known is None else (offer_known(known),)
+        ways: list[tuple[str, Choice]] = []
         for way in self._list_top_ups(planned, spend, analyst, known, sources):
             with suppress(InvalidParameter, BudgetRefusal):
                 outcome = self.account.preview(self._make_top_up(way, spend, analyst))
-                used = way.improving.sources or (way.improving.parent,)
-                names = ", ".join(f"#{number}" for number in used)
-                loss = way.loss.rounded()
-                more = Choice(loss, tuple(margins), f"improves answer {names}, which stays valid")
-                return Quote(explanation, outcome, None, (*free, more, direct), loss)
+                stated = way.margins or tuple(margins)
+                ways.append((outcome, Choice(way.loss.rounded(), stated, way.source)))
+                if not way.improving.rolled_up:
+                    break  # what follows improves the same answers for more
+        if ways:
+            choices = (*free, *(choice for _, choice in ways), direct)
+            return Quote(explanation, ways[0][0], None, choices, ways[0][1].charge)
         if not free:
             return None
         try:

@@ -4,16 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from discreet.accounting.loss import INFINITY, NOTHING
+from discreet.accounting.loss import INFINITY, NOTHING, Loss
 from discreet.curate.quote import Choice
 from discreet.curate.steps import Improving, Paid, Planned, TopUp
 from discreet.errors import Refusal
+from discreet.exact.numbers import round_up
+from discreet.exact.search import least_integer
+from discreet.known.combine import Derivation, Predicted, predict
+from discreet.known.derive import same_text
 from discreet.known.shelf import Shelf, find_margins, is_as_good, meets
-from discreet.known.topup import find_parent, list_scales, price_refinement, spare, split_offer
+from discreet.known.topup import (
+    can_be_refined,
+    find_parent,
+    is_refinement,
+    list_others,
+    list_scales,
+    measure_use,
+    price_refinement,
+    reprice,
+    spare,
+    split_offer,
+)
 from discreet.question.expressions import ColumnRef
 from discreet.question.functions import references
 from discreet.question.offer import Offer
@@ -29,6 +44,26 @@ if TYPE_CHECKING:
 
 _MORE = tuple(map(Fraction, ("1", "1.01", "1.02", "1.04", "1.08", "1.15", "1.25")))
 """How much more is offered, in turn, until a margin is met."""
+
+
+MOST_REFINED = 3
+"""Of so many finer tables it is tried what refining them would cost."""
+STEPS = 256
+"""In so many parts of what another way costs a refinement of a finer table is looked for."""
+FINEST = Fraction(1, 10**7)
+"""What is offered for it is rounded up to whole parts of so much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planning:
+    """How a curator plans, for one analyst."""
+
+    again: Callable[[Offer], Planned]
+    """The question that is asked, measured anew, at another offer."""
+    price: Callable[[Question, Offer], Priced]
+    plan: Callable[[Question, Offer], Planned]
+    is_open: Callable[[Planned, Offer], bool]
+    """Whether it was charged before, and not answered yet."""
 
 
 class Knowing:
@@ -101,26 +136,143 @@ class Knowing:
         spend: Offer,
         known: Derived | None,
         sources: tuple[int, ...],
-        plan: Callable[[Offer], Planned],
+        planning: Planning,
     ) -> Iterator[TopUp]:
-        """Ways to improve what is known to what ``planned`` would be, the cheapest first.
+        """Ways to improve what is known to what ``planned`` would be, the cheapest first."""
+        beside = self._measure_beside(planned, spend, known, planning)
+        yield from self._list_refinements(planned, spend, sources, beside, planning)
+        if beside is not None:
+            yield beside
 
-        ``plan`` makes the plan of the same question, measured anew, at another offer.
-        """
-        curator = self._curator
-        if curator.couples and getattr(curator.engine, "immutable", False):
-            parent = find_parent(planned.priced, map(self.shelf.load, sources))
-            if parent is not None and not curator.account.is_refined(parent.id):
-                yield self.refine(planned, parent)
+    def _measure_beside(
+        self, planned: Planned, spend: Offer, known: Derived | None, planning: Planning
+    ) -> TopUp | None:
+        """A smaller measurement beside what is known; None where that is no way."""
         if known is None or computes(planned.priced.question):
-            return  # the noise of two numbers that are combined apart has no law together
+            return None  # the noise of two numbers that are combined apart has no law together
         rest = split_offer(spend, planned.priced, spare(known, planned.priced))
-        if rest is not None:
-            used = tuple(origin.id for origin in known.origins)
+        if rest is None:
+            return None
+        used = tuple(origin.id for origin in known.origins)
+        with suppress(Refusal):
+            part = self._find_enough(planned, spend, used, rest, planning.again)
+            if part is not None:
+                return TopUp(part, part.priced.loss, Improving(planned.priced, used))
+        return None
+
+    def _list_refinements(
+        self,
+        planned: Planned,
+        spend: Offer,
+        sources: tuple[int, ...],
+        beside: TopUp | None,
+        planning: Planning,
+    ) -> list[TopUp]:
+        """Less noise of the same draws: of the question itself, or of what it is added up from."""
+        curator, found = self._curator, []
+        if not (curator.couples and getattr(curator.engine, "immutable", False)):
+            return []
+        parent = find_parent(planned.priced, map(self.shelf.load, sources))
+        if parent is not None and not curator.account.is_refined(parent.id):
+            found.append(self.refine(planned, parent))
+        else:
+            parent = None
+        charges = [way.loss for way in (*found, beside) if way is not None]
+        least = min((*charges, planned.priced.loss), key=lambda loss: loss.epsilon)
+        if least.epsilon == INFINITY or computes(planned.priced.question):
+            return found
+        balance = curator.balance()
+        use = measure_use(balance.budget, balance.spent, least)
+        for way in self._refine_sources(planned, spend, sources, least, planning):
+            if measure_use(balance.budget, balance.spent, way.loss) < use:
+                found.append(way)
+        return sorted(found, key=lambda way: way.loss.epsilon)
+
+    def _refine_sources(
+        self,
+        planned: Planned,
+        spend: Offer,
+        sources: tuple[int, ...],
+        least: Loss,
+        planning: Planning,
+    ) -> Iterator[TopUp]:
+        """Finer tables whose refinement costs less than ``least``, each at its least price.
+
+        Each is a refinement as any other, and the rest is arithmetic: docs/proofs/known.md,
+        Lemma 12.
+        """
+        multiplicity = self._curator.engine.catalogue.multiplicity
+        derivations, _ = self.shelf.derive_all(planned.priced, sources, multiplicity=multiplicity)
+        tried = 0
+        for derivation in derivations:
+            source = derivation[0].source
+            if tried == MOST_REFINED:
+                return
+            if not can_be_refined(source.priced) or self._is_spoken_for(source, planned):
+                continue
+            tried += 1
             with suppress(Refusal):
-                part = self._find_enough(planned, spend, used, rest, plan)
-                if part is not None:
-                    yield TopUp(part, part.priced.loss, Improving(planned.priced, used))
+                way = self._refine_source(planned, spend, derivation, derivations, least, planning)
+                if way is not None:
+                    yield way
+
+    def _is_spoken_for(self, source: Known, planned: Planned) -> bool:
+        """Whether it is the question itself, or about other people."""
+        same = same_text((source.priced.plan, source.priced.recipes))
+        return (
+            same == same_text((planned.priced.plan, planned.priced.recipes))
+            or self._curator.area(source.priced.question) != planned.area
+        )
+
+    def _refine_source(
+        self,
+        planned: Planned,
+        spend: Offer,
+        derivation: Derivation,
+        derivations: Sequence[Derivation],
+        least: Loss,
+        planning: Planning,
+    ) -> TopUp | None:
+        """The least refinement of one finer table that is enough; None if it costs too much."""
+        source = derivation[0].source
+        before = Fraction(source.priced.loss.rounded().epsilon)
+        others = list_others(derivation, derivations)
+        question = source.priced.question
+
+        def offer(step: int) -> Offer:
+            return Offer(epsilon=round_up(before + step * Fraction(least.epsilon) / STEPS, FINEST))
+
+        def try_step(step: int) -> Predicted | None:
+            priced = planning.price(question, offer(step))
+            if not is_refinement(priced, source.priced):
+                return None
+            found = predict(planned.priced, *others, reprice(derivation, priced))
+            return found if self._is_enough(found, planned.priced, spend) else None
+
+        if try_step(STEPS - 1) is None:
+            return None
+        step = least_integer(lambda n: try_step(n) is not None, fails_at=0, holds_at=STEPS - 1)
+        found = try_step(step)
+        part = planning.plan(question, offer(step))
+        if found is None or not is_refinement(part.priced, source.priced):
+            return None
+        child = self._curator.account.is_refined(source.id)
+        if child and not planning.is_open(part, offer(step)):
+            return None  # at most one refinement; one that was cut short is gone on with
+        loss = price_refinement(source.priced.loss, part.priced.loss)
+        if loss.epsilon >= least.epsilon:
+            return None
+        way = self.refine(part, source)
+        used = tuple(one[0].source.id for one in others)
+        told = replace(way.improving, target=planned.priced, sources=used, rolled_up=True)
+        return replace(
+            way, improving=told, offer=offer(step), margins=_state_margins(found, spend.confidence)
+        )
+
+    def _is_enough(self, found: Predicted, direct: Priced, spend: Offer) -> bool:
+        if spend.within:
+            return meets(found, spend.within, spend.confidence)
+        return is_as_good(found, direct)
 
     def _find_enough(
         self,
@@ -191,10 +343,16 @@ def _enlarge(offer: Offer, factor: Fraction) -> Offer:
 
 def offer_known(known: Derived) -> Choice:
     """What is known, as one of the choices."""
-    names = [aggregate.name for aggregate in known.priced.question.aggregates]
-    margins = zip(names, find_margins(known, Fraction(1, 20)), strict=True)
-    stated = tuple((name, margin) for name, margin in margins if margin is not None)
+    stated = _state_margins(known, Fraction(19, 20))
     return Choice(NOTHING, stated, "; ".join(known.notes[: len(known.origins)]))
+
+
+def _state_margins(
+    known: Derived | Predicted, confidence: Fraction
+) -> tuple[tuple[str, float], ...]:
+    names = [aggregate.name for aggregate in known.priced.question.aggregates]
+    margins = zip(names, find_margins(known, 1 - confidence), strict=True)
+    return tuple((name, margin) for name, margin in margins if margin is not None)
 
 
 def computes(question: Question) -> bool:

@@ -59,6 +59,13 @@ class Improving:
     parent: int | None = None
     earlier: tuple[Released, tuple[Fraction, ...]] | None = None
     """What the parent released, and the scales of its noise."""
+    rolled_up: bool = False
+    """Whether the parent is a finer table, from whose refinement the target is added up."""
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the answer is read off what is released, and is not that itself."""
+        return self.parent is None or self.rolled_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +75,18 @@ class TopUp:
     planned: Planned
     loss: Loss
     improving: Improving
+    offer: Offer | None = None
+    """What is offered for what is measured, where that is another question than is asked."""
+    margins: tuple[tuple[str, float], ...] = ()
+    """How good the answer will be, where that is not what one measurement would be."""
+
+    @property
+    def source(self) -> str:
+        """What is improved, in words."""
+        numbers = (self.improving.parent,) if self.improving.parent else self.improving.sources
+        names = ", ".join(f"#{number}" for number in numbers)
+        added = ", and adds up its groups" if self.improving.rolled_up else ""
+        return f"improves answer {names}, which stays valid{added}"
 
 
 @dataclass(frozen=True, slots=True)

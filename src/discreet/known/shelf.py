@@ -115,7 +115,7 @@ def read_answer(id: int, stored: bytes, loss: Loss, chain: tuple[int, ...]) -> R
     return Released(id, priced, groups, parts, loss, chain)
 
 
-def is_as_good(known: Derived, direct: Priced) -> bool:
+def is_as_good(known: Derived | Predicted, direct: Priced) -> bool:
     """Whether the noise of every known number is at most that of a direct measurement."""
     for index, recipe in enumerate(direct.recipes):
         bought = direct.mechanisms[recipe.measurement]

@@ -2,18 +2,21 @@
 
 By refining the noise of an earlier answer, where the truth is certain to be the same (the
 difference in epsilon); else by a smaller measurement beside what is known, combined with it (the
-difference in rho for Gaussian noise, the root of the difference of squares for Laplace).
+difference in rho for Gaussian noise, the root of the difference of squares for Laplace).  What is
+refined may be a finer table that the question is added up from (docs/proofs/known.md, Lemma 12).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
+from discreet.accounting.budget import Budget
 from discreet.accounting.loss import INFINITY, Loss
 from discreet.exact.numbers import round_up
+from discreet.known.combine import Derivation
 from discreet.known.derive import same_text
 from discreet.known.released import Released
 from discreet.mechanisms import Gaussian, Laplace
@@ -35,13 +38,10 @@ def find_parent(new: Priced, sources: Iterable[Released]) -> Released | None:
     """
     if new.threshold is not None or not new.plan.public_keys or not _is_laplace(new):
         return None
-    wanted = same_text((new.plan, new.recipes))
     fitting = [
         source
         for source in sources
-        if _is_laplace(source.priced)
-        and same_text((source.priced.plan, source.priced.recipes)) == wanted
-        and all(a > b for a, b in zip(list_scales(source.priced), list_scales(new), strict=True))
+        if _is_laplace(source.priced) and is_refinement(new, source.priced)
     ]
     return max(fitting, key=lambda source: source.priced.loss.epsilon, default=None)
 
@@ -69,6 +69,49 @@ def price_refinement(before: Loss, after: Loss) -> Loss:
     # As they are charged: rounded up, each by itself.
     first, last = Fraction(before.rounded().epsilon), Fraction(after.rounded().epsilon)
     return Loss(last - first, round_up(last * last / 2, _STEP * _STEP))
+
+
+def can_be_refined(priced: Priced) -> bool:
+    """Whether its noise may be refined at all: Laplace noise of public groups, of a pure loss."""
+    return (
+        priced.threshold is None
+        and priced.plan.public_keys
+        and priced.loss.epsilon != INFINITY
+        and _is_laplace(priced)
+    )
+
+
+def is_refinement(finer: Priced, of: Priced) -> bool:
+    """Whether it is the same measurement with less noise on every number."""
+    return (
+        can_be_refined(finer)
+        and same_text((finer.plan, finer.recipes)) == same_text((of.plan, of.recipes))
+        and all(a > b for a, b in zip(list_scales(of), list_scales(finer), strict=True))
+    )
+
+
+def reprice(derivation: Derivation, priced: Priced) -> Derivation:
+    """The same numbers, of the source at another price: how it would be read once it is there."""
+    source = replace(derivation[0].source, id=0, chain=(), priced=priced)
+    return tuple(replace(reading, source=source) for reading in derivation)
+
+
+def list_others(derivation: Derivation, derivations: Sequence[Derivation]) -> list[Derivation]:
+    """Those that share no noise with one, and may be combined with what it is refined to."""
+    source = derivation[0].source
+    return [one for one in derivations if not one[0].source.shares_noise(source)]
+
+
+def measure_use(budget: Budget, spent: Loss, charge: Loss) -> float:
+    """Which part of a budget is used after a charge, by the filter that has more left.
+
+    >>> measure_use(Budget(epsilon=2), Loss.pure("0.3"), Loss.pure("0.2"))
+    0.25
+    """
+    most_epsilon, most_rho = budget.countable
+    after = spent + charge
+    pairs = ((after.epsilon, most_epsilon or 0), (after.rho, most_rho))
+    return min((float(used) / float(most) for used, most in pairs if most), default=math.inf)
 
 
 def spare(known: Derived, target: Priced) -> float:
@@ -123,9 +166,14 @@ def _laplace_share(missing: float, rate: float) -> float:
 
 __all__ = [
     "WORTHWHILE",
+    "can_be_refined",
     "find_parent",
+    "is_refinement",
+    "list_others",
     "list_scales",
+    "measure_use",
     "price_refinement",
+    "reprice",
     "spare",
     "split_offer",
 ]
