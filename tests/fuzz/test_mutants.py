@@ -209,6 +209,7 @@ MUTANTS: dict[Callable[[Patch], None], Focus] = {
 SOONER: dict[Callable[[Patch], None], int] = {
     counted_rows: 3,
     forgotten_groups: 6,
+    merged_people: 1,
     per_row_as_total: 4,
 }
 """Shards in which a mutant is met among the first cases: in the first it takes ten times longer."""
