@@ -9,6 +9,7 @@ at the same price, so that what is done once for all of them is not counted.
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -120,11 +121,14 @@ def trace(question: str) -> Trace:
     with clinic() as curator:
         for earlier in WARM_UP:
             curator.ask(earlier, epsilon=1)
+        gc.collect()
+        gc.disable()  # what others have left is removed some time: that is no step of this question
         sys.setprofile(found.watch)
         try:
             curator.ask(question, epsilon=1)
         finally:
             sys.setprofile(None)
+            gc.enable()
     return found
 
 

@@ -71,7 +71,15 @@ def test_the_wheel_answers_in_an_empty_environment_and_with_its_extras(tmp_path)
     (built,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
     call(sys.executable, "-m", "venv", tmp_path / "empty", cwd=tmp_path)
     python = tmp_path / "empty" / "bin" / "python"
-    install = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile")
+    install = (
+        python,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-compile",
+    )
     constraints = ("-c", ROOT / "constraints.txt")
     call(*install, *constraints, built, cwd=tmp_path)
     assert call(python, "-c", FIRST_ANSWER, cwd=tmp_path) == "True\nTrue\n"

@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
-import tempfile
 import threading
-import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
@@ -26,6 +23,7 @@ import duckdb
 from discreet.engine.duckdb import prepared
 from discreet.engine.duckdb.database import Database, Resources, constant, watch
 from discreet.engine.duckdb.measure import Compiled, Draft, compile_plan, draft_plan
+from discreet.engine.duckdb.scratch import make_folder
 from discreet.engine.duckdb.sources import (
     DataSource,
     Given,
@@ -500,9 +498,7 @@ def open_folder(engine: object, store: str | Path | None) -> Path:
         folder = Path(store)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return folder
-    folder = Path(tempfile.mkdtemp(prefix="discreet-"))
-    weakref.finalize(engine, shutil.rmtree, folder, ignore_errors=True)
-    return folder
+    return make_folder(engine)
 
 
 def _readers(tables: Mapping[str, Given], schema: Schema, copies: Path) -> dict[str, DataSource]:

@@ -6,7 +6,6 @@ nothing here is recorded.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import duckdb
 
 from discreet.engine.duckdb.database import Database, Resources, connect
 from discreet.engine.duckdb.declared import read_physical
+from discreet.engine.duckdb.scratch import folder_for_now
 from discreet.engine.duckdb.sources import Csv, DataSource, Part, quoted
 from discreet.question.domain import Kind
 from discreet.question.functions import nodes, read_kind
@@ -226,10 +226,10 @@ def find_kinds(source: Csv) -> list[Kind | None]:
     A kind is one that every value has which is there: nothing else is told of them.
     """
     with (
-        tempfile.TemporaryDirectory(prefix="discreet-") as folder,
-        closing(connect(Resources("1GB", None, folder, folder))) as connection,
+        folder_for_now() as folder,
+        closing(connect(Resources("1GB", None, str(folder), str(folder)))) as connection,
     ):
-        rows = source.reading(source.copied(Path(folder)))
+        rows = source.reading(source.copied(folder))
         names = [row[0] for row in connection.execute(f"DESCRIBE FROM {rows}").fetchall()]
         tests = []
         for name in names:

@@ -1,0 +1,70 @@
+"""A folder for copies of rows, which goes with the engine, or with the next if that was killed.
+
+Copies of private rows must not outlive whoever may read them.  A process that ends removes its
+own; one that is killed cannot, and leaves a lock that nobody holds.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+_PREFIX = "discreet-rows-"
+_LOCK = "lock"
+
+
+def make_folder(owner: object) -> Path:
+    """A folder that nobody else may read, removed with its ``owner``."""
+    folder, lock = _make()
+    weakref.finalize(owner, _remove, folder, lock, os.getpid())
+    return folder
+
+
+@contextmanager
+def folder_for_now() -> Iterator[Path]:
+    """The same, for as long as something is done in it."""
+    folder, lock = _make()
+    try:
+        yield folder
+    finally:
+        _remove(folder, lock, os.getpid())
+
+
+def _make() -> tuple[Path, int]:
+    sweep()
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    unseen = folder / "unseen"  # till it is held: nobody takes the folder for one that was left
+    lock = os.open(unseen, os.O_CREAT | os.O_RDWR, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    unseen.rename(folder / _LOCK)
+    return folder, lock
+
+
+def sweep() -> None:
+    """Remove the folders of this user that killed processes have left."""
+    for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            if left.lstat().st_uid == os.getuid() and not left.is_symlink():
+                _remove_if_left(left)
+
+
+def _remove_if_left(folder: Path) -> None:
+    lock = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # who holds it, lives
+        shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        os.close(lock)
+
+
+def _remove(folder: Path, lock: int, process: int) -> None:
+    if os.getpid() != process:  # a fork of it ends before the one that needs the folder
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    os.close(lock)
