@@ -11,7 +11,8 @@ Each block of a file is an optional comment, one question, and its verdict::
 or ``--> refused Q12``.  A line ``--> price: ...`` is compared with what
 ``price_of`` says, where it is present.  After a change of the dialect::
 
-    python tests/golden_cases.py          # rewrites the verdicts; read the diff
+    python tests/golden_cases.py            # rewrites the verdicts; read the diff
+    python tests/golden_cases.py --prices   # and gives a price to those that have none
 """
 
 from __future__ import annotations
@@ -202,20 +203,20 @@ def price_of(question: Question | Statement) -> str:
     return f"price: {priced.loss}; {mechanisms}"
 
 
-def rewrite(*, prices: bool) -> None:
-    """Write every verdict anew, as the parser gives it now."""
-    for path in sorted(FOLDER.glob("*.sql")):
-        title = path.read_text().split("\n", 1)[0]
-        blocks = [title]
-        for case in cases(path):
-            verdict = [*verdict_of(case.question)]
-            if prices and verdict[0] != "explained" and verdict[0] == "accepted":
-                verdict.append(price_of(parse_statement(case.question, SCHEMA, now=NOW).question))
-            comment = [line for line in case.comment if line != title]
-            lines = [*comment, f"{case.question};", *(f"--> {v}" for v in verdict)]
-            blocks.append("\n".join(lines))
-        path.write_text("\n\n".join(blocks) + "\n")
+def rewrite(path: Path, *, prices: bool = False) -> str:
+    """One file, with every verdict as the parser gives it now; prices where there were some."""
+    title = path.read_text().split("\n", 1)[0]
+    blocks = [title]
+    for case in cases(path):
+        verdict = [*verdict_of(case.question)]
+        if verdict[0] == "accepted" and (prices or case.price is not None):
+            verdict.append(price_of(parse_statement(case.question, SCHEMA, now=NOW).question))
+        comment = [line for line in case.comment if line != title]
+        lines = [*comment, f"{case.question};", *(f"--> {v}" for v in verdict)]
+        blocks.append("\n".join(lines))
+    return "\n\n".join(blocks) + "\n"
 
 
 if __name__ == "__main__":
-    rewrite(prices="--prices" in sys.argv)
+    for file in sorted(FOLDER.glob("*.sql")):
+        file.write_text(rewrite(file, prices="--prices" in sys.argv))

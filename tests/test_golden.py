@@ -6,7 +6,16 @@ import re
 from dataclasses import replace
 
 import pytest
-from golden_cases import FOLDER, SCHEMA, Case, accept, all_cases, price_of, verdict_of
+from golden_cases import (
+    FOLDER,
+    SCHEMA,
+    Case,
+    accept,
+    all_cases,
+    price_of,
+    rewrite,
+    verdict_of,
+)
 
 from discreet.errors import CODES, Refusal
 from discreet.question.question import AGGREGATES
@@ -29,6 +38,13 @@ def test_there_are_enough():
     assert len(ACCEPTED) >= 130
     assert len({case.question for case in CASES}) == len(CASES)
     assert all(path.read_text().startswith("-- # ") for path in FOLDER.glob("*.sql"))
+
+
+@pytest.mark.parametrize("name", ["frequent_values", "after_the_release", "refused_names"])
+def test_what_is_rewritten_without_a_change_is_the_same(name):
+    """Verdicts and prices: a rewriting that dropped one would go unnoticed."""
+    file = FOLDER / f"{name}.sql"
+    assert rewrite(file) == file.read_text()
 
 
 @pytest.mark.parametrize("case", CASES, ids=name)

@@ -12,6 +12,13 @@ SELECT MODE() WITHIN GROUP (ORDER BY city) AS usual FROM visits;
 --> rows: at most 20 of one unit
 --> price: ε = 0.5, ρ = 0.03125, δ = 0; Selection
 
+-- Each patient counts once for each city, however often they went there: a twentieth of the noise.
+SELECT MODE(city) AS usual FROM (SELECT DISTINCT patient_id, city FROM visits);
+--> accepted
+--> values: usual = MODE(subquery_1.city)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.03125, δ = 0; Selection
+
 SELECT APPROX_TOP_COUNT(city, 2) AS top FROM visits;
 --> accepted
 --> values: top = TOP_K(visits.city, 2)

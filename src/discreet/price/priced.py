@@ -68,10 +68,12 @@ from discreet.price.recipes import (
 )
 from discreet.price.summed import Summed
 from discreet.question.catalogue import Catalogue
+from discreet.question.expressions import ColumnRef
 from discreet.question.functions import references
 from discreet.question.offer import Offer
 from discreet.question.ownership import (
     Columns,
+    are_told_apart,
     check_joined_rows,
     columns,
     constant_columns,
@@ -544,9 +546,15 @@ def _buy(offered: Offered, way: Way) -> Priced | None:
         for m in plan.measurements
     )
     choices = [_count_choices(index, offered.menu.recipes) for index in range(len(sensitivities))]
+    once = [bool(n) and counts_once(offered, index) for index, n in enumerate(choices)]
+    sides = Sensitivity(offered.factor, offered.factor**2)
+    sensitivities = tuple(
+        sides if alone and sides.l1 < moved.l1 else moved
+        for alone, moved in zip(once, sensitivities, strict=True)
+    )
     if way.noise_delta is not None and (len(sensitivities) > 1 or choices[0]):
         return None  # what shares a charge adds up in rho
-    bought = tuple(_buy_mechanisms(offered, sensitivities, choices, way))
+    bought = tuple(_buy_mechanisms(offered, sensitivities, choices, once, way))
     mechanisms = tuple(mechanism for mechanism in bought if mechanism is not None)
     if len(mechanisms) < len(bought):
         return None
@@ -622,17 +630,43 @@ def _count_choices(index: int, recipes: tuple[Recipe, ...]) -> int:
     return total
 
 
+def counts_once(offered: Offered, index: int) -> bool:
+    """Whether a unit has at most one row of each value in a group, by the question itself.
+
+    Then its rows move each count by one, however many they are (Lemma 12).  Not where what is
+    charged for depends on how the unit's rows are divided among several measurements.
+    """
+    terms, measurement = offered.terms, offered.plan.measurements[index]
+    if terms.apart or terms.in_company or offered.together is not None:
+        return False
+    if not isinstance(measurement, ValueCounts):
+        return False
+    expressions = [measurement.expression, *(key.expression for key in terms.question.keys)]
+    names = frozenset(one.name for one in expressions if isinstance(one, ColumnRef))
+    by_itself = isinstance(measurement.expression, ColumnRef)
+    return by_itself and are_told_apart(terms.question.source, names, terms.multiplicity)
+
+
 def _buy_mechanisms(
-    offered: Offered, sensitivities: tuple[Sensitivity, ...], choices: list[int], way: Way
+    offered: Offered,
+    sensitivities: tuple[Sensitivity, ...],
+    choices: list[int],
+    once: list[bool],
+    way: Way,
 ) -> Iterator[Bought | None]:
     plan, reach, factor = offered.plan, offered.terms.reach, offered.factor
     # Lemma 6: a choice costs a unit in proportion to its rows in the group, so R rows in all cost
     # as much as R rows in one group, and G groups of at most C rows as much as G full ones (or
     # as the groups, the last perhaps not full, that hold all the rows a unit can have).
     # Lemma 5: a change moves scores by what is taken away and by what is added, in one group too.
+    # Lemma 12: where a unit has a value once, all its groups cost the same, and each count one.
     full_groups = -(-reach.rows // reach.rows_per_group)
+    meets = [
+        (reach.groups, factor) if alone else (full_groups, factor * reach.rows_per_group)
+        for alone in once
+    ]
     sizes = [
-        choices[i] * full_groups * factor * reach.rows_per_group
+        choices[i] * meets[i][0] * meets[i][1]
         if choices[i]
         else (s.l1 if way.rho is None else sqrt(s.l2_squared)) / _row_weight(m)
         for i, (m, s) in enumerate(zip(plan.measurements, sensitivities, strict=True))
@@ -650,13 +684,13 @@ def _buy_mechanisms(
                 rows=factor * reach.rows,
             )
         elif choices[i] and isinstance(measurement, Histogram | ValueCounts):
-            groups = full_groups
+            groups, moved = meets[i]
             if way.epsilon is not None:
                 epsilon = share * way.epsilon / (groups * choices[i])
             else:  # rho = epsilon**2 / 8 for each choice
                 epsilon = sqrt_down(8 * share * (way.rho or 0) / (groups * choices[i]), bits=32)
             # An offer that was rounded down to nothing buys no choice.
-            chosen = Selection(epsilon, choices[i], groups, factor * reach.rows_per_group)
+            chosen = Selection(epsilon, choices[i], groups, moved)
             yield chosen if epsilon else None
         elif i == offered.deciding and offered.by_key_release and _is_pure(way):
             yield _buy_keys(share * (way.epsilon or 0), way.key_delta, factor * reach.groups)

@@ -344,6 +344,28 @@ def constant_columns(
             return frozenset()
 
 
+def are_told_apart(
+    relation: Relation, names: frozenset[str], multiplicity: Multiplicity | None = None
+) -> bool:
+    """Whether no two rows of one unit agree on these columns: DISTINCT, or GROUP BY, of its own.
+
+    A row of ``PerUnit`` is one combination of its keys; which of them are the same on all rows of
+    a unit need not be looked at (price.md, Lemma 12).
+    """
+    known = declared_multiplicity if multiplicity is None else multiplicity
+    if is_shared(relation):
+        return False
+    match relation:
+        case Filter(source=source) | Windowed(source=source):
+            return are_told_apart(source, names, known)
+        case Project(source=source, columns=named):
+            kept = (e.name for name, e in named if name in names and isinstance(e, ColumnRef))
+            return are_told_apart(source, frozenset(kept), known)
+        case PerUnit(keys=keys):
+            return {name for name, _ in keys} <= names | constant_columns(relation, known)
+    return row_bound(relation, known) == 1
+
+
 # --- how many rows -------------------------------------------------------------------------
 
 
@@ -715,6 +737,7 @@ __all__ = [
     "ListsValues",
     "Multiplicity",
     "Unit",
+    "are_told_apart",
     "check_joined_rows",
     "check_relation",
     "columns",

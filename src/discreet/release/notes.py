@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from importlib.metadata import version
@@ -39,9 +39,10 @@ from discreet.price.plan import (
     Sum,
     ValueCounts,
 )
+from discreet.price.priced import count_sides
 from discreet.price.recipes import MOST_ROUNDED
 from discreet.price.summed import Summed
-from discreet.question.ownership import gains_rows, reads_graph, unit
+from discreet.question.ownership import gains_rows, is_shared, reads_graph, unit
 from discreet.question.schema import Neighbours, Owners
 from discreet.release.amounts import exact_loss_json, group_loss_json
 
@@ -185,7 +186,27 @@ def _how_known(priced: Priced) -> list[str]:
             "a most frequent value is chosen with noise: its margin, certified, says how many rows "
             "fewer than the true one it may have."
         )
+        said += _describe_often(priced, of)
     return said
+
+
+def _describe_often(priced: Priced, of: Mapping[str, Recipe]) -> list[str]:
+    """That the rows of one unit with one value all count, and how each would count once."""
+    sides = count_sides(priced.neighbours)
+    often = [
+        name
+        for name, recipe in of.items()
+        if isinstance(recipe, Choice)
+        and isinstance(chosen := priced.mechanisms[recipe.measurement], Selection)
+        and chosen.score_change > sides
+    ]
+    who = unit(priced.question.source).name
+    return [
+        f"{name}: every row of one {who} counts, also where several have one value. To count each "
+        f"{who} once for a value, ask of SELECT DISTINCT {who} and the value: less noise."
+        for name in often[:1]
+        if not is_shared(priced.question.source)
+    ]
 
 
 def _margin(priced: Priced, index: int, *, certified: bool) -> float | None:
