@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import signal
 import subprocess
 import sys
@@ -632,3 +633,31 @@ def test_a_release_may_take_a_whole_budget(epsilon):
         asked = {"of": "visits", "columns": ["city", "sick", "age"], "epsilon": epsilon}
         curator.make_release("whole", **asked)
         assert curator.spent.epsilon == Fraction(epsilon)
+
+
+def test_what_a_release_tells_is_read_as_any_answer_is(home):
+    """As a table in text, in HTML, as data frames and files: values, margins, what they promise."""
+    with discreet.open(home) as curator:
+        curator.make_release("small", of="visits", **SMALL)
+        told = curator.ask("SELECT city, COUNT(*) AS n FROM small GROUP BY city")
+    (place,) = (i for i, city in enumerate(told.column("city")) if city == "Faro")
+    frame = told.to_pandas(margins=True)
+    assert list(frame) == ["city", "n", "n_margin", "n_low", "n_high", "n_promise"]
+    assert frame["n_promise"].tolist() == ["exact"] * 4
+    n, within = told.column("n")[place], told.margins["n"][place].within
+    line = frame.iloc[place]
+    assert (line["n"], line["n_margin"], line["n_low"]) == (n, within, n - within)
+    assert told.to_pandas()["n"].tolist() == told.column("n")
+    assert told.to_arrow().column("n").to_pylist() == told.column("n")
+    assert told.to_polars(margins=True)["n_margin"][place] == within
+    assert told.to_csv().splitlines()[0] == "city,n,n_margin,n_low,n_high,n_promise"
+    shown = f"{n:,} ± {math.ceil(within):,}"
+    assert shown in str(told)
+    assert shown in repr(told)
+    assert f"<td>{shown}</td>" in told._repr_html_()
+    assert told.to_json()["cells"][place] == ["Faro", shown]
+    drawn = told.draw().spec
+    assert "n by city" in json.dumps(drawn)
+    with pytest.raises(InvalidParameter, match="another confidence"):
+        told.to_csv("0.5")
+    assert told.to_csv("0.95") == told.to_csv()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from discreet.errors import Refusal
-    from discreet.publication.synopsis import Told
+    from discreet.publication.told import Told
     from discreet.release.answer import Answer
 
 WIDTH = 80
@@ -175,10 +175,10 @@ def print_told(said: Told, *, as_json: bool = False, as_csv: bool = False) -> No
         typer.echo(said.to_csv(), nl=False)
         return
     numeric = [column for column, name in enumerate(said.columns) if _numbers(said.column(name))]
-    cells = said.cells()
-    print_table(said.columns, cells[:MOST_ROWS], right=numeric)
-    if len(cells) > MOST_ROWS:
-        print_text(f"… and {len(cells) - MOST_ROWS:,} more rows: --csv or --json shows them all.")
+    print_table(said.columns, said.cells(MOST_ROWS), right=numeric)
+    more = len(said.rows) - MOST_ROWS
+    if more > 0:
+        print_text(f"… and {more:,} more rows: --csv or --json shows them all.")
     print_text("")
     for note in said.notes:
         print_text(note)

@@ -89,7 +89,8 @@ if TYPE_CHECKING:
     from discreet.curate.sealed import Sealed
     from discreet.curate.statements import Statements
     from discreet.price.watch import WatchSettings
-    from discreet.publication.synopsis import Synopsis, Told
+    from discreet.publication.synopsis import Synopsis
+    from discreet.publication.told import Told
     from discreet.question.builder import Query, Rows
     from discreet.release.combining import Bound
     from discreet.release.derived import Derived

@@ -34,6 +34,7 @@ from discreet.publication.measure import (
 )
 from discreet.publication.spend import Noise, Spend, tail_bound
 from discreet.publication.stream import PublicStream
+from discreet.release.display import number
 
 Subset = tuple[int, ...]
 
@@ -58,11 +59,11 @@ class Margin:
         """In words, as an answer shows it."""
         match self.promise:
             case Promise.EXACT:
-                return f"± {self.within:g}, the law of the noise"
+                return f"± {number(self.within or 0.0, up=True)}, the law of the noise"
             case Promise.CERTIFIED:
-                return f"± {self.within:g}, certified for every count on these columns"
+                return f"± {number(self.within or 0.0, up=True)}, certified for every count on these columns"
             case Promise.TYPICAL:
-                return f"typically ± {self.within:g}; this answer may be further off"
+                return f"typically ± {number(self.within or 0.0, up=True)}; this answer may be further off"
             case Promise.NONE:
                 return "no margin: nothing was measured that bounds this answer"
 

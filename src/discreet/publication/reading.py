@@ -82,6 +82,11 @@ class Reading:
         return {one.name for one in self.tree.find_all(exp.Table)}
 
     @property
+    def grouped(self) -> bool:
+        """Whether it has a number for each of several groups."""
+        return self.tree.args.get("group") is not None
+
+    @property
     def sql(self) -> str:
         """The question as the engine runs it, in an order that does not change."""
         return self._ordered(self.tree.copy()).sql("duckdb")

@@ -7,10 +7,7 @@ law of its noise; others have what was bought beside the rows, or none, and the 
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -22,90 +19,11 @@ from discreet.publication.folder import Made
 from discreet.publication.margins import Margin, Promise, list_margins
 from discreet.publication.product import Estimates
 from discreet.publication.reading import Reading
+from discreet.publication.told import Told
 from discreet.publication.typed import is_wide, key_array, rows_table
 from discreet.question.levels import Levels
 
 _CELL = "_cell"
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """An answer from a release: free, with a margin for every number that has one."""
-
-    text: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
-    margins: Mapping[str, tuple[Margin, ...]]
-    notes: tuple[str, ...]
-
-    def column(self, name: str) -> list[Any]:
-        """The values of the column ``name``, in the order of the rows."""
-        place = self.columns.index(name)
-        return [row[place] for row in self.rows]
-
-    def value(self) -> Any:
-        """The single value of an answer with one row and one column."""
-        if len(self.rows) != 1 or len(self.columns) != 1:
-            raise LookupError("the answer has more than one value; use column(name)")
-        return self.rows[0][0]
-
-    def to_json(self) -> dict[str, Any]:
-        """Columns, rows and margins, as JSON."""
-        return {
-            "question": self.text,
-            "columns": list(self.columns),
-            "rows": [list(row) for row in self.rows],
-            "margins": {
-                name: [{"promise": one.promise.value, "within": one.within} for one in listed]
-                for name, listed in self.margins.items()
-            },
-            "notes": list(self.notes),
-            "cost": "free",
-        }
-
-    def to_csv(self) -> str:
-        """The rows, with a column of margins beside each number that has one."""
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        heads = [h for name in self.columns for h in self._heads(name)]
-        writer.writerow(heads)
-        for place, row in enumerate(self.rows):
-            cells: list[Any] = []
-            for name, value in zip(self.columns, row, strict=True):
-                cells.append(value)
-                if name in self.margins:
-                    one = self.margins[name][place]
-                    cells += ["" if one.within is None else one.within, one.promise.value]
-            writer.writerow(cells)
-        return out.getvalue()
-
-    def _heads(self, name: str) -> list[str]:
-        return [name, f"{name} margin", f"{name} promise"] if name in self.margins else [name]
-
-    def cells(self) -> list[list[str]]:
-        """The rows as text, numbers with their margins."""
-        return [
-            [
-                _write(value, self.margins[name][place] if name in self.margins else None)
-                for name, value in zip(self.columns, row, strict=True)
-            ]
-            for place, row in enumerate(self.rows)
-        ]
-
-    def __str__(self) -> str:
-        lines = [list(self.columns), *self.cells()]
-        widths = [max(len(line[place]) for line in lines) for place in range(len(self.columns))]
-        shown = ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) for line in lines]
-        return "\n".join([*(line.rstrip() for line in shown), "", *self.notes])
-
-
-def _write(value: Any, margin: Margin | None) -> str:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return "NULL" if value is None else str(value)
-    shown = f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
-    if margin is None or margin.within is None:
-        return shown
-    return f"{shown} ± {margin.within:,.4g}"
 
 
 class Synopsis:
@@ -135,13 +53,13 @@ class Synopsis:
         beta = 1 - proportion(confidence, name="confidence")
         reading = Reading.of(sql, self.name, [one.name for one in self.made.levels])
         if self.rows is None:
-            return self._ask_tables(reading, beta)
+            return self._ask_tables(reading, confidence)
         names, rows = run_sql(reading.sql, {self.name: self.rows}, self.made.levels)
         margins: dict[str, tuple[Margin, ...]] = {}
         if reading.counts:
             found = self._margins_of_rows(reading, beta, rows)
             margins = dict.fromkeys(reading.counts, found)
-        return Told(sql, names, rows, margins, self._say(reading, margins))
+        return self._tell(reading, names, rows, margins, confidence)
 
     # --- margins of synthetic rows ---------------------------------------------------------------
 
@@ -175,7 +93,8 @@ class Synopsis:
 
     # --- releases of tables ----------------------------------------------------------------------
 
-    def _ask_tables(self, reading: Reading, beta: Exact) -> Told:
+    def _ask_tables(self, reading: Reading, confidence: Exact) -> Told:
+        beta = 1 - proportion(confidence, name="confidence")
         places = self._places(reading.columns)
         if not reading.linear:
             raise QuestionRefusal(
@@ -193,7 +112,7 @@ class Synopsis:
             rows.append(tuple(shown if key is _COUNT else key for key in keys))
             margins.append(Margin(Promise.EXACT, table.margin(weights, beta)))
         told = dict.fromkeys(reading.counts, tuple(margins))
-        return Told(reading.text, reading.names, tuple(rows), told, self._say(reading, told))
+        return self._tell(reading, reading.names, tuple(rows), told, confidence)
 
     def _covering(self, places: Sequence[int]) -> Estimates:
         """The released table that knows best of these columns."""
@@ -239,6 +158,20 @@ class Synopsis:
         )
 
     # --- parts -----------------------------------------------------------------------------------
+
+    def _tell(
+        self,
+        reading: Reading,
+        names: tuple[str, ...],
+        rows: tuple[tuple[Any, ...], ...],
+        margins: Mapping[str, tuple[Margin, ...]],
+        confidence: Exact,
+    ) -> Told:
+        numbers = (*reading.counts, *reading.numbers)
+        keys = tuple(name for name in names if name not in numbers) if reading.grouped else ()
+        return Told(
+            reading.text, names, rows, margins, self._say(reading, margins), keys, confidence
+        )
 
     def _places(self, names: Sequence[str]) -> list[int]:
         known = [one.name for one in self.made.levels]

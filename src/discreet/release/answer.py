@@ -360,7 +360,7 @@ class Answer:
 
         if confidence is not None:
             return answer_arrow(self, confidence)
-        return pa.table({name: _plain(self.column(name)) for name in self.columns})
+        return pa.table({name: as_arrow_values(self.column(name)) for name in self.columns})
 
     def to_pandas(self, *, margins: bool = False, confidence: Exact = "0.95") -> pandas.DataFrame:
         """The values as a pandas data frame; with ``margins`` at ``confidence`` beside them."""
@@ -376,7 +376,7 @@ class Answer:
 
         if margins:
             return pl.DataFrame(self.to_arrow(confidence))
-        return pl.DataFrame({n: _plain(self.column(n)) for n in self.columns}, strict=False)
+        return pl.DataFrame({n: as_arrow_values(self.column(n)) for n in self.columns}, strict=False)
 
     def draw(
         self, y: str | None = None, *, confidence: Exact = "0.95", wide: int | None = None
@@ -462,7 +462,7 @@ def _state_margin(value: Any, margin: float | None, *, measured: bool) -> Stated
     return margin, Interval(value - margin, value + margin)
 
 
-def _plain(values: list[Any]) -> list[Any]:
+def as_arrow_values(values: list[Any]) -> list[Any]:
     """Values that Arrow can hold: whole numbers beyond 64 bits, and fractions, as doubles.
 
     Also in lists, as TOP_K and quantiles answer with.

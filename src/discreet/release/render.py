@@ -139,7 +139,7 @@ def _columns(answer: Answer) -> list[dict[str, Any]]:
         {
             "name": name,
             **answer.origin(column),
-            "kind": _kind(answer.column(name)),
+            "kind": kind_of(answer.column(name)),
             "margin_kind": kinds[name],
             "margin_unit": units[name],
         }
@@ -159,7 +159,8 @@ def find_origin(priced: Priced, column: int) -> dict[str, Any]:
     }
 
 
-def _kind(values: list[Any]) -> str | None:
+def kind_of(values: list[Any]) -> str | None:
+    """What the first value that there is is called, as pictures and JSON name kinds."""
     first = next((v for v in values if v is not None), None)
     if first is None:
         return None
@@ -313,6 +314,7 @@ __all__ = [
     "answer_json",
     "arrow_stream",
     "explanation_json",
+    "kind_of",
     "margin_words",
     "plain",
     "table_cells",

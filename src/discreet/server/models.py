@@ -201,6 +201,7 @@ class Told(Given):
     columns: list[str]
     rows: list[list[Any]]
     margins: dict[str, list[ToldMargin]]
+    cells: list[list[str]]
     notes: list[str]
     cost: Literal["free"]
 
