@@ -15,7 +15,13 @@ from publication_cases import COLUMNS, count_cells, people
 from discreet.errors import InvalidParameter
 from discreet.publication import Column, Measurement, Records, Spend, loss_of
 from discreet.publication.gram import Prefixes, Questions, Ranges
-from discreet.publication.hierarchy import Hierarchy, make_consistent, release_hierarchy
+from discreet.publication.hierarchy import (
+    Hierarchy,
+    fit_tree,
+    follow_totals,
+    make_consistent,
+    release_hierarchy,
+)
 from discreet.publication.marginals import combine_tables, plan_marginals, release_marginals
 from discreet.publication.measure import ask_cells
 from discreet.publication.strategy import (
@@ -382,3 +388,56 @@ def test_a_place_in_two_regions_is_refused():
 def test_exact_tables_have_their_own_margin():
     asked = ask_cells([0], [np.arange(5)], Spend.pure("1/4"))
     assert asked.noise.margin("0.05") == 12
+
+
+@given(trees(), st.integers(0, 10**6))
+@settings(deadline=None, max_examples=60)
+def test_the_variance_of_sums_in_a_tree_is_that_of_least_squares(case, seed):
+    """Against the matrix: leaves from all measurements, public totals all but without noise."""
+    tree, _, _, known = case
+    draw = np.random.default_rng(seed)
+    spread = [float(draw.integers(2, 200)) for _ in tree.counts]
+    noisy = [(np.zeros(count), v) for count, v in zip(tree.counts, spread, strict=True)]
+    fitted = fit_tree(tree, noisy, dict.fromkeys(known, 0))
+    lines, precisions = [], []
+    for level, (of, count) in enumerate(zip(tree.levels, tree.counts, strict=True)):
+        for node in range(count):
+            lines.append((of == node).astype(float))
+            precisions.append(1 / (1e-7 if (level, node) in known else spread[level]))
+    matrix, weight = np.array(lines), np.array(precisions)
+    covariance = np.linalg.inv(matrix.T @ (weight[:, None] * matrix))
+    for level, (of, count) in enumerate(zip(tree.levels, tree.counts, strict=True)):
+        own = draw.integers(0, 2, count).astype(float)
+        leaves = own[of]
+        exact = float(leaves @ covariance @ leaves)
+        assert fitted.variance(level, own) == pytest.approx(exact, rel=1e-4, abs=1e-4)
+        each = [fitted.variance(level, np.eye(count)[node]) for node in range(count)]
+        assert fitted.variances(level) == pytest.approx(np.array(each), rel=1e-9, abs=1e-9)
+
+
+@given(trees())
+@settings(deadline=None, max_examples=60)
+def test_what_follows_from_public_totals_is_true_and_complete(case):
+    """Nothing false is added; sums of public parts and single missing parts are all found."""
+    tree, truth, _, known = case
+    found = follow_totals(tree, known)
+    assert all(truth[level][node] == total for (level, node), total in found.items())
+    assert found.items() >= known.items()
+    for level in range(1, len(tree.counts)):
+        above = tree.parents(level)
+        for parent in range(tree.counts[level - 1]):
+            children = [(level, int(child)) for child in np.flatnonzero(above == parent)]
+            family = [(level - 1, parent), *children]
+            if truth[level - 1][parent] and level == len(tree.counts) - 1:
+                open_ones = [one for one in family if one not in found]
+                assert len(open_ones) != 1
+
+
+def test_a_level_that_follows_from_public_totals_is_not_measured():
+    records = Records([Column("city", 3)], np.arange(60)[:, None] % 3)
+    tree = Hierarchy.of([("n", 0), ("n", 1), ("s", 2)])
+    totals = {(1, 0): 40, (1, 1): 20}
+    levels, released = release_hierarchy(records, 0, tree, Spend.pure(2), totals=totals)
+    assert len(released) == 1
+    assert [level.tolist() for level in levels[:2]] == [[60], [40, 20]]
+    assert levels[2][2] == 20

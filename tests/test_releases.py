@@ -137,6 +137,7 @@ def test_a_release_of_an_earlier_plan_is_made_again_as_it_was(home, monkeypatch)
     settings = product._EARLIER[1, Kind.LAPLACE]
     with discreet.open(home) as curator, monkeypatch.context() as patch:
         patch.setattr(product, "_EARLIER", {(product.PLANNER, Kind.LAPLACE): settings})
+        patch.setattr(product, "_SHARP", product.PLANNER + 1)  # margins as they were
         patch.setattr(product.Settings, "shares", lambda self, gaussian: (0.4, 0.1, 0.5))
         curator.make_release("old", of="visits", columns=["city", "sick"], epsilon=2)
     folder = home / "releases" / "old"

@@ -20,6 +20,7 @@ import numpy as np
 
 from discreet.accounting.loss import Loss
 from discreet.accounting.neighbours import Neighbours
+from discreet.curate.counting import Counted
 from discreet.engine.protocol import describe_failure
 from discreet.engine.truth import Truth
 from discreet.errors import Halted, InvalidParameter, QuestionRefusal, Refusal
@@ -37,7 +38,8 @@ from discreet.publication.folder import (
     read_folder,
     write_folder,
 )
-from discreet.publication.measure import Measurement, Query, Records, loss_of
+from discreet.publication.geography import find_leaves, read_tree, show_levels
+from discreet.publication.measure import Measurement, Query, Records, Running, loss_of
 from discreet.publication.product import Outline, list_columns, make_product, outline
 from discreet.publication.spend import Spend
 from discreet.publication.synopsis import Synopsis
@@ -70,6 +72,8 @@ class Prepared:
     columns: tuple[Column, ...]
     spend: Spend
     stages: tuple[Outline, ...]
+    coded: tuple[Levels, ...]
+    """The columns that rows have; those of a tree may be looked up from them."""
     compiled: Any
     promise: Promise
 
@@ -113,6 +117,7 @@ class Releases:
         self._folder = folder
         self._known: dict[str, Synopsis] = {}
         self._written: dict[str, int] = {}
+        self._counters: dict[str, Counted] = {}
 
     # --- what there is -------------------------------------------------------------------------
 
@@ -172,12 +177,28 @@ class Releases:
         neighbours = curator.schema.neighbours
         if neighbours is Neighbours.CHANGE_ONE:  # a change is a removal and an addition
             rows *= 2
-        levels = list_levels(
-            columns(question.source, multiplicity),
-            unit_columns(question.source),
-            wanted=declared.columns or declared.by,
-            cells=dict(declared.cells),
+        declared = self._read_geography(declared)
+        there = columns(question.source, multiplicity)
+        wanted = declared.columns or declared.by
+        if declared.tree:  # what lies above is looked up
+            known = {one.rsplit(".", 1)[-1] for one in there}
+            wanted = tuple(name for name in declared.by if name in known) or declared.by[-1:]
+        coded = list_levels(
+            there, unit_columns(question.source), wanted=wanted, cells=dict(declared.cells)
         )
+        levels = coded
+        if declared.tree:
+            levels = show_levels(declared.tree, declared.by, coded)
+        runs = declared.steps_per_unit is not None
+        if runs and None in (unit_columns(question.source) or (None,)):
+            raise QuestionRefusal(
+                "Q23",
+                "no column of this release says whose a row is.",
+                why="each person is counted in so many steps and in no more, which takes to know "
+                "them again.",
+                fix="declare a unit, and leave its column in the SELECT; or leave out "
+                "steps_per_unit: then every step is measured by itself.",
+            )
         read_constraints(levels, declared.keep)
         spend = declared.spend(rows_per_unit=rows)
         return Prepared(
@@ -187,7 +208,8 @@ class Releases:
             list_columns(declared, levels),
             spend,
             tuple(outline(declared, levels, spend)),
-            curator.engine.compile_codes(question.source, levels),
+            coded,
+            curator.engine.compile_codes(question.source, coded, owned=runs),
             Promise(
                 curator.account.dataset,
                 unit(question.source).name,
@@ -196,9 +218,28 @@ class Releases:
             ),
         )
 
+    def _read_geography(self, declared: Declared) -> Declared:
+        """The places of the public table that was named, as part of what is declared."""
+        if not declared.geography or declared.tree:
+            return declared
+        table = self._curator.schema.tables.get(declared.geography)
+        if table is None or not table.public:
+            raise InvalidParameter(
+                "P4",
+                f"{declared.geography!r} is not a public table of the schema.",
+                why="a tree that were read from people's rows would tell who lives alone.",
+                fix="declare a table without a unit that lists the places, and name it.",
+            )
+        rows = self._curator.engine.public_rows(declared.geography)
+        return replace(declared, tree=read_tree(rows, declared.by, declared.geography))
+
     def divide(self, agenda: Agenda) -> Division:
         """A price for each release of a plan; free, from the declarations alone."""
         prepared = [self.prepare(item.declared) for item in agenda.items]
+        items = zip(agenda.items, prepared, strict=True)
+        agenda = replace(
+            agenda, items=tuple(replace(item, declared=one.declared) for item, one in items)
+        )
         return divide_agenda(agenda, [(one.levels, one.promise.rows_per_unit) for one in prepared])
 
     # --- making one ----------------------------------------------------------------------------
@@ -243,6 +284,8 @@ class Releases:
         prepared = self.prepare(declared)
         receipts = self._curator.account.charge_all(self._make_requests(prepared, analyst))
         done = sum(isinstance(receipt, Stored) for receipt in receipts)
+        if declared.steps_per_unit is not None:
+            self._counted(prepared).check(done)
         if done == len(receipts):
             raise Halted(
                 "H1",
@@ -267,6 +310,8 @@ class Releases:
         if counts and not steps:
             steps = sum(isinstance(receipt, Stored) for receipt in receipts)
         drawing = _Drawing(self._curator, prepared, receipts, steps if counts else None)
+        if declared.steps_per_unit is not None:
+            drawing.counted = self._counted(prepared)
         product = make_product(declared, prepared.levels, prepared.spend, drawing)
         drawing.finish()
         charges = tuple(receipt.id for receipt in receipts)
@@ -275,6 +320,16 @@ class Releases:
             write_folder(made, self._folder / declared.name, anew=counts)
         self._known[declared.name] = Synopsis(made)
         return self._known[declared.name]
+
+    def _counted(self, prepared: Prepared) -> Counted:
+        """What the steps of this counter counted."""
+        name = prepared.declared.name
+        if name not in self._counters:
+            secrets = self._curator.sealed.folder
+            folder = None if secrets is None else secrets / "counters" / name
+            declared = {"release": prepared.key(prepared.stages[0])}
+            self._counters[name] = Counted(folder, declared)
+        return self._counters[name]
 
     def _same(self, prepared: Prepared) -> Synopsis:
         found = self.find(prepared.declared.name)
@@ -326,6 +381,7 @@ class _Drawing:
         self._place = 0
         self._truth: Truth | None = None
         self._drawn: set[int] = set()
+        self.counted: Counted | None = None
 
     def turn_to(self, stage: str) -> bool:
         """Which stage is measured next; whether a counter has come to it."""
@@ -338,7 +394,12 @@ class _Drawing:
         stage, receipt = self._prepared.stages[self._place], self._receipts[self._place]
         self._drawn.add(self._place)
         self._place += 1
-        if not loss_of(queries).rounded() <= stage.spend.loss.rounded():
+        if self.counted is not None:  # the noise of all steps, for what all of them cost
+            whole = self._prepared.spend.loss
+            cheap = all(isinstance(one, Running) and one.noise.loss == whole for one in queries)
+        else:
+            cheap = loss_of(queries).rounded() <= stage.spend.loss.rounded()
+        if not cheap:
             raise TypeError(f"stage {stage.name!r} would cost more than it was charged for")
         if isinstance(receipt, Stored):
             return read_stage(receipt.answer, queries)
@@ -360,8 +421,17 @@ class _Drawing:
         return None
 
     def _add_noise(self, codes: Sequence[Any], queries: Sequence[Query]) -> bytes:
-        columns, levels = self._prepared.columns, self._prepared.levels
-        if len(columns) < len(codes):  # the path of a hierarchy is one column
+        columns, levels = self._prepared.columns, self._prepared.coded
+        if self.counted is not None:
+            (query,) = queries
+            if not isinstance(query, Running):
+                raise TypeError("a counter draws one step at a time")
+            sizes = [one.size for one in levels]
+            return write_stage(self.counted.draw(query, codes, sizes, self._place))
+        declared = self._prepared.declared
+        if declared.tree:
+            codes = [find_leaves(declared.tree, declared.by, levels, codes)]
+        elif len(columns) < len(codes):  # the path of a hierarchy is one column
             path = np.zeros(len(codes[0]), dtype=np.int64)
             for one, level in zip(codes, levels, strict=True):
                 path = path * level.size + one

@@ -30,6 +30,8 @@ class Sealed:
 
     def __init__(self, folder: Path | None, identity: str) -> None:
         self._folder = folder
+        self.folder = folder
+        """Where secrets are kept; None in memory."""
         self._identity = identity
         self._kept: dict[tuple[int, int], NoisyThreshold] = {}
 

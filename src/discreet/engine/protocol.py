@@ -64,8 +64,13 @@ class Engine(Protocol[C]):
     def count_crowd(self, name: str) -> Truth:
         """How many people stand in many rows of a table with two owners, by level."""
 
-    def compile_codes(self, relation: Relation, levels: Sequence[Levels]) -> Any:
-        """A statement that says in which level of each column every row lies; reads no data."""
+    def compile_codes(
+        self, relation: Relation, levels: Sequence[Levels], *, owned: bool = False
+    ) -> Any:
+        """A statement that says in which level of each column every row lies; reads no data.
+
+        If it is to be ``owned``, it says whose each row is, too.
+        """
 
     def run_codes(self, compiled: Any) -> Truth:
         """The codes of every row, on the data as they are now."""

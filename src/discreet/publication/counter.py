@@ -22,7 +22,7 @@ from discreet.errors import Halted, InvalidParameter
 from discreet.exact.numbers import Exact, proportion, whole
 from discreet.mechanisms.grid import set_fields
 from discreet.publication.journal import Journal
-from discreet.publication.measure import Doubles, Integers
+from discreet.publication.measure import Doubles, Integers, Measurement, Running
 from discreet.publication.spend import Noise, Spend, deviation
 
 STEPS = 2**12
@@ -197,6 +197,12 @@ class CounterRun:
     def totals(self) -> Doubles:
         """The running totals after the last step, from what was released."""
         return decode_total(self._decoder, self.released)
+
+
+def draw_step(query: Running, counted: Integers) -> Measurement:
+    """One step of a counter from what this step and all before it counted, with its noise."""
+    exact: Integers = query.factor[::-1] @ counted
+    return Measurement(query, np.asarray(query.noise.release(exact)))
 
 
 def decode_total(decoder: Doubles, released: list[Integers]) -> Doubles:

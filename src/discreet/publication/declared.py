@@ -63,6 +63,12 @@ class Declared:
     """Inequalities between two columns that every synthetic row keeps."""
     totals: tuple[tuple[str, int], ...] = ()
     """Public totals of a hierarchy, by the path of their node: "north/ayr", and "" for all."""
+    geography: str = ""
+    """Of a hierarchy: a public table that lists the places there are, by the columns of ``by``."""
+    tree: tuple[tuple[str, ...], ...] = ()
+    """The places that were listed, each with its path from the top; read from ``geography``."""
+    steps_per_unit: int | None = None
+    """Of a counter: in how many steps a unit is counted at most; then steps share their noise."""
     questions: tuple[str, ...] = ()
     epsilon: Fraction | None = None
     delta: Fraction | None = None
@@ -109,10 +115,28 @@ class Declared:
                 )
         if self.best and self.kind != "marginals":
             raise _refused("only marginals are unbiased or best.", "leave out best.")
+        if self.steps_per_unit is not None:
+            self._check_steps()
+        if (self.geography or self.tree) and self.kind != "hierarchy":
+            raise _refused("only a hierarchy is of places.", "leave out geography and tree.")
+        if any(len(path) != len(self.by) for path in self.tree):
+            raise _refused("a place has a value for every column of by.", 'write [["a", "b"]].')
         if self.rows is not None and self.rows < 0:
             raise _refused("a number of rows is not negative.", "say rows = 40000.")
         if not 1 <= self.ways <= 4:
             raise _refused("marginals are of 1 to 4 ways.", "say ways = 2.")
+
+    def _check_steps(self) -> None:
+        if self.kind != "counter" or (self.steps_per_unit or 0) < 1:
+            raise _refused(
+                "steps_per_unit is in how many steps of a counter one unit is counted.",
+                "say kind = counter and steps_per_unit = 1, or more.",
+            )
+        if self.rho is None and self.delta is None:
+            raise _refused(
+                "steps that share their noise have Gaussian noise.",
+                "say rho = 0.05, or epsilon = 1 and delta = 1e-9.",
+            )
 
     def spend(self, *, rows_per_unit: int) -> Spend:
         """The amount, for tables in which a unit has so many rows."""
@@ -224,6 +248,8 @@ _READERS: dict[str, Any] = {
     "keep": _texts,
     "questions": _texts,
     "sets": _sets,
+    "tree": _sets,
+    "geography": lambda key, value: "".join(_texts(key, value)),
     "cells": _pairs,
     "interest": _pairs,
     "totals": _pairs,

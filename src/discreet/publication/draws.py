@@ -28,11 +28,18 @@ from discreet.publication.measure import (
     Integers,
     Measurement,
     Query,
+    Running,
     column_norms,
 )
 from discreet.publication.spend import Noise
 
-_KINDS = {Cells: "cells", Combinations: "combinations", Distance: "distance", Errors: "errors"}
+_KINDS = {
+    Cells: "cells",
+    Combinations: "combinations",
+    Distance: "distance",
+    Errors: "errors",
+    Running: "running",
+}
 
 
 def write_stage(measurements: Sequence[Measurement]) -> bytes:
@@ -69,6 +76,8 @@ def shape_of(query: Query) -> tuple[int, ...]:
             return (1,)
         case Errors(ranks=ranks):
             return (len(ranks),)
+        case Running(cells=cells):
+            return (cells,)
 
 
 def digest_query(query: Query) -> str:
@@ -86,6 +95,8 @@ def digest_query(query: Query) -> str:
             parts += [repr(ranks).encode(), *map(_bytes, references)]
             for battery in batteries:
                 parts += [*_view_parts(battery.view), *(s.tobytes() for s in battery.sets)]
+        case Running(cells=cells, factor=factor, steps_per_unit=touched):
+            parts += [repr((cells, touched)).encode(), _bytes(factor)]
     digest = hashlib.sha256()
     for part in parts:
         digest.update(len(part).to_bytes(8, "big"))
@@ -122,7 +133,7 @@ def _line(names: Sequence[str], one: Measurement) -> dict[str, Any]:
         "noise": "gaussian" if isinstance(query.noise, Gaussian) else "laplace",
         "parameter": str(noise_parameter(query.noise)),
         "sensitivity": str(noise_reach(query.noise)),
-        "loss": str(noise_loss(query.noise)),
+        "loss": str(draw_loss(query)),
         "matrix": None,
         "diagonal": None,
         "reference": None,
@@ -130,6 +141,9 @@ def _line(names: Sequence[str], one: Measurement) -> dict[str, Any]:
     }
     if isinstance(query, Errors):
         line["ranks"] = list(query.ranks)
+        return line
+    if isinstance(query, Running):
+        line["matrix"], line["ranks"] = query.factor.tolist(), [query.steps_per_unit]
         return line
     line["columns"] = [names[column] for column in query.view.columns]
     line["maps"] = [one.tolist() for one in query.view.maps]
@@ -157,6 +171,14 @@ def noise_loss(noise: Noise) -> Fraction:
     return noise.rho if isinstance(noise, Gaussian) else noise.epsilon
 
 
+def draw_loss(query: Query) -> Fraction:
+    """What one draw costs: of a running step, the worst unit's part of the horizon."""
+    if isinstance(query, Running):
+        reach = Fraction(query.reach * query.rows_per_unit)
+        return reach**2 / (2 * noise_parameter(query.noise))
+    return noise_loss(query.noise)
+
+
 def loss_of_line(line: dict[str, Any], rows_per_unit: int) -> Fraction:
     """What one line costs, from its form and its noise alone: nothing that it claims is believed.
 
@@ -170,6 +192,10 @@ def loss_of_line(line: dict[str, Any], rows_per_unit: int) -> Fraction:
             l1, l2_squared = GRID, GRID**2
         case "errors":
             l1 = l2_squared = len(line["ranks"])
+        case "running":  # of the worst unit of all steps (Lemma 11): its part in this one
+            (touched,) = line["ranks"]
+            l1 = sum(line["matrix"][-touched:])
+            l2_squared = l1**2
         case "combinations":
             cells = int(np.prod([max(one) + 1 for one in line["maps"]]))
             matrix = np.array(line["matrix"], dtype=np.int64).reshape(-1, cells)
@@ -197,6 +223,7 @@ def _unreadable(what: str) -> LedgerRefusal:
 __all__ = [
     "digest_query",
     "draw_lines",
+    "draw_loss",
     "loss_of_line",
     "noise_loss",
     "noise_parameter",

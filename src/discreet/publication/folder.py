@@ -24,8 +24,8 @@ from discreet.errors import DataRefusal, InvalidParameter, LedgerRefusal
 from discreet.publication.declared import Declared
 from discreet.publication.draws import (
     draw_lines,
+    draw_loss,
     loss_of_line,
-    noise_loss,
     noise_parameter,
     shape_of,
 )
@@ -291,7 +291,7 @@ def _replay(query: Query, line: Mapping[str, Any]) -> Measurement:
     same = (
         list(shape_of(query)) == line["shape"]
         and Fraction(line["parameter"]) == noise_parameter(query.noise)
-        and Fraction(line["loss"]) == noise_loss(query.noise)
+        and Fraction(line["loss"]) == draw_loss(query)
     )
     if not same:
         raise _damaged("a measurement is not the one that the plan asks for.")
@@ -408,6 +408,8 @@ def _check_losses(
 ) -> list[Checked]:
     """The loss of every draw from its form and its noise, added up by stage."""
     rows = said["promise"]["rows_per_unit"]
+    if said["declared"].get("steps_per_unit") is not None:
+        return [_check_horizon(said, own, lines)]
     found: dict[str, Fraction] = {}
     for line in lines:
         found[line["stage"]] = found.get(line["stage"], Fraction(0)) + loss_of_line(line, rows)
@@ -423,6 +425,26 @@ def _check_losses(
     if found or len(own) != len(lines):
         checks.append(Checked("loss of all draws", False, "there are draws that nobody charged"))
     return checks
+
+
+def _check_horizon(
+    said: Mapping[str, Any], own: Sequence[Mapping[str, Any]], lines: Sequence[dict[str, Any]]
+) -> Checked:
+    """Of steps that share their noise: what all of them cost together, and how many there are."""
+    rows = said["promise"]["rows_per_unit"]
+    drawn = sum((loss_of_line(line, rows) for line in lines), start=Fraction(0))
+    charged = sum((Fraction(one["amount"]) for one in said["stages"]), start=Fraction(0))
+    units = [
+        list(Spend(SpendKind(one["kind"]), Fraction(one["amount"]), rows).loss.to_units())
+        for one in said["stages"]
+    ]
+    parts = ("stage", "kind", "matrix", "ranks", "parameter")
+    as_planned = [[line[part] for part in parts] for line in own]
+    running = [[line[part] for part in parts] for line in lines] == as_planned
+    whole = drawn == charged if len(lines) == len(said["stages"]) else drawn <= charged
+    holds = running and whole and units == [one["units"] for one in said["stages"]]
+    says = f"ρ = {float(drawn):.6g} drawn in {len(lines)} steps, {float(charged):.6g} charged"
+    return Checked("loss of the horizon", holds, says)
 
 
 def _check_data(made: Made, folder: Path) -> Checked:

@@ -83,10 +83,26 @@ def release_hierarchy(
     """Whole, non-negative counts of every level that add up, and what they were made from.
 
     ``totals`` are public counts by (level, node); a level that is public
-    altogether is not measured.  ``weights`` divides the spend over the levels
-    that are (equal shares unless given).
+    altogether, or follows from what is, is not measured.  ``weights`` divides the spend over
+    the levels that are (equal shares unless given).
     """
-    known = dict(totals or {})
+    known = follow_totals(hierarchy, dict(totals or {}))
+    noisy, released = measure_levels(
+        measurer, column, hierarchy, spend, weights=weights, known=known
+    )
+    return make_consistent(hierarchy, noisy, known), released
+
+
+def measure_levels(
+    measurer: Measurer,
+    column: int,
+    hierarchy: Hierarchy,
+    spend: Spend,
+    *,
+    known: Mapping[tuple[int, int], int],
+    weights: Sequence[float] | None = None,
+) -> tuple[list[tuple[Doubles, float] | None], list[Measurement]]:
+    """The noisy counts of every level of which something is not ``known``, with their variance."""
     bound_counts(hierarchy, known)
     open_levels = [
         level
@@ -94,7 +110,7 @@ def release_hierarchy(
         if sum(place == level for place, _ in known) < count
     ]
     if not open_levels:
-        return make_consistent(hierarchy, [None] * len(hierarchy.levels), known), []
+        return [None] * len(hierarchy.levels), []
     shares = np.ones(len(hierarchy.levels)) if weights is None else np.asarray(weights, dtype=float)
     parts = spend.divide([float(shares[level]) for level in open_levels])
     released = measurer.measure(
@@ -106,7 +122,35 @@ def release_hierarchy(
     noisy: list[tuple[Doubles, float] | None] = [None] * len(hierarchy.levels)
     for level, one in zip(open_levels, released, strict=True):
         noisy[level] = (one.values.astype(np.float64), deviation(one.query.noise) ** 2)
-    return make_consistent(hierarchy, noisy, known), released
+    return noisy, released
+
+
+def follow_totals(
+    hierarchy: Hierarchy, totals: Mapping[tuple[int, int], int]
+) -> dict[tuple[int, int], int]:
+    """The totals and what follows from them: sums of public parts, and the last missing part.
+
+    >>> tree = Hierarchy.of([("north", 0), ("north", 1), ("south", 2)])
+    >>> sorted(follow_totals(tree, {(1, 0): 30, (1, 1): 12}).items())
+    [((0, 0), 42), ((1, 0), 30), ((1, 1), 12), ((2, 2), 12)]
+    """
+    least, most = bound_counts(hierarchy, totals)
+    found = dict(totals)
+    for level, count in enumerate(hierarchy.counts):
+        if level:  # what its siblings leave of what is above: nothing less, nothing more
+            above = hierarchy.parents(level)
+            parents = hierarchy.counts[level - 1]
+            siblings = np.bincount(above, least[level], parents)[above] - least[level]
+            endless = np.isinf(most[level])
+            bounded = np.where(endless, 0.0, most[level])
+            others = np.bincount(above, bounded, parents)[above] - bounded
+            others[np.bincount(above, endless, parents)[above] > endless] = math.inf
+            most[level] = np.minimum(most[level], most[level - 1][above] - siblings)
+            least[level] = np.maximum(least[level], least[level - 1][above] - others)
+        for node in range(count):
+            if least[level][node] == most[level][node]:
+                found[level, node] = int(least[level][node])
+    return found
 
 
 def make_consistent(
@@ -120,6 +164,56 @@ def make_consistent(
     other), then from the top down.
     """
     least, most = bound_counts(hierarchy, totals)
+    smooth = fit_tree(hierarchy, noisy, totals).values
+    result = [np.clip(np.rint(smooth[0]), least[0], most[0]).astype(np.int64)]
+    for level in range(1, len(hierarchy.counts)):
+        result.append(
+            _share_out(
+                smooth[level], hierarchy.parents(level), result[-1], least[level], most[level]
+            )
+        )
+    return result
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FittedTree:
+    """The best linear unbiased counts of a tree, and how well any sum of them is known."""
+
+    hierarchy: Hierarchy
+    values: list[Doubles]
+    doubts: list[Doubles]
+    """The variance of each node from what was measured of it and below it."""
+
+    def variance(self, level: int, weights: Doubles) -> float:
+        """The variance of a weighted sum of the nodes of one level (Lemma 17)."""
+        own, total = weights.reshape(-1), 0.0
+        for depth in range(level, 0, -1):
+            doubt, above = self.doubts[depth], self.hierarchy.parents(depth)
+            count = self.hierarchy.counts[depth - 1]
+            loose = np.bincount(above, doubt, count)
+            pulled = np.bincount(above, own * doubt, count)
+            part = np.divide(pulled, loose, out=np.zeros(count), where=loose > 0)
+            total += max(float((own**2 * doubt).sum() - (part * pulled).sum()), 0.0)
+            own = part
+        return total + float((own**2 * self.doubts[0]).sum())
+
+    def variances(self, level: int) -> Doubles:
+        """The variance of every node of one level."""
+        found = self.doubts[0]
+        for depth in range(1, level + 1):
+            doubt, above = self.doubts[depth], self.hierarchy.parents(depth)
+            loose = np.bincount(above, doubt, self.hierarchy.counts[depth - 1])[above]
+            share = np.divide(doubt, loose, out=np.zeros(doubt.size), where=loose > 0)
+            found = np.maximum(doubt - share * doubt + share**2 * found[above], 0.0)
+        return found
+
+
+def fit_tree(
+    hierarchy: Hierarchy,
+    noisy: Sequence[tuple[Doubles, float] | None],
+    totals: Mapping[tuple[int, int], int],
+) -> FittedTree:
+    """Least squares over the whole tree: public totals are kept, unmeasured levels follow."""
     counts = hierarchy.counts
     starts = np.concatenate([[0], np.cumsum(counts)])
     values, variances = np.zeros(starts[-1]), np.full(starts[-1], math.inf)
@@ -133,14 +227,15 @@ def make_consistent(
     for (level, node), total in totals.items():
         values[starts[level] + node], variances[starts[level] + node] = total, 0.0
     smooth = consistent(values, parents=parents, variances=variances)
-    top = np.clip(np.rint(smooth[: counts[0]]), least[0], most[0])
-    result = [top.astype(np.int64)]
-    for level in range(1, len(counts)):
-        goal = smooth[starts[level] : starts[level + 1]]
-        result.append(
-            _share_out(goal, hierarchy.parents(level), result[-1], least[level], most[level])
-        )
-    return result
+    own = [variances[starts[level] : starts[level + 1]] for level in range(len(counts))]
+    doubts = [own[-1]]
+    for level in range(len(counts) - 2, -1, -1):
+        below = np.bincount(hierarchy.parents(level + 1), doubts[0], counts[level])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            both = 1 / (1 / own[level] + 1 / below)  # zero where either is
+        doubts.insert(0, np.where(np.isfinite(both), both, 0.0))
+    values_of = [smooth[starts[level] : starts[level + 1]] for level in range(len(counts))]
+    return FittedTree(hierarchy, values_of, doubts)
 
 
 def bound_counts(

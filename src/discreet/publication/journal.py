@@ -54,11 +54,24 @@ class Journal:
 
     def keep(self, step: int, what: str, values: Integers) -> Integers:
         """Write the numbers of a step, durably; the first ones written are the ones."""
+        return np.array(self.keep_list(step, what, values.tolist()), dtype=np.int64)
+
+    def keep_list(self, step: int, what: str, values: list[Any]) -> list[Any]:
+        """Write a list of a step, durably; the first one written is the one."""
         try:
-            found = self._write_once(_name(step, what), json.dumps(values.tolist()))
+            found = self._write_once(_name(step, what), json.dumps(values))
         except OSError as error:
             raise _unwritable(error) from None
-        return np.array(json.loads(found), dtype=np.int64)
+        kept: list[Any] = json.loads(found)
+        return kept
+
+    def find_list(self, step: int, what: str) -> list[Any] | None:
+        """A list that was written; None if it was not."""
+        try:
+            found: list[Any] = json.loads((self._folder / _name(step, what)).read_text())
+        except (OSError, ValueError):
+            return None
+        return found
 
     def _read(self, step: int, what: str) -> Integers:
         try:

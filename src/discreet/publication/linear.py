@@ -84,9 +84,9 @@ def _factor(text: str, columns: Sequence[int], weights: Doubles) -> LinearQuesti
 
 
 def question_margins(
-    plan: WorkloadPlan, released: Sequence[Measurement], beta: str = "0.05"
+    plan: WorkloadPlan, released: Sequence[Measurement], beta: str = "0.05", *, sharp: bool = True
 ) -> list[float]:
-    """Within what each answer is, except with probability ``beta``."""
+    """Within what each answer is, except with probability ``beta``; ``sharp`` as in tail_bound."""
     gaussian = plan.spend.gaussian
     if plan.tables is not None:
         variances = [
@@ -99,7 +99,7 @@ def question_margins(
         ]
     else:
         variances = _strategy_variances(plan, released)
-    return [tail_bound(one, beta, gaussian=gaussian) for one in variances]
+    return [tail_bound(one, beta, gaussian=gaussian, sharp=sharp) for one in variances]
 
 
 def _strategy_variances(plan: WorkloadPlan, released: Sequence[Measurement]) -> list[float]:

@@ -107,7 +107,7 @@ class Marginal:
         """Each value is within this of the truth, except with probability ``beta``.
 
         Gaussian noise: the normal quantile; sums of discrete Gaussians are
-        normal up to their grid.  Laplace noise: Bernstein's bound for sums of
+        normal up to their grid.  Laplace noise: Chernoff's bound for sums of
         Laplace variables, which holds whatever the weights (Lemma 9).
         """
         allowed = float(proportion(beta, name="beta"))

@@ -57,13 +57,14 @@ class Margin:
 
     def __str__(self) -> str:
         """In words, as an answer shows it."""
+        within = "" if self.within is None else f"± {number(self.within, up=True)}"
         match self.promise:
             case Promise.EXACT:
-                return f"± {number(self.within or 0.0, up=True)}, the law of the noise"
+                return f"{within}, the law of the noise"
             case Promise.CERTIFIED:
-                return f"± {number(self.within or 0.0, up=True)}, certified for every count on these columns"
+                return f"{within}, certified for every count on these columns"
             case Promise.TYPICAL:
-                return f"typically ± {number(self.within or 0.0, up=True)}; this answer may be further off"
+                return f"typically {within}; this answer may be further off"
             case Promise.NONE:
                 return "no margin: nothing was measured that bounds this answer"
 

@@ -119,8 +119,28 @@ class Errors:
     noise: Noise
 
 
-Query = Cells | Combinations | Distance | Errors
-"""What can be asked of the rows."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Running:
+    """One step of a counter: combinations of what this step and those before it counted.
+
+    ``factor`` weighs the last step first.  The noise is that of the whole horizon, for units that
+    are counted in at most ``steps_per_unit`` steps: what one step costs is its part of that.
+    """
+
+    cells: int
+    factor: Integers
+    steps_per_unit: int
+    rows_per_unit: int
+    noise: Noise
+
+    @property
+    def reach(self) -> int:
+        """How far the worst unit of the horizon moves this step: one of the first steps."""
+        return int(self.factor[-self.steps_per_unit :].sum())
+
+
+Query = Cells | Combinations | Distance | Errors | Running
+"""What can be asked of the rows; of a running step, of what was counted."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -267,6 +287,8 @@ class Records:
                 ]
                 every: Integers = np.sort(np.concatenate(errors))
                 return every[list(ranks)]
+            case Running():
+                raise TypeError("a step of a counter is made of what was counted before")
 
     def _count(self, view: View, binned: dict[tuple[int, bytes], Integers]) -> Integers:
         """The exact table; never shown."""

@@ -18,10 +18,20 @@ import numpy as np
 
 from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact
+from discreet.publication.counter import Counter
 from discreet.publication.declared import Declared
 from discreet.publication.domain import Column
+from discreet.publication.geography import Places
 from discreet.publication.gram import Prefixes, Ranges
-from discreet.publication.hierarchy import Hierarchy, bound_counts, release_hierarchy
+from discreet.publication.hierarchy import (
+    FittedTree,
+    Hierarchy,
+    bound_counts,
+    fit_tree,
+    follow_totals,
+    make_consistent,
+    measure_levels,
+)
 from discreet.publication.marginals import (
     MarginalPlan,
     Subset,
@@ -41,10 +51,11 @@ from discreet.publication.measure import (
     Integers,
     Measurement,
     Measurer,
+    Running,
     ask_combinations,
     make_view,
 )
-from discreet.publication.spend import Kind, Spend, deviation, tail_bound
+from discreet.publication.spend import Kind, Noise, Spend, deviation, tail_bound
 from discreet.publication.strategy import (
     Strategy,
     ask_strategy,
@@ -69,8 +80,10 @@ _MOST_WEIGHTS = 2 * 10**7  # of all steps of a counter together
 _MOST_CERTIFIED = 10**6  # cells of a pair whose distance is bought
 
 
-PLANNER = 2
+PLANNER = 3
 """The version of the plans: what is made of released numbers must be made again for ever."""
+_SHARP = 3
+"""From this plan on, margins of trees are those of all levels together, and of sums Chernoff's."""
 _EARLIER = {(1, Kind.LAPLACE): Settings(histograms=0.4, distances=0.1, prior=0.02)}
 
 
@@ -104,6 +117,21 @@ class Estimates:
     """What was measured of cells that were made whole, non-negative and agreeing afterwards."""
     bound: Callable[[Exact], float] | None = field(default=None, repr=False)
     """Of tables counted from synthetic rows: what was bought for every sum of their cells."""
+    own: Noise | None = field(default=None, repr=False)
+    """The noise of each cell, where each was measured by itself."""
+    cell_variances: Doubles | None = field(default=None, repr=False)
+    """The variance of every cell, where they differ."""
+    places: Integers | None = field(default=None, repr=False)
+    """Of listed cells: the level of each in every column; else cells are all combinations."""
+    sharp: bool = True
+    """Whether tails are bounded as they are now, or as earlier plans did."""
+
+    def levels_of(self) -> Integers:
+        """The level of every cell in each of the columns."""
+        if self.places is not None:
+            return self.places
+        shape = self.values.shape
+        return np.indices(shape).reshape(len(shape), self.values.size)
 
     def margin(self, weights: Doubles, beta: Exact = "0.05") -> float:
         """The weighted sum of cells is within this, except with probability ``beta``.
@@ -113,10 +141,37 @@ class Estimates:
         """
         if self.bound is not None:
             return self.bound(beta)
-        tail = tail_bound(self.variance_of(weights), beta, gaussian=self.gaussian)
+        tail = self._tail(weights, beta)
         if self.noisy is None:
             return tail
         return tail + abs(float((weights * (self.values - self.noisy)).sum()))
+
+    def cell_margins(self, beta: Exact = "0.05") -> Doubles:
+        """The margin of every cell."""
+        count = self.values.size
+        if self.bound is not None:
+            return np.full(count, self.bound(beta))
+        one = np.zeros(count)
+        if self.cell_variances is not None:
+            unit = tail_bound(1.0, beta, gaussian=self.gaussian, sharp=self.sharp)
+            tails = unit * np.sqrt(self.cell_variances.reshape(-1))
+        elif count <= 4096:
+            tails = np.empty(count)
+            for place in range(count):
+                one[place] = 1.0
+                tails[place] = self._tail(one.reshape(self.values.shape), beta)
+                one[place] = 0.0
+        else:  # all cells have one variance
+            one[0] = 1.0
+            tails = np.full(count, self._tail(one.reshape(self.values.shape), beta))
+        if self.noisy is None:
+            return tails
+        return np.asarray(tails + np.abs(self.values - self.noisy).reshape(-1))
+
+    def _tail(self, weights: Doubles, beta: Exact) -> float:
+        if self.own is not None and np.abs(weights).sum() == np.abs(weights).max() == 1:
+            return float(self.own.margin(beta))  # one cell: the law of its noise itself
+        return tail_bound(self.variance_of(weights), beta, gaussian=self.gaussian, sharp=self.sharp)
 
 
 def _plain_variance(one: float) -> Callable[[Doubles], float]:
@@ -159,6 +214,8 @@ def list_columns(declared: Declared, levels: Sequence[Levels]) -> tuple[Column, 
     )
     if declared.kind == "hierarchy":
         size = math.prod(one.size for one in made)
+        if declared.tree:
+            size = len(declared.tree) + levels[0].nullable
         return (Column("/".join(declared.by), size),)
     return made
 
@@ -189,6 +246,8 @@ def outline(declared: Declared, levels: Sequence[Levels], spend: Spend) -> list[
         asked, _ = _plan_questions(declared, levels, columns, spend)
         says = f"{len(asked.questions)} numbers, ± {1.96 * asked.rmse:.3g}"
         return [Outline("questions", spend, says)]
+    if declared.steps_per_unit is not None:
+        return _outline_running(declared, levels, spend)
     horizon, counts = check_counter(levels)
     parts = spend.divide(np.ones(horizon))
     says = f"{counts} running totals, ± {1.96 / parts[0].sharpness:.3g}"
@@ -215,6 +274,8 @@ def predict_error(
     if declared.kind == "questions":
         return _plan_questions(declared, levels, columns, spend)[0].rmse
     if declared.kind == "counter":
+        if declared.steps_per_unit is not None:
+            return float(make_counter(declared, levels, spend).deviations()[-1])
         horizon, _ = check_counter(levels)
         return 1 / spend.divide(np.ones(horizon))[0].sharpness
     stages = outline_stages(columns, _divide(declared, columns, spend)[0])
@@ -250,14 +311,23 @@ def make_product(
         product = _make_synthetic(declared, levels, spend, stages, planner)
         return _count_sets(declared, product, spend)
     if declared.kind == "marginals":
-        return _make_marginals(declared, columns, spend, stages)
-    if declared.kind in ("ranges", "prefixes"):
-        return _make_line(declared, columns, spend, stages)
-    if declared.kind == "hierarchy":
-        return _make_hierarchy(declared, levels, columns, spend, stages)
-    if declared.kind == "questions":
-        return _make_questions(declared, levels, columns, spend, stages)
-    return _make_counter(levels, columns, spend, stages)
+        product = _make_marginals(declared, columns, spend, stages)
+    elif declared.kind in ("ranges", "prefixes"):
+        product = _make_line(declared, columns, spend, stages)
+    elif declared.kind == "hierarchy":
+        product = _make_hierarchy(declared, levels, columns, spend, stages, planner)
+    elif declared.kind == "questions":
+        return _make_questions(declared, levels, columns, spend, stages, planner)
+    else:
+        make = _make_counter if declared.steps_per_unit is None else _make_running
+        product = make(declared, levels, columns, spend, stages)
+    return product if planner >= _SHARP else _as_before(product)
+
+
+def _as_before(product: Product) -> Product:
+    """The same with the margins that earlier plans stated."""
+    tables = tuple(replace(table, sharp=False, own=None) for table in product.tables)
+    return replace(product, tables=tables)
 
 
 # --- synthetic tables ---------------------------------------------------------------------------
@@ -337,10 +407,13 @@ def _make_synthetic(
             spend.gaussian,
             _plain_variance(deviation(one.query.noise) ** 2),
             noisy=one.values.astype(np.float64),
+            own=one.query.noise,
         )
         for place, (column, one) in enumerate(zip(columns, made.measurements, strict=False))
     )
     product = Product(columns, measured, placed.codes, placed, made.histograms, tables)
+    if planner < _SHARP:
+        product = _as_before(product)
     if len(parts) > 1:
         product = _buy_margins(product, pairs, parts[1], parts[2], stages)
     notes = []
@@ -505,13 +578,16 @@ def _make_line(
 
 def _plant(declared: Declared, levels: Sequence[Levels]) -> Hierarchy:
     by = [_require(name, levels) for name in declared.by]
+    if declared.tree:
+        return Places.of(declared.tree, by).hierarchy
     size = math.prod(one.size for one in by)
     if size > 10**6:
         raise InvalidParameter(
             "P2",
             f"a hierarchy of {size} leaves was asked for; at most 1000000 are counted.",
             why="every leaf gets noise, whether or not anybody is in it.",
-            fix="use fewer columns, or coarser ones.",
+            fix="use fewer columns, or coarser ones, or name a public table of the places that "
+            "there are: geography.",
         )
     return Hierarchy.of(list(itertools.product(*(range(one.size) for one in by))))
 
@@ -522,47 +598,81 @@ def _make_hierarchy(
     columns: tuple[Column, ...],
     spend: Spend,
     stages: Stages,
+    planner: int,
 ) -> Product:
     tree = _plant(declared, levels)
     stages.turn_to("levels")
-    counts, released = release_hierarchy(
-        stages, 0, tree, spend, totals=find_totals(declared, levels)
-    )
-    draws = iter(released)
-    tables = []
+    totals = find_totals(declared, levels)
+    if planner >= _SHARP:
+        totals = follow_totals(tree, totals)
+    noisy, released = measure_levels(stages, 0, tree, spend, known=totals)
+    counts = make_consistent(tree, noisy, totals)
+    fitted = fit_tree(tree, noisy, totals)
     by = [_require(name, levels) for name in declared.by]
+    listed = Places.of(declared.tree, by).codes if declared.tree else None
+    tables = []
     for depth, found in enumerate(counts):
-        known = len({node for level, node in find_totals(declared, levels) if level == depth})
         shape = [one.size for one in by[:depth]]
+        if listed is not None:
+            shape = [found.size] if depth else []
         values = found.astype(np.float64).reshape(shape)
-        noisy, variance = values, 0.0  # a level that is public altogether
-        if known < len(found):
-            draw = next(draws)
-            noisy = draw.values.astype(np.float64).reshape(shape)
-            variance = deviation(draw.query.noise) ** 2
-        name = "_".join(declared.by[:depth]) or "all"
-        one = _plain_variance(variance)
-        tables.append(
-            Estimates(name, tuple(range(depth)), values, spend.gaussian, one, noisy=noisy)
+        table = Estimates(
+            "_".join(declared.by[:depth]) or "all",
+            tuple(range(depth)),
+            values,
+            spend.gaussian,
+            _tree_variance(fitted, depth),
+            noisy=fitted.values[depth].reshape(shape),
+            cell_variances=fitted.variances(depth).reshape(shape),
+            places=listed[depth - 1] if listed is not None and depth else None,
         )
+        if planner < _SHARP:  # each level by itself
+            own = noisy[depth]
+            table = replace(
+                table,
+                noisy=values if own is None else own[0].reshape(shape),
+                variance_of=_plain_variance(0.0 if own is None else own[1]),
+                cell_variances=None,
+            )
+        tables.append(table)
     return Product(columns, {"levels": released}, tables=tuple(tables))
+
+
+def _tree_variance(fitted: FittedTree, level: int) -> Callable[[Doubles], float]:
+    return lambda weights: fitted.variance(level, weights)
 
 
 def find_totals(declared: Declared, levels: Sequence[Levels]) -> dict[tuple[int, int], int]:
     """The declared totals by (level, node) of the tree."""
     by = [_require(name, levels) for name in declared.by]
+    nodes = _name_nodes(declared, by) if declared.tree and declared.totals else None
     found = {}
     for path, total in declared.totals:
         steps = path.split("/") if path else []
         node = 0
         if len(steps) > len(by):
             raise _no_node(path)
+        if nodes is not None:
+            if tuple(steps) not in nodes:
+                raise _no_node(path)
+            found[len(steps), nodes[tuple(steps)]] = total
+            continue
         for one, word in zip(by, steps, strict=False):
             words = [one.describe(level) for level in range(one.size)]
             if word not in words:
                 raise _no_node(path)
             node = node * one.size + words.index(word)
         found[len(steps), node] = total
+    return found
+
+
+def _name_nodes(declared: Declared, by: Sequence[Levels]) -> dict[tuple[str, ...], int]:
+    """The nodes of listed places by their paths in words."""
+    found: dict[tuple[str, ...], int] = {(): 0}
+    for codes in Places.of(declared.tree, by).codes:
+        for node, path in enumerate(codes.T.tolist()):
+            words = tuple(one.describe(k) for one, k in zip(by, path, strict=False))
+            found[words] = node
     return found
 
 
@@ -586,13 +696,14 @@ def _make_questions(
     columns: tuple[Column, ...],
     spend: Spend,
     stages: Stages,
+    planner: int,
 ) -> Product:
     from discreet.publication.linear import question_margins
 
     plan, texts = _plan_questions(declared, levels, columns, spend)
     stages.turn_to("questions")
     values, released = answer_workload(stages, plan)
-    margins = question_margins(plan, released)
+    margins = question_margins(plan, released, sharp=planner >= _SHARP)
     answers = tuple(zip(texts, values.tolist(), margins, strict=True))
     return Product(columns, {"questions": released}, answers=answers)
 
@@ -600,10 +711,11 @@ def _make_questions(
 # --- counters -----------------------------------------------------------------------------------
 
 
-def check_counter(levels: Sequence[Levels]) -> tuple[int, int]:
+def check_counter(levels: Sequence[Levels], *, running: bool = False) -> tuple[int, int]:
     """The steps of a counter, which are the cells of its first column, and the counts of each."""
     horizon, cells = levels[0].count, math.prod(one.size for one in levels[1:])
-    if not 1 <= horizon <= _MOST_STEPS or horizon**2 * cells**2 > _MOST_WEIGHTS:
+    weights = horizon * cells if running else horizon**2 * cells**2
+    if not 1 <= horizon <= _MOST_STEPS or weights > _MOST_WEIGHTS:
         raise InvalidParameter(
             "P2",
             f"a counter of {horizon} steps and {cells} counts was asked for.",
@@ -613,8 +725,83 @@ def check_counter(levels: Sequence[Levels]) -> tuple[int, int]:
     return horizon, cells
 
 
+def make_counter(declared: Declared, levels: Sequence[Levels], spend: Spend) -> Counter:
+    """The counter whose steps share their noise."""
+    horizon, cells = check_counter(levels, running=True)
+    return Counter(
+        horizon=horizon, spend=spend, cells=cells, steps_per_unit=declared.steps_per_unit or 1
+    )
+
+
+def _outline_running(declared: Declared, levels: Sequence[Levels], spend: Spend) -> list[Outline]:
+    """A stage for each step: what all cost together, divided as the worst unit is spread."""
+    counter = make_counter(declared, levels, spend)
+    reached = [float(query.reach) ** 2 for query in list_steps(counter)]
+    last = counter.deviations()
+    return [
+        Outline(
+            f"step {step}", part, f"{counter.cells} running totals, ± {1.96 * last[step - 1]:.3g}"
+        )
+        for step, part in enumerate(spend.divide(reached), 1)
+    ]
+
+
+def list_steps(counter: Counter) -> list[Running]:
+    """What each step asks."""
+    return [
+        Running(
+            counter.cells,
+            counter.factor[:step],
+            counter.steps_per_unit,
+            counter.spend.rows_per_unit,
+            counter.noise,
+        )
+        for step in range(1, counter.horizon + 1)
+    ]
+
+
+def _make_running(
+    declared: Declared,
+    levels: Sequence[Levels],
+    columns: tuple[Column, ...],
+    spend: Spend,
+    stages: Stages,
+) -> Product:
+    """Steps that share their noise: the square-root factorisation of the running totals."""
+    counter = make_counter(declared, levels, spend)
+    measured: dict[str, list[Measurement]] = {}
+    for step, query in enumerate(list_steps(counter), 1):
+        if not stages.turn_to(f"step {step}"):
+            break
+        measured[f"step {step}"] = stages.measure([query])
+    if not measured:
+        return Product(columns, measured)
+    values = np.stack([draw.values for (draw,) in measured.values()]).astype(np.float64)
+    done = len(values)
+    decoder = counter.decoder()[:done]
+    decode = np.zeros((done, done))  # a step's own count from what was published
+    for step in range(done):
+        decode[step, : step + 1] = decoder[: step + 1][::-1]
+    decode[1:] -= decode[:-1].copy()
+    one = deviation(counter.noise) ** 2
+
+    def variance(weights: Doubles) -> float:
+        return one * float(np.square(weights.reshape(done, -1).T @ decode).sum())
+
+    name = "_".join(level.name for level in levels)
+    shape = (done, *(level.size for level in levels[1:]))
+    places = tuple(range(len(levels)))
+    counts = (decode @ values).reshape(shape)
+    table = Estimates(name, places, counts, True, variance)
+    return Product(columns, measured, tables=(table,))
+
+
 def _make_counter(
-    levels: Sequence[Levels], columns: tuple[Column, ...], spend: Spend, stages: Stages
+    declared: Declared,  # noqa: ARG001 (as the other kinds of counters)
+    levels: Sequence[Levels],
+    columns: tuple[Column, ...],
+    spend: Spend,
+    stages: Stages,
 ) -> Product:
     """Running totals, each measured anew from the data as they are at its step.
 

@@ -15,7 +15,6 @@ from discreet.charts.picture import Picture
 from discreet.publication.declared import KINDS
 from discreet.publication.margins import tabulate
 from discreet.publication.measure import Cells, Doubles
-from discreet.publication.typed import cell_margins
 from discreet.question.domain import Kind
 from discreet.question.levels import Levels
 
@@ -64,8 +63,15 @@ def describe_promise(made: Made) -> str:
     whole = ""
     if declared.delta is not None:
         whole = f"(ε, δ) = ({declared.epsilon}, {float(declared.delta):g}) in all, charged as "
+    over = ""
+    if declared.kind == "counter":  # said plainly: nobody is protected for a single step only
+        over = ", over all steps together"
+        if declared.steps_per_unit is not None:
+            one = declared.steps_per_unit == 1
+            over += f", counted in at most {declared.steps_per_unit} step{'' if one else 's'}"
     return (
-        f"For each {each}{many}: {whole}{made.loss}, under {made.promise.neighbours} neighbours. "
+        f"For each {each}{many}{over}: {whole}{made.loss}, under {made.promise.neighbours} "
+        "neighbours. "
         "Nothing later changes this, whatever is computed from the files."
     )
 
@@ -82,6 +88,11 @@ def list_limits(made: Made) -> list[str]:
         ]
     else:
         said.append("A count is the truth and noise: small and negative ones are mostly noise.")
+    if made.declared.steps_per_unit is not None:
+        said.append(
+            f"Whoever was counted in {made.declared.steps_per_unit} steps is not counted again; "
+            "a step is what was counted on its day: rows that came later are in none."
+        )
     said += [
         "Numbers and times in cells are known by their cell, and not more finely.",
         *made.product.notes,
@@ -282,7 +293,7 @@ def draw_pairs(found: Sequence[tuple[str, float, float, float]]) -> Picture:
 def _tables(made: Made) -> str:
     lines = []
     for table in made.product.tables:
-        margins = cell_margins(table)
+        margins = table.cell_margins()
         lines.append(
             f"<tr><td>{escape(table.name)}</td><td>{table.values.size}</td>"
             f"<td>{float(np.mean(margins)):.4g}</td><td>{float(np.max(margins)):.4g}</td></tr>"

@@ -144,8 +144,7 @@ class Synopsis:
         """The question on a table of cells: for each group, its keys and its cells."""
         import pyarrow as pa
 
-        shape = table.values.shape
-        codes = np.indices(shape).reshape(len(shape), table.values.size)
+        codes = table.levels_of()
         columns: dict[str, Any] = {
             self.made.levels[column].name: key_array(self.made.levels[column]).take(
                 pa.array(codes[axis])

@@ -201,7 +201,9 @@ class Told:
             }
             for name in self.columns
         ]
-        lines = [[stated[name][place][1] for name in self.columns] for place in range(len(self.rows))]
+        lines = [
+            [stated[name][place][1] for name in self.columns] for place in range(len(self.rows))
+        ]
         return {
             "confidence": str(self.confidence),
             "columns": columns,

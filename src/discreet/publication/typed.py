@@ -277,8 +277,7 @@ def counts_table(levels: Sequence[Levels], table: Estimates) -> pyarrow.Table:
     """A table of counts: its keys, the count, and within what it is at 95 %."""
     import pyarrow as pa
 
-    shape = table.values.shape
-    codes = np.indices(shape).reshape(len(shape), table.values.size)
+    codes = table.levels_of()
     keys = {
         levels[column].name: key_array(levels[column]).take(pa.array(codes[axis]))
         for axis, column in enumerate(table.columns)
@@ -286,27 +285,7 @@ def counts_table(levels: Sequence[Levels], table: Estimates) -> pyarrow.Table:
     counts = table.values.reshape(-1)
     whole = table.noisy is not None or table.bound is not None
     values = counts.astype(np.int64) if whole else counts
-    return pa.table({**keys, "n": pa.array(values), "margin": pa.array(cell_margins(table))})
-
-
-def cell_margins(table: Estimates) -> Doubles:
-    """The margin of every cell at 95 %; where all cells have one variance it is found once."""
-    count = table.values.size
-    first = np.zeros(table.values.shape)
-    if count <= 4096 and table.bound is None:
-        margins = np.empty(count)
-        for place in range(count):
-            one = first.reshape(-1).copy()
-            one[place] = 1.0
-            margins[place] = table.margin(one.reshape(table.values.shape))
-        return margins
-    one = first.reshape(-1)
-    one[0] = 1.0
-    tail = table.margin(one.reshape(table.values.shape))
-    if table.noisy is None or table.bound is not None:
-        return np.full(count, tail)
-    moved = np.abs(table.values - table.noisy).reshape(-1)
-    return np.asarray(tail - moved[0] + moved)
+    return pa.table({**keys, "n": pa.array(values), "margin": pa.array(table.cell_margins())})
 
 
 def key_array(levels: Levels) -> pyarrow.Array:
@@ -328,7 +307,6 @@ def key_array(levels: Levels) -> pyarrow.Array:
 
 __all__ = [
     "Placed",
-    "cell_margins",
     "counts_table",
     "is_wide",
     "key_array",

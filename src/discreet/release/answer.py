@@ -376,7 +376,9 @@ class Answer:
 
         if margins:
             return pl.DataFrame(self.to_arrow(confidence))
-        return pl.DataFrame({n: as_arrow_values(self.column(n)) for n in self.columns}, strict=False)
+        return pl.DataFrame(
+            {n: as_arrow_values(self.column(n)) for n in self.columns}, strict=False
+        )
 
     def draw(
         self, y: str | None = None, *, confidence: Exact = "0.95", wide: int | None = None

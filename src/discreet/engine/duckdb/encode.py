@@ -24,6 +24,7 @@ from discreet.question.functions.nodes import (
     Node,
     add_alias,
     add_definitions,
+    quote_column,
     quote_table,
     select,
 )
@@ -35,14 +36,19 @@ from discreet.question.schema import Table
 
 @dataclass(frozen=True, slots=True)
 class CodeColumns:
-    """How the result of a statement of codes is read: one whole number a row and column."""
+    """How the result of a statement of codes is read: one whole number a row and column.
+
+    Then, where that was asked for, whose the row is, in texts: so many ``owners``.
+    """
 
     count: int
+    owners: int = 0
 
     def read(self, columns: Columns) -> Opened:
         """The codes, column by column."""
         found = [np.ma.filled(columns[f"_c{place}"], -1) for place in range(self.count)]
-        return Opened((), tuple(np.asarray(one, dtype=np.int32) for one in found))
+        owners = [np.asarray(columns[f"_u{place}"], dtype=object) for place in range(self.owners)]
+        return Opened((), (*(np.asarray(one, dtype=np.int32) for one in found), *owners))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +64,10 @@ def compile_codes(
     levels: Sequence[Levels],
     find: Callable[[Table], Table],
     multiplicity: Multiplicity,
+    *,
+    owned: bool = False,
 ) -> CompiledCodes:
-    """The statement that says in which level of each column every row lies."""
+    """The statement that says in which level of each column every row lies; and whose it is."""
     if has_two_owners(relation) or reads_graph(relation):
         raise ValueError("no release is made of rows with two owners")
     renderer = Renderer(find, multiplicity)
@@ -68,8 +76,13 @@ def compile_codes(
         add_alias(nodes.cast(_code(source, one), Kind.INTEGER), f"_c{place}")
         for place, one in enumerate(levels)
     ]
+    owners = source.unit if owned else ()
+    picked += [
+        add_alias(nodes.cast(quote_column(one), Kind.TEXT), f"_u{place}")
+        for place, one in enumerate(owners)
+    ]
     query = add_definitions(select(picked, quote_table(source.name)), renderer.definitions)
-    return CompiledCodes(query.sql(ENGINE, copy=False), CodeColumns(len(picked)))
+    return CompiledCodes(query.sql(ENGINE, copy=False), CodeColumns(len(levels), len(owners)))
 
 
 def _code(source: Rendered, levels: Levels) -> Node:

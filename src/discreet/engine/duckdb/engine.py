@@ -184,13 +184,18 @@ class DuckDBEngine:
         public = self._public_database()
         return draft_plan(plan, self._own, _Held(lambda: public, self._own))
 
-    def compile_codes(self, relation: Relation, levels: Sequence[Levels]) -> CompiledCodes:
-        """The statement that says in which level of each column every row lies; reads no data."""
+    def compile_codes(
+        self, relation: Relation, levels: Sequence[Levels], *, owned: bool = False
+    ) -> CompiledCodes:
+        """The statement that says in which level of each column every row lies; reads no data.
+
+        If it is to be ``owned``, it says whose each row is, too.
+        """
         from discreet.engine.duckdb.encode import compile_codes
 
         public = self._public_database()
         held = _Held(lambda: public, self._own)
-        compiled = compile_codes(relation, levels, self._own, held)
+        compiled = compile_codes(relation, levels, self._own, held, owned=owned)
         if not _accepts(public, compiled.text):
             raise describe_failure()
         return compiled
