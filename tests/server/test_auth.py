@@ -30,6 +30,7 @@ READERS = [
 ]
 ASKERS = [
     ("POST", "ask", {"question": "SELECT COUNT(*) FROM visits", "epsilon": "1/50"}),
+    ("POST", "ask_all", {"questions": ["SELECT COUNT(*) FROM visits"], "epsilon": "1/50"}),
     ("POST", "explain", {"question": "SELECT COUNT(*) FROM visits", "epsilon": "1/50"}),
     ("POST", "curve", {"question": "SELECT COUNT(*) FROM visits"}),
     ("GET", "saved", None),

@@ -10,8 +10,8 @@ and certificates are computed here, from what the server released.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
 from functools import cached_property
@@ -172,6 +172,18 @@ class Remote:
             if not isinstance(found, str):
                 return found
             self._wait(found)
+
+    def ask_all(self, questions: Sequence[Asking], **offer: Any) -> list[Answer]:
+        """Answer several ``questions`` as one release: one price, one charge, an answer for each.
+
+        ``offer`` is that of :meth:`ask`, for all of them together; ``within`` may be a list, a
+        margin for each.  A lost connection is tried again, free.
+        """
+        from discreet.noise.entropy import random_bytes
+
+        body = {"questions": _list_texts(questions), **_write_offers(offer)}
+        headers = {"Idempotency-Key": random_bytes(16).hex()}
+        return self._connection.post(f"{self._path}/ask_all", _read_all, body, headers=headers)
 
     def _wait(self, number: str) -> None:
         """Until the job has ended; then the same request is answered at once, and free."""
@@ -453,6 +465,27 @@ def _write_checks(checks: Mapping[str, Mapping[str, Any]], epsilon: Exact) -> di
     return {"checks": written, **_write_settings({"epsilon": epsilon})}
 
 
+def _write_offers(offer: dict[str, Any]) -> dict[str, Any]:
+    """One offer for all; or an accuracy for each, in the order of the questions."""
+    within = offer.get("within")
+    if not isinstance(within, list | tuple):
+        return Offer.of(**offer).to_json()
+    each = [Offer.of(**{**offer, "within": one}).to_json() for one in within]
+    common = Offer.of(**{**offer, "within": 1}).to_json()
+    return {**common, "within": [one.get("within") for one in each]}
+
+
+def _list_texts(questions: Sequence[Asking]) -> list[str]:
+    if isinstance(questions, str) or not questions:
+        raise errors.InvalidParameter(
+            "P4",
+            f"{'one text' if isinstance(questions, str) else 'nothing'} is no list of questions.",
+            why="what is asked together is priced together, at a known cost.",
+            fix='ask_all(["SELECT COUNT(*) FROM a", "SELECT ..."], epsilon="0.1").',
+        )
+    return [_question_text(question) for question in questions]
+
+
 def _question_text(question: Asking) -> str:
     if isinstance(question, str):
         return question
@@ -528,6 +561,21 @@ def _read_answer(response: httpx.Response) -> Answer:
     if not number:  # of a statement: its parts say which answers they are
         return found
     return found.number(number, replayed=response.headers["Discreet-Replayed"] == "true")
+
+
+def _read_all(response: httpx.Response) -> list[Answer]:
+    """The answers of questions that were asked together."""
+    from discreet.exact.numbers import canonical_json
+    from discreet.release import record
+
+    found = response.json()
+    number, replayed = int(found["id"]), bool(found["replayed"])
+    answers = []
+    for one in found["answers"]:
+        answer = record.answer_from_bytes(canonical_json(one["answer"]).encode())
+        said = tuple(map(str, one["said"]))
+        answers.append(replace(answer.number(number, replayed=replayed), said=said))
+    return answers
 
 
 def _is_under_way(response: httpx.Response) -> bool:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from discreet.engine.protocol import Compiled, Engine, describe_failure
+from discreet.accounting.loss import Loss
+from discreet.engine.protocol import C, Compiled, Engine, describe_failure
 from discreet.errors import DataRefusal, InvalidParameter, Refusal
 from discreet.exact.numbers import canonical_json
 from discreet.ledger import Receipt, Request, Stored
+from discreet.price import Priced
 from discreet.price.batch import Batch, price_batch
 from discreet.question.blocks import Area
 from discreet.question.offer import Offer
 from discreet.question.question import Question
 from discreet.release.answer import Answer
-from discreet.release.record import released_from_bytes, replay_key
+from discreet.release.record import answer_from_bytes, released_from_bytes, replay_key
 
 if TYPE_CHECKING:
     from discreet.curate.curator import Asking, Curator
@@ -75,10 +77,30 @@ def plan_batch(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class PaidBatch:
+    """Questions that were charged together: to be computed on one version of data, or stored."""
+
+    planned: PlannedBatch
+    receipt: Receipt | Stored
+    version: str
+
+
+Compute = Callable[[Batch, str], bytes]
+"""How a batch is computed on the data of a version, where that is not done here."""
+
+
 def ask_batch(
     curator: Curator, questions: Sequence[Asking], analyst: str, offer: dict[str, Any]
 ) -> list[Answer]:
     """Answer all of them for one charge, or none; in the order in which they were asked."""
+    return finish_batch(curator, pay_batch(curator, questions, analyst, offer))
+
+
+def pay_batch(
+    curator: Curator, questions: Sequence[Asking], analyst: str, offer: dict[str, Any]
+) -> PaidBatch:
+    """The first half: one charge for all of them, or a refusal; what is stored is free."""
     try:
         planned = plan_batch(curator, questions, offer)
         version = curator.engine.data_version()
@@ -91,9 +113,14 @@ def ask_batch(
     except Refusal as refusal:
         curator.account.record_refusal(analyst, _name(questions), refusal)
         raise
-    if isinstance(receipt, Stored):
-        return read_batch(planned, receipt.answer, receipt.id, replayed=True)
-    return _compute(curator, planned, receipt, version)
+    return PaidBatch(planned, receipt, version)
+
+
+def finish_batch(curator: Curator, paid: PaidBatch, compute: Compute | None = None) -> list[Answer]:
+    """The second half: computed, stored, shown; here, or by ``compute``."""
+    if isinstance(paid.receipt, Stored):
+        return read_batch(paid.planned, paid.receipt.answer, paid.receipt.id, replayed=True)
+    return _compute(curator, paid.planned, paid.receipt, paid.version, compute)
 
 
 def _make_fresh(
@@ -110,25 +137,51 @@ def _make_fresh(
 
 
 def _compute(
-    curator: Curator, planned: PlannedBatch, receipt: Receipt, version: str
+    curator: Curator,
+    planned: PlannedBatch,
+    receipt: Receipt,
+    version: str,
+    elsewhere: Compute | None,
 ) -> list[Answer]:
-    from discreet.curate.curator import compute
-
     found = None
     with suppress(DataRefusal):  # left behind here: what is raised has no history
-        found = [
-            compute(curator.engine, compiled, part, version)
-            for compiled, part in zip(planned.compiled, planned.batch.parts, strict=True)
-        ]
+        if elsewhere is None:
+            found = compute_batch(curator.engine, planned.batch.parts, planned.compiled, version)
+        else:
+            found = elsewhere(planned.batch, version)
     if found is None:
         curator.account.burn(receipt)
         with suppress(LookupError):
             stored = curator.account.answer(receipt.id)
             return read_batch(planned, stored.answer, stored.id, replayed=True)
         raise describe_failure()
-    whole = canonical_json({"Batch": [json.loads(part) for part in found]}).encode()
-    stored_bytes = curator.account.publish(receipt, whole)
+    stored_bytes = curator.account.publish(receipt, found)
     return read_batch(planned, stored_bytes, receipt.id)
+
+
+def compute_batch(
+    engine: Engine[C], parts: Sequence[Priced], compiled: Sequence[C], version: str
+) -> bytes:
+    """The answers to questions that were charged together, as they are stored; all or none."""
+    from discreet.curate.curator import compute
+
+    found = [
+        compute(engine, plan, part, version) for plan, part in zip(compiled, parts, strict=True)
+    ]
+    return canonical_json({"Batch": [json.loads(part) for part in found]}).encode()
+
+
+def recall_batch(stored: bytes, number: int, loss: Loss) -> list[Answer]:
+    """The answers of a stored batch that cost ``loss``, whatever data and schema are now."""
+    parts = json.loads(stored)["Batch"]
+    answers = [answer_from_bytes(canonical_json(part).encode()) for part in parts]
+    said = _tell_company(len(parts), loss)
+    return [replace(answer.number(number, replayed=True), said=said) for answer in answers]
+
+
+def _tell_company(count: int, loss: Loss) -> tuple[str, ...]:
+    said = f"one of {count} questions released together for {loss.rounded()}."
+    return (said,) if count > 1 else ()
 
 
 def read_batch(
@@ -136,15 +189,14 @@ def read_batch(
 ) -> list[Answer]:
     """The answers of a stored batch, each with its own noise and certificate."""
     parts = json.loads(stored)["Batch"]
-    count = len(parts)
-    said = (f"one of {count} questions released together for {planned.batch.loss.rounded()}.",)
+    said = _tell_company(len(parts), planned.batch.loss)
     return [
         Answer(
             priced,
             *released_from_bytes(canonical_json(part).encode()),
             id=number,
             replayed=replayed,
-            said=said if count > 1 else (),
+            said=said,
         )
         for priced, part in zip(planned.batch.parts, parts, strict=True)
     ]
@@ -204,4 +256,12 @@ def _name(questions: Sequence[Asking]) -> str:
     return ";\n".join(q if isinstance(q, str) else repr(type(q).__name__) for q in questions)
 
 
-__all__ = ["ask_batch", "plan_batch"]
+__all__ = [
+    "PaidBatch",
+    "ask_batch",
+    "compute_batch",
+    "finish_batch",
+    "pay_batch",
+    "plan_batch",
+    "recall_batch",
+]

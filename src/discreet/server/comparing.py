@@ -21,10 +21,12 @@ from discreet.curate.interviews import KIND, InterviewRun, Tell, tell
 from discreet.curate.interviews import Question as Posing
 from discreet.curate.reports import compute_median, compute_quality, to_json_check
 from discreet.curate.runs import Compare, Run, Turn, compare
+from discreet.curate.together import compute_batch
 from discreet.engine.duckdb.engine import DuckDBEngine
 from discreet.engine.protocol import describe_failure
 from discreet.mechanisms import Laplace, ProposeTestRelease, SmoothMedian, TopK
 from discreet.mechanisms.sparse.run import NoisyThreshold
+from discreet.price.batch import Batch
 from discreet.price.chosen import Contest, OneShot
 from discreet.price.interview import Interview, Posed
 from discreet.price.middle import Middle
@@ -142,6 +144,19 @@ def answer_choice(engine: DuckDBEngine, content: dict[str, Any]) -> bytes:
     return compute_choice(engine, contest, compiled, content["version"])
 
 
+def write_batch(batch: Batch, version: str) -> bytes:
+    """Questions that were charged together, as they are sent."""
+    parts = [record.to_json(part) for part in batch.parts]
+    return json.dumps({"batch": {"parts": parts, "version": version}}).encode()
+
+
+def answer_batch(engine: DuckDBEngine, content: dict[str, Any]) -> bytes:
+    """All of their answers, where the data is; what is stored."""
+    parts = [record.from_json(part) for part in content["parts"]]
+    compiled = [engine.compile(part.plan) for part in parts]
+    return compute_batch(engine, parts, compiled, content["version"])
+
+
 def write_posed(interview: Interview, one: Posing, version: str) -> bytes:
     """A question of an interview, as it is sent."""
     posed = one.posed
@@ -244,6 +259,7 @@ def answer_median(engine: DuckDBEngine, content: dict[str, Any]) -> bytes:
 ANSWERS: dict[str, Callable[[DuckDBEngine, dict[str, Any]], bytes]] = {
     "turn": answer_turn,
     "choice": answer_choice,
+    "batch": answer_batch,
     "posed": answer_posed,
     "quality": answer_quality,
     "median": answer_median,

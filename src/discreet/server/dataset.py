@@ -30,6 +30,7 @@ from discreet.curate.reports import (
 from discreet.curate.runs import Run, Verdict
 from discreet.curate.session import Session
 from discreet.curate.steps import Paid, PaidStatement
+from discreet.curate.together import PaidBatch, finish_batch, pay_batch, recall_batch
 from discreet.engine.protocol import describe_failure
 from discreet.errors import AccessRefusal
 from discreet.ledger import Account, Entry, State
@@ -44,13 +45,27 @@ from discreet.release.derived import Derived
 from discreet.release.record import answer_from_bytes
 from discreet.server import idempotency
 from discreet.server.cache import AnswerCache, CacheKey
-from discreet.server.comparing import OpenRuns, write_choice, write_median, write_quality
+from discreet.server.comparing import (
+    OpenRuns,
+    write_batch,
+    write_choice,
+    write_median,
+    write_quality,
+)
 from discreet.server.idempotency import IdempotencyKeys, fingerprint
 from discreet.server.jobs import Job, Jobs, Status
 from discreet.server.limits import Busy, Concurrency, Rate
 from discreet.server.log import Log
 from discreet.server.metrics import Metrics
-from discreet.server.models import Ask, AskInterview, AskRun, Choose, MedianWanted, QualityChecks
+from discreet.server.models import (
+    Ask,
+    AskAll,
+    AskInterview,
+    AskRun,
+    Choose,
+    MedianWanted,
+    QualityChecks,
+)
 from discreet.server.offers import Defaults
 from discreet.server.pool import Pool
 from discreet.server.saved import SavedQuestions
@@ -60,7 +75,7 @@ T = TypeVar("T")
 W = TypeVar("W")
 R = TypeVar("R", bound=Run | InterviewRun)
 
-_NO_ANSWERS = (b'{"Chosen"', b'{"Aggregated"', b'{"Quality"', b'{"Median"')
+_NO_ANSWERS = (b'{"Batch"', b'{"Chosen"', b'{"Aggregated"', b'{"Quality"', b'{"Median"')
 """How what is stored begins, where it is no answer to a question."""
 
 REQUESTS = "requests.sqlite"
@@ -253,9 +268,8 @@ class Dataset:
                 self.idempotency.mark_shown(grant.analyst, number)
         return mine
 
-    def _find_retried(self, ask: Ask, grant: Grant, retry: str) -> Answer | None:
-        """The stored answer of an earlier request with the same idempotency key."""
-        request = fingerprint({"question": ask.question, **ask.offer().to_json()})
+    def _find_entry(self, request: str, grant: Grant, retry: str) -> Entry | None:
+        """The charge of an earlier request with the same idempotency key, if it has an answer."""
         version = self.curator.engine.data_version()
         use = self.idempotency.remember(grant.analyst, retry, request, version)
         entry = None if use.answer is None else self.account.entry(use.answer)
@@ -265,9 +279,48 @@ class Dataset:
             return None
         if entry.state is State.BURNT:
             raise describe_failure()
+        return entry
+
+    def _find_retried(self, ask: Ask, grant: Grant, retry: str) -> Answer | None:
+        """The stored answer of an earlier request with the same idempotency key."""
+        request = fingerprint({"question": ask.question, **ask.offer().to_json()})
+        entry = self._find_entry(request, grant, retry)
+        if entry is None:
+            return None
         stored = replace(self._load(entry.id), replayed=True)
         mine = self.curator.retell(stored, ask.question, **ask.offer().amounts())
         return self._shown_to(stored, entry, grant) if mine is None else mine
+
+    # --- several questions together ------------------------------------------------------------
+
+    async def ask_all(
+        self, ask: AskAll, grant: Grant, *, key_id: str, retry: str | None
+    ) -> list[Answer]:
+        """The answers of questions that are charged together; the engine processes compute."""
+        self.jobs.admit()
+        compute = self._send_to_engine(write_batch)
+
+        def asked() -> list[Answer]:
+            paid = self._pay_all(ask, grant, retry)
+            if isinstance(paid, PaidBatch):
+                return finish_batch(self.curator, paid, compute)
+            return paid
+
+        return await self._at_work(asked, key_id)
+
+    def _pay_all(self, ask: AskAll, grant: Grant, retry: str | None) -> PaidBatch | list[Answer]:
+        """Charge, or find what was charged before: a retry is known before it pays."""
+        if retry is not None:
+            request = fingerprint({"questions": ask.questions, **ask.offer()})
+            entry = self._find_entry(request, grant, retry)
+            if entry is not None and entry.loss is not None:
+                stored = self.account.answer(entry.id).answer
+                found = recall_batch(stored, entry.id, entry.loss)
+                return [self._shown_to(answer, entry, grant) for answer in found]
+        paid = pay_batch(self.curator, ask.questions, grant.analyst, ask.offer())
+        if retry is not None:
+            self.idempotency.link_charge(grant.analyst, retry, paid.receipt.id)
+        return paid
 
     # --- runs ----------------------------------------------------------------------------------
 

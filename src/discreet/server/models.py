@@ -300,6 +300,40 @@ class AskNow(Ask):
     wait_s: Annotated[float, Field(ge=0, le=60)] = 30.0
 
 
+Within = Number | dict[Annotated[str, Field(max_length=128)], Number]
+"""One margin for all numbers of an answer, or one for each by name."""
+
+
+class AskAll(Sent):
+    """Several questions, and what is offered for all of them; ``within`` may be one for each."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {
+                    "questions": [
+                        "SELECT COUNT(*) AS n FROM visits WHERE city = 'Aalborg'",
+                        "SELECT COUNT(*) AS n FROM visits WHERE city = 'Bergen'",
+                    ],
+                    "epsilon": "0.1",
+                },
+            ]
+        },
+    )
+    questions: Annotated[list[Text], Field(min_length=1, max_length=100)]
+    epsilon: Number | None = None
+    rho: Number | None = None
+    delta: Number | None = None
+    within: Within | Annotated[list[Within], Field(max_length=100)] | None = None
+    confidence: Number = "0.95"
+    fresh: bool = Field(False, description="measure anew, whatever is known already")
+
+    def offer(self) -> dict[str, Any]:
+        """What is offered, as it was sent."""
+        return self.model_dump(exclude={"questions"})
+
+
 class AnswerColumn(Given):
     """A column of an answer."""
 
@@ -419,6 +453,15 @@ class Answer(Given):
     certificate: dict[str, Any]
     text: str
     parts: list[Part] | None = Field(None, description="the questions of a statement")
+
+
+class AnswersTogether(Given):
+    """The answers of questions that were asked together, in their order, and what all cost."""
+
+    id: str
+    replayed: bool
+    price: Price
+    answers: list[Answer]
 
 
 class Job(Given):

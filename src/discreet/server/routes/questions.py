@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from discreet.exact.numbers import proportion
 from discreet.release import record
+from discreet.release.amounts import loss_json
 from discreet.release.answer import Answer
 from discreet.release.files import answer_parquet, answer_workbook
 from discreet.release.render import answer_json, arrow_stream
@@ -139,6 +140,42 @@ async def ask(
     if key is not None and outcome.replayed and outcome.id is not None:
         access.dataset.cache.keep(key, encode_json([outcome.id, outcome.text]))
     return sent
+
+
+@router.post(
+    "/ask_all",
+    response_model=models.AnswersTogether,
+    responses={200: {"content": {RECORD: {}}, "description": "an answer for each question"}},
+)
+async def ask_all(
+    request: Request, ask: models.AskAll, access: Asker, idempotency_key: Retry = None
+) -> Response:
+    """Several questions as one release: one price, one charge, an answer for each."""
+    exact = negotiate(request, "application/json", RECORD) == RECORD
+    answers = await access.dataset.ask_all(
+        ask, access.grant, key_id=access.key_id, retry=idempotency_key
+    )
+    return await run_in_threadpool(_send_all, answers, access, exact, str(ask.confidence))
+
+
+def _send_all(answers: list[Answer], access: Access, exact: bool, confidence: str) -> Response:
+    number, replayed = answers[0].id or 0, answers[0].replayed
+    if exact:
+        parts = [
+            {"answer": json.loads(record.answer_to_bytes(answer)), "said": list(answer.said)}
+            for answer in answers
+        ]
+        body = {"id": str(number), "replayed": replayed, "answers": parts}
+        return Response(encode_json(body), media_type=RECORD)
+    entry = access.dataset.account.entry(number)
+    if entry is None or entry.loss is None:
+        raise LookupError(number)  # it was charged before it was answered
+    at, name = entry.at.isoformat(), access.dataset.name
+    shown = [answer_json(answer, confidence, dataset=name, at=at) for answer in answers]
+    price = loss_json(entry.loss)
+    return json_response(
+        {"id": str(number), "replayed": replayed, "price": price, "answers": shown}
+    )
 
 
 def _find_replay(ask: models.AskNow, access: Access) -> tuple[CacheKey | None, bytes | None]:
