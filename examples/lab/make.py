@@ -19,6 +19,15 @@ STATIC = FOLDER.parents[1] / "src" / "discreet" / "server" / "static"
 PICTURED = ("reconstruct", "trace", "separate")
 """The chapters whose first picture the page shows."""
 PICTURE = "\nSVG(picture.svg())"
+TRY_OUT = (
+    "from IPython.display import SVG\n\n"
+    "from discreet.lab.chapters import try_out\nfrom discreet.lab.outcome import compare\n"
+    "from discreet.lab.town import make_town\n\n"
+    'found = try_out("{name}", make_town({people}))\n'
+    "for one in found:\n    print(one)\n"
+    'SVG(compare(found, "{title}").svg())'
+)
+"""The attacks of a chapter on anything with an ``ask``, and on ours."""
 CODE: dict[str, tuple[str, ...]] = {
     "difference": (
         "from discreet.lab import differencing\n\n"
@@ -27,12 +36,14 @@ CODE: dict[str, tuple[str, ...]] = {
     "link": (
         "from discreet.lab import linkage\n\n"
         "for found in linkage.run(people=1_500):\n    print(found)",
+        TRY_OUT.format(name="link", people=80, title="Who has which disease?"),
     ),
     "audit": (
         "from discreet.lab import auditing\n\n"
         "for found in auditing.run_denials(90):\n    print(found)",
         "rows = auditing.time_audits([5, 7, 9])\n"
         'print(f"{auditing.growth(rows):.2f} times the work with each variable")',
+        TRY_OUT.format(name="audit", people=40, title="Secrets told by denials"),
     ),
     "reconstruct": (
         "from discreet.lab import reconstruction\n\n"
@@ -54,16 +65,22 @@ CODE: dict[str, tuple[str, ...]] = {
     "floats": (
         "from discreet.lab import floats\n\n"
         "for found in floats.run(draws=600):\n    print(found, found.remark)",
+        TRY_OUT.format(name="floats", people=30, title="Certain by the last bits"),
     ),
     "dalenius": (
         "from discreet.lab import dalenius\n\n"
         "for found in dalenius.run(rounds=20):\n    print(found)",
         "print(dalenius.measured_distance(10, 7, 3), dalenius.distance_bound(7, 3))\n"
         "print(dalenius.tell_height())",
+        TRY_OUT.format(name="dalenius", people="30_000", title="A stranger's secret"),
     ),
     "separate": (
         "from IPython.display import SVG\n\nfrom discreet.lab import separations\n\n"
         "picture = separations.draw_needed([2, 4], most=2_000)" + PICTURE,
+        "attack = separations.Parity(studies=40)\nstudies = attack.make()\n"
+        "for publish in (separations.InAdvance, separations.Reports):\n"
+        '    with publish(studies, epsilon="1") as target:\n'
+        "        print(attack.run(target, studies.table))",
         "for people, central, local in separations.local_and_central([100, 1_000]):\n"
         '    print(f"{people:,} people: off by {central:.1f} with a curator, {local:.1f} without")',
     ),
@@ -71,11 +88,13 @@ CODE: dict[str, tuple[str, ...]] = {
         "from IPython.display import SVG\n\nfrom discreet.lab import distance\n\n"
         "print(distance.measure(200).statistical_distance)\n"
         "picture = distance.draw_curve(200)" + PICTURE,
+        TRY_OUT.format(name="distance", people=60, title="Anybody's secret"),
     ),
     "simulate": (
-        "from discreet.lab import simulation\n\n"
-        'found = simulation.simulate(4, "0.5")\n'
+        "from discreet.lab import simulation\nfrom discreet.mechanisms import Laplace\n\n"
+        'found = simulation.simulate(Laplace(sensitivity=1, epsilon="0.5"), 4)\n'
         "print(found.loss, found.distance, found.compared)",
+        TRY_OUT.format(name="simulate", people=60, title="Real or made?"),
     ),
 }
 """The cells of each chapter."""

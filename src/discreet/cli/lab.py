@@ -104,8 +104,18 @@ def _choose_own(
     own = import_module("discreet.lab.own")
     opened = read(session)
     spent = opened.budget.epsilon if epsilon is None else positive(epsilon, name="epsilon")
+    if spent is None:
+        raise InvalidParameter(
+            "P4",
+            "this session promises a rho, and the lab's bounds are those of an epsilon.",
+            why="an attack is held against the most that the promise allows.",
+            fix="say what to promise in the copy: --epsilon 1.",
+        )
     copied = own.copy_people(opened, table=table, secret=secret, people=people)
     found: list[Chapter] = own.own_chapters(copied, spent, names)
+    if not names:
+        for name, why in own.why_not(copied).items():
+            screen.print_text(f"Left out, {name}: {why}")
     return found
 
 

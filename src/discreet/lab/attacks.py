@@ -1,7 +1,8 @@
 """Attacks that need nothing but an ``ask``: ``attack.run(target, people)``, whatever the target is.
 
-The target holds a table ``people`` with a public number ``id`` (from 0) and a ``secret`` of 0 or 1.
-``people`` is that table, to judge the guesses by; the attack itself never looks at the secrets.
+The target holds a table ``people`` with a public number ``id`` (from 0) and a ``secret`` of 0 or 1
+(linkage and parity need more, and say what).  ``people`` is that table, to judge the guesses by: no
+guess depends on a secret that the attack is about.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -17,9 +19,25 @@ import pyarrow as pa
 
 from discreet.accounting.meaning import Worlds
 from discreet.lab import differencing, reconstruction
+from discreet.lab.auditing import Auditing, Denials
+from discreet.lab.dalenius import Unlocking
 from discreet.lab.dice import Dice
-from discreet.lab.outcome import Outcome
-from discreet.lab.target import Denied, Ours, Target
+from discreet.lab.distance import RandomRow, Taking
+from discreet.lab.floats import LastBits, NumPy, Rounded, told_by_precision
+from discreet.lab.outcome import Outcome, most_right
+from discreet.lab.separations import Parity
+from discreet.lab.simulation import Telling
+from discreet.lab.target import (
+    Denied,
+    Jittering,
+    Open,
+    Silent,
+    Suppressing,
+    Target,
+    begin_anew,
+    make_silent,
+)
+from discreet.lab.town import guess_prior, secrets_of
 
 Guess = Callable[[Target, int], int | None]
 ALPHA = 0.05
@@ -52,18 +70,17 @@ class OneByOne:
 
     def run(self, target: Target, people: pa.Table, *, epsilon: Fraction | None = None) -> Outcome:
         """How many secrets it guesses; a denied question is answered by the commoner value."""
-        secret = _secrets(people)
+        secret = secrets_of(people)
         commoner = int(2 * secret.sum() > len(secret))
         right = denied = 0
         tried = min(self.tried, len(secret))
         for person in range(tried):
-            if isinstance(target, Ours):
-                target.renew()
+            begin_anew(target)
             found = self.guess(target, person)
             denied += found is None
-            right += (commoner if found is None else found) == secret[person]
+            right += int((commoner if found is None else found) == secret[person])
         remark = f"{denied} of {tried} were denied" if denied else ""
-        prior = _prior(secret)
+        prior = guess_prior(people)
         bound = most_right(prior, epsilon)
         return Outcome(self.name, target.name, right, tried, prior, bound, remark)
 
@@ -77,12 +94,12 @@ class Reconstruction:
 
     def run(self, target: Target, people: pa.Table, *, epsilon: Fraction | None = None) -> Outcome:
         """How many bits the program finds; questions that are denied end the asking."""
-        secret = _secrets(people)
+        secret = secrets_of(people)
         sets, texts = reconstruction.subsets(Dice("questions"), len(secret), self.questions)
         heard = _ask_all(target, texts)
         found = reconstruction.solve(sets[: len(heard)], np.array(heard))
         right = int(np.sum(found == secret))
-        prior = _prior(secret)
+        prior = guess_prior(people)
         return Outcome(
             self.name, target.name, right, len(secret), prior, most_right(prior, epsilon)
         )
@@ -116,51 +133,37 @@ class Tracing:
 
 @dataclass(frozen=True, slots=True)
 class Linkage:
-    """The disease of somebody in a register: of the rows with their district, birth and sex.
+    """What is secret of somebody in a register: of the rows that have what it says of them.
 
-    Needs those columns in the target's table, and ``disease``.
+    ``known`` are the columns that the register has, too, and ``sought`` the one that it has not.
     """
 
+    known: tuple[str, ...] = ("district", "birth", "sex")
+    sought: str = "disease"
     questions: int = 1
     tried: int = 60
     name: str = "linkage, one by one"
 
     def run(self, target: Target, people: pa.Table, *, epsilon: Fraction | None = None) -> Outcome:
-        """How often the disease with the largest count is theirs."""
+        """How often the value with the largest count is theirs."""
         rows = people.slice(0, self.tried).to_pylist()
         right = 0
         for person in rows:
-            if isinstance(target, Ours):
-                target.renew()
-            counts = {
-                disease: float(count)
-                for disease, count in target.ask(
-                    "SELECT disease, COUNT(*) AS n FROM people "  # noqa: S608 (numbers and a letter)
-                    f"WHERE district = {person['district']} AND birth = {person['birth']} "
-                    f"AND sex = '{person['sex']}' GROUP BY disease"
-                )
-            }
-            right += max(counts, key=lambda disease: counts[disease]) == person["disease"]
-        commonest = max(Counter(people["disease"].to_pylist()).values()) / len(people)
+            begin_anew(target)
+            theirs = " AND ".join(f"{name} = {_literal(person[name])}" for name in self.known)
+            question = (
+                f"SELECT {self.sought}, COUNT(*) AS n FROM people "  # noqa: S608 (names of ours)
+                f"WHERE {theirs} GROUP BY {self.sought}"
+            )
+            counts = {value: float(count) for value, count in target.ask(question)}
+            right += max(counts, key=lambda value: counts[value]) == person[self.sought]
+        commonest = max(Counter(people[self.sought].to_pylist()).values()) / len(people)
         bound = most_right(commonest, epsilon)
         return Outcome(self.name, target.name, right, len(rows), commonest, bound)
 
 
-def most_right(prior: float, epsilon: Fraction | None) -> float | None:
-    """How often anybody can be right who was right with ``prior`` before: odds times e^(2ε)."""
-    if epsilon is None:
-        return None
-    return float(Worlds(epsilon, steps=2).posterior(str(round(prior, 9)))[1])
-
-
-def _prior(secret: np.ndarray[tuple[int], np.dtype[np.int64]]) -> float:
-    """How often the commoner value is right, which takes no access."""
-    share = float(secret.mean())
-    return max(share, 1 - share)
-
-
-def _secrets(people: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return np.array(people["secret"].to_pylist(), dtype=np.int64)
+def _literal(value: float | str) -> str:
+    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value)
 
 
 def _ask_all(target: Target, texts: list[str]) -> list[float]:
@@ -180,9 +183,53 @@ ATTACKS: dict[str, tuple[Attack, ...]] = {
         OneByOne("a tracker", differencing.track, 4),
         OneByOne("averaging 400 answers", lambda t, p: differencing.average(t, p, 400), 1),
     ),
+    "link": (Linkage(),),
+    "audit": (Denials(),),
     "reconstruct": (Reconstruction(),),
     "trace": (Tracing(),),
+    "floats": (
+        LastBits(scale=1),
+        LastBits(scale=1, tell=told_by_precision, name="certain by too fine a double"),
+    ),
+    "dalenius": (Unlocking(),),
+    "separate": (Parity(),),
+    "distance": (Taking(),),
+    "simulate": (Telling(),),
 }
-"""The attacks of each chapter that need nothing but an ``ask``."""
+"""The attacks of each chapter, on anything with an ``ask``."""
 
-__all__ = ["ATTACKS", "Attack", "Linkage", "OneByOne", "Reconstruction", "Tracing", "most_right"]
+Make = Callable[[dict[str, pa.Table]], Open | Silent]
+"""What opens a target on some tables."""
+
+
+def _jitter(tables: dict[str, pa.Table]) -> Open:
+    return Jittering(tables, scale=4, dice=Dice("jitter"))
+
+
+TARGETS: dict[str, tuple[Make, ...]] = {
+    "a count of one": (Open, Suppressing),
+    "differencing": (Open,),
+    "a tracker": (Suppressing,),
+    "averaging 400 answers": (_jitter,),
+    "linkage, one by one": (Open,),
+    "denials": (Auditing, partial(Auditing, simulatable=True)),
+    "reconstruction": (Open,),
+    "tracing": (Open,),
+    "certain by last bits": (partial(NumPy, scale=1),),
+    "certain by too fine a double": (partial(Rounded, scale=1),),
+    "gossip about a stranger": (Open, make_silent),
+    "taking what is published": (RandomRow,),
+    "real or simulated": (Open,),
+}
+"""The targets without a promise that each is tried on; parity makes up its own."""
+
+__all__ = [
+    "ATTACKS",
+    "TARGETS",
+    "Attack",
+    "Linkage",
+    "Make",
+    "OneByOne",
+    "Reconstruction",
+    "Tracing",
+]

@@ -11,14 +11,19 @@ Raghavan 2003).
 from __future__ import annotations
 
 import itertools
+import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 
 from discreet.lab.dice import Dice
-from discreet.lab.outcome import Outcome
+from discreet.lab.outcome import Outcome, most_right
+from discreet.lab.target import Denied, Open, Rows, Target, begin_anew
+from discreet.lab.town import guess_prior, secrets_of
 
 Clause = tuple[int, int, int]
 """Three variables, from 1; negative where negated; exactly one of them is to be true."""
@@ -106,6 +111,97 @@ def run_denials(people: int = 300) -> list[Outcome]:
     return found
 
 
+# --- of anything with an ask -------------------------------------------------------------------
+
+
+class Auditing(Open):
+    """Exact answers to "has any of these the secret?", unless that would determine somebody's.
+
+    ``simulatable``: unless *some* answer that fits the past would.
+    """
+
+    def __init__(self, tables: Mapping[str, pa.Table], *, simulatable: bool = False) -> None:
+        super().__init__(tables)
+        self.simulatable = simulatable
+        self.name = "a simulatable auditor" if simulatable else "an auditor of largest bits"
+        self._answered: list[tuple[frozenset[int], int]] = []
+
+    def ask(self, question: str) -> Rows:
+        """The largest secret of a set of people, or a denial; nothing else is answered."""
+        read = re.fullmatch(r"SELECT MAX\(secret\) AS n FROM people WHERE (.+)", question)
+        if read is None:
+            raise Denied
+        found = super().ask(f"SELECT id, secret FROM people WHERE {read[1]}")  # noqa: S608
+        people = frozenset(int(person) for person, _ in found)
+        truth = max((int(secret) for _, secret in found), default=0)
+        if any(tells_somebody([*self._answered, (people, a)]) for a in self._cases(people, truth)):
+            raise Denied
+        self._answered.append((people, truth))
+        return [(truth,)]
+
+    def _cases(self, people: frozenset[int], truth: int) -> list[int]:
+        """The answers that are looked at: the true one, or all that the past leaves open."""
+        if not self.simulatable:
+            return [truth]
+        certain = any(answer == 1 and asked <= people for asked, answer in self._answered)
+        return [1] if certain else [0, 1]
+
+
+def tells_somebody(answered: Sequence[tuple[frozenset[int], int]]) -> bool:
+    """Whether largest bits determine one: a 0 tells all, a 1 the only one who is left for it."""
+    zeros = frozenset[int]().union(*(people for people, answer in answered if answer == 0))
+    return bool(zeros) or any(len(people - zeros) == 1 for people, _ in answered)
+
+
+@dataclass(frozen=True, slots=True)
+class Denials:
+    """Each secret by what is denied: whether any of two people has it.
+
+    Two of whom that is denied have it not, for a yes would tell neither.  One of them is the
+    companion with whom everybody else is asked about: a denial is a no, and an answer a yes.
+    """
+
+    questions: int = 2
+    tried: int = 40
+    name: str = "denials"
+
+    def run(self, target: Target, people: pa.Table, *, epsilon: Fraction | None = None) -> Outcome:
+        """How many secrets are told; without a companion the commoner value is guessed."""
+        secret = secrets_of(people)
+        companion = self._find_companion(target, len(secret))
+        commoner = int(2 * secret.sum() > len(secret))
+        tried = [p for p in range(min(self.tried + 1, len(secret))) if p != companion]
+        right = 0
+        for person in tried[: self.tried]:
+            begin_anew(target)
+            heard = commoner if companion is None else _largest(target, person, companion)
+            right += int(heard == secret[person])
+        prior = guess_prior(people)
+        count = min(self.tried, len(tried))
+        remark = "" if companion is not None else "no denial told of anybody"
+        return Outcome(
+            self.name, target.name, right, count, prior, most_right(prior, epsilon), remark
+        )
+
+    def _find_companion(self, target: Target, people: int) -> int | None:
+        """Somebody without the secret; None if answers do not depend on who is asked about."""
+        heard = []
+        for first in range(people - 2, max(people - 42, -1), -2):
+            begin_anew(target)
+            heard.append((first, _largest(target, first, first + 1)))
+        told = {answer for _, answer in heard}
+        return next(first for first, answer in heard if answer == 0) if told == {0, 1} else None
+
+
+def _largest(target: Target, one: int, other: int) -> int:
+    """Whether either has the secret, as far as it is said; a denial is taken for a no."""
+    try:
+        question = f"SELECT MAX(secret) AS n FROM people WHERE id IN ({one}, {other})"  # noqa: S608
+        return int(float(target.ask(question)[0][0]) > 0.5)
+    except Denied:
+        return 0
+
+
 # --- deciding is hard --------------------------------------------------------------------------
 
 
@@ -161,4 +257,14 @@ def growth(rows: Sequence[tuple[int, int, float]]) -> float:
     return float(np.exp(np.polyfit(sizes, logs, 1)[0]))
 
 
-__all__ = ["MaxAuditor", "attack", "audit_sums", "determined", "growth", "planted", "run_denials"]
+__all__ = [
+    "Auditing",
+    "Denials",
+    "MaxAuditor",
+    "attack",
+    "audit_sums",
+    "determined",
+    "growth",
+    "planted",
+    "run_denials",
+]

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
-from discreet.charts import Picture, bars, lines
+import pyarrow as pa
+
+from discreet.accounting.budget import Budget
+from discreet.charts import Picture, lines
 from discreet.errors import InvalidParameter
 from discreet.lab import (
     auditing,
@@ -19,8 +23,11 @@ from discreet.lab import (
     simulation,
     tracing,
 )
-from discreet.lab.outcome import Outcome
-from discreet.lab.town import make_town
+from discreet.lab.attacks import ATTACKS, TARGETS
+from discreet.lab.outcome import Outcome, compare
+from discreet.lab.target import Open, Ours
+from discreet.lab.town import SCHEMA, make_town
+from discreet.mechanisms import Laplace
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,32 +49,13 @@ class Chapter:
     run: Callable[[], Seen]
 
 
-def compare(outcomes: list[Outcome], title: str) -> Picture:
-    """The success of each attack beside what a guess would do, and what ε allows.
-
-    Attacks are numbered, as in the tables of the report.
-    """
-    rows = []
-    for number, one in enumerate(outcomes, 1):
-        for series, share in (
-            ("found", one.success),
-            ("a guess", one.baseline),
-            ("ε allows", one.bound),
-        ):
-            if share is not None:
-                row = {"group": str(number), "series": series, "value": share, "none": False}
-                rows.append({**row, "low": None, "high": None})
-    words = {"x": "attack", "y": "share of guesses that are right", "title": title}
-    return bars(rows, series="", series_order=("found", "a guess", "ε allows"), **words)
-
-
 def _differencing() -> Seen:
     found = differencing.run()
     return Seen(tuple(found), pictures=(compare(found, "One person's secret"),))
 
 
 def _linkage() -> Seen:
-    found = linkage.run()
+    found = [*linkage.run(), *try_out("link", make_town(400, name="linkage"))]
     town = make_town(60_000, name="a real town").to_pylist()
     ten = [{**person, "district": person["district"] // 10} for person in town]
     unique = linkage.share_unique(ten)
@@ -76,7 +64,10 @@ def _linkage() -> Seen:
 
 
 def _auditing() -> Seen:
-    found = auditing.run_denials()
+    found = [
+        *auditing.run_denials(),
+        *try_out("audit", make_town(120)),
+    ]
     rows = auditing.time_audits([6, 8, 10, 12, 14])
     tried = [(float(variables), float(count)) for variables, count, _ in rows]
     picture = lines(
@@ -87,7 +78,7 @@ def _auditing() -> Seen:
         title="Deciding whether a bit is determined",
     )
     grows = f"the work grows {auditing.growth(rows):.2f} times with each variable"
-    return Seen(tuple(found), (grows,), (picture,))
+    return Seen(tuple(found), (grows,), (picture, compare(found, "Secrets told by denials")))
 
 
 def _reconstruction() -> Seen:
@@ -97,16 +88,25 @@ def _reconstruction() -> Seen:
 
 def _tracing() -> Seen:
     found, picture = tracing.run()
-    return Seen(tuple(found), pictures=(picture,))
+    return Seen(
+        tuple(found), pictures=(picture, tracing.draw_power([25, 100], [10, 50, 250, 1_000]))
+    )
 
 
 def _floats() -> Seen:
-    found = floats.run()
+    found = [
+        *floats.run(),
+        *try_out("floats", make_town(60)),
+    ]
     return Seen(tuple(found), pictures=(compare(found, "Is the count 0 or 1?"),))
 
 
 def _dalenius() -> Seen:
-    found = dalenius.run()
+    found = [
+        *dalenius.run(),
+        *(dalenius.tip(60, epsilon=e, present=here) for e in (None, "1") for here in (True, False)),
+        *try_out("dalenius", make_town(60_000, name="a country")),
+    ]
     height, unknown = dalenius.tell_height()
     extracted = dalenius.measured_distance(12, 9, 4)
     bound = dalenius.distance_bound(9, 4)
@@ -135,7 +135,19 @@ def _separations() -> Seen:
         title="The price of trusting nobody, ε = 1",
     )
     needed = separations.draw_needed([2, 4, 6, 8, 10, 12, 14])
-    return Seen(pictures=(needed, picture))
+    attack = separations.Parity()
+    studies = attack.make()
+    tables = {"people": studies.table}
+    targets: tuple[Open | Ours, ...] = (
+        Ours(tables, schema=studies.schema, budget=Budget(epsilon=1), epsilon="1"),
+        separations.InAdvance(studies, epsilon="1"),
+        separations.Reports(studies, epsilon="1"),
+    )
+    found = []
+    for target in targets:
+        with target:
+            found.append(attack.run(target, studies.table))
+    return Seen(tuple(found), pictures=(needed, picture))
 
 
 def _distance() -> Seen:
@@ -145,16 +157,31 @@ def _distance() -> Seen:
         f"δ = {found.deltas[-1][1]:g} even at ε = {found.deltas[-1][0]:g}, and "
         f"{found.exposed} person exposed each time"
     )
-    return Seen((), (figure,), (distance.draw_curve(200),))
+    tried = try_out("distance", make_town(200))
+    return Seen(tuple(tried), (figure,), (distance.draw_curve(200),))
 
 
 def _simulation() -> Seen:
-    found = simulation.simulate(5, "0.5")
+    found = simulation.simulate(Laplace(sensitivity=1, epsilon="0.5"), 5)
     figure = (
         f"a sum of 5 bits at ε = 0.5 and its simulator, {found.compared} comparisons: the largest "
         f"loss is {found.loss:g}, the largest distance {found.distance:.3f}"
     )
-    return Seen((), (figure,))
+    tried = try_out("simulate", make_town(200))
+    return Seen(tuple(tried), (figure,), (simulation.draw_loss(5), compare(tried, "Real or made?")))
+
+
+def try_out(name: str, people: pa.Table, epsilon: str = "1") -> list[Outcome]:
+    """The attacks of a chapter on anything with an ``ask``: on what they break, and on ours."""
+    tables, found = {"people": people}, []
+    for attack in ATTACKS[name]:
+        for make in TARGETS[attack.name]:
+            with make(tables) as target:
+                found.append(attack.run(target, people))
+        price = str(Fraction(epsilon) / attack.questions)
+        with Ours(tables, schema=SCHEMA, budget=Budget(epsilon=epsilon), epsilon=price) as ours:
+            found.append(attack.run(ours, people, epsilon=Fraction(epsilon)))
+    return found
 
 
 CHAPTERS = (
@@ -243,4 +270,4 @@ def find_chapter(name: str) -> Chapter:
     )
 
 
-__all__ = ["CHAPTERS", "Chapter", "Seen", "compare", "find_chapter"]
+__all__ = ["CHAPTERS", "Chapter", "Seen", "find_chapter"]

@@ -15,12 +15,17 @@ adversary's success by at most a factor e^ε.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from discreet.accounting.meaning import Worlds
 from discreet.lab.dice import Dice
 from discreet.lab.outcome import Outcome
+from discreet.lab.target import Denied, Target, begin_anew
+from discreet.lab.town import secrets_of
 from discreet.mechanisms import Laplace
 
 Bits = NDArray[np.int64]
@@ -156,6 +161,89 @@ def run(rounds: int = 60, epsilon: str = "1") -> list[Outcome]:
     ]
 
 
+def tip(rounds: int, *, epsilon: str | None, present: bool, questions: int = 280) -> Outcome:
+    """What one person can change at most: all others are tied, and the gossip counts on them.
+
+    The gossip is told of the data with the person in them, whichever is published: then any event,
+    and that the secret is learnt, is at most e^ε as likely with the person as without (D06
+    Definition 2), where it is a guess but for what the extractor leaves.
+    """
+    people, right = 1_000, 0
+    for number in range(rounds):
+        dice = Dice(f"tip/{number}")
+        person, secret = dice.flips(0.5, questions), dice.flips(0.5, SECRET_BITS)
+        tied = np.full(questions, people // 2)
+        gossip = Gossip.tell(utility_of(tied + person, people + 1), secret, dice)
+        totals = tied + person if present else tied
+        if epsilon is not None:
+            totals = np.asarray(Laplace(sensitivity=questions, epsilon=epsilon).release(totals))
+        right += bool(np.array_equal(gossip.read(utility_of(totals, people + 1)), secret))
+    who = "who tips the scales" if present else "who stayed away"
+    database = "exact counts" if epsilon is None else f"discreet, ε = {epsilon}"
+    alone = 2**-SECRET_BITS + distance_bound(questions // REPEAT, SECRET_BITS)
+    bound = None
+    if epsilon is not None:
+        bound = min(1.0, float(Worlds(Fraction(epsilon)).factor) * alone) if present else alone
+    return Outcome(f"gossip about somebody {who}", database, right, rounds, 2**-SECRET_BITS, bound)
+
+
+# --- of anything with an ask -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Unlocking:
+    """A stranger's secret, from gossip that any useful table unlocks: theirs is not in it.
+
+    The utility vector is whether the secret of the table is common or rare in each of some groups,
+    by the last digits of people's numbers.  The gossip knows it, and the stranger's secret.
+    Nothing is promised against this: a target that tells nothing, :class:`~discreet.lab.target.
+    Silent`, is all that it does not work on.
+    """
+
+    groups: int = 280
+    secret_bits: int = SECRET_BITS
+    rounds: int = 40
+    questions: int = 1
+    name: str = "gossip about a stranger"
+
+    def run(self, target: Target, people: pa.Table, *, epsilon: Fraction | None = None) -> Outcome:
+        """How often the stranger's secret is read."""
+        del epsilon  # it bounds what taking part changes, and the stranger takes no part
+        bits = secrets_of(people)
+        sizes = np.bincount(np.arange(len(bits)) % self.groups, minlength=self.groups)
+        counts = np.bincount(np.arange(len(bits)) % self.groups, bits, self.groups)
+        share = float(bits.mean())
+        right = 0
+        for number in range(self.rounds):
+            begin_anew(target)
+            dice = Dice(f"stranger/{number}")
+            secret = dice.flips(0.5, self.secret_bits)
+            gossip = Gossip.tell((counts > share * sizes).astype(np.int64), secret, dice)
+            heard = self._ask(target)
+            learnt = (
+                dice.flips(0.5, self.groups)
+                if heard is None
+                else (heard > share * sizes).astype(np.int64)
+            )
+            right += bool(np.array_equal(gossip.read(learnt), secret))
+        return Outcome(self.name, target.name, right, self.rounds, 2.0**-self.secret_bits)
+
+    def _ask(self, target: Target) -> NDArray[np.float64] | None:
+        question = (
+            f"SELECT MOD(id, {self.groups}) AS part, COUNT(*) AS n FROM people "  # noqa: S608
+            f"WHERE secret = 1 GROUP BY MOD(id, {self.groups})"
+        )
+        try:
+            rows = target.ask(question)
+        except Denied:
+            return None
+        heard = np.zeros(self.groups)
+        for part, count in rows:
+            if part is not None:
+                heard[int(part)] = float(count)
+        return heard
+
+
 def tell_height(*, known: float = -5.0, women: int = 10_000) -> tuple[float, float]:
     """Turing is so many centimetres shorter than the average woman: learnt with and without data.
 
@@ -166,4 +254,14 @@ def tell_height(*, known: float = -5.0, women: int = 10_000) -> tuple[float, flo
     return mean + known, 7.0
 
 
-__all__ = ["Gossip", "distance_bound", "extract", "measured_distance", "play", "run", "tell_height"]
+__all__ = [
+    "Gossip",
+    "Unlocking",
+    "distance_bound",
+    "extract",
+    "measured_distance",
+    "play",
+    "run",
+    "tell_height",
+    "tip",
+]

@@ -7,12 +7,19 @@ distance 1/n, as small as anybody may wish, and it publishes somebody's row ever
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+
+import pyarrow as pa
 
 from discreet.accounting.divergence import hockey_stick, total_variation
 from discreet.accounting.law import FiniteLaw
 from discreet.charts import Picture, lines
+from discreet.lab.dice import Dice
+from discreet.lab.outcome import Outcome, most_right
+from discreet.lab.target import Denied, Open, Rows, Target, begin_anew
+from discreet.lab.town import guess_prior, secrets_of
 from discreet.mechanisms import Laplace
 
 
@@ -66,4 +73,60 @@ def draw_curve(people: int, epsilon: str = "1") -> Picture:
     )
 
 
-__all__ = ["Exposure", "draw_curve", "laws", "measure"]
+# --- of anything with an ask -------------------------------------------------------------------
+
+
+class RandomRow(Open):
+    """Publishes one row at random each time, and answers from it whatever is asked."""
+
+    def __init__(self, tables: Mapping[str, pa.Table], *, seed: int = 0) -> None:
+        super().__init__(tables)
+        self.name = "one random row"
+        self._dice = Dice(f"a random row/{seed}")
+
+    def ask(self, question: str) -> Rows:
+        """The answer of a table with one row."""
+        for name, table in self._tables.items():
+            place = int(self._dice.below(table.num_rows, 1)[0])
+            self._database.register(name, table.slice(place, 1))
+        return super().ask(question)
+
+
+@dataclass(frozen=True, slots=True)
+class Taking:
+    """Anybody's secret, whoever's: the likeliest of all people and values.
+
+    People are told apart by their numbers, one group for each person and value.  The person is
+    chosen after the answer; what is said of whoever is chosen is bounded all the same, for a
+    belief about anybody moves by no more than e^(2ε) whatever comes out.
+    """
+
+    questions: int = 1
+    rounds: int = 40
+    name: str = "taking what is published"
+
+    def run(self, target: Target, people: pa.Table, *, epsilon: Fraction | None = None) -> Outcome:
+        """How often the person and the secret with the largest count belong together."""
+        secret, size = secrets_of(people), len(people)
+        question = (
+            f"SELECT MOD(id, {size}) AS person, secret, COUNT(*) AS n FROM people "  # noqa: S608
+            f"GROUP BY MOD(id, {size}), secret"
+        )
+        right = 0
+        for number in range(self.rounds):
+            begin_anew(target)
+            try:
+                rows = [row for row in target.ask(question) if None not in row]
+            except Denied:
+                rows = []
+            dice = Dice(f"ties/{number}")  # of equal counts no place is better than another
+            order = dice.order(len(rows)).tolist()
+            if rows:
+                person, value, _ = rows[max(order, key=lambda place: rows[place][2])]
+                right += int(secret[int(person)] == int(value))
+        prior = guess_prior(people)
+        bound = most_right(prior, epsilon)
+        return Outcome(self.name, target.name, right, self.rounds, prior, bound)
+
+
+__all__ = ["Exposure", "RandomRow", "Taking", "draw_curve", "laws", "measure"]

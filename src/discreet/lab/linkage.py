@@ -16,8 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from discreet.accounting.budget import Budget
-from discreet.accounting.meaning import Worlds
-from discreet.lab.outcome import Outcome
+from discreet.lab.outcome import Outcome, most_right
 from discreet.lab.target import Ours
 from discreet.lab.town import DISEASES, SCHEMA, make_town
 
@@ -122,14 +121,9 @@ def _against_ours(town: pa.Table, rows: Sequence[Person], epsilon: str) -> Outco
         right,
         len(rows),
         commonest,
-        _most_right(commonest, epsilon),
+        most_right(commonest, Fraction(epsilon)),
         "a guess about the district, not a fact about a person",
     )
-
-
-def _most_right(prior: float, epsilon: str) -> float:
-    """How often anybody can be right who was right with ``prior`` before: odds times e^(2ε)."""
-    return float(Worlds(Fraction(epsilon), steps=2).posterior(str(round(prior, 9)))[1])
 
 
 __all__ = ["link", "published", "run", "share_unique"]

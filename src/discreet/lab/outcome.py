@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, log, sqrt
 from typing import Any
 
 from discreet.accounting.meaning import Worlds
+from discreet.charts import Picture, bars
 
 ALPHA = 1e-9
 """The chance that an attack on ours which does as well as it may is told to do better."""
@@ -61,6 +63,11 @@ class Outcome:
             return inf
         return sum(share * log(share / other) for share, other in parts if share > 0)
 
+    @property
+    def picture(self) -> Picture:
+        """How often it was right, beside a guess and what ε allows."""
+        return compare([self], f"{self.attack} against {self.target}")
+
     def to_json(self) -> dict[str, Any]:
         """Everything, for a report."""
         return {
@@ -93,4 +100,34 @@ def best_guess(epsilon: Fraction, *, steps: int, delta: Fraction = Fraction(0)) 
     return float(Worlds(epsilon, delta, steps).best_guess)
 
 
-__all__ = ["ALPHA", "Outcome", "best_guess"]
+def most_right(prior: float, epsilon: Fraction | None) -> float | None:
+    """How often anybody can be right who was right with ``prior`` before: odds times e^(2ε).
+
+    >>> round(most_right(0.5, Fraction(1, 2)), 4), most_right(0.5, None)
+    (0.7311, None)
+    """
+    if epsilon is None:
+        return None
+    return float(Worlds(epsilon, steps=2).posterior(str(round(prior, 9)))[1])
+
+
+def compare(outcomes: Sequence[Outcome], title: str) -> Picture:
+    """The success of each attack beside what a guess would do, and what ε allows.
+
+    Attacks are numbered, as in the tables of the report.
+    """
+    rows = []
+    for number, one in enumerate(outcomes, 1):
+        for series, share in (
+            ("found", one.success),
+            ("a guess", one.baseline),
+            ("ε allows", one.bound),
+        ):
+            if share is not None:
+                row = {"group": str(number), "series": series, "value": share, "none": False}
+                rows.append({**row, "low": None, "high": None})
+    words = {"x": "attack", "y": "share of guesses that are right", "title": title}
+    return bars(rows, series="", series_order=("found", "a guess", "ε allows"), **words)
+
+
+__all__ = ["ALPHA", "Outcome", "best_guess", "compare", "most_right"]

@@ -1,14 +1,15 @@
 """The lab on one's own session: attacks on a copy of some of its people, which charges nothing.
 
 Only whoever holds the data can run it: it reads the source, takes of some people whether they have
-one secret, and attacks that copy, first behind answers as other systems give them and then behind
-the curator with the session's own ε.  The session's ledger is neither read nor written.
+one secret and a code for each other thing that the table says of them, and attacks that copy, first
+behind answers as other systems give them and then behind the curator with the session's own ε.  The
+session's ledger is neither read nor written.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -19,11 +20,12 @@ import pyarrow as pa
 from discreet.accounting.budget import Budget
 from discreet.engine.duckdb.examine import Secret
 from discreet.errors import InvalidParameter
-from discreet.lab.attacks import ATTACKS, Attack, Reconstruction, Tracing
-from discreet.lab.chapters import Chapter, Seen, compare, find_chapter
-from discreet.lab.dice import Dice
-from discreet.lab.outcome import Outcome
-from discreet.lab.target import Jittering, Open, Ours, Suppressing
+from discreet.lab.attacks import ATTACKS, TARGETS, Attack, Linkage, Make, Reconstruction, Tracing
+from discreet.lab.chapters import Chapter, Seen, find_chapter
+from discreet.lab.dalenius import REPEAT, SECRET_BITS, Unlocking
+from discreet.lab.linkage import share_unique
+from discreet.lab.outcome import Outcome, compare
+from discreet.lab.target import Ours
 from discreet.question.domain import Kind
 from discreet.question.schema import Column, Owners, Schema, Table
 
@@ -31,30 +33,39 @@ if TYPE_CHECKING:
     from discreet.curate.session import Session
 
 MOST = 200
-"""How many people a copy has at most: the linear program works on all of them."""
+"""How many people are attacked at most: the linear program works on all of them."""
 LEAST = 20
-COPY = Schema.from_text("""
-[tables.people]
-unit = "id"
-max_rows_per_unit = 1
-[tables.people.columns]
-id = { type = "integer", bounds = [0, 9999] }
-secret = { type = "integer", bounds = [0, 1] }
-""")
+CROWD = 20_000
+"""How many are copied at most, for the chapter that needs many."""
+GROUP = 20
+"""So many people are in each group of the utility vector, at least."""
+CODEWORD = 8
+"""So many bits has the shortest codeword behind which gossip hides one bit."""
+KNOWN = 8
+"""So many columns besides the secret are taken for known at most."""
 _TEST = re.compile(r"\s*(\w+)\s*(?:(=|<|>)\s*(.+?))?\s*", re.DOTALL)
 _WHY = "the attack is on somebody's secret, and somebody's it must be."
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """Some people of a session: a number for each, and whether they have the secret."""
+    """Some people of a session: of each a number, whether they have the secret, and codes."""
 
     people: pa.Table
     table: str
     secret: Secret
+    known: tuple[str, ...] = ()
+    """The columns that stand as codes ``known0``, ``known1``, ... for what a register might say."""
+    crowd: pa.Table | None = None
+    """Many more of them: a number, and whether they have the secret."""
 
     def __str__(self) -> str:
         return f"{self.people.num_rows} people of '{self.table}', secret: {self.secret}"
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """The columns of codes."""
+        return tuple(f"known{place}" for place in range(len(self.known)))
 
 
 def copy_people(
@@ -70,26 +81,31 @@ def copy_people(
     if not LEAST <= people <= MOST:
         raise InvalidParameter(
             "P2",
-            f"the lab copies from {LEAST} to {MOST} people, not {people}.",
+            f"the lab attacks from {LEAST} to {MOST} people, not {people}.",
             why="fewer tell nothing of an attack, and more take long to solve for.",
-            fix=f"copy from {LEAST} to {MOST}, such as 96.",
+            fix=f"attack from {LEAST} to {MOST}, such as 96.",
         )
     found = _find_table(session.schema, table)
     meant = _read_secret(found, secret)
     needed = {c.values_from[0] for c in found.columns if c.values_from}
     tables = {n: t for n, t in session.schema.tables.items() if n in {found.name, *needed}}
     sources = {n: source for n, source in session.sources().items() if n in tables}
+    known = [c.name for c in found.columns if c.name not in {*(found.unit or ()), meant.column}]
+    known = known[:KNOWN]
     with DuckDBEngine(sources, replace(session.schema, tables=tables), opened=False) as engine:
-        bits = engine.copy_bits(found.name, meant, people)
-    if len(bits) < LEAST:
+        rows = engine.copy_people(found.name, meant, known, CROWD)
+    if len(rows) < LEAST:
         raise InvalidParameter(
             "P2",
             f"fewer than {LEAST} people are in table '{found.name}'.",
             why="so few tell nothing of an attack.",
             fix="name a table with more people.",
         )
-    copied = pa.table({"id": range(len(bits)), "secret": bits})
-    return Copy(copied, found.name, meant)
+    crowd = pa.table({"id": range(len(rows)), "secret": [bit for bit, *_ in rows]})
+    few = crowd.slice(0, people)
+    for place in range(len(known)):
+        few = few.append_column(f"known{place}", [[row[1 + place] for row in rows[:people]]])
+    return Copy(few, found.name, meant, tuple(known), crowd)
 
 
 def _find_table(schema: Schema, name: str | None) -> Table:
@@ -164,18 +180,50 @@ def _no_secret(table: Table, columns: Iterable[str]) -> InvalidParameter:
 # --- attacks -----------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """An attack on a copy: behind each of some targets, and then behind ours."""
+
+    attack: Attack
+    people: pa.Table
+    targets: tuple[Make, ...]
+
+
 def own_chapters(copy: Copy, epsilon: Fraction, names: Sequence[str] = ()) -> list[Chapter]:
     """The chapters of the lab that can be run on a copy, with what the session promises in all."""
+    impossible = why_not(copy)
     for name in names:
         find_chapter(name)
-        if name not in ATTACKS:
+        if name in impossible:
+            others = ", ".join(one for one in ATTACKS if one not in impossible)
             raise InvalidParameter(
                 "P5",
-                f"the chapter {name!r} is about people who do not exist.",
-                why="it needs more of everybody than one secret, or no data at all.",
-                fix=f"on a session, one of: {', '.join(ATTACKS)}.",
+                f"the chapter {name!r} cannot be run on these people.",
+                why=impossible[name],
+                fix=f"on this session, one of: {others}.",
             )
-    return [_own(name, copy, epsilon) for name in names or ATTACKS]
+    return [_own(name, copy, epsilon) for name in names or ATTACKS if name not in impossible]
+
+
+def why_not(copy: Copy) -> dict[str, str]:
+    """The chapters that cannot be run on a copy, and why."""
+    found = {
+        "separate": "it is about rows that all have the same parity over some columns, which must "
+        "be made up: no table of people has it.",
+    }
+    if not copy.known:
+        found["link"] = "the table says nothing of anybody but who they are and the secret."
+    if _codeword(copy) < CODEWORD:
+        least = CODEWORD * REPEAT * GROUP
+        found["dalenius"] = (
+            f"gossip needs a table that tells much: of at least {least:,} people, and here are "
+            "fewer."
+        )
+    if not any(copy.people["secret"].to_pylist()):
+        found["simulate"] = (
+            "nobody who is attacked has the secret, so there is nothing to leave out."
+        )
+    return found
 
 
 def _own(name: str, copy: Copy, epsilon: Fraction) -> Chapter:
@@ -184,42 +232,60 @@ def _own(name: str, copy: Copy, epsilon: Fraction) -> Chapter:
 
 
 def _run(name: str, copy: Copy, epsilon: Fraction) -> Seen:
-    tables = {"people": copy.people}
     found: list[Outcome] = []
-    for attack in (_fit(one, copy.people.num_rows) for one in ATTACKS[name]):
-        for make in _TARGETS[attack.name]:
+    for trial in (_try(attack, copy) for attack in ATTACKS[name]):
+        tables = {"people": trial.people}
+        for make in trial.targets:
             with make(tables) as target:
-                found.append(attack.run(target, copy.people))
-        found.append(attack_ours(attack, copy.people, epsilon))
-    return Seen(tuple(found), (str(copy),), (compare(found, f"Secrets of '{copy.table}'"),))
+                found.append(trial.attack.run(target, trial.people))
+        found.append(attack_ours(trial.attack, trial.people, epsilon))
+    figures = [str(copy)]
+    if name == "link":
+        alone = share_unique(
+            copy.people.to_pylist(), lambda person: tuple(person[code] for code in copy.codes)
+        )
+        figures.append(f"alone among them with {', '.join(copy.known)}: {alone:.0%}")
+    return Seen(tuple(found), tuple(figures), (compare(found, f"Secrets of '{copy.table}'"),))
 
 
-def _fit(attack: Attack, people: int) -> Attack:
-    """Four questions for each person are enough to solve for all of them."""
-    if isinstance(attack, Reconstruction | Tracing):
-        return replace(attack, questions=4 * people)
-    return attack
+def _try(attack: Attack, copy: Copy) -> Trial:
+    """The attack in the size of a copy, on whom, and what it breaks."""
+    people = copy.people
+    if isinstance(attack, Reconstruction | Tracing):  # four questions for each person are enough
+        attack = replace(attack, questions=4 * people.num_rows)
+    elif isinstance(attack, Linkage):
+        attack = replace(attack, known=copy.codes, sought="secret", tried=40)
+    elif isinstance(attack, Unlocking):
+        people = people if copy.crowd is None else copy.crowd
+        word = _codeword(copy)
+        bits = max(1, SECRET_BITS * word // 40)
+        attack = replace(attack, groups=REPEAT * word, secret_bits=bits)
+    return Trial(attack, people, TARGETS[attack.name])
+
+
+def _codeword(copy: Copy) -> int:
+    """How many bits of a codeword a copy can hide: seven groups for each."""
+    people = copy.people if copy.crowd is None else copy.crowd
+    return min(40, int(people.num_rows) // (REPEAT * GROUP))
 
 
 def attack_ours(attack: Attack, people: pa.Table, epsilon: Fraction) -> Outcome:
     """The attack on the curator with ``epsilon`` in all, divided among its questions."""
     price = str(epsilon / attack.questions)
-    budget = Budget(epsilon=epsilon)
-    with Ours({"people": people}, schema=COPY, budget=budget, epsilon=price) as target:
+    budget, schema = Budget(epsilon=epsilon), declare(people)
+    with Ours({"people": people}, schema=schema, budget=budget, epsilon=price) as target:
         return attack.run(target, people, epsilon=epsilon)
 
 
-def _jitter(tables: dict[str, pa.Table]) -> Open:
-    return Jittering(tables, scale=4, dice=Dice("jitter"))
+def declare(people: pa.Table) -> Schema:
+    """What a curator would declare of a copy: numbers, and bits."""
+    bounds = dict.fromkeys(people.column_names, CROWD - 1) | {"secret": 1}
+    columns = "\n".join(
+        f'{name} = {{ type = "integer", bounds = [0, {most}] }}' for name, most in bounds.items()
+    )
+    return Schema.from_text(
+        f'[tables.people]\nunit = "id"\nmax_rows_per_unit = 1\n[tables.people.columns]\n{columns}\n'
+    )
 
 
-_TARGETS: dict[str, tuple[Callable[[dict[str, pa.Table]], Open], ...]] = {
-    "a count of one": (Open, Suppressing),
-    "differencing": (Open,),
-    "a tracker": (Suppressing,),
-    "averaging 400 answers": (_jitter,),
-    "reconstruction": (Open,),
-    "tracing": (Open,),
-}
-
-__all__ = ["Copy", "attack_ours", "copy_people", "own_chapters"]
+__all__ = ["Copy", "attack_ours", "copy_people", "declare", "own_chapters", "why_not"]

@@ -13,14 +13,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet.accounting.budget import Budget
+from discreet.accounting.meaning import Worlds
 from discreet.charts import Picture, lines
 from discreet.lab.dice import Dice, Real, Whole
 from discreet.lab.outcome import Outcome, best_guess
 from discreet.lab.target import Denied, Ours
 from discreet.lab.town import SCHEMA, make_town
+from discreet.question.schema import Schema
 
 Sets = NDArray[np.float64]
 """One row for each question: who is in it."""
@@ -28,6 +31,19 @@ Sets = NDArray[np.float64]
 _PRIME = 10_007
 _BLOCK_VALUES = (2, 3, 2)
 """Sex, age group and status of the people in a block, in the table that is published."""
+_PAIRS = ((0, 1), (0, 2), (1, 2))
+"""The tables of two columns that are published."""
+_BLOCKS = Schema.from_text("""
+[tables.people]
+unit = "id"
+max_rows_per_unit = 1
+[tables.people.columns]
+id = { type = "integer", bounds = [0, 999999] }
+block = { type = "integer", bounds = [0, 9999] }
+c0 = { type = "integer", bounds = [0, 1] }
+c1 = { type = "integer", bounds = [0, 2] }
+c2 = { type = "integer", bounds = [0, 1] }
+""")
 
 
 def subsets(
@@ -103,6 +119,66 @@ def attack_curator(people: int, questions: int, epsilon: str) -> Outcome:
     return Outcome("reconstruction", f"discreet, ε = {epsilon}", right, people, 0.5, bound)
 
 
+def attack_members(people: int, questions: int, epsilon: str | None) -> tuple[Outcome, Outcome]:
+    """The same about as many people who are not in the data: found no less often, up to e^ε.
+
+    Of non-members nothing was answered, so that half of their bits are right.  What is right of a
+    member is an event that is at most e^ε as likely as if that member had stayed away.
+    """
+    town = make_town(people, name="members")
+    secret = Dice("members and others").flips(0.5, 2 * people)
+    town = town.set_column(town.column_names.index("secret"), "secret", [secret[:people]])
+    sets, texts = subsets(Dice("questions"), 2 * people, questions)
+    if epsilon is None:
+        heard, target = sets[:, :people] @ secret[:people], "exact answers"
+    else:
+        price, target = _share(Fraction(epsilon), questions), f"discreet, ε = {epsilon}"
+        budget = Budget(epsilon=epsilon)
+        with Ours({"people": town}, schema=SCHEMA, budget=budget, epsilon=price) as ours:
+            heard = np.array([float(ours.ask(text)[0][0]) for text in texts])
+    right = solve(sets, heard) == secret
+    bound = None if epsilon is None else float(Worlds(Fraction(epsilon)).power("0.5"))
+    half = None if epsilon is None else 0.5
+    found = int(right[:people].sum()), int(right[people:].sum())
+    return (
+        Outcome("reconstruction, members", target, found[0], people, 0.5, bound),
+        Outcome("reconstruction, non-members", target, found[1], people, 0.5, half),
+    )
+
+
+def attack_signs(people: int, error: float) -> Outcome:
+    """Dwork and Yekhanin 2008: as many signed sums as people, each within ``error`` √n.
+
+    Signs are the rows of a Hadamard matrix H (``people`` is a power of two): HᵀH = nI, so the
+    inverse moves the answers' error, at most ``error`` n in length, to at most ``error`` √n, and at
+    most 4 ``error``² n bits can be rounded the wrong way, whatever the errors are.
+    """
+    signs = np.ones((1, 1))
+    while len(signs) < people:
+        signs = np.block([[signs, signs], [signs, -signs]])
+    dice = Dice(f"signs/{people}/{error}")
+    secret = dice.flips(0.5, people)
+    noise = np.where(dice.flips(0.5, people) == 1, error, -error) * np.sqrt(people)
+    found = (signs.T @ (signs @ secret + noise)) / people > 0.5
+    right = int(np.sum(found == secret))
+    return Outcome("signed sums", f"answers within ± {error:g} √n", right, people, 0.5)
+
+
+def attack_all(people: int, error: int) -> Outcome:
+    """Dinur and Nissim 2003 (DR Theorem 8.1): all subset sums, each within ``error``.
+
+    Any bits that fit all answers are right but for 4 ``error`` of them.
+    """
+    dice = Dice(f"all sums/{people}/{error}")
+    secret = dice.flips(0.5, people)
+    every = (np.arange(2**people)[:, None] >> np.arange(people)) & 1
+    heard = every @ secret + dice.below(2 * error + 1, len(every)) - error
+    # Any candidate that fits will do: the first one.
+    fits = next(bits for bits in every if np.all(np.abs(every @ bits - heard) <= error))
+    right = int(np.sum(fits == secret))
+    return Outcome("all subset sums", f"answers within ± {error}", right, people, 0.5)
+
+
 def _share(epsilon: Fraction, questions: int) -> str:
     return str(epsilon / questions)
 
@@ -146,22 +222,46 @@ def fitting(block: Block) -> list[Whole]:
 
     If there is only one, the block is reconstructed, and nobody in it has a secret left.
     """
+    matrix, sums = _equations(block)
+    cells = matrix.shape[1]
+    first = _integer_point(matrix, sums, np.zeros(cells))
+    # Another solution differs somewhere: push each cell up and down in turn.
+    for place in range(cells):
+        for sign in (1.0, -1.0):
+            direction = np.zeros(cells)
+            direction[place] = sign
+            other = _integer_point(matrix, sums, direction)
+            if not np.array_equal(other, first):
+                return [first, other]
+    return [first]
+
+
+def nearest(block: Block) -> Whole:
+    """The contingency table whose sums are least far from noisy ones, by integer programming."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    matrix, sums = _equations(block)
+    known, cells = matrix.shape
+    slack = np.eye(known)
+    found = milp(
+        np.concatenate([np.zeros(cells), np.ones(2 * known)]),
+        constraints=LinearConstraint(np.hstack([matrix, slack, -slack]), sums, sums),
+        integrality=np.concatenate([np.ones(cells), np.zeros(2 * known)]),
+        bounds=Bounds(0, np.inf),
+    )
+    point: Whole = np.rint(found.x[:cells]).astype(np.int64)
+    return point
+
+
+def _equations(block: Block) -> tuple[Real, Real]:
+    """Each published number, as a sum of cells."""
     cells = list(np.ndindex(*_BLOCK_VALUES))
     rows, sums = [], []
     for (a, b), table in block.tables.items():
         for i, j in np.ndindex(*table.shape):
             rows.append([float(cell[a] == i and cell[b] == j) for cell in cells])
             sums.append(float(table[i, j]))
-    first = _integer_point(np.array(rows), np.array(sums), np.zeros(len(cells)))
-    # Another solution differs somewhere: push each cell up and down in turn.
-    for place in range(len(cells)):
-        for sign in (1.0, -1.0):
-            direction = np.zeros(len(cells))
-            direction[place] = sign
-            other = _integer_point(np.array(rows), np.array(sums), direction)
-            if not np.array_equal(other, first):
-                return [first, other]
-    return [first]
+    return np.array(rows), np.array(sums)
 
 
 def _integer_point(matrix: Real, sums: Real, cost: Real) -> Whole:
@@ -177,15 +277,59 @@ def _integer_point(matrix: Real, sums: Real, cost: Real) -> Whole:
     return point
 
 
+def _make_block(dice: Dice, people: int) -> Whole:
+    return np.stack([dice.below(k, people) for k in _BLOCK_VALUES], axis=1)
+
+
 def attack_blocks(blocks: int, people: int) -> Outcome:
     """How many small blocks have only one table that fits what is published of them."""
     dice = Dice("blocks")
     solved = 0
     for _ in range(blocks):
-        rows = np.stack([dice.below(k, people) for k in _BLOCK_VALUES], axis=1)
-        solved += len(fitting(Block.publish(rows))) == 1
+        solved += len(fitting(Block.publish(_make_block(dice, people)))) == 1
     name = f"tables of two columns, exact, blocks of {people}"
     return Outcome("solving published tables", name, solved, blocks, 0.0)
+
+
+def attack_noisy_blocks(blocks: int, people: int, epsilon: str) -> Outcome:
+    """The same tables from the curator, with a whole budget for each block: the nearest rows.
+
+    Who knows everybody else in the block knows the last row if all rows are right: so all are at
+    most as often as the one of twelve rows that was as likely as any other.
+    """
+    dice = Dice("blocks")
+    rows = [_make_block(dice, people) for _ in range(blocks)]
+    every = np.concatenate(rows)
+    bits = {f"c{j}": every[:, j] for j in range(len(_BLOCK_VALUES))}
+    block = np.repeat(np.arange(blocks), people)
+    tables = {"people": pa.table({"id": np.arange(len(every)), "block": block, **bits})}
+    price = _share(Fraction(epsilon), len(_PAIRS))
+    right = 0
+    with Ours(tables, schema=_BLOCKS, budget=Budget(epsilon=epsilon), epsilon=price) as target:
+        for number, truth in enumerate(rows):
+            target.renew()
+            found = nearest(
+                Block(people, {pair: _ask_table(target, number, pair) for pair in _PAIRS})
+            )
+            cells = np.zeros(_BLOCK_VALUES, dtype=np.int64)
+            np.add.at(cells, tuple(truth.T), 1)
+            right += bool(np.array_equal(found, cells.ravel()))
+    kinds = int(np.prod(_BLOCK_VALUES))
+    bound = float(Worlds(Fraction(epsilon), steps=2).posterior(Fraction(1, kinds))[1])
+    return Outcome(
+        "solving published tables", f"discreet, ε = {epsilon}", right, blocks, 1 / kinds, bound
+    )
+
+
+def _ask_table(target: Ours, block: int, pair: tuple[int, int]) -> Whole:
+    a, b = pair
+    table = np.zeros((_BLOCK_VALUES[a], _BLOCK_VALUES[b]), dtype=np.int64)
+    for i, j, count in target.ask(
+        f"SELECT c{a}, c{b}, COUNT(*) AS n FROM people WHERE block = {block} GROUP BY c{a}, c{b}"  # noqa: S608
+    ):
+        if i is not None and j is not None:
+            table[int(i), int(j)] = int(count)
+    return table
 
 
 def draw_curve(curves: dict[int, list[tuple[float, float]]]) -> Picture:
@@ -208,7 +352,10 @@ def run(people: int = 96, epsilon: str = "1") -> tuple[list[Outcome], Picture]:
         attack_exact(people, questions, 0.1 * people**0.5),
         attack_exact(people, questions, 4.0 * people**0.5),
         attack_curator(people, questions, epsilon),
+        *attack_members(people // 2, questions // 2, epsilon),
+        attack_signs(256, 0.25),
         attack_blocks(40, 8),
+        attack_noisy_blocks(16, 8, epsilon),
     ]
     errors = [0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0]
     curves = {n: accuracy_against_noise(n, errors) for n in (48, people)}
@@ -218,9 +365,14 @@ def run(people: int = 96, epsilon: str = "1") -> tuple[list[Outcome], Picture]:
 __all__ = [
     "Block",
     "accuracy_against_noise",
+    "attack_all",
     "attack_blocks",
     "attack_curator",
+    "attack_members",
+    "attack_noisy_blocks",
+    "attack_signs",
     "fitting",
+    "nearest",
     "run",
     "solve",
     "subsets",

@@ -11,15 +11,21 @@ curator and by √n/ε without one (DR section 12.1).
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
-from math import exp, sqrt, tanh
+from math import comb, exp, sqrt, tanh
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet.charts import Picture, lines
 from discreet.lab.dice import Dice
+from discreet.lab.outcome import Outcome, best_guess
+from discreet.lab.target import Denied, Open, Target, begin_anew
+from discreet.lab.target import Rows as Answers
 from discreet.mechanisms import Laplace, RandomizedResponse
+from discreet.question.schema import Schema
 
 Rows = NDArray[np.int64]
 Guess = Callable[[Rows, int, int, str], int]
@@ -146,7 +152,157 @@ def _rms(errors: list[float]) -> float:
     return sqrt(sum(error**2 for error in errors) / len(errors))
 
 
+# --- of anything with an ask -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Studies:
+    """Studies of a few people each: all rows of one have the same parity over a set of its own."""
+
+    table: pa.Table
+    columns: int
+    people: int
+    sets: tuple[int, ...]
+    """The set of each study, chosen after anything was published."""
+    parities: tuple[int, ...]
+
+    @classmethod
+    def make(cls, studies: int, people: int, columns: int) -> Studies:
+        """So many studies of so many people."""
+        rows, sets, parities = [], [], []
+        for number in range(studies):
+            dice = Dice(f"study/{number}/{people}/{columns}")
+            chosen, parity = int(dice.below(2**columns - 1, 1)[0]) + 1, int(dice.flips(0.5, 1)[0])
+            rows.append(make_rows(people, columns, chosen, parity, dice))
+            sets.append(chosen)
+            parities.append(parity)
+        return cls(
+            _tabulate(np.array(rows), columns), columns, people, tuple(sets), tuple(parities)
+        )
+
+    @property
+    def schema(self) -> Schema:
+        """What a curator declares of them."""
+        bits = "\n".join(f'c{j} = {{ type = "integer", bounds = [0, 1] }}' for j in self._places)
+        return Schema.from_text(f"""
+[tables.people]
+unit = "id"
+max_rows_per_unit = 1
+[tables.people.columns]
+id = {{ type = "integer", bounds = [0, 999999] }}
+study = {{ type = "integer", bounds = [0, 999] }}
+{bits}
+""")
+
+    @property
+    def _places(self) -> range:
+        return range(self.columns)
+
+    def rows(self) -> NDArray[np.int64]:
+        """The rows as whole numbers, a line for each study."""
+        bits = [np.array(self.table[f"c{j}"]) << j for j in self._places]
+        total: NDArray[np.int64] = np.sum(bits, axis=0)
+        return total.reshape(len(self.sets), self.people)
+
+
+def _tabulate(rows: NDArray[np.int64], columns: int) -> pa.Table:
+    """One line of ``rows`` for each study, as a table of bits."""
+    studies, people = rows.shape
+    bits = {f"c{j}": ((rows >> j) & 1).ravel() for j in range(columns)}
+    study = np.repeat(np.arange(studies), people)
+    return pa.table({"id": np.arange(rows.size), "study": study, **bits})
+
+
+class InAdvance(Open):
+    """A histogram of every study, published once with ε: whatever is asked is read off it."""
+
+    def __init__(self, studies: Studies, *, epsilon: str) -> None:
+        kinds = 2**studies.columns
+        counts = np.array([np.bincount(line, minlength=kinds) for line in studies.rows()])
+        noisy = np.asarray(Laplace(sensitivity=1, epsilon=epsilon).release(counts.ravel()))
+        every = np.tile(np.arange(kinds), (len(counts), 1))
+        table = _tabulate(every, studies.columns).append_column("weight", pa.array(noisy))
+        super().__init__({"people": table})
+        self.name = f"a histogram in advance, ε = {epsilon}"
+
+    def ask(self, question: str) -> Answers:
+        """A count is a sum of what was published."""
+        return super().ask(question.replace("COUNT(*)", "SUM(weight)"))
+
+
+class Reports(Open):
+    """Rows that each person has randomised alone, with ε, before anybody saw them."""
+
+    def __init__(self, studies: Studies, *, epsilon: str) -> None:
+        mechanism = RandomizedResponse(epsilon=epsilon, categories=2**studies.columns)
+        said = np.asarray(mechanism.release(studies.rows().ravel())).astype(np.int64)
+        table = _tabulate(said.reshape(len(studies.sets), studies.people), studies.columns)
+        super().__init__({"people": table})
+        self.name = f"each person alone, ε = {epsilon}"
+
+
+@dataclass(frozen=True, slots=True)
+class Parity:
+    """The parity of all rows of each study over its set: one count, whoever answers it."""
+
+    studies: int = 60
+    members: int = 16
+    columns: int = 10
+    questions: int = 1
+    name: str = "parity"
+
+    def make(self) -> Studies:
+        """What is asked about."""
+        return Studies.make(self.studies, self.members, self.columns)
+
+    def run(self, target: Target, people: pa.Table, *, epsilon: Fraction | None = None) -> Outcome:
+        """How often most rows are said to have the parity that all have.
+
+        ``people`` is the table of :meth:`make`.  Nothing about one person is learnt, so ε bounds it
+        only through all members of a study at once.
+        """
+        made = self.make()
+        if people.num_rows != made.table.num_rows:
+            raise ValueError("the target must hold the table of Parity.make()")
+        right = 0
+        for study, (chosen, parity) in enumerate(zip(made.sets, made.parities, strict=True)):
+            begin_anew(target)
+            odd = " + ".join(f"c{j}" for j in range(self.columns) if chosen >> j & 1)
+            question = (
+                "SELECT COUNT(*) AS n FROM people "  # noqa: S608 (numbers)
+                f"WHERE study = {study} AND MOD({odd}, 2) = 1"
+            )
+            try:
+                heard = float(target.ask(question)[0][0] or 0)
+            except Denied:
+                heard = 0.0
+            right += int(heard > self.members / 2) == parity
+        # All members change what they say: two steps for each.
+        bound = None if epsilon is None else best_guess(2 * self.members * epsilon, steps=1)
+        return Outcome(self.name, target.name, right, self.studies, 0.5, bound)
+
+
+def alone_at_most(people: int, columns: int, epsilon: str) -> float:
+    """How often most of the reports of whole rows have the right parity: a sum of coins, exactly.
+
+    A report has it with probability (1 + kept)/2; of an even number a tie goes to even parities.
+
+    >>> round(alone_at_most(16, 10, "1"), 4)
+    0.5026
+    """
+    growth = exp(float(Fraction(epsilon)))
+    chance = (1 + (growth - 1) / (growth + 2**columns - 1)) / 2
+    law = [comb(people, k) * chance**k * (1 - chance) ** (people - k) for k in range(people + 1)]
+    more: float = sum(law[people // 2 + 1 :])
+    return more + (law[people // 2] / 2 if people % 2 == 0 else 0.0)
+
+
 __all__ = [
+    "InAdvance",
+    "Parity",
+    "Reports",
+    "Studies",
+    "alone_at_most",
     "ask",
     "draw_needed",
     "local_and_central",

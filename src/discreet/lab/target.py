@@ -96,10 +96,13 @@ class Jittering(Open):
         super().__init__(tables)
         self.name = f"fresh noise of scale {scale:g}, for ever"
         self._scale, self._dice = scale, dice
+        self._known: dict[str, Rows] = {}
 
     def ask(self, question: str) -> Rows:
         """Each number moved a little, another way every time."""
-        rows = super().ask(question)
+        if question not in self._known:
+            self._known[question] = super().ask(question)
+        rows = self._known[question]
         return [
             tuple(
                 value + self._dice.laplace(self._scale, 1)[0]
@@ -120,7 +123,7 @@ class Ours:
     def __init__(
         self, tables: Mapping[str, pa.Table], *, schema: Schema, budget: Budget, epsilon: str
     ) -> None:
-        self.name = f"discreet, epsilon = {budget.epsilon} in all"
+        self.name = f"discreet, ε = {budget.epsilon}"
         self._rehearsal = Rehearsal(tables, schema=schema, budget=budget)
         self._session = self._rehearsal.open()
         self.budget, self._epsilon = budget, epsilon
@@ -159,4 +162,49 @@ class Ours:
         self.close()
 
 
-__all__ = ["Denied", "Jittering", "Open", "Ours", "Rows", "Suppressing", "Target"]
+class Silent:
+    """Answers nothing: whoever attacks it must do with what is known without the data."""
+
+    name = "nothing, without access"
+
+    def ask(self, question: str) -> Rows:
+        """Never."""
+        del question
+        raise Denied
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        pass
+
+
+def make_silent(tables: Mapping[str, pa.Table]) -> Silent:
+    """One that has the tables, and says nothing of them."""
+    del tables
+    return Silent()
+
+
+def begin_anew(target: Target) -> None:
+    """Give ours a whole budget again, for the next person; others keep none."""
+    if isinstance(target, Ours):
+        target.renew()
+
+
+__all__ = [
+    "Denied",
+    "Jittering",
+    "Open",
+    "Ours",
+    "Rows",
+    "Silent",
+    "Suppressing",
+    "Target",
+    "begin_anew",
+    "make_silent",
+]

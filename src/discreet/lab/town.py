@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 
 from discreet.lab.dice import Dice, Whole
@@ -46,4 +47,15 @@ def make_town(people: int, *, name: str = "a town", secrets: Whole | None = None
     )
 
 
-__all__ = ["DISEASES", "SCHEMA", "make_town"]
+def secrets_of(people: pa.Table) -> Whole:
+    """The secret of each person, in the order of their numbers: to judge guesses by."""
+    return np.array(people["secret"].to_pylist(), dtype=np.int64)
+
+
+def guess_prior(people: pa.Table) -> float:
+    """How often the commoner secret is right, which takes no access."""
+    share = float(secrets_of(people).mean())
+    return max(share, 1 - share)
+
+
+__all__ = ["DISEASES", "SCHEMA", "guess_prior", "make_town", "secrets_of"]

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import sqrt
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,6 +100,38 @@ def draw_roc(members: int, columns: int, epsilon: Fraction) -> Picture:
     )
 
 
+def expected_power(members: int, columns: int, alpha: float = 0.05) -> float:
+    """What the normal limit says of exact means: Φ(c √(d/n) - z), with c a little below 1.
+
+    Sankararaman and others 2009: power and false positives of the best test satisfy
+    z_α + z_β = √(d/n).  Scores weigh columns alike whatever their rate; that costs the factor
+    c = E v / √(E v²), where v = p (1 - p) and rates p are even between 0.1 and 0.9.
+    """
+    normal = NormalDist()
+    rates = np.linspace(0.1, 0.9, 2001)
+    spread = rates * (1 - rates)
+    lost = float(spread.mean() / np.sqrt((spread**2).mean()))
+    return normal.cdf(lost * sqrt(columns / members) - normal.inv_cdf(1 - alpha))
+
+
+def draw_power(members: list[int], columns: list[int], studies: int = 6) -> Picture:
+    """Members found at one false alarm in twenty, against columns, for studies of some sizes."""
+    named = []
+    for n in members:
+        found = [(d, attack(n, d, epsilon=None, studies=studies).success) for d in columns]
+        named.append((f"{n} members", [(float(d), share) for d, share in found]))
+        named.append((f"{n}: theory", [(float(d), expected_power(n, d)) for d in columns]))
+    return lines(
+        named,
+        x="columns published",
+        y="members found",
+        x_scale="log",
+        title="More columns, fewer people: who was there shows",
+        subtitle="one in twenty others is taken for a member",
+        percent=True,
+    )
+
+
 def run(epsilon: str = "1") -> tuple[list[Outcome], Picture]:
     """Exact means of more and more columns, then the same with ε."""
     spent = Fraction(epsilon)
@@ -106,4 +140,14 @@ def run(epsilon: str = "1") -> tuple[list[Outcome], Picture]:
     return found, draw_roc(50, 2_500, spent)
 
 
-__all__ = ["Study", "attack", "draw_roc", "make_study", "power_at", "roc", "run"]
+__all__ = [
+    "Study",
+    "attack",
+    "draw_power",
+    "draw_roc",
+    "expected_power",
+    "make_study",
+    "power_at",
+    "roc",
+    "run",
+]

@@ -443,15 +443,18 @@ class DuckDBEngine:
         table, source = self.schema.tables[name], self._find_source(name)
         return _opening(name, lambda: examine(table, source, self._resources))
 
-    def copy_bits(self, name: str, secret: Secret, people: int) -> list[int]:
-        """Of some units whether they have a secret: for whoever holds the data, as ``examine``."""
-        from discreet.engine.duckdb.examine import copy_bits
+    def copy_people(
+        self, name: str, secret: Secret, known: Sequence[str], people: int
+    ) -> list[tuple[int, ...]]:
+        """Of some units whether they have a secret, and codes of what else they have.
+
+        For whoever holds the data, as ``examine``.
+        """
+        from discreet.engine.duckdb.examine import copy_people
 
         table, source = self.schema.tables[name], self._find_source(name)
-        return _opening(
-            name,
-            lambda: copy_bits(table, source, self._resources, secret=secret, people=people),
-        )
+        read = partial(copy_people, secret=secret, known=known, people=people)
+        return _opening(name, lambda: read(table, source, self._resources))
 
     def _find_source(self, name: str) -> DataSource:
         source = self._sources[name]

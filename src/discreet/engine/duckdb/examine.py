@@ -6,7 +6,7 @@ nothing here is recorded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,34 +89,50 @@ def examine(table: Table, source: DataSource, resources: Resources) -> Fit:
     return Fit(found[0], _left_out(source, resources), *owned, columns)
 
 
-def copy_bits(
-    table: Table, source: DataSource, resources: Resources, *, secret: Secret, people: int
-) -> list[int]:
-    """Of some units, in an order that says nothing, whether any row of theirs has the secret."""
+def copy_people(
+    table: Table,
+    source: DataSource,
+    resources: Resources,
+    *,
+    secret: Secret,
+    known: Sequence[str],
+    people: int,
+) -> list[tuple[int, ...]]:
+    """Of some units, in an order that says nothing, whether any row of theirs has the secret.
+
+    Then, of each ``known`` column, a number for what they have there: the same for the same value,
+    the least of those who have several.
+    """
     schema = Schema({table.name: table})
     places = {column.name: place for place, column in enumerate(table.columns)}
     value = f"read{places[secret.column]}"
     shown = f"CAST({value} AS VARCHAR)" if secret.sign == "=" else f"CAST({value} AS DOUBLE)"
     wanted = "CAST(? AS VARCHAR)" if secret.sign == "=" else "CAST(? AS DOUBLE)"
     unit = [] if table.by_row else [f"read{places[name]}" for name in table.unit or ()]
+    texts = [f"CAST(read{places[name]} AS VARCHAR)" for name in known]
+    test = f"CAST(COALESCE({shown} {secret.sign} {wanted}, false) AS INTEGER)"
+    if unit:
+        keys = ", ".join(unit)
+        held = "".join(f", MIN({text}) AS known{i}" for i, text in enumerate(texts))
+        each = (
+            f"SELECT MAX({test}) AS bit, HASH({keys}) AS place{held} "  # noqa: S608
+            f"FROM examined WHERE {unit[0]} IS NOT NULL GROUP BY {keys}"
+        )
+    else:
+        held = "".join(f", {text} AS known{i}" for i, text in enumerate(texts))
+        each = f"SELECT {test} AS bit, random() AS place{held} FROM examined"  # noqa: S608
+    codes = "".join(f", DENSE_RANK() OVER (ORDER BY known{i}) - 1" for i in range(len(known)))
     with closing(Database.open(schema, {table.name: source}, resources, {})) as database:
         parts = database.parts[table.name]
         read = " UNION ALL ".join(_read(table, part, database.held[part.view]) for part in parts)
-        test = f"COALESCE({shown} {secret.sign} {wanted}, false)"
-        bits = f"SELECT CAST({test} AS INTEGER) AS bit, random() AS place FROM examined"  # noqa: S608
-        if unit:
-            keys = ", ".join(unit)
-            bits = (
-                f"SELECT CAST(BOOL_OR({test}) AS INTEGER) AS bit, HASH({keys}) AS place "  # noqa: S608
-                f"FROM examined WHERE {unit[0]} IS NOT NULL GROUP BY {keys}"
-            )
         run = database.connection.execute
         run(f"CREATE TEMP TABLE examined AS {read}")
         found = run(
-            f"SELECT bit FROM ({bits}) AS b ORDER BY place LIMIT {people}",  # noqa: S608
+            f"SELECT bit{codes} FROM (SELECT * FROM ({each}) AS u ORDER BY place LIMIT {people}) "  # noqa: S608
+            "AS chosen ORDER BY place",
             [secret.value],
         ).fetchall()
-    return [int(bit) for (bit,) in found]
+    return [tuple(int(part) for part in row) for row in found]
 
 
 def _read(table: Table, part: Part, held: Mapping[str, str]) -> str:
@@ -251,4 +267,4 @@ def _kind(counts: list[int]) -> Kind | None:
     return next(fitting, Kind.TEXT)
 
 
-__all__ = ["SHARES", "ColumnFit", "Fit", "Secret", "copy_bits", "examine", "find_kinds"]
+__all__ = ["SHARES", "ColumnFit", "Fit", "Secret", "copy_people", "examine", "find_kinds"]
