@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -464,6 +465,121 @@ def test_a_large_delta_for_an_entity_needs_a_word(ledger):
         join(ledger, "clinic", "[entities.person]\nepsilon = 1\ndelta = 0.1\n")
     assert code(refusal) == "P10"
     assert ledger.datasets() == ()
+
+
+# --- whose people a question is about ------------------------------------------------------------
+
+HOSPITAL = """
+[tables.stays]
+unit = "patient"
+entity = "patient"
+max_rows_per_unit = 1
+columns.patient = "integer"
+[tables.shifts]
+unit = "doctor"
+entity = "doctor"
+max_rows_per_unit = 1
+columns.doctor = "integer"
+[tables.wards]
+public = true
+columns.ward = "integer"
+[entities.patient]
+epsilon = 2
+[entities.doctor]
+epsilon = 1
+"""
+PATIENTS, DOCTORS = "SELECT COUNT(*) AS n FROM stays", "SELECT COUNT(*) AS n FROM shifts"
+
+
+@pytest.fixture
+def hospital(ledger):
+    import pyarrow as pa
+
+    tables = {
+        "stays": pa.table({"patient": [*range(40)]}),
+        "shifts": pa.table({"doctor": [*range(9)]}),
+        "wards": pa.table({"ward": [3, 4]}),
+    }
+    with discreet.curate.curator.Curator(
+        tables, schema=HOSPITAL, budget=Budget(epsilon=30), ledger=ledger, dataset="hospital"
+    ) as curator:
+        yield curator
+
+
+def list_lost(curator) -> dict[str, Fraction]:
+    found = curator.balance().entities
+    return {one.entity: Fraction(one.spent.epsilon) for one in found}
+
+
+def test_a_question_counts_for_those_whose_tables_it_reads(hospital, ledger):
+    hospital.ask(PATIENTS, epsilon="3/2")
+    assert list_lost(hospital) == {"patient": Fraction(3, 2), "doctor": 0}
+    hospital.ask(DOCTORS, epsilon="3/4")  # patients have lost 3/2 of 2, doctors nothing
+    assert list_lost(hospital) == {"patient": Fraction(3, 2), "doctor": Fraction(3, 4)}
+    for sql in (PATIENTS, DOCTORS):
+        with pytest.raises(BudgetRefusal) as refusal:
+            hospital.ask(f"{sql} -- more", epsilon=3)
+        assert code(refusal) == "B4"
+    assert hospital.spent.epsilon == Fraction(9, 4)  # the dataset's own budget counts all
+    assert ledger.verify().ok
+
+
+def test_questions_together_and_statements_count_for_all_whose_tables_they_read(hospital, ledger):
+    hospital.ask_all([PATIENTS, DOCTORS], epsilon="1/2")
+    assert set(list_lost(hospital).values()) == {Fraction(1, 2)}
+    hospital.ask_all(
+        [f"{PATIENTS} WHERE patient < 3", f"{PATIENTS} WHERE patient > 5"], epsilon="1/4"
+    )
+    assert list_lost(hospital) == {"patient": Fraction(3, 4), "doctor": Fraction(1, 2)}
+    both = f"SELECT a.n + b.n AS n FROM ({PATIENTS}) AS a CROSS JOIN ({DOCTORS}) AS b"
+    hospital.ask(both, epsilon="1/8")
+    lost = list_lost(hospital)
+    assert lost["patient"] > Fraction(3, 4)
+    assert lost["doctor"] > Fraction(1, 2)
+    hospital.choose({"few": PATIENTS, "all": f"{PATIENTS} WHERE patient < 9"}, epsilon="1/16")
+    assert list_lost(hospital)["doctor"] == lost["doctor"] + Fraction(1, 16)  # what is no question
+    assert ledger.verify().ok
+
+
+def test_what_was_refined_counts_for_the_same_people(hospital, ledger):
+    hospital.ask(PATIENTS, epsilon="1/4")
+    hospital.ask(PATIENTS, epsilon="1/2")
+    assert list_lost(hospital) == {"patient": Fraction(1, 2), "doctor": 0}
+    assert ledger.verify().ok
+
+
+def test_a_charge_counts_for_people_again_when_the_ledger_is_read_again(hospital, tmp_path):
+    hospital.ask(PATIENTS, epsilon="3/2")
+    standing = hospital.account.standing()
+    again = type(standing).from_json(json.loads(json.dumps(standing.to_json())))
+    assert int(again.lost["doctor"].sum()) == 0
+    with Ledger.open(tmp_path / "ledger.sqlite") as read:
+        other = read.account(
+            "hospital", schema=Schema.from_text(HOSPITAL), budget=Budget(epsilon=30)
+        )
+        assert {e.entity: e.spent.epsilon for e in other.balance().entities} == list_lost(hospital)
+
+
+def test_without_other_people_nothing_more_is_recorded(two):
+    """Charges are as they were where all entities that have a budget are read."""
+    clinic, _ = two
+    named = request(clinic, loss="1/4")
+    receipt = clinic.charge(replace(named, entities=frozenset({"person"})))
+    assert "entities" not in clinic._journal.store.record(receipt.id).content
+
+
+@pytest.mark.parametrize("mutant", ["reads nobody", "others", "one of both"])
+def test_who_is_left_out_of_a_charge_is_found(hospital, ledger, monkeypatch, mutant):
+    named = {"reads nobody": [], "others": ["nurse"], "one of both": ["doctor"]}[mutant]
+    curators = type(hospital)
+    monkeypatch.setattr(curators, "list_entities", lambda *_: frozenset(named))
+    hospital.ask(PATIENTS, epsilon="1/2")
+    monkeypatch.undo()
+    if mutant == "one of both":  # the log cannot tell what a question reads; the account can
+        assert list_lost(hospital)["patient"] == 0
+        assert hospital.list_entities([hospital.parse(PATIENTS).source]) == {"patient"}
+    else:
+        assert not ledger.verify().ok
 
 
 # --- one account, many processes -----------------------------------------------------------------

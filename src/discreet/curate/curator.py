@@ -57,8 +57,10 @@ from discreet.price.plan import BaseRows, Plan, list_values, rename
 from discreet.question.blocks import Area, Space
 from discreet.question.functions import references
 from discreet.question.offer import Amounts, Offer, unpaid_refusal
-from discreet.question.ownership import name_units, unit
+from discreet.question.ownership import list_tables, name_units, unit
 from discreet.question.question import Question
+from discreet.question.relation import Relation
+from discreet.question.schema.tables import entity_of
 from discreet.question.sql import depth_refusal, parse_statement, write_question_text
 from discreet.question.sql.times import MAY_READ_THE_CLOCK
 from discreet.question.statement import Column, Statement, list_columns
@@ -785,7 +787,18 @@ class Curator:
             loss=planned.priced.loss,
             area=planned.area,
             about=planned.about,
+            entities=self.list_entities([planned.priced.plan.source]),
         )
+
+    def list_entities(self, sources: Iterable[Relation]) -> frozenset[str] | None:
+        """Whose rows ``sources`` are made of; None where no entity has a budget.
+
+        Nobody else's change an answer (docs/proofs/known.md, Lemma 13).
+        """
+        if not self.account.standing().lost:
+            return None
+        tables = frozenset().union(*map(list_tables, sources))
+        return frozenset(entity_of(table) for table in tables if not table.public)
 
     def area(self, question: Question) -> Area:
         """The blocks whose people a question can touch; all, if it seems to touch none.

@@ -41,7 +41,7 @@ class PlannedBatch:
     text: str
     spend: dict[str, Any]
 
-    def request(self, analyst: str, engine: Engine[Any], version: str) -> Request:
+    def request(self, analyst: str, curator: Curator, version: str) -> Request:
         """The one charge for all of them."""
         return Request(
             analyst=analyst,
@@ -49,9 +49,10 @@ class PlannedBatch:
             spend=self.spend,
             key=self.key,
             data_version=version,
-            formerly=engine.former_version(),
+            formerly=curator.engine.former_version(),
             loss=self.batch.loss,
             area=self.area,
+            entities=curator.list_entities(part.plan.source for part in self.batch.parts),
         )
 
 
@@ -107,9 +108,7 @@ def pay_batch(
         if offer.get("fresh"):
             planned = _make_fresh(curator, planned, analyst, version)
         curator.crowding.check([part.plan.source for part in planned.batch.parts], version)
-        receipt = curator.account.charge(
-            planned.request(analyst, curator.engine, version)
-        )  # durable
+        receipt = curator.account.charge(planned.request(analyst, curator, version))  # durable
     except Refusal as refusal:
         curator.account.record_refusal(analyst, _name(questions), refusal)
         raise
@@ -130,7 +129,7 @@ def _make_fresh(
     from discreet.curate.curator import make_fresh_key
 
     number, found = 0, planned
-    while curator.account.find(found.request(analyst, curator.engine, version)) == "stored":
+    while curator.account.find(found.request(analyst, curator, version)) == "stored":
         number += 1
         found = replace(planned, key=make_fresh_key(planned.key, number))
     return found

@@ -194,7 +194,7 @@ class Account:
             earlier = self._find_earlier(request, writer.newest, writer.now)
             if earlier is not None:
                 return self._reuse(earlier, request)
-            content = admission.charge_content(request)
+            content = admission.charge_content(request, self.standing())
             if request.parent is not None:
                 self._check_parent(request, content)
             self._admit(request, content, self.standing())
@@ -249,7 +249,7 @@ class Account:
                 if earlier is not None:
                     found[subject] = self._reuse(earlier, request)
                     continue
-                content = admission.charge_content(request)
+                content = admission.charge_content(request, self.standing())
                 self._admit(request, content, standing)
                 standing.charge(request.analyst, content)
                 if due:
@@ -292,7 +292,7 @@ class Account:
                     continue
                 found[subject] = self._find_outcome(request)
                 if found[subject] == "admitted":
-                    content = admission.charge_content(request)
+                    content = admission.charge_content(request, self.standing())
                     self._admit(request, content, standing)
                     if several:
                         standing.charge(request.analyst, content)
@@ -453,7 +453,8 @@ class Account:
         return Receipt(record.sequence, record.analyst, loss, version, resumed=True, parent=parent)
 
     def _admit(self, request: Request, content: dict[str, Any], standing: Standing) -> None:
-        elsewhere = self._journal.books.elsewhere(self.dataset)
+        books = self._journal.books
+        elsewhere = admission.find_touched(content, books.elsewhere(self.dataset))
         admission.admit(standing, self.space, self.dataset, request, content["area"], elsewhere)
 
     def _subject(self, request: Request) -> str:

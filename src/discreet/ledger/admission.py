@@ -52,8 +52,12 @@ def check_request(request: Request) -> None:
     )
 
 
-def charge_content(request: Request) -> dict[str, Any]:
-    """What a charge records; its loss in whole units, rounded up."""
+def charge_content(request: Request, standing: Standing) -> dict[str, Any]:
+    """What a charge records; its loss in whole units, rounded up.
+
+    Whose people it is about is recorded where others have a budget of their own here
+    (docs/proofs/known.md, Lemma 13).
+    """
     content = {
         "question": request.question,
         "spend": _plain(request.spend),
@@ -66,7 +70,17 @@ def charge_content(request: Request) -> dict[str, Any]:
         content["about"] = about_content(request.about)
     if request.parent is not None:
         content["parent"] = request.parent
+    if request.entities is not None and not standing.lost.keys() <= request.entities:
+        content["entities"] = sorted(request.entities)
     return content
+
+
+def find_touched(
+    content: Mapping[str, Any], elsewhere: Mapping[str, Elsewhere]
+) -> dict[str, Elsewhere]:
+    """Of the entities with a budget, those whose people a charge counts for."""
+    named = content.get("entities")
+    return {name: whole for name, whole in elsewhere.items() if named is None or name in named}
 
 
 def find_fault(

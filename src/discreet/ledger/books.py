@@ -318,8 +318,10 @@ class Standing:
         units = saturated_units(content["loss"])
         add_loss(self.spent, blocks, units)
         add_loss(self.share(analyst), blocks, units)
-        for lost in self.lost.values():
-            add_loss(lost, blocks, units)
+        named = content.get("entities")
+        for entity, lost in self.lost.items():
+            if named is None or entity in named:
+                add_loss(lost, blocks, units)
 
     def provisional(self) -> Standing:
         """The same standing, to count charges that are not made yet."""

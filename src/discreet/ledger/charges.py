@@ -47,6 +47,8 @@ class Request:
     about: About | None = None
     parent: int | None = None
     """The charge of the answer that it refines, whose noise it shares; of each answer one may."""
+    entities: frozenset[str] | None = None
+    """Whose rows are read: nobody else's can change the answer.  None: anybody's may be."""
     formerly: str | None = None
     """What the same sources were called when rows were chosen otherwise; what was paid for then is
     not paid for again."""

@@ -214,11 +214,15 @@ def _check_charge(audit: _Audit, record: Record, content: dict[str, Any]) -> Non
         audit.problems.append(f"record {record.sequence} charges nobody known.")
     elif (
         admission.find_overdrawn(
-            *(standing, record.analyst, units, blocks), audit.books.elsewhere(record.dataset)
+            *(standing, record.analyst, units, blocks),
+            admission.find_touched(content, audit.books.elsewhere(record.dataset)),
         )
         is not None
     ):
         audit.problems.append(f"record {record.sequence} charges more than a cap allowed.")
+    named = content.get("entities")
+    if named is not None and not (named and all(map(standing.is_about, named))):
+        audit.problems.append(f"record {record.sequence} charges people that are not there.")
     if record.subject in audit.open:
         audit.problems.append(f"record {record.sequence} charges again for what was open.")
     if "parent" in content and (fault := _find_fault(audit, record, content)) is not None:
