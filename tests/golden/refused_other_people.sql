@@ -9,8 +9,12 @@ SELECT COUNT(*) FROM visits v WHERE EXISTS (SELECT 1 FROM patients p WHERE p.pat
 --> rows: at most 20 of one unit
 --> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
 
+-- The mean is a question of its own, asked first; then it is a constant.
 SELECT COUNT(*) FROM visits WHERE cost > (SELECT AVG(cost) FROM visits);
---> refused Q15
+--> accepted
+--> question 1: SELECT COUNT(*) AS count FROM visits AS visits WHERE visits.cost > CAST(NULL AS DOUBLE)
+--> question 2: SELECT AVG(visits.cost) AS avg_cost FROM visits AS visits
+--> computed: SELECT * FROM question.1
 
 SELECT COUNT(*) FROM visits WHERE patient_id IN (SELECT patient_id FROM patients WHERE sex = 'f');
 --> accepted

@@ -124,3 +124,25 @@ def test_what_cannot_be_computed_costs_nothing(server):
     refused = server.ask("SELECT m FROM (SELECT COUNT(*) AS n FROM visits) AS s", "0.5", key=key)
     assert refused.json()["code"] == "Q7"
     assert spent(server, key) == 0
+
+
+def test_a_question_in_a_condition_is_asked_first(server, remote):
+    """Paid for together by whoever asks; the constant is what was released."""
+    text = (
+        "SELECT COUNT(*) AS n FROM visits WHERE age < 47 AND age > "
+        "(SELECT AVG(age) FROM visits WHERE age < 47)"
+    )
+    assert remote.price(text, epsilon="0.5").outcome == "admitted"
+    answer = remote.ask(text, epsilon="0.5")
+    assert isinstance(answer, Combined)
+    assert answer.paid.epsilon == Fraction(1, 2)
+    mean = remote.ask("SELECT AVG(age) FROM visits WHERE age < 47", epsilon="0.25")
+    assert mean.replayed
+    assert f"{mean.value():.6f}"[:8] in answer.parts[0].text
+    again = remote.ask(text, epsilon="0.5")
+    assert again.replayed
+    assert again.column("n") == answer.column("n")
+    key = server.person()
+    found = server.ask(text.replace("47", "48"), "0.5", key=key).json()
+    assert found["paid"]["epsilon"] == "1/2"
+    assert spent(server, key) == Fraction(1, 2)

@@ -94,6 +94,7 @@ if TYPE_CHECKING:
     from discreet.publication.synopsis import Synopsis
     from discreet.publication.told import Told
     from discreet.question.builder import Query, Rows
+    from discreet.release.combined import Combined
     from discreet.release.combining import Bound
     from discreet.release.derived import Derived
     from discreet.release.explanation import Explanation
@@ -200,6 +201,10 @@ class Curator:
         if told is not None:
             return cast("Answer", told)  # a table of values, which is read as an answer is
         paid = self.pay(question, analyst=analyst, **offer)
+        if isinstance(paid, PaidStatement) and paid.later:  # then it is a constant of the rest
+            first = {self._answer(part).id for part in paid.open}
+            answer = self.ask(question, analyst=analyst, **offer)
+            return cast("Combined", answer).paid_also({n for n in first if n is not None})
         if isinstance(paid, Answer):
             return paid
         if isinstance(paid, Paid):
@@ -1092,6 +1097,13 @@ class Curator:
     def _parse_text(self, text: str, _version: Hashable) -> tuple[Question | Statement, bool]:
         parsed = parse_statement(text, self.engine.catalogue, check=self._bind_statement)
         return parsed.question, parsed.explain
+
+    def parse_given(self, text: str, given: Sequence[Sequence[Any]]) -> Statement:
+        """A statement whose conditions hold what the questions in them have answered."""
+        parsed = parse_statement(text, self.engine.catalogue, given=given)
+        if not isinstance(parsed.question, Statement):
+            raise TypeError("a question in a condition makes a statement")
+        return parsed.question
 
     def _bind_statement(self, statement: Statement) -> Bound:
         return self._statements.bind(statement)

@@ -11,16 +11,18 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from discreet.curate.shares import divide
 from discreet.curate.steps import CURATOR, REMEMBERED, Paid, PaidStatement, PlannedStatement
-from discreet.errors import Refusal
+from discreet.errors import QuestionRefusal, Refusal
 from discreet.ledger import Stored
 from discreet.price import Priced
 from discreet.question.offer import Offer
 from discreet.question.question import Question
-from discreet.question.statement import Statement
+from discreet.question.sql.nested import MOST_LISTED
+from discreet.question.sql.times import MAY_READ_THE_CLOCK
+from discreet.question.statement import First, Statement
 from discreet.release.answer import Answer
 from discreet.release.combining import Bound, bind, combine
 
@@ -55,9 +57,13 @@ class Statements:
         """Charge for all questions that were not answered before; the answer, if all were."""
         curator = self._curator
         try:
+            if statement.first:
+                statement = self._fill_in(statement, offer, analyst)
             asked_at = offer.beside(statement.spend).confidence
             bound = self.bind(replace(statement, confidence=asked_at))
             plans = self.plan(statement, offer, analyst)
+            if statement.first:
+                return self._pay_first(bound, plans, offer)
             receipts = curator.account.charge_all(plans.requests)  # all of them or none; durable
         except Refusal as refusal:
             curator.account.record_refusal(analyst, statement.text, refusal)
@@ -70,6 +76,54 @@ class Statements:
         ]
         paid = PaidStatement(bound, tuple(parts), plans.totals)
         return paid if paid.open else self.finish(paid, ())
+
+    def _pay_first(self, bound: Bound, plans: PlannedStatement, offer: Offer) -> PaidStatement:
+        """Charge for what stands in conditions; nothing, if all of it could not be paid."""
+        curator, statement = self._curator, bound.statement
+        if offer.fresh or MAY_READ_THE_CLOCK.search(statement.text):
+            raise _unrepeatable()
+        curator.account.preview_all(plans.requests)
+        numbers = sorted({n for first in statement.first for n in first.numbers})
+        receipts = curator.account.charge_all([plans.requests[n] for n in numbers])
+        parts: list[Paid | Answer] = [
+            curator.replay(plans.planned[n].priced, receipt)
+            if isinstance(receipt, Stored)
+            else curator.make_paid(plans.planned[n], receipt, receipt.data_version)
+            for n, receipt in zip(numbers, receipts, strict=True)
+        ]
+        return PaidStatement(bound, tuple(parts), later=True)
+
+    def _fill_in(self, statement: Statement, offer: Offer, analyst: str) -> Statement:
+        """The statement with what its conditions ask, if all of that was answered before."""
+        curator = self._curator
+        plans = self.plan(statement, offer, analyst)
+        answers: dict[int, Answer] = {}
+        for number in {n for first in statement.first for n in first.numbers}:
+            stored = curator.account.recall(plans.requests[number])
+            if not isinstance(stored, Stored) or curator.withheld(stored.id):
+                return statement
+            answers[number] = curator.replay(plans.planned[number].priced, stored)
+        given = [self._read_values(first, answers) for first in statement.first]
+        return curator.parse_given(statement.text, given)
+
+    def _read_values(self, first: First, answers: Mapping[int, Answer]) -> list[Any]:
+        """What was asked first has answered: one value, or a list of them."""
+        read, inner = self._curator.engine.public_rows, first.statement
+        found = combine(
+            self.bind(inner),
+            [answers[number] for number in first.numbers],
+            {name: read(name) for name in inner.tables},
+        )
+        values = list(found.column(found.columns[0]))
+        if len(found.columns) != 1 or len(values) > (MOST_LISTED if first.listed else 1):
+            raise QuestionRefusal(
+                "Q47",
+                "a question in a condition has more than one answer.",
+                why="what each person's row is compared with must be one value, or a list of at "
+                f"most {MOST_LISTED:,}.",
+                fix="aggregate it to one number, or write x IN (SELECT one_column ...).",
+            )
+        return [value for value in values if value is not None] if first.listed else values
 
     def finish(self, paid: PaidStatement, answers: Iterable[Answer]) -> Answer:
         """What the statement computes: those of ``paid.open`` are given, the others are stored."""
@@ -209,6 +263,8 @@ class Statements:
         """What the statement would cost this analyst now, and whether the account would pay."""
         from discreet.curate.quote import Quote
 
+        if statement.first:
+            statement = self._fill_in(statement, offer, analyst)
         bound = self.bind(statement)
         plans = self.plan(statement, offer, analyst)
         explanation = _explain(bound, plans)
@@ -223,6 +279,16 @@ class Statements:
         """What the statement would cost anyone who has asked nothing, part by part."""
         bound = self.bind(statement)
         return _explain(bound, self.plan(statement, offer, None))
+
+
+def _unrepeatable() -> QuestionRefusal:
+    return QuestionRefusal(
+        "Q15",
+        "what stands in the condition is asked first, and would be another question the next time.",
+        why="it is paid for once and then found again: not if it names the present, or is to be "
+        "measured anew.",
+        fix="write the date in the place of CURRENT_DATE or NOW(), and ask without fresh.",
+    )
 
 
 def _explain(bound: Bound, plans: PlannedStatement) -> CombinedExplanation:

@@ -114,6 +114,7 @@ class PaidStatement:
     bound: Bound
     parts: tuple[Paid | Answer, ...]  # of those that are measured, in order
     totals: tuple[Total, ...] = ()  # of those that are added up from them
+    later: bool = False  # only what is asked first: once it is answered, all is paid for again
 
     @property
     def open(self) -> tuple[Paid, ...]:

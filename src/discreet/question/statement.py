@@ -77,6 +77,19 @@ class Levels:
 
 
 @dataclass(frozen=True, slots=True)
+class First:
+    """What is asked before the rest of a statement: its answer is a constant there.
+
+    ``numbers`` are its questions among all of the statement's; ``listed``: all its rows are read,
+    and not one value.
+    """
+
+    statement: Statement
+    numbers: tuple[int, ...]
+    listed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Statement:
     """Questions in the order of their first use, and the SQL that reads their answers.
 
@@ -85,7 +98,8 @@ class Statement:
     ``spend`` is offered for all of them together; a question may have an offer of its own, which
     is for all questions of its ``levels``.  ``ends`` are the columns of questions, by number, whose
     intervals are read, at ``confidence``: under :func:`interval_name` each such answer stands
-    again, with their ends beside it.
+    again, with their ends beside it.  ``first`` is what stands in conditions: until it is answered
+    the questions around it have NULL in its place, and are priced so, and never asked.
     """
 
     questions: tuple[Question, ...]
@@ -97,6 +111,7 @@ class Statement:
     levels: tuple[Levels, ...] = ()
     ends: tuple[tuple[int, str], ...] = ()
     confidence: Fraction = CONFIDENCE
+    first: tuple[First, ...] = ()
 
     def list_ends(self, number: int) -> tuple[str, ...]:
         """The columns of a question whose intervals are read."""

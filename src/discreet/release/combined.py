@@ -7,7 +7,7 @@ was, or that number times and plus constants, keeps its margin; for others none 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, TypeVar
 
@@ -79,6 +79,11 @@ class Combined(Answer):
     def __post_init__(self) -> None:
         rows = tuple(Row(number, values) for number, values in enumerate(self.table))
         object.__setattr__(self, "rows", rows)
+
+    def paid_also(self, numbers: Collection[int]) -> Combined:
+        """The same, where the answers of these ``numbers`` were paid for by the same ask."""
+        parts = tuple(replace(p, replayed=False) if p.id in numbers else p for p in self.parts)
+        return replace(self, parts=parts, replayed=all(part.replayed for part in parts))
 
     @property
     def text(self) -> str:
@@ -356,10 +361,22 @@ class CombinedExplanation(Explanation):
     @property
     def notes(self) -> tuple[str, ...]:
         """What the margins do not tell, in words, of each question."""
-        return tuple(
+        said = tuple(
             f"question {number}: {note}"
             for number, part in enumerate(self.parts, 1)
             for note in notes(part.priced)
+        )
+        return (*said, *self._tell_first())
+
+    def _tell_first(self) -> tuple[str, ...]:
+        """Which questions stand in conditions, where NULL is before they are answered."""
+        first = sorted({n + 1 for one in self.statement.first for n in one.numbers})
+        if not first:
+            return ()
+        named = ", ".join(map(str, first))
+        return (
+            f"question {named} stands in a condition: asked first, its answer is a constant there. "
+            "Until then NULL stands in its place, and the price is that of any constant.",
         )
 
     @property
@@ -416,6 +433,7 @@ class CombinedExplanation(Explanation):
         return "\n".join(
             [
                 *lines,
+                *(f"note: {note}" for note in self._tell_first()),
                 "around them, computed from their answers, free:",
                 *shorten(self.statement.sql),
                 "",

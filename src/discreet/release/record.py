@@ -85,7 +85,7 @@ from discreet.question.relation import (
     Windowed,
 )
 from discreet.question.schema import Column, Crowding, Neighbours, Owners, Schema, Table
-from discreet.question.statement import Carried, Levels, Statement, Trace
+from discreet.question.statement import Carried, First, Levels, Statement, Trace
 from discreet.release.answer import Answer, Released, Selected
 from discreet.release.combined import Combined, CombinedExplanation
 from discreet.release.derived import Derived, Origin
@@ -111,7 +111,7 @@ _CLASSES: dict[str, type[Any]] = {
         *(Linear, Ratio, Quantile, Choice, Counts, Sensitivity, Reach, Threshold),
         *(Selection, Selected, Spread, Clipped, ClippedSums),
         *(Products, Fitted),
-        *(Statement, Levels, Trace, Carried, CombinedExplanation),
+        *(Statement, First, Levels, Trace, Carried, CombinedExplanation),
     )
 }
 _NOT_RECORDED: dict[type[Any], tuple[str, ...]] = {
@@ -127,7 +127,7 @@ _ADDED: dict[type[Any], dict[str, Any]] = {
     Aggregate: {"auto": False},
     Moments: {"parts": 1},
     Offer: {"fresh": False},
-    Statement: {"levels": ()},
+    Statement: {"levels": (), "first": ()},
 }
 """Fields that came later: not written where they say what was meant without them."""
 _ENUMS: dict[str, type[Enum]] = {

@@ -225,6 +225,11 @@ class Dataset:
             answers.append(answer)
         if isinstance(mine, Answer):
             return mine
+        if isinstance(mine, PaidStatement) and mine.later:  # what it asks first is answered now
+            left_s = max(0.0, until - time.monotonic())
+            whole = await self.ask(ask, grant, key_id=key_id, retry=retry, wait_s=left_s)
+            first = {part.receipt.id for part in mine.open}
+            return whole.paid_also(first) if isinstance(whole, Combined) else whole
         if isinstance(mine, Paid):
             if isinstance(answers[0], Derived):  # what was known, improved
                 return answers[0]

@@ -17,9 +17,10 @@ What is refused is shown with a question that would be accepted, if a rule of
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -133,14 +134,16 @@ def parse_statement(
     *,
     now: datetime | None = None,
     check: Check | None = None,
+    given: Sequence[Sequence[Any]] | None = None,
 ) -> ParsedStatement:
     """What ``text`` asks for: one question or several, or with EXPLAIN in front their price.
 
     ``known`` is what is public of the tables: a schema, or a catalogue of one.
     ``now`` is what CURRENT_DATE and NOW() mean, in UTC: this second, if nothing is said.
     ``check`` may refuse a statement in its turn; it is then mended like any other.
+    ``given`` is what the questions in its conditions have answered, which are then constants.
     """
-    return _parse(text, known, now, check=check)
+    return _parse(text, known, now, check=check, given=given)
 
 
 def _parse(
@@ -150,6 +153,7 @@ def _parse(
     *,
     alone: bool = False,
     check: Check | None = None,
+    given: Sequence[Sequence[Any]] | None = None,
 ) -> ParsedStatement:
     catalogue = known if isinstance(known, Catalogue) else Catalogue(known)
     moment = now or datetime.now(UTC).replace(tzinfo=None, microsecond=0)
@@ -157,7 +161,7 @@ def _parse(
     def read(asked: str, accepts: Callable[[str], bool] | None) -> ParsedStatement:
         reader = Reader(asked, catalogue, now=moment, accepts=accepts)
         try:
-            found = _read_statement(asked, reader, alone=alone)
+            found = _read_statement(asked, reader, alone=alone, given=given)
         except RecursionError:
             raise depth_refusal() from None
         if check is not None and isinstance(found.question, Statement):
@@ -195,7 +199,9 @@ def _parse(
         raise
 
 
-def _read_statement(text: str, reader: Reader, *, alone: bool) -> ParsedStatement:
+def _read_statement(
+    text: str, reader: Reader, *, alone: bool, given: Sequence[Sequence[Any]] | None
+) -> ParsedStatement:
     """What a text asks; ``alone``: one question, with nothing around it."""
     tokens = _tokenize(text)
     reader.tokens.extend(tokens)
@@ -213,13 +219,49 @@ def _read_statement(text: str, reader: Reader, *, alone: bool) -> ParsedStatemen
     more = _may_hold_more(tree)
     if not more and _is_plain(tree, reader):
         return ParsedStatement(_read_tree(tree, frame), explain)
-    if more and not alone:
+    whole = tree.copy() if more and not alone else None
+    try:
+        return ParsedStatement(_read_more(tree, frame, more=whole is not None), explain)
+    except QuestionRefusal:
+        nested = None if whole is None else _read_nested(whole, reader, given)
+        if nested is None:
+            raise
+    return ParsedStatement(nested, explain)
+
+
+def _read_more(tree: exp.Expr, frame: Frame, *, more: bool) -> Question | Statement:
+    """A question, or several with something around them."""
+    if more:
         from discreet.question.sql.statements import read_statement  # most are one question
 
-        statement = read_statement(tree.copy(), reader, _read_alone)
+        statement = read_statement(tree.copy(), frame.reader, _read_alone)
         if statement is not None:
-            return ParsedStatement(statement, explain)
-    return ParsedStatement(_read_question(tree, frame), explain)
+            return statement
+    return _read_question(tree, frame)
+
+
+def _read_nested(
+    tree: exp.Expr, reader: Reader, given: Sequence[Sequence[Any]] | None
+) -> Statement | None:
+    """A statement with questions in its conditions; None if it is none, or cannot be asked."""
+    from discreet.question.sql.nested import may_be_nested, read_nested
+    from discreet.question.sql.statements import StatementReader
+
+    if not isinstance(tree, exp.Query) or not may_be_nested(tree):
+        return None
+
+    def read(query: exp.Expr) -> Statement:
+        quiet = replace(reader, accepts=None)
+        if not isinstance(query, exp.Query):
+            raise _not_select(query, quiet)
+        return StatementReader(quiet, _read_alone).read(query)
+
+    try:
+        return read_nested(tree, read, reader.catalogue, given)
+    except QuestionRefusal:
+        if given is not None:
+            raise
+        return None
 
 
 def _is_plain(tree: exp.Expr, reader: Reader) -> bool:

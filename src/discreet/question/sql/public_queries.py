@@ -136,7 +136,7 @@ class _Computer:
         if len(rows) > 1:
             return False
         value = rows[0][0] if rows else None
-        constant = _write_constant(value)
+        constant = write_value(value)
         if constant is None:
             return False
         part.replace(constant)
@@ -183,7 +183,7 @@ def _list_rows(part: exp.Expr, names: tuple[str, ...], rows: list[tuple[Any, ...
     """A sub-query in FROM is the list of its rows."""
     alias = part.args.get("alias")
     nothing = (None,) * len(names)  # equal to nothing: a list of no rows cannot be written
-    written = [[_write_constant(value) for value in row] for row in rows or [nothing]]
+    written = [[write_value(value) for value in row] for row in rows or [nothing]]
     if alias is None or any(value is None for row in written for value in row):
         return False
     columns = list(alias.args.get("columns") or [])
@@ -199,7 +199,7 @@ def _list_rows(part: exp.Expr, names: tuple[str, ...], rows: list[tuple[Any, ...
 
 def _list_members(part: exp.In, values: list[Any]) -> bool:
     """``x IN (SELECT ...)`` with its list; NULL equals nothing, and is left out of it."""
-    written = [_write_constant(value) for value in values if value is not None]
+    written = [write_value(value) for value in values if value is not None]
     if any(value is None for value in written):
         return False
     if written:
@@ -209,7 +209,7 @@ def _list_members(part: exp.In, values: list[Any]) -> bool:
     return True
 
 
-def _write_constant(value: Any) -> exp.Expr | None:
+def write_value(value: Any) -> exp.Expr | None:
     """A value as an analyst would type it; None if it cannot be typed."""
     match value:
         case None:
@@ -235,4 +235,4 @@ def _cast(text: str, kind: exp.DType) -> exp.Cast:
     return exp.Cast(this=exp.Literal.string(text), to=exp.DataType(this=kind, nested=False))
 
 
-__all__ = ["Computed", "compute_public"]
+__all__ = ["Computed", "compute_public", "write_value"]

@@ -1,0 +1,138 @@
+"""Questions in the conditions of others: asked and paid for first, constants afterwards."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+
+import discreet
+from discreet.errors import BudgetRefusal, QuestionRefusal
+from discreet.release.combined import Combined
+
+SCHEMA = """
+[tables.orders]
+unit = "buyer"
+max_rows_per_unit = 4
+[tables.orders.columns]
+buyer = "integer"
+shop = { type = "text", values = ["north", "south", "east"], nullable = false }
+amount = { type = "decimal", bounds = [0, 100] }
+pieces = { type = "integer", bounds = [1, 9] }
+"""
+ABOVE = "SELECT COUNT(*) AS n FROM orders WHERE amount > (SELECT AVG(amount) FROM orders)"
+
+
+def orders() -> pd.DataFrame:
+    rng = np.random.default_rng(5)
+    who = np.repeat(np.arange(600), rng.integers(1, 5, 600))
+    shop = np.array(["north", "south", "east"])[rng.choice(3, who.size, p=[0.5, 0.3, 0.2])]
+    amount = np.round(rng.gamma(2.0, 15.0, who.size).clip(0, 100), 2)
+    pieces = rng.integers(1, 10, who.size)
+    return pd.DataFrame({"buyer": who, "shop": shop, "amount": amount, "pieces": pieces})
+
+
+def make(epsilon: int = 1500) -> discreet.Curator:
+    return discreet.Curator({"orders": orders()}, schema=SCHEMA, budget=epsilon)
+
+
+ANSWERED = [
+    ABOVE,
+    "SELECT shop, COUNT(*) AS n FROM orders WHERE amount < (SELECT MEDIAN(amount) FROM orders) "
+    "GROUP BY shop ORDER BY shop",
+    "WITH m AS (SELECT AVG(amount) AS a, STDDEV(amount) AS s FROM orders) "
+    "SELECT COUNT(*) AS n FROM orders CROSS JOIN m WHERE amount > m.a + 2 * m.s",
+    "WITH t AS (SELECT buyer, SUM(amount) AS total FROM orders GROUP BY buyer) "
+    "SELECT COUNT(*) AS n FROM t WHERE total > (SELECT AVG(total) FROM t)",
+    "SELECT AVG(pieces) AS mean FROM orders WHERE shop IN (SELECT shop FROM orders GROUP BY shop "
+    "ORDER BY COUNT(*) DESC LIMIT 2)",
+    "SELECT AVG(pieces) AS mean FROM orders WHERE shop NOT IN (SELECT shop FROM orders "
+    "GROUP BY shop HAVING COUNT(*) > 300)",
+    "SELECT COUNT(*) AS n FROM (SELECT buyer FROM orders WHERE amount > "
+    "(SELECT AVG(amount) FROM orders) GROUP BY buyer) AS b",
+    "SELECT COUNT(*) * 100.0 / (SELECT COUNT(*) FROM orders) AS share FROM orders "
+    "WHERE amount > (SELECT AVG(amount) FROM orders)",
+]
+
+
+@pytest.mark.parametrize("text", ANSWERED)
+def test_it_is_answered_as_duckdb_answers(text):
+    frame = orders()
+    connection = duckdb.connect()
+    connection.register("orders", frame)
+    with make() as curator:
+        answer = curator.ask(text, epsilon=1400)
+    rows = list(zip(*(answer.column(name) for name in answer.columns), strict=True))
+    for found, true in zip(rows, connection.execute(text).fetchall(), strict=True):
+        for one, other in zip(found, true, strict=True):
+            assert one == (other if isinstance(other, str) else pytest.approx(other, rel=1e-2))
+
+
+def test_each_is_charged_once_and_the_constant_is_what_was_released():
+    with make(9) as curator:
+        plan = curator.explain(ABOVE, epsilon="0.6")
+        assert plan.loss.epsilon == Fraction(6, 10)
+        assert "asked first" in str(plan)
+        assert curator.price(ABOVE, epsilon="0.6").outcome == "admitted"
+        answer = curator.ask(ABOVE, epsilon="0.6")
+        assert isinstance(answer, Combined)
+        assert answer.paid.epsilon == answer.loss.epsilon == Fraction(6, 10)
+        assert curator.spent.epsilon == Fraction(6, 10)
+        mean = curator.ask("SELECT AVG(amount) FROM orders", epsilon="0.3")
+        assert mean.replayed
+        asked = answer.parts[0].text
+        assert float(asked.split("> ")[1]) == pytest.approx(mean.value(), abs=1e-9)
+        assert curator.price(ABOVE, epsilon="0.6").free
+        again = curator.ask(ABOVE, epsilon="0.6")
+        assert again.replayed
+        assert again.column("n") == answer.column("n")
+        assert curator.spent.epsilon == Fraction(6, 10)
+        assert [column.name for column in curator.columns(ABOVE)] == ["n"]
+
+
+def test_nothing_is_charged_if_all_of_it_cannot_be_paid():
+    with make(1) as curator:
+        with pytest.raises(BudgetRefusal):
+            curator.ask(ABOVE, epsilon="1.5")  # the first half would fit alone
+        assert curator.spent.epsilon == 0
+
+
+def test_what_was_cut_short_is_resumed_and_paid_once(monkeypatch):
+    with make(9) as curator:
+        real, calls = curator._answer, []
+
+        def killed(paid):
+            calls.append(paid)
+            if len(calls) == 2:  # the mean is released, the count is paid
+                raise KeyboardInterrupt
+            return real(paid)
+
+        monkeypatch.setattr(curator, "_answer", killed)
+        with pytest.raises(KeyboardInterrupt):
+            curator.ask(ABOVE, epsilon="0.6")
+        assert curator.spent.epsilon == Fraction(6, 10)
+        curator.ask(ABOVE, epsilon="0.6")
+        assert curator.spent.epsilon == Fraction(6, 10)
+
+
+@pytest.mark.parametrize(
+    ("text", "offer"),
+    [
+        ("SELECT COUNT(*) AS n FROM orders WHERE shop > (SELECT AVG(amount) FROM orders)", {}),
+        ("SELECT COUNT(*) AS n FROM orders WHERE amount > (SELECT amount FROM orders)", {}),
+        ("SELECT COUNT(*) AS n FROM orders AS o WHERE amount > (SELECT AVG(p.amount) FROM orders "
+         "AS p WHERE p.shop = o.shop)", {}),
+        ("SELECT COUNT(*) AS n FROM orders WHERE amount > (SELECT AVG(amount) FROM orders WHERE "
+         "pieces < EXTRACT(DAY FROM CURRENT_DATE))", {}),
+        (ABOVE, {"fresh": True}),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused_before_anything_is_charged(text, offer):
+    with make(9) as curator:
+        with pytest.raises(QuestionRefusal):
+            curator.ask(text, epsilon=1, **offer)
+        assert curator.spent.epsilon == 0
+        assert all(entry.loss is None for entry in curator.transcript())
