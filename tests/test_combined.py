@@ -277,15 +277,15 @@ def test_a_charge_that_was_cut_short_is_resumed(monkeypatch):
     from discreet.curate import curator as module
 
     with fresh() as curator:
-        real, calls = module.compute, []
+        real, calls = module.draw, []
 
-        def killed(*arguments):
+        def killed(*arguments, **more):
             calls.append(arguments)
             if len(calls) == 2:
                 raise KeyboardInterrupt
-            return real(*arguments)
+            return real(*arguments, **more)
 
-        monkeypatch.setattr(module, "compute", killed)
+        monkeypatch.setattr(module, "draw", killed)
         with pytest.raises(KeyboardInterrupt):
             curator.ask(SHARE, epsilon="0.6")
         spent = curator.spent
