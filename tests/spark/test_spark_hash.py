@@ -12,8 +12,8 @@ import pytest
 import reference_hash
 
 from discreet.engine.duckdb.hashing import Hashed, hash_columns
-from discreet.engine.spark import printer
-from discreet.engine.spark.printer import Held, Printer
+from discreet.engine.printing import OF_KIND, Type, Typed
+from discreet.engine.spark.printer import SparkPrinter, find_place, quote_text
 from discreet.question.domain import Kind
 
 ODD = [
@@ -61,9 +61,10 @@ def in_spark(spark, folder, kinds, rows, owners=0, words=None) -> list[int]:
         Hashed(name, kind, owner=i < owners)
         for i, (name, kind) in enumerate(zip(names, kinds, strict=True))
     ]
-    held = {name: Held(printer.TYPES[kind]) for name, kind in zip(names, kinds, strict=True)}
-    hashed, found = Printer({}, {}).print(hash_columns(said), {None: held})
-    assert found == Held(printer.BIGINT)
+    held = {n: Typed("", OF_KIND[kind]) for n, kind in zip(names, kinds, strict=True)}
+    found = SparkPrinter({}).node(hash_columns(said), {None: held})
+    hashed = found.text
+    assert found.type is Type.WHOLE
     statement = f"SELECT {words(hashed) if words else hashed} AS h FROM given ORDER BY place"
     return [row.h for row in spark.sql(statement).collect()]
 
@@ -104,21 +105,16 @@ def test_a_wrong_word_is_noticed(spark, tmp_path, kind, right, wrong):
 def test_declared_texts_are_places_however_many_there_are(spark):
     for codes in (tuple(ODD[:9]), (*ODD, *(f"value {i}" for i in range(300)))):
         asked = [*codes, "none of them", "value 299 "]
-        rows = ", ".join(f"({i}, {printer.text(v)})" for i, v in enumerate(asked))
-        found = printer.find_code("t.v", codes)
-        back = printer.read_code("c", codes)
-        statement = (
-            f"SELECT c, {back} AS b FROM (SELECT i, {found} AS c FROM VALUES {rows} AS t(i, v)) "
-            "ORDER BY i"
-        )
-        got = [(row.c, row.b) for row in spark.sql(statement).collect()]
-        wanted = [*((i, code) for i, code in enumerate(codes)), (None, None), (None, None)]
-        assert got == wanted
+        rows = ", ".join(f"({i}, {quote_text(v)})" for i, v in enumerate(asked))
+        found = find_place("t.v", codes)
+        statement = f"SELECT {found} AS c FROM VALUES {rows}, (9999, NULL) AS t(i, v) ORDER BY i"
+        got = [row.c for row in spark.sql(statement).collect()]
+        assert got == [*range(len(codes)), None, None, None]
 
 
 def test_nothing_of_a_text_is_read_as_a_variable(spark):
     """Spark replaces ``${...}`` in statements unless told not to."""
-    (row,) = spark.sql(f"SELECT {printer.text('${spark.app.name}')} AS v").collect()
+    (row,) = spark.sql(f"SELECT {quote_text('${spark.app.name}')} AS v").collect()
     assert row.v == "${spark.app.name}"
     days = [date(1, 1, 1) + timedelta(days=400 * i) for i in range(9)]
     for day in days:  # nor is any day moved to another calendar

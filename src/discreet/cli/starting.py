@@ -138,11 +138,26 @@ Bounding = Annotated[
 ]
 
 
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        metavar="NAME",
+        help="Who prepares: duckdb, or spark (where [engine] spark says, else on this machine).",
+        show_default=False,
+    ),
+]
+
+
 def prepare(
-    tables: Tables = None, bounding: Bounding = None, as_json: Json = False, session: Home = HERE
+    tables: Tables = None,
+    bounding: Bounding = None,
+    engine: Engine = None,
+    as_json: Json = False,
+    session: Home = HERE,
 ) -> None:
     """Bound and index the private tables, for faster questions."""
-    with open_curator(session) as curator:
+    with open_curator(session, **_choose_engine(engine, session)) as curator:
         private = [t.name for t in curator.schema.tables.values() if not t.public]
         for name in tables or ():
             if name not in private:
@@ -168,6 +183,23 @@ def prepare(
     screen.print_text(f"prepared: {', '.join(wanted)}")
     for note in said:
         screen.print_text(note)
+
+
+def _choose_engine(named: str | None, directory: Path) -> dict[str, Any]:
+    """Settings by which the named engine prepares."""
+    if named is None:
+        return {}
+    if named == "duckdb":
+        return {"spark": None}
+    if named != "spark":
+        raise InvalidParameter(
+            "P4",
+            f"there is no engine {named!r} that prepares.",
+            why="nothing was read; no person's data is involved.",
+            fix="use --engine duckdb or --engine spark.",
+        )
+    said: Session = import_module("discreet.curate.session").read(directory)
+    return {} if "spark" in said.engine else {"spark": "local[*]"}
 
 
 def _progress() -> Any:

@@ -36,7 +36,7 @@ _KEYS = {
     "budget": BUDGET_KEYS,
     "policy": ("question", "analyst", "shared_answers", "expires"),
     "ledger": ("address", "checkpoint", "dataset"),
-    "engine": ("memory_limit", "threads", "store"),
+    "engine": ("memory_limit", "threads", "store", "spark"),
 }
 _WHY = "a setting that is not understood could let more be lost than was meant."
 
@@ -166,8 +166,8 @@ def read(directory: str | os.PathLike[str]) -> Session:
 def open(directory: str | os.PathLike[str] = ".", **engine: Any) -> Curator:  # noqa: A001
     """The curator of the session in ``directory``: ``discreet.open("clinic/")``.
 
-    ``engine`` overrides the section [engine] of its file: ``memory_limit``, ``threads``, ``store``
-    and ``progress``.
+    ``engine`` overrides the section [engine] of its file: ``memory_limit``, ``threads``, ``store``,
+    ``spark`` and ``progress``.
     """
     return read(directory).curator(**engine)
 
@@ -300,7 +300,7 @@ def _engine(data: Mapping[str, Any], document: Document) -> dict[str, Any]:
     with document.at("engine", "threads"):
         if type(threads) is not int or threads < 1:
             raise _misread("threads", threads, "write a whole number, such as threads = 4.")
-    for name in ("memory_limit", "store"):
+    for name in ("memory_limit", "store", "spark"):
         _text(data, name, "", document, inside="engine")
     return dict(data)
 

@@ -253,6 +253,12 @@ class Printer:
             name = f"_window{len(windows)}"
             windows[name] = self.node(window, scope)
             window.replace(exp.column(exp.to_identifier(name, quoted=True)))
+        for column in list(holder.find_all(exp.Column)):
+            if column.name in windows:
+                continue
+            name = f"_beside{len(windows)}"  # as the rows have it, whether it is picked or not
+            windows[name] = self.node(column, scope)
+            column.replace(exp.column(exp.to_identifier(name, quoted=True)))
         inside = [*picked, *(f"{typed.text} AS {self.identify(n)}" for n, typed in windows.items())]
         found = {**columns, **{name: _forget(typed) for name, typed in windows.items()}}
         outside = ", ".join(self.identify(name) for name in columns)

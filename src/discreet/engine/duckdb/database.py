@@ -27,7 +27,7 @@ from discreet.engine.duckdb.declared import (
     select_typed_rows,
     source_name,
 )
-from discreet.engine.duckdb.prepared import CROWD, ROWS
+from discreet.engine.duckdb.prepared import CROWD, ROWS, list_files, list_stored
 from discreet.engine.duckdb.render import lay_out, list_codes, name_rows
 from discreet.engine.duckdb.result import Columns
 from discreet.engine.duckdb.sources import DataSource, Part, Version, quoted
@@ -46,6 +46,9 @@ from discreet.question.functions.nodes import (
     select,
 )
 from discreet.question.schema import Column, Schema, Table
+
+WIDE_STEPS = 2**62
+"""Steps that 64 bits may not hold are kept in 128 (see ``cast_whole``)."""
 
 _CONFIGURATION: dict[str, str | bool] = {
     "autoinstall_known_extensions": False,
@@ -119,6 +122,27 @@ def given_name(table: str) -> str:
     return f"given {table}"
 
 
+def _read_written(table: Table, written: Mapping[str, list[str]]) -> str:
+    """The rows of a table that Spark has prepared, under the names and in the types of ours."""
+    types = {
+        field.identifier: quoted(name_enum(table, column))
+        for column, field in zip(table.columns, lay_out(table).fields.values(), strict=True)
+        if field.codes is not None
+    }
+    steps = [f.steps for f in lay_out(table).fields.values() if f.steps is not None]
+    types |= {s.identifier: "HUGEINT" for s in steps if s.span >= WIDE_STEPS}
+    picked = ", ".join(
+        f"{_cast(stored.name, types.get(stored.identifier))} AS {quoted(stored.identifier)}"
+        for stored in list_stored(table)
+    )
+    listed = ", ".join(map(constant, written[table.name]))
+    return f"SELECT {picked} FROM read_parquet([{listed}])"  # noqa: S608
+
+
+def _cast(name: str, to: str | None) -> str:
+    return name if to is None else f"CAST({name} AS {to})"
+
+
 @dataclass(slots=True)
 class Database:
     """The sources in one version, each table behind the view that statements name.
@@ -134,6 +158,7 @@ class Database:
     parts: dict[str, tuple[Part, ...]] = field(default_factory=dict)
     held: dict[str, dict[str, str]] = field(default_factory=dict)  # view: columns and types
     prepared: dict[str, str] = field(default_factory=dict)  # table: catalog
+    written: dict[str, list[str]] = field(default_factory=dict)  # table: Parquet that is prepared
     progress: Progress | None = None  # told how far a statement is
     _cursors: threading.local = field(default_factory=threading.local)
     _multiplicities: dict[tuple[str, tuple[str, ...]], int] = field(default_factory=dict)
@@ -157,7 +182,8 @@ class Database:
             if locked:
                 files = [path for source in readers.values() for path in source.paths()]
                 copies = [p.copy for parts in database.parts.values() for p in parts if p.copy]
-                lock(database.connection, [*files, *copies, *kept.values()])
+                ready = [path for one in kept.values() for path in list_files(one)]
+                lock(database.connection, [*files, *copies, *ready])
         except BaseException:
             database.close()  # or its files would stay attached
             raise
@@ -170,6 +196,9 @@ class Database:
                 self.held[part.view] = held_types(self.connection, part.view)
         for number, (name, path) in enumerate(kept.items()):
             catalog = f"prepared {number}"
+            if Path(path).is_dir():
+                self.written[name] = list_files(path)
+                continue
             self.connection.execute(f"ATTACH {constant(path)} AS {quoted(catalog)} (READ_ONLY)")
             self.prepared[name] = catalog
         for table in self.schema.tables.values():
@@ -198,6 +227,8 @@ class Database:
         if table.name in self.prepared:
             kept = quoted(self.prepared[table.name], "main", ROWS)
             statements.append(f"CREATE VIEW {rows} AS FROM {kept}")
+        elif table.name in self.written:
+            statements.append(f"CREATE VIEW {rows} AS {_read_written(table, self.written)}")
         elif table.public:
             owned = select_owned_rows(lay_out(table), source_name(table.name)).sql(ENGINE)
             statements.append(f"CREATE TABLE {rows} AS {owned}")

@@ -475,6 +475,19 @@ def _agree(shape: Layout, own: tuple[str, ...], before: str, name: str) -> list[
     found.set("having", exp.Having(this=disjoin([c for o in own for c in _differ(o)])))
     agreed = select([quote_column(c) for c in shape.content], quote_table(before))
     agreed.append("joins", _join_on_unit(divided, "ANTI", shape.unit))
+    mended = _say_first(shape, own, before)
+    mended.append("joins", _join_on_unit(divided, "SEMI", shape.unit))
+    both = exp.Union(this=agreed, expression=mended, distinct=False)
+    return [(divided, found, True), (name, both, False)]
+
+
+def say_first(shape: Layout, rows: str) -> exp.Select | None:
+    """All rows of a unit with what the first of them says of the unit; None if nothing is said."""
+    own = () if shape.table.owners is Owners.ANY else _own_columns(shape)
+    return _say_first(shape, own, rows) if own else None
+
+
+def _say_first(shape: Layout, own: tuple[str, ...], rows: str) -> exp.Select:
     order = order_by(_order_by_hash(shape.hashed(), shape.unit))
 
     def say(column: str) -> Node:
@@ -487,10 +500,7 @@ def _agree(shape: Layout, own: tuple[str, ...], before: str, name: str) -> list[
         )
         return add_alias(first, column)
 
-    mended = select([say(c) for c in shape.content], quote_table(before))
-    mended.append("joins", _join_on_unit(divided, "SEMI", shape.unit))
-    both = exp.Union(this=agreed, expression=mended, distinct=False)
-    return [(divided, found, True), (name, both, False)]
+    return select([say(c) for c in shape.content], quote_table(rows))
 
 
 def _differ(column: str) -> list[Node]:
@@ -529,6 +539,14 @@ def _bound_rows(shape: Layout, source: str, name: str) -> list[Definition]:
     first.set("qualify", exp.Qualify(this=conjoin(_keep_rows(shape, blocks))))
     both = exp.Union(this=few, expression=first, distinct=False)
     return [(owned, rows, False), (much, counted, True), (name, both, False)]
+
+
+def choose_kept(shape: Layout) -> Node | None:
+    """Whether an owned row is kept of its unit, said of all rows at once; None if all are."""
+    table, blocks = shape.table, name_blocks(shape.table)
+    if table.by_row or table.unit is None or (table.max_rows_per_unit is None and not blocks):
+        return None
+    return conjoin(_keep_rows(shape, blocks))
 
 
 def _keep_rows(shape: Layout, blocks: tuple[str, ...]) -> list[Node]:

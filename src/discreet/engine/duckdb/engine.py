@@ -84,6 +84,7 @@ class DuckDBEngine:
     they last as long as the engine.  With ``opened=False`` private sources are left
     alone until a plan is run: pricing and refusing never need them.  ``progress`` is
     called now and then while a question runs, with a name and the part that is done.
+    ``spark`` is an address of Spark, or a session of it: then tables are prepared there.
     """
 
     def __init__(
@@ -96,9 +97,11 @@ class DuckDBEngine:
         store: str | Path | None = None,
         opened: bool = True,
         progress: Progress | None = None,
+        spark: Any = None,
     ) -> None:
         self._lock = threading.RLock()
         self._progress = progress
+        self._spark = spark
         self._store = open_folder(self, store)
         self._resources = Resources(
             memory_limit, threads, str(self._store / "spill"), str(self._store)
@@ -358,14 +361,20 @@ class DuckDBEngine:
         return {
             name
             for name, table in self.schema.tables.items()
-            if (self._store / prepared.file_name(table, versions[name])).exists()
+            if self._find_prepared(table, versions[name]) is not None
         }
+
+    def _find_prepared(self, table: Table, version: Version) -> Path | None:
+        """Where a version of a table is kept prepared, whoever prepared it."""
+        names = prepared.file_name(table, version), prepared.folder_name(table, version)
+        return next((path for name in names if (path := self._store / name).exists()), None)
 
     def _open(self) -> Database:
         kept = {
-            name: str(self._store / prepared.file_name(self.schema.tables[name], version))
+            name: str(found)
             for name, version in self._versions().items()
             if name in self._prepared
+            and (found := self._find_prepared(self.schema.tables[name], version)) is not None
         }
         database = Database.open(self.schema, self._sources, self._resources, kept)
         database.progress = self._progress
@@ -378,33 +387,50 @@ class DuckDBEngine:
     # --- preparing ---------------------------------------------------------------------------
 
     def prepare(
-        self, *, progress: Progress | None = None, tables: Iterable[str] | None = None
+        self,
+        *,
+        progress: Progress | None = None,
+        tables: Iterable[str] | None = None,
+        spark: Any = None,
     ) -> None:
         """Bound the private tables (or those named) once, so that questions run faster.
 
         ``progress`` is called with a table's name and the part that is done.  A
         source that changes later is noticed, and prepared again, by the next
-        question; what is on a server is copied again here, and only here.
+        question; what is on a server is copied again here, and only here.  With ``spark``, an
+        address or a session, Spark prepares: the same rows, for the same answers.
         """
+        spark = self._spark if spark is None else spark
         private = [t.name for t in self.schema.tables.values() if not t.public]
         wanted = private if tables is None else list(tables)
         with self._lock:
             for name in self._sources if tables is None else wanted:
                 _opening(name, self._sources[name].renew)
             versions = self._versions()
+            session = None if spark is None else _open_spark(spark)
             for name in wanted:
-                self._prepare(self.schema.tables[name], versions[name], progress)
+                self._prepare(self.schema.tables[name], versions[name], progress, session)
                 self._prepared.add(name)
             self._forget()
             self._current()
 
-    def _prepare(self, table: Table, version: Version, progress: Progress | None) -> None:
-        final = self._store / prepared.file_name(table, version)
-        if not final.exists():
+    def _prepare(
+        self, table: Table, version: Version, progress: Progress | None, spark: Any = None
+    ) -> None:
+        """Keep one version of a table prepared: as it is found, or by Spark, or here."""
+        final = self._find_prepared(table, version)
+        if final is None:
+            name = prepared.file_name if spark is None else prepared.folder_name
+            final = self._store / name(table, version)
             partial = final.with_suffix(".partial")
-            partial.unlink(missing_ok=True)
-            if not self._written(table, self._sources[table.name], partial, progress):
-                partial.unlink(missing_ok=True)
+            prepared.discard(partial)
+            source = self._sources[table.name]
+            if spark is None:
+                written = self._written(table, source, partial, progress)
+            else:
+                written = _written_by_spark(spark, table, source, partial, progress)
+            if not written:
+                prepared.discard(partial)
                 raise describe_failure()
             partial.replace(final)
         elif progress is not None:
@@ -497,6 +523,34 @@ def _accepts(database: Database, text: str) -> bool:
     with suppress(duckdb.Error):
         database.bind(text)
         return True
+    return False
+
+
+def _open_spark(given: Any) -> Any:
+    from discreet.engine.spark.session import open_session
+
+    return open_session(given)
+
+
+def _written_by_spark(
+    session: Any, table: Table, source: DataSource, folder: Path, progress: Progress | None
+) -> bool:
+    """Whether Spark could prepare the table in a folder; refused if it would read it otherwise."""
+    from discreet.engine.spark.prepare import Preparing
+
+    refused: Refusal | None = None
+    try:
+        folder.mkdir(mode=0o700)
+        Preparing.of(session, table, source).write(folder / "rows", progress)
+        prepared.settle(folder)
+        return True
+    except Refusal as refusal:
+        refused = refusal
+    except Exception:  # its text may quote the data  # noqa: S110
+        pass
+    prepared.discard(folder)
+    if refused is not None:
+        raise refused
     return False
 
 

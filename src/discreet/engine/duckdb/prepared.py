@@ -9,6 +9,7 @@ it is only found sooner.  A prepared table belongs to one version of its source.
 from __future__ import annotations
 
 import hashlib
+import shutil
 from pathlib import Path
 
 import duckdb
@@ -22,6 +23,7 @@ from discreet.engine.duckdb.declared import (
 )
 from discreet.engine.duckdb.render import Layout, lay_out, name_rows
 from discreet.engine.duckdb.sources import Version
+from discreet.exact.records import dataclass
 from discreet.question.functions import nodes
 from discreet.question.functions.nodes import (
     ENGINE,
@@ -102,6 +104,39 @@ def file_name(table: Table, version: Version) -> str:
     return f"{stem(table)}-{hashlib.sha256(made_of.encode()).hexdigest()[:32]}.duckdb"
 
 
+def folder_name(table: Table, version: Version) -> str:
+    """Where a table is kept that Spark has prepared: a folder of Parquet files."""
+    made_of = repr((_LAYOUT, "spark", table, version.digest))
+    return f"{stem(table)}-{hashlib.sha256(made_of.encode()).hexdigest()[:32]}.parquet"
+
+
+def list_files(kept: str) -> list[str]:
+    """The files of a prepared table: itself, or those of its folder."""
+    path = Path(kept)
+    return sorted(map(str, path.glob("*.parquet"))) if path.is_dir() else [kept]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A column of the files: its name there, and which column of the prepared table it is."""
+
+    name: str
+    identifier: str
+
+
+def list_stored(table: Table) -> tuple[Stored, ...]:
+    """The columns of a prepared table as they stand in its files."""
+    shape = lay_out(table)
+    units = [Stored(f"u{i}", unit) for i, unit in enumerate(shape.unit)]
+    fields = [Stored(f"c{i}", f.identifier) for i, f in enumerate(shape.fields.values())]
+    steps = [
+        Stored(f"s{i}", f.steps.identifier)
+        for i, f in enumerate(shape.fields.values())
+        if f.steps is not None
+    ]
+    return (*units, *fields, *steps)
+
+
 def stem(table: Table) -> str:
     """What the files of one table have in common."""
     return f"prepared-{hashlib.sha256(table.name.encode()).hexdigest()[:16]}"
@@ -111,4 +146,22 @@ def discard_others(folder: Path, table: Table, kept: str) -> None:
     """Delete what was prepared of earlier versions of the table."""
     for path in folder.glob(f"{stem(table)}-*"):
         if not path.name.startswith(kept):
-            path.unlink(missing_ok=True)
+            discard(path)
+
+
+def discard(path: Path) -> None:
+    """Delete what is prepared, or half prepared."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def settle(folder: Path) -> None:
+    """What Spark wrote to ``rows`` of a folder, in the folder itself, and its Parquet alone.
+
+    Spark would have made the folder for everybody to read; this one is its owner's.
+    """
+    for path in (folder / "rows").glob("part-*.parquet"):
+        path.replace(folder / path.name)
+    shutil.rmtree(folder / "rows")
