@@ -172,7 +172,9 @@ def speed() -> None:
             LocalHashing(categories, epsilon=1),
             LocalHashing(categories, epsilon=4),
             Hadamard(categories, epsilon=1),
+            SubsetSelection(categories, epsilon="1/2"),
             SubsetSelection(categories, epsilon=1),
+            SubsetSelection(categories, epsilon=4),
             Unary(categories, epsilon=1),
         ):
             count = MANY if oracle.report_bits <= 100 else MANY // 5

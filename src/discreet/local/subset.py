@@ -21,12 +21,13 @@ from discreet.local.packed import checked_packed, count_bits, unpack, width
 from discreet.noise import bernoulli, uniform_below
 from discreet.noise.entropy import random_words
 
-_CELLS = 1 << 20  # bits made at a time
-_WORD = 1 << 16
+_CELLS = 1 << 22  # bits made at a time
+_BITS = np.array([128 >> place for place in range(8)], dtype=np.uint8)
+"""The bit of each of eight answers, the first the highest."""
 _RARE = 16
 """Sets of fewer than one answer in so many are filled from nothing."""
-_TRIES = 40
-"""How many places at most are drawn at a time to be added to a set."""
+_TRIES = 64
+"""How many places at most are drawn for a set before it is looked whose are complete."""
 _FEW = 256  # up to this many reports are drawn as a page draws them
 
 
@@ -133,7 +134,7 @@ class SubsetSelection(FrequencyOracle):
                 out[place] = np.packbits(self._one(code))
             return out
         for part in chunks(codes.size, max(_FEW, _CELLS // self.categories)):
-            out[part] = np.packbits(self._many(codes[part]), axis=1)
+            out[part] = self._many(codes[part])[:, : out.shape[1]]
         return out
 
     def _one(self, code: int) -> NDArray[np.uint8]:
@@ -150,56 +151,59 @@ class SubsetSelection(FrequencyOracle):
         return bits
 
     def _many(self, codes: Integers) -> NDArray[np.uint8]:
-        """Sets a little too small, filled up at uniform places until the number is right.
+        """Sets of about the right size, to which uniform places are added or taken away.
 
         A set of independent bits is, given how many it has, uniform among the sets of that size;
-        so it stays if sets are picked by their size, if the true answer is taken out, and if
-        uniform places outside of it are added: whatever does not look at which places they are
+        so it stays if the true answer is taken out, and if uniform places outside of it are added,
+        or such of it taken away: whatever does not look at which places they are
         (docs/proofs/local.md, Lemma 3).
         """
-        count, d = codes.size, self.categories
-        rows = np.arange(count)
-        listed = bernoulli(self.inside, count)
-        bits = self._draw_small_sets(count)
-        bits[rows, codes] = 0
-        missing = self.size - listed - bits.sum(axis=1, dtype=np.uint16).astype(np.int64)
-        open_ = np.flatnonzero(missing)
-        while open_.size:
-            some = bits[open_]
-            left = missing[open_]
-            _fill(some, codes[open_], left, d)
-            bits[open_] = some
-            missing[open_] = left
-            open_ = open_[left > 0]
-        bits[rows, codes] = listed
-        return bits
+        listed = bernoulli(self.inside, codes.size)
+        words = self._draw_sets(codes.size)
+        cells = words.view(np.uint8)
+        own = np.arange(codes.size), codes >> 3
+        bit = _BITS.take(codes & 7)
+        cells[own] &= ~bit
+        missing = self.size - listed - np.bitwise_count(words).sum(axis=1, dtype=np.int64)
+        # What is to be taken away is added to what is not in the set.
+        turned = np.flatnonzero(missing < 0)
+        words[turned] = ~words[turned]
+        # Full for now: the true answer's place, and those that there are not.
+        words |= ~self._there
+        cells[own] |= bit
+        _fill(cells, np.abs(missing).astype(np.int32), self.categories)
+        words[turned] = ~words[turned]
+        words &= self._there
+        cells[own] &= ~bit
+        cells[own] |= bit * listed.astype(np.uint8)
+        return cells
 
-    def _draw_small_sets(self, count: int) -> NDArray[np.uint8]:
-        """Sets of independent bits that lack at least one answer, and not many; a row each.
+    @cached_property
+    def _there(self) -> NDArray[np.uint64]:
+        """A bit for each answer, in as many words as hold a power of two."""
+        bits = max(64, 1 << (self.categories - 1).bit_length())
+        return np.packbits(np.arange(bits) < self.categories).view(np.uint64)
 
-        The bits of a word are drawn at once: with probability a / 64 each, from the digits of a.
+    def _draw_sets(self, count: int) -> NDArray[np.uint64]:
+        """Independent bits, a row of words each, of which about ``size`` are set, or none.
+
+        Which chance they have decides no law.  Sets of few answers are filled from nothing.
         """
-        d, below = self.categories, self.size - 1
-        spread = math.sqrt(self.size * (1 - self.size / d))
-        span = max(2, round(spread))
-        # Any chance will do, since it decides no law: of those near, one of few binary digits.
-        near = range(max(0, 64 * (below - span)) // d + 1, 64 * below // d + 1)
-        chance = max(near, key=lambda c: c & -c, default=0)
-        if _RARE * below < d or chance == 0:
-            return np.zeros((count, d), dtype=np.uint8)
-        words = (d + 63) // 64
-        spare = np.packbits(np.arange(64 * words) < d).view(np.uint64)
-        found: list[NDArray[np.uint64]] = []
-        lacking = count
-        while lacking > 0:
-            drawn = _draw_words(chance, 2 * lacking + 64, words)
-            drawn &= spare
-            sizes = np.bitwise_count(drawn).sum(axis=1, dtype=np.uint16)
-            some = drawn[(sizes <= below) & (sizes >= max(0, below - span))][:lacking]
-            found.append(some)
-            lacking -= len(some)
-        packed = np.concatenate(found).view(np.uint8)
-        return np.unpackbits(packed, axis=1, count=d)
+        words = self._there.size
+        if _RARE * self.size < self.categories:
+            return np.zeros((count, words), dtype=np.uint64)
+        return _draw_words(*self._chance, count, words) & self._there
+
+    @cached_property
+    def _chance(self) -> tuple[int, int]:
+        """As few binary digits as bring the size of most sets near to what is wanted."""
+        k, d = self.size, self.categories
+        spread = math.sqrt(k * (d - k) / d)
+        digits, chance = 1, 1
+        while abs(chance * d / (1 << digits) - k) > spread:
+            digits += 1
+            chance = min(max(1, round((k << digits) / d)), (1 << digits) - 1)
+        return chance, digits
 
     def check(self, reports: Any) -> NDArray[Any]:
         """A report is a row of bytes with ``size`` bits."""
@@ -217,10 +221,10 @@ class SubsetSelection(FrequencyOracle):
         return unpack(reports, self.categories).view(np.bool_)
 
 
-def _draw_words(chance: int, count: int, words: int) -> NDArray[np.uint64]:
-    """Rows of words whose every bit is set with probability ``chance`` / 64."""
+def _draw_words(chance: int, digits: int, count: int, words: int) -> NDArray[np.uint64]:
+    """Rows of words whose every bit is set with probability ``chance`` / 2**``digits``."""
     found = np.zeros((count, words), dtype=np.uint64)
-    for place in range(6):
+    for place in range(digits):
         one = chance >> place & 1
         if not one and not chance & ((1 << place) - 1):
             continue  # below the last digit that is set there is nothing to halve
@@ -232,31 +236,33 @@ def _draw_words(chance: int, count: int, words: int) -> NDArray[np.uint64]:
     return found
 
 
-def _fill(bits: NDArray[np.uint8], codes: Integers, missing: Integers, d: int) -> None:
-    """Add up to ``missing`` uniform places, different and new, to each row; count down.
+def _fill(cells: NDArray[np.uint8], missing: NDArray[np.int32], d: int) -> None:
+    """Add as many uniform places as are missing to each row of bits.
 
-    Places are drawn with repetition; the last of equal ones stands for them.  As many as are
-    missing are taken in the order drawn, if there are as many: no step looks at a place
-    but to compare it with others.
+    A place is drawn for every row at a time, and added if it is empty and one is missing: no step
+    looks at a place but to see whether it is full.
     """
-    count = codes.size
-    tries = min(_TRIES, int(1.4 * missing.mean()) + 3)
-    drawn = random_words(count * tries, np.uint16).reshape(count, tries)
-    places = (drawn % np.uint16(d)) if d < _WORD else drawn
-    cells, flat = bits.reshape(-1), places + (np.arange(count) * d)[:, None]
-    good = cells.take(flat) == 0
-    good &= places != codes.astype(np.uint16)[:, None]
-    if _WORD % d:
-        good &= drawn < np.uint16(_WORD - _WORD % d)
-    turns = np.arange(tries, dtype=np.uint8)
-    last = np.empty(count * d, dtype=np.uint8)
-    last[flat] = turns
-    good &= last.take(flat) == turns
-    order = np.cumsum(good, axis=1, dtype=np.uint8)
-    most = np.minimum(missing, 255).astype(np.uint8)
-    good &= order <= most[:, None]
-    cells[flat[good]] = 1
-    missing -= np.minimum(order[:, -1], most)
+    flat = cells.reshape(-1)
+    start = np.arange(len(cells)) * cells.shape[1]
+    last = np.uint16((1 << (d - 1).bit_length()) - 1)
+    while True:
+        open_ = np.flatnonzero(missing)
+        if not open_.size:
+            return
+        begin, left = start[open_], missing[open_]
+        tries = min(_TRIES, int(1.25 * left.mean()) + 4)
+        drawn = random_words(open_.size * tries, np.uint16).reshape(tries, -1) & last
+        bits = _BITS.take(drawn & 7)
+        drawn >>= 3
+        for place, bit in zip(drawn, bits, strict=True):
+            at = begin + place
+            held = flat.take(at)
+            added = ((held & bit) == 0) & (left > 0)
+            bit *= added  # noqa: PLW2901
+            held |= bit
+            flat[at] = held
+            left -= added
+        missing[open_] = left
 
 
 __all__ = ["SubsetSelection"]
