@@ -701,6 +701,85 @@ def test_prices_of_graphs_on_six_people():
     assert triangles[2] == 2  # attained
 
 
+def attain_triangles(r):
+    """An edge whose leaving lets in two others, in r - 1 triangles each; it is in none."""
+    edges = [("x", "y")]
+    for end in "xy":
+        near = [f"{end}{k}" for k in range(r - 1)]
+        edges += [(end, w) for w in near] + [(f"{end} late", w) for w in near]
+        edges.append((end, f"{end} late"))  # the last of end's r + 1
+    return edges
+
+
+@pytest.mark.parametrize("r", [2, 3, 4, 7])
+def test_the_price_of_triangles_is_attained(r):
+    edges = attain_triangles(r)
+    assert count_triangles(edges, r) == 0
+    assert count_triangles(edges[1:], r) == 2 * (r - 1)
+
+
+# --- degrees where both people are protected -----------------------------------------------------
+
+
+def list_degrees(rows, r, q=1):
+    """A row for every person and each number up to how many kept rows they share with others."""
+    met, found = Counter(), Counter()
+    for row in top(rows, r, q).elements():
+        for o in owners(row) if len(owners(row)) == 2 else ():
+            met[o] += 1
+            found[o, met[o]] = 1
+    return found
+
+
+def move_degrees(rows, v, r, q=1):
+    """How many rows of degrees are lost and gained as v leaves."""
+    here = list_degrees(rows, r, q)
+    there = list_degrees([w for w in rows if v not in owners(w)], r, q)
+    return (here - there).total(), (there - here).total()
+
+
+def attain_degrees(r):
+    """v is kept in r rows with others; r busy people get in rows of theirs as v leaves."""
+    busy = [f"o{k}" for k in range(r)]
+    rows = [("v", f"a{k}") for k in range(r)] + [(o, "v") for o in busy]
+    rows += list(itertools.combinations(busy, 2)) + [(o, "y") for o in busy]
+    return [(*row, "") for row in rows]
+
+
+@pytest.mark.parametrize("r", [1, 2, 3, 5])
+def test_the_price_of_degrees_of_both_is_attained(r):
+    """Lost and gained at once, where the crowd is as large as is allowed; six people for r = 2."""
+    rows = attain_degrees(r)
+    assert len({o for row in rows for o in owners(row)}) == 2 * r + 2
+    assert sum(n > r for o, n in degrees(rows, 1).items() if o != "v") == r
+    assert is_safe(rows, "v", r, 1)
+    assert move_degrees(rows, "v", r) == (2 * r, 2 * r)
+    star = [("v", f"a{k}", "") for k in range(r)]  # and what one number, COUNT(*), moves by
+    assert move_degrees(star, "v", r) == (2 * r, 0)
+
+
+def check_degrees_of_both(people, orders):
+    for r, q in ((1, 1), (2, 1), (3, 1)):
+        for rows in list_graphs(people, orders=orders):
+            for v in {o for row in rows for o in owners(row)}:
+                if is_safe(rows, v, r, q):
+                    assert max(move_degrees(rows, v, r, q)) <= 2 * r
+    for r, q in ((2, 2), (3, 2), (4, 2)):
+        for rows in list_tables(3, 2):
+            for v in range(3):
+                if is_safe(rows, v, r, q):
+                    assert max(move_degrees(rows, v, r, q)) <= 2 * r
+
+
+def test_degrees_of_both_move_by_no_more_than_is_paid_for():
+    check_degrees_of_both(6, orders=2)
+
+
+@pytest.mark.soak
+def test_degrees_of_both_in_many_orders():
+    check_degrees_of_both(6, orders=40)
+
+
 def open_pairs(edges):
     table = pa.table(
         {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -504,6 +505,24 @@ def test_item_sets_are_exactly_unbiased():
         sets.release({7})
     found = sets.estimate(sets.release([{1, 4}] * 500)).count(1)
     assert found.low < found.value < found.high
+
+
+@pytest.mark.parametrize("bad", [{5}, {7}, {-1}, {1.5}, {"1"}, {2**70}, [1, "a"], {None}, 3])
+def test_items_outside_the_declared_are_refused(bad):
+    """Blanks are numbers of the oracle, and none that a respondent can name."""
+    sets = ItemSets(5, epsilon=2, at_most=3)
+    with pytest.raises(InvalidParameter, match="from 0 to 4"):
+        sets.release([{1}, bad])
+
+
+def test_large_sets_lists_and_repeated_items_are_drawn_from_alike():
+    """At a price at which the oracle tells nearly always what was drawn."""
+    sets = ItemSets(5, epsilon=12, at_most=2)
+    for held, drawn in (([3, 3], {3, 6}), ((), {5, 6}), ({0, 2, 4}, {0, 2, 4}), ({1, 2}, {1, 2})):
+        found = Counter(np.asarray(sets.release([held] * 6000)).tolist())
+        assert {item for item, times in found.items() if times > 500} == drawn
+        for item in drawn:
+            assert abs(found[item] - 6000 / len(drawn)) < 300  # seven standard deviations
 
 
 def test_texts_nobody_listed_are_found():

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from discreet.accounting.law import FiniteLaw
 from discreet.accounting.loss import Loss
+from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact, whole
 from discreet.local.choose import best_whole
 from discreet.local.frequencies import Doubles, Estimate, Frequencies, Integers
 from discreet.local.margins import bernstein
 from discreet.local.odds import checked_categories, checked_epsilon
-from discreet.local.oracle import FrequencyOracle
+from discreet.local.oracle import FrequencyOracle, not_an_answer
 from discreet.noise import uniform_below
 
 
@@ -79,10 +83,16 @@ class ItemSets:
         return self.oracle.report_bits
 
     def _filled(self, items: Collection[int]) -> list[int]:
-        found = sorted({int(one) for one in self.oracle.codes(sorted(items))})
-        if found and found[-1] >= self.categories:
-            self.oracle.codes([-1])
-        return found + [self.categories + blank for blank in range(len(found), self.at_most)]
+        found = self._checked(sorted(set(items))).tolist()
+        return [*found, *range(self.categories + len(found), self.categories + self.at_most)]
+
+    def _checked(self, items: Sequence[int]) -> Integers:
+        """Items as whole numbers; a blank is none that a respondent can name."""
+        with suppress(InvalidParameter):
+            found = self.oracle.codes(items)
+            if not (found >= self.categories).any():
+                return found
+        raise not_an_answer(self.categories)
 
     def law(self, value: Collection[int]) -> FiniteLaw:
         """The exact law of one respondent's report."""
@@ -99,16 +109,26 @@ class ItemSets:
     def release(self, value: Any) -> Any:
         """The report of one set of items, or of each one in a list of sets."""
         one = isinstance(value, set | frozenset)
-        sets: Iterable[Collection[int]] = [value] if one else value
-        filled = [self._filled(items) for items in sets]
-        sizes = np.array([len(items) for items in filled], dtype=np.int64)
-        places = np.zeros(len(filled), dtype=np.int64)
-        for size in np.unique(sizes):  # one bound for all but the sets that are too large
-            these = np.flatnonzero(sizes == size)
-            places[these] = uniform_below(int(size), these.size)
-        chosen = [items[place] for items, place in zip(filled, places.tolist(), strict=True)]
-        reports: Integers = self.oracle.randomize(np.array(chosen, dtype=np.int64))
+        sets: Sequence[Collection[int]] = [value] if one else list(value)
+        if not all(isinstance(s, Collection) for s in sets):
+            raise not_an_answer(self.categories)
+        chosen = self._draw([s if isinstance(s, set | frozenset) else set(s) for s in sets])
+        reports: Integers = self.oracle.randomize(chosen)
         return int(reports[0]) if one else reports
+
+    def _draw(self, sets: Sequence[AbstractSet[int]]) -> Integers:
+        """One item of each set, or a blank."""
+        items = self._checked(list(chain.from_iterable(sets)))
+        sizes = np.fromiter(map(len, sets), dtype=np.int64, count=len(sets))
+        bounds = np.maximum(sizes, self.at_most)
+        places = np.zeros(len(sets), dtype=np.int64)
+        for bound in np.unique(bounds):  # one for all but the sets that are too large
+            these = np.flatnonzero(bounds == bound)
+            places[these] = uniform_below(int(bound), these.size)
+        chosen = self.categories + places
+        held = np.flatnonzero(places < sizes)
+        chosen[held] = items[(np.cumsum(sizes) - sizes + places)[held]]
+        return chosen
 
     def estimate(self, reports: Any) -> ItemCounts:
         """How many respondents have each item."""

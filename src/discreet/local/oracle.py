@@ -118,14 +118,14 @@ class FrequencyOracle(ABC):
         kind = answers.dtype.kind
         fitting = kind in "iu" or (kind == "b" and self.categories == 2)
         if not fitting or answers.ndim != 1 or not _within(answers, self.categories):
-            raise _not_an_answer(self.categories)
+            raise not_an_answer(self.categories)
         return answers.astype(np.int64)
 
     def code(self, value: Any) -> int:
         """One answer as a whole number."""
         if isinstance(value, numbers.Integral | np.bool_):
             return int(self.codes([value])[0])
-        raise _not_an_answer(self.categories)
+        raise not_an_answer(self.categories)
 
     def estimate(self, reports: Any) -> Frequencies:
         """How many respondents gave each answer, without bias."""
@@ -216,7 +216,8 @@ def _doubles(one: Fraction, other: Fraction) -> tuple[float, float]:
     return float(one), float(other)
 
 
-def _not_an_answer(categories: int) -> InvalidParameter:
+def not_an_answer(categories: int) -> InvalidParameter:
+    """The refusal of an answer that was not declared."""
     return InvalidParameter(
         "P6",
         f"an answer is not a whole number from 0 to {categories - 1}.",
