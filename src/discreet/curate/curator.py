@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from discreet.curate.choosing import ChoiceExplanation, Chosen
     from discreet.curate.interviews import InterviewExplanation, InterviewRun
     from discreet.curate.knowing import Knowing
+    from discreet.curate.learning import Learning, LearningRun
     from discreet.curate.quote import Quote
     from discreet.curate.releases import Releases
     from discreet.curate.reports import (
@@ -260,6 +261,27 @@ class Curator:
 
         settings = Interview.of(sensitivity=sensitivity, epsilon=epsilon)
         return explain_interview(self, questions, settings)
+
+    def learn(self, *, analyst: str = CURATOR, **settings: Any) -> LearningRun:
+        """Open a run of private multiplicative weights: many counts, for one price.
+
+        ``settings``: ``of`` the table, ``columns`` of the histogram, ``rows`` about how many there
+        are (public), ``questions`` how many will be asked, ``epsilon`` for the whole run, ``beta``
+        how seldom its margin may fail.  The same words of the same ``analyst`` go on with a run
+        that is open.
+        """
+        from discreet.curate.learning import open_learning, plan_learning
+
+        return open_learning(self, plan_learning(self, **settings), analyst=analyst)
+
+    def explain_learn(self, **settings: Any) -> Learning:
+        """What such a run would cost, and within what its answers would be; free.
+
+        ``settings`` are those of :meth:`learn`.
+        """
+        from discreet.curate.learning import plan_learning
+
+        return plan_learning(self, **settings)
 
     def run(self, id: int, *, analyst: str = CURATOR) -> Run | InterviewRun:  # noqa: A002
         """The run numbered ``id``, as far as it has come; of ``analyst``, unless the curator."""

@@ -116,7 +116,24 @@ def _strategy_variances(plan: WorkloadPlan, released: Sequence[Measurement]) -> 
     return [one * float(weights @ inverse @ weights) for weights in asked]
 
 
-def check_levels(columns: Sequence[Column], levels: Sequence[Levels]) -> None:
+def weigh_cells(text: str, table: str, levels: Sequence[Levels]) -> Doubles:
+    """Which cells of all columns together a question counts; or a refusal if it is not one count.
+
+    In the shape of the columns, with one along those that it does not name.
+    """
+    from discreet.publication.reading import Reading
+
+    reading = Reading.of(text, table, [one.name for one in levels])
+    if not reading.linear or reading.grouped:
+        raise _refused(text, "it is not one COUNT(*) under a condition.")
+    used = [place for place, one in enumerate(levels) if one.name in reading.columns]
+    named = [levels[place] for place in used]
+    ((_, weights),) = _list_groups(reading, named, [one.size for one in named])
+    shape = [one.size if place in used else 1 for place, one in enumerate(levels)]
+    return np.broadcast_to(weights.reshape(shape), [one.size for one in levels])
+
+
+def check_levels(columns: Sequence[Column | Levels], levels: Sequence[Levels]) -> None:
     """Conditions are decided on single values: cells of several would be split by them."""
     for column, one in zip(columns, levels, strict=True):
         if one.values is None and key_array(one).type == "string":
@@ -137,4 +154,4 @@ def _refused(text: str, what: str) -> QuestionRefusal:
     )
 
 
-__all__ = ["question_margins", "read_questions"]
+__all__ = ["check_levels", "question_margins", "read_questions", "weigh_cells"]

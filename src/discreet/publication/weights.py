@@ -93,7 +93,8 @@ class MWEM:
             guess = np.rint(self.lines @ law * self.rows).astype(np.int64)
             chosen = self.choice.release(np.abs(truth - guess))
             noisy = self.measurement.release(int(truth[chosen]))
-            law = _correct(law, self.lines[chosen], noisy - int(guess[chosen]), self.rows)
+            error = (noisy - int(guess[chosen])) / GRID
+            law = correct_law(law, self.lines[chosen] / GRID, error, self.rows)
             total += law
         return total / self.rounds * self.rows
 
@@ -233,7 +234,7 @@ class WeightsRun:
             if above is not None:
                 self.surprises += 1
                 error = sign * int(above)
-                self._law = _correct(self._law, line, error, self.mechanism.rows)
+                self._law = correct_law(self._law, line / GRID, error / GRID, self.mechanism.rows)
                 return (guess + error) / GRID
         return guess / GRID
 
@@ -263,8 +264,12 @@ def _histogram(counts: ArrayLike, cells: int) -> Integers:
     return whole_counts
 
 
-def _correct(law: Doubles, line: Integers, error: int, rows: int) -> Doubles:
-    """Multiply by exp(4 weight * error / n), error clipped to n either way, and normalise."""
-    step = 4 * max(-1.0, min(error / GRID / rows, 1.0))
-    changed = law * np.exp(line / GRID * step)
+def correct_law(law: Doubles, weights: Doubles, error: float, rows: int) -> Doubles:
+    """Multiply by exp(4 weight * error / n), error clipped to n either way, and normalise.
+
+    >>> correct_law(np.array([0.5, 0.5]), np.array([1.0, 0.0]), 30, 100).round(3).tolist()
+    [0.769, 0.231]
+    """
+    step = 4 * max(-1.0, min(error / rows, 1.0))
+    changed = law * np.exp(weights * step)
     return np.asarray(changed / changed.sum())

@@ -232,6 +232,8 @@ class PostgresEngine:
         self,
         relation: Relation,  # noqa: ARG002
         levels: Sequence[Levels],  # noqa: ARG002
+        *,
+        owned: bool = False,  # noqa: ARG002
     ) -> NoReturn:
         """Refused: a release takes every row, and rows stay where they are."""
         _refuse_rows("releases, which take every row")
