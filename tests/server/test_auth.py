@@ -45,6 +45,7 @@ ASKERS = [
     ("POST", "interviews", {}),
     ("POST", "interviews/1/ask", {}),
     ("DELETE", "interviews/1", None),
+    ("GET", "works/1", None),
     ("POST", "choose", {"candidates": "SELECT COUNT(*) FROM visits", "epsilon": "1/50"}),
 ]
 

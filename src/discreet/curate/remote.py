@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from discreet.accounting.loss import Loss
     from discreet.curate.curator import Asking
     from discreet.curate.quote import Quote
-    from discreet.curate.remote_runs import RemoteInterview, RemoteRun
+    from discreet.curate.remote_runs import RemoteInterview, RemoteRun, Send
     from discreet.ledger import Entry
     from discreet.price.watch import WatchSettings
     from discreet.question.builder import Rows
@@ -249,7 +249,7 @@ class Remote:
         **offer: Unpack[Amounts],
     ) -> Mapping[str, Any]:
         """Which of some numbers is largest, or the ``k`` largest, as it is sent."""
-        return self._post("choose", _write_choice(candidates, k, counts, Offer.of(**offer)))
+        return self._compute("choose", _write_choice(candidates, k, counts, Offer.of(**offer)))
 
     def explain_choose(
         self,
@@ -268,12 +268,7 @@ class Remote:
 
         settings = _write_settings({"sensitivity": sensitivity, "epsilon": epsilon, "name": name})
         shape = self._post("interviews", settings)
-        path = f"{self._path}/interviews/{quote(str(shape['id']), safe='')}"
-
-        def send(method: str, rest: str, body: Mapping[str, Any] | None) -> Any:
-            return self._connection.send(method, f"{path}{rest}", body)
-
-        return RemoteInterview(shape, send, _question_text)
+        return RemoteInterview(shape, self._send_to("interviews", shape), _question_text)
 
     def explain_interview(
         self, *questions: Asking, sensitivity: Exact, epsilon: Exact
@@ -287,7 +282,7 @@ class Remote:
         self, checks: Mapping[str, Mapping[str, Any]], *, epsilon: Exact
     ) -> Mapping[str, Any]:
         """How many units must be left out until each property holds, as it is sent."""
-        return self._post("quality", _write_checks(checks, epsilon))
+        return self._compute("quality", _write_checks(checks, epsilon))
 
     def explain_quality(
         self, checks: Mapping[str, Mapping[str, Any]], *, epsilon: Exact
@@ -300,7 +295,7 @@ class Remote:
     ) -> Mapping[str, Any]:
         """A median with noise to fit the data, as it is sent."""
         settings = _write_settings({"epsilon": epsilon, "delta": delta, "bound": bound})
-        return self._post("median", {"question": _question_text(question), **settings})
+        return self._compute("median", {"question": _question_text(question), **settings})
 
     def explain_robust_median(
         self, question: Asking, *, epsilon: Exact, delta: Exact, bound: Exact | None = None
@@ -313,14 +308,35 @@ class Remote:
         found: Mapping[str, Any] = self._connection.send("POST", f"{self._path}/{what}", body)
         return found
 
+    def _compute(self, what: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What may take a while: waited for, and come back for as long as it takes."""
+        found = self._post(what, {**body, "wait_s": _WAIT_S})
+        while found.get("state") == "running":
+            path = f"{self._path}/works/{quote(str(found['id']), safe='')}?wait_s={_WAIT_S:g}"
+            try:
+                found = self._connection.send("GET", path, None)
+            except AccessRefusal as refusal:
+                if refusal.code != "A13":
+                    raise
+                # The server was started again: what was paid for is told as it was.
+                found = self._post(what, {**body, "wait_s": _WAIT_S})
+        return found
+
     def _make_run(self, shape: Mapping[str, Any]) -> RemoteRun:
         from discreet.curate.remote_runs import RemoteRun
 
-        def send(method: str, rest: str, body: Mapping[str, Any] | None) -> Any:
-            return self._connection.send(method, f"{path}{rest}", body)
+        return RemoteRun(shape, self._send_to("runs", shape), _question_text)
 
-        path = f"{self._path}/runs/{quote(str(shape['id']), safe='')}"
-        return RemoteRun(shape, send, _question_text)
+    def _send_to(self, kind: str, shape: Mapping[str, Any]) -> Send:
+        """Requests to one run."""
+        path = f"{kind}/{quote(str(shape['id']), safe='')}"
+
+        def send(method: str, rest: str, body: Mapping[str, Any] | None) -> Any:
+            if method == "POST" and body is not None:
+                return self._compute(f"{path}{rest}", body)
+            return self._connection.send(method, f"{self._path}/{path}{rest}", body)
+
+        return send
 
     def releases(self) -> list[Mapping[str, Any]]:
         """The releases of the dataset, as they are sent: each can be asked for free."""

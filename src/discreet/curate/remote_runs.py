@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from discreet.exact.numbers import Exact
 
@@ -18,11 +18,8 @@ Send = Callable[[str, str, Mapping[str, Any] | None], Any]
 """A request to the run: its method, the rest of its address, its body; what comes back."""
 
 
-class RemoteRun:
-    """A run that is paid for, on a server; made by ``watch(...)`` or ``run(number)``.
-
-    What was lost on the way is told again as it was: each question carries its number.
-    """
+class _Remote:
+    """What both kinds of runs share: a number, questions that carry theirs, an end."""
 
     def __init__(
         self, shape: Mapping[str, Any], send: Send, write: Callable[[Asking], str]
@@ -31,9 +28,47 @@ class RemoteRun:
         self.shape = shape
         """How it stood at the opening, as it was sent."""
         self._send, self._write = send, write
-        self.asked = int(shape["asked"])
-        self.remaining = int(shape["remaining"])
-        self.ended: str = shape["ended"] or ""
+        self._take(shape)
+
+    def _take(self, found: Mapping[str, Any]) -> None:
+        """How it stands now."""
+        self.asked = int(found["asked"])
+        self.ended: str = found["ended"] or ""
+
+    def _ask(self, question: Asking, number: int | None, **more: Any) -> Mapping[str, Any]:
+        asked = {"question": self._write(question), **more}
+        asked["number"] = self.asked if number is None else number
+        found: Mapping[str, Any] = self._send("POST", "/ask", asked)
+        self._take(found)
+        return found
+
+    def close(self) -> None:
+        """End it; nothing comes back."""
+        if not self.ended:
+            self.ended = self._send("DELETE", "", None)["ended"] or ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.close()
+
+
+class RemoteRun(_Remote):
+    """A run that is paid for, on a server; made by ``watch(...)`` or ``run(number)``.
+
+    What was lost on the way is told again as it was: each question carries its number.
+    """
+
+    def _take(self, found: Mapping[str, Any]) -> None:
+        super()._take(found)
+        self.remaining = int(found["remaining"])
 
     def __repr__(self) -> str:
         state = f", {self.ended}" if self.ended else ""
@@ -43,14 +78,8 @@ class RemoteRun:
         self, question: Asking, *, threshold: Exact | None = None, number: int | None = None
     ) -> Verdict | tuple[Verdict, ...]:
         """Whether the number that ``question`` asks for is above its threshold."""
-        body = {
-            "question": self._write(question),
-            "threshold": None if threshold is None else str(threshold),
-            "number": self.asked if number is None else number,
-        }
-        found = self._send("POST", "/ask", body)
-        self.asked, self.remaining = int(found["asked"]), int(found["remaining"])
-        self.ended = found["ended"] or ""
+        level = None if threshold is None else str(threshold)
+        found = self._ask(question, number, threshold=level)
         verdicts = tuple(_read_verdict(one) for one in found["verdicts"])
         return verdicts if found["grouped"] else verdicts[0]
 
@@ -65,40 +94,16 @@ class RemoteRun:
                 break
         return told
 
-    def close(self) -> None:
-        """End the run; nothing comes back."""
-        if not self.ended:
-            self.ended = self._send("DELETE", "", None)["ended"] or ""
 
-    def __enter__(self) -> RemoteRun:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is None:
-            self.close()
-
-
-class RemoteInterview:
+class RemoteInterview(_Remote):
     """An interview that is paid for, on a server; made by ``interview(...)``.
 
     What was lost on the way is told again as it was: each question carries its number.
     """
 
-    def __init__(
-        self, shape: Mapping[str, Any], send: Send, write: Callable[[Asking], str]
-    ) -> None:
-        self.id = int(shape["id"])
-        self.shape = shape
-        """How it stood at the opening, as it was sent."""
-        self._send, self._write = send, write
-        self.asked = int(shape["asked"])
-        self.joint = float(shape["joint"])
-        self.ended: str = shape["ended"] or ""
+    def _take(self, found: Mapping[str, Any]) -> None:
+        super()._take(found)
+        self.joint = float(found["joint"])
 
     def __repr__(self) -> str:
         state = f", {self.ended}" if self.ended else ""
@@ -110,13 +115,7 @@ class RemoteInterview:
         """The number that ``question`` asks for, with noise; one for each of its public groups."""
         from discreet.curate.interviews import Reply
 
-        body = {
-            "question": self._write(question),
-            "number": self.asked if number is None else number,
-        }
-        found = self._send("POST", "/ask", body)
-        self.asked, self.joint = int(found["asked"]), float(found["joint"])
-        self.ended = found["ended"] or ""
+        found = self._ask(question, number)
         return Reply(
             found["question"],
             tuple(found["values"]),
@@ -124,23 +123,6 @@ class RemoteInterview:
             found["moved"],
             found["margin"],
         )
-
-    def close(self) -> None:
-        """End the interview; nothing comes back."""
-        if not self.ended:
-            self.ended = self._send("DELETE", "", None)["ended"] or ""
-
-    def __enter__(self) -> RemoteInterview:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is None:
-            self.close()
 
 
 def _read_verdict(shape: Mapping[str, Any]) -> Verdict:
@@ -155,4 +137,4 @@ def _read_verdict(shape: Mapping[str, Any]) -> Verdict:
     )
 
 
-__all__ = ["RemoteInterview", "RemoteRun"]
+__all__ = ["RemoteInterview", "RemoteRun", "Send"]

@@ -70,6 +70,7 @@ from discreet.server.offers import Defaults
 from discreet.server.pool import Pool
 from discreet.server.saved import SavedQuestions
 from discreet.server.settings import Settings
+from discreet.server.works import Works
 
 T = TypeVar("T")
 W = TypeVar("W")
@@ -129,6 +130,7 @@ class Dataset:
         self.curator.withheld = lambda number: self.jobs.find(number) is not None
         self.jobs = Jobs(self.curator, self.pool, self.settings, log=log, ended=self._count_ended)
         self.runs = OpenRuns.of(self.curator, self.jobs.compare)
+        self.works = Works()
 
     def _count_ended(self, state: str) -> None:
         self._metrics.count("discreet_questions_total", dataset=self.name, outcome=state)
@@ -144,6 +146,7 @@ class Dataset:
 
     async def close(self, grace_s: float) -> None:
         """Finish or leave resumable what is under way, then let go of everything."""
+        await self.works.close(grace_s)
         await self.jobs.close(grace_s)
         await self.pool.close()
         self.idempotency.close()

@@ -294,10 +294,14 @@ class Ask(Sent):
         )
 
 
-class AskNow(Ask):
-    """A question, and how long to wait before it becomes a job."""
+class Waited(Sent):
+    """What may take a while, and how long to wait before it is something to come back for."""
 
     wait_s: Annotated[float, Field(ge=0, le=60)] = 30.0
+
+
+class AskNow(Ask, Waited):
+    """A question, and how long to wait before it becomes a job."""
 
 
 Within = Number | dict[Annotated[str, Field(max_length=128)], Number]
@@ -536,7 +540,7 @@ class Run(Given):
     ended: Literal["halted", "closed", "lost"] | None
 
 
-class AskRun(Sent):
+class AskRun(Waited):
     """A question to a run; the same number is told the same."""
 
     question: Text
@@ -587,7 +591,7 @@ class InterviewState(Given):
     ended: Literal["halted", "closed", "lost"] | None
 
 
-class AskInterview(Sent):
+class AskInterview(Waited):
     """A question to an interview; the same number is told the same."""
 
     question: Text
@@ -607,7 +611,7 @@ class InterviewReply(Given):
     ended: Literal["halted", "closed", "lost"] | None
 
 
-class QualityChecks(Sent):
+class QualityChecks(Waited):
     """Properties that should hold, by name."""
 
     checks: Annotated[
@@ -636,7 +640,7 @@ class QualityReport(Given):
     replayed: bool
 
 
-class MedianWanted(Sent):
+class MedianWanted(Waited):
     """A median with noise to fit the data: by smooth sensitivity, or if a bound is passed."""
 
     question: Text
@@ -667,7 +671,7 @@ class RobustMedian(Given):
     replayed: bool
 
 
-class Choose(Sent):
+class Choose(Waited):
     """Questions of one number each, by name, or one with public groups: which is largest?"""
 
     candidates: Text | dict[Annotated[str, Field(max_length=200)], Text]

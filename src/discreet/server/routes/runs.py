@@ -1,17 +1,22 @@
-"""Runs and interviews, paid for once and asked many times; choices, reports and medians."""
+"""Runs and interviews, paid for once and asked many times; choices, reports and medians.
+
+What reads data may take longer than its asker waits: then it is a work to come back for.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from discreet.curate.interviews import InterviewRun
 from discreet.curate.runs import Run, Verdict
 from discreet.server import models
-from discreet.server.auth import Anyone, Asker
+from discreet.server.auth import Access, Anyone, Asker
 from discreet.server.sending import ERRORS, json_response, parse_id
+from discreet.server.works import Work
 
 router = APIRouter(prefix="/v1/datasets/{dataset}/runs", tags=["runs"], responses=ERRORS)
 
@@ -19,17 +24,25 @@ interviews = APIRouter(prefix="/v1/datasets/{dataset}/interviews", tags=["runs"]
 
 choosing = APIRouter(prefix="/v1/datasets/{dataset}", tags=["questions"], responses=ERRORS)
 
+LATER: dict[int | str, dict[str, Any]] = {
+    202: {"model": models.Job, "description": "not computed yet: a work to come back for"}
+}
+
+Body = dict[str, Any]
+
+
+# --- runs ------------------------------------------------------------------------------------
+
 
 @router.post("/explain", response_model=models.WatchExplanation)
 async def explain(ask: models.ExplainWatch, access: Asker) -> Response:
     """What a run would cost, and how wrong its verdicts on a question could be; free."""
     settings = ask.settings()
-
-    def explained() -> Response:
-        found = access.dataset.curator.explain_watch(ask.question, **settings)
-        return json_response(found.to_json(ask.confidence, queries=ask.queries))
-
-    return await access.dataset.explain(explained, access.key_id)
+    explained = access.dataset.curator.explain_watch
+    return await _explain(
+        access,
+        lambda: explained(ask.question, **settings).to_json(ask.confidence, queries=ask.queries),
+    )
 
 
 @router.post("", status_code=201, response_model=models.Run)
@@ -46,24 +59,26 @@ async def state(id: str, access: Anyone) -> Response:  # noqa: A002 (the word of
     return json_response(run_json(found))
 
 
-@router.post("/{id}/ask", response_model=models.Verdicts)
+@router.post("/{id}/ask", response_model=models.Verdicts, responses=LATER)
 async def ask(id: str, wanted: models.AskRun, access: Asker) -> Response:  # noqa: A002
     """Whether the number of a question is above its threshold; one verdict for each group.
 
     With ``number``, the how-manieth question of the run it is, a second try is told the same.
     """
-    run, told = await access.dataset.ask_run(
-        parse_id(id, "run"), wanted, access.grant, key_id=access.key_id
-    )
-    verdicts = [told] if isinstance(told, Verdict) else list(told)
-    body: dict[str, Any] = {
-        "verdicts": [verdict.to_json() for verdict in verdicts],
-        "grouped": not isinstance(told, Verdict),
-        "asked": run.asked,
-        "remaining": run.remaining,
-        "ended": run.ended or None,
-    }
-    return json_response(body)
+    number = parse_id(id, "run")
+
+    async def asked() -> Body:
+        run, told = await access.dataset.ask_run(number, wanted, access.grant, key_id=access.key_id)
+        verdicts = [told] if isinstance(told, Verdict) else list(told)
+        return {
+            "verdicts": [verdict.to_json() for verdict in verdicts],
+            "grouped": not isinstance(told, Verdict),
+            "asked": run.asked,
+            "remaining": run.remaining,
+            "ended": run.ended or None,
+        }
+
+    return await _work(access, asked, wanted.wait_s)
 
 
 @router.delete("/{id}", response_model=models.Run)
@@ -73,75 +88,17 @@ async def close(id: str, access: Asker) -> Response:  # noqa: A002
     return json_response(run_json(found))
 
 
-@choosing.post("/choose", response_model=models.Chosen)
-async def choose(wanted: models.Choose, access: Asker) -> Response:
-    """Which of some numbers is largest, at the sensitivity of one of them."""
-    wanted.offer()  # refused now if it is none
-    found = await access.dataset.choose(wanted, access.grant, key_id=access.key_id)
-    return json_response({**found.to_json(), "id": str(found.id)})
-
-
-@choosing.post("/choose/explain", response_model=models.ChoiceExplanation)
-async def explain_choice(wanted: models.Choose, access: Asker) -> Response:
-    """What a choice would cost, and how far below the best who is chosen may be; free."""
-    offer = wanted.offer()
-
-    def explained() -> Response:
-        found = access.dataset.curator.explain_choose(
-            wanted.candidates, k=wanted.k, counts=wanted.counts, **offer.amounts()
-        )
-        return json_response(found.to_json())
-
-    return await access.dataset.explain(explained, access.key_id)
-
-
-@choosing.post("/quality", response_model=models.QualityReport)
-async def quality(wanted: models.QualityChecks, access: Asker) -> Response:
-    """How many units must be left out until each property holds; one charge for all."""
-    found = await access.dataset.report_quality(wanted, access.grant, key_id=access.key_id)
-    return json_response({**found.to_json(), "id": str(found.id)})
-
-
-@choosing.post("/quality/explain", response_model=models.QualityExplanation)
-async def explain_quality(wanted: models.QualityChecks, access: Asker) -> Response:
-    """What such a report would cost, and how far off its numbers would be; free."""
-
-    def explained() -> Response:
-        found = access.dataset.curator.explain_quality(wanted.checks, epsilon=wanted.epsilon)
-        return json_response(found.to_json())
-
-    return await access.dataset.explain(explained, access.key_id)
-
-
-@choosing.post("/median", response_model=models.RobustMedian)
-async def median(wanted: models.MedianWanted, access: Asker) -> Response:
-    """A median with noise to fit the data, at a price that does not depend on it."""
-    found = await access.dataset.release_median(wanted, access.grant, key_id=access.key_id)
-    return json_response({**found.to_json(), "id": str(found.id)})
-
-
-@choosing.post("/median/explain", response_model=models.MedianExplanation)
-async def explain_median(wanted: models.MedianWanted, access: Asker) -> Response:
-    """What such a median would cost; free."""
-    settings = wanted.settings()
-
-    def explained() -> Response:
-        found = access.dataset.curator.explain_robust_median(wanted.question, **settings)
-        return json_response(found.to_json())
-
-    return await access.dataset.explain(explained, access.key_id)
+# --- interviews ------------------------------------------------------------------------------
 
 
 @interviews.post("/explain", response_model=models.InterviewExplanation)
 async def explain_interview(ask: models.ExplainInterview, access: Asker) -> Response:
     """What an interview would cost, and whether it would answer the questions; free."""
     settings = ask.settings()
-
-    def explained() -> Response:
-        found = access.dataset.curator.explain_interview(*ask.questions, **settings)
-        return json_response(found.to_json(ask.confidence))
-
-    return await access.dataset.explain(explained, access.key_id)
+    explained = access.dataset.curator.explain_interview
+    return await _explain(
+        access, lambda: explained(*ask.questions, **settings).to_json(ask.confidence)
+    )
 
 
 @interviews.post("", status_code=201, response_model=models.InterviewState)
@@ -158,14 +115,19 @@ async def interview_state(id: str, access: Anyone) -> Response:  # noqa: A002
     return json_response(run_json(found))
 
 
-@interviews.post("/{id}/ask", response_model=models.InterviewReply)
+@interviews.post("/{id}/ask", response_model=models.InterviewReply, responses=LATER)
 async def ask_interview(id: str, wanted: models.AskInterview, access: Asker) -> Response:  # noqa: A002
     """The number of a question, with noise; refused if one unit would move all by too much."""
-    run, told = await access.dataset.ask_interview(
-        parse_id(id, "interview"), wanted, access.grant, key_id=access.key_id
-    )
-    state = {"asked": run.asked, "joint": float(run.joint), "ended": run.ended or None}
-    return json_response({**told.to_json(), **state})
+    number = parse_id(id, "interview")
+
+    async def asked() -> Body:
+        run, told = await access.dataset.ask_interview(
+            number, wanted, access.grant, key_id=access.key_id
+        )
+        state = {"asked": run.asked, "joint": float(run.joint), "ended": run.ended or None}
+        return {**told.to_json(), **state}
+
+    return await _work(access, asked, wanted.wait_s)
 
 
 @interviews.delete("/{id}", response_model=models.InterviewState)
@@ -175,6 +137,100 @@ async def close_interview(id: str, access: Asker) -> Response:  # noqa: A002
     return json_response(run_json(found))
 
 
-def run_json(run: Run | InterviewRun) -> dict[str, Any]:
+# --- what is released once -------------------------------------------------------------------
+
+
+@choosing.post("/choose", response_model=models.Chosen, responses=LATER)
+async def choose(wanted: models.Choose, access: Asker) -> Response:
+    """Which of some numbers is largest, at the sensitivity of one of them."""
+    wanted.offer()  # refused now if it is none
+    return await _release(access, access.dataset.choose, wanted)
+
+
+@choosing.post("/choose/explain", response_model=models.ChoiceExplanation)
+async def explain_choice(wanted: models.Choose, access: Asker) -> Response:
+    """What a choice would cost, and how far below the best who is chosen may be; free."""
+    amounts = wanted.offer().amounts()
+    explained = access.dataset.curator.explain_choose
+    return await _explain(
+        access,
+        lambda: explained(wanted.candidates, k=wanted.k, counts=wanted.counts, **amounts).to_json(),
+    )
+
+
+@choosing.post("/quality", response_model=models.QualityReport, responses=LATER)
+async def quality(wanted: models.QualityChecks, access: Asker) -> Response:
+    """How many units must be left out until each property holds; one charge for all."""
+    return await _release(access, access.dataset.report_quality, wanted)
+
+
+@choosing.post("/quality/explain", response_model=models.QualityExplanation)
+async def explain_quality(wanted: models.QualityChecks, access: Asker) -> Response:
+    """What such a report would cost, and how far off its numbers would be; free."""
+    explained = access.dataset.curator.explain_quality
+    return await _explain(
+        access, lambda: explained(wanted.checks, epsilon=wanted.epsilon).to_json()
+    )
+
+
+@choosing.post("/median", response_model=models.RobustMedian, responses=LATER)
+async def median(wanted: models.MedianWanted, access: Asker) -> Response:
+    """A median with noise to fit the data, at a price that does not depend on it."""
+    return await _release(access, access.dataset.release_median, wanted)
+
+
+@choosing.post("/median/explain", response_model=models.MedianExplanation)
+async def explain_median(wanted: models.MedianWanted, access: Asker) -> Response:
+    """What such a median would cost; free."""
+    settings = wanted.settings()
+    explained = access.dataset.curator.explain_robust_median
+    return await _explain(access, lambda: explained(wanted.question, **settings).to_json())
+
+
+@choosing.get("/works/{id}", response_model=dict[str, Any], responses=LATER)
+async def work(
+    id: str,  # noqa: A002
+    access: Asker,
+    wait_s: Annotated[float, Query(ge=0, le=60)] = 0.0,
+) -> Response:
+    """What a request that became a work is answered with; 202 while it is under way."""
+    return await _send(access, access.dataset.works.find(id, access.grant.analyst), wait_s)
+
+
+# --- what they share -------------------------------------------------------------------------
+
+
+async def _explain(access: Access, explained: Callable[[], Body]) -> Response:
+    """Say what is free, within the limits of what is paid for."""
+    return await access.dataset.explain(lambda: json_response(explained()), access.key_id)
+
+
+async def _release(
+    access: Access, release: Callable[..., Coroutine[Any, Any, Any]], wanted: models.Waited
+) -> Response:
+    async def released() -> Body:
+        found = await release(wanted, access.grant, key_id=access.key_id)
+        return {**found.to_json(), "id": str(found.id)}
+
+    return await _work(access, released, wanted.wait_s)
+
+
+async def _work(
+    access: Access, compute: Callable[[], Coroutine[Any, Any, Body]], wait_s: float
+) -> Response:
+    """Compute it; told now, or after ``wait_s`` a work to come back for."""
+    return await _send(access, access.dataset.works.start(access.grant.analyst, compute), wait_s)
+
+
+async def _send(access: Access, work: Work, wait_s: float) -> Response:
+    found = await work.wait(wait_s)
+    if found is not None:
+        return json_response(found)
+    url = f"/v1/datasets/{access.dataset.name}/works/{work.token}"
+    told = work.describe(access.dataset.settings.time_limit_s)
+    return json_response(told, 202, headers={"Location": url})
+
+
+def run_json(run: Run | InterviewRun) -> Body:
     """A run as it is sent."""
     return {**run.to_json(), "id": str(run.id)}
