@@ -540,6 +540,9 @@ def test_every_view_of_the_analyst(page, clinic, view, words):
     well_made(page, view.lower().replace(" ", "-").replace("ε", "epsilon"))
 
 
+OWN_AGES = "SELECT MEDIAN(age) FROM patients"
+
+
 def open_runs(page, kind: str, question: str) -> None:
     page.get_by_role("link", name="Runs").click()
     page.get_by_label("Kind").select_option(label=kind)
@@ -580,6 +583,33 @@ def test_an_interview_and_a_choice_and_what_is_refused(page, clinic):
     page.get_by_role("button", name="Pay and ask").click()
     expect(page.get_by_role("region", name="What was told")).to_contain_text("Aalborg")
     assert float(clinic.spent("irene")["epsilon"]) == 2
+
+
+def test_a_report_and_a_median_are_priced_and_told(page, clinic):
+    sign_in(page, clinic, clinic.analyst("quentin", epsilon="4"))
+    page.get_by_role("link", name="Runs").click()
+    page.get_by_label("Kind").select_option(label="Quality")
+    checks = page.get_by_label("Properties, as JSON")
+    checks.fill("no properties")
+    page.get_by_role("button", name="Price").click()
+    expect(page.get_by_role("alert")).to_contain_text("not JSON")
+    checks.fill(
+        '{"old": {"table": "patients", "property": "maximum", "column": "age", "bound": 90}}'
+    )
+    page.get_by_label("ε", exact=True).fill("1")
+    page.get_by_role("button", name="Price").click()
+    expect(page.get_by_label("Open a run")).to_contain_text("margin ±")
+    page.get_by_role("button", name="Pay and ask").click()
+    told = page.get_by_role("region", name="What was told")
+    expect(told).to_contain_text("old: ")
+    well_made(page, "runs-quality")
+    page.get_by_label("Kind").select_option(label="Median")
+    page.get_by_label("One MEDIAN, in SQL").fill(OWN_AGES)
+    page.get_by_label("ε", exact=True).fill("1")
+    page.get_by_label("Proposed bound, or nothing").fill("3")
+    page.get_by_role("button", name="Price").click()
+    expect(page.get_by_label("Open a run")).to_contain_text("moves by at most 3")
+    assert float(clinic.spent("quentin")["epsilon"]) == 1
 
 
 def test_the_balance_shows_people_in_several_datasets(page, clinic):

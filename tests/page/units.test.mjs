@@ -11,7 +11,7 @@ const { body, nearest, wayOf } = await at("ask.js");
 const { addressOf, tabbed } = await at("answer.js");
 const { amount, count, shares } = await at("balance.js");
 const { pace } = await at("curator.js");
-const { readSettings, shown } = await at("runs.js");
+const { readChecks, readSettings, shown } = await at("runs.js");
 
 const column = (name, values = null) => ({ name, text: "text", kind: "text", values });
 const schema = {
@@ -134,6 +134,9 @@ test("the pace of spending", () => {
 test("what a run is opened with, as it was typed", () => {
   assert.deepEqual(readSettings("runs", { threshold: " 500 ", epsilon: "1/3", at_most: "3" }), { threshold: "500", epsilon: "1/3", at_most: 3 });
   assert.deepEqual(readSettings("choose", { epsilon: "0.1", k: "2" }), { epsilon: "0.1", k: 2 });
+  assert.deepEqual(readSettings("median", { epsilon: "1", delta: "1e-9", bound: " " }), { epsilon: "1", delta: "1e-9" });
+  assert.deepEqual(readChecks('{"old": {"bound": 3}}'), { old: { bound: 3 } });
+  assert.throws(() => readChecks("old"), /not JSON/);
   assert.equal(shown(1234.56789), "1,234.57");
   assert.equal(shown(null), "unknown");
 });

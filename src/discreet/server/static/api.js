@@ -90,6 +90,18 @@ export async function ask(dataset, question, { onprogress }) {
 }
 
 /**
+ * Have something computed that is no question, and come back for it as long as it takes.
+ * @param {string} dataset
+ * @param {string[]} parts
+ * @param {object} body
+ */
+export async function compute(dataset, parts, body) {
+  let found = await send("POST", of(dataset, ...parts), { ...body, wait_s: 10 });
+  while (found.state === "running") found = await get(of(dataset, "works", `${found.id}?wait_s=10`));
+  return found;
+}
+
+/**
  * What a path holds, in another form than JSON; given a body, what is answered to it.
  * @param {string} path
  * @param {string} accept

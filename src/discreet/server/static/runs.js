@@ -1,6 +1,6 @@
-// Runs: opened and paid for once, asked many times; and the largest of some numbers.
+// Runs: opened and paid for once, asked many times; and what is released once and is no question.
 
-import { of, Refused, send } from "./api.js";
+import { compute, of, Refused, send } from "./api.js";
 import { field, h, refusalCard, show, table, tell } from "./dom.js";
 
 /** Of each kind: its words, what is said when it is opened, where it is, and what it tells. */
@@ -27,30 +27,63 @@ const KINDS = {
     asked: (question) => ({ candidates: question }),
     said: (found) => [`at most ${shown(found.margin)} below the best`, `theorem: ${shown(found.theorem_margin)}`],
     told: (found) => found.chosen.join(", "),
-    stands: () => "",
+    once: true,
+  },
+  quality: {
+    name: "Quality", about: "How many people stand in the way of a property? One person moves each number by little.",
+    settings: [["epsilon", "ε", "0.1"]],
+    label: "Properties, as JSON", hint: "By name; of each its table, property and columns.",
+    usual: '{"old": {"table": "visits", "property": "maximum", "column": "age", "bound": 110}}',
+    asked: (text) => ({ checks: readChecks(text) }),
+    said: (found) => [`margin ±${shown(found.margin)} each`],
+    told: (found) => Object.entries(found.distances).map(([name, number]) => `${name}: ${shown(number)}`).join("; ") + ` (± ${shown(found.margin)})`,
+    once: true,
+  },
+  median: {
+    name: "Median", about: "A median with noise that fits the data, or only if it moves by at most a bound that you propose.",
+    settings: [["epsilon", "ε", "0.5"], ["delta", "δ", "1e-9"], ["bound", "Proposed bound, or nothing", ""]],
+    label: "One MEDIAN, in SQL", hint: "Of one value for each person.",
+    asked: (question) => ({ question }),
+    said: (found) => [found.by, `margin ${found.margin === null ? "not public: it fits the data" : `±${shown(found.margin)}`}`],
+    told: (found) => found.value === null ? "no answer: the proposed bound may not hold" : shown(found.value) + (found.margin === null ? "" : ` (± ${shown(found.margin)})`),
+    once: true,
   },
 };
 const WHOLE = ["at_most", "k"];
+const OPTIONAL = ["bound"];
 
 /** A number as it is read: not more digits than it has. */
 export function shown(number) {
   return number === null || number === undefined ? "unknown" : Number(number).toLocaleString("en", { maximumSignificantDigits: 6 });
 }
 
-/** What is sent when a run is opened: exact numbers as they were typed. */
+/** What is sent when a run is opened: exact numbers as they were typed; what may be left out, if it is. */
 export function readSettings(kind, values) {
-  return Object.fromEntries(KINDS[kind].settings.map(([name]) =>
+  const named = KINDS[kind].settings.map(([name]) => name).filter((name) => values[name].trim() || !OPTIONAL.includes(name));
+  return Object.fromEntries(named.map((name) =>
     [name, WHOLE.includes(name) ? Number.parseInt(values[name], 10) : values[name].trim()]));
+}
+
+/** Properties by name, or a refusal in the shape of the server's. */
+export function readChecks(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Refused(0, {
+      code: "P4", title: "an argument that is none", what: "the properties are not JSON.",
+      why: "each is read by name, with its table and columns.", fix: "write them like the example.",
+    });
+  }
 }
 
 export async function runsView(place, { dataset }) {
   const choice = h("select", { onchange: draw }, Object.entries(KINDS).map(([kind, { name }]) => h("option", { value: kind }, name)));
   const inputs = h("div", {}), about = h("p", { class: "quiet" }), price = h("div", { "aria-live": "polite" });
   const question = h("textarea", { rows: "3", spellcheck: "false", value: "" });
+  const typed = h("div", {});
   const open = h("div", {});
   show(place, h("h1", {}, "Runs"),
-    h("section", { class: "card", "aria-label": "Open a run" }, field("Kind", choice), about, inputs,
-      field("A question, in SQL", question, "One COUNT or SUM, or one for each public group."),
+    h("section", { class: "card", "aria-label": "Open a run" }, field("Kind", choice), about, inputs, typed,
       h("p", { class: "actions" },
         h("button", { class: "quiet", type: "button", onclick: () => trying(explain) }, "Price"),
         h("button", { class: "main", type: "button", onclick: () => trying(begin) }, "Pay and ask")),
@@ -61,6 +94,8 @@ export async function runsView(place, { dataset }) {
   function draw() {
     const kind = KINDS[choice.value];
     about.textContent = kind.about;
+    show(typed, field(kind.label ?? "A question, in SQL", question, kind.hint ?? "One COUNT or SUM, or one for each public group."));
+    if (kind.usual && !question.value.trim()) question.value = kind.usual;
     show(inputs, kind.settings.map(([name, label, usual]) => field(label, h("input", { name, value: usual, inputmode: "decimal" }))));
     show(price);
     show(open);
@@ -88,10 +123,10 @@ export async function runsView(place, { dataset }) {
 
   async function begin() {
     const kind = KINDS[choice.value], where = choice.value;
-    if (where === "choose") {
-      const found = await send("POST", of(dataset.name, "choose"), { ...settings(), ...kind.asked(question.value) });
+    if (kind.once) {
+      const found = await compute(dataset.name, [where], { ...settings(), ...kind.asked(question.value) });
       show(open, told([[question.value, kind.told(found)]]));
-      tell(`Chosen: ${kind.told(found)}`);
+      tell(`${kind.name}: ${kind.told(found)}`);
       return;
     }
     await explain(); // what is refused is refused unpaid
@@ -100,7 +135,7 @@ export async function runsView(place, { dataset }) {
     let next = run.asked; // with its number, a question that is sent again is told the same
     const go = async () => {
       const text = question.value; // somebody may type on while it is asked
-      const found = await send("POST", of(dataset.name, where, run.id, "ask"), { question: text, number: next });
+      const found = await compute(dataset.name, [where, run.id, "ask"], { question: text, number: next });
       next = found.asked;
       lines.push([text, kind.told(found)]);
       stand(found);
