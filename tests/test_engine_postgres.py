@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+
 import engine_cases as cases
 import psycopg
 import pytest
 import services
 from test_postgres_source import address, fill
 
+import discreet
+from discreet.curate import session
 from discreet.engine.duckdb import DuckDBEngine
 from discreet.engine.postgres import PostgresEngine
-from discreet.errors import DataRefusal, QuestionRefusal
+from discreet.errors import DataRefusal, InvalidParameter, QuestionRefusal
 
 READER = "reader"
 
@@ -141,3 +147,83 @@ def test_a_statement_is_stopped_in_time(postgres, visits):
                 engine.run(compiled)
             connection.rollback()
         engine.run(compiled)
+
+
+# --- a session -----------------------------------------------------------------------------
+
+ASKING = """
+import json, sys, discreet
+with discreet.open(sys.argv[1], kind=sys.argv[2]) as clinic:
+    answers = [clinic.ask(text, epsilon="0.25") for text in sys.argv[3:]]
+    print(json.dumps({
+        "values": [answer.to_json()["rows"] for answer in answers],
+        "spent": str(clinic.spent.epsilon), "version": clinic.engine.data_version(),
+    }))
+"""
+COUNTED = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"
+MEANT = "SELECT AVG(cost) AS mean FROM visits WHERE age >= 30"
+MIDDLE = "SELECT MEDIAN(age) AS middle FROM visits"
+
+
+def ask_elsewhere(home, kind: str, *questions: str) -> dict:
+    """Ask in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", ASKING, str(home), kind, *questions],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def home(visits, tmp_path):
+    declared = cases.SCHEMA.replace(
+        "[tables.visits]\n", f'[tables.visits]\nsource = "{visits["visits"]}"\n'
+    )
+    session.init(tmp_path / "clinic", f"[budget]\nepsilon = 3\n{declared}")
+    return tmp_path / "clinic"
+
+
+def test_two_processes_two_engines_and_one_account(postgres, home):
+    """What one engine was paid for the other shows, free: the same integers, the same key."""
+    first = ask_elsewhere(home, "duckdb", COUNTED)
+    again = ask_elsewhere(home, "postgres", COUNTED, MEANT, MIDDLE)
+    assert again["version"] == first["version"]
+    assert again["values"][0] == first["values"][0]
+    assert (first["spent"], again["spent"]) == ("1/4", "3/4")
+    last = ask_elsewhere(home, "duckdb", MIDDLE, MEANT, COUNTED)
+    assert last["values"] == again["values"][::-1]
+    assert last["spent"] == "3/4"
+    postgres.execute("DELETE FROM visits WHERE who = 5")  # other data: paid for again
+    after = ask_elsewhere(home, "postgres", COUNTED)
+    assert after["version"] != first["version"]
+    assert after["spent"] == "1"
+
+
+def test_the_engine_of_a_session_is_named_in_its_file(home):
+    file = home / session.FILE
+    file.write_text(f'[engine]\nkind = "postgres"\ntimeout_s = 60\n\n{file.read_text()}')
+    with discreet.open(home) as clinic:
+        assert isinstance(clinic.engine, PostgresEngine)
+        answer = clinic.ask(COUNTED, epsilon="0.5")
+        assert len(answer.rows) == 4
+        before = clinic.spent
+        with pytest.raises(QuestionRefusal) as refused:
+            clinic.ask("SELECT COUNT(*) FROM visits WHERE REGEXP_LIKE(note, '^a')", epsilon=1)
+        assert refused.value.code == "Q60"
+        assert clinic.spent == before
+    for settings in ({"kind": "oracle"}, {"kind": "duckdb"}, {"spark": "local[*]"}):
+        with pytest.raises(InvalidParameter):
+            discreet.open(home, **settings)
+
+
+def test_a_server_that_is_gone_loses_nothing(postgres, home):
+    """What is paid for while it is away is answered when it is back, and paid for once."""
+    with discreet.open(home, kind="postgres") as clinic:
+        postgres.execute("REVOKE SELECT ON visits FROM reader")
+        with pytest.raises(DataRefusal):
+            clinic.ask(COUNTED, epsilon="0.5")
+        postgres.execute("GRANT SELECT ON visits TO reader")
+        clinic.ask(COUNTED, epsilon="0.5")

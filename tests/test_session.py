@@ -115,6 +115,10 @@ def test_a_database_is_not_a_file(tmp_path):
         ("[budget]\nrho = 3\n[ledger]\nadress = 'a'\n", 4, "has no 'adress'"),
         ("[budget]\nrho = 3\n[engine]\nthreads = 0\n", 4, "threads"),
         ("[budget]\nrho = 3\n[engine]\nmemory_limit = 4\n", 4, "memory_limit"),
+        ("[budget]\nrho = 3\n[engine]\nkind = 4\n", 4, "kind"),
+        ('[budget]\nrho = 3\n[engine]\nkind = "postgres"\ntimeout_s = 0\n', 5, "timeout_s"),
+        ('[budget]\nrho = 3\n[engine]\nkind = "oracle"\n', 4, "oracle"),
+        ("[budget]\nrho = 3\n[engine]\ntimeout_s = 5\n", 4, "timeout_s"),
         ("[budget]\nrho = \n", 2, "is not TOML"),
     ],
 )

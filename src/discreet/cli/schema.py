@@ -49,6 +49,7 @@ def check(
 ) -> None:
     """Say whether a discreet.toml holds together and how the data fit it."""
     from discreet.curate.session import FILE, parsed
+    from discreet.engine.opening import require_copy
     from discreet.question.schema import SchemaFile
 
     file = file / FILE if file.is_dir() else file
@@ -56,8 +57,10 @@ def check(
     if read.settings:  # a whole session: its other sections are checked, too
         session = parsed(file.parent, read)
         session.budget.check_delta(read.schema.population)
+    if not declared:
+        require_copy(str(read.settings.get("engine", {}).get("kind")), "`schema check`")
     sources = {
-        name: str(file.parent / table.source)
+        name: table.source if "://" in table.source else str(file.parent / table.source)
         for name, table in read.schema.tables.items()
         if table.source is not None
     }

@@ -14,7 +14,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from discreet.curate.steps import CURATOR
-from discreet.engine.duckdb.engine import DuckDBEngine
+from discreet.engine.opening import open_engine
+from discreet.engine.protocol import Engine
 from discreet.errors import SchemaRefusal
 from discreet.exact.numbers import Exact, fraction
 from discreet.exact.records import dataclass
@@ -130,11 +131,11 @@ class Bounding:
         version = self._curator.engine.data_version()
         return tuple(note for name in tables for note in self._say(version, name, None))
 
-    def _open(self, look: Look) -> DuckDBEngine:
+    def _open(self, look: Look) -> Engine[Any]:
         needed = {n: s for n, s in self._sources.items() if n in look.schema.tables}
-        return DuckDBEngine(needed, look.schema, **self._engine)
+        return open_engine(needed, look.schema, **self._engine)
 
-    def _price(self, engine: DuckDBEngine, look: Look, spend: Offer) -> Priced:
+    def _price(self, engine: Engine[Any], look: Look, spend: Offer) -> Priced:
         question = parse(look.sql, engine.catalogue)
         return price(replace(question, text=look.name), spend, engine.catalogue)
 

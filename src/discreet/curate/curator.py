@@ -41,7 +41,7 @@ from discreet.curate.steps import (
     Planned,
     TopUp,
 )
-from discreet.engine.duckdb.engine import DuckDBEngine
+from discreet.engine.opening import open_engine
 from discreet.engine.protocol import C, Engine, describe_failure
 from discreet.errors import (
     BudgetRefusal,
@@ -107,6 +107,10 @@ _ANY_DELTA = Fraction(1, 10**9)
 """With which questions of private groups are planned where none is offered."""
 
 
+_LOOKS = ("kind", "memory_limit", "threads", "timeout_s")
+"""Settings of the engine that also hold where bounding is looked at."""
+
+
 class Era(Enum):
     """How questions were priced, the latest first: what was paid for in each is still found."""
 
@@ -129,8 +133,10 @@ class Curator:
     name ``dataset``, under the rules of ``policy``; a ledger that ``owns_ledger`` names as this
     curator's is closed with it.  Without a ledger the account lives as long as the object.
     ``secrets`` is the folder for the secrets of runs, if it is not the one beside the ledger.
-    ``engine`` are settings of the engine: ``memory_limit``, ``threads``, ``store`` (a folder for
-    prepared tables) and ``progress``, called with a name and the part of a question that is done.
+    ``engine`` are settings of the engine: its ``kind`` (``duckdb``, or ``postgres`` to compute
+    where the rows are), ``memory_limit``, ``threads``, ``store`` (a folder for prepared tables),
+    ``timeout_s`` (of a statement in PostgreSQL) and ``progress``, called with a name and the part
+    of a question that is done.
     """
 
     def __init__(
@@ -148,7 +154,7 @@ class Curator:
     ) -> None:
         check_tables(tables)
         promised = read_budget(budget)
-        self.engine: Engine[Any] = DuckDBEngine(tables, read_schema(schema), **engine)
+        self.engine: Engine[Any] = open_engine(tables, read_schema(schema), **engine)
         self.schema = self.engine.schema
         self.space = Space.of(self.schema)
         self.everyone = Area.everything(self.space)
@@ -172,7 +178,7 @@ class Curator:
         """Answers that are stored and not shown yet: nothing is told from them."""
         self.couples = True
         """Whether noise may be refined: not where another process computes."""
-        limits = {name: engine[name] for name in ("memory_limit", "threads") if name in engine}
+        limits = {name: engine[name] for name in _LOOKS if name in engine}
         self._bounding = Bounding(self, tables, **limits)
         self.crowding = Crowding(self)
         self._releases_folder: Path | None = None
@@ -1366,6 +1372,6 @@ def curator(
     ``tables`` by name, each a path or an Arrow, pandas or Polars table.  ``schema`` is a
     :class:`Schema`, or the text or path of a TOML file, or a dict of its shape; ``budget`` a
     :class:`Budget`, or a number: the epsilon of one.  ``engine`` are settings of the engine:
-    ``memory_limit``, ``threads``, ``store`` and ``progress``.
+    ``kind``, ``memory_limit``, ``threads``, ``store``, ``timeout_s`` and ``progress``.
     """
     return Curator(tables, schema=schema, budget=budget, **engine)

@@ -17,6 +17,7 @@ from typing import Any
 
 from discreet.accounting.budget import Budget
 from discreet.curate.curator import Curator
+from discreet.engine.opening import KINDS
 from discreet.errors import InvalidParameter, SchemaRefusal, shown
 from discreet.ledger import Ledger, Policy, Verification
 from discreet.ledger.analysts import end_of_day
@@ -36,7 +37,7 @@ _KEYS = {
     "budget": BUDGET_KEYS,
     "policy": ("question", "analyst", "shared_answers", "expires"),
     "ledger": ("address", "checkpoint", "dataset"),
-    "engine": ("memory_limit", "threads", "store", "spark"),
+    "engine": ("kind", "memory_limit", "threads", "store", "spark", "timeout_s"),
 }
 _WHY = "a setting that is not understood could let more be lost than was meant."
 
@@ -166,8 +167,8 @@ def read(directory: str | os.PathLike[str]) -> Session:
 def open(directory: str | os.PathLike[str] = ".", **engine: Any) -> Curator:  # noqa: A001
     """The curator of the session in ``directory``: ``discreet.open("clinic/")``.
 
-    ``engine`` overrides the section [engine] of its file: ``memory_limit``, ``threads``, ``store``,
-    ``spark`` and ``progress``.
+    ``engine`` overrides the section [engine] of its file: ``kind``, ``memory_limit``, ``threads``,
+    ``store``, ``spark``, ``timeout_s`` and ``progress``.
     """
     return read(directory).curator(**engine)
 
@@ -300,8 +301,18 @@ def _engine(data: Mapping[str, Any], document: Document) -> dict[str, Any]:
     with document.at("engine", "threads"):
         if type(threads) is not int or threads < 1:
             raise _misread("threads", threads, "write a whole number, such as threads = 4.")
-    for name in ("memory_limit", "store", "spark"):
+    for name in ("kind", "memory_limit", "store", "spark"):
         _text(data, name, "", document, inside="engine")
+    timeout = data.get("timeout_s", 1)
+    with document.at("engine", "timeout_s"):
+        if type(timeout) is not int or timeout < 1:
+            raise _misread("timeout_s", timeout, "write whole seconds, such as timeout_s = 600.")
+        if "timeout_s" in data and data.get("kind") != "postgres":
+            raise _misread("timeout_s", timeout, 'write kind = "postgres" beside it.')
+    kind = data.get("kind", KINDS[0])
+    with document.at("engine", "kind"):
+        if kind not in KINDS:
+            raise _misread("kind", kind, f"write one of {', '.join(KINDS)}.")
     return dict(data)
 
 

@@ -77,7 +77,9 @@ def copy_people(
     column that is declared to be true or false, or has declared values, or bounds.
     """
     from discreet.engine.duckdb.engine import DuckDBEngine
+    from discreet.engine.opening import require_copy
 
+    require_copy(session.engine.get("kind", "duckdb"), "the lab")
     if not LEAST <= people <= MOST:
         raise InvalidParameter(
             "P2",

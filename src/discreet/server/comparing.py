@@ -22,8 +22,7 @@ from discreet.curate.interviews import Question as Posing
 from discreet.curate.reports import compute_median, compute_quality, to_json_check
 from discreet.curate.runs import Compare, Run, Turn, compare
 from discreet.curate.together import compute_batch
-from discreet.engine.duckdb.engine import DuckDBEngine
-from discreet.engine.protocol import describe_failure
+from discreet.engine.protocol import Engine, describe_failure
 from discreet.mechanisms import Laplace, ProposeTestRelease, SmoothMedian, TopK
 from discreet.mechanisms.sparse.run import NoisyThreshold
 from discreet.price.batch import Batch
@@ -57,7 +56,7 @@ def write_turn(turn: Turn) -> bytes:
     return json.dumps(content).encode()
 
 
-def answer_turn(engine: DuckDBEngine, content: dict[str, Any]) -> bytes:
+def answer_turn(engine: Engine[Any], content: dict[str, Any]) -> bytes:
     """Compare, where the data is; what is sent back."""
     watched = Watched(
         record.from_json(content["question"]),
@@ -110,7 +109,7 @@ def write_choice(contest: Contest, version: str) -> bytes:
     return json.dumps(content).encode()
 
 
-def answer_choice(engine: DuckDBEngine, content: dict[str, Any]) -> bytes:
+def answer_choice(engine: Engine[Any], content: dict[str, Any]) -> bytes:
     """Choose, where the data is; what is stored."""
     watched = tuple(
         Watched(record.from_json(question), record.from_json(plan), moved, Fraction(grid))
@@ -150,7 +149,7 @@ def write_batch(batch: Batch, version: str) -> bytes:
     return json.dumps({"batch": {"parts": parts, "version": version}}).encode()
 
 
-def answer_batch(engine: DuckDBEngine, content: dict[str, Any]) -> bytes:
+def answer_batch(engine: Engine[Any], content: dict[str, Any]) -> bytes:
     """All of their answers, where the data is; what is stored."""
     parts = [record.from_json(part) for part in content["parts"]]
     compiled = [engine.compile(part.plan) for part in parts]
@@ -175,7 +174,7 @@ def write_posed(interview: Interview, one: Posing, version: str) -> bytes:
     return json.dumps(content).encode()
 
 
-def answer_posed(engine: DuckDBEngine, content: dict[str, Any]) -> bytes:
+def answer_posed(engine: Engine[Any], content: dict[str, Any]) -> bytes:
     """The numbers with noise, where the data is."""
     posed = Posed(
         record.from_json(content["question"]),
@@ -209,7 +208,7 @@ def write_quality(quality: Quality, version: str) -> bytes:
     return json.dumps(content).encode()
 
 
-def answer_quality(engine: DuckDBEngine, content: dict[str, Any]) -> bytes:
+def answer_quality(engine: Engine[Any], content: dict[str, Any]) -> bytes:
     """Count, where the data is; what is stored."""
     checks = [
         Check(
@@ -243,7 +242,7 @@ def write_median(middle: Middle, version: str) -> bytes:
     return json.dumps(content).encode()
 
 
-def answer_median(engine: DuckDBEngine, content: dict[str, Any]) -> bytes:
+def answer_median(engine: Engine[Any], content: dict[str, Any]) -> bytes:
     """The median with noise, where the data is; what is stored."""
     plan = record.from_json(content["plan"])
     variable = plan.measurements[0].variable
@@ -256,7 +255,7 @@ def answer_median(engine: DuckDBEngine, content: dict[str, Any]) -> bytes:
     return compute_median(engine, Middle(plan, variable, mechanism), content["version"])
 
 
-ANSWERS: dict[str, Callable[[DuckDBEngine, dict[str, Any]], bytes]] = {
+ANSWERS: dict[str, Callable[[Engine[Any], dict[str, Any]], bytes]] = {
     "turn": answer_turn,
     "choice": answer_choice,
     "batch": answer_batch,

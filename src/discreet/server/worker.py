@@ -15,11 +15,12 @@ import json
 import os
 import resource
 import sys
-from typing import IO
+from typing import IO, Any
 
 from discreet.curate import session
 from discreet.curate.curator import compute
-from discreet.engine.duckdb.engine import DuckDBEngine
+from discreet.engine.opening import open_engine
+from discreet.engine.protocol import Engine
 from discreet.errors import DataRefusal
 from discreet.release import record
 
@@ -53,7 +54,7 @@ def serve(directory: str, memory_bytes: int) -> None:
         write_frame(answers, _answer(engine, asked))
 
 
-def _open_engine(found: session.Session) -> DuckDBEngine:
+def _open_engine(found: session.Session) -> Engine[Any]:
     """The engine; sources that cannot be opened now are tried again for every question.
 
     What is charged must not depend on whether the data is there, so a missing
@@ -61,12 +62,12 @@ def _open_engine(found: session.Session) -> DuckDBEngine:
     """
     settings = {**found.engine, "store": found.store}
     try:
-        return DuckDBEngine(found.sources(), found.schema, **settings)
+        return open_engine(found.sources(), found.schema, **settings)
     except DataRefusal:
-        return DuckDBEngine(found.sources(), found.schema, opened=False, **settings)
+        return open_engine(found.sources(), found.schema, opened=False, **settings)
 
 
-def _answer(engine: DuckDBEngine, asked: bytes) -> bytes:
+def _answer(engine: Engine[Any], asked: bytes) -> bytes:
     question = json.loads(asked)
     try:
         if "priced" not in question:

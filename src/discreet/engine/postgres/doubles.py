@@ -87,7 +87,8 @@ def write_product(a: str, b: str) -> str:
     large = f"({x} * {_power(-512)}) * ({y} * {_power(-512)}) >= 1"
     small = f"({least} * {_power(1000)}) * ({greatest} * {_power(500)}) <= {_power(425)}"
     return (
-        f"CASE WHEN {a} = 0 OR {b} = 0 OR {x} > {_MOST} OR {y} > {_MOST} THEN {direct} "
+        f"CASE WHEN {a} IS NULL OR {b} IS NULL THEN NULL "  # whom LEAST passes over
+        f"WHEN {a} = 0 OR {b} = 0 OR {x} > {_MOST} OR {y} > {_MOST} THEN {direct} "
         f"WHEN {x} >= 1 AND {y} >= 1 "
         f"THEN CASE WHEN {large} THEN {_signed_infinity(a, b)} ELSE {direct} END "
         f"WHEN {x} >= 1 OR {y} >= 1 OR {least} >= {_power(-500)} THEN {direct} "

@@ -86,10 +86,9 @@ class Server:
             self._url, connect_timeout=_WAIT_S, application_name="discreet", autocommit=True
         )
         try:
-            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             settings = {**_SESSION, "statement_timeout": f"{self._timeout_s}s"}
-            for name, value in settings.items():
-                connection.execute(f"SET LOCAL {name} = '{value}'")
+            set_all = "; ".join(f"SET LOCAL {name} = '{value}'" for name, value in settings.items())
+            connection.execute(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {set_all}")
             yield connection
         finally:
             with suppress(psycopg.Error):
