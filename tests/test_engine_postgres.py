@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import threading
 
 import engine_cases as cases
 import psycopg
 import pytest
 import services
+from patience import wait_until
+from served import KEY, serve_session
 from test_postgres_source import address, fill
 
 import discreet
@@ -149,6 +154,34 @@ def test_a_statement_is_stopped_in_time(postgres, visits):
         engine.run(compiled)
 
 
+def test_who_stops_waiting_stops_the_server(postgres, visits):
+    """Ctrl-C reaches the statement: nothing of ours works on in the server."""
+    ours = (
+        "SELECT COUNT(*) FROM pg_stat_activity WHERE application_name = 'discreet' "
+        "AND datname = current_database() AND state = 'active'"
+    )
+
+    def count_ours() -> int:
+        with psycopg.connect(postgres.conninfo) as connection:
+            return connection.execute(ours).fetchone()[0]
+
+    with PostgresEngine(visits, cases.schema()) as engine:
+        compiled = engine.compile(cases.plan(engine))
+        with psycopg.connect(postgres.conninfo) as connection:
+            connection.execute("LOCK TABLE visits IN ACCESS EXCLUSIVE MODE")
+
+            def interrupt() -> None:
+                wait_until(count_ours)
+                os.kill(os.getpid(), signal.SIGINT)
+
+            threading.Thread(target=interrupt, daemon=True).start()
+            with pytest.raises(KeyboardInterrupt):
+                engine.run(compiled)
+            wait_until(lambda: not count_ours())
+            connection.rollback()
+        engine.run(compiled)
+
+
 # --- a session -----------------------------------------------------------------------------
 
 ASKING = """
@@ -227,3 +260,30 @@ def test_a_server_that_is_gone_loses_nothing(postgres, home):
             clinic.ask(COUNTED, epsilon="0.5")
         postgres.execute("GRANT SELECT ON visits TO reader")
         clinic.ask(COUNTED, epsilon="0.5")
+
+
+def test_a_server_of_questions_computes_in_postgres(visits, tmp_path):
+    """The worker has the engine; its parent has the ledger, and tells the same version."""
+    home = tmp_path / "clinic"
+    home.mkdir()
+    declared = cases.SCHEMA.replace(
+        "[tables.visits]\n", f'[tables.visits]\nsource = "{visits["visits"]}"\n'
+    )
+    settings = '[budget]\nepsilon = 3\n[engine]\nkind = "postgres"\n'
+    (home / session.FILE).write_text(f"{settings}{declared}")
+    made = subprocess.run(
+        [sys.executable, "-m", "discreet", "init", str(home)],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    (key,) = KEY.findall(made.stdout)
+    with serve_session(home, key) as server:
+        asked = {"question": COUNTED, "epsilon": "1/4"}
+        wait_until(lambda: "rows" in server.call("POST", "ask", asked))  # however long it takes
+        first, second = (server.call("POST", "ask", asked) for _ in range(2))
+        assert len(first["rows"]) == 4
+        assert second["rows"] == first["rows"]
+    assert not list((home / "prepared").glob("*.parquet"))
+    found = ask_elsewhere(home, "postgres", COUNTED)
+    assert (found["values"], found["spent"]) == ([first["rows"]], "1/4")

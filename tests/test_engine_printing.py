@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import engine_cases as cases
 import pytest
 from sqlglot import exp
@@ -121,3 +123,11 @@ def test_a_statement_is_the_same_tree_for_every_engine():
         ]
         assert "rows of visits" in names
     assert set(OF_KIND) == set(nodes.Kind)
+
+
+def test_the_page_lists_what_each_engine_refuses(monkeypatch):
+    """After a change of a printer: python docs/make_refusals.py."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "docs"))
+    import make_refusals
+
+    assert make_refusals.page() == make_refusals.PAGE.read_text(encoding="utf-8")

@@ -186,13 +186,17 @@ class Server:
 
         Raises whatever goes wrong: the caller says nothing of it.
         """
-        with self.look() as connection:
+
+        def fetch() -> tuple[list[str], list[tuple[Any, ...]]]:
             with self._lock:
                 located, told = self.locate(), dict(self._marks)
                 self._read_marks(connection, located)
                 if told and told != self._marks:
                     raise LookupError("other data than those that were told")
-            return _watch(connection, lambda: _fetch(connection, text))
+            return _fetch(connection, text)
+
+        with self.look() as connection:
+            return _watch(connection, fetch)
 
 
 def _describe(
