@@ -288,7 +288,8 @@ def test_names_come_back_and_anonymity_does_not_help() -> None:
     assert all("wrong: 0" in one.remark for one in found[:3])
     ours = named(found, "linkage", "discreet")
     assert ours.within
-    assert ours.success < ours.baseline + 0.05  # nothing about anybody that is not about a district
+    # Whatever the noise is: one guess for each district and sex is right for the commonest at most.
+    assert ours.success <= linkage.most_by_district(make_town(2_500, name="linkage").to_pylist())
 
 
 # --- auditing ----------------------------------------------------------------------------------
@@ -522,7 +523,13 @@ def test_every_row_has_the_planted_parity() -> None:
 
 
 def test_without_a_curator_a_count_is_off_by_the_square_root() -> None:
-    (_, near, far), (_, near_too, farther) = separations.local_and_central([100, 10_000])
+    """The central error exceeds four if one of 120 is off by 41, which is once in e^36.
+
+    The squares of the local ones are as good as chi-squared with 120 degrees of freedom: that
+    their ratio is off by four either way, in a law F(120, 120), has probability 3e-13.
+    """
+    rows = separations.local_and_central([100, 10_000], repeats=120)
+    (_, near, far), (_, near_too, farther) = rows
     assert near < 4
     assert near_too < 4
     assert 5 < farther / far < 20

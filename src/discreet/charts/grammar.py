@@ -52,6 +52,8 @@ def lines(
         if temporal
         else {"type": "quantitative", "scale": _scaled(x_scale)}
     )
+    if x_scale == "log":  # whose ticks crowd
+        across["axis"] = {"labelOverlap": "greedy", "labelSeparation": 6}
     form = {"format": "~%"} if percent else {}
     up = {"title": y, "scale": _scaled(y_scale), "axis": {"grid": True, **form}}
     names = [name for name, _ in named]

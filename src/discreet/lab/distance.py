@@ -64,12 +64,14 @@ def draw_curve(people: int, epsilon: str = "1") -> Picture:
     steps = [str(Fraction(k, 10)) for k in range(31)]
     row = [(float(Fraction(e)), float(hockey_stick(one, other, e)[1])) for e in steps]
     count = [(float(Fraction(e)), float(hockey_stick(near, far, e)[1])) for e in steps]
+    count = [(e, delta) for e, delta in count if delta > 0]  # and none beyond
     return lines(
         [("one random row", row), (f"a count at ε = {epsilon}", count)],
         x="ε",
         y="δ",
+        y_scale="log",
         title=f"One random row of {people}: close in distance, and a breach every time",
-        subtitle="its δ never falls below 1/n, whatever ε",
+        subtitle="its δ never falls below 1/n, whatever ε; that of a count is soon 0",
     )
 
 

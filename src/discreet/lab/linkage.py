@@ -70,6 +70,17 @@ def link(
     return guesses
 
 
+def most_by_district(people: Sequence[Person]) -> float:
+    """How many have the commonest disease of their district and sex: no guess by those does better.
+
+    It is about a district, and hardly more than the commonest of all.
+    """
+    groups: dict[tuple[Any, ...], Counter[str]] = defaultdict(Counter)
+    for person in people:
+        groups[person["district"], person["sex"]][person["disease"]] += 1
+    return sum(max(counts.values()) for counts in groups.values()) / len(people)
+
+
 def run(people: int = 4_000, epsilon: str = "1") -> list[Outcome]:
     """Names found in raw rows, in k-anonymous ones, in two of those; then in a private table."""
     town = make_town(people, name="linkage")
@@ -126,4 +137,4 @@ def _against_ours(town: pa.Table, rows: Sequence[Person], epsilon: str) -> Outco
     )
 
 
-__all__ = ["link", "published", "run", "share_unique"]
+__all__ = ["link", "most_by_district", "published", "run", "share_unique"]

@@ -25,10 +25,14 @@ p { max-width: 42rem } .soft { color: var(--soft) }
 .wide { overflow-x: auto } table { border-collapse: collapse; width: 100% }
 th, td { text-align: left; padding: .3rem .6rem .3rem 0; border-bottom: 1px solid var(--rule);
   vertical-align: top }
-@media (max-width: 34rem) { body { font-size: 15px } th.n { width: 3.2rem } h2 { margin-top: 2rem }
-  th, td { font-size: .85rem; padding-right: .4rem } }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums }
 .bad { color: var(--bad); font-weight: 600 } .good { color: var(--good); font-weight: 600 }
+@media (max-width: 34rem) { body { font-size: 15px } h2 { margin-top: 2rem }
+  th, td { font-size: .85rem; padding-right: .4rem; border: 0 }
+  tr { display: grid; grid-template-columns: 1.6rem 1fr 3.5rem 3.5rem 3.6rem;
+    border-bottom: 1px solid var(--rule) }
+  th.against { display: none }
+  td.against { grid-row: 2; grid-column: 2 / 6; padding-top: 0; color: var(--soft) } }
 figure { margin: 1rem 0; max-width: 30rem } figcaption { font-weight: 600 }
 figcaption small { font-weight: 400 } figure svg { width: 100%; height: auto }
 .dark { display: none }
@@ -81,7 +85,8 @@ class Report:
             "<p>Each attack is run against a system as it is found in practice, and then against "
             "discreet on the same data. <em>A guess</em> is how often anybody is right without "
             "looking; <em>ε allows</em> is the most that the best attacker can reach against what "
-            "was promised.</p>"
+            "was promised. Each share is of a few dozen tries or more, so chance may put one a "
+            "little above what is allowed; one that is too far above for chance is red.</p>"
             f'<p class="soft">Run {self.started:%Y-%m-%d %H:%M} UTC, {took:.0f} s.</p>'
             f"{body}</main></body></html>\n"
         )
@@ -108,7 +113,7 @@ def _chapter(chapter: Chapter, seen: Seen, took: float) -> str:
     title, story = escape(chapter.title), escape(chapter.story)
     parts = [f'<section id="{chapter.name}"><h2>{title}</h2><p>{story}</p>']
     if seen.outcomes:
-        head = '<th class="n">#</th><th>attack</th><th>against</th>' + "".join(
+        head = '<th class="n">#</th><th>attack</th><th class="against">against</th>' + "".join(
             f'<th class="n">{title}</th>' for title in ("right", "a guess", "ε allows")
         )
         rows = "".join(_row(*one) for one in enumerate(seen.outcomes, 1))
@@ -143,7 +148,7 @@ def _row(number: int, one: Outcome) -> str:
     remark = f'<br><small class="soft">{escape(one.remark)}</small>' if one.remark else ""
     return (
         f'<tr><td class="n">{number}</td>'
-        f"<td>{escape(one.attack)}</td><td>{escape(one.target)}{remark}</td>"
+        f'<td>{escape(one.attack)}</td><td class="against">{escape(one.target)}{remark}</td>'
         f'<td class="n {shade}">{one.success:.1%}</td><td class="n">{one.baseline:.1%}</td>'
         f'<td class="n">{allowed}</td></tr>'
     )

@@ -109,9 +109,9 @@ def theory(columns: int, epsilon: Fraction) -> dict[str, float]:
 def draw_needed(columns: list[int], *, epsilon: str = "1", most: int = 100_000) -> Picture:
     """People needed against columns: level, and exponential twice."""
     methods: dict[str, Guess] = {
-        "asked (one noisy sum)": ask,
-        "published as a histogram": publish_histogram,
-        "randomised by each person": randomise_rows,
+        "asked": ask,
+        "published": publish_histogram,
+        "each alone": randomise_rows,
     }
     named = []
     for label, guess in methods.items():
@@ -119,18 +119,20 @@ def draw_needed(columns: list[int], *, epsilon: str = "1", most: int = 100_000) 
         named.append((label, [(float(d), float(n)) for d, n in needed if n <= most]))
         expected = [(d, theory(d, Fraction(epsilon))[guess.__name__]) for d in columns]
         shown = [(float(d), n) for d, n in expected if n <= most]
-        named.append((f"{label}: theorem", shown))
+        named.append((f"{label}: theory", shown))
     return lines(
         named,
         x="columns d",
         y="people needed",
         y_scale="log",
         title=f"Parity of a set chosen afterwards, ε = {epsilon}",
-        subtitle="nine in ten right",
+        subtitle="for nine in ten: asked of a curator, published as a histogram, randomised alone",
     )
 
 
-def local_and_central(sizes: list[int], epsilon: str = "1") -> list[tuple[int, float, float]]:
+def local_and_central(
+    sizes: list[int], epsilon: str = "1", repeats: int = 60
+) -> list[tuple[int, float, float]]:
     """For each n: the root mean squared error of a count with a curator, and without one."""
     central = Laplace(sensitivity=1, epsilon=epsilon)
     local = RandomizedResponse(epsilon=epsilon)
@@ -138,9 +140,9 @@ def local_and_central(sizes: list[int], epsilon: str = "1") -> list[tuple[int, f
     for people in sizes:
         bits = Dice(f"bits/{people}").flips(0.3, people)
         truth = int(bits.sum())
-        errors = [float(central.release(truth)) - truth for _ in range(60)]
+        errors = [float(central.release(truth)) - truth for _ in range(repeats)]
         guesses = []
-        for _ in range(60):
+        for _ in range(repeats):
             yes = float(np.asarray(local.release(bits)).mean())
             p = exp(float(Fraction(epsilon))) / (1 + exp(float(Fraction(epsilon))))
             guesses.append(people * (yes - (1 - p)) / (2 * p - 1) - truth)

@@ -98,7 +98,7 @@ class Telling:
     """
 
     questions: int = 1
-    rounds: int = 60
+    rounds: int = 200
     name: str = "real or simulated"
 
     def run(self, target: Target, people: pa.Table, *, epsilon: Fraction | None = None) -> Outcome:

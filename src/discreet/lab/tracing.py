@@ -90,8 +90,8 @@ def draw_roc(members: int, columns: int, epsilon: Fraction) -> Picture:
     return lines(
         [
             ("exact means", roc(members, columns, None)),
-            (f"discreet, ε = {float(epsilon):g}", roc(members, columns, epsilon)),
-            (f"the most that ε = {float(epsilon):g} allows", allowed),
+            ("discreet", roc(members, columns, epsilon)),
+            (f"ε = {float(epsilon):g} allows", allowed),
         ],
         x="others who are taken for members",
         y="members who are found",
