@@ -59,6 +59,9 @@ _MOST_ROWS = 700
 _MOST_UNITS = 1000
 """So many kinds of units, of several rows each."""
 
+_MOST_APART = 60_000
+"""So often what two units hold is compared."""
+
 _MOST_ORDERS = 3
 """Of so many rows every order is tried."""
 
@@ -118,29 +121,47 @@ def _find_changes(
     known = dict(items)
     grouped, measured = bool(plan.keys), plan.measurements
     by_row = [reach.rows == 1 or is_by_row(m, reach) for m in measured]
-    whole = reach.rows_per_group == reach.rows  # Lemma 7: no limit for each group
-    if not whole or not (all(by_row) or (not grouped and reach.rows <= _MOST_ORDERS)):
+    if reach.rows_per_group != reach.rows:  # Lemma 7: no limit for each group
+        return None, False
+    listed = 1 < reach.rows <= _MOST_ORDERS and (grouped or not all(by_row))
+    if not (all(by_row) or listed):
         return None, False
     rows = _list_rows(plan, known, constant)
     if rows is None:
         return None, False
     tables = [_tabulate(m, p, grouped=grouped) for m, p in zip(measured, rows.parts, strict=True)]
-    if all(by_row):
-        ways = _pair_rows(rows, tables)
-        times = [_count(m, reach) for m in measured]
-    else:
-        ways = _pair_units(rows, plan, tables, by_row, reach.rows)
-        times = [1] * len(measured)
+    ways = _pair_units(rows, plan, tables, reach) if listed else None
+    if ways is None and all(by_row):
+        ways = _price_pairs(_pair_rows(rows, tables), plan, reach)
     if ways is None or len(ways) > _MOST_WAYS:
         return None, False
+    return _settle([column.tolist() for column in ways.T])
+
+
+def _price_pairs(moved: Any, plan: Plan, reach: Reach) -> Any:
+    """The part of each measurement's loss that a unit takes all of whose rows change alike."""
+    if moved is None:
+        return None
     columns = []
-    for index, measurement in enumerate(measured):
+    for index, measurement in enumerate(plan.measurements):
+        times = _count(measurement, reach)
         price = {
-            moved: _price_move(measurement, moved * times[index], reach, grouped=grouped)
-            for moved in set(ways[:, index].tolist())
+            one: _price_move(
+                measurement,
+                one * times,
+                _square(measurement, one, times),
+                reach,
+                grouped=bool(plan.keys),
+            )
+            for one in set(moved[:, index].tolist())
         }
-        columns.append([price[moved] for moved in ways[:, index].tolist()])
-    return _settle(columns)
+        columns.append([price[one] for one in moved[:, index].tolist()])
+    return np.array(columns, dtype=object).T
+
+
+def _square(measurement: Measurement, moved: int, times: int) -> int:
+    """The squared length of a move that is made so often: in one group, or in one each time."""
+    return moved**2 * (times if isinstance(measurement, GroupSum) else times**2)
 
 
 def _count(measurement: Measurement, reach: Reach) -> int:
@@ -474,76 +495,145 @@ def _choose_values(found: Sequence[Any], values: Sequence[Any]) -> Any:
     return np.stack(chosen, axis=1)
 
 
-def _pair_units(
-    rows: _Rows, plan: Plan, tables: Sequence[Any], by_row: Sequence[bool], most: int
-) -> Any:
-    """The same for units of several rows, without groups.
+Held = tuple[tuple[int, int], ...]
+"""What a unit's rows add to one measurement: of each its group and which part; sorted."""
 
-    Of what is counted by rows, the rows are paired in the order that moves it least: each bounds
-    it.  What is counted once moves only where one side may be counted and the other may not.
-    """
-    units = set()
-    for state in np.unique(rows.states):
-        own = np.unique(rows.kinds[rows.states == state], axis=0)
-        own = np.concatenate([own, np.zeros((1, own.shape[1]), dtype=np.int64)])
-        if math.comb(len(own) + most - 1, most) > 4 * _MOST_UNITS:
-            return None
-        for some in combinations_with_replacement(range(len(own)), most):
-            units.add(
-                tuple(tuple(sorted(own[list(some), i].tolist())) for i in range(own.shape[1]))
-            )
-    if len(units) > _MOST_UNITS:
+_NOWHERE = (-2, 0)
+"""A row that adds nothing, wherever it is."""
+
+
+def _pair_units(rows: _Rows, plan: Plan, tables: Sequence[Any], reach: Reach) -> Any:
+    """The same for units of several rows, each as a whole (Lemma 8)."""
+    units = _list_units(rows, reach.rows)
+    if units is None:
         return None
     found, values = [], []
-    table_of = list(units)
-    for index, (table, counted) in enumerate(zip(tables, by_row, strict=True)):
-        different = sorted({unit[index] for unit in table_of})
+    tried = 0
+    for index, table in enumerate(tables):
+        different = sorted({unit[index] for unit in units})
+        tried += len(different) ** 2 // 2
+        if tried > _MOST_APART:
+            return None
+        pairs = _Pairs(plan.measurements[index], rows.parts[index], table, reach, bool(plan.keys))
         apart = np.zeros((len(different), len(different)), dtype=object)
         for i, one in enumerate(different):
-            for j, other in enumerate(different):
-                if counted:
-                    apart[i, j] = _rows_apart(table[1], one, other)
-                else:
-                    measured, parts = plan.measurements[index], rows.parts[index]
-                    apart[i, j] = _units_apart(measured, parts, (one, other))
+            for j, other in enumerate(different[: i + 1]):
+                apart[i, j] = apart[j, i] = pairs.price(one, other)
         place = {one: i for i, one in enumerate(different)}
-        kind = np.array([place[unit[index]] for unit in table_of])
+        kind = np.array([place[unit[index]] for unit in units])
         found.append(_rank(apart)[kind[:, None], kind[None, :]].ravel())
         values.append(np.unique(apart))
     return _choose_values(found, values)
 
 
-def _units_apart(
-    measurement: Measurement, parts: Sequence[Part], sides: Sequence[Sequence[int]]
-) -> int:
-    """How far a unit's rows for another's move what is counted once of each."""
-    one, other = (
-        Part(
-            nothing=all(parts[index].nothing for index in side),
-            ranges=() if any(parts[index].adds for index in side) else None,
+def _list_units(rows: _Rows, most: int) -> list[tuple[Held, ...]] | None:
+    """Every unit of so many rows, which agree on what they have in common; None if too many."""
+    units = set()
+    adds = [[part.adds for part in parts] for parts in rows.parts]
+    for state in np.unique(rows.states):
+        mine = rows.states == state
+        table = np.column_stack([rows.groups[mine], rows.kinds[mine]]).tolist()
+        own = {
+            tuple(
+                (group, kind) if adds[index][kind] else _NOWHERE for index, kind in enumerate(kinds)
+            )
+            for group, *kinds in table
+        }
+        own.add((_NOWHERE,) * len(adds))  # no row
+        if math.comb(len(own) + most - 1, most) > 4 * _MOST_UNITS:
+            return None
+        for some in combinations_with_replacement(sorted(own), most):
+            units.add(tuple(tuple(sorted(held)) for held in zip(*some, strict=True)))
+    return None if len(units) > _MOST_UNITS else list(units)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """How far units move one measurement that hold one thing instead of another (Lemma 8)."""
+
+    measurement: Measurement
+    parts: Sequence[Part]
+    table: Any
+    reach: Reach
+    grouped: bool
+
+    def price(self, one: Held, other: Held) -> Fraction:
+        """The part of the measurement's loss that such a change takes."""
+        once = isinstance(self.measurement, Units | GroupTotal | GroupSum | GroupMean)
+        if once or isinstance(self.measurement, Sum):
+            moved, square = self._by_groups(one, other, once=once)
+        else:
+            moved, square = self._by_rows(one, other), 0
+        return _price_move(self.measurement, moved, square, self.reach, grouped=self.grouped)
+
+    def _by_rows(self, one: Held, other: Held) -> int:
+        """Rows are paired in the order that moves it least: each order bounds how far it is."""
+        return min(
+            sum(
+                int(self.table[int(not self.grouped or (g == h and g >= 0)), a, b])
+                for (g, a), (h, b) in zip(one, order, strict=True)
+            )
+            for order in permutations(other)
         )
-        for side in sides
-    )
-    return min(
-        _distance(measurement, one, other), _size(measurement, one) + _size(measurement, other)
-    )
 
+    def _by_groups(self, one: Held, other: Held, *, once: bool) -> tuple[int, int]:
+        """Group by group, and so is its squared length.
 
-def _rows_apart(table: Any, one: Sequence[int], other: Sequence[int]) -> int:
-    """The same of what is counted row by row."""
-    orders = permutations(other)
-    return min(sum(int(table[a, b]) for a, b in zip(one, o, strict=True)) for o in orders)
+        A row whose group is not known may be in any, with others: it adds as much as it can to
+        how far, and the square of all that to how long.
+        """
+        moved, square, hidden = 0, 0, False
+        for group in {g for g, _ in (*one, *other)} - {-1, _NOWHERE[0]}:
+            sides = [[self.parts[p] for g, p in held if g == group] for held in (one, other)]
+            gap = self._once_apart(*sides) if once else self._sums_apart(*sides)
+            moved, square = moved + gap, square + gap**2
+        for group, part in (*one, *other):
+            if group == -1:
+                size, hidden = _size(self.measurement, self.parts[part]), True
+                moved += size if isinstance(self.measurement, Units | Sum) else 2 * size
+        return moved, moved**2 if hidden else square
+
+    def _once_apart(self, *sides: Sequence[Part]) -> int:
+        """What is counted once moves where one side may be counted and the other may not."""
+        one, other = (
+            Part(
+                nothing=all(part.nothing for part in side),
+                ranges=() if any(part.adds for part in side) else None,
+            )
+            for side in sides
+        )
+        apart = _size(self.measurement, one) + _size(self.measurement, other)
+        return min(_distance(self.measurement, one, other), apart)
+
+    def _sums_apart(self, *sides: Sequence[Part]) -> int:
+        """How far the sums of two sides' rows are apart, at most."""
+        if not isinstance(self.measurement, Sum):
+            raise TypeError("not a sum")
+        (low, high), (least, most) = (
+            [
+                sum(ends)
+                for ends in zip((0, 0), *(_ends(self.measurement, p) for p in side), strict=True)
+            ]
+            for side in sides
+        )
+        return max(most - low, high - least)
 
 
 # --- what it costs -------------------------------------------------------------------------------
 
 
-def _price_move(measurement: Measurement, moved: int, reach: Reach, *, grouped: bool) -> Fraction:
-    """The part of a measurement's loss that a unit takes who moves it so far (Lemma 7)."""
+def _price_move(
+    measurement: Measurement, moved: int, square: int, reach: Reach, *, grouped: bool
+) -> Fraction:
+    """The part of a measurement's loss that a unit takes who moves it so far (Lemma 7).
+
+    ``square`` is its squared length, which counts for sums of both signs in groups: of others it
+    is no greater a part than how far it is.
+    """
     price = compute_sensitivity(measurement, reach, Neighbours.CHANGE_ONE, grouped=grouped)
     part = Fraction(moved, price.l1)
-    if grouped and isinstance(measurement, Sum):  # of both signs: longer than it is far
-        part = max(part, Fraction(moved**2, price.l2_squared))
+    if grouped and isinstance(measurement, Sum | GroupSum):  # longer than it is far
+        part = max(part, Fraction(square, price.l2_squared))
     part = min(part, Fraction(1))
     return part if part.denominator <= _SIMPLE else Fraction(math.ceil(part * _FINE), _FINE)
 
