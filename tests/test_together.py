@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pandas as pd
 import pytest
-from joint_cases import find_vector, list_rows, make_schema
+from joint_cases import find_vector, list_rows, make_schema, weigh
 
 import discreet
 from discreet.errors import BudgetRefusal, DataRefusal, Refusal
@@ -170,6 +170,78 @@ def test_no_unit_loses_more_to_a_batch_than_is_charged(questions, epsilon):
     assert most <= float(found.loss.epsilon) * (1 + 1e-9)
     if "DISTINCT" not in questions[0]:
         assert most >= float(found.loss.epsilon) * (1 - 1e-3)
+
+
+CHANGED = [
+    *BATCHES,
+    [f"SELECT COUNT(*) AS n FROM visits WHERE x = {n}" for n in range(4)],
+    [
+        "SELECT home, COUNT(*) AS n FROM visits WHERE x < 2 GROUP BY home",
+        "SELECT b, COUNT(*) AS n FROM visits WHERE x = 2 GROUP BY b",
+        "SELECT b, SUM(y) AS s FROM visits WHERE x = 3 GROUP BY b",
+    ],
+    [
+        "SELECT b, COUNT(*) AS n, COUNT_IF(y > 0) AS m FROM visits WHERE x < 2 GROUP BY b",
+        "SELECT b, COUNT(DISTINCT patient) AS n FROM visits WHERE x > 1 GROUP BY b",
+    ],
+]
+
+
+def lost_by_change(parts, units):
+    """The most that a unit loses that is changed into another, in epsilon."""
+    sides = []
+    for unit in [*units, ()]:
+        found = []
+        for part in parts:
+            relation, rows = part.plan.source, unit
+            while isinstance(relation, Filter):
+                rows = tuple(r for r in rows if evaluate(relation.predicate, r) is True)
+                relation = relation.source
+            found.append(find_vector(part, rows))
+        sides.append(found)
+    different = list({repr(found): found for found in sides}.values())
+    return max(
+        sum(weigh(part, a, b)[0] for part, a, b in zip(parts, one, other, strict=True))
+        for one in different
+        for other in different
+    )
+
+
+@pytest.mark.parametrize("questions", CHANGED, ids=str)
+@pytest.mark.parametrize(("rows", "epsilon"), [(1, 1), (1, 9), (2, 1)])
+def test_no_change_of_a_unit_loses_more_to_a_batch_than_is_charged(questions, rows, epsilon):
+    schema = make_schema(rows, change_one=True)
+    asked = [parse(text, schema) for text in questions]
+    found = price_batch(asked, [Offer.of(epsilon=epsilon)], Catalogue(schema))
+    assert found.loss.epsilon <= epsilon
+    domain = [row for row in list_rows() if row["visits.y"] in (-2.0, 2.0)]
+    units = [(row,) * rows for row in domain]
+    if rows == 2:  # one row stays, or both change
+        units += [(domain[0], row) for row in domain if row["visits.home"] == "north"]
+    most = lost_by_change(found.parts, units)
+    assert most <= float(found.loss.epsilon) * (1 + 1e-9)
+
+
+def test_questions_about_different_rows_share_what_a_change_moves():
+    """Who is changed leaves one of four counts, and joins another: two of four are moved."""
+    schema = make_schema(1, change_one=True)
+    asked = [parse(text, schema) for text in CHANGED[len(BATCHES)]]
+    found = price_batch(asked, [Offer.of(epsilon=1)], Catalogue(schema))
+    assert found.loss.epsilon <= 1
+    assert [float(part.loss.epsilon) for part in found.parts] == pytest.approx([0.5] * 4, rel=1e-3)
+    grouped = [parse(text, schema) for text in CHANGED[len(BATCHES) + 1]]
+    found = price_batch(grouped, [Offer.of(epsilon=1)], Catalogue(schema))
+    assert all(float(part.loss.epsilon) > 0.9 for part in found.parts)
+
+
+def test_a_batch_that_takes_half_of_what_is_lost_whole_is_found(monkeypatch):
+    """A single number is priced at its range: who leaves it and comes back nowhere loses all."""
+    schema = make_schema(1, change_one=True)
+    monkeypatch.setattr(batch, "_is_taken_whole", lambda _part: False)
+    asked = [parse(text, schema) for text in CHANGED[len(BATCHES)]]
+    found = price_batch(asked, [Offer.of(epsilon=1)], Catalogue(schema))
+    most = lost_by_change(found.parts, [(row,) for row in list_rows()])
+    assert most > float(found.loss.epsilon) * (1 + 1e-9)
 
 
 def test_a_batch_that_forgets_the_conditions_of_a_question_is_found(monkeypatch):

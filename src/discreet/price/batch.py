@@ -15,6 +15,7 @@ from functools import reduce
 from math import sqrt
 
 from discreet.accounting.loss import NOTHING, Loss
+from discreet.mechanisms import Staircase
 from discreet.price.joint import (
     Meeting,
     add_losses,
@@ -24,15 +25,17 @@ from discreet.price.joint import (
     find_cells,
     is_by_row,
     keep_few,
+    pair_sides,
     peel,
     share_out,
 )
+from discreet.price.plan import moves_once
 from discreet.price.priced import Priced, Together, price, sum_errors
 from discreet.price.within import find_cheapest
 from discreet.question.catalogue import Catalogue
 from discreet.question.expressions import Expression, Literal
 from discreet.question.offer import Offer
-from discreet.question.ownership import columns
+from discreet.question.ownership import columns, gains_rows
 from discreet.question.question import Question
 from discreet.question.relation import Relation
 from discreet.question.schema import Neighbours
@@ -125,6 +128,8 @@ def find_together(parts: Sequence[Priced], catalogue: Catalogue) -> Together:
         return None
     covered = reduce(int.__or__, sets, 0)
     sets |= {1 << index for index in range(len(parts)) if not covered >> index & 1}
+    if any(part.neighbours is Neighbours.CHANGE_ONE for part in parts):
+        return pair_sides(sets, list(map(_is_taken_whole, parts)), len(parts))
     if (1 << len(parts)) - 1 in sets:
         return None
     ways: list[Meeting] = [
@@ -137,11 +142,29 @@ def _find_base(part: Priced) -> Relation | None:
     """The relation whose rows are counted, if each of them takes its own part of the loss."""
     bound = part.plan.contribution
     whole = bound.rows is not None and bound.enforced
-    if not whole or part.threshold is not None or part.neighbours is Neighbours.CHANGE_ONE:
+    if not whole or part.threshold is not None:
         return None
+    if part.neighbours is Neighbours.CHANGE_ONE and (
+        gains_rows(part.plan.source) or (part.together is not None and part.reach.rows > 1)
+    ):
+        return None  # not a mean over rows that go and come (Lemma 8)
     if not all(is_by_row(measurement, part.reach) for measurement in part.plan.measurements):
         return None
     return peel(part.plan.source)[0]
+
+
+def _is_taken_whole(part: Priced) -> bool:
+    """Whether who is counted on one side of a change alone may lose all of a question's price.
+
+    Lemmas 4 and 5: by one number that is priced at its range, by noise in steps, and by what was
+    priced for a change as a whole.
+    """
+    grouped = bool(part.plan.keys)
+    return (
+        part.together is not None
+        or any(isinstance(mechanism, Staircase) for mechanism in part.mechanisms)
+        or any(moves_once(m, grouped=grouped) for m in part.plan.measurements)
+    )
 
 
 def _describe(part: Priced) -> Expression:

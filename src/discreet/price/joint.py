@@ -120,7 +120,7 @@ def find_meetings(
     # What no row can move is charged as if one could: a question about nobody is not free.
     sets |= {1 << index for index in range(count) if not covered >> index & 1}
     if change_one:
-        return _change(sets, [moves_once(m, grouped=grouped) for m in measurements], count)
+        return pair_sides(sets, [moves_once(m, grouped=grouped) for m in measurements], count)
     everything = (1 << count) - 1
     return None if everything in sets else tuple(_weigh(some, count) for some in sorted(sets))
 
@@ -134,7 +134,7 @@ def _weigh(some: int, count: int) -> Meeting:
     return tuple(Fraction(some >> index & 1) for index in range(count))
 
 
-def _change(sets: set[int], single: Sequence[bool], count: int) -> tuple[Meeting, ...] | None:
+def pair_sides(sets: set[int], single: Sequence[bool], count: int) -> tuple[Meeting, ...] | None:
     """Lemma 5: what is left on one side and joined on the other.
 
     A measurement whose price is that of a removal and an addition pays half of it on each side;
