@@ -607,15 +607,14 @@ class _Pairs:
 
     def _sums_apart(self, *sides: Sequence[Part]) -> int:
         """How far the sums of two sides' rows are apart, at most."""
-        if not isinstance(self.measurement, Sum):
+        measured = self.measurement
+        if not isinstance(measured, Sum):
             raise TypeError("not a sum")
-        (low, high), (least, most) = (
-            [
-                sum(ends)
-                for ends in zip((0, 0), *(_ends(self.measurement, p) for p in side), strict=True)
-            ]
+        sums: list[list[int]] = [
+            [sum(ends) for ends in zip((0, 0), *(_ends(measured, p) for p in side), strict=True)]
             for side in sides
-        )
+        ]
+        (low, high), (least, most) = sums
         return max(most - low, high - least)
 
 
