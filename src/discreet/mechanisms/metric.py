@@ -54,16 +54,11 @@ class MetricSpace:
         matrix = _exact_matrix(distances, len(names))
         if len(indices) != len(names):
             raise _not_a_metric("a point is listed twice")
-        different = {distance for row in matrix for distance in row}
-        under = math.lcm(*(distance.denominator for distance in different))
-        over = math.gcd(*(int(distance * under) for distance in different)) or 1
-        unit = Fraction(over, under)
-        whole_steps = {distance: int(distance / unit) for distance in different}
-        multiples = tuple(tuple(whole_steps[distance] for distance in row) for row in matrix)
+        unit, multiples = _count_steps(matrix)
         _check_metric(multiples)
-        profiles = {tuple(sorted(row)) for row in multiples}
+        profile = sorted(multiples[0])
         set_fields(self, points=names, unit=unit, multiples=multiples, _indices=indices)
-        set_fields(self, homogeneous=len(profiles) == 1)
+        set_fields(self, homogeneous=all(sorted(row) == profile for row in multiples))
 
     @classmethod
     def of(cls, points: Iterable[Hashable], distance: Callable[[Any, Any], Exact]) -> MetricSpace:
@@ -349,6 +344,24 @@ def _exact_matrix(
     return tuple(tuple(read(distance) for distance in row) for row in rows)
 
 
+def _count_steps(
+    matrix: Sequence[Sequence[int | Fraction]],
+) -> tuple[Fraction, tuple[tuple[int, ...], ...]]:
+    """The largest unit of which every distance is a whole number, and these numbers."""
+    under = math.lcm(*{distance.denominator for row in matrix for distance in row})
+    steps: Sequence[Sequence[int]] = [
+        [distance.numerator * (under // distance.denominator) for distance in row] for row in matrix
+    ]
+    over = 0
+    for row in steps:
+        over = math.gcd(over, *row)
+        if over == 1:
+            break
+    if over > 1:
+        steps = [[step // over for step in row] for row in steps]
+    return Fraction(over or 1, under), tuple(map(tuple, steps))
+
+
 def _check_metric(multiples: tuple[tuple[int, ...], ...]) -> None:
     most = max(map(max, multiples))
     kinds = ((2**14, np.int16), (2**30, np.int32), (2**62, np.int64))
@@ -364,9 +377,12 @@ def _check_metric(multiples: tuple[tuple[int, ...], ...]) -> None:
     for start in range(0, len(multiples), _ROWS):
         part = matrix[start : start + _ROWS]
         direct = part[:, start:]
+        detour, shortest = np.empty_like(direct), direct.copy()
         for middle in range(len(multiples)):
-            if (part[:, middle, None] + matrix[middle, start:] < direct).any():
-                raise _not_a_metric("a detour is shorter than the direct way (triangle inequality)")
+            np.add(part[:, middle, None], matrix[middle, start:], out=detour)
+            np.minimum(shortest, detour, out=shortest)
+        if (shortest < direct).any():
+            raise _not_a_metric("a detour is shorter than the direct way (triangle inequality)")
 
 
 _ROWS = 64
