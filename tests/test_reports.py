@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from fractions import Fraction
 
 import numpy as np
@@ -22,7 +23,9 @@ from discreet.mechanisms import (
     distance_to_dependency,
     distance_to_order,
 )
+from discreet.release import release as airlock
 from discreet.release.release import release_median
+from discreet.server import comparing
 
 SCHEMA = """
 [tables.people]
@@ -43,7 +46,14 @@ columns.cost = { type = "integer", bounds = [0, 500] }
 [tables.wards]
 public = true
 columns.name = "text"
+[tables.letters]
+unit = "id"
+columns.id = "integer"
+columns.day = "date"
+columns.pages = "integer"
 """
+
+LETTERS = pd.DataFrame({"id": [1], "day": ["2024-01-01"], "pages": [1]})
 
 BUDGET = Budget(epsilon=400, delta="1/10", failures="1/20", accept_large_delta=True)
 CHECKS = {
@@ -102,6 +112,7 @@ def clinic():
         "people": people,
         "visits": make_visits(),
         "wards": pd.DataFrame({"name": ["a", "b"]}),
+        "letters": LETTERS,
     }
     with discreet.curator(tables, schema=SCHEMA, budget=BUDGET) as curator:
         yield curator
@@ -174,6 +185,7 @@ def test_no_unit_moves_a_distance_by_more_than_one():
             "people": people,
             "visits": visits,
             "wards": pd.DataFrame({"name": ["a", "b"]}),
+            "letters": LETTERS,
         }
         with discreet.curator(tables, schema=SCHEMA, budget=9) as curator:
             quality = reports.make_quality(curator, CHECKS, 1)
@@ -193,6 +205,80 @@ def test_no_unit_moves_a_distance_by_more_than_one():
     assert moved.sum() >= 4
 
 
+OF_ROWS = {
+    "order": {"table": "visits", "property": "sorted", "column": "cost", "by": "ward"},
+    "costs": {"table": "visits", "property": "dependency", "column": "cost", "on": "ward"},
+    "near": {
+        "table": "visits",
+        "property": "clusters",
+        "column": "cost",
+        "clusters": 1,
+        "width": 3,
+    },
+    "dear": {"table": "visits", "property": "maximum", "column": "cost", "bound": 400},
+}
+
+
+def open_visits(visits):
+    tables = {"people": make_people(), "visits": visits, "wards": pd.DataFrame({"name": ["a"]})}
+    tables["letters"] = LETTERS
+    return discreet.curator(tables, schema=SCHEMA, budget=900)
+
+
+def measure_rows(visits):
+    """The distances as they are before noise, and how far one unit may move each."""
+    seen = []
+
+    def add_noise(_noise, exact):
+        seen.extend(exact.tolist())
+        return exact
+
+    with pytest.MonkeyPatch.context() as patch, open_visits(visits) as curator:
+        patch.setattr(airlock, "_add_noise", add_noise)
+        report = curator.quality(OF_ROWS, epsilon=1)
+        return np.array(seen), report.quality
+
+
+def test_of_units_with_several_rows_the_rows_are_counted():
+    """Every unit left out, through the engine: the distances move by what the noise is for."""
+    rows = [
+        (unit, "abc"[place % 3], [7, 90, 450, 8][(unit * 3 + place) % 4])
+        for unit in range(5)
+        for place in range(3 + 3 * (unit == 4))  # of six rows of one, four are read
+    ]
+    visits = pd.DataFrame(rows, columns=["id", "ward", "cost"])
+    whole, quality = measure_rows(visits)
+    assert [check.moved for check in quality.checks] == [4, 4, 4, 1]
+    assert quality.noise.sensitivity == 13
+    moved = np.zeros(4, dtype=int)
+    for unit in range(5):
+        without, _ = measure_rows(visits[visits.id != unit])
+        change = whole - without
+        assert (change >= 0).all()
+        assert (change <= [4, 4, 4, 1]).all()
+        moved = np.maximum(moved, change)
+    assert (moved[:3] > 1).all()  # units would not do: one moves them by more than one
+    few = pd.DataFrame(rows[:6], columns=["id", "ward", "cost"])
+    counted, _ = measure_rows(few)
+    by_ward = [(ward, cost) for _, ward, cost in rows[:6]]
+    assert counted[0] == least_removed(by_ward, is_ordered)
+    assert counted[1] == least_removed(by_ward, is_function)
+
+
+def test_what_counts_rows_says_so_before_and_has_the_noise_of_it_elsewhere(monkeypatch):
+    with open_visits(make_visits()) as curator:
+        said = curator.explain_quality(OF_ROWS, epsilon=1)
+        assert "one unit moves order by at most 4: it counts rows" in str(said)
+        assert "one unit moves each other number by at most 1" in str(said)
+        assert said.to_json()["sensitivity"] == 4
+        assert ": rows)" in str(curator.quality(OF_ROWS, epsilon=1))
+        sent = json.loads(comparing.write_quality(said.quality, "v"))["quality"]
+        seen = []
+        monkeypatch.setattr(comparing, "compute_quality", lambda _e, q, _v: seen.append(q) or b"")
+        comparing.answer_quality(curator.engine, sent)
+        assert seen[0].noise == said.quality.noise
+
+
 @pytest.mark.parametrize(
     "check",
     [
@@ -205,8 +291,8 @@ def test_no_unit_moves_a_distance_by_more_than_one():
         {"table": "people", "property": "maximum", "column": "nobody", "bound": 3},
         {"table": "nobody", "property": "maximum", "column": "age", "bound": 3},
         {"table": "wards", "property": "dependency", "column": "name", "on": "name"},
-        {"table": "visits", "property": "sorted", "column": "cost", "by": "ward"},
-        {"table": "visits", "property": "dependency", "column": "cost", "on": ["ward"]},
+        {"table": "letters", "property": "sorted", "column": "pages", "by": "day"},
+        {"table": "letters", "property": "dependency", "column": "pages", "on": ["day"]},
         {"table": "people", "property": "dependency", "column": "town", "on": []},
         {"table": "people", "property": "clusters", "column": "town", "clusters": 2, "width": 1},
         {"table": "people", "property": "clusters", "column": "age", "clusters": 0, "width": 1},

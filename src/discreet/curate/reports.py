@@ -83,7 +83,8 @@ class QualityReport:
         wide = max(len(check.name) for check in self.quality.checks)
         lines = [
             f"{check.name:<{wide}}  {told:>8,} ± {self.margin():,}  "
-            f"({check.property} of {', '.join(check.columns)} in {check.table})"
+            f"({check.property} of {', '.join(check.columns)} in {check.table}"
+            f"{': rows' if check.moved > 1 else ''})"
             for check, told in zip(self.quality.checks, self.distances, strict=True)
         ]
         return "\n".join([*lines, f"units to leave out until each holds (95 %); {self.loss}"])
@@ -114,7 +115,7 @@ class QualityExplanation:
                 }
                 for c in self.quality.checks
             ],
-            "sensitivity": 1,
+            "sensitivity": max(c.moved for c in self.quality.checks),
             "margin": self.quality.margin(confidence),
             "loss": loss_json(self.loss),
         }
@@ -124,10 +125,21 @@ class QualityExplanation:
         lines = [
             str(self.quality),
             f"price:  {self.loss}",
-            "moved:  one unit moves each number by at most 1",
+            *(_describe_moved(self.quality)),
             f"margin: ±{self.quality.margin():,} each (95 %)",
         ]
         return "\n".join([*lines, asked] if asked else lines)
+
+
+def _describe_moved(quality: Quality) -> list[str]:
+    """How far one unit moves the numbers, and which of them count rows."""
+    by_rows = [c for c in quality.checks if c.moved > 1]
+    said = [
+        f"moved:  one unit moves {c.name} by at most {c.moved}: it counts rows" for c in by_rows
+    ]
+    if len(by_rows) < len(quality.checks):
+        said.append(f"moved:  one unit moves each{' other' * bool(by_rows)} number by at most 1")
+    return said
 
 
 def make_quality(
@@ -188,6 +200,7 @@ def to_json_check(check: Check) -> dict[str, Any]:
         "width": str(check.width),
         "plan": None if check.plan is None else to_json(check.plan),
         "places": list(check.places),
+        **({} if check.moved == 1 else {"moved": check.moved}),
     }
 
 

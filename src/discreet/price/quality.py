@@ -4,6 +4,10 @@ A property here is one that holds of fewer rows if it holds of more: no value ab
 sorted by time, so many clusters on a line, one column a function of others, every reference met.
 Its distance is the least number of units to leave out until it holds.  One unit more, less or
 another changes that by at most one (DMNS 3.2), whatever the property is.
+
+Where a property is about the rows of several people, and a unit has several of them, the fewest
+units are hard to find (a vertex cover is such a number), so rows are counted: one unit changes the
+least number of rows to leave out by at most as many as are read of it.
 """
 
 from __future__ import annotations
@@ -55,6 +59,8 @@ class Check:
     """How that question is measured."""
     places: tuple[int, ...] = ()
     """Otherwise: where the columns are, in a row that is read whole."""
+    moved: int = 1
+    """How far one unit moves the distance: as many rows as are read of it, if rows are counted."""
 
     def count_units(self, measured: Sequence[Any]) -> int:
         """The distance, from what was measured."""
@@ -76,13 +82,14 @@ class Quality:
 
     checks: tuple[Check, ...]
     noise: Laplace
-    """One unit moves each distance by at most one, so all of them by as many as they are."""
+    """One unit moves each distance by so much, so all of them by the sum of it."""
 
     @classmethod
     def of(cls, checks: Sequence[Check], *, epsilon: Exact) -> Quality:
         """The report that ``epsilon`` buys."""
         price = positive(epsilon, name="epsilon")
-        return cls(tuple(checks), Laplace(sensitivity=len(checks), epsilon=price))
+        moved = sum(check.moved for check in checks)
+        return cls(tuple(checks), Laplace(sensitivity=moved, epsilon=price))
 
     @property
     def loss(self) -> Loss:
@@ -171,12 +178,13 @@ def _make_reference(
 
 
 def _make_across(name: str, kind: str, said: Mapping[str, Any], table: Table) -> Check:
-    """What is a property of several people's rows: of tables with one row of each."""
-    if not table.by_row and table.max_rows_per_unit != 1:
+    """What is a property of several people's rows."""
+    moved = 1 if table.by_row else table.max_rows_per_unit
+    if moved is None:
         raise _unclear(
-            f"a unit has more than one row in {table.name!r}",
-            "ask of a table with max_rows_per_unit = 1 (with fewer rows read of each); in what "
-            "order each unit's own rows are can be asked in SQL, with LAG(...) OVER (PARTITION BY)",
+            f"nothing says how many rows a unit has in {table.name!r}",
+            "declare max_rows_per_unit, and as many rows are read of each; in what order each "
+            "unit's own rows are can be asked in SQL, with LAG(...) OVER (PARTITION BY)",
         )
     column = _find_column(said["column"], table, numbers=kind == "clusters")
     others: tuple[str, ...] = ()
@@ -198,6 +206,7 @@ def _make_across(name: str, kind: str, said: Mapping[str, Any], table: Table) ->
         whole(said["clusters"], name="clusters", least=1) if kind == "clusters" else 0,
         nonnegative(said["width"], name="width") if kind == "clusters" else Fraction(0),
         places=tuple(units + names.index(one) for one in columns),
+        moved=moved,
     )
 
 

@@ -220,6 +220,7 @@ def answer_quality(engine: Engine[Any], content: dict[str, Any]) -> bytes:
             Fraction(said["width"]),
             plan=None if said["plan"] is None else record.from_json(said["plan"]),
             places=tuple(said["places"]),
+            moved=said.get("moved", 1),
         )
         for said in content["checks"]
     ]
