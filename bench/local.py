@@ -23,17 +23,19 @@ import numpy as np
 from discreet.local import (
     Direct,
     Hadamard,
+    HashedSets,
     HeavyHitters,
     LocalHashing,
     SubsetSelection,
     Unary,
     best,
 )
+from discreet.local.hashing import TEXT_BITS, code_of_text
 
 MANY = 10**6
 PEOPLE = 5_000
 CELLS = 1000
-"""Repeats are so many that about this many numbers are compared, and three at least."""
+"""Repeats are so many that about this many numbers are compared, and three at least (--cells)."""
 DOMAINS = {"age, d = 85": 85, "occupation, d = 500": 500}
 EPSILONS = ("1/2", 1, 4)
 
@@ -59,9 +61,9 @@ def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
     return time.process_time() - start, found
 
 
-def squared_error(estimate: Callable[[], np.ndarray], truth: np.ndarray) -> float:
+def squared_error(estimate: Callable[[], np.ndarray], truth: np.ndarray, cells: int) -> float:
     """Mean over answers and repeats, of shares, times n: comparable with variance / n."""
-    repeats = max(3, CELLS // truth.size)
+    repeats = max(3, cells // truth.size)
     errors = [((estimate() - truth) ** 2).mean() for _ in range(repeats)]
     return float(np.mean(errors) / truth.sum())
 
@@ -126,7 +128,7 @@ def multi_freq(categories: int, epsilon: float, values: np.ndarray) -> dict[str,
     return found
 
 
-def errors(adult: str | None, count: int) -> None:
+def errors(adult: str | None, count: int, cells: int) -> None:
     print("mean squared error of a count / n; peers beside ours, closed forms above\n")
     for title, categories in DOMAINS.items():
         values = people(categories, count)
@@ -139,27 +141,69 @@ def errors(adult: str | None, count: int) -> None:
             print(f"{title}, ε = {epsilon}, n = {len(values)}: {chosen}")
             print("  closed forms: " + ", ".join(f"{k} {v:.3f}" for k, v in forms.items()))
             print(f"  ours, closed form {float(chosen.total_variance()) / categories:.3f}")
-            ours = squared_error(lambda o=chosen, v=values: o.estimate(o.release(v)).values, truth)
-            closer = squared_error(
-                lambda o=chosen, v=values: o.estimate(o.release(v)).consistent(), truth
-            )
-            shrunk = squared_error(
-                lambda o=chosen, v=values: o.estimate(o.release(v)).consistent("shrunk"), truth
-            )
-            print(f"  ours, measured {ours:.3f}, projected {closer:.3f}, shrunk {shrunk:.3f}")
-            for peer in (pure_ldp, multi_freq):
-                try:
-                    rivals = peer(categories, float(chosen.epsilon), values)
-                except ImportError:
-                    print(f"  {peer.__name__}: not installed")
-                    continue
-                for name, run in rivals.items():
-                    try:
-                        taken, error = seconds(lambda run=run, t=truth: squared_error(run, t))
-                    except TypeError:  # they hash texts, which xxhash takes no more from 4 on
-                        print(f"  {name}: does not run with what is installed")
-                        continue
-                    print(f"  {name} {error:.3f}   ({taken:.1f} s)")
+            found = {
+                name: squared_error(
+                    lambda o=chosen, v=values, w=way: w(o.estimate(o.release(v))), truth, cells
+                )
+                for name, way in WAYS.items()
+            }
+            print("  ours, " + ", ".join(f"{name} {error:.3f}" for name, error in found.items()))
+            beside(categories, float(chosen.epsilon), values, truth, cells)
+
+
+WAYS: dict[str, Callable[[Any], np.ndarray]] = {
+    "measured": lambda found: found.values,
+    "projected": lambda found: found.consistent(),
+    "shrunk": lambda found: found.consistent("shrunk"),
+}
+
+
+def beside(
+    categories: int,
+    epsilon: float,
+    values: np.ndarray,
+    truth: np.ndarray,
+    cells: int,
+    only: str = "",
+) -> None:
+    """The peers on the same answers, those whose name has ``only`` in it."""
+    for peer in (pure_ldp, multi_freq):
+        try:
+            rivals = peer(categories, epsilon, values)
+        except ImportError:
+            print(f"  {peer.__name__}: not installed")
+            continue
+        for name, run in rivals.items():
+            if only not in name:
+                continue
+            try:
+                taken, error = seconds(lambda run=run: squared_error(run, truth, cells))
+            except TypeError:  # they hash texts, which xxhash takes no more from 4 on
+                print(f"  {name}: does not run with what is installed")
+                continue
+            print(f"  {name} {error:.3f}   ({taken:.1f} s)")
+
+
+def open_texts(count: int, cells: int) -> None:
+    """Texts of which nobody made a list, counted for 500 candidates: hashing is all there is."""
+    words = [f"condition {place}" for place in range(500)]
+    codes = np.array([code_of_text(word, key=b"bench") for word in words])
+    values = people(500, count)
+    truth = np.bincount(values, minlength=500).astype(float)
+    for epsilon in EPSILONS:
+        oracle = HashedSets(2**TEXT_BITS, epsilon=epsilon)
+        p, q = float(oracle.inside), float(oracle.outside)
+
+        def estimate(o: HashedSets = oracle, p: float = p, q: float = q) -> np.ndarray:
+            support = o.support_of(o.release(codes[values]), codes)
+            return (support - len(values) * q) / (p - q)
+
+        forms = closed_forms(2**TEXT_BITS, epsilon)
+        print(f"open texts, ε = {epsilon}, n = {len(values)}: {oracle}")
+        print(f"  closed forms: OUE {forms['OUE']:.4f}, OLH {forms['OLH']:.4f}, ", end="")
+        print(f"ours {float(oracle.variance(respondents=1)):.4f}")
+        print(f"  ours, measured {squared_error(estimate, truth, cells):.4f}")
+        beside(500, float(oracle.epsilon), values, truth, cells, only="LH")
 
 
 def speed() -> None:
@@ -202,12 +246,14 @@ def main() -> None:
     reader = argparse.ArgumentParser(description=__doc__)
     reader.add_argument("--adult", default=None)
     reader.add_argument("--people", type=int, default=PEOPLE)
+    reader.add_argument("--cells", type=int, default=CELLS)
     reader.add_argument("--only-errors", action="store_true")
     given = reader.parse_args()
     if not given.only_errors:
         speed()
         texts()
-    errors(given.adult, given.people)
+    errors(given.adult, given.people, given.cells)
+    open_texts(given.people, given.cells)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from discreet.local import (
     Attributes,
     Direct,
     Hadamard,
+    HashedSets,
     HybridMean,
     ItemSets,
     LocalHashing,
@@ -24,6 +25,8 @@ from discreet.local import (
 )
 
 NEARLY_ALL = Fraction(99, 100)
+FEW_SETS = tuple(map(Fraction, ("1/4", "3/4", "3/2", "7/4", "9/4")))
+"""Prices at which hashed sets have hundreds of reports, and not thousands."""
 prices = st.fractions(min_value=Fraction(1, 4), max_value=4, max_denominator=12)
 
 
@@ -32,9 +35,9 @@ def at(randomizer, first, second) -> Pair:
 
 
 @st.composite
-def answers(draw, kind, *, most=9, **options) -> Pair:
+def answers(draw, kind, *, most=9, priced=prices, **options) -> Pair:
     categories = draw(st.integers(2, most))
-    oracle = kind(categories, epsilon=draw(prices), **options)
+    oracle = kind(categories, epsilon=draw(priced), **options)
     place = st.integers(0, categories - 1)
     return at(oracle, draw(place), draw(place))
 
@@ -97,6 +100,12 @@ CASES = [
                 lambda: at(Unary(5, epsilon="5/4", optimised=False), 3, 2),
             ),
             ("hashing", LocalHashing, {}, lambda: at(LocalHashing(9, epsilon="5/4"), 7, 2)),
+            (
+                "hashed sets",
+                HashedSets,
+                {"most": 7, "priced": st.sampled_from(FEW_SETS)},
+                lambda: at(HashedSets(9, epsilon="3/2"), 7, 2),
+            ),
             ("subset", SubsetSelection, {}, lambda: at(SubsetSelection(9, epsilon="5/4"), 7, 2)),
             ("hadamard", Hadamard, {}, lambda: at(Hadamard(9, epsilon="5/4"), 7, 2)),
             ("ordinal", Ordinal, {}, lambda: at(Ordinal(9, epsilon="5/4", branching=3), 7, 2)),

@@ -16,6 +16,7 @@ from discreet.audit.fit import fit
 from discreet.local import (
     Direct,
     Hadamard,
+    HashedSets,
     HybridMean,
     ItemSets,
     LocalHashing,
@@ -48,6 +49,7 @@ CASES = [
     (Unary(6, epsilon="3/2"), 3),
     (Unary(6, epsilon="3/2", optimised=False), 3),
     (LocalHashing(7, epsilon="3/2"), 3),
+    (HashedSets(7, epsilon="3/2"), 3),
     (SubsetSelection(7, epsilon="1/2"), 3),
     (SubsetSelection(7, epsilon=3), 3),
     (SubsetSelection(12, epsilon="1/2"), 3),

@@ -11,6 +11,7 @@ from discreet.local.choose import Choice, best
 from discreet.local.direct import Direct
 from discreet.local.frequencies import Estimate, Frequencies, norm_sub
 from discreet.local.hadamard import Hadamard
+from discreet.local.hashed_sets import HashedSets
 from discreet.local.hashing import LocalHashing
 from discreet.local.heavy import Found, HeavyHitters
 from discreet.local.itemsets import ItemCounts, ItemSets
@@ -29,6 +30,7 @@ __all__ = [
     "Found",
     "Frequencies",
     "Hadamard",
+    "HashedSets",
     "HeavyHitters",
     "Hierarchy",
     "HybridMean",

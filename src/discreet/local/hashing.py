@@ -22,7 +22,7 @@ from discreet.noise import uniform_below
 
 _MOST_LISTED = 2**16  # answers that are all estimated at once
 _CELLS = 1 << 22
-_PRIMES = [p for p in range(2, 2000) if all(p % q for q in range(2, int(p**0.5) + 1))]
+PRIMES = [p for p in range(2, 2000) if all(p % q for q in range(2, int(p**0.5) + 1))]
 TEXT_BITS = 40
 
 
@@ -63,7 +63,7 @@ class LocalHashing(FrequencyOracle):
     def buckets(self) -> int:
         """g: the prime of least variance."""
         r = self.odds
-        return min(_PRIMES, key=lambda g: (r - 1 + g) ** 2 / (g - 1)) if r < 1900 else _PRIMES[-1]
+        return min(PRIMES, key=lambda g: (r - 1 + g) ** 2 / (g - 1)) if r < 1900 else PRIMES[-1]
 
     @cached_property
     def digits(self) -> int:

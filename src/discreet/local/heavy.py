@@ -14,7 +14,8 @@ from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact, proportion, whole
 from discreet.local.frequencies import Integers
-from discreet.local.hashing import TEXT_BITS, LocalHashing, code_of_text
+from discreet.local.hashed_sets import HashedSets
+from discreet.local.hashing import TEXT_BITS, code_of_text
 from discreet.local.margins import interval
 from discreet.local.odds import checked_epsilon
 from discreet.noise import uniform_below
@@ -39,7 +40,7 @@ class HeavyHitters:
     Definition:
         A respondent draws a length j = 1 ... ``length`` uniformly and reports the
         first j letters of the text, or all of a shorter one and a mark, as a number of 40
-        bits (a hash with a public key) through :class:`LocalHashing`.
+        bits (a hash with a public key) through :class:`HashedSets`.
 
     Guarantee:
         epsilon-differentially private: the length drawn does not depend on the text,
@@ -89,9 +90,9 @@ class HeavyHitters:
         return Loss.pure(self.epsilon)
 
     @cached_property
-    def oracle(self) -> LocalHashing:
+    def oracle(self) -> HashedSets:
         """Over the numbers of 40 bits that stand for beginnings."""
-        return LocalHashing(2**TEXT_BITS, epsilon=self.epsilon)
+        return HashedSets(2**TEXT_BITS, epsilon=self.epsilon)
 
     @property
     def report_bits(self) -> int:
