@@ -104,6 +104,24 @@ def test_who_may_write_may_not_compute(postgres, visits):
         PostgresEngine(writer, cases.schema()).close()
 
 
+def test_tables_whose_rows_are_hidden_or_elsewhere_are_refused(postgres, visits):
+    """Fewer rows than there are would be computed on, or changes would go unnoticed."""
+    postgres.execute("ALTER TABLE visits ENABLE ROW LEVEL SECURITY")
+    with pytest.raises(DataRefusal, match="row security"):
+        PostgresEngine(visits, cases.schema())
+    postgres.execute("ALTER TABLE visits DISABLE ROW LEVEL SECURITY")
+    postgres.execute("CREATE TABLE older () INHERITS (visits)")
+    postgres.execute("CREATE FOREIGN DATA WRAPPER nothing")
+    postgres.execute("CREATE SERVER elsewhere FOREIGN DATA WRAPPER nothing")
+    with PostgresEngine(visits, cases.schema()) as engine:  # a part of it is part of it
+        before = engine.data_version()
+        postgres.execute("INSERT INTO older (who) VALUES (998)")
+        assert engine.data_version() != before
+    postgres.execute("CREATE FOREIGN TABLE far () INHERITS (older) SERVER elsewhere")
+    with pytest.raises(DataRefusal, match="another server"):
+        PostgresEngine(visits, cases.schema())
+
+
 def test_what_cannot_be_opened_is_said_and_nothing_of_the_data(postgres, visits, tmp_path):
     postgres.execute("CREATE VIEW shown AS SELECT * FROM visits")
     (shown,) = served(postgres, "shown").values()

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from datetime import date
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
+import conformance
 import engine_cases as cases
 import pandas as pd
 import pytest
+import services
+from test_postgres_source import fill
 
 from discreet.engine.duckdb import DuckDBEngine
+from discreet.engine.postgres import PostgresEngine
 from discreet.engine.protocol import Engine
 from discreet.engine.truth import Truth
 from discreet.errors import DataRefusal, InvalidParameter
@@ -22,16 +28,72 @@ from discreet.price.plan import (
     Scaled,
 )
 from discreet.question.expressions import Call, ColumnRef, Literal
+from discreet.question.schema import Schema
 
-ENGINES: dict[str, Callable[..., Engine[Any]]] = {"duckdb": DuckDBEngine}
 FILES = "visits.parquet"
 
 AGE, MEASURED, KEYS = cases.AGE, cases.MEASURED, cases.KEYS
 
 
+class OnDuckDB:
+    """Engines on tables in memory, and in files that may change or go."""
+
+    def __call__(self, tables: dict[str, Any], schema: Schema, **settings: Any) -> Engine[Any]:
+        return DuckDBEngine(tables, schema, **settings)
+
+    def save(self, path: Path, frame: pd.DataFrame) -> None:
+        frame.to_parquet(path)
+
+    def remove(self, path: Path) -> None:
+        path.unlink()
+
+
+class OnPostgres:
+    """The same on tables of a server, which may change or go as well."""
+
+    def __init__(self, postgres: services.Postgres) -> None:
+        self._postgres = postgres
+        self._count = itertools.count()
+
+    def __call__(self, tables: dict[str, Any], schema: Schema, **settings: Any) -> Engine[Any]:
+        given = dict(tables)
+        if isinstance(given["visits"], Path):
+            given["visits"] = self._address(self._name(given["visits"]))
+        else:
+            name = f"visits_{next(self._count)}"
+            self._fill(name, given["visits"])
+            given["visits"] = self._address(name)
+        return PostgresEngine(given, schema, **settings)
+
+    def _name(self, path: Path) -> str:
+        return f"file_{path.stem}"
+
+    def _address(self, name: str) -> str:
+        where = f"/{self._postgres.database}?host={self._postgres.home}"
+        return f"postgresql://{conformance.READER}@{where}#public.{name}"
+
+    def _fill(self, name: str, frame: pd.DataFrame) -> None:
+        fill(self._postgres, frame)
+        self._postgres.execute(f"DROP TABLE IF EXISTS {name}")
+        self._postgres.execute(f"ALTER TABLE visits RENAME TO {name}")
+        conformance.address_for_reader(self._postgres, "public", name)
+
+    def save(self, path: Path, frame: pd.DataFrame) -> None:
+        self._fill(self._name(path), frame)
+
+    def remove(self, path: Path) -> None:
+        self._postgres.execute(f"DROP TABLE {self._name(path)}")
+
+
+ENGINES: dict[str, Callable[[pytest.FixtureRequest], Any]] = {
+    "duckdb": lambda _: OnDuckDB(),
+    "postgres": lambda request: OnPostgres(request.getfixturevalue("postgres")),
+}
+
+
 @pytest.fixture(params=sorted(ENGINES))
 def factory(request):
-    return ENGINES[request.param]
+    return ENGINES[request.param](request)
 
 
 @pytest.fixture
@@ -69,10 +131,10 @@ def test_what_python_takes_for_equal_is_compiled_apart(engine):
 def test_compiling_needs_no_data(factory, tmp_path):
     """The same is compiled, and the same refused, with the sources gone."""
     path = tmp_path / FILES
-    cases.frame().to_parquet(path)
+    factory.save(path, cases.frame())
     wide = Moments((Scaled(ColumnRef("v.age"), Fraction(1), 0, 2**64),), (2,))
     with factory({"visits": path}, cases.schema()) as plugged:
-        path.unlink()
+        factory.remove(path)
         with factory({"visits": path}, cases.schema(), opened=False) as unplugged:
             for keys in KEYS.values():
                 texts = {
@@ -162,11 +224,11 @@ def test_a_large_sum_is_exact(factory):
 
 def test_a_changed_source_is_noticed(factory, tmp_path):
     path = tmp_path / FILES
-    cases.frame().to_parquet(path)
+    factory.save(path, cases.frame())
     with factory({"visits": path}, cases.schema()) as engine:
         before, version = ask(engine), engine.data_version()
         assert engine.data_version() == version
-        cases.frame(40, seed=8).to_parquet(path)
+        factory.save(path, cases.frame(40, seed=8))
         assert engine.data_version() != version
         assert ask(engine) == cases.answer({"visits": cases.frame(40, seed=8)}) != before
 

@@ -41,9 +41,18 @@ _SESSION = {
 
 _ABOUT = """
 SELECT c.oid::int8, n.nspname::text, c.relname::text, c.relkind::text,
-  has_table_privilege(c.oid, 'SELECT'),
+  c.relrowsecurity, has_table_privilege(c.oid, 'SELECT'),
   has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')
-  OR has_any_column_privilege(c.oid, 'INSERT, UPDATE')
+  OR has_any_column_privilege(c.oid, 'INSERT, UPDATE'),
+  EXISTS (
+    WITH RECURSIVE below AS (
+      SELECT i.inhrelid FROM pg_catalog.pg_inherits AS i WHERE i.inhparent = c.oid
+      UNION SELECT i.inhrelid FROM pg_catalog.pg_inherits AS i
+      JOIN below AS b ON i.inhparent = b.inhrelid
+    )
+    SELECT 1 FROM below AS b JOIN pg_catalog.pg_class AS p ON p.oid = b.inhrelid
+    WHERE p.relkind NOT IN ('r', 'p')
+  )
 FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 WHERE c.oid = pg_catalog.to_regclass(%s)
 """
@@ -135,9 +144,14 @@ class Server:
         connection.execute("SET LOCAL search_path = pg_catalog")
         if found is None:
             raise refuse_source(name, "the server has no such table, or the role may not see it")
-        _, schema, relation, kind, readable, writable = found
+        _, schema, relation, kind, hides, readable, writable, scattered = found
         for refused, what in (
             (kind not in ("r", "p"), "it is no table: of a view nothing tells whether it changed"),
+            (
+                scattered,
+                "a part of it is on another server, where nothing tells whether it changed",
+            ),
+            (hides, "it has row security, by which rows are hidden from some roles"),
             (not readable, "the role may not SELECT from it"),
             (writable, "the role may write to it, and must be one that can only read"),
         ):
