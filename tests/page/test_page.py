@@ -710,3 +710,47 @@ def test_the_interface_is_described_without_a_request_elsewhere(page, clinic):
     asking.get_by_role("link", name="AskNow").click()
     expect(page.locator("#type-AskNow")).to_contain_text("wait_s")
     well_made(page, "docs")
+
+
+def test_a_curator_publishes_and_whoever_has_a_key_asks_for_free(page, browser, clinic):
+    """Priced, paid for, listed; then its card, an answer and its folder, for an analyst."""
+    sign_in(page, clinic, clinic.key)
+    page.get_by_role("link", name="Releases").click()
+    make = page.get_by_label("Make a release")
+    make.get_by_label("Name").fill("by_city")
+    make.get_by_label("Kind").select_option(value="hierarchy")
+    make.get_by_label("Of").fill("patients")
+    make.get_by_label("Columns").fill("city")
+    make.get_by_label("ε").fill("none")
+    make.get_by_role("button", name="Price").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    make.get_by_label("ε").fill("0.5")
+    make.get_by_role("button", name="Price").click()
+    expect(make).to_contain_text("Nothing was charged")
+    well_made(page, "releases-priced")
+    make.get_by_role("button", name="Pay and publish").click()
+    shown = page.get_by_label("Release by_city")
+    expect(shown).to_contain_text("Promise.")
+    page.close()
+    other = browser.new_context().new_page()
+    other.set_default_timeout(PATIENCE_MS)
+    sign_in(other, clinic, clinic.analyst("rita", epsilon="1"))
+    other.get_by_role("link", name="Releases").click()
+    expect(other.get_by_label("Make a release")).to_have_count(0)
+    other.get_by_role("button", name="Open").click()
+    shown = other.get_by_label("Release by_city")
+    shown.get_by_label("A question about it, in SQL").fill(
+        "SELECT city, COUNT(*) AS n FROM by_city GROUP BY city"
+    )
+    shown.get_by_role("button", name="Ask for free").click()
+    expect(other.get_by_role("region", name="What the release says")).to_contain_text("±")
+    expect(shown).to_contain_text("free")
+    well_made(other, "releases-asked")
+    with other.expect_download() as found:
+        shown.get_by_role("button", name="Download the folder").click()
+    assert found.value.suggested_filename == "by_city.zip"
+    shown.get_by_label("A question about it, in SQL").fill("SELECT COUNT(*) FROM patients")
+    shown.get_by_role("button", name="Ask for free").click()
+    expect(other.get_by_role("alert")).to_contain_text("Q47")
+    assert float(clinic.spent("rita")["epsilon"]) == 0
+    other.context.close()

@@ -11,6 +11,7 @@ const { body, nearest, wayOf } = await at("ask.js");
 const { addressOf, tabbed } = await at("answer.js");
 const { amount, count, shares } = await at("balance.js");
 const { pace } = await at("curator.js");
+const { declare, plainCard } = await at("releases.js");
 const { readChecks, readSettings, shown } = await at("runs.js");
 
 const column = (name, values = null) => ({ name, text: "text", kind: "text", values });
@@ -139,4 +140,11 @@ test("what a run is opened with, as it was typed", () => {
   assert.throws(() => readChecks("old"), /not JSON/);
   assert.equal(shown(1234.56789), "1,234.57");
   assert.equal(shown(null), "unknown");
+});
+
+test("what a release is declared as, and its card", () => {
+  const typed = { name: " by_city ", kind: "hierarchy", of: "visits", columns: "land, city,", epsilon: "1/3", delta: "" };
+  assert.deepEqual(declare(typed), { name: "by_city", kind: "hierarchy", of: "visits", settings: { epsilon: "1/3", by: ["land", "city"] } });
+  assert.deepEqual(declare({ ...typed, kind: "synthetic", columns: "", delta: "1e-9" }).settings, { epsilon: "1/3", delta: "1e-9" });
+  assert.equal(plainCard("# a\n\n**Promise.** `b`\n| stage | loss |\n| --- | --- |\n| x | ε |\n"), "Promise. b\n| stage | loss |\n| x | ε |");
 });

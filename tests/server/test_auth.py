@@ -21,6 +21,9 @@ CURATOR_ONLY = [
     ("POST", "analysts/curator/keys", {}),
     ("DELETE", "keys/0123456789abcdef", None),
     ("POST", "checkpoints", None),
+    ("POST", "releases", {"name": "a", "of": "visits", "settings": {"epsilon": "1/50"}}),
+    ("POST", "releases/plan", {"name": "a", "of": "visits", "settings": {"epsilon": "1/50"}}),
+    ("POST", "releases/a/step", {}),
 ]
 READERS = [
     ("GET", "analysts", None),

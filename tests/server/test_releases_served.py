@@ -47,3 +47,115 @@ def test_nothing_but_a_release_is_asked_there(released, path, question):
     answer = released.call("POST", path, {"question": question}, key=released.person())
     assert 400 <= answer.status_code < 500
     assert "rows" not in answer.json()
+
+
+CITIES = {"name": "by_city", "kind": "marginals", "of": "visits"}
+
+
+def test_a_curator_makes_a_release_over_http_and_pays_once(server):
+    """The engine's process draws each stage; declared again, it is there and free."""
+    import io
+    import zipfile
+
+    from discreet.publication.folder import verify_folder
+
+    key = server.datasets["clinic"].key
+    wanted = {**CITIES, "settings": {"columns": ["city"], "ways": 1, "epsilon": "0.03"}}
+    before = server.call("GET", "balance", key=key).json()["dataset"]["spent"]
+    plan = server.call("POST", "releases/plan", wanted, key=key).json()
+    assert plan["unit"] == "patient"
+    assert [stage["name"] for stage in plan["stages"]] == ["tables"]
+    assert server.call("GET", "balance", key=key).json()["dataset"]["spent"] == before
+    made = server.call("POST", "releases", wanted, key=key)
+    assert made.status_code == 201, made.text
+    after = server.call("GET", "balance", key=key).json()["dataset"]["spent"]
+    assert after != before
+    assert server.call("POST", "releases", wanted, key=key).json() == made.json()
+    assert server.call("GET", "balance", key=key).json()["dataset"]["spent"] == after
+    folder = server.datasets["clinic"].home / "releases" / "by_city"
+    assert all(check.holds for check in verify_folder(folder))
+    person = server.person()
+    card = server.call("GET", "releases/by_city/card", key=person).json()
+    assert card["card"].startswith("# by_city")
+    sent = server.call("GET", "releases/by_city/folder", key=person)
+    assert sent.headers["content-type"] == "application/zip"
+    with zipfile.ZipFile(io.BytesIO(sent.content)) as packed:
+        names = {"by_city/certificate.json", "by_city/measurements.parquet", "by_city/SHA256SUMS"}
+        assert names <= set(packed.namelist())
+    other = {**wanted, "settings": {**wanted["settings"], "epsilon": "0.04"}}
+    assert server.call("POST", "releases", other, key=key).status_code == 422
+
+
+def test_synthetic_rows_are_made_stage_by_stage_over_http(server):
+    """Each stage is planned again where the data is, from what was drawn before."""
+    with discreet.connect(
+        server.url, timeout_s=PATIENCE_S, key=server.datasets["clinic"].key
+    ) as clinic:
+        settings = {"columns": ["city", "age"], "epsilon": "0.05", "rows": 400}
+        plan = clinic.plan_release("rows_made", of="visits", **settings)
+        said = clinic.make_release("rows_made", of="visits", **settings)
+        names = [stage["name"] for stage in plan["stages"]]
+        assert [stage["name"] for stage in said["stages"]] == names
+        assert len(names) == 5
+        told = clinic.ask_release("rows_made", "SELECT COUNT(*) AS n FROM rows_made")
+        assert told["columns"] == ["n"]
+
+
+def test_a_counter_steps_over_http(server):
+    key = server.datasets["clinic"].key
+    wanted = {
+        "name": "wards_by_step",
+        "kind": "counter",
+        "of": "visits",
+        "settings": {"by": ["city"], "epsilon": "0.03"},
+    }
+    assert server.call("POST", "releases", wanted, key=key).status_code == 201
+    spent = server.call("GET", "balance", key=key).json()["dataset"]["spent"]
+    assert server.call("POST", "releases/wards_by_step/step", {}, key=key).status_code == 200
+    assert server.call("GET", "balance", key=key).json()["dataset"]["spent"] == spent
+    question = {"question": "SELECT COUNT(*) AS n FROM wards_by_step"}
+    told = server.call("POST", "releases/wards_by_step/ask", question, key=key).json()
+    assert len(told["rows"]) == 1
+
+
+@pytest.mark.parametrize("role", ["analyst", "auditor"])
+def test_only_a_curator_makes_releases(server, role):
+    key = server.person(role=role)
+    wanted = {**CITIES, "settings": {"epsilon": "0.01"}}
+    for path, body in (
+        ("releases", wanted),
+        ("releases/plan", wanted),
+        ("releases/cities/step", {}),
+    ):
+        assert server.call("POST", path, body, key=key).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"epsilon": "0.01", "columns": {"a": 1}},
+        {"epsilon": "0.01", "cells": [[1, 2, 3]]},
+        {"epsilon": "0.01", "cells": [["a"]]},
+        {"epsilon": "0.01", "sets": [1]},
+        {"epsilon": "0.01", "nothing": 1},
+        {"epsilon": "0.01", "ways": True},
+        {"epsilon": [1]},
+        {"epsilon": {"a": 1}},
+        {"epsilon": "0.01", "interest": {"city": None}},
+        {"epsilon": "0.01", "source": "visits"},
+        {"epsilon": "0.01", "tree": [[1, 2]]},
+        {"epsilon": "0.01", "geography": 7},
+        {"epsilon": "0.01", "delta": [2]},
+        {"epsilon": "0.01", "rows": "many"},
+        {"epsilon": "0.01", "steps_per_unit": 1.5},
+    ],
+    ids=str,
+)
+def test_odd_declarations_are_refused_for_free(server, settings):
+    key = server.datasets["clinic"].key
+    before = server.call("GET", "balance", key=key).json()["dataset"]["spent"]
+    for path in ("releases", "releases/plan"):
+        found = server.call("POST", path, {**CITIES, "name": "odd", "settings": settings}, key=key)
+        assert found.status_code in (400, 422), found.text
+    assert server.call("GET", "balance", key=key).json()["dataset"]["spent"] == before

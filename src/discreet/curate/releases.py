@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -54,6 +54,7 @@ from discreet.question.ownership import (
     unit_columns,
 )
 from discreet.question.question import Question
+from discreet.question.schema import Schema
 from discreet.question.sql import parse
 from discreet.release.record import to_json
 from discreet.release.release import release_codes
@@ -109,6 +110,20 @@ def _identity(levels: Levels) -> list[Any]:
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One stage that is to be drawn where the data is: all that its plan follows from."""
+
+    declared: Declared
+    stored: Mapping[int, bytes]
+    """The stages that were drawn before, by their place."""
+    place: int
+
+
+Draw = Callable[[Stage, str], bytes]
+"""Draws a stage on the data of a version, or of any if that is empty; or refuses."""
+
+
 class Releases:
     """The releases of one curator: those it made, and those in its folder."""
 
@@ -149,89 +164,18 @@ class Releases:
         self._written[name] = written
         return self._known[name]
 
+    def folder_of(self, name: str) -> Path:
+        """Where the files of a release are."""
+        if self._folder is None or not (self._folder / name / SUMS).is_file():
+            raise _unknown(name, self.names())
+        return self._folder / name
+
     # --- before anything is paid ---------------------------------------------------------------
 
     def prepare(self, declared: Declared) -> Prepared:
         """What a release would count and cost, or a refusal; from the declaration alone."""
         curator = self._curator
-        multiplicity = curator.engine.catalogue.multiplicity
-        question = parse(_count_all(declared.source), curator.engine.catalogue)
-        rows = row_bound(question.source, multiplicity)
-        if has_two_owners(question.source) or reads_graph(question.source):
-            raise QuestionRefusal(
-                "Q52",
-                "a release is to be made of rows that have two owners.",
-                why="what one person leaves and lets in is bounded for questions, and for no "
-                "release that is proved here.",
-                fix="ask questions with groups, or release a table whose rows have one owner.",
-            )
-        if rows is None:
-            raise QuestionRefusal(
-                "Q41",
-                f"nothing bounds how many rows one {unit(question.source).name} has in this "
-                "release.",
-                why="one person with many rows could be seen in every table.",
-                fix="declare max_rows_per_unit, or release a SELECT with one row for each: "
-                "of = 'SELECT patient, MAX(age) AS age FROM visits GROUP BY patient'.",
-            )
-        neighbours = curator.schema.neighbours
-        if neighbours is Neighbours.CHANGE_ONE:  # a change is a removal and an addition
-            rows *= 2
-        declared = self._read_geography(declared)
-        there = columns(question.source, multiplicity)
-        wanted = declared.columns or declared.by
-        if declared.tree:  # what lies above is looked up
-            known = {one.rsplit(".", 1)[-1] for one in there}
-            wanted = tuple(name for name in declared.by if name in known) or declared.by[-1:]
-        coded = list_levels(
-            there, unit_columns(question.source), wanted=wanted, cells=dict(declared.cells)
-        )
-        levels = coded
-        if declared.tree:
-            levels = show_levels(declared.tree, declared.by, coded)
-        runs = declared.steps_per_unit is not None
-        if runs and None in (unit_columns(question.source) or (None,)):
-            raise QuestionRefusal(
-                "Q23",
-                "no column of this release says whose a row is.",
-                why="each person is counted in so many steps and in no more, which takes to know "
-                "them again.",
-                fix="declare a unit, and leave its column in the SELECT; or leave out "
-                "steps_per_unit: then every step is measured by itself.",
-            )
-        read_constraints(levels, declared.keep)
-        spend = declared.spend(rows_per_unit=rows)
-        return Prepared(
-            declared,
-            question,
-            levels,
-            list_columns(declared, levels),
-            spend,
-            tuple(outline(declared, levels, spend)),
-            coded,
-            curator.engine.compile_codes(question.source, coded, owned=runs),
-            Promise(
-                curator.account.dataset,
-                unit(question.source).name,
-                neighbours.value,
-                rows,
-            ),
-        )
-
-    def _read_geography(self, declared: Declared) -> Declared:
-        """The places of the public table that was named, as part of what is declared."""
-        if not declared.geography or declared.tree:
-            return declared
-        table = self._curator.schema.tables.get(declared.geography)
-        if table is None or not table.public:
-            raise InvalidParameter(
-                "P4",
-                f"{declared.geography!r} is not a public table of the schema.",
-                why="a tree that were read from people's rows would tell who lives alone.",
-                fix="declare a table without a unit that lists the places, and name it.",
-            )
-        rows = self._curator.engine.public_rows(declared.geography)
-        return replace(declared, tree=read_tree(rows, declared.by, declared.geography))
+        return prepare_release(declared, curator.engine, curator.schema, curator.account.dataset)
 
     def divide(self, agenda: Agenda) -> Division:
         """A price for each release of a plan; free, from the declarations alone."""
@@ -244,11 +188,16 @@ class Releases:
 
     # --- making one ----------------------------------------------------------------------------
 
-    def make(self, declared: Declared, *, analyst: str) -> Synopsis:
-        """Charge, draw, and write a release; what was paid for before is finished for free."""
-        return self.make_all([declared], analyst=analyst)[0]
+    def make(self, declared: Declared, *, analyst: str, draw: Draw | None = None) -> Synopsis:
+        """Charge, draw, and write a release; what was paid for before is finished for free.
 
-    def make_all(self, listed: Sequence[Declared], *, analyst: str) -> list[Synopsis]:
+        Each stage is drawn here, or by ``draw``, in the process that holds the data.
+        """
+        return self.make_all([declared], analyst=analyst, draw=draw)[0]
+
+    def make_all(
+        self, listed: Sequence[Declared], *, analyst: str, draw: Draw | None = None
+    ) -> list[Synopsis]:
         """Charge several releases in one transaction, all or none, and make one after the other."""
         account = self._curator.account
         try:
@@ -267,11 +216,11 @@ class Releases:
         return [
             one
             if isinstance(one, Synopsis)
-            else self._draw(one, [next(receipts) for _ in one.stages])
+            else self._draw(one, [next(receipts) for _ in one.stages], draw=draw)
             for one in prepared
         ]
 
-    def step(self, name: str, *, analyst: str) -> Synopsis:
+    def step(self, name: str, *, analyst: str, draw: Draw | None = None) -> Synopsis:
         """Publish the next step of a counter, from the data as they are now; it is paid for."""
         declared = self.find(name).made.declared
         if declared.kind != "counter":
@@ -280,6 +229,13 @@ class Releases:
                 f"the release {name!r} has no steps: it is {declared.kind}.",
                 why="a release is made once and for all.",
                 fix="step a release of kind counter.",
+            )
+        if declared.steps_per_unit is not None and draw is not None:
+            raise InvalidParameter(
+                "P4",
+                f"the steps of {name!r} are published where the ledger is.",
+                why="what earlier steps counted is kept beside the ledger, and given to nobody.",
+                fix=f"run `discreet release step {name}` in the session's folder.",
             )
         prepared = self.prepare(declared)
         receipts = self._curator.account.charge_all(self._make_requests(prepared, analyst))
@@ -293,7 +249,7 @@ class Releases:
                 why="its noise was charged and made for that many.",
                 fix="make another counter.",
             )
-        return self._draw(prepared, receipts, steps=done + 1)
+        return self._draw(prepared, receipts, steps=done + 1, draw=draw)
 
     def _prepare_new(self, declared: Declared) -> Prepared | Synopsis:
         prepared = self.prepare(declared)
@@ -303,13 +259,18 @@ class Releases:
         return prepared
 
     def _draw(
-        self, prepared: Prepared, receipts: Sequence[Receipt | Stored], *, steps: int = 0
+        self,
+        prepared: Prepared,
+        receipts: Sequence[Receipt | Stored],
+        *,
+        steps: int = 0,
+        draw: Draw | None = None,
     ) -> Synopsis:
         declared = prepared.declared
         counts = declared.kind == "counter"
         if counts and not steps:
             steps = sum(isinstance(receipt, Stored) for receipt in receipts)
-        drawing = _Drawing(self._curator, prepared, receipts, steps if counts else None)
+        drawing = _Drawing(self._curator, prepared, receipts, steps if counts else None, draw)
         if declared.steps_per_unit is not None:
             drawing.counted = self._counted(prepared)
         product = make_product(declared, prepared.levels, prepared.spend, drawing)
@@ -364,6 +325,88 @@ class Releases:
         )
 
 
+def prepare_release(declared: Declared, engine: Any, schema: Schema, dataset: str) -> Prepared:
+    """What a release would count and cost, or a refusal; from the declaration alone."""
+    multiplicity = engine.catalogue.multiplicity
+    question = parse(_count_all(declared.source), engine.catalogue)
+    rows = row_bound(question.source, multiplicity)
+    if has_two_owners(question.source) or reads_graph(question.source):
+        raise QuestionRefusal(
+            "Q52",
+            "a release is to be made of rows that have two owners.",
+            why="what one person leaves and lets in is bounded for questions, and for no "
+            "release that is proved here.",
+            fix="ask questions with groups, or release a table whose rows have one owner.",
+        )
+    if rows is None:
+        raise QuestionRefusal(
+            "Q41",
+            f"nothing bounds how many rows one {unit(question.source).name} has in this release.",
+            why="one person with many rows could be seen in every table.",
+            fix="declare max_rows_per_unit, or release a SELECT with one row for each: "
+            "of = 'SELECT patient, MAX(age) AS age FROM visits GROUP BY patient'.",
+        )
+    neighbours = schema.neighbours
+    if neighbours is Neighbours.CHANGE_ONE:  # a change is a removal and an addition
+        rows *= 2
+    declared = _read_geography(declared, engine, schema)
+    there = columns(question.source, multiplicity)
+    wanted = declared.columns or declared.by
+    if declared.tree:  # what lies above is looked up
+        known = {one.rsplit(".", 1)[-1] for one in there}
+        wanted = tuple(name for name in declared.by if name in known) or declared.by[-1:]
+    coded = list_levels(
+        there, unit_columns(question.source), wanted=wanted, cells=dict(declared.cells)
+    )
+    levels = coded
+    if declared.tree:
+        levels = show_levels(declared.tree, declared.by, coded)
+    runs = declared.steps_per_unit is not None
+    if runs and None in (unit_columns(question.source) or (None,)):
+        raise QuestionRefusal(
+            "Q23",
+            "no column of this release says whose a row is.",
+            why="each person is counted in so many steps and in no more, which takes to know "
+            "them again.",
+            fix="declare a unit, and leave its column in the SELECT; or leave out "
+            "steps_per_unit: then every step is measured by itself.",
+        )
+    read_constraints(levels, declared.keep)
+    spend = declared.spend(rows_per_unit=rows)
+    return Prepared(
+        declared,
+        question,
+        levels,
+        list_columns(declared, levels),
+        spend,
+        tuple(outline(declared, levels, spend)),
+        coded,
+        engine.compile_codes(question.source, coded, owned=runs),
+        Promise(
+            dataset,
+            unit(question.source).name,
+            neighbours.value,
+            rows,
+        ),
+    )
+
+
+def _read_geography(declared: Declared, engine: Any, schema: Schema) -> Declared:
+    """The places of the public table that was named, as part of what is declared."""
+    if not declared.geography or declared.tree:
+        return declared
+    table = schema.tables.get(declared.geography)
+    if table is None or not table.public:
+        raise InvalidParameter(
+            "P4",
+            f"{declared.geography!r} is not a public table of the schema.",
+            why="a tree that were read from people's rows would tell who lives alone.",
+            fix="declare a table without a unit that lists the places, and name it.",
+        )
+    rows = engine.public_rows(declared.geography)
+    return replace(declared, tree=read_tree(rows, declared.by, declared.geography))
+
+
 class _Drawing:
     """The stages of one release as they are drawn, each once."""
 
@@ -373,8 +416,11 @@ class _Drawing:
         prepared: Prepared,
         receipts: Sequence[Receipt | Stored],
         steps: int | None,
+        send: Draw | None,
     ) -> None:
         self._curator = curator
+        self._send = send
+        self._stored: dict[int, bytes] = {}
         self._steps = steps
         self._prepared = prepared
         self._receipts = list(receipts)
@@ -391,8 +437,9 @@ class _Drawing:
 
     def measure(self, queries: Sequence[Query]) -> list[Measurement]:
         """The stage's numbers: stored before, or drawn now and stored."""
-        stage, receipt = self._prepared.stages[self._place], self._receipts[self._place]
-        self._drawn.add(self._place)
+        place = self._place
+        stage, receipt = self._prepared.stages[place], self._receipts[place]
+        self._drawn.add(place)
         self._place += 1
         if self.counted is not None:  # the noise of all steps, for what all of them cost
             whole = self._prepared.spend.loss
@@ -402,12 +449,18 @@ class _Drawing:
         if not cheap:
             raise TypeError(f"stage {stage.name!r} would cost more than it was charged for")
         if isinstance(receipt, Stored):
+            self._stored[place] = receipt.answer
             return read_stage(receipt.answer, queries)
-        drawn = self._draw(queries, receipt)
+        if self._send is None:
+            drawn = self._draw(queries, receipt)
+        else:  # where the data is: what it sends must be what was planned here
+            version = None if self._steps is not None else receipt.data_version
+            drawn = self._send(Stage(self._prepared.declared, self._stored, place), version or "")
+            read_stage(drawn, queries)
         if drawn is None:
             raise describe_failure()
-        stored = self._curator.account.publish(receipt, drawn)
-        return read_stage(stored, queries)
+        self._stored[place] = self._curator.account.publish(receipt, drawn)
+        return read_stage(self._stored[place], queries)
 
     def _draw(self, queries: Sequence[Query], receipt: Receipt) -> bytes | None:
         """One draw of noise, ready to be stored; whatever fails may fail because of one row."""
@@ -421,22 +474,13 @@ class _Drawing:
         return None
 
     def _add_noise(self, codes: Sequence[Any], queries: Sequence[Query]) -> bytes:
-        columns, levels = self._prepared.columns, self._prepared.coded
-        if self.counted is not None:
-            (query,) = queries
-            if not isinstance(query, Running):
-                raise TypeError("a counter draws one step at a time")
-            sizes = [one.size for one in levels]
-            return write_stage(self.counted.draw(query, codes, sizes, self._place))
-        declared = self._prepared.declared
-        if declared.tree:
-            codes = [find_leaves(declared.tree, declared.by, levels, codes)]
-        elif len(columns) < len(codes):  # the path of a hierarchy is one column
-            path = np.zeros(len(codes[0]), dtype=np.int64)
-            for one, level in zip(codes, levels, strict=True):
-                path = path * level.size + one
-            codes = [path]
-        return write_stage(Records(columns, np.stack(codes, axis=1)).measure(queries))
+        if self.counted is None:
+            return add_noise(self._prepared, codes, queries)
+        (query,) = queries
+        if not isinstance(query, Running):
+            raise TypeError("a counter draws one step at a time")
+        sizes = [one.size for one in self._prepared.coded]
+        return write_stage(self.counted.draw(query, codes, sizes, self._place))
 
     def finish(self) -> None:
         """Close the charges of stages that had nothing to measure: they stay spent."""
@@ -445,6 +489,68 @@ class _Drawing:
         for place, receipt in enumerate(self._receipts):
             if place not in self._drawn and isinstance(receipt, Receipt):
                 self._curator.account.publish(receipt, write_stage([]))
+
+
+def draw_stage(stage: Stage, engine: Any, version: str) -> bytes:
+    """Draw one stage in the process that holds the data and no ledger; what is to be stored.
+
+    The plan is made again from what was drawn before, as whoever holds the ledger made it: what is
+    measured is never taken from anybody's word.
+    """
+    declared = stage.declared
+    if declared.steps_per_unit is not None:
+        raise TypeError("what steps counted is where the ledger is")
+    prepared = prepare_release(declared, engine, engine.schema, "")
+    measurer = _Again(prepared, stage)
+    with suppress(_Reached):
+        make_product(declared, prepared.levels, prepared.spend, measurer)
+    queries = measurer.wanted
+    if not loss_of(queries).rounded() <= prepared.stages[stage.place].spend.loss.rounded():
+        raise TypeError("a stage would cost more than it was charged for")
+    truth = engine.run_codes(prepared.compiled)
+    drawn = release_codes(truth, lambda codes: add_noise(prepared, codes, queries))
+    if version and engine.data_version() != version:
+        raise describe_failure()
+    return drawn
+
+
+class _Reached(Exception):
+    """The stage that is wanted: it is planned, and nothing after it is."""
+
+
+class _Again:
+    """The stages as they were drawn, up to the one that is wanted."""
+
+    def __init__(self, prepared: Prepared, stage: Stage) -> None:
+        self._names = [one.name for one in prepared.stages]
+        self._stage = stage
+        self._place = 0
+        self.wanted: Sequence[Query] = ()
+
+    def turn_to(self, stage: str) -> bool:
+        self._place = self._names.index(stage)
+        return self._place <= self._stage.place
+
+    def measure(self, queries: Sequence[Query]) -> list[Measurement]:
+        place = self._place
+        self._place += 1
+        if place != self._stage.place:
+            return read_stage(self._stage.stored[place], queries)
+        self.wanted = queries
+        raise _Reached
+
+
+def add_noise(prepared: Prepared, codes: Sequence[Any], queries: Sequence[Query]) -> bytes:
+    """One stage from the codes of rows, with its noise, ready to be stored."""
+    columns, levels, declared = prepared.columns, prepared.coded, prepared.declared
+    if declared.tree:
+        codes = [find_leaves(declared.tree, declared.by, levels, codes)]
+    elif len(columns) < len(codes):  # the path of a hierarchy is one column
+        path = np.zeros(len(codes[0]), dtype=np.int64)
+        for one, level in zip(codes, levels, strict=True):
+            path = path * level.size + one
+        codes = [path]
+    return write_stage(Records(columns, np.stack(codes, axis=1)).measure(queries))
 
 
 def _count_all(source: str) -> str:
@@ -486,4 +592,4 @@ def _unknown(name: str, known: Sequence[str]) -> QuestionRefusal:
     )
 
 
-__all__ = ["Prepared", "Releases"]
+__all__ = ["Draw", "Prepared", "Releases", "Stage", "draw_stage"]

@@ -343,6 +343,25 @@ class Remote:
         found: Mapping[str, Any] = self._connection.send("GET", f"{self._path}/releases", None)
         return list(found["releases"])
 
+    def make_release(
+        self, name: str, *, kind: str = "synthetic", of: str, **settings: Any
+    ) -> Mapping[str, Any]:
+        """Charge and make the release ``name``, as a curator; its certificate.
+
+        ``kind``, ``of`` and ``settings`` are those of :meth:`Curator.make_release`.
+        """
+        return self._post("releases", _declare(name, kind, of, settings))
+
+    def plan_release(
+        self, name: str, *, kind: str = "synthetic", of: str, **settings: Any
+    ) -> Mapping[str, Any]:
+        """What the release ``name`` of a ``kind`` ``of`` a table, with ``settings``, would cost."""
+        return self._post("releases/plan", _declare(name, kind, of, settings))
+
+    def step_release(self, name: str) -> Mapping[str, Any]:
+        """Publish the next step of the counter ``name``, as a curator; its certificate."""
+        return self._post(f"releases/{quote(name, safe='')}/step", {})
+
     def ask_release(
         self, name: str, question: str, *, confidence: Exact = "0.95"
     ) -> Mapping[str, Any]:
@@ -500,6 +519,14 @@ def _list_texts(questions: Sequence[Asking]) -> list[str]:
             fix='ask_all(["SELECT COUNT(*) FROM a", "SELECT ..."], epsilon="0.1").',
         )
     return [_question_text(question) for question in questions]
+
+
+def _declare(name: str, kind: str, of: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """A release as it is sent: exact numbers as texts."""
+    plain = {
+        key: str(value) if isinstance(value, Fraction) else value for key, value in settings.items()
+    }
+    return {"name": name, "kind": kind, "of": of, "settings": plain}
 
 
 def _question_text(question: Asking) -> str:

@@ -81,7 +81,7 @@ class Declared:
     def of(cls, name: str, *, kind: str, of: str, **declared: Any) -> Declared:
         """A release as it was declared, or a refusal; reads nothing."""
         known = {field.name for field in fields(cls)} - {"name", "kind", "source"}
-        unknown = sorted(set(declared) - known)
+        unknown = sorted(map(str, set(declared) - known))
         if unknown:
             raise _refused(
                 f"a release has no setting {shown(unknown[0])}.",
@@ -220,7 +220,9 @@ def _sets(key: str, value: Any) -> tuple[tuple[str, ...], ...]:
 
 
 def _pairs(key: str, value: Any) -> tuple[tuple[str, Any], ...]:
-    if isinstance(value, list | tuple) and all(isinstance(one, list | tuple) for one in value):
+    if isinstance(value, list | tuple) and all(
+        isinstance(one, list | tuple) and len(one) == 2 and isinstance(one[0], str) for one in value
+    ):
         value = dict(value)  # as a certificate writes it
     if not isinstance(value, Mapping):
         raise _refused(f"{key} gives a number to each of some names.", f"write {key} = {{…}}.")

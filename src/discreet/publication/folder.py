@@ -8,9 +8,11 @@ can compute it again: :func:`verify_folder` does.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import shutil
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -219,6 +221,15 @@ def _write_files(made: Made, folder: Path) -> None:
     (folder / "report.html").write_text(write_report(made), encoding="utf-8")
     sums = "".join(f"{_digest(file)}  {name}\n" for name, file in _list_files(folder))
     (folder / SUMS).write_text(sums, encoding="utf-8")
+
+
+def pack_folder(folder: Path) -> bytes:
+    """A release as one ZIP file, the same bytes every time."""
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, file in [*_list_files(folder), (SUMS, folder / SUMS)]:
+            packed.writestr(zipfile.ZipInfo(f"{folder.name}/{name}"), file.read_bytes())
+    return sink.getvalue()
 
 
 def _schema() -> Any:
@@ -482,6 +493,7 @@ __all__ = [
     "Made",
     "Promise",
     "data_files",
+    "pack_folder",
     "read_folder",
     "verify_folder",
     "write_folder",

@@ -11,9 +11,10 @@ import asyncio
 import json
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet.curate.choosing import compute_choice
 from discreet.curate.curator import Curator
@@ -35,6 +36,9 @@ from discreet.price.watch import Watch, Watched
 from discreet.question.schema import Neighbours
 from discreet.release import record
 from discreet.release.release import Judged
+
+if TYPE_CHECKING:
+    from discreet.curate.releases import Stage
 
 _REMEMBERED = 64
 
@@ -256,6 +260,34 @@ def answer_median(engine: Engine[Any], content: dict[str, Any]) -> bytes:
     return compute_median(engine, Middle(plan, variable, mechanism), content["version"])
 
 
+def write_stage(stage: Stage, version: str) -> bytes:
+    """A stage of a release, as it is sent: what was declared, and what was drawn before."""
+    content = {
+        "stage": {
+            "declared": stage.declared.to_json(),
+            "stored": {str(place): text.decode() for place, text in stage.stored.items()},
+            "place": stage.place,
+            "version": version,
+        }
+    }
+    return json.dumps(content).encode()
+
+
+def answer_stage(engine: Engine[Any], content: dict[str, Any]) -> bytes:
+    """A stage with its noise, where the data is; what is stored."""
+    from discreet.curate.releases import Stage, draw_stage
+    from discreet.publication.folder import read_declared
+
+    stored = {int(place): text.encode() for place, text in content["stored"].items()}
+    stage = Stage(read_declared(content["declared"]), stored, content["place"])
+    drawn = None
+    with suppress(Exception):  # of which nothing leaves
+        drawn = draw_stage(stage, engine, content["version"])
+    if drawn is None:
+        raise describe_failure()
+    return drawn
+
+
 ANSWERS: dict[str, Callable[[Engine[Any], dict[str, Any]], bytes]] = {
     "turn": answer_turn,
     "choice": answer_choice,
@@ -263,6 +295,7 @@ ANSWERS: dict[str, Callable[[Engine[Any], dict[str, Any]], bytes]] = {
     "posed": answer_posed,
     "quality": answer_quality,
     "median": answer_median,
+    "stage": answer_stage,
 }
 """What an engine process does with each kind of what is no question."""
 
@@ -321,5 +354,6 @@ __all__ = [
     "write_median",
     "write_posed",
     "write_quality",
+    "write_stage",
     "write_turn",
 ]

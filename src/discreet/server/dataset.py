@@ -51,6 +51,7 @@ from discreet.server.comparing import (
     write_choice,
     write_median,
     write_quality,
+    write_stage,
 )
 from discreet.server.idempotency import IdempotencyKeys, fingerprint
 from discreet.server.jobs import Job, Jobs, Status
@@ -63,6 +64,7 @@ from discreet.server.models import (
     AskInterview,
     AskRun,
     Choose,
+    MakeRelease,
     MedianWanted,
     QualityChecks,
 )
@@ -76,7 +78,14 @@ T = TypeVar("T")
 W = TypeVar("W")
 R = TypeVar("R", bound=Run | InterviewRun)
 
-_NO_ANSWERS = (b'{"Batch"', b'{"Chosen"', b'{"Aggregated"', b'{"Quality"', b'{"Median"')
+_NO_ANSWERS = (
+    b'{"Batch"',
+    b'{"Chosen"',
+    b'{"Aggregated"',
+    b'{"Quality"',
+    b'{"Median"',
+    b'{"measurements"',
+)
 """How what is stored begins, where it is no answer to a question."""
 
 REQUESTS = "requests.sqlite"
@@ -462,6 +471,31 @@ class Dataset:
             )
 
         return await self._at_work(released, key_id)
+
+    async def make_release(
+        self, wanted: MakeRelease, grant: Grant, *, key_id: str
+    ) -> dict[str, Any]:
+        """Charge and make a release; the engine processes draw its stages."""
+        declared = wanted.declared()  # refused now if it is none
+        self.jobs.admit()
+        make = partial(
+            self.curator.releases.make,
+            declared,
+            analyst=grant.analyst,
+            draw=self._send_to_engine(write_stage),
+        )
+        return (await self._at_work(make, key_id)).made.certificate()
+
+    async def step_release(self, name: str, grant: Grant, *, key_id: str) -> dict[str, Any]:
+        """Publish the next step of a counter; the engine processes draw it."""
+        self.jobs.admit()
+        step = partial(
+            self.curator.releases.step,
+            name,
+            analyst=grant.analyst,
+            draw=self._send_to_engine(write_stage),
+        )
+        return (await self._at_work(step, key_id)).made.certificate()
 
     def _send_to_engine(self, write: Callable[[W, str], bytes]) -> Callable[[W, str], bytes]:
         """How something is computed on the data of a version, by an engine process."""

@@ -12,6 +12,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
 
 from discreet.price.watch import WatchSettings
+from discreet.publication.declared import Declared
+from discreet.publication.folder import read_declared
 from discreet.question.offer import Offer
 from discreet.release.notes import MarginUnit
 
@@ -204,6 +206,44 @@ class Told(Given):
     cells: list[list[str]]
     notes: list[str]
     cost: Literal["free"]
+
+
+class MakeRelease(Sent):
+    """A release that is to be made: what it is, and the settings of its kind with its price."""
+
+    name: Annotated[str, Field(max_length=63, examples=["visits_2026"])]
+    kind: Annotated[str, Field(max_length=32, examples=["marginals"])] = "synthetic"
+    of: Text
+    settings: dict[str, Any] = Field(examples=[{"epsilon": "0.5", "columns": ["city"]}])
+
+    def declared(self) -> Declared:
+        """What is declared, or a refusal."""
+        return read_declared({**self.settings, "name": self.name, "kind": self.kind, "of": self.of})
+
+
+class ReleaseStage(Given):
+    """A stage of a release before it is drawn."""
+
+    name: str
+    loss: str
+    says: str
+
+
+class ReleasePlan(Given):
+    """What a release would count and cost; nothing was charged."""
+
+    release: dict[str, Any]
+    unit: str
+    rows_per_unit: int
+    loss: Price
+    stages: list[ReleaseStage]
+
+
+class ReleaseCard(Given):
+    """What a release is and promises, in words."""
+
+    name: str
+    card: str
 
 
 class AskRelease(Sent):

@@ -1,4 +1,4 @@
-"""Releases over HTTP: which there are, what each promises, and its answers, which are free."""
+"""Releases over HTTP: made by curators; listed, asked and downloaded by whoever has a key."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path
 from starlette.responses import Response
 
+from discreet.publication.folder import pack_folder
+from discreet.publication.report import write_card
+from discreet.release.amounts import loss_json
 from discreet.release.render import plain
 from discreet.server import models
-from discreet.server.auth import Anyone
+from discreet.server.auth import Anyone, Curating
 from discreet.server.sending import ERRORS, json_response
 
 router = APIRouter(prefix="/v1/datasets/{dataset}/releases", tags=["releases"], responses=ERRORS)
@@ -33,6 +36,67 @@ async def list_releases(access: Anyone) -> Response:
         return json_response({"releases": listed})
 
     return await access.dataset.explain(told, access.key_id)
+
+
+@router.post("/plan", response_model=models.ReleasePlan)
+async def plan_release(wanted: models.MakeRelease, access: Curating) -> Response:
+    """What a release would count and cost, stage by stage; free."""
+    declared = wanted.declared()
+
+    def planned() -> Response:
+        found = access.dataset.curator.releases.prepare(declared)
+        stages = [
+            {"name": one.name, "loss": str(one.spend.loss), "says": one.says}
+            for one in found.stages
+        ]
+        return json_response(
+            {
+                "release": found.declared.to_json(),
+                "unit": found.promise.unit,
+                "rows_per_unit": found.promise.rows_per_unit,
+                "loss": loss_json(found.loss),
+                "stages": stages,
+            }
+        )
+
+    return await access.dataset.explain(planned, access.key_id)
+
+
+@router.post("", status_code=201, response_model=dict[str, Any])
+async def make_release(wanted: models.MakeRelease, access: Curating) -> Response:
+    """Charge and make a release, all of it; declared again it costs nothing more."""
+    found = await access.dataset.make_release(wanted, access.grant, key_id=access.key_id)
+    return json_response(found, 201)
+
+
+@router.post("/{release}/step", response_model=dict[str, Any])
+async def step_release(release: Release, access: Curating) -> Response:
+    """Publish the next step of a counter, on the data as they are now; it is paid for."""
+    found = await access.dataset.step_release(release, access.grant, key_id=access.key_id)
+    return json_response(found)
+
+
+@router.get("/{release}/card", response_model=models.ReleaseCard)
+async def show_card(release: Release, access: Anyone) -> Response:
+    """What a release is and promises, in words."""
+
+    def told() -> Response:
+        card = write_card(access.dataset.curator.releases.find(release).made)
+        return json_response({"name": release, "card": card})
+
+    return await access.dataset.explain(told, access.key_id)
+
+
+@router.get("/{release}/folder", response_class=Response)
+async def send_folder(release: Release, access: Anyone) -> Response:
+    """The folder of a release, as a ZIP: data, measurements, certificate, card, report."""
+
+    def packed() -> Response:
+        content = pack_folder(access.dataset.curator.releases.folder_of(release))
+        name = {"content-disposition": f'attachment; filename="{release}.zip"'}
+        return Response(content, headers=name, media_type="application/zip")
+
+    return await access.dataset.explain(packed, access.key_id)
 
 
 @router.get("/{release}", response_model=dict[str, Any])

@@ -8,6 +8,7 @@ import { analystsView, datasetsView, ledgerView } from "./curator.js";
 import { field, h, refusalCard, show } from "./dom.js";
 import { historyView } from "./history.js";
 import { meaningView } from "./meaning.js";
+import { releasesView } from "./releases.js";
 import { runsView } from "./runs.js";
 import { savedView } from "./saved.js";
 import { schemaView } from "./schema.js";
@@ -15,6 +16,7 @@ import { schemaView } from "./schema.js";
 const VIEWS = {
   ask: { name: "Ask", draw: askView, roles: ["analyst", "curator"] },
   runs: { name: "Runs", draw: runsView, roles: ["analyst", "curator"] },
+  releases: { name: "Releases", draw: releasesView },
   saved: { name: "Saved", draw: savedView, roles: ["analyst", "curator"] },
   history: { name: "History", draw: historyView },
   balance: { name: "Balance", draw: balanceView },

@@ -1,0 +1,104 @@
+// Releases: what was published once and for all; asked for free, downloaded, and made by curators.
+
+import { download, get, of, Refused, send } from "./api.js";
+import { field, h, refusalCard, show, table, tell } from "./dom.js";
+
+const KINDS = [
+  ["synthetic", "rows like the table's"], ["marginals", "counts by sets of columns"], ["ranges", "counts between any two values"],
+  ["prefixes", "counts up to any value"], ["hierarchy", "counts on a tree of columns"], ["counter", "counts step by step"],
+];
+const BY = ["ranges", "prefixes", "hierarchy", "counter"];
+
+/** What is declared: names with commas between as lists, amounts as they were typed, nothing that is empty. */
+export function declare({ name, kind, of: table, columns, epsilon, delta }) {
+  const listed = columns.split(",").map((one) => one.trim()).filter(Boolean);
+  const settings = { epsilon: epsilon.trim() };
+  if (delta.trim()) settings.delta = delta.trim();
+  if (listed.length) settings[BY.includes(kind) ? "by" : "columns"] = listed;
+  return { name: name.trim(), kind, of: table.trim(), settings };
+}
+
+/** A card without the marks of its headings: its name stands above it. */
+export function plainCard(text) {
+  return text.replace(/^# .*\n+/, "").replaceAll("**", "").replaceAll("`", "").replace(/^\|[ |-]+\|\n/gm, "").trim();
+}
+
+export async function releasesView(place, { dataset }) {
+  const list = h("div", {}), one = h("div", { "aria-live": "polite" });
+  const curates = dataset.role === "curator";
+  show(place, h("h1", {}, "Releases"),
+    h("p", {}, "A release was paid for once, and is public: whatever is asked of it is free. Its margin says what it promises."),
+    list, one, curates ? make() : null);
+  await draw();
+
+  async function draw() {
+    const { releases } = await get(of(dataset.name, "releases"));
+    show(list, releases.length
+      ? table("Releases", ["name", "kind", "of", "look"], releases.map((found) => [found.name, found.kind, h("code", {}, found.of),
+          h("button", { class: "quiet", type: "button", onclick: () => trying(one, () => open(found)) }, "Open")]))
+      : h("p", { class: "card quiet" }, "Nothing was released yet."));
+  }
+
+  async function open(found) {
+    const path = of(dataset.name, "releases", found.name);
+    const { card } = await get(`${path}/card`);
+    const question = h("textarea", { rows: "3", spellcheck: "false" });
+    question.value = `SELECT COUNT(*) AS n FROM ${found.name}`;
+    const answer = h("div", {});
+    const ask = async () => {
+      const told = await send("POST", `${path}/ask`, { question: question.value });
+      show(answer, table("What the release says", told.columns, told.cells), told.notes.map((words) => h("p", { class: "quiet" }, words)));
+      tell(told.notes.join(" "));
+    };
+    const step = async () => {
+      await send("POST", `${path}/step`, {});
+      tell("The next step is published.", { seen: true });
+      await open(found);
+    };
+    show(one, h("section", { class: "card", "aria-label": `Release ${found.name}` }, h("h2", {}, found.name),
+      h("pre", { class: "question", tabindex: "0" }, plainCard(card)),
+      field("A question about it, in SQL", question, "Free, however often."),
+      h("p", { class: "actions" },
+        h("button", { class: "main", type: "button", onclick: () => trying(answer, ask) }, "Ask for free"),
+        h("button", { class: "quiet", type: "button", onclick: () => trying(answer, () => download(`${path}/folder`, "application/zip", `${found.name}.zip`)) }, "Download the folder"),
+        curates && found.kind === "counter" ? h("button", { class: "quiet", type: "button", onclick: () => trying(answer, step) }, "Publish the next step") : null),
+      answer));
+  }
+
+  function make() {
+    const input = (name, usual) => h("input", { name, value: usual, autocomplete: "off" });
+    const kind = h("select", { name: "kind" }, KINDS.map(([word, says]) => h("option", { value: word }, `${word}: ${says}`)));
+    const form = h("div", {}, field("Name", input("name", ""), "Small letters, digits and _."), field("Kind", kind),
+      field("Of", input("of", ""), "A table, or a SELECT with one row for each person."),
+      field("Columns", input("columns", ""), "With commas between; of a tree from the top down."),
+      field("ε", input("epsilon", "0.1")), field("δ", input("delta", ""), "Given one, noise is Gaussian."));
+    const said = h("div", { "aria-live": "polite" });
+    const wanted = () => declare(Object.fromEntries([...form.querySelectorAll("input, select")].map((/** @type {any} */ at) => [at.name, at.value])));
+    const plan = async () => {
+      const found = await send("POST", of(dataset.name, "releases", "plan"), wanted());
+      show(said, h("p", {}, h("b", {}, found.loss.text)), h("p", {}, `For each ${found.unit}, with up to ${found.rows_per_unit} rows. Nothing was charged.`),
+        table("Stages", ["stage", "costs", "what"], found.stages.map((part) => [part.name, part.loss, part.says])));
+    };
+    const publish = async () => {
+      await plan(); // what is refused is refused unpaid
+      const made = await send("POST", of(dataset.name, "releases"), wanted());
+      tell(`${made.declared.name} is published.`, { seen: true });
+      await draw();
+      await open({ name: made.declared.name, kind: made.declared.kind, of: made.declared.of });
+    };
+    return h("section", { class: "card", "aria-label": "Make a release" }, h("h2", {}, "Make a release"), form,
+      h("p", { class: "actions" },
+        h("button", { class: "quiet", type: "button", onclick: () => trying(said, plan) }, "Price"),
+        h("button", { class: "main", type: "button", onclick: () => trying(said, publish) }, "Pay and publish")),
+      said);
+  }
+}
+
+async function trying(place, work) {
+  try {
+    await work();
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    show(place, refusalCard(error.refusal));
+  }
+}
