@@ -23,13 +23,15 @@ SELECT EXTRACT(EPOCH FROM AVG(price)) FROM bookings;
 SELECT AVG(EXTRACT(EPOCH FROM (arrived - departed)) / 60) AS minutes FROM bookings;
 SELECT COUNT(*) FROM bookings WHERE arrived - departed < INTERVAL '2 hours';
 SELECT COUNT(*) FROM bookings WHERE departed::time > '12:00';
---> refused
+SELECT carrier, COUNT(*) AS n FROM bookings GROUP BY carrier ORDER BY n DESC FETCH FIRST 2 ROWS ONLY;
+SELECT COUNT(*) FROM (SELECT customer_id FROM bookings WHERE cabin = 'business' EXCEPT SELECT customer_id FROM bookings WHERE carrier = 'BA') x;
+SELECT COUNT(*) FROM (SELECT customer_id FROM bookings WHERE cabin = 'business' INTERSECT SELECT customer_id FROM customers WHERE tier = 'gold') x;
+SELECT COUNT(*) FROM bookings WHERE CAST(departed AS TIME) BETWEEN '06:30' AND TIME '09:00:00';
 SELECT COUNT(*) FROM bookings WHERE EXTRACT(ISODOW FROM flight_date) IN (6, 7);
 SELECT to_char(flight_date, 'Dy') AS d, COUNT(*) FROM bookings GROUP BY d;
 --> duckdb: SELECT strftime(flight_date, '%a') AS d, COUNT(*) FROM bookings GROUP BY d
 SELECT COUNT(*) FROM (SELECT customer_id, flight_date - LAG(flight_date) OVER (PARTITION BY customer_id ORDER BY departed) AS gap FROM bookings) g WHERE gap < 30;
 SELECT AVG(price) FROM (SELECT DISTINCT ON (customer_id) price FROM bookings ORDER BY customer_id, departed) f;
---> refused
 WITH trips AS (SELECT customer_id, COUNT(*) AS n, SUM(price) AS total FROM bookings GROUP BY customer_id) SELECT n, AVG(total) FROM trips GROUP BY n;
 WITH first AS (SELECT customer_id, MIN(flight_date) AS d FROM bookings GROUP BY customer_id) SELECT EXTRACT(MONTH FROM d) AS m, COUNT(*) FROM first GROUP BY m;
 SELECT CASE WHEN delay <= 0 THEN 'on time' WHEN delay <= 30 THEN 'late' ELSE 'very late' END AS status, COUNT(*) FROM bookings GROUP BY 1;
@@ -108,6 +110,8 @@ SELECT cabin, COUNT(*) AS n FROM UNNEST(['economy', 'business']) AS cabin LEFT J
 SELECT LOGICAL_OR(delay > 100) FROM bookings;
 --> refused
 -- snowflake
+SELECT DATE_TRUNC(month, flight_date) AS m, COUNT(*) FROM bookings GROUP BY m;
+--> duckdb: SELECT date_trunc('month', flight_date) AS m, COUNT(*) FROM bookings GROUP BY m
 SELECT TIME_SLICE(departed, 1, 'QUARTER') AS q, COUNT(*) FROM bookings GROUP BY q;
 --> duckdb: SELECT date_trunc('quarter', departed) AS q, COUNT(*) FROM bookings GROUP BY q
 SELECT carrier, COUNT_IF(delay > 30) AS late FROM air.public.bookings GROUP BY carrier;

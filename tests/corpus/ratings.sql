@@ -25,7 +25,6 @@ WITH per_user AS (SELECT user_id, COUNT(DISTINCT movie_id) AS films FROM ratings
 WITH ranked AS (SELECT user_id, stars, ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY rated_at) AS n FROM ratings) SELECT n, AVG(stars) FROM ranked WHERE n <= 5 GROUP BY n;
 WITH g AS (SELECT user_id, stars - FIRST_VALUE(stars) OVER (PARTITION BY user_id ORDER BY rated_at) AS change FROM ratings) SELECT AVG(change) FROM g;
 SELECT COUNT(*) FROM (SELECT user_id, rated_at - LAG(rated_at) OVER (PARTITION BY user_id ORDER BY rated_at) AS gap FROM ratings) t WHERE gap < INTERVAL '1 day';
---> refused
 SELECT COUNT(*) FROM (SELECT user_id, rated_at, LAG(rated_at) OVER (PARTITION BY user_id ORDER BY rated_at) AS prev FROM ratings) t WHERE rated_at - prev < INTERVAL '1 day';
 SELECT AVG(EXTRACT(EPOCH FROM rated_at - prev) / 3600) FROM (SELECT user_id, rated_at, LAG(rated_at) OVER (PARTITION BY user_id ORDER BY rated_at) AS prev FROM ratings) t;
 SELECT age_group, COUNT(*) FROM (SELECT user_id, CASE WHEN age < 18 THEN 'young' WHEN age < 60 THEN 'adult' ELSE 'old' END AS age_group FROM users) u GROUP BY age_group;

@@ -61,6 +61,7 @@ from discreet.question.sql.dialect import (
     tokenize,
     write_text,
 )
+from discreet.question.sql.equivalents import respell, split_differences
 from discreet.question.sql.normalize import SPECIAL, SYNONYMS
 from discreet.question.sql.options import options_tree
 from discreet.question.sql.questions import group_distinct, read_question
@@ -212,6 +213,7 @@ def _read_statement(
     check_size(tree)
     frame = Frame(reader, read_subquery)
     refuse_account(tree, reader)
+    respell(tree)
     if tree.find(exp.Order, exp.Window) is not None:  # it changes nothing else
         spell_out(tree)
     if tree.find(exp.CTE, exp.Subquery) is not None:
@@ -219,14 +221,22 @@ def _read_statement(
     more = _may_hold_more(tree)
     if not more and _is_plain(tree, reader):
         return ParsedStatement(_read_tree(tree, frame), explain)
-    whole = tree.copy() if more and not alone else None
+    whole = tree.copy() if more else None
+    several = more and not alone
     try:
-        return ParsedStatement(_read_more(tree, frame, more=whole is not None), explain)
-    except QuestionRefusal:
-        nested = None if whole is None else _read_nested(whole, reader, given)
-        if nested is None:
+        return ParsedStatement(_read_more(tree, frame, more=several), explain)
+    except QuestionRefusal as refusal:
+        apart = split_differences(whole) if whole is not None and refusal.code == "Q10" else None
+        nested = _read_nested(whole, reader, given) if whole is not None and several else None
+        if apart is None and nested is None:
             raise
-    return ParsedStatement(nested, explain)
+        first = refusal
+    if nested is not None:
+        return ParsedStatement(nested, explain)
+    try:
+        return ParsedStatement(_read_more(apart or tree, frame, more=several), explain)
+    except QuestionRefusal:
+        raise first from None  # about what was typed
 
 
 def _read_more(tree: exp.Expr, frame: Frame, *, more: bool) -> Question | Statement:

@@ -433,6 +433,19 @@ def _describe_unknown(node: exp.Expr, reader: Reader) -> QuestionRefusal:
             why="a row of a person has no noise; what a question releases of it has.",
             fix=f"write {node.name.upper()}(n) beside the aggregate that is called n.",
         )
+    if node.name.upper() == "AGE" and node.expressions:
+        return reader.refusal(
+            "Q10",
+            node,
+            "AGE is an interval, and here a number is wanted.",
+            why="a person's span has bounds only in a unit that is written down.",
+            fix=reader.suggest_fix(
+                node,
+                _take_years,
+                "take EXTRACT(YEAR FROM AGE(end, start)), or DATE_DIFF('day', start, end).",
+                "in whole years: ",
+            ),
+        )
     return reader.refusal(
         "Q9",
         node,
@@ -441,6 +454,10 @@ def _describe_unknown(node: exp.Expr, reader: Reader) -> QuestionRefusal:
         "that they are there.",
         fix=f"use one of {', '.join(_list_functions())}.",
     )
+
+
+def _take_years(node: exp.Expr) -> None:
+    node.replace(exp.Extract(this=exp.Var(this="YEAR"), expression=node.copy()))
 
 
 def _list_functions() -> list[str]:

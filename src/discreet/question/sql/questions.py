@@ -116,7 +116,11 @@ class GroupNames:
         return normalize_aggregate(node, inner, self.unit, reader)
 
 
-_WORDS = ("", "texts cannot be added up; how many there are, tells: ")
+_WORDS = {
+    count_values: "texts cannot be added up; how many there are, tells: ",
+    count_days_since_1970: "in whole days, counted from 1970 unless it is MIN or MAX: ",
+}
+"""In which way what is suggested differs from what was asked."""
 
 
 def _bounding(node: exp.Expr) -> str:
@@ -173,9 +177,9 @@ class ReleasedNames:
                     refusal.fix = _bounding(node)
                 if refusal.code == "Q33":
                     changes = self._not_numbers(known)
-                    texts = count_values in changes.values()
+                    words = [w for change, w in _WORDS.items() if change in changes.values()]
                     change = change_each(changes)
-                    self.reader.improve(refusal, self.select, change, _WORDS[bool(texts)])
+                    self.reader.improve(refusal, self.select, change, "".join(words[:1]))
                 raise
         return aggregate
 
@@ -271,7 +275,7 @@ def read_question(select: exp.Select, frame: Frame) -> tuple[Question, exp.Selec
     if options is not None:
         check_strategy(options, keys, hint, reader)
     if not released.aggregates and (not outputs or all(k.values is not None for k in keys)):
-        raise _no_aggregate_refusal(select, reader, public=bool(keys))
+        raise _no_aggregate_refusal(select, reader, keys)
     question = Question(
         source=rows.relation,
         keys=keys,
@@ -453,17 +457,37 @@ def _read_limit(select: exp.Select, reader: Reader) -> int | None:
     )
 
 
-def _no_aggregate_refusal(select: exp.Select, reader: Reader, *, public: bool) -> QuestionRefusal:
-    """Private groups may be asked for by themselves; what is declared is known without asking."""
-    what = "these groups are declared, and nothing is counted or aggregated of them."
-    why = "every declared group is in the answer whatever the data are: it would tell nothing."
+_MOST_SHOWN = 20
+"""So many values of a key stand in the words that say which there are."""
+
+
+def _no_aggregate_refusal(
+    select: exp.Select, reader: Reader, keys: tuple[Key, ...]
+) -> QuestionRefusal:
+    """Private groups may be asked for by themselves; what is declared is told without asking."""
+    if not keys:
+        return reader.refusal(
+            "Q35",
+            select,
+            "nothing is counted or aggregated.",
+            why="without groups and without numbers there is nothing to tell.",
+            fix="add COUNT(*) to the SELECT list.",
+        )
     return reader.refusal(
         "Q35",
         select,
-        what if public else "nothing is counted or aggregated.",
-        why=why if public else "without groups and without numbers there is nothing to tell.",
+        f"these groups are public, and here they are, for free: {'; '.join(map(_show_key, keys))}.",
+        why="they are declared, or a public table's, whatever the data are: people would pay for "
+        "what is known, and which of them have somebody is told with a count only.",
         fix="add COUNT(*) to the SELECT list.",
     )
+
+
+def _show_key(key: Key) -> str:
+    values = key.values or ()
+    shown = ["NULL" if value is None else str(value) for value in values[:_MOST_SHOWN]]
+    more = f" and {len(values) - _MOST_SHOWN} more" if len(values) > _MOST_SHOWN else ""
+    return f"{key.name} is {', '.join(shown)}{more}"
 
 
 def group_distinct(select: exp.Select) -> exp.Select:

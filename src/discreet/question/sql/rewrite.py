@@ -163,6 +163,11 @@ def count_days_since_1970(node: exp.Expr) -> None:
         start = exp.cast(exp.Literal.string("1970-01-01"), "DATE")
         days = [exp.Literal.string("day"), start, value.copy()]
         value.replace(exp.Anonymous(this="DATE_DIFF", expressions=days))
+    if node.name.upper() in ("MIN", "MAX"):  # a whole number of days, so it is a day again
+        shown = isinstance(node.parent, exp.Select) and node.arg_key == "expressions"
+        start = exp.cast(exp.Literal.string("1970-01-01"), "DATE")
+        day: exp.Expr = exp.Add(this=start, expression=node.copy())
+        node.replace(exp.alias_(day, f"{node.name.lower()}_day") if shown else exp.paren(day))
 
 
 def change_each(changes: Mapping[exp.Expr, Change]) -> Change:

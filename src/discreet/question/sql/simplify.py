@@ -34,6 +34,8 @@ def simplify(tree: exp.Expr, reader: Reader) -> exp.Expr:
         _multiply_by_constants(query, reader)
     for union in list(tree.find_all(exp.Union)):
         _group_union(union, reader)
+    for both in list(tree.find_all(exp.Except, exp.Intersect)):
+        _look_people_up(both, reader)
     for query in _selects(tree):
         _group_distinct(query, reader)
     return tree
@@ -704,3 +706,30 @@ def _group_union(union: exp.Union, reader: Reader) -> None:
         with_=clause,
     )
     union.replace(outer)
+
+
+def _look_people_up(both: exp.SetOperation, reader: Reader) -> None:
+    """``SELECT unit … EXCEPT SELECT unit …`` in FROM is the units of one that the other has not."""
+    sides = [side.unnest() for side in (both.this, both.expression)]
+    if not both.args.get("distinct") or not _in_from(both) or both.args.get("with_"):
+        return
+    if not _only(both, "this", "expression", "distinct"):
+        return
+    if not all(isinstance(s, exp.Select) and len(s.expressions) == 1 for s in sides):
+        return
+    item = sides[0].expressions[0]
+    if not isinstance(item.unalias(), exp.Column) or not all(_names_unit(s, reader) for s in sides):
+        return
+    unit = exp.column(exp.to_identifier(item.alias_or_name, quoted=True))
+    found: exp.Expr = exp.In(this=unit.copy(), query=exp.Subquery(this=sides[1].copy()))
+    if isinstance(both, exp.Except):
+        found = exp.Not(this=found)
+    alias = exp.TableAlias(this=exp.to_identifier("first_side"))
+    both.replace(
+        exp.Select(
+            expressions=[unit],
+            from_=exp.From(this=exp.Subquery(this=sides[0].copy(), alias=alias)),
+            where=exp.Where(this=found),
+            group=exp.Group(expressions=[unit.copy()]),
+        )
+    )

@@ -532,6 +532,9 @@ def date_trunc(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr | None:
     if unit is not None:
         return call(f"date_trunc_{unit}", inner.time(second))
     found = _bigquery_unit(second)
+    bare = _unit_node(first, text=False, bare=True)
+    if bare is not None and (found is None or not _is_column(first, inner)):
+        return call(f"date_trunc_{bare}", inner.time(second))  # Snowflake's DATE_TRUNC(month, day)
     if found is None:
         unit = _unit_node(second, text=True, bare=False)
         return None if unit is None else call(f"date_trunc_{unit}", inner.time(first))
@@ -540,6 +543,14 @@ def date_trunc(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr | None:
         monday = call("date_trunc_week", _days_later(inner.time(first), 1))
         return _days_later(monday, -1)
     return call(f"date_trunc_{unit}", inner.time(first))
+
+
+def _is_column(node: exp.Expr, inner: Inner) -> bool:
+    try:
+        inner(node)
+    except QuestionRefusal:
+        return False
+    return True
 
 
 _BUCKETS = {
