@@ -17,6 +17,7 @@ What is refused is shown with a question that would be accepted, if a rule of
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -61,7 +62,6 @@ from discreet.question.sql.dialect import (
     tokenize,
     write_text,
 )
-from discreet.question.sql.equivalents import respell, split_differences
 from discreet.question.sql.normalize import SPECIAL, SYNONYMS
 from discreet.question.sql.options import options_tree
 from discreet.question.sql.questions import group_distinct, read_question
@@ -92,6 +92,9 @@ MOST_CHARACTERS = 20_000
 
 MOST_BRACKETS = 30
 """How many parentheses may be open at once."""
+
+_OTHER_WORDS = re.compile(r"\b(fetch|time|distinct\s+on)\b", re.IGNORECASE)
+"""Words of constructions that are written with others here."""
 
 _STARTS = {"SELECT", "WITH", "EXPLAIN", "(", "FROM"}
 
@@ -213,7 +216,10 @@ def _read_statement(
     check_size(tree)
     frame = Frame(reader, read_subquery)
     refuse_account(tree, reader)
-    respell(tree)
+    if _OTHER_WORDS.search(text):
+        from discreet.question.sql.equivalents import respell  # few are typed so
+
+        respell(tree)
     if tree.find(exp.Order, exp.Window) is not None:  # it changes nothing else
         spell_out(tree)
     if tree.find(exp.CTE, exp.Subquery) is not None:
@@ -226,7 +232,11 @@ def _read_statement(
     try:
         return ParsedStatement(_read_more(tree, frame, more=several), explain)
     except QuestionRefusal as refusal:
-        apart = split_differences(whole) if whole is not None and refusal.code == "Q10" else None
+        apart = None
+        if whole is not None and refusal.code == "Q10":
+            from discreet.question.sql.equivalents import split_differences
+
+            apart = split_differences(whole)
         nested = _read_nested(whole, reader, given) if whole is not None and several else None
         if apart is None and nested is None:
             raise
