@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -148,17 +149,23 @@ def charging(address: str | Path, empty: Callable[[], object], sizes: list[int])
     return rows
 
 
-def publishing(address: str | Path, seconds: float = 5.0) -> float:
-    """Charge and publish, one after the other, each durable: how many in a second."""
+def publishing(address: str | Path, threads: int, seconds: float = 5.0) -> tuple[float, float]:
+    """Charge, then publish, each durable: how many in a second, and in one of the processor."""
     answer = b"x" * 4000
-    with closing(Ledger.open(address)) as ledger:
+    with closing(Ledger.open(address)) as ledger, ThreadPoolExecutor(threads) as pool:
         account = ledger.account("clinic", schema=Schema.from_text(SCHEMA), budget=BUDGET)
         area = areas(account)["a range"]
-        start, done = time.perf_counter(), 0
-        while time.perf_counter() - start < seconds:
-            account.publish(account.charge(request(area)), answer)
-            done += 1
-        return done / (time.perf_counter() - start)
+        start, used = time.perf_counter(), time.process_time()
+
+        def work(_: int) -> int:
+            done = 0
+            while time.perf_counter() - start < seconds:
+                account.publish(account.charge(request(area)), answer)
+                done += 1
+            return done
+
+        done = sum(pool.map(work, range(threads)))
+        return done / (time.perf_counter() - start), done / (time.process_time() - used)
 
 
 def opening(address: str | Path) -> tuple[float, float, int]:
@@ -178,7 +185,13 @@ def measure(name: str, address: str | Path, empty: Callable[[], object], most: i
     print(f"{name}, {BLOCKS:,} blocks; milliseconds, {ROUNDS} rounds, taking turns\n")
     header = ["past charges", "a charge of", "median", "more than empty", "95 % below"]
     print(table(header, charging(address, empty, sizes)), flush=True)
-    print(f"\ncharge + publish: {publishing(address):,.0f} per second", flush=True)
+    for threads in (1, 4, 64):
+        rate, of_processor = publishing(address, threads)
+        print(
+            f"\ncharge + publish, {threads} at once: {rate:,.0f} per second "
+            f"({of_processor:,.0f} per second of the processor)",
+            flush=True,
+        )
     took, verifying, records = opening(address)
     print(f"opening {records:,} records: {took:.2f} s; verifying all: {verifying:.0f} s\n")
 

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from datetime import datetime
+from functools import partial
 from heapq import nsmallest
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -190,16 +191,18 @@ class Account:
         public knowledge and on the account alone.
         """
         admission.check_request(request)
-        with self._journal.writing(*self._subjects(request)) as writer:
-            earlier = self._find_earlier(request, writer.newest, writer.now)
-            if earlier is not None:
-                return self._reuse(earlier, request)
-            content = admission.charge_content(request, self.standing())
-            if request.parent is not None:
-                self._check_parent(request, content)
-            self._admit(request, content, self.standing())
-            writer.append_snapshot_if_due()
-            return self._append_charge(request, content, writer)
+        return self._journal.write(partial(self._charge, request), *self._subjects(request))
+
+    def _charge(self, request: Request, writer: Writer) -> Receipt | Stored:
+        earlier = self._find_earlier(request, writer.newest, writer.now)
+        if earlier is not None:
+            return self._reuse(earlier, request)
+        content = admission.charge_content(request, self.standing())
+        if request.parent is not None:
+            self._check_parent(request, content)
+        self._admit(request, content, self.standing())
+        writer.append_snapshot_if_due()
+        return self._append_charge(request, content, writer)
 
     def _check_parent(self, request: Request, content: dict[str, Any]) -> None:
         """Refuse to refine what may not be; in the transaction that charges for it."""
@@ -325,13 +328,9 @@ class Account:
 
     def publish(self, receipt: Receipt, answer: bytes) -> bytes:
         """Store an answer, then return what is stored: the first publication is the only one."""
-        with self._journal.writing() as writer:
-            charge = self._find_charge(receipt.id)
-            outcome = self._journal.store.outcome(charge)
-            if outcome is None:
-                content = {"charge": charge.sequence, "answer": hashlib.sha256(answer).hexdigest()}
-                self._close("release", charge, content, writer, answer)
-                return answer
+        outcome = self._journal.write(partial(self._publish, receipt, answer))
+        if outcome is None:
+            return answer
         if outcome.kind == "release":
             return self._read_answer(outcome)
         raise DataRefusal(
@@ -340,6 +339,15 @@ class Account:
             why="what went wrong may depend on one person's row, so nothing more is said.",
             fix="ask again, at a new price, or ask a smaller question.",
         )
+
+    def _publish(self, receipt: Receipt, answer: bytes, writer: Writer) -> Record | None:
+        """Store an answer; what became of the charge before, if something did."""
+        charge = self._find_charge(receipt.id)
+        outcome = self._journal.store.outcome(charge)
+        if outcome is None:
+            content = {"charge": charge.sequence, "answer": hashlib.sha256(answer).hexdigest()}
+            self._close("release", charge, content, writer, answer)
+        return outcome
 
     def burn(self, receipt: Receipt) -> None:
         """Close a charge that will have no answer; it stays spent.

@@ -2,16 +2,21 @@
 
 One charge reads the records that are new (normally none but the last), inserts one and commits:
 its cost does not grow with the log.
+
+Most of that cost is the wait for the disk.  Threads that have something to write at the same time
+share it: whoever may write first does the others' work too, one after the other in one transaction,
+and nobody goes on before it is committed.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from discreet.errors import LedgerRefusal
 from discreet.ledger import refusals
@@ -19,6 +24,7 @@ from discreet.ledger.books import FORMAT, Books, Record, next_record, write_time
 from discreet.ledger.store import Lookup, Store
 from discreet.noise.entropy import random_bytes
 
+T = TypeVar("T")
 Clock = Callable[[], datetime]
 
 SLACK = timedelta(minutes=5)
@@ -26,6 +32,9 @@ SLACK = timedelta(minutes=5)
 
 _BATCH = 2000
 """As many records are read at once."""
+
+_MOST_TOGETHER = 64
+"""As much of what threads wait to write is written in one transaction."""
 
 SNAPSHOTS = "balances"
 """The subject under which snapshots are found."""
@@ -44,6 +53,7 @@ class Journal:
         self.clock = clock
         self.books = Books()
         self._lock = threading.RLock()
+        self._waiting: deque[_Errand[Any]] = deque()
         self._open(begin)
 
     # --- opening ----------------------------------------------------------------------------
@@ -60,15 +70,20 @@ class Journal:
                     writer.append("ledger", {"format": FORMAT, "identity": identity})
             return
         _check_format(first)
-        newest = self.store.last(SNAPSHOTS)
-        if newest is not None:
-            if newest.kind != SNAPSHOTS or not newest.intact:
-                raise refusals.corrupt("a record of all balances was altered.")
-            self.books = _understand(partial(Books.from_snapshot, newest))
-        self.catch_up()
+        self._read_anew()
         if self.books.snapshot_is_due():  # the next opening need not read as much
             with self.writing() as writer:
                 writer.snapshot()
+
+    def _read_anew(self) -> None:
+        """The books as the store has them: from the newest record of all balances on."""
+        newest = self.store.last(SNAPSHOTS)
+        if newest is not None and (newest.kind != SNAPSHOTS or not newest.intact):
+            raise refusals.corrupt("a record of all balances was altered.")
+        self.books = (
+            Books() if newest is None else _understand(partial(Books.from_snapshot, newest))
+        )
+        self.catch_up()
 
     def catch_up(self) -> Books:
         """Take in the records that are new; the last one known must still be there."""
@@ -118,10 +133,63 @@ class Journal:
         with self._lock:
             with self.store.transaction(Lookup(one, other, self._first, _BATCH)) as found:
                 self._take_all(found.since)
-                writer = Writer(self.store, self.books, self._now(), found.newest)
+                writer = Writer(self.books, self._now(), found.newest)
                 yield writer
-            for record, content in writer.appended:
-                self.books.apply(record, content)
+                writer.hand_over(self.store)
+            writer.enter(self.books)
+
+    def write(self, work: Callable[[Writer], T], one: str = "-", other: str = "-") -> T:
+        """What ``work`` gives, done as in :meth:`writing` and perhaps with others' in one commit.
+
+        What it appends counts for those that come after it in the same transaction; if it fails,
+        nothing of it is written, and the others' is.
+        """
+        errand = _Errand(work, one, other)
+        self._waiting.append(errand)
+        try:
+            with self._lock:  # whoever has it does what all have to do
+                if not errand.done:
+                    self._write_waiting(errand)
+        except BaseException:
+            errand.given_up = True
+            raise
+        return errand.outcome()
+
+    def _write_waiting(self, mine: _Errand[Any]) -> None:
+        errands = [mine]
+        while self._waiting and len(errands) < _MOST_TOGETHER:
+            errand = self._waiting.popleft()
+            if errand is not mine and not (errand.done or errand.given_up):
+                errands.append(errand)
+        ahead = False  # whether the books say what is not committed
+        try:
+            with self.store.transaction(Lookup(mine.one, mine.other, self._first, _BATCH)) as found:
+                self._take_all(found.since)
+                writer: Writer | None = None
+                for errand in errands:
+                    if writer is not None:
+                        ahead = True
+                        writer.enter(self.books)
+                        self.store.flush()  # so that it is found by who comes after it
+                    newest = found.newest if errand is mine else self._find_newest(errand)
+                    writer = errand.run(partial(self._make_writer, newest))
+                    if writer is not None:
+                        writer.hand_over(self.store)
+        except BaseException:  # nothing of it was written: the others do their own
+            if ahead:
+                self._read_anew()
+            raise
+        if writer is not None:
+            writer.enter(self.books)
+        for errand in errands:
+            errand.done = True
+
+    def _make_writer(self, newest: list[Record]) -> Writer:
+        return Writer(self.books, self._now(), newest)
+
+    def _find_newest(self, errand: _Errand[Any]) -> list[Record]:
+        found = (self.store.last(name) for name in (errand.one, errand.other) if name != "-")
+        return [record for record in found if record is not None]
 
     def now(self) -> datetime:
         """The time, never before the newest record; refused if the clock is far behind it."""
@@ -141,17 +209,45 @@ class Journal:
         return last.at
 
 
+class _Errand(Generic[T]):
+    """What a thread has to write, and what came of it."""
+
+    def __init__(self, work: Callable[[Writer], T], one: str, other: str) -> None:
+        self.work = work
+        self.one, self.other = one, other
+        self.done = False  # committed, or failed by itself
+        self.given_up = False  # nobody waits for it any more
+        self._found: list[T] = []
+        self._failure: Exception | None = None
+
+    def run(self, make: Callable[[], Writer]) -> Writer | None:
+        """Do it; the writer, unless it fails: then what it appended is forgotten with it."""
+        self._found, self._failure = [], None
+        try:
+            writer = make()
+            self._found.append(self.work(writer))
+        except Exception as failure:
+            self._failure = failure
+            return None
+        return writer
+
+    def outcome(self) -> T:
+        """What came of it, for the thread that waited."""
+        if self._failure is not None:
+            raise self._failure
+        return self._found[0]
+
+
 class Writer:
     """Appends records within one transaction."""
 
-    def __init__(self, store: Store, books: Books, now: str, newest: list[Record]) -> None:
+    def __init__(self, books: Books, now: str, newest: list[Record]) -> None:
         self.newest = newest
         """The newest records about what was asked for, as of the transaction's beginning."""
-        self._store = store
         self._books = books
         self._last = books.last
         self._now = now
-        self.appended: list[tuple[Record, dict[str, Any]]] = []
+        self._appended: list[tuple[Record, dict[str, Any], bytes | None]] = []
 
     @property
     def now(self) -> datetime:
@@ -180,10 +276,19 @@ class Writer:
             subject=subject,
             sequence=sequence,
         )
-        self._store.append(record, answer)
         self._last = record
-        self.appended.append((record, content))
+        self._appended.append((record, content, answer))
         return record
+
+    def hand_over(self, store: Store) -> None:
+        """Let the store have what was appended, to be committed."""
+        for record, _, answer in self._appended:
+            store.append(record, answer)
+
+    def enter(self, books: Books) -> None:
+        """Let the books say what was appended."""
+        for record, content, _ in self._appended:
+            books.apply(record, content)
 
     def snapshot(self) -> None:
         """Add all balances, as they were before this transaction."""

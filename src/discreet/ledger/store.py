@@ -327,6 +327,11 @@ class Store:
         if len(self._appended) > _MOST_APPENDED:
             self._insert()
 
+    def flush(self) -> None:
+        """Insert what was appended now: what is read next in this transaction finds it."""
+        with self._reading():
+            self._insert()
+
     def since(self, sequence: int, limit: int | None = None) -> list[Record]:
         """The records from ``sequence`` on, in order."""
         return self._records(SINCE, {"first": sequence, "most": limit or _ALL})

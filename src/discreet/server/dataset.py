@@ -96,8 +96,9 @@ SAVED = "saved.sqlite"
 
 EXPLAINED_AT_ONCE = 2
 """How many questions are explained at a time, of all keys; more wait in line."""
-PAID_AT_ONCE = 4
-"""How many questions are parsed, priced and charged at a time, of all keys."""
+PAID_AT_ONCE = 16
+"""How many questions are parsed, priced and charged at a time, of all keys: charges that meet share
+their wait for the disk."""
 
 RUN_AT_ONCE = 4
 """How many questions of runs are under way at a time, of all keys."""
