@@ -78,7 +78,7 @@ def grow(account: Account, journal: Journal, until: int) -> None:
                 asked = request(area)
                 writer.append(
                     "charge",
-                    admission.charge_content(asked),
+                    admission.charge_content(asked, account.standing()),
                     dataset=account.dataset,
                     analyst=asked.analyst,
                     subject=account._subject(asked),
