@@ -369,3 +369,11 @@ def test_two_columns_that_look_alike_are_proposed_as_owners(names, found, tmp_pa
     listed = ", ".join(f'"{name}"' for name in found)
     assert f"# unit = {{ pair = [{listed}] }}" in draft
     assert f"# unit = {{ any = [{listed}] }}" in draft
+
+
+def test_an_empty_file_is_called_empty(tmp_path):
+    path = tmp_path / "visits.csv"
+    path.write_text("")
+    with pytest.raises(SchemaRefusal) as caught:
+        suggest(path)
+    assert "visits.csv is empty" in str(caught.value)

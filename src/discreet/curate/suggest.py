@@ -182,6 +182,14 @@ def _check_header(path: Path, names: Sequence[str]) -> None:
         bool(_HEADER_NAME.fullmatch(name)) and (place == 1 or name != f"column {place}")
         for place, name in enumerate(names, start=1)
     ]
+    if path.is_file() and not path.stat().st_size:
+        raise SchemaRefusal(
+            "S8",
+            f"{path.name} is empty.",
+            why="the names and types of columns are read from the file, and nobody's row is in it.",
+            fix="name a file with a line of column names, or write the schema by hand: "
+            "docs/schema.md.",
+        )
     if not names or not all(plain):
         raise SchemaRefusal(
             "S8",

@@ -62,16 +62,18 @@ _SAMPLE = Ban(
 )
 DISTINCT = Ban(
     "Q13",
-    "DISTINCT stands only inside COUNT(DISTINCT ...).",
-    "whether a row survives would depend on other people's rows being equal to it.",
+    "these different rows would be of everybody together.",
+    "whether a row survives would depend on other people's rows being equal to it: DISTINCT is for "
+    "keys at the top, for COUNT(DISTINCT ...), and in FROM for rows that name the unit.",
     "list groups with a count: SELECT x, COUNT(*) FROM t GROUP BY x.",
     count_by_group,
     "with how many rows each has: ",
 )
 SET = Ban(
     "Q21",
-    "only UNION ALL puts rows together.",
-    "to drop equal rows is to compare people with one another.",
+    "here equal rows of different people would be taken for one another.",
+    "in FROM, UNION is of rows that name the unit, EXCEPT and INTERSECT of the unit's column "
+    "alone: anything else compares people with one another.",
     "write UNION ALL, inside FROM ( ... ).",
     keep_all_rows,
     "UNION ALL keeps equal rows, so that what is on both sides counts twice: ",
@@ -133,6 +135,13 @@ REFUSED: dict[type[exp.Expr] | tuple[type[exp.Expr], str], Ban] = {
     (exp.Group, "all"): _GROUPING,
     (exp.Group, "totals"): _GROUPING,
     (exp.TableAlias, "columns"): _NAMED_COLUMNS,
+    (exp.Star, "except_"): Ban(
+        "Q11",
+        "* without some columns is outside the dialect.",
+        "which columns are read, and whose, must be written down; at the top, rows of people are "
+        "never shown.",
+        "name the columns that are wanted, or count the rows: SELECT COUNT(*) FROM ....",
+    ),
     (exp.Select, "offset"): _NO_SKIPPING,
     (exp.With, "recursive"): Ban(
         "Q29",
