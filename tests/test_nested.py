@@ -80,6 +80,7 @@ def test_each_is_charged_once_and_the_constant_is_what_was_released():
         answer = curator.ask(ABOVE, epsilon="0.6")
         assert isinstance(answer, Combined)
         assert answer.paid.epsilon == answer.loss.epsilon == Fraction(6, 10)
+        assert answer.charged == answer.paid  # which PostgreSQL's clients are told
         assert curator.spent.epsilon == Fraction(6, 10)
         mean = curator.ask("SELECT AVG(amount) FROM orders", epsilon="0.3")
         assert mean.replayed

@@ -101,7 +101,7 @@ class Combined(Answer):
         return _add_up(self.parts)
 
     @property
-    def paid(self) -> Loss:
+    def charged(self) -> Loss:
         """What was paid for it this time: the answers that were stored before are free."""
         return _add_up([part for part in self.parts if not part.replayed])
 
