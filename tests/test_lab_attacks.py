@@ -23,7 +23,7 @@ from discreet.accounting.budget import Budget
 from discreet.audit.rehearsal import Stage
 from discreet.curate import session
 from discreet.lab import dalenius, own, separations, simulation
-from discreet.lab.attacks import ATTACKS, TARGETS, Attack
+from discreet.lab.attacks import ATTACKS, TARGETS, Attack, Linkage
 from discreet.lab.auditing import Auditing, Denials
 from discreet.lab.chapters import CHAPTERS
 from discreet.lab.dalenius import Unlocking
@@ -335,7 +335,10 @@ def test_the_command_attacks_a_copy_and_leaves_the_session_alone(
     code, out, _ = runner(capsys)(*line)
     assert code == 0
     assert "real or simulated" in out
-    naive, ours = json.loads(data.read_text())["chapters"][0]["outcomes"]
+    told = json.loads(data.read_text())
+    naive, ours = told["chapters"][0]["outcomes"]
+    assert "of real people" in told["warning"]
+    assert data.stat().st_mode & 0o077 == 0  # for nobody else
     assert naive["success"] == 1
     assert Outcome("", "", ours["right"], ours["tried"], 0.5, ours["bound"]).within
     assert {file: file.read_bytes() for file in practice.rglob("*") if file.is_file()} == before
@@ -344,8 +347,35 @@ def test_the_command_attacks_a_copy_and_leaves_the_session_alone(
 def test_what_cannot_be_run_is_said_with_its_reason(practice: Path) -> None:
     opened = session.read(practice)
     assert list(own.why_not(own.copy_people(opened))) == ["separate"]
-    nobody = own.copy_people(opened, secret="born > 9999")
-    assert list(own.why_not(nobody)) == ["separate", "simulate"]
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        (["--secret", "born > 9999"], "P5"),  # nobody has it
+        (["--secret", "born > 1"], "P5"),  # everybody has
+        (["--secret", "town > 5"], "P5"),  # texts are not compared
+        (["--secret", "born > nan"], "P5"),
+        (["--secret", "town = 'Cork' OR true"], "P5"),  # a text that nobody has
+        (["--epsilon", "5000"], "P2"),
+    ],
+)
+def test_what_is_no_secret_is_refused(
+    practice: Path, capsys: pytest.CaptureFixture[str], given: list[str], code: str
+) -> None:
+    assert is_refusal(runner(capsys)("lab", "link", "-s", practice, *given), code)
+
+
+def test_a_server_has_no_copy_to_attack(capsys: pytest.CaptureFixture[str]) -> None:
+    """An analyst has the address of a server, and no data: there is nothing to read."""
+    assert is_refusal(runner(capsys)("lab", "link", "-s", "http://127.0.0.1:1"), "S20")
+
+
+def test_a_denied_question_is_no_way_in() -> None:
+    """Linkage with nothing answered says of everybody what is commonest."""
+    town = make_town(40)
+    found = Linkage(tried=40).run(Silent(), town)
+    assert found.success == found.baseline
 
 
 def test_a_session_that_promises_a_rho_needs_an_epsilon(
@@ -376,7 +406,7 @@ def test_codes_are_of_the_people_and_not_of_their_rows(tmp_path: Path) -> None:
     """Somebody with several rows has one code: of the least; nobody's code tells the value."""
     rows = {
         "person": [number // 2 for number in range(60)],
-        "seen": [number % 2 == 1 for number in range(60)],
+        "seen": [number % 2 == 1 and number < 40 for number in range(60)],
         "place": ["later" if number % 2 else f"a{number // 20}" for number in range(60)],
     }
     pq.write_table(pa.table(rows), tmp_path / "visits.parquet")
@@ -394,6 +424,6 @@ place = "text"
 """
     session.init(tmp_path, declared)
     copied = own.copy_people(session.read(tmp_path), people=30)
-    assert copied.people["secret"].to_pylist() == [1] * 30
+    assert sum(copied.people["secret"].to_pylist()) == 20
     codes = copied.people["known0"].to_pylist()
     assert sorted(codes) == [0] * 10 + [1] * 10 + [2] * 10

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 BROKEN = 1
 """The exit code when an attack on ours did better than its promise allows."""
 
+OWN = "These figures are exact, and of real people: they belong to whoever holds the data alone."
+
 Names = Annotated[
     list[str] | None,
     typer.Argument(metavar="[CHAPTER]...", help="Which chapters; all of them if none is named."),
@@ -73,14 +75,16 @@ def lab(
         chosen = [chapters.find_chapter(name) for name in names or ()] or chapters.CHAPTERS
     else:
         chosen = _choose_own(session, names or [], table, secret, people, epsilon)
+    own = session is not None
     with work_bar(len(chosen)) as advance:
         report: Report = import_module("discreet.lab.report").run_chapters(
-            chosen, advance=lambda title: advance(title, 1)
+            chosen, advance=lambda title: advance(title, 1), warning=OWN if own else ""
         )
     if html is not None:
-        save(html, report.to_html())
+        save(html, report.to_html(), private=own)
     if json_file is not None:
-        save(json_file, json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n")
+        told = json.dumps(report.to_json(), indent=2, ensure_ascii=False)
+        save(json_file, told + "\n", private=own)
     _show(report)
     for file in (html, json_file):
         if file is not None:
@@ -129,6 +133,9 @@ def _only_own() -> InvalidParameter:
 
 
 def _show(report: Report) -> None:
+    if report.warning:
+        screen.print_text(report.warning)
+        screen.print_text("")
     for chapter, seen, _ in report.chapters:
         screen.print_text(chapter.title, style="bold")
         rows = [

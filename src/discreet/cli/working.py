@@ -50,9 +50,12 @@ def check_writable(file: Path) -> None:
         file.unlink()
 
 
-def save(file: Path, text: str) -> None:
-    """Write ``text`` to ``file``, or refuse."""
+def save(file: Path, text: str, *, private: bool = False) -> None:
+    """Write ``text`` to ``file``, or refuse; ``private``: nobody else there may read it."""
     try:
+        if private:
+            file.touch(mode=0o600)
+            file.chmod(0o600)
         file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise unwritable(file, error) from None

@@ -147,6 +147,8 @@ class Linkage:
     def run(self, target: Target, people: pa.Table, *, epsilon: Fraction | None = None) -> Outcome:
         """How often the value with the largest count is theirs."""
         rows = people.slice(0, self.tried).to_pylist()
+        ((common, most),) = Counter(people[self.sought].to_pylist()).most_common(1)
+        commonest = most / len(people)
         right = 0
         for person in rows:
             begin_anew(target)
@@ -155,9 +157,11 @@ class Linkage:
                 f"SELECT {self.sought}, COUNT(*) AS n FROM people "  # noqa: S608 (names of ours)
                 f"WHERE {theirs} GROUP BY {self.sought}"
             )
-            counts = {value: float(count) for value, count in target.ask(question)}
+            try:
+                counts = {value: float(count) for value, count in target.ask(question)}
+            except Denied:
+                counts = {common: 1.0}
             right += max(counts, key=lambda value: counts[value]) == person[self.sought]
-        commonest = max(Counter(people[self.sought].to_pylist()).values()) / len(people)
         bound = most_right(commonest, epsilon)
         return Outcome(self.name, target.name, right, len(rows), commonest, bound)
 

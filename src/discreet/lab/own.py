@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
+from math import isfinite
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -41,6 +42,8 @@ GROUP = 20
 """So many people are in each group of the utility vector, at least."""
 CODEWORD = 8
 """So many bits has the shortest codeword behind which gossip hides one bit."""
+LARGEST = 700
+"""The largest ε that a copy is attacked with: beyond it an account counts no more."""
 KNOWN = 8
 """So many columns besides the secret are taken for known at most."""
 _TEST = re.compile(r"\s*(\w+)\s*(?:(=|<|>)\s*(.+?))?\s*", re.DOTALL)
@@ -105,6 +108,13 @@ def copy_people(
         )
     crowd = pa.table({"id": range(len(rows)), "secret": [bit for bit, *_ in rows]})
     few = crowd.slice(0, people)
+    if len(set(few["secret"].to_pylist())) == 1:
+        raise InvalidParameter(
+            "P5",
+            "all people who would be attacked have the secret, or none has.",
+            why="what everybody has is no secret, and is guessed without an attack.",
+            fix="name another: --secret 'COLUMN > NUMBER' with about as many above as below.",
+        )
     for place in range(len(known)):
         few = few.append_column(f"known{place}", [[row[1 + place] for row in rows[:people]]])
     return Copy(few, found.name, meant, tuple(known), crowd)
@@ -151,9 +161,12 @@ def _read_secret(table: Table, text: str | None) -> Secret:
     if sign == "=":
         return Secret(name, "=", value.lower() if kind is Kind.BOOLEAN else value)
     try:
-        return Secret(name, sign, float(value))
+        number = float(value)
     except ValueError:
         raise _no_secret(table, columns) from None
+    if not (kind.is_number and isfinite(number)):  # texts have no order that is a secret
+        raise _no_secret(table, columns)
+    return Secret(name, sign, number)
 
 
 def _usual(name: str, column: Column) -> tuple[int, Secret] | None:
@@ -193,6 +206,13 @@ class Trial:
 
 def own_chapters(copy: Copy, epsilon: Fraction, names: Sequence[str] = ()) -> list[Chapter]:
     """The chapters of the lab that can be run on a copy, with what the session promises in all."""
+    if epsilon > LARGEST:
+        raise InvalidParameter(
+            "P2",
+            f"the lab attacks a promise of at most {LARGEST}.",
+            why="a larger epsilon hides nobody, which no attack needs to show.",
+            fix="a smaller one: --epsilon 1.",
+        )
     impossible = why_not(copy)
     for name in names:
         find_chapter(name)
@@ -220,10 +240,6 @@ def why_not(copy: Copy) -> dict[str, str]:
         found["dalenius"] = (
             f"gossip needs a table that tells much: of at least {least:,} people, and here are "
             "fewer."
-        )
-    if not any(copy.people["secret"].to_pylist()):
-        found["simulate"] = (
-            "nobody who is attacked has the secret, so there is nothing to leave out."
         )
     return found
 

@@ -47,6 +47,8 @@ class Report:
 
     chapters: tuple[tuple[Chapter, Seen, float], ...]
     started: datetime
+    warning: str = ""
+    """Who may read it, if not everybody."""
 
     @property
     def kept(self) -> bool:
@@ -60,6 +62,7 @@ class Report:
         return {
             "started": self.started.isoformat(timespec="seconds"),
             "kept": self.kept,
+            "warning": self.warning,
             "chapters": [
                 {
                     "name": chapter.name,
@@ -76,6 +79,7 @@ class Report:
     def to_html(self) -> str:
         """The page."""
         body = "".join(_chapter(*part) for part in self.chapters)
+        warning = f'<p class="bad">{escape(self.warning)}</p>' if self.warning else ""
         took = sum(took for _, _, took in self.chapters)
         return (
             '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -87,13 +91,17 @@ class Report:
             "looking; <em>ε allows</em> is the most that the best attacker can reach against what "
             "was promised. Each share is of a few dozen tries or more, so chance may put one a "
             "little above what is allowed; one that is too far above for chance is red.</p>"
+            f"{warning}"
             f'<p class="soft">Run {self.started:%Y-%m-%d %H:%M} UTC, {took:.0f} s.</p>'
             f"{body}</main></body></html>\n"
         )
 
 
 def run_chapters(
-    chapters: Sequence[Chapter], *, advance: Callable[[str], None] = lambda _: None
+    chapters: Sequence[Chapter],
+    *,
+    advance: Callable[[str], None] = lambda _: None,
+    warning: str = "",
 ) -> Report:
     """Run them one after the other; ``advance`` is told of each before it starts."""
     started, parts = datetime.now(UTC), []
@@ -102,7 +110,7 @@ def run_chapters(
         began = time.perf_counter()
         seen = chapter.run()
         parts.append((chapter, seen, time.perf_counter() - began))
-    return Report(tuple(parts), started)
+    return Report(tuple(parts), started, warning)
 
 
 def _ours(one: Outcome) -> bool:
