@@ -8,6 +8,7 @@ import pickle
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -340,3 +341,47 @@ def test_certified_margins_are_never_violated(release):
             tabulate(made.rows, battery.view)
         )
         assert np.abs(wrong).max() <= bought.bound(battery.view.columns, beta="1e-6")
+
+
+def share_within(typical, rows, synopsis, *, label: str, questions: int, beta: str) -> float:
+    """Of a battery of questions, the share that is off by no more than is typical of 95 %."""
+    within = typical.within("0.95", beta=beta)
+    wrong = [
+        np.abs(
+            battery.answer(tabulate(rows, battery.view))
+            - battery.answer(tabulate(synopsis, battery.view))
+        )
+        for battery in draw_batteries(COLUMNS, ways=2, questions=questions, label=label)
+    ]
+    return float((np.concatenate(wrong) <= within).mean())
+
+
+@pytest.mark.parametrize("spend", [Spend.concentrated("1/8"), Spend.pure("1/2")], ids=str)
+def test_typical_margins_cover_the_share_that_they_state(spend):
+    """Of the questions that were tried: at least 95 %, but for ALPHA; with less noise allowed for,
+    fewer, so that what is stated is not simply wide."""
+    rows, other = people(3000), people(3000, seed=9)
+    fewer = 0
+    for place in range(12):
+        records = Records(COLUMNS, rows)
+        typical, _ = buy_typical(records, COLUMNS, other, spend, questions=600, label=f"{place}")
+        same = {"label": f"{place}", "questions": 600}
+        assert share_within(typical, rows, other, **same, beta="1e-10") >= 0.95
+        low = min(value for share, value in typical.quantiles if share >= Fraction(19, 20))
+        narrow = replace(typical, quantiles=((Fraction(19, 20), low - 200),))
+        fewer += share_within(narrow, rows, other, **same, beta="0.999") < 0.95
+    assert fewer >= 6
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("release", range(20))
+def test_typical_margins_cover_other_questions_of_their_kind(release):
+    """20 releases as they are made, asked what they were not tried on: 95 % of it, or nearly."""
+    rows = people(8000, seed=release)
+    made_for, usual = Spend.concentrated("1/20").divide([97, 3])
+    records = Records(COLUMNS, rows)
+    made = synthesize(records, COLUMNS, made_for, label=f"{release}")
+    typical, _ = buy_typical(records, COLUMNS, made.rows, usual)
+    same = {"rows": rows, "synopsis": made.rows, "questions": 3000, "beta": "1e-9"}
+    assert share_within(typical, label="questions", **same) >= 0.95
+    assert share_within(typical, label=f"fresh {release}", **same) >= 0.93
