@@ -57,6 +57,16 @@ def new(  # noqa: PLR0913, PLR0917 (each is an option)
     cells: Annotated[
         list[str] | None, typer.Option(metavar="COLUMN=COUNT", help="How finely it is counted.")
     ] = None,
+    geography: Annotated[
+        str | None, typer.Option(metavar="TABLE", help="Of a tree: a public table of its places.")
+    ] = None,
+    totals: Annotated[
+        list[str] | None, typer.Option(metavar="PATH=COUNT", help="Of a tree: what is public.")
+    ] = None,
+    steps_per_unit: Annotated[
+        int | None,
+        typer.Option(metavar="COUNT", help="Of a counter whose steps share their noise."),
+    ] = None,
     keep: Annotated[
         list[str] | None, typer.Option(metavar="A<=B", help="What every synthetic row keeps.")
     ] = None,
@@ -76,6 +86,9 @@ def new(  # noqa: PLR0913, PLR0917 (each is an option)
         "by": _split(by),
         "ways": ways,
         "cells": _counts(cells or []),
+        "geography": geography,
+        "totals": _counts(totals or []),
+        "steps_per_unit": steps_per_unit,
         "keep": keep or [],
         "best": best,
         "rows": rows,
@@ -174,7 +187,7 @@ def run(
 def step(
     name: Name, analyst: Analyst = CURATOR, as_json: Json = False, session: Home = HERE
 ) -> None:
-    """Publish the next step of a counter; each is charged."""
+    """Publish the next step of a counter; all are paid for."""
     with screen.stoppable(), open_curator(session) as curator:
         synopsis = curator.step_release(name, analyst=analyst)
     _print_release(synopsis, session / "releases" / name, as_json)
@@ -293,9 +306,9 @@ def _counts(texts: list[str]) -> dict[str, int]:
         if not count.strip().isdigit():
             raise InvalidParameter(
                 "P4",
-                f"--cells {text} is not a column and a number.",
+                f"{text} is not a name and a number.",
                 why="every cell is counted, whether or not anybody is in it.",
-                fix="write --cells cost=20.",
+                fix="write --cells cost=20, or --totals north/ayr=1200.",
             )
         found[name.strip()] = int(count)
     return found
