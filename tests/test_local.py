@@ -391,6 +391,24 @@ def test_best_is_never_worse_than_any_that_fits(domain, epsilon):
     assert chosen.report_bits <= 512
 
 
+@pytest.mark.parametrize("epsilon", ["1/2", 1, 4])
+@pytest.mark.parametrize("d", [85, 500])
+def test_best_is_at_most_the_papers_closed_forms(d, epsilon):
+    """Mean squared error of unbiased estimates: equal to these forms whatever the truth is."""
+    e = math.exp(Fraction(epsilon))
+    g, k = round(e + 1), max(1, round(d / (e + 1)))
+    p = e * k / (e * k + d - k)
+    papers = {
+        "GRR": (e / (e + d - 1), 1 / (e + d - 1)),
+        "OUE": (1 / 2, 1 / (e + 1)),
+        "OLH": (e / (e + g - 1), 1 / g),
+        "SS": (p, (p * (k - 1) + (1 - p) * k) / (d - 1)),
+        "HR": (e / (e + 1), 1 / 2),
+    }
+    least = min((p * (1 - p) + (d - 1) * q * (1 - q)) / (p - q) ** 2 for p, q in papers.values())
+    assert float(best(d, epsilon, 1000).randomizer.total_variance()) <= least * (1 + 1e-8)
+
+
 def test_best_says_why():
     choice = best(500, "1/2", 50_000, most_bits=64)
     assert "500 bits" in choice.why
