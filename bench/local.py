@@ -15,6 +15,7 @@ import importlib
 import math
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ import numpy as np
 
 from discreet.local import (
     Direct,
+    Frequencies,
     Hadamard,
     HashedSets,
     HeavyHitters,
@@ -192,17 +194,18 @@ def open_texts(count: int, cells: int) -> None:
     truth = np.bincount(values, minlength=500).astype(float)
     for epsilon in EPSILONS:
         oracle = HashedSets(2**TEXT_BITS, epsilon=epsilon)
-        p, q = float(oracle.inside), float(oracle.outside)
 
-        def estimate(o: HashedSets = oracle, p: float = p, q: float = q) -> np.ndarray:
+        def estimate(way: Callable[[Any], np.ndarray], o: HashedSets = oracle) -> np.ndarray:
             support = o.support_of(o.release(codes[values]), codes)
-            return (support - len(values) * q) / (p - q)
+            return way(Frequencies(o, len(values), support))
 
         forms = closed_forms(2**TEXT_BITS, epsilon)
         print(f"open texts, ε = {epsilon}, n = {len(values)}: {oracle}")
         print(f"  closed forms: OUE {forms['OUE']:.4f}, OLH {forms['OLH']:.4f}, ", end="")
         print(f"ours {float(oracle.variance(respondents=1)):.4f}")
-        print(f"  ours, measured {squared_error(estimate, truth, cells):.4f}")
+        for name in ("measured", "shrunk"):
+            error = squared_error(partial(estimate, WAYS[name]), truth, cells)
+            print(f"  ours, {name} {error:.4f}")
         beside(500, float(oracle.epsilon), values, truth, cells, only="LH")
 
 
