@@ -279,6 +279,60 @@ def test_what_counts_rows_says_so_before_and_has_the_noise_of_it_elsewhere(monke
         assert seen[0].noise == said.quality.noise
 
 
+IN_SQL = (
+    'SELECT DISTANCE_TO_MAXIMUM(age, 120) AS ages, DISTANCE_TO_SORTED(number, since) AS "order", '
+    'distance_to_clusters(number, 2, 400) AS "groups", DISTANCE_TO_DEPENDENCY(town, zip) AS towns '
+    "FROM people"
+)
+
+
+def test_a_report_is_asked_in_sql(clinic):
+    by_name = {name: CHECKS[name] for name in ("ages", "order", "groups", "towns")}
+    report = clinic.quality(IN_SQL, epsilon=80)
+    assert {name: report[name] for name in by_name} == pytest.approx(
+        {name: TRUE[name] for name in by_name}, abs=5
+    )
+    assert clinic.quality(by_name, epsilon=80).replayed  # the same, in other words
+    wards = "SELECT DISTANCE_TO_REFERENCE(ward, wards, name) AS wards FROM visits"
+    said = clinic.explain_quality(wards, epsilon=1)
+    alike = clinic.explain_quality({"wards": CHECKS["wards"]}, epsilon=1)
+    assert said.quality == alike.quality
+    several = "SELECT DISTANCE_TO_DEPENDENCY(town, zip, number) AS t FROM people"
+    (check,) = clinic.explain_quality(several, epsilon=1).quality.checks
+    assert check.columns == ("town", "zip", "number")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "SELECT 7",
+        "SELECT COUNT(*) FROM people",
+        "SELECT DISTANCE_TO_MAXIMUM(age) FROM people",
+        "SELECT DISTANCE_TO_MAXIMUM(age + 1, 120) FROM people",
+        "SELECT DISTANCE_TO_MAXIMUM(age, zip) FROM people",
+        "SELECT DISTANCE_TO_MAXIMUM(DISTINCT age, 120) FROM people",
+        "SELECT DISTANCE_TO_MAXIMUM(age, 120) FROM people WHERE age > 3",
+        "SELECT DISTANCE_TO_MAXIMUM(age, 120) FROM people AS p",
+        "SELECT DISTANCE_TO_MAXIMUM(age, 120) FROM people, visits",
+        "SELECT DISTANCE_TO_MAXIMUM(age, 120) FROM people TABLESAMPLE (10 PERCENT)",
+        "SELECT DISTANCE_TO_MAXIMUM(age, 120) FILTER (WHERE age > 3) FROM people",
+        "SELECT DISTANCE_TO_MAXIMUM(age, 120) OVER () FROM people",
+        "SELECT DISTINCT DISTANCE_TO_MAXIMUM(age, 120) FROM people",
+        "SELECT DISTANCE_TO_MAXIMUM(age, 120), DISTANCE_TO_MAXIMUM(age, 130) FROM people",
+        "SELECT DISTANCE_TO_CLUSTERS(number, 2.5, 400) FROM people",
+        "SELECT DISTANCE_TO_MAXIMUM(age, 120) FROM people LIMIT 3",
+        "WITH x AS (SELECT 3) SELECT DISTANCE_TO_MAXIMUM(age, 120) FROM people",
+        "SELECT DISTANCE_TO_MAXIMUM(age, 120) FROM people; SELECT DISTANCE_TO_MAXIMUM(age, 3)",
+        "(" * 3000,
+    ],
+)
+def test_other_sql_is_refused_whole_and_unpaid(clinic, text):
+    with pytest.raises(Refusal):
+        clinic.quality(text, epsilon=1)
+    assert clinic.transcript() == ()
+
+
 @pytest.mark.parametrize(
     "check",
     [

@@ -589,13 +589,11 @@ def test_a_report_and_a_median_are_priced_and_told(page, clinic):
     sign_in(page, clinic, clinic.analyst("quentin", epsilon="4"))
     page.get_by_role("link", name="Runs").click()
     page.get_by_label("Kind").select_option(label="Quality")
-    checks = page.get_by_label("Properties, as JSON")
+    checks = page.get_by_label("Properties, in SQL or JSON")
     checks.fill("no properties")
     page.get_by_role("button", name="Price").click()
-    expect(page.get_by_role("alert")).to_contain_text("not JSON")
-    checks.fill(
-        '{"old": {"table": "patients", "property": "maximum", "column": "age", "bound": 90}}'
-    )
+    expect(page.get_by_role("alert")).to_contain_text("neither SQL nor JSON")
+    checks.fill("SELECT DISTANCE_TO_MAXIMUM(age, 90) AS old FROM patients")
     page.get_by_label("ε", exact=True).fill("1")
     page.get_by_role("button", name="Price").click()
     expect(page.get_by_label("Open a run")).to_contain_text("margin ±")

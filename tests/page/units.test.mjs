@@ -137,7 +137,8 @@ test("what a run is opened with, as it was typed", () => {
   assert.deepEqual(readSettings("choose", { epsilon: "0.1", k: "2" }), { epsilon: "0.1", k: 2 });
   assert.deepEqual(readSettings("median", { epsilon: "1", delta: "1e-9", bound: " " }), { epsilon: "1", delta: "1e-9" });
   assert.deepEqual(readChecks('{"old": {"bound": 3}}'), { old: { bound: 3 } });
-  assert.throws(() => readChecks("old"), /not JSON/);
+  assert.equal(readChecks("select 1"), "select 1");
+  assert.throws(() => readChecks("old"), /neither SQL nor JSON/);
   assert.equal(shown(1234.56789), "1,234.57");
   assert.equal(shown(null), "unknown");
 });

@@ -39,7 +39,11 @@ Sensitivity = Annotated[
     str, typer.Option(metavar="NUMBER", help="How far one unit may move all numbers together.")
 ]
 Checks = Annotated[
-    Path, typer.Argument(metavar="FILE", help="What should hold, as TOML: a table a property.")
+    str,
+    typer.Argument(
+        metavar="SQL|FILE",
+        help="SELECT DISTANCE_TO_...(...) FROM a table; or a file of TOML, a table a property.",
+    ),
 ]
 Bound = Annotated[
     str | None, typer.Option(metavar="NUMBER", help="Propose that the median moves no further.")
@@ -154,7 +158,7 @@ def interview(  # noqa: PLR0913, PLR0917 (each is an option)
 
 
 def quality(
-    file: Checks,
+    checks: Checks,
     epsilon: Epsilon = None,
     explain: Explain = False,
     analyst: Analyst = CURATOR,
@@ -165,11 +169,11 @@ def quality(
     price = needed(epsilon, "epsilon")
     if explain:
         with open_planner(session) as curator:
-            said = curator.explain_quality(read_checks(file), epsilon=price)
+            said = curator.explain_quality(read_checks(checks), epsilon=price)
         screen.print_json(said.to_json()) if as_json else typer.echo(str(said))
         return
     with screen.stoppable(), open_curator(session) as curator:
-        report = curator.quality(read_checks(file), epsilon=price, analyst=analyst)
+        report = curator.quality(read_checks(checks), epsilon=price, analyst=analyst)
     screen.print_json(report.to_json()) if as_json else typer.echo(str(report))
 
 
@@ -195,8 +199,11 @@ def median(
     screen.print_json(told.to_json()) if as_json else typer.echo(str(told))
 
 
-def read_checks(file: Path) -> dict[str, Any]:
-    """What a file of properties says, or a refusal."""
+def read_checks(checks: str) -> str | dict[str, Any]:
+    """SQL as it is; what a file of properties says, or a refusal."""
+    if checks.lstrip()[:6].casefold() == "select":
+        return checks
+    file = Path(checks)
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from discreet.curate.quote import Quote
     from discreet.curate.releases import Releases
     from discreet.curate.reports import (
+        Checks,
         MedianExplanation,
         QualityExplanation,
         QualityReport,
@@ -404,7 +405,7 @@ class Curator:
 
     def quality(
         self,
-        checks: Mapping[str, Mapping[str, Any]],
+        checks: Checks,
         *,
         epsilon: Exact,
         analyst: str = CURATOR,
@@ -415,15 +416,14 @@ class Curator:
         the property is ``maximum`` (of ``column``, at most ``bound``), ``sorted`` (``column``,
         ``by``), ``clusters`` (of ``column``: so many ``clusters``, of ``width``), ``dependency``
         (of ``column``, ``on`` others) or ``reference`` (of ``column``, ``to`` a table, by ``key``).
+        Or in SQL: ``"SELECT DISTANCE_TO_SORTED(number, day) AS late FROM people"``.
         ``epsilon`` is for all of them; ``analyst`` pays.
         """
         from discreet.curate.reports import report_quality
 
         return report_quality(self, checks, epsilon, analyst=analyst)
 
-    def explain_quality(
-        self, checks: Mapping[str, Mapping[str, Any]], *, epsilon: Exact
-    ) -> QualityExplanation:
+    def explain_quality(self, checks: Checks, *, epsilon: Exact) -> QualityExplanation:
         """What a report about ``checks`` would cost at ``epsilon``, and how far it is off; free."""
         from discreet.curate.reports import QualityExplanation, make_quality
 

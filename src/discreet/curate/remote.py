@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from discreet.curate.curator import Asking
     from discreet.curate.quote import Quote
     from discreet.curate.remote_runs import RemoteInterview, RemoteRun, Send
+    from discreet.curate.reports import Checks
     from discreet.ledger import Entry
     from discreet.price.watch import WatchSettings
     from discreet.question.builder import Rows
@@ -278,15 +279,11 @@ class Remote:
         asked = [_question_text(question) for question in questions]
         return self._post("interviews/explain", {**settings, "questions": asked})
 
-    def quality(
-        self, checks: Mapping[str, Mapping[str, Any]], *, epsilon: Exact
-    ) -> Mapping[str, Any]:
+    def quality(self, checks: Checks, *, epsilon: Exact) -> Mapping[str, Any]:
         """How many units must be left out until each property holds, as it is sent."""
         return self._compute("quality", _write_checks(checks, epsilon))
 
-    def explain_quality(
-        self, checks: Mapping[str, Mapping[str, Any]], *, epsilon: Exact
-    ) -> Mapping[str, Any]:
+    def explain_quality(self, checks: Checks, *, epsilon: Exact) -> Mapping[str, Any]:
         """What such a report would cost, and how far off it would be, as it is sent; free."""
         return self._post("quality/explain", _write_checks(checks, epsilon))
 
@@ -486,8 +483,10 @@ def _write_choice(
     return {"candidates": written, "k": k, "counts": counts, **offer.to_json()}
 
 
-def _write_checks(checks: Mapping[str, Mapping[str, Any]], epsilon: Exact) -> dict[str, Any]:
-    """Properties as JSON: exact numbers as texts, names as they are."""
+def _write_checks(checks: Checks, epsilon: Exact) -> dict[str, Any]:
+    """Properties as JSON: exact numbers as texts, names and SQL as they are."""
+    if isinstance(checks, str):
+        return {"checks": checks, **_write_settings({"epsilon": epsilon})}
     written = {
         name: {
             part: list(value)

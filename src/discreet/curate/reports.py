@@ -142,10 +142,16 @@ def _describe_moved(quality: Quality) -> list[str]:
     return said
 
 
-def make_quality(
-    curator: Curator, checks: Mapping[str, Mapping[str, Any]], epsilon: Exact
-) -> Quality:
+Checks = str | Mapping[str, Mapping[str, Any]]
+"""Properties that should hold: by name, or as SELECT DISTANCE_TO_...(...) FROM a table."""
+
+
+def make_quality(curator: Curator, checks: Checks, epsilon: Exact) -> Quality:
     """What is to be found out, and with which noise; reads nothing."""
+    if isinstance(checks, str):
+        from discreet.question.sql.distances import read_distances
+
+        checks = read_distances(checks)
 
     def find_plan(text: str) -> Plan:
         watched = prepare(curator, text, _PLAIN)
@@ -163,7 +169,7 @@ def make_quality(
 
 def report_quality(
     curator: Curator,
-    checks: Mapping[str, Mapping[str, Any]],
+    checks: Checks,
     epsilon: Exact,
     *,
     analyst: str,
@@ -352,6 +358,7 @@ def _read(middle: Middle, told: Told) -> RobustMedian:
 
 
 __all__ = [
+    "Checks",
     "MedianExplanation",
     "QualityExplanation",
     "QualityReport",

@@ -652,12 +652,15 @@ class InterviewReply(Given):
 
 
 class QualityChecks(Waited):
-    """Properties that should hold, by name."""
+    """Properties that should hold, by name, or as SELECT DISTANCE_TO_...(...) FROM a table."""
 
-    checks: Annotated[
-        dict[Annotated[str, Field(max_length=200)], dict[str, Number | list[str]]],
-        Field(max_length=100),
-    ]
+    checks: (
+        Text
+        | Annotated[
+            dict[Annotated[str, Field(max_length=200)], dict[str, Number | list[str]]],
+            Field(max_length=100),
+        ]
+    )
     epsilon: Number
 
 

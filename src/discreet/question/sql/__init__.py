@@ -426,6 +426,13 @@ def _check_start(text: str, tokens: list[Token]) -> None:
     )
 
 
+def read_tree(text: str) -> exp.Expr:
+    """One statement as a tree, within the bounds of a question; what it means is another's idea."""
+    tree = _parse_tree(text, _tokenize(text))
+    check_size(tree)
+    return tree
+
+
 def _parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
     try:
         trees = parse_trees(text, tokens)
@@ -726,4 +733,11 @@ def _column(name: str) -> exp.Column:
     return exp.Column(this=quoted, table=exp.Identifier(this=alias, quoted=True))
 
 
-__all__ = ["ParsedStatement", "depth_refusal", "parse", "parse_statement", "write_question_text"]
+__all__ = [
+    "ParsedStatement",
+    "depth_refusal",
+    "parse",
+    "parse_statement",
+    "read_tree",
+    "write_question_text",
+]

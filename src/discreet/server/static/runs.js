@@ -32,8 +32,7 @@ const KINDS = {
   quality: {
     name: "Quality", about: "How many people stand in the way of a property? One person moves each number by little.",
     settings: [["epsilon", "ε", "0.1"]],
-    label: "Properties, as JSON", hint: "By name; of each its table, property and columns.",
-    usual: '{"old": {"table": "visits", "property": "maximum", "column": "age", "bound": 110}}',
+    label: "Properties, in SQL or JSON", hint: "SELECT DISTANCE_TO_MAXIMUM(age, 110) AS old FROM people; or by name, with table, property and columns.",
     asked: (text) => ({ checks: readChecks(text) }),
     said: (found) => [`margin ±${shown(found.margin)} each`],
     told: (found) => Object.entries(found.distances).map(([name, number]) => `${name}: ${shown(number)}`).join("; ") + ` (± ${shown(found.margin)})`,
@@ -64,14 +63,15 @@ export function readSettings(kind, values) {
     [name, WHOLE.includes(name) ? Number.parseInt(values[name], 10) : values[name].trim()]));
 }
 
-/** Properties by name, or a refusal in the shape of the server's. */
+/** Properties in SQL as they are typed; by name as JSON, or a refusal in the shape of the server's. */
 export function readChecks(text) {
+  if (/^\s*select\b/i.test(text)) return text;
   try {
     return JSON.parse(text);
   } catch {
     throw new Refused(0, {
-      code: "P4", title: "an argument that is none", what: "the properties are not JSON.",
-      why: "each is read by name, with its table and columns.", fix: "write them like the example.",
+      code: "P4", title: "an argument that is none", what: "the properties are neither SQL nor JSON.",
+      why: "each is read by name, with its table and columns.", fix: "write SELECT DISTANCE_TO_MAXIMUM(age, 110) FROM people.",
     });
   }
 }
@@ -95,7 +95,6 @@ export async function runsView(place, { dataset }) {
     const kind = KINDS[choice.value];
     about.textContent = kind.about;
     show(typed, field(kind.label ?? "A question, in SQL", question, kind.hint ?? "One COUNT or SUM, or one for each public group."));
-    if (kind.usual && !question.value.trim()) question.value = kind.usual;
     show(inputs, kind.settings.map(([name, label, usual]) => field(label, h("input", { name, value: usual, inputmode: "decimal" }))));
     show(price);
     show(open);
