@@ -8,12 +8,20 @@ from typing import Any
 import pytest
 import services
 
+from discreet.engine.spark.session import MEANING, open_session
+
 SMALL = {
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.memory": "1g",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
-"""Little data, and a Java that begins at once instead of becoming fast."""
+"""Little data: no code is generated for it, and Java begins at once instead of becoming fast."""
+
+COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+"""As Spark is otherwise."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -32,8 +40,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def spark() -> Iterator[Any]:
     """A session of our own in this process, on two cores."""
     services.require("java")
-    from discreet.engine.spark.session import open_session
-
     session = open_session("local[2]", settings=SMALL)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def compiling(spark: Any) -> Any:
+    """The same, generating code as it does on large data."""
+    session = spark.newSession()
+    for name in (*MEANING, "spark.sql.shuffle.partitions"):
+        session.conf.set(name, spark.conf.get(name))
+    for name, value in COMPILED.items():
+        session.conf.set(name, value)
+    return session

@@ -69,8 +69,10 @@ def in_spark(spark, folder, kinds, rows, owners=0, words=None) -> list[int]:
     return [row.h for row in spark.sql(statement).collect()]
 
 
-def test_rows_of_every_kind_hash_as_in_python(spark, tmp_path):
+@pytest.mark.parametrize("how", ["spark", "compiling"])
+def test_rows_of_every_kind_hash_as_in_python(request, tmp_path, how):
     """Values of every kind beside each other, in two sums."""
+    spark = request.getfixturevalue(how)
     dice = random.Random(3)
     kinds = [*Kind, Kind.TEXT]
     longest = max(map(len, VALUES.values()))

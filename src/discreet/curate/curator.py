@@ -135,7 +135,8 @@ class Curator:
     curator's is closed with it.  Without a ledger the account lives as long as the object.
     ``secrets`` is the folder for the secrets of runs, if it is not the one beside the ledger.
     ``engine`` are settings of the engine: its ``kind`` (``duckdb``, or ``postgres`` to compute
-    where the rows are), ``memory_limit``, ``threads``, ``store`` (a folder for prepared tables),
+    where the rows are, or ``spark``), ``memory_limit``, ``threads``, ``store`` (a folder for
+    prepared tables), ``spark`` (an address or a session),
     ``timeout_s`` (of a statement in PostgreSQL) and ``progress``, called with a name and the part
     of a question that is done.
     """

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from discreet.engine.protocol import Engine
     from discreet.question.schema import Schema
 
-KINDS = ("duckdb", "postgres")
+KINDS = ("duckdb", "postgres", "spark")
 """The engines that there are, by the name that ``[engine]`` has for each."""
 
 
@@ -24,6 +24,10 @@ def open_engine(
         from discreet.engine.postgres.engine import PostgresEngine  # when it is wanted
 
         return PostgresEngine(tables, schema, **settings)
+    if kind == "spark":
+        from discreet.engine.spark.engine import SparkEngine
+
+        return SparkEngine(tables, schema, **settings)
     from discreet.engine.duckdb.engine import DuckDBEngine
 
     return DuckDBEngine(tables, schema, **settings)
@@ -38,10 +42,10 @@ def _check_kind(kind: object, settings: Mapping[str, Any]) -> None:
             why="nothing was opened: nobody's data is involved.",
             fix=f"write one of {', '.join(KINDS)}; without one it is duckdb.",
         )
-    if settings.get("spark") is not None and kind != "duckdb":
+    if settings.get("spark") is not None and kind == "postgres":
         raise InvalidParameter(
             "P4",
-            f"Spark prepares tables for the engine duckdb, not for {kind}.",
+            f"Spark prepares tables for the engines duckdb and spark, not for {kind}.",
             why="a setting that is not heeded would promise what nobody does.",
             fix="leave out spark, or kind.",
         )

@@ -457,6 +457,31 @@ class DuckDBEngine:
             return True
         return False
 
+    # --- for engines whose public tables are held here -------------------------------------------
+
+    def find_source(self, name: str) -> DataSource:
+        """Where the rows of a table are."""
+        return self._sources[name]
+
+    def find_versions(self) -> Mapping[str, Version]:
+        """What every source looks like now."""
+        return self._versions()
+
+    def find_folder(self, table: Table, version: Version) -> Path | None:
+        """The folder in which Spark has prepared a version of a table, if it has."""
+        path = self._store / prepared.folder_name(table, version)
+        return path if path.exists() else None
+
+    def write_prepared(self, name: str, spark: Any, progress: Progress | None) -> None:
+        """Let Spark prepare a table; nothing of it is opened here."""
+        table, version = self.schema.tables[name], _opening(name, partial(self._version_of, name))
+        if self.find_folder(table, version) is None:
+            prepared.discard(self._store / prepared.file_name(table, version))
+        self._prepare(table, version, progress, spark)
+
+    def _version_of(self, name: str) -> Version:
+        return self._sources[name].version
+
     # --- for the curator alone -----------------------------------------------------------------
 
     def examine(self, name: str) -> Fit:

@@ -47,6 +47,13 @@ from discreet.question.functions.nodes import (
 )
 from discreet.question.schema import Owners, Table
 
+_BUCKETS = "_buckets-"  # which Spark does not read, because of the first character
+
+
+def count_buckets(folder: Path) -> int:
+    """How many parts the units of a prepared folder are divided among; 0 if they are not."""
+    return max((int(p.name.removeprefix(_BUCKETS)) for p in folder.glob(f"{_BUCKETS}*")), default=0)
+
 
 @dataclass(frozen=True, slots=True)
 class Preparing:
@@ -94,6 +101,7 @@ class Preparing:
                 return
             writer.bucketBy(self.buckets, *self.units).saveAsTable(name)
             self.session.sql(f"DROP TABLE {quote_name(name)}")  # its entry; the files stay
+            (folder.parent / f"{_BUCKETS}{self.buckets}").touch()
 
         watch(self.session, run, self.table.name, progress)
 
@@ -128,4 +136,4 @@ def _bound_in_one_window(shape: Layout) -> list[Definition]:
     return definitions if said is None else [*definitions, ("agreed", said, False)]
 
 
-__all__ = ["Preparing", "print_rows"]
+__all__ = ["Preparing", "count_buckets", "print_rows"]

@@ -26,7 +26,7 @@ from discreet.engine.printing import (
 )
 from discreet.exact.records import dataclass
 from discreet.question.functions.casts import DAY_FORM, MOMENT_FORM, WHOLE_FORM
-from discreet.question.functions.nodes import Node
+from discreet.question.functions.nodes import Definition, Node
 
 WIDE = "DECIMAL(38,0)"
 _SPELLED = {
@@ -83,9 +83,13 @@ class SparkPrinter(Printer):
         """The whole statement; aggregates that stand alone have no tail."""
         return Printer.statement(self, query, before).replace(_TAIL, "")
 
-    def expression(self, node: Node, scope: Scope) -> str:
-        """One expression."""
-        return self.node(node, scope).text.replace(_TAIL, "")
+    def print_steps(self, definitions: Iterable[Definition]) -> list[tuple[str, str]]:
+        """Steps by themselves: the name and the text of each; later ones know those before."""
+        found = []
+        for name, query, _ in definitions:
+            text, self.steps[name] = self._query(query)
+            found.append((name, text.replace(_TAIL, "")))
+        return found
 
     # --- numbers ----------------------------------------------------------------------------------
 

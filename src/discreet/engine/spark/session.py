@@ -201,8 +201,9 @@ def _cancelling(context: Any, group: str, thread: threading.Thread) -> Iterator[
     try:
         yield
     except BaseException:
-        context.cancelJobGroup(group)
-        thread.join()
+        while thread.is_alive():  # one job may follow another
+            context.cancelJobGroup(group)
+            thread.join(0.2)
         raise
 
 
