@@ -6,7 +6,8 @@ import itertools
 import math
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import conformance
@@ -16,7 +17,10 @@ import psycopg
 import pyarrow as pa
 import pytest
 from conformance import compare, list_questions, make_tables
-from poison import DOMAINS, Poisoned, poisoned
+from hypothesis import given, seed, settings
+from hypothesis import strategies as st
+from poison import COLUMNS, DOMAINS, Poisoned, poisoned
+from test_expressions import FUZZ, accepted, conditions_on_columns, trees
 from test_functions import calls, kinds_in
 
 from discreet.audit.synthetic import make_world
@@ -25,9 +29,9 @@ from discreet.engine.postgres import PostgresEngine, doubles, printer, reading
 from discreet.engine.postgres.printer import PostgresPrinter
 from discreet.engine.printing import OF_KIND, Printer, Type, Typed
 from discreet.errors import DataRefusal, QuestionRefusal
-from discreet.question.domain import Kind
-from discreet.question.expressions import Call, ColumnRef, Literal
-from discreet.question.functions import FUNCTIONS, render
+from discreet.question.domain import Domain, Kind
+from discreet.question.expressions import Call, ColumnRef, Expression, Literal
+from discreet.question.functions import FUNCTIONS, narrow, render
 from discreet.question.schema import Schema
 
 # --- questions -------------------------------------------------------------------------------
@@ -78,6 +82,7 @@ class Side:
         self.connection = connection
         self.poison = poison
         self._made: dict[tuple[Kind, Kind], tuple[str, list[int]]] = {}
+        self._mixed: list[int] = []
 
     def _pair(self, left: Kind, right: Kind) -> tuple[str, list[int]]:
         """The table of a pair of kinds, and which of DuckDB's rows it holds."""
@@ -96,6 +101,42 @@ class Side:
                 cursor.executemany(f"INSERT INTO {name} VALUES ({marks})", kept)
             self._made[left, right] = name, [row[0] for row in kept]
         return self._made[left, right]
+
+    def compare_mixed(
+        self, expressions: list[Expression], columns: Mapping[str, Domain] = DOMAINS
+    ) -> dict[str, list[Expression]]:
+        """What PostgreSQL makes of expressions on the mixed table, by outcome."""
+        rows = self.poison.mix()
+        if not self._mixed:
+            types = ", ".join(f'"{n}" {conformance.TYPES[c.kind]}' for n, c in COLUMNS.items())
+            types = types.replace("en-x-icu", "C")
+            self.connection.execute(f"CREATE TEMP TABLE mixed (place int, {types})")
+            self._mixed = [
+                place
+                for place, row in enumerate(rows)
+                if not any(isinstance(v, str) and "\0" in v for v in row.values())
+            ]
+            marks = ", ".join(["%s"] * (len(COLUMNS) + 1))
+            with self.connection.cursor() as cursor:
+                cursor.executemany(
+                    f"INSERT INTO mixed VALUES ({marks})",
+                    [(place, *rows[place].values()) for place in self._mixed],
+                )
+        scope = {None: {n: Typed("", OF_KIND[c.kind]) for n, c in COLUMNS.items()}}
+        found: dict[str, list[Expression]] = {}
+        computed = self.poison.compute_mixed(expressions, columns)
+        for expression, values in zip(expressions, computed, strict=True):
+            outcome = "refused"
+            with suppress(QuestionRefusal):
+                text = PostgresPrinter({}).node(render(expression, columns), scope).text
+                outcome = "failed"
+                with suppress(psycopg.Error):
+                    got = self.connection.execute(f"SELECT {text} FROM mixed ORDER BY place")
+                    wanted = [values[place] for place in self._mixed]
+                    same = all(_same(a, b) for a, (b,) in zip(wanted, got.fetchall(), strict=True))
+                    outcome = "same" if same else "different"
+            found.setdefault(outcome, []).append(expression)
+        return found
 
     def compare(self, listed: list[Call]) -> Counter[str]:
         """How often PostgreSQL says the same, something different, fails, or is not asked."""
@@ -169,6 +210,26 @@ def test_functions_mean_the_same_however_called(side, name):
     found = side.compare(list(calls(name)))
     assert not found["different"]
     assert not found["failed"]
+
+
+def _holds_on_every_row(
+    side: Side, condition: Expression, expressions: list[Expression], tally: Counter[str]
+) -> None:
+    """Also where the condition does not hold: PostgreSQL may compute before it filters."""
+    whole = side.compare_mixed([e for e in expressions if accepted(e)])
+    learnt = narrow(DOMAINS, condition) if accepted(condition) else DOMAINS
+    narrowed = side.compare_mixed([e for e in expressions if accepted(e, learnt)], learnt)
+    for found in (whole, narrowed):
+        tally.update({outcome: len(some) for outcome, some in found.items()})
+        assert not found.get("failed"), condition
+    assert not whole.get("different")
+
+
+@seed(20240229)
+@settings(FUZZ, max_examples=6)
+@given(conditions_on_columns(), st.lists(trees(), min_size=10, max_size=20))
+def test_nested_expressions_mean_the_same_and_cannot_fail(side, condition, expressions):
+    _holds_on_every_row(side, condition, expressions, Counter())
 
 
 # --- doubles ---------------------------------------------------------------------------------
