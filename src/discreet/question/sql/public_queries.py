@@ -19,7 +19,7 @@ from discreet.exact.records import dataclass
 from discreet.question.question import Question
 from discreet.question.sql import released
 from discreet.question.sql.dialect import write_text
-from discreet.question.sql.sources import Frame
+from discreet.question.sql.sources import Frame, check_count
 from discreet.question.sql.statements import Reads, StatementReader
 from discreet.question.statement import public_name
 
@@ -105,6 +105,8 @@ class _Computer:
             joins = table.args.get("joins")
             table.replace(exp.Subquery(this=query.copy(), alias=alias, joins=joins))
             found = True
+        if found:  # each twice the one before is twice as long, every time
+            check_count(sum(1 for _ in tree.find_all(exp.Table)))
         return found
 
     # --- sub-queries -------------------------------------------------------------------------

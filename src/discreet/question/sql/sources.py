@@ -315,15 +315,20 @@ def _every_column(schema: Schema) -> list[str]:
     return [column.name for table in schema.tables.values() for column in table.columns]
 
 
-def _table(table: Table, alias: str, node: exp.Table, frame: Frame) -> Item:
-    frame.tables.append(table.name)
-    if len(frame.tables) > MOST_TABLES:
+def check_count(tables: int) -> None:
+    """Refuse a question that reads too many tables, however they are written."""
+    if tables > MOST_TABLES:
         raise QuestionRefusal(
             "Q3",
             f"the question reads more than {MOST_TABLES} tables.",
             why="a question must be understood wholly before it can be priced.",
             fix="ask for less at once.",
         )
+
+
+def _table(table: Table, alias: str, node: exp.Table, frame: Frame) -> Item:
+    frame.tables.append(table.name)
+    check_count(len(frame.tables))
     pairs = tuple((f"{alias}.{c.name}", c.name) for c in table.columns)
     tree = exp.Table(**{**node.args, **table_tree(table.name, alias).args})
     names = {own: name for name, own in pairs}
