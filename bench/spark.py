@@ -13,6 +13,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +54,9 @@ def generate(path: Path, rows: int) -> None:
 def _children(pid: int) -> list[int]:
     found = []
     for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            found += [int(child), *_children(int(child))]
+        with suppress(OSError):  # a thread that has ended meanwhile
+            for child in (task / "children").read_text().split():
+                found += [int(child), *_children(int(child))]
     return found
 
 
