@@ -97,7 +97,7 @@ def test_one_charge_and_a_release_a_day_as_data_arrive(home):
 
 
 def test_steps_that_share_their_noise_have_less_of_it(home):
-    """A year of days, a person in one of them: a tenth of the noise that single steps have."""
+    """A year of days, a person in one of them: less than a sixth of the noise of single steps."""
     counter = Counter(horizon=365, spend=Spend.concentrated("1/2"))
     single = 1 / Spend.concentrated("1/2").divide(np.ones(365))[0].sharpness
     assert counter.deviations()[-1] < single / 6
