@@ -42,7 +42,7 @@ def test_what_is_missing_is_skipped_but_not_in_ci(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(shutil, "which", lambda _: None)
     monkeypatch.setattr(components, "POSTGRES_HOMES", "/nowhere")
     monkeypatch.setenv("CI", "")
-    everything = {"postgres", "chromium", "compiler", "node", "jdbc", "typescript"}
+    everything = {"postgres", "chromium", "compiler", "node", "java", "jdbc", "typescript"}
     assert everything == set(components.missing())
     with pytest.raises(pytest.skip.Exception, match="postgresql"):
         services.require("postgres")

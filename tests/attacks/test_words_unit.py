@@ -135,7 +135,8 @@ def test_the_page_says_what_epsilon_bounds():
         ("SELECT SUM(day) AS total FROM calls", "Q1"),
         ("SELECT COUNT(*) AS n FROM calls a JOIN calls b ON a.src = b.src AND a.dst = b.dst "
          "JOIN calls c ON a.src = c.src AND a.dst = c.dst", "Q45"),
-        ("SELECT COUNT(*) AS n FROM calls WHERE minutes > (SELECT AVG(minutes) FROM calls)", "Q"),
+        ("SELECT COUNT(*) AS n FROM calls WHERE minutes > (SELECT AVG(c.minutes) FROM calls c "
+         "WHERE c.src <> calls.src)", "Q"),
     ],
 )  # fmt: skip
 def test_a_refusal_says_what_one_unit_is(asked, code):

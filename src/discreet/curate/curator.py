@@ -1128,7 +1128,7 @@ class Curator:
         return parsed.question, parsed.explain
 
     def parse_given(self, text: str, given: Sequence[Sequence[Any]]) -> Statement:
-        """A statement whose conditions hold what the questions in them have answered."""
+        """The statement ``text``, with what the questions in its conditions were ``given``."""
         parsed = parse_statement(text, self.engine.catalogue, given=given)
         if not isinstance(parsed.question, Statement):
             raise TypeError("a question in a condition makes a statement")

@@ -86,12 +86,11 @@ class Doubles(Open):
 
     kind = ""
 
-    def __init__(self, tables: Mapping[str, pa.Table], *, scale: float, seed: int = 0) -> None:
+    def __init__(self, tables: Mapping[str, pa.Table], *, scale: float) -> None:
         super().__init__(tables)
         self.name = f"{self.kind}, scale {scale:g}"
         self.scale = scale
-        self._dice = Dice(f"{self.kind}/{seed}")
-        self._numpy = np.random.default_rng(seed)
+        self._dice = Dice(self.kind)
 
     def ask(self, question: str) -> Rows:
         """Each number with noise of its own."""
@@ -109,6 +108,10 @@ class NumPy(Doubles):
     """What most people would write: numpy's own Laplace noise."""
 
     kind = "numpy's Laplace noise"
+
+    def __init__(self, tables: Mapping[str, pa.Table], *, scale: float) -> None:
+        super().__init__(tables, scale=scale)
+        self._numpy = np.random.default_rng(0)
 
     def add(self, value: float) -> float:
         """Around the value."""

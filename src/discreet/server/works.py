@@ -9,7 +9,6 @@ nothing, because what was paid for is told as it was.
 from __future__ import annotations
 
 import asyncio
-import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
@@ -17,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from discreet.ledger.keys import nothing_here
+from discreet.noise.entropy import random_bytes
 
 Body = dict[str, Any]
 
@@ -30,7 +30,7 @@ class Work:
 
     analyst: str
     task: asyncio.Task[Body]
-    token: str = field(default_factory=lambda: secrets.token_hex(12))
+    token: str = field(default_factory=lambda: random_bytes(12).hex())
     since: float = field(default_factory=time.monotonic)
 
     async def wait(self, most_s: float) -> Body | None:
