@@ -232,6 +232,8 @@ def _read_statement(
     try:
         return ParsedStatement(_read_more(tree, frame, more=several), explain)
     except QuestionRefusal as refusal:
+        if refusal.code == "Q3":
+            raise
         apart = None
         if whole is not None and refusal.code == "Q10":
             from discreet.question.sql.equivalents import split_differences
@@ -330,6 +332,8 @@ def _read_question(tree: exp.Expr, frame: Frame) -> Question:
     try:
         return _read_joined(simplify(tree, frame.reader), frame)
     except QuestionRefusal as refusal:
+        if refusal.code == "Q3":  # too long already: nothing is made longer
+            raise
         from discreet.question.sql.public_queries import compute_public  # few need it
 
         first = refusal

@@ -23,6 +23,9 @@ from discreet.question.sql.sources import Frame, check_count
 from discreet.question.sql.statements import Reads, StatementReader
 from discreet.question.statement import public_name
 
+MOST_NODES = 5_000
+"""How large a sub-query of public tables may be once the names in it are written out."""
+
 MOST_ROWS = 1_000
 """How many rows of a sub-query of public tables may stand in a question as constants."""
 
@@ -149,6 +152,12 @@ class _Computer:
         return True
 
     def _is_public(self, query: exp.Expr) -> bool:
+        """Whether all that it reads is declared, and public; a name of WITH is inlined before."""
+        tables = {t.name.casefold() for t in self._reader.schema.tables.values() if t.public}
+        own = {cte.alias.casefold() for cte in query.find_all(exp.CTE)}
+        read = {table.name.casefold() for table in query.find_all(exp.Table)}
+        if not read <= tables | own or _count_nodes(query) > MOST_NODES:
+            return False
         reader = StatementReader(self._reader, _refuse_question)
         try:
             return reader.reads(query) is Reads.PUBLIC
@@ -169,6 +178,10 @@ class _Computer:
         released.check_width(tree, known)
         released.check_names(tree, known, reader)
         return compute(released.write_above(tree, reader), tuple(made.tables))
+
+
+def _count_nodes(query: exp.Expr) -> int:
+    return sum(1 for _ in query.walk())
 
 
 def _refuse_question(select: exp.Select, frame: Frame) -> Question:
