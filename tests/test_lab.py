@@ -272,10 +272,10 @@ def test_what_is_no_attack_on_a_session_is_refused(
 
 
 def test_most_people_are_alone_with_district_birth_and_sex() -> None:
-    """Sweeney's 87 % and Golle's 63 % are of districts with some ten to thirty thousand people."""
+    """63 % (Golle 2006) and 87 % (Sweeney 2000) were counted; five districts lie between."""
     people = make_town(60_000, name="a real town").to_pylist()
     ten = [{**person, "district": person["district"] // 10} for person in people]
-    assert 0.63 <= linkage.share_unique(ten) <= 0.95
+    assert 0.63 <= linkage.share_unique(ten) <= 0.87
 
 
 def test_names_come_back_and_anonymity_does_not_help() -> None:

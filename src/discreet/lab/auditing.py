@@ -5,7 +5,7 @@ Kenthapadi, Mishra and Nissim 2005: that it denies is itself an answer.  Ask for
 three values, then of two of them: a denial says that the third was the largest.  An auditor whose
 denials could be simulated by the analyst tells nothing by them, and hardly answers.  For sums of
 bits even to decide whether a bit is determined is coNP-hard (Kleinberg, Papadimitriou and
-Raghavan 2003).
+Raghavan 2003; the reduction here is our own).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Linkage: rows without names are joined with a register that has them.
 
-Sweeney 2000 (D06 section 1; DR section 1.1): district, birth date and sex single out most people.
+Sweeney 2000, Golle 2006: district, birth date and sex single out most people.
 Making rows k-anonymous first does not save them: a group of k people who all have the same disease
 tells it of each (homogeneity; Machanavajjhala and others 2006), and two releases that are each
 k-anonymous are not so together (Ganta, Kasiviswanathan and Smith 2008).

@@ -4,7 +4,7 @@ Dinur and Nissim 2003 (DR Theorems 8.1 and 8.2; D06 section 1): if random subset
 bits are answered with errors below some c√n, a linear program finds all but a few of the bits.
 With errors well above √n it finds no more than guessing does.  A second attack works on published
 tables: blocks of people whose cross-tabulations are printed exactly are solved for the only rows
-that fit, as a solver did for the census of 2010 (Garfinkel, Abowd and Martindale 2018).
+that fit, as was done with those of the census of 2010 (Abowd and others 2023).
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def attack_members(people: int, questions: int, epsilon: str | None) -> tuple[Ou
 
 
 def attack_signs(people: int, error: float) -> Outcome:
-    """Dwork and Yekhanin 2008: as many signed sums as people, each within ``error`` √n.
+    """As many signed sums as people, each within ``error`` √n (after Dwork and Yekhanin 2008).
 
     Signs are the rows of a Hadamard matrix H (``people`` is a power of two): HᵀH = nI, so the
     inverse moves the answers' error, at most ``error`` n in length, to at most ``error`` √n, and at

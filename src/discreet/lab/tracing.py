@@ -103,9 +103,9 @@ def draw_roc(members: int, columns: int, epsilon: Fraction) -> Picture:
 def expected_power(members: int, columns: int, alpha: float = 0.05) -> float:
     """What the normal limit says of exact means: Φ(c √(d/n) - z), with c a little below 1.
 
-    Sankararaman and others 2009: power and false positives of the best test satisfy
-    z_α + z_β = √(d/n).  Scores weigh columns alike whatever their rate; that costs the factor
-    c = E v / √(E v²), where v = p (1 - p) and rates p are even between 0.1 and 0.9.
+    Of somebody who is not a member the score has mean 0 and variance Σ v²/n, over the columns'
+    v = p (1 - p); of a member its mean is Σ v/n.  The ratio of mean and deviation is c √(d/n) with
+    c = E v / √(E v²), where rates p are even between 0.1 and 0.9.
     """
     normal = NormalDist()
     rates = np.linspace(0.1, 0.9, 2001)
