@@ -758,17 +758,62 @@ def test_the_price_of_degrees_of_both_is_attained(r):
     assert move_degrees(star, "v", r) == (2 * r, 0)
 
 
+def move_ladder(rows, v, r, q=1):
+    """How the numbers of people with at least 1, 2, ... r such rows move as v leaves."""
+    here = Counter(t for _, t in list_degrees(rows, r, q))
+    here.subtract(t for _, t in list_degrees([w for w in rows if v not in owners(w)], r, q))
+    return [here[t] for t in range(1, r + 1)]
+
+
+def attain_ladder(r):
+    """v's first row is theirs alone; all that is gained is gained at r, and nothing is lost there.
+
+    The busy, and as many others, lack one row of r each and get it from each other as v leaves.
+    """
+    busy, late = ([f"{name}{k}" for k in range(r)] for name in "oy")
+    rows = [("v", "v"), *(("v", f"a{k}") for k in range(r - 1)), *((o, "v") for o in busy)]
+    rows += [*itertools.combinations(busy, 2), *itertools.combinations(late, 2)]
+    return [(*row, "") for row in [*rows, *zip(busy, late, strict=True)]]
+
+
+@pytest.mark.parametrize("r", [1, 2, 3, 5])
+def test_how_far_a_ladder_of_both_moves_at_most(r):
+    """docs/proofs/graphs.md, Lemma 9: by less than is paid for; that much is attained."""
+    rows = attain_ladder(r)
+    assert sum(n > r for o, n in degrees(rows, 1).items() if o != "v") == r
+    moves = move_ladder(rows, "v", r)
+    assert sum(map(abs, moves)) == 4 * r - 2
+    assert sum(m * m for m in moves) == 5 * r**2 + r - 2
+    two = sum(moves[:-1]), moves[-1]  # below r, and r
+    assert (sum(map(abs, two)), two[0] ** 2 + two[1] ** 2) == (
+        4 * r - 2,
+        4 * r**2 + (2 * r - 2) ** 2,
+    )
+
+
 def check_degrees_of_both(people, orders):
+    total = Counter()
     for r, q in ((1, 1), (2, 1), (3, 1)):
         for rows in list_graphs(people, orders=orders):
             for v in {o for row in rows for o in owners(row)}:
                 if is_safe(rows, v, r, q):
-                    assert max(move_degrees(rows, v, r, q)) <= 2 * r
+                    total[r] = max(total[r], check_one_leaving(rows, v, r, q))
     for r, q in ((2, 2), (3, 2), (4, 2)):
         for rows in list_tables(3, 2):
             for v in range(3):
                 if is_safe(rows, v, r, q):
-                    assert max(move_degrees(rows, v, r, q)) <= 2 * r
+                    check_one_leaving(rows, v, r, q)
+    assert total[1] == 2  # attained
+
+
+def check_one_leaving(rows, v, r, q):
+    """Of rows, and of people with at least so many; how far these move in total."""
+    assert max(move_degrees(rows, v, r, q)) <= 2 * r
+    moves = move_ladder(rows, v, r, q)
+    total = sum(map(abs, moves))
+    assert total <= 4 * r - 2
+    assert sum(m * m for m in moves) <= 5 * r**2 + r - 2
+    return total
 
 
 def test_degrees_of_both_move_by_no_more_than_is_paid_for():
