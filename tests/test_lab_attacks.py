@@ -229,15 +229,22 @@ def test_without_a_charge_each_succeeds_again(
     assert not found.within
 
 
-def test_noise_in_doubles_is_certain_again(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("attack", "least"),
+    [(LastBits(scale=1, tried=30), 0.4), (PRECISE, 0.1)],
+    ids=["last bits", "too fine"],
+)
+def test_noise_in_doubles_is_certain_again(
+    attack: LastBits, least: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The mutant: the curator's answers with numpy's noise instead of its own."""
     monkeypatch.setattr(Stage, "charge", lambda self, asked: None)
     exact, noise = Ours.ask, np.random.default_rng(7)
     monkeypatch.setattr(
         Ours, "ask", lambda self, q: [(float(noise.laplace(exact(self, q)[0][0], 1.0)),)]
     )
-    found = ask_ours(LastBits(scale=1, tried=30), "1", price="60")
-    assert found.success > 0.4
+    found = ask_ours(attack, "1", price="60")
+    assert found.success > least
     assert not found.within
 
 

@@ -38,10 +38,14 @@ def test_as_many_are_alone_as_in_real_populations() -> None:
     assert linkage.share_unique(many) >= 0.87
 
 
-def test_a_third_of_the_trios_is_told_by_denials() -> None:
-    """In expectation: the third of three is the largest one time in three."""
-    told = auditing.run_denials(240)[0]
-    assert told.success >= 1 / 3 - 0.05
+def test_one_person_in_eight_is_told_by_denials() -> None:
+    """Over all orders of four values, each once: half of the groups, whatever the values are."""
+    orders = list(itertools.permutations((0.1, 0.2, 0.3, 0.4)))
+    values = [4 * number + value for number, order in enumerate(orders) for value in order]
+    told = auditing.attack(values, simulatable=False)
+    assert 8 * len(told) == len(values)
+    assert all(values[person] == value for person, value in told.items())
+    assert auditing.attack(values, simulatable=True) == {}
 
 
 # --- reconstruction ------------------------------------------------------------------------------

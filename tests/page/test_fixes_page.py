@@ -15,6 +15,8 @@ from served import Served, serve_session
 from services import require
 
 from discreet.curate import session
+from discreet.lab.chapters import find_chapter
+from discreet.lab.report import run_chapters
 from discreet.ledger.keys import new_key
 
 ARTEFACTS = Path(__file__).parents[2] / "test-artifacts" / "page"
@@ -147,4 +149,29 @@ def test_the_pictures_of_the_lab_are_under_what_epsilon_means(browser, golden, s
     page.screenshot(path=ARTEFACTS / f"lab-phone-{scheme}.png", full_page=True)
     page.set_viewport_size({"width": 1440, "height": 900})
     page.screenshot(path=ARTEFACTS / f"lab-desk-{scheme}.png", full_page=True)
+    page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_report_of_the_lab_fits_a_phone_and_uses_a_desk(browser, tmp_path, scheme):
+    """Figures in a table keep apart on a phone; two pictures stand side by side on a desk."""
+    seen = run_chapters([find_chapter("simulate")])
+    (tmp_path / "lab.html").write_text(seen.to_html(), "utf-8")
+    page = browser.new_page(viewport={"width": 390, "height": 900}, color_scheme=scheme)
+    page.set_default_timeout(PATIENCE_MS)
+    page.goto((tmp_path / "lab.html").as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    cells = page.locator("td.n")
+    assert cells.count() == 8
+    assert cells.evaluate_all("(all) => all.every((one) => one.scrollWidth <= one.clientWidth)")
+    over, under = (one.bounding_box() for one in page.locator("figure").all())
+    assert over["x"] == under["x"]
+    page.screenshot(path=ARTEFACTS / f"lab-report-phone-{scheme}.png", full_page=True)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    left, right = (one.bounding_box() for one in page.locator("figure").all())
+    assert left["x"] + left["width"] < right["x"]
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1440
+    shown = [page.locator(f"figure .{paper}").first.is_visible() for paper in ("light", "dark")]
+    assert shown == [scheme == "light", scheme == "dark"]
+    page.screenshot(path=ARTEFACTS / f"lab-report-desk-{scheme}.png", full_page=True)
     page.close()

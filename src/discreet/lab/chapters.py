@@ -135,6 +135,7 @@ def _separations() -> Seen:
         title="The price of trusting nobody, ε = 1",
     )
     needed = separations.draw_needed([2, 4, 6, 8, 10, 12, 14])
+    shares = separations.draw_success(8, [4**power for power in range(1, 9)])
     attack = separations.Parity()
     studies = attack.make()
     tables = {"people": studies.table}
@@ -147,7 +148,7 @@ def _separations() -> Seen:
     for target in targets:
         with target:
             found.append(attack.run(target, studies.table))
-    return Seen(tuple(found), pictures=(needed, picture))
+    return Seen(tuple(found), pictures=(needed, shares, picture))
 
 
 def _distance() -> Seen:

@@ -191,7 +191,7 @@ def attack_exact(people: int, questions: int, error: float) -> Outcome:
     secret = np.array(town["secret"].to_pylist())
     noise = (2 * dice.uniform(questions) - 1) * error
     right = int(np.sum(solve(sets, sets @ secret + noise) == secret))
-    return Outcome("reconstruction", f"answers within ± {error:g}", right, people, 0.5)
+    return Outcome("reconstruction", f"answers within ± {error:.3g}", right, people, 0.5)
 
 
 # --- from published tables ---------------------------------------------------------------------

@@ -29,11 +29,13 @@ td.n, th.n { text-align: right; font-variant-numeric: tabular-nums }
 .bad { color: var(--bad); font-weight: 600 } .good { color: var(--good); font-weight: 600 }
 @media (max-width: 34rem) { body { font-size: 15px } h2 { margin-top: 2rem }
   th, td { font-size: .85rem; padding-right: .4rem; border: 0 }
-  tr { display: grid; grid-template-columns: 1.6rem 1fr 3.5rem 3.5rem 3.6rem;
+  tr { display: grid; grid-template-columns: 1.5rem 1fr 3.9rem 3.3rem 3.4rem;
     border-bottom: 1px solid var(--rule) }
   th.against { display: none }
   td.against { grid-row: 2; grid-column: 2 / 6; padding-top: 0; color: var(--soft) } }
-figure { margin: 1rem 0; max-width: 30rem } figcaption { font-weight: 600 }
+.pictures { display: grid; gap: 0 1.5rem; align-items: end;
+  grid-template-columns: repeat(auto-fill, minmax(min(100%, 26rem), 1fr)) }
+figure { margin: 1rem 0; max-width: 30rem; min-width: 0 } figcaption { font-weight: 600 }
 figcaption small { font-weight: 400 } figure svg { width: 100%; height: auto }
 .dark { display: none }
 @media (prefers-color-scheme: dark) { .dark { display: block } .light { display: none } }
@@ -130,6 +132,7 @@ def _chapter(chapter: Chapter, seen: Seen, took: float) -> str:
             "</table></div>"
         )
     parts += [f"<p>{escape(figure[0].upper() + figure[1:])}.</p>" for figure in seen.figures]
+    parts.append('<div class="pictures">')
     for picture in seen.pictures:
         drawn, about = draw_narrow(picture), picture.spec["title"].get("subtitle", "")
         soft = f'<br><small class="soft">{escape(str(about))}</small>' if about else ""
@@ -138,7 +141,7 @@ def _chapter(chapter: Chapter, seen: Seen, took: float) -> str:
             f'<div class="light">{drawn.svg()}</div>'
             f'<div class="dark">{drawn.svg(paper="dark")}</div></figure>'
         )
-    parts.append(f'<p class="soft">{took:.1f} s</p></section>')
+    parts.append(f'</div><p class="soft">{took:.1f} s</p></section>')
     return "".join(parts)
 
 

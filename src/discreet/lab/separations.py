@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import comb, exp, sqrt, tanh
+from statistics import NormalDist
 
 import numpy as np
 import pyarrow as pa
@@ -70,6 +71,14 @@ def randomise_rows(rows: Rows, columns: int, chosen: int, epsilon: str) -> int:
     return int(float((2 * parity_of(reports, chosen) - 1).sum()) > 0)
 
 
+METHODS: dict[str, Guess] = {
+    "asked": ask,
+    "published": publish_histogram,
+    "each alone": randomise_rows,
+}
+"""What is compared, by the name it has in pictures."""
+
+
 def success(
     guess: Guess, people: int, columns: int, *, epsilon: str = "1", trials: int = 60
 ) -> float:
@@ -106,15 +115,47 @@ def theory(columns: int, epsilon: Fraction) -> dict[str, float]:
     }
 
 
+def expected_success(people: int, columns: int, epsilon: Fraction) -> dict[str, float]:
+    """How often each finds the parity, up to the same approximation.
+
+    >>> {name: round(share, 2) for name, share in expected_success(64, 8, Fraction(1)).items()}
+    {'ask': 1.0, 'publish_histogram': 1.0, 'randomise_rows': 0.52}
+    """
+    normal, e = NormalDist(), float(epsilon)
+    kept = (exp(e) - 1) / (exp(e) + 2**columns - 1)
+    return {
+        "ask": 1 - exp(-e * people / 2) / 2,
+        "publish_histogram": normal.cdf(e * people / sqrt(2 * 2**columns)),
+        "randomise_rows": normal.cdf(kept * sqrt(people)),
+    }
+
+
+def draw_success(columns: int, people: list[int], *, epsilon: str = "1") -> Picture:
+    """How often each finds the parity, against people: three steps, exponentially far apart."""
+    named = []
+    for label, guess in METHODS.items():
+        found = [(float(n), success(guess, n, columns, epsilon=epsilon)) for n in people]
+        shares = [expected_success(n, columns, Fraction(epsilon)) for n in people]
+        named.append((label, found))
+        expected = [
+            (float(n), share[guess.__name__]) for n, share in zip(people, shares, strict=True)
+        ]
+        named.append((f"{label}: theory", expected))
+    return lines(
+        named,
+        x="people",
+        y="parities found",
+        x_scale="log",
+        title=f"Parity of {columns} columns, ε = {epsilon}",
+        subtitle="a coin finds half of them",
+        percent=True,
+    )
+
+
 def draw_needed(columns: list[int], *, epsilon: str = "1", most: int = 100_000) -> Picture:
     """People needed against columns: level, and exponential twice."""
-    methods: dict[str, Guess] = {
-        "asked": ask,
-        "published": publish_histogram,
-        "each alone": randomise_rows,
-    }
     named = []
-    for label, guess in methods.items():
+    for label, guess in METHODS.items():
         needed = [(d, people_needed(guess, d, epsilon=epsilon, most=most)) for d in columns]
         named.append((label, [(float(d), float(n)) for d, n in needed if n <= most]))
         expected = [(d, theory(d, Fraction(epsilon))[guess.__name__]) for d in columns]
@@ -307,6 +348,8 @@ __all__ = [
     "alone_at_most",
     "ask",
     "draw_needed",
+    "draw_success",
+    "expected_success",
     "local_and_central",
     "people_needed",
     "publish_histogram",
