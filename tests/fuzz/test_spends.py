@@ -219,10 +219,10 @@ def charged_and_then_read(patch: Patch) -> None:
     """What is wrong with the confidence is noticed when the answer has been paid for."""
     publish = curate.Curator.publish
 
-    def late(self: Any, paid: Any, answer: Any) -> Any:
+    def late(self: Any, paid: Any, *drawn: Any) -> Any:
         if paid.priced.loss.delta == 0 and paid.priced.loss.epsilon > 5:
             raise ValueError("too late")
-        return publish(self, paid, answer)
+        return publish(self, paid, *drawn)
 
     patch.setattr(curate.Curator, "publish", late)
 

@@ -54,6 +54,7 @@ class Journal:
         self.books = Books()
         self._lock = threading.RLock()
         self._waiting: deque[_Errand[Any]] = deque()
+        self._torn = False  # whether the books may say what the store does not
         self._open(begin)
 
     # --- opening ----------------------------------------------------------------------------
@@ -80,40 +81,47 @@ class Journal:
         newest = self.store.last(SNAPSHOTS)
         if newest is not None and (newest.kind != SNAPSHOTS or not newest.intact):
             raise refusals.corrupt("a record of all balances was altered.")
-        self.books = (
-            Books() if newest is None else _understand(partial(Books.from_snapshot, newest))
-        )
-        self.catch_up()
+        books = Books() if newest is None else _understand(partial(Books.from_snapshot, newest))
+        self._take_all(self.store.since(_first_of(books), _BATCH), books)
+        self.books, self._torn = books, False  # who reads without the lock never sees half of them
 
     def catch_up(self) -> Books:
         """Take in the records that are new; the last one known must still be there."""
         with self._lock:
-            self._take_all(self.store.since(self._first, _BATCH))
+            if self._torn:
+                self._read_anew()
+            self._take_all(self.store.since(_first_of(self.books), _BATCH), self.books)
             return self.books
 
-    @property
-    def _first(self) -> int:
-        """Where what is new begins: at the last record known, which must still be the same."""
-        return 1 if self.books.last is None else self.books.last.sequence
-
-    def _take_all(self, batch: list[Record]) -> None:
-        if not batch and self.books.last is not None:
+    def _take_all(self, batch: list[Record], books: Books) -> None:
+        if not batch and books.last is not None:
             raise refusals.corrupt("records that were there are gone.")
-        self._take(batch)
+        self._take(batch, books)
         while len(batch) == _BATCH:
-            batch = self.store.since(self._first, _BATCH)
-            self._take(batch)
+            batch = self.store.since(_first_of(books), _BATCH)
+            self._take(batch, books)
 
-    def _take(self, batch: list[Record]) -> None:
+    def _take(self, batch: list[Record], books: Books) -> None:
         for record in batch:
-            last = self.books.last
+            last = books.last
             if last is not None and record.sequence == last.sequence:
                 if record != last:
                     raise refusals.corrupt(f"record {record.sequence} was altered.")
                 continue
             if not record.follows(last):
                 raise refusals.corrupt(f"record {record.sequence} does not follow the one before.")
-            _understand(partial(self.books.apply, record))
+            with self._entering(books):
+                _understand(partial(books.apply, record))
+
+    @contextmanager
+    def _entering(self, books: Books) -> Iterator[None]:
+        """Books into which something is entered; half of it, if that is cut short."""
+        ours = books is self.books
+        if ours:
+            self._torn = True
+        yield
+        if ours:
+            self._torn = False
 
     @contextmanager
     def reading(self) -> Iterator[Books]:
@@ -131,12 +139,16 @@ class Journal:
         records are looked up.
         """
         with self._lock:
-            with self.store.transaction(Lookup(one, other, self._first, _BATCH)) as found:
-                self._take_all(found.since)
+            if self._torn:
+                self._read_anew()
+            first = _first_of(self.books)
+            with self.store.transaction(Lookup(one, other, first, _BATCH)) as found:
+                self._take_all(found.since, self.books)
                 writer = Writer(self.books, self._now(), found.newest)
                 yield writer
                 writer.hand_over(self.store)
-            writer.enter(self.books)
+            with self._entering(self.books):
+                writer.enter(self.books)
 
     def write(self, work: Callable[[Writer], T], one: str = "-", other: str = "-") -> T:
         """What ``work`` gives, done as in :meth:`writing` and perhaps with others' in one commit.
@@ -145,8 +157,8 @@ class Journal:
         nothing of it is written, and the others' is.
         """
         errand = _Errand(work, one, other)
-        self._waiting.append(errand)
         try:
+            self._waiting.append(errand)
             with self._lock:  # whoever has it does what all have to do
                 if not errand.done:
                     self._write_waiting(errand)
@@ -161,26 +173,25 @@ class Journal:
             errand = self._waiting.popleft()
             if errand is not mine and not (errand.done or errand.given_up):
                 errands.append(errand)
-        ahead = False  # whether the books say what is not committed
-        try:
-            with self.store.transaction(Lookup(mine.one, mine.other, self._first, _BATCH)) as found:
-                self._take_all(found.since)
-                writer: Writer | None = None
-                for errand in errands:
-                    if writer is not None:
-                        ahead = True
-                        writer.enter(self.books)
-                        self.store.flush()  # so that it is found by who comes after it
-                    newest = found.newest if errand is mine else self._find_newest(errand)
-                    writer = errand.run(partial(self._make_writer, newest))
-                    if writer is not None:
-                        writer.hand_over(self.store)
-        except BaseException:  # nothing of it was written: the others do their own
-            if ahead:
-                self._read_anew()
-            raise
+        if self._torn:
+            self._read_anew()
+        lookup = Lookup(mine.one, mine.other, _first_of(self.books), _BATCH)
+        with self.store.transaction(lookup) as found:
+            self._take_all(found.since, self.books)
+            writer: Writer | None = None
+            for errand in errands:
+                if writer is not None:
+                    self._torn = True  # until it is committed
+                    writer.enter(self.books)
+                    self.store.flush()  # so that it is found by who comes after it
+                newest = found.newest if errand is mine else self._find_newest(errand)
+                writer = errand.run(partial(self._make_writer, newest))
+                if writer is not None:
+                    writer.hand_over(self.store)
+        self._torn = True
         if writer is not None:
             writer.enter(self.books)
+        self._torn = False
         for errand in errands:
             errand.done = True
 
@@ -226,6 +237,8 @@ class _Errand(Generic[T]):
         try:
             writer = make()
             self._found.append(self.work(writer))
+        except MemoryError:  # SQLite may have undone the transaction: the others' with it
+            raise
         except Exception as failure:
             self._failure = failure
             return None
@@ -298,6 +311,11 @@ class Writer:
         """Add all balances if enough was recorded since the last time; first in a transaction."""
         if self._books.snapshot_is_due():
             self.snapshot()
+
+
+def _first_of(books: Books) -> int:
+    """Where what is new begins: at the last record known, which must still be the same."""
+    return 1 if books.last is None else books.last.sequence
 
 
 def _check_format(first: Record) -> None:

@@ -132,7 +132,8 @@ class Ledger:
     @property
     def last(self) -> int:
         """The number of the newest record."""
-        newest = self._journal.catch_up().last
+        with self._journal.reading() as books:
+            newest = books.last
         return 0 if newest is None else newest.sequence
 
     @property

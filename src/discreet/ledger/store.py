@@ -262,6 +262,8 @@ class Store:
             self._connection.send("COMMIT")
 
     def _insert(self) -> None:
+        if self._appended and not self._connection.in_transaction:
+            self._stop()  # it was undone, by a lack of memory, say: nothing may be written alone
         for statement, row in self._appended:
             self._connection.send(statement, row)
         self._appended = []

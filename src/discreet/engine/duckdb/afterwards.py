@@ -122,12 +122,14 @@ def bind(sql: str, tables: Sequence[Held]) -> tuple[Shape, ...]:
     return shapes
 
 
-def run(sql: str, tables: Sequence[Held]) -> list[tuple[Any, ...]]:
-    """The rows that ``sql`` computes; refused if it takes too much, or fails on these numbers."""
+def run(
+    sql: str, tables: Sequence[Held], *, limit_s: float | None = None, most: int = MOST_ROWS
+) -> list[tuple[Any, ...]]:
+    """The rows that ``sql`` computes, ``most`` and one; refused if it takes too much, or fails."""
     with _opened(tables) as connection:
         try:
-            with limited(connection):
-                rows = connection.execute(sql).fetchmany(MOST_ROWS + 1)
+            with limited(connection, limit_s):
+                rows = connection.execute(sql).fetchmany(most + 1)
         except (duckdb.Error, MemoryError, OverflowError, ValueError, RuntimeError):
             raise _failed("it fails on the released numbers, or takes too long") from None
     if len(rows) > MOST_ROWS:
@@ -136,12 +138,12 @@ def run(sql: str, tables: Sequence[Held]) -> list[tuple[Any, ...]]:
 
 
 @contextmanager
-def limited(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+def limited(connection: duckdb.DuckDBPyConnection, limit_s: float | None = None) -> Iterator[None]:
     """Interrupt what takes longer than a statement may."""
-    ended, limit_s = threading.Event(), TIME_LIMIT_S
+    ended = threading.Event()
 
     def stop() -> None:
-        pause_s = limit_s
+        pause_s = TIME_LIMIT_S if limit_s is None else limit_s
         while not ended.wait(pause_s):
             connection.interrupt()
             pause_s = _AGAIN_S  # what comes before the statement has begun is forgotten by DuckDB

@@ -34,7 +34,7 @@ from discreet.engine.duckdb.sources import (
 )
 from discreet.engine.protocol import Progress, describe_failure
 from discreet.engine.truth import Truth
-from discreet.errors import DataRefusal, InvalidParameter, Refusal
+from discreet.errors import DataRefusal, InvalidParameter, QuestionRefusal, Refusal
 from discreet.exact.records import dataclass
 from discreet.price.plan import Plan
 from discreet.question.catalogue import Catalogue
@@ -52,6 +52,13 @@ MEMORY_LIMIT = "4GB"
 
 REMEMBERED = 256
 """How many plans are kept compiled."""
+COMPUTED_S = 1.0
+"""How long a sub-query of public tables may take while a question is read."""
+MOST_COMPUTED_ROWS = 1_000
+"""And how many rows of it are looked at, but for one that says that there are more."""
+
+Said = tuple[tuple[str, ...], list[tuple[Any, ...]]]
+"""The names and the rows of what was computed."""
 
 CHOICE = "product of reciprocals"
 """The hash that chooses which rows of a unit are kept: other rows are other data."""
@@ -113,6 +120,7 @@ class DuckDBEngine:
         self._public: Database | None = None
         self._catalogue: Catalogue | None = None
         self._compiled: OrderedDict[Hashable, Compiled] = OrderedDict()
+        self._said: dict[Hashable, Said | QuestionRefusal] = {}
         try:
             self._public_database()
             if opened:
@@ -303,7 +311,26 @@ class DuckDBEngine:
     def _compute_public(
         self, sql: str, tables: tuple[str, ...]
     ) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-        """What SQL over public tables says, in a connection that holds nothing else."""
+        """What SQL over public tables says, in a connection that holds nothing else.
+
+        It is computed while a question is read, which costs nothing: briefly, and once for all
+        who ask; that it cannot be, too.
+        """
+        key = (sql, tables, self._public_database().version)
+        with self._lock:
+            if key not in self._said:
+                if len(self._said) >= REMEMBERED:
+                    self._said.clear()
+                try:
+                    self._said[key] = self._compute_anew(sql, tables)
+                except QuestionRefusal as refusal:
+                    self._said[key] = refusal
+            found = self._said[key]
+        if isinstance(found, QuestionRefusal):
+            raise found
+        return found
+
+    def _compute_anew(self, sql: str, tables: tuple[str, ...]) -> Said:
         from discreet.engine.duckdb import afterwards
         from discreet.question.statement import public_name
 
@@ -319,7 +346,8 @@ class DuckDBEngine:
         ]
         shapes = afterwards.bind(sql, held)
         filled = [h.filled(self.public_rows(n)) for h, n in zip(held, tables, strict=True)]
-        return tuple(shape.name for shape in shapes), afterwards.run(sql, filled)
+        rows = afterwards.run(sql, filled, limit_s=COMPUTED_S, most=MOST_COMPUTED_ROWS)
+        return tuple(shape.name for shape in shapes), rows
 
     def _versions(self, *, public: bool = False) -> dict[str, Version]:
         return {

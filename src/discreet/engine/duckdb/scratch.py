@@ -58,7 +58,7 @@ def _remove_if_left(folder: Path) -> None:
     lock = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # who holds it, lives
-        shutil.rmtree(folder, ignore_errors=True)
+        _clear(folder)
     finally:
         os.close(lock)
 
@@ -66,5 +66,19 @@ def _remove_if_left(folder: Path) -> None:
 def _remove(folder: Path, lock: int, process: int) -> None:
     if os.getpid() != process:  # a fork of it ends before the one that needs the folder
         return
-    shutil.rmtree(folder, ignore_errors=True)
+    _clear(folder)
     os.close(lock)
+
+
+def _clear(folder: Path) -> None:
+    """Remove the rows, and then the lock: what is cut short is found by the next sweep."""
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if path.name == _LOCK:
+                continue
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+        (folder / _LOCK).unlink()
+        folder.rmdir()

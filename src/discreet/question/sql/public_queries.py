@@ -18,7 +18,7 @@ from discreet.errors import QuestionRefusal
 from discreet.exact.records import dataclass
 from discreet.question.question import Question
 from discreet.question.sql import released
-from discreet.question.sql.dialect import write_text
+from discreet.question.sql.dialect import check_size, write_text
 from discreet.question.sql.sources import Frame, check_count
 from discreet.question.sql.statements import Reads, StatementReader
 from discreet.question.statement import public_name
@@ -28,6 +28,9 @@ MOST_NODES = 5_000
 
 MOST_ROWS = 1_000
 """How many rows of a sub-query of public tables may stand in a question as constants."""
+
+MOST_COMPUTED = 8
+"""How many sub-queries of public tables are computed for one question."""
 
 _MOST_REMARKS = 3
 _LONGEST = 120
@@ -50,7 +53,10 @@ def compute_public(tree: exp.Expr, frame: Frame) -> Computed | None:
     changed = made.inline_commons(copy)
     for part in list(_find_queries(copy)):
         changed |= made.compute(part)
-    return Computed(copy, tuple(made.remarks[:_MOST_REMARKS])) if changed else None
+    if not changed:
+        return None
+    check_size(copy)  # as what is typed: constants are as long, whoever writes them
+    return Computed(copy, tuple(made.remarks[:_MOST_REMARKS]))
 
 
 def _find_queries(tree: exp.Expr) -> Iterator[exp.Expr]:
@@ -70,6 +76,7 @@ class _Computer:
         self._frame = frame
         self._reader = frame.reader
         self.remarks: list[str] = []
+        self._computed = 0
 
     # --- common table expressions ------------------------------------------------------------
 
@@ -119,6 +126,9 @@ class _Computer:
         query = part.args["query"].this if isinstance(part, exp.In) else part.this
         inside = part.find_ancestor(exp.Query) is not None
         if not isinstance(query, exp.Query) or not inside or not self._is_public(query):
+            return False
+        self._computed += 1
+        if self._computed > MOST_COMPUTED:  # reading a question costs nothing, and must stay so
             return False
         try:
             names, rows = self._run(query)
