@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import discreet
+from discreet.accounting.loss import NOTHING
 from discreet.errors import BudgetRefusal, QuestionRefusal
 from discreet.release.combined import Combined
 
@@ -137,3 +138,19 @@ def test_what_cannot_be_is_refused_before_anything_is_charged(text, offer):
             curator.ask(text, epsilon=1, **offer)
         assert curator.spent.epsilon == 0
         assert all(entry.loss is None for entry in curator.transcript())
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "amount > (SELECT AVG(amount), COUNT(*) FROM orders)",
+        "amount > (SELECT shop, AVG(amount) FROM orders GROUP BY shop)",
+        "amount > (SELECT AVG(amount) FROM orders GROUP BY shop)",
+        "shop = (SELECT shop FROM orders GROUP BY shop HAVING COUNT(*) > 0)",
+    ],
+)
+def test_what_cannot_stand_in_a_condition_is_refused_before_it_is_paid_for(condition):
+    with make() as curator:
+        with pytest.raises(QuestionRefusal):
+            curator.ask(f"SELECT COUNT(*) AS n FROM orders WHERE {condition}", epsilon=3)
+        assert curator.spent == NOTHING

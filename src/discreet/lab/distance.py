@@ -84,7 +84,7 @@ class RandomRow(Open):
     def __init__(self, tables: Mapping[str, pa.Table]) -> None:
         super().__init__(tables)
         self.name = "one random row"
-        self._dice = Dice("a random row/0")
+        self._dice = Dice("a random row")
 
     def ask(self, question: str) -> Rows:
         """The answer of a table with one row."""

@@ -90,7 +90,7 @@ class Doubles(Open):
         super().__init__(tables)
         self.name = f"{self.kind}, scale {scale:g}"
         self.scale = scale
-        self._dice = Dice(f"{self.kind}/0")
+        self._dice = Dice(self.kind)
 
     def ask(self, question: str) -> Rows:
         """Each number with noise of its own."""

@@ -34,6 +34,11 @@ _KINDS: dict[Kind, tuple[exp.DType, Any]] = {
     Kind.DECIMAL: (exp.DType.DOUBLE, 0),
     Kind.BOOLEAN: (exp.DType.BOOLEAN, False),
 }
+_TYPES = {kind: type_ for kind, (type_, _) in _KINDS.items()} | {
+    Kind.TEXT: exp.DType.VARCHAR,
+    Kind.DATE: exp.DType.DATE,
+    Kind.TIMESTAMP: exp.DType.TIMESTAMP,
+}
 
 
 def may_be_nested(tree: exp.Expr) -> bool:
@@ -115,7 +120,20 @@ def _ask(part: exp.Expr, root: exp.Expr, read: Read) -> Statement | None:
     except QuestionRefusal:
         return None
     simple = asked.spend is None and not asked.levels and not asked.ends
-    return asked if simple else None
+    fits = _has_one_column(query) and (isinstance(part, exp.In) or _has_one_row(query, asked))
+    return asked if simple and fits else None
+
+
+def _has_one_column(query: exp.Query) -> bool:
+    return len(query.selects) == 1 and not query.selects[0].is_star
+
+
+def _has_one_row(query: exp.Query, asked: Statement) -> bool:
+    """Whether nothing that is released can make it more than one: seen before it is paid for."""
+    limit = query.args.get("limit")
+    if isinstance(limit, exp.Limit) and limit.expression == exp.Literal.number(1):
+        return True
+    return query.find(exp.SetOperation) is None and not any(q.keys for q in asked.questions)
 
 
 def _kind_of(asked: Statement, catalogue: Catalogue) -> Kind | None:
@@ -157,8 +175,8 @@ def _fill(
 
 
 def _write(value: Any, kind: Kind | None) -> exp.Expr:
-    if value is None and kind in _KINDS:
-        to = exp.DataType(this=_KINDS[kind][0], nested=False)
+    if value is None and kind in _TYPES:
+        to = exp.DataType(this=_TYPES[kind], nested=False)
         return exp.Cast(this=exp.Null(), to=to)
     return write_value(value) or exp.Null()
 
