@@ -102,3 +102,28 @@ def test_only_functions_of_what_is_listed_are_computed(inside):
         curator([10.0, 20.0]).parse(
             f"SELECT COUNT(*) AS n FROM sales WHERE price < (SELECT MAX({inside}) FROM items)"
         )
+
+
+def test_reading_costs_little_however_many_sub_queries_there_are(monkeypatch):
+    """They are computed once for all who ask, few for each question, and each briefly."""
+    from discreet.engine.duckdb.engine import DuckDBEngine
+    from discreet.question.sql.public_queries import MOST_COMPUTED
+
+    made: list[str] = []
+    anew = DuckDBEngine._compute_anew
+    monkeypatch.setattr(
+        DuckDBEngine,
+        "_compute_anew",
+        lambda self, sql, tables: (made.append(sql), anew(self, sql, tables))[1],
+    )
+    with curator([1.0, 5.0]) as shop:
+        several = " AND ".join(
+            f"price < (SELECT MAX(item) + {n} FROM items)" for n in range(MOST_COMPUTED)
+        )
+        for _ in range(3):
+            shop.explain(f"SELECT COUNT(*) AS n FROM sales WHERE {several}", epsilon=1)
+        assert len(made) == MOST_COMPUTED
+        more = several + f" AND price < (SELECT MAX(item) + {MOST_COMPUTED} FROM items)"
+        with pytest.raises(QuestionRefusal):
+            shop.explain(f"SELECT COUNT(*) AS n FROM sales WHERE {more}", epsilon=1)
+        assert len(made) <= 2 * MOST_COMPUTED

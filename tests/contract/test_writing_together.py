@@ -14,7 +14,8 @@ from patience import PATIENCE_S
 from discreet.accounting.loss import NOTHING, Loss
 from discreet.errors import BudgetRefusal, LedgerRefusal
 from discreet.ledger import Account, Ledger, Receipt, Stored
-from discreet.ledger.journal import Journal
+from discreet.ledger.books import Books
+from discreet.ledger.journal import Journal, Writer
 from discreet.ledger.store import Store
 
 Calls = list[Callable[[], Any]]
@@ -199,3 +200,55 @@ def test_more_than_fit_into_one_commit_are_all_written_once(ledger_address: str)
         assert len({receipt.id for receipt in found}) == 90
         assert ledger.verify().charges == 90
         assert not account._journal._waiting or all(e.done for e in account._journal._waiting)
+
+
+@pytest.mark.parametrize("undone", [False, True])
+def test_a_lack_of_memory_in_one_writes_nothing_alone(ledger_address: str, undone: bool) -> None:
+    """SQLite may undo the transaction by itself: what comes after must not be written outside."""
+    with Ledger.open(ledger_address) as ledger:
+        account = opened(ledger)
+        journal: Journal = account._journal
+        once = [MemoryError()]
+
+        def lack(_: object) -> None:
+            if once:
+                if undone:
+                    journal.store._connection.rollback()
+                raise once.pop()
+
+        calls = asking(account, ["a", "b", "c"])
+        calls.insert(2, lambda: journal.write(lack))
+        found = together(account, calls)
+        assert any(isinstance(one, MemoryError) for one in found) or not undone
+        paid = [one for one in found if isinstance(one, Receipt)]
+    with Ledger.open(ledger_address) as ledger:
+        account = opened(ledger)
+        verified = ledger.verify()
+        assert verified.ok
+        assert verified.charges >= len(paid)
+        for receipt in paid:
+            assert account.entry(receipt.id).state == "open"
+
+
+def test_books_that_were_cut_short_are_read_anew(
+    ledger_address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A charge that was committed and half entered is counted once, not twice."""
+    with Ledger.open(ledger_address) as ledger:
+        account = opened(ledger)
+        account.charge(request(account, "before", loss="1/100"))
+        enter = Writer.enter
+
+        def cut(self: Writer, books: Books) -> None:
+            last = books.last
+            enter(self, books)
+            books.last = last  # as if it had not come so far
+            raise Interrupted
+
+        with monkeypatch.context() as broken:
+            broken.setattr(Writer, "enter", cut)
+            with pytest.raises(Interrupted):
+                account.charge(request(account, "cut", loss="1/100"))
+        assert account.charge(request(account, "cut", loss="1/100")).resumed
+        assert account.balance().spent == 2 * Loss.pure("1/100").rounded()
+        assert ledger.verify().charges == 2
