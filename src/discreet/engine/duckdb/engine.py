@@ -317,17 +317,18 @@ class DuckDBEngine:
         who ask; that it cannot be, too.
         """
         key = (sql, tables, self._public_database().version)
-        with self._lock:
-            if key not in self._said:
+        found = self._said.get(key)
+        if found is None:  # without the lock: nobody waits for what another has computed
+            try:
+                found = self._compute_anew(sql, tables)
+            except QuestionRefusal as refusal:
+                found = refusal.with_traceback(None)
+            with self._lock:
                 if len(self._said) >= REMEMBERED:
                     self._said.clear()
-                try:
-                    self._said[key] = self._compute_anew(sql, tables)
-                except QuestionRefusal as refusal:
-                    self._said[key] = refusal
-            found = self._said[key]
+                self._said[key] = found
         if isinstance(found, QuestionRefusal):
-            raise found
+            raise found.with_traceback(None)
         return found
 
     def _compute_anew(self, sql: str, tables: tuple[str, ...]) -> Said:
