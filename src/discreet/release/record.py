@@ -158,6 +158,20 @@ def _list_days(values: tuple[date | None, ...]) -> tuple[JSON, ...]:
     return tuple([None if value is None else _LEAVES[type(value)](value) for value in values])
 
 
+_TABLES: dict[int, tuple[Table, JSON]] = {}
+_MOST_TABLES = 64
+
+
+def _table_json(table: Table) -> JSON:
+    """A declared table, which lists thousands of values and stands in every question: once."""
+    found = _TABLES.get(id(table))
+    if found is None or found[0] is not table:  # who is remembered lives, and keeps its id
+        if len(_TABLES) >= _MOST_TABLES:
+            _TABLES.clear()
+        found = _TABLES[id(table)] = table, {"Table": _fields_json("Table", table)}
+    return found[1]
+
+
 def _are_single(parts: Sequence[Any], kind: type[Any]) -> bool:
     """Whether each part is a list of one."""
     return set(map(type, parts)) == {kind} and set(map(len, parts)) == {1}
@@ -175,6 +189,8 @@ def to_json(value: object) -> JSON:
     kind = type(value)
     if kind in _THEMSELVES:
         return value  # type: ignore[return-value]
+    if kind is Table:
+        return _table_json(value)  # type: ignore[arg-type]
     if kind in _LEAVES:  # thousands of them in the keys of one question: no search for the class
         return _LEAVES[kind](value)
     if isinstance(value, np.generic):
@@ -307,10 +323,11 @@ def _array_json(array: np.ndarray[Any, Any]) -> dict[str, Any]:
     kind = "object" if array.dtype == object else "int64"
     if kind == "int64" and array.dtype.kind not in "iu":
         raise TypeError("released entries are whole numbers")
+    entries = array.ravel().tolist()
     return {
         "kind": kind,
         "shape": list(array.shape),
-        "entries": [int(x) for x in array.ravel().tolist()],
+        "entries": entries if kind == "int64" else [int(entry) for entry in entries],
     }
 
 
