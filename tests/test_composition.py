@@ -468,9 +468,9 @@ def test_masses_only_ever_round_up_and_none_is_lost():
     product = tiny * tiny
     kept = sum(product.masses) + product.certain
     assert kept << composed._BITS >= sum(tiny.masses) ** 2
-    dust = composed._Losses(0, [1 << composed._BITS, 3, 2], 5)._trimmed()
+    dust = composed._Losses(0, [1 << composed._BITS, 3, 2], 5)._trim()
     assert (dust.masses, dust.certain) == ([1 << composed._BITS], 10)
-    dust = composed._Losses(0, [3, 2, 1 << composed._BITS], 5)._trimmed()
+    dust = composed._Losses(0, [3, 2, 1 << composed._BITS], 5)._trim()
     assert (dust.start, dust.masses, dust.certain) == (2, [5 + (1 << composed._BITS)], 5)
     assert composed._Losses(0, [0, 1, 1, 0], 0).power(1).masses == [0, 1, 1, 0]
 

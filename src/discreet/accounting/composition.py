@@ -112,7 +112,9 @@ def advanced(*, count: int, epsilon: Exact, delta: Exact = 0, slack: Exact) -> L
     each = positive(epsilon, name="epsilon")
     more = proportion(slack, name="slack")
     _within_reach(each)
-    total = round_up(enclose(lambda: _advanced(times, each, more))[1], Fraction(1, EPSILON_UNITS))
+    total = round_up(
+        enclose(lambda: _add_advanced(times, each, more))[1], Fraction(1, EPSILON_UNITS)
+    )
     return Loss.approximate(total, times * failure_mass(delta) + more)
 
 
@@ -134,7 +136,7 @@ def _within_reach(epsilon: Fraction, count: int = 1) -> None:
         )
 
 
-def _advanced(count: int, epsilon: Fraction, slack: Fraction) -> arb:
+def _add_advanced(count: int, epsilon: Fraction, slack: Fraction) -> arb:
     e = ball(epsilon)
     return e * (-2 * count * ball(slack).log()).sqrt() + count * e * e.expm1()
 
@@ -155,7 +157,7 @@ def per_query(*, count: int, epsilon: Exact, delta: Exact) -> Fraction:
     unit = Fraction(1, EPSILON_UNITS)
 
     def fits(units: int) -> bool:
-        return enclose(lambda: _advanced(times, units * unit, slack))[1] <= total
+        return enclose(lambda: _add_advanced(times, units * unit, slack))[1] <= total
 
     # Adding the epsilons always fits; a query that spends more than everything never does.
     most = greatest_integer(
@@ -426,7 +428,10 @@ def compare(
 def _rows(release: Profile, count: int, delta: Fraction) -> list[Row]:
     loss = release.loss
     rows: list[Row] = []
-    alone, each = _bounded(release, delta / count), _bounded(release, delta / (2 * count))
+    alone, each = (
+        _bound_release(release, delta / count),
+        _bound_release(release, delta / (2 * count)),
+    )
     if count * alone.delta <= delta:
         total = basic([count * alone])
         rows.append(Row("basic", count, total.epsilon, "DR 3.16"))
@@ -443,7 +448,7 @@ def _rows(release: Profile, count: int, delta: Fraction) -> list[Row]:
     return rows
 
 
-def _bounded(release: Profile, delta: Fraction) -> Loss:
+def _bound_release(release: Profile, delta: Fraction) -> Loss:
     """The release with a finite epsilon: its own, or what it has at this delta."""
     if not isinstance(release.loss.epsilon, float):
         return release.loss

@@ -126,12 +126,12 @@ class FiniteLaw(Law):
         bits = ctx.prec
         found = self._known.get(bits)
         if found is None:
-            found = self._evaluated()
+            found = self._evaluate()
             self._known.clear()
             self._known[bits] = found
         return found
 
-    def _evaluated(self) -> tuple[arb, ...]:
+    def _evaluate(self) -> tuple[arb, ...]:
         values = [value if isinstance(value, arb) else arb(value) for value in self.masses()]
         if len(values) != len(self.outcomes):
             raise _not_a_law(f"{len(self.outcomes)} outcomes have {len(values)} probabilities.")

@@ -155,12 +155,12 @@ class Comparison:
         bits = ctx.prec
         found = self._known.get(bits)
         if found is None:
-            found = self._evaluated()
+            found = self._evaluate()
             self._known.clear()
             self._known[bits] = found
         return found
 
-    def _evaluated(self) -> Cells:
+    def _evaluate(self) -> Cells:
         if self.p == self.q:
             return Cells((Cell(arb(1), arb(1), EQUAL),), arb(0), arb(0))
         if self.coordinates:

@@ -116,26 +116,26 @@ class Crowd:
             prepared = self._rehearsal.prepared(asked.question, dict(asked.spend))
         except Refusal as refusal:
             return [outcome_of(refusal)] * len(sessions)
-        told: list[Told | None] = [self._charged(prepared, one) for one in sessions]
+        told: list[Told | None] = [self._charge(prepared, one) for one in sessions]
         paid = [index for index, known in enumerate(told) if known is None]
-        for index, heard in zip(paid, self._released(prepared, len(paid)), strict=True):
+        for index, heard in zip(paid, self._draw_releases(prepared, len(paid)), strict=True):
             told[index] = sessions[index].answers[prepared.key] = heard
         return [heard for heard in told if heard is not None]
 
-    def _charged(self, prepared: Prepared, session: _Session) -> Told | None:
+    def _charge(self, prepared: Prepared, session: _Session) -> Told | None:
         """What is told without noise: an answer given before, or a refusal; else None, and paid."""
         if prepared.key in session.answers:
             return session.answers[prepared.key]
         known = session.state, prepared.key
         decision = self._decisions.get(known)
         if decision is None:
-            decision = self._decisions[known] = self._decided(session.state, prepared)
+            decision = self._decisions[known] = self._decide(session.state, prepared)
         if isinstance(decision, str):
             return decision
         session.state = decision
         return None
 
-    def _decided(self, state: int, prepared: Prepared) -> int | str:
+    def _decide(self, state: int, prepared: Prepared) -> int | str:
         """What is spent after the question, or how it is refused."""
         stage = Stage(self._rehearsal, dict(self._states[state]))
         try:
@@ -147,7 +147,7 @@ class Crowd:
             self._states.append(spent)
         return self._states.index(spent)
 
-    def _released(self, prepared: Prepared, times: int) -> list[Told]:
+    def _draw_releases(self, prepared: Prepared, times: int) -> list[Told]:
         """So many independent releases of one question."""
         if not times:
             return []

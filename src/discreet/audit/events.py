@@ -123,7 +123,7 @@ class Plain:
         seen: Counter[str] = Counter()
         for views in looked:
             if not _is_numeric(views):
-                seen.update(_text(view) for view in _listed(views) if not _is_number(view))
+                seen.update(_text(view) for view in _list_views(views) if not _is_number(view))
             elif np.isnan(views).any():
                 seen.update({_UNDEFINED: 2})
         often = sorted((name for name, n in seen.items() if n > 1), key=lambda name: -seen[name])
@@ -139,7 +139,7 @@ class Plain:
         scores, labels = np.full(len(views), np.nan), np.zeros(len(views), dtype=np.int64)
         if _is_table(views) and not self.codes:  # vectors that hardly ever come twice
             return Outcomes(scores, labels + 1, self.names)
-        for index, view in enumerate(_listed(views)):
+        for index, view in enumerate(_list_views(views)):
             if _is_number(view):
                 scores[index] = _double(view)
             else:
@@ -161,10 +161,10 @@ class Learned:
 
     def read(self, views: Views) -> Outcomes:
         """A score for every view."""
-        return _scored(self.lens.scores(views, [self.index])[0])
+        return _score(self.lens.scores(views, [self.index])[0])
 
 
-def _scored(scores: Floats) -> Outcomes:
+def _score(scores: Floats) -> Outcomes:
     return Outcomes(scores, np.zeros(len(scores), dtype=np.int64))
 
 
@@ -176,7 +176,7 @@ def _is_table(views: Views) -> bool:
     return isinstance(views, np.ndarray) and views.ndim > 1
 
 
-def _listed(views: Views) -> Iterable[Any]:
+def _list_views(views: Views) -> Iterable[Any]:
     """The views one by one; a row of an array as a tuple of plain numbers."""
     if not _is_table(views):
         return views  # type: ignore[no-any-return]
@@ -229,7 +229,7 @@ def look(first: Views, second: Views) -> list[Looked]:
     lens = learn(first[::2], second[::2])
     scores = lens.scores(first[1::2]), lens.scores(second[1::2])
     for index, pair in enumerate(zip(*scores, strict=True)):
-        zero, one = (_scored(part) for part in pair)
+        zero, one = (_score(part) for part in pair)
         ways.append(Looked(Learned(lens, index), (zero, one), share=len(zero) / len(first)))
     return ways
 
@@ -346,7 +346,7 @@ def _families(way: Looked) -> Iterator[tuple[Any, Counts, bool]]:
         plain = way.share == 1.0
         yield (lambda i: _below(name, float(cuts[i]))), below, plain
         yield (lambda i: _above(name, float(cuts[i]), float(first[i]))), totals - below, plain
-    yield from _sorted_cells(way, scores, pooled)
+    yield from _sort_cells(way, scores, pooled)
 
 
 def _below(name: str, cut: float) -> Event:
@@ -364,7 +364,7 @@ def _cuts(pooled: Floats) -> Floats:
     return chosen
 
 
-def _sorted_cells(
+def _sort_cells(
     way: Looked, scores: list[Floats], pooled: Floats
 ) -> Iterator[tuple[Any, Counts, bool]]:
     looked, what = way.worlds, "the outcome" if way.share == 1.0 else way.reading.words

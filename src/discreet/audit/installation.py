@@ -133,7 +133,7 @@ def _first(released: Any) -> float:
     return float(released[0])
 
 
-def _asked(transcript: Any) -> float:
+def _count_asked(transcript: Any) -> float:
     return float(transcript.asked)
 
 
@@ -144,7 +144,7 @@ def _adaptively(run: mechanisms.AdaptiveLaplace, value: int) -> float:
     return float(heard + session.ask(value if heard > 20 else value + 5, sensitivity=1))
 
 
-def _tested(released: Any) -> float:
+def _read_test(released: Any) -> float:
     return -1e6 if released is None else float(released)
 
 
@@ -157,7 +157,7 @@ def _near(values: Sequence[int]) -> int:
     return mechanisms.median_distance(values, lower=0, upper=12, bound=4)
 
 
-def _answered(law: Law) -> FiniteLaw:
+def _tell_answered(law: Law) -> FiniteLaw:
     """Whether it answered: between neighbours with one median all that differs."""
     return FiniteLaw((None, "answered"), lambda: [law.mass(None), 1 - law.mass(None)])
 
@@ -203,7 +203,7 @@ def _numeric_subjects() -> Iterable[Subject]:
     yield _subject(mechanisms.KeyRelease(epsilon=half, delta="0.02"), 5, 6)
 
 
-def _choosing_subjects() -> Iterable[Subject]:
+def _list_choosing() -> Iterable[Subject]:
     low, high = [-12, 0], [-9, -3]
     for kind in (
         mechanisms.ExponentialMechanism,
@@ -239,7 +239,7 @@ def _choosing_subjects() -> Iterable[Subject]:
         mechanisms.Sparse(threshold=2, cutoff=2, sensitivity=1, epsilon=2),
     ):
         yield _subject(
-            one, calm, stirred, outcome=_answers, score=_asked, played=([1] * 3, [2] * 3)
+            one, calm, stirred, outcome=_answers, score=_count_asked, played=([1] * 3, [2] * 3)
         )
     numeric = mechanisms.NumericSparse(threshold=2, cutoff=1, sensitivity=1, epsilon=2)
     yield _subject(numeric, [5], [6], law=None, release=lambda values: _numeric(numeric, values))
@@ -266,16 +266,16 @@ def _other_subjects() -> Iterable[Subject]:
         tested,
         [5] * 9 + [11] * 4,
         [5] * 9 + [11] * 5,
-        law=lambda rows: _answered(tested.law(5, distance=_near(rows))),
+        law=lambda rows: _tell_answered(tested.law(5, distance=_near(rows))),
         release=lambda rows: tested.release(5, distance=_near(rows)),
-        score=_tested,
+        score=_read_test,
         listed=False,
     )
 
 
 def subjects() -> tuple[Subject, ...]:
     """Every mechanism of ``discreet.mechanisms``."""
-    return (*_numeric_subjects(), *_choosing_subjects(), *_other_subjects())
+    return (*_numeric_subjects(), *_list_choosing(), *_other_subjects())
 
 
 def _repeat(subject: Subject) -> Callable[[Any, int], Any]:

@@ -37,7 +37,7 @@ def neighbouring(
         return
     if callable(adjacent):
         if not adjacent(first, second):
-            raise _refused("the relation that was passed does not hold of them")
+            raise _make_refusal("the relation that was passed does not hold of them")
         return
     if schema is not None:
         _check_units(first, second, schema)
@@ -47,9 +47,9 @@ def neighbouring(
         return
     gone, new = Counter(rows[0]) - Counter(rows[1]), Counter(rows[1]) - Counter(rows[0])
     if max(gone.total(), new.total()) > 1:
-        raise _refused(f"{gone.total() + new.total()} rows differ, so more than one person's")
+        raise _make_refusal(f"{gone.total() + new.total()} rows differ, so more than one person's")
     if gone.total() + new.total() == 0:
-        raise _refused("they hold the same rows")
+        raise _make_refusal("they hold the same rows")
 
 
 def _check_units(first: Any, second: Any, schema: Schema) -> None:
@@ -69,7 +69,7 @@ def _check_units(first: Any, second: Any, schema: Schema) -> None:
         gone, new = Counter(rows[0]) - Counter(rows[1]), Counter(rows[1]) - Counter(rows[0])
         if table.public:
             if gone or new:
-                raise _refused(f"the public table '{name}' differs")
+                raise _make_refusal(f"the public table '{name}' differs")
             continue
         for side, part in enumerate((gone, new)):
             for row in part:
@@ -77,16 +77,18 @@ def _check_units(first: Any, second: Any, schema: Schema) -> None:
                 sides[side].add(owner)
                 changed.add(owner)
             if table.by_row and part.total() > 1:
-                raise _refused(f"more than one row of '{name}' differs, and every row is a unit")
+                raise _make_refusal(
+                    f"more than one row of '{name}' differs, and every row is a unit"
+                )
     if not changed:
-        raise _refused("they hold the same rows")
+        raise _make_refusal("they hold the same rows")
     if schema.neighbours is Neighbours.CHANGE_ONE and _count_units(first, schema) != _count_units(
         second, schema
     ):
-        raise _refused("one has a unit that the other has not, and neighbours change one")
+        raise _make_refusal("one has a unit that the other has not, and neighbours change one")
     most = 2 if schema.neighbours is Neighbours.CHANGE_ONE else 1
     if len(changed) > most or any(len(side) > 1 for side in sides):
-        raise _refused(f"rows of {len(changed)} units differ")
+        raise _make_refusal(f"rows of {len(changed)} units differ")
 
 
 def _count_units(side: Any, schema: Schema) -> int:
@@ -140,7 +142,7 @@ def _frozen(value: Any) -> Hashable:
     return value if isinstance(value, Hashable) else repr(value)
 
 
-def _refused(what: str) -> InvalidParameter:
+def _make_refusal(what: str) -> InvalidParameter:
     return InvalidParameter(
         "P4",
         f"these tables are not neighbours: {what}.",

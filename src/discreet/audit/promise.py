@@ -54,7 +54,7 @@ class Promise:
         if isinstance(promised, Promise):
             return promised
         if isinstance(promised, Curved):
-            return cls(_falling(promised.promised_points()))
+            return cls(_sort_points(promised.promised_points()))
         if isinstance(promised, Budget):
             if promised.epsilon is not None:
                 return cls(((promised.epsilon, promised.delta),))
@@ -63,7 +63,7 @@ class Promise:
             if isinstance(promised.epsilon, Fraction):
                 return cls(((promised.epsilon, promised.delta),))
             ends = [(promised.epsilon_at(d), d) for d in _DELTAS if d > promised.delta]
-            return cls(_falling((e, d) for e, d in ends if isinstance(e, Fraction)))
+            return cls(_sort_points((e, d) for e, d in ends if isinstance(e, Fraction)))
         if isinstance(promised, tuple):
             epsilon, delta = promised
             return cls(((nonnegative(epsilon, name="epsilon"), failure_mass(delta)),))
@@ -93,7 +93,9 @@ Promised = Promise | Loss | Budget | Curved | Number | tuple[Number, Number]
 """What a promise may be given as."""
 
 
-def _falling(points: Iterable[tuple[Fraction, Fraction]]) -> tuple[tuple[Fraction, Fraction], ...]:
+def _sort_points(
+    points: Iterable[tuple[Fraction, Fraction]],
+) -> tuple[tuple[Fraction, Fraction], ...]:
     """The points by rising epsilon, without those that say nothing."""
     kept = tuple(sorted((e, d) for e, d in points if d < 1))
     if not kept:

@@ -37,7 +37,7 @@ def at_least(hits: int, trials: int, alpha: Fraction) -> Fraction:
     unit = 1 << _BITS
 
     def excluded(point: int) -> bool:
-        return _excluded(hits, trials, Fraction(point, unit), alpha)
+        return _excludes(hits, trials, Fraction(point, unit), alpha)
 
     # The step down doubles until the guess is certainly below; at 0 it is.
     step = double(lambda width: excluded(high - width), max(1, high - low), most=high)
@@ -54,7 +54,7 @@ def at_most(hits: int, trials: int, alpha: Fraction) -> Fraction:
     return 1 - at_least(trials - hits, trials, alpha)
 
 
-def _excluded(hits: int, trials: int, p: Fraction, alpha: Fraction) -> bool:
+def _excludes(hits: int, trials: int, p: Fraction, alpha: Fraction) -> bool:
     """Whether as many hits have certainly a chance of at most ``alpha`` under ``p``."""
     if p <= 0:
         return True

@@ -229,7 +229,7 @@ def _runner(target: Any, question: str | None, spend: Mapping[str, Any]) -> Call
                 why="what a person changes depends on what is asked.",
                 fix="pass the question as SQL, and what it may cost: epsilon='0.5'.",
             )
-        return _asking(target, question, spend)
+        return _make_ask(target, question, spend)
     if not callable(target):
         raise InvalidParameter(
             "P4",
@@ -250,7 +250,7 @@ def _runner(target: Any, question: str | None, spend: Mapping[str, Any]) -> Call
     return run
 
 
-def _asking(target: Any, question: str, spend: Mapping[str, Any]) -> Callable[[Any], Any]:
+def _make_ask(target: Any, question: str, spend: Mapping[str, Any]) -> Callable[[Any], Any]:
     """A question to a curator of the same schema and budget, made anew for each world."""
     budget = _PLENTY if isinstance(target, Schema) else target.budget
     schema = target if isinstance(target, Schema) else target.schema

@@ -50,12 +50,12 @@ def lines(
     across |= (
         {"type": "temporal", "scale": {"type": "utc"}, "axis": {"labelOverlap": True}}
         if temporal
-        else {"type": "quantitative", "scale": _scaled(x_scale)}
+        else {"type": "quantitative", "scale": _make_scale(x_scale)}
     )
     if x_scale == "log":  # whose ticks crowd
         across["axis"] = {"labelOverlap": "greedy", "labelSeparation": 6}
     form = {"format": "~%"} if percent else {}
-    up = {"title": y, "scale": _scaled(y_scale), "axis": {"grid": True, **form}}
+    up = {"title": y, "scale": _make_scale(y_scale), "axis": {"grid": True, **form}}
     names = [name for name, _ in named]
     legend = None if len(names) == 1 else {**_LEGEND, "columns": 2 if len(names) > 3 else 0}
     # The same domain for both, so that they share one legend.
@@ -91,7 +91,7 @@ def lines(
 
 def bars(values: Sequence[Row], **words: Any) -> Picture:
     """A bar from zero for each row, with its interval; see :func:`intervals` for the words."""
-    return _grouped(values, "bar", **words)
+    return _draw_groups(values, "bar", **words)
 
 
 def intervals(values: Sequence[Row], **words: Any) -> Picture:
@@ -100,10 +100,10 @@ def intervals(values: Sequence[Row], **words: Any) -> Picture:
     A row has ``group``, ``value``, ``low``, ``high``, and may have ``series``; ``none`` is true
     for the group without a key, which stands apart in grey.
     """
-    return _grouped(values, "point", **words)
+    return _draw_groups(values, "point", **words)
 
 
-def _grouped(
+def _draw_groups(
     values: Sequence[Row],
     mark: Literal["bar", "point"],
     *,
@@ -256,11 +256,11 @@ def fit(picture: Picture, wide: int) -> Picture:
         "autosize": {"type": "fit-x", "contains": "padding"},
     }
     if "layer" in spec:
-        spec["layer"] = [_turned(layer, wide) for layer in spec["layer"]]
+        spec["layer"] = [_turn_names(layer, wide) for layer in spec["layer"]]
     return Picture(spec)
 
 
-def _turned(layer: Row, wide: int) -> Row:
+def _turn_names(layer: Row, wide: int) -> Row:
     """The layer with names under its bars that do not run into each other."""
     across = layer["encoding"]["x"]
     if across["type"] != "nominal":
@@ -284,7 +284,7 @@ def _picture(
     return Picture(spec)
 
 
-def _scaled(scale: Scale) -> dict[str, Any]:
+def _make_scale(scale: Scale) -> dict[str, Any]:
     return {"type": "log"} if scale == "log" else {"zero": False}
 
 

@@ -86,7 +86,7 @@ class Picture:
         try:
             import vl_convert
         except ImportError as error:
-            raise _missing("vl-convert-python") from error
+            raise _missing_refusal("vl-convert-python") from error
         drawn = str(vl_convert.vegalite_to_svg(self.on(paper), vl_version="5.21"))
         return drawn.replace("<svg ", '<svg role="img" ', 1)
 
@@ -95,7 +95,7 @@ class Picture:
         try:
             import altair
         except ImportError as error:
-            raise _missing("altair") from error
+            raise _missing_refusal("altair") from error
         chart: altair.TopLevelMixin = altair.Chart.from_dict(self.on("light"))
         return chart
 
@@ -128,11 +128,11 @@ def check_target(path: str | Path) -> Path:
             fix="make the folder first, or choose another.",
         )
     if target.suffix == ".svg" and find_spec("vl_convert") is None:
-        raise _missing("vl-convert-python")
+        raise _missing_refusal("vl-convert-python")
     return target
 
 
-def _missing(package: str) -> InvalidParameter:
+def _missing_refusal(package: str) -> InvalidParameter:
     return InvalidParameter(
         "P8",
         f"{package} is not installed.",

@@ -45,7 +45,7 @@ def candidates(
         return
     found = _WORD.search(before)
     owner, start = (found[1], found[2]) if found else (None, "")
-    if _quoted(before):
+    if _is_quoted(before):
         return
     for word, what in _words(before, owner, schema):
         if word.lower().startswith(start.lower()) and word.lower() != start.lower():
@@ -70,7 +70,7 @@ def _words(before: str, owner: str | None, schema: Schema) -> Iterator[tuple[str
     yield from ((name, "keyword") for name in KEYWORDS)
 
 
-def _quoted(before: str) -> bool:
+def _is_quoted(before: str) -> bool:
     return before.count("'") % 2 == 1
 
 

@@ -50,7 +50,7 @@ class Demo:
 
     def tell(self) -> None:
         """The whole story."""
-        _heading("A clinic, ten questions, one account")
+        _print_heading("A clinic, ten questions, one account")
         _say(
             f"A made-up clinic has {clinic.PATIENTS:,} patients in {len(clinic.CITIES)} cities. "
             "It wants to answer questions about them in SQL, so that all the answers together "
@@ -68,12 +68,12 @@ class Demo:
             "people who visited and live in none.)"
         )
         self._counts()
-        self._refused_and_free()
+        self._show_refused_and_free()
         self._cities()
         self._attack()
         self._too_much()
         self._balance("After ten questions")
-        self._ending()
+        self._print_ending()
 
     # --- the questions -----------------------------------------------------------------------
 
@@ -98,7 +98,7 @@ class Demo:
         )
         _remark("Ana said how good the answer must be, and paid the least that buys it.")
 
-    def _refused_and_free(self) -> None:
+    def _show_refused_and_free(self) -> None:
         self._ask("Just show me the patients.", "SELECT city, age FROM patients", epsilon="0.1")
         _remark("Refused for its form: no noise can hide a person in a list of persons.")
         before = self.curator.spent
@@ -132,7 +132,7 @@ class Demo:
         people = list(zip(*_columns(self.tables["patients"]), strict=True))
         anna = next(who for who, smokes in people if smokes)
         without = f"{SMOKERS} AND patient_id <> {anna}"
-        self._heading(f"Does Anna smoke? She is patient {anna}.", "mallory")
+        self._print_heading(f"Does Anna smoke? She is patient {anna}.", "mallory")
         _sql(f"{SMOKERS}\n{without}", {"epsilon": "0.05 each"})
         exact = [
             sum(smokes and who != left_out for who, smokes in people) for left_out in (None, anna)
@@ -161,12 +161,12 @@ class Demo:
 
     # --- how each is shown -------------------------------------------------------------------
 
-    def _heading(self, words: str, analyst: str) -> None:
+    def _print_heading(self, words: str, analyst: str) -> None:
         self.asked += 1
-        _heading(f"{self.asked}. {analyst}: {words}")
+        _print_heading(f"{self.asked}. {analyst}: {words}")
 
     def _ask(self, words: str, sql: str, *, analyst: str = "ana", **offer: Any) -> Answer | None:
-        self._heading(words, analyst)
+        self._print_heading(words, analyst)
         _sql(sql, offer)
         try:
             answer = self._answer(sql, analyst=analyst, **offer)
@@ -198,12 +198,12 @@ class Demo:
         )
 
     def _balance(self, title: str) -> None:
-        _heading(title)
+        _print_heading(title)
         show_balance(self.curator, brief=True)
 
-    def _ending(self) -> None:
+    def _print_ending(self) -> None:
         checked = self.curator.ledger.verify()
-        _heading("What is left behind")
+        _print_heading("What is left behind")
         _say(
             f"A ledger of {checked.records:,} records, each sealed with the hash of the one "
             "before; it was just checked from the first to the last. A crash, a second analyst "
@@ -212,7 +212,7 @@ class Demo:
         )
 
 
-def _heading(words: str) -> None:
+def _print_heading(words: str) -> None:
     screen.console().print()
     screen.console().print(Rule(Text(words, style="bold"), align="left", characters="─"))
 

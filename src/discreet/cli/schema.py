@@ -93,13 +93,13 @@ def _look(schema: Schema, sources: dict[str, str]) -> dict[str, Fit | Refusal]:
         try:
             given = {n: sources[n] for n in alone.tables if n in sources}
             with DuckDBEngine(given, alone, opened=False) as engine:
-                found[name] = _fitting(engine.examine(name), name)
+                found[name] = _try_fit(engine.examine(name), name)
         except Refusal as refusal:
             found[name] = refusal
     return found
 
 
-def _fitting(fit: Fit, name: str) -> Fit | Refusal:
+def _try_fit(fit: Fit, name: str) -> Fit | Refusal:
     if fit.rows:
         return fit
     return DataRefusal(

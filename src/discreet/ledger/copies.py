@@ -38,20 +38,20 @@ def export(store: Store, file: Path, *, answers: bool) -> int:
             for record in batch:
                 stream.write(record.to_line() + "\n")
                 count += 1
-                stored = store.answer(record.sequence) if answers and _released(record) else None
+                stored = store.answer(record.sequence) if answers and _is_released(record) else None
                 if stored is not None:
                     line = {"answer": base64.b64encode(stored).decode(), "record": record.sequence}
                     stream.write(canonical_json(line) + "\n")
 
-    _filled(file, fill)
+    _write_whole(file, fill)
     return count
 
 
-def _released(record: Record) -> bool:
+def _is_released(record: Record) -> bool:
     return record.kind in ("release", "step")
 
 
-def _filled(file: Path, fill: Callable[[TextIO], None]) -> None:
+def _write_whole(file: Path, fill: Callable[[TextIO], None]) -> None:
     """Write a new file: all of it under its name, or nothing."""
     if file.exists():
         raise refusals.exists(file)
@@ -184,7 +184,7 @@ def _copy_all(source: Store, target: Store) -> tuple[int, Record, list[Record]]:
         for record in batch:
             if not record.follows(last):
                 raise refusals.corrupt(f"record {record.sequence} does not follow the one before.")
-            target.append(record, source.answer(record.sequence) if _released(record) else None)
+            target.append(record, source.answer(record.sequence) if _is_released(record) else None)
             last = record
             if record.kind == "charge":
                 charges[record.subject] = record

@@ -118,7 +118,7 @@ class DatasetDeclaration:
             if known is None or known.budget == budget:
                 continue
             if known.declared_by - {self.dataset}:
-                raise _declared_otherwise(
+                raise _otherwise_refusal(
                     f"the budget of {name!r} is {known.budget} in another dataset, and {budget} "
                     f"in {self.dataset!r}",
                     f"write the same budget in [entities.{name}] of both; to change it, take the "
@@ -127,7 +127,7 @@ class DatasetDeclaration:
         for name in {*self.entities, *books.entities}:
             named = any(person[0] == name for person in self.people.values())
             if named and len(books.neighbours_of(name, self.people)) > 1:
-                raise _declared_otherwise(
+                raise _otherwise_refusal(
                     f"neighbours of {name!r} are something else in another dataset than in "
                     f"{self.dataset!r}",
                     "declare the same neighbours, or give the tables here an entity of another "
@@ -189,7 +189,7 @@ class DatasetDeclaration:
                 )
 
 
-def _declared_otherwise(what: str, fix: str) -> LedgerRefusal:
+def _otherwise_refusal(what: str, fix: str) -> LedgerRefusal:
     return LedgerRefusal(
         "L15",
         f"{what}.",

@@ -110,11 +110,11 @@ class Journal:
                 continue
             if not record.follows(last):
                 raise refusals.corrupt(f"record {record.sequence} does not follow the one before.")
-            with self._entering(books):
+            with self._enter_books(books):
                 _understand(partial(books.apply, record))
 
     @contextmanager
-    def _entering(self, books: Books) -> Iterator[None]:
+    def _enter_books(self, books: Books) -> Iterator[None]:
         """Books into which something is entered; half of it, if that is cut short."""
         ours = books is self.books
         if ours:
@@ -147,7 +147,7 @@ class Journal:
                 writer = Writer(self.books, self._now(), found.newest)
                 yield writer
                 writer.hand_over(self.store)
-            with self._entering(self.books):
+            with self._enter_books(self.books):
                 writer.enter(self.books)
 
     def write(self, work: Callable[[Writer], T], one: str = "-", other: str = "-") -> T:

@@ -166,7 +166,7 @@ def identify(accounts: Mapping[str, Account], key: str | None) -> Caller:
         if kept.expires is not None:
             expires.append(kept.expires)
     if not grants:
-        raise _expired() if expired else _unknown()
+        raise _expired_refusal() if expired else _unknown()
     return Caller(name, min(expires, default=None), grants)
 
 
@@ -182,7 +182,7 @@ def recheck(account: Account, dataset: str, key_id: str) -> Grant:
     analyst = account.analyst(kept.analyst)
     now = datetime.now(UTC)
     if any(end is not None and end <= now for end in (kept.expires, analyst.expires)):
-        raise _expired()
+        raise _expired_refusal()
     return Grant(dataset, analyst.name, analyst.role)
 
 
@@ -270,7 +270,7 @@ def _unknown() -> AccessRefusal:
     )
 
 
-def _expired() -> AccessRefusal:
+def _expired_refusal() -> AccessRefusal:
     return AccessRefusal(
         "A11",
         "this key has expired.",

@@ -214,7 +214,7 @@ class Store:
 
     def compact(self) -> None:
         """Put everything into the one file of a SQLite store, so that it can be moved."""
-        with self._reading() as connection:
+        with self._open_reading() as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             mode = connection.value("PRAGMA journal_mode = DELETE")
         if mode != "delete":  # something is still in the log, and would be left behind
@@ -313,7 +313,7 @@ class Store:
     # --- reading and writing ----------------------------------------------------------------
 
     @contextmanager
-    def _reading(self) -> Iterator[Connection]:
+    def _open_reading(self) -> Iterator[Connection]:
         with self._lock:
             self._check_usable()
             try:
@@ -331,7 +331,7 @@ class Store:
 
     def flush(self) -> None:
         """Insert what was appended now: what is read next in this transaction finds it."""
-        with self._reading():
+        with self._open_reading():
             self._insert()
 
     def since(self, sequence: int, limit: int | None = None) -> list[Record]:
@@ -399,7 +399,7 @@ class Store:
 
     def answer(self, sequence: int) -> bytes | None:
         """The answer stored with a release."""
-        with self._reading() as connection:
+        with self._open_reading() as connection:
             found = connection.execute(_ANSWER, {"record": sequence})
         return _bytes(found[0][0]) if found else None
 
@@ -408,7 +408,7 @@ class Store:
         query = "SELECT record, body FROM answers WHERE record > :first ORDER BY record LIMIT 200"
         first = 0
         while True:
-            with self._reading() as connection:
+            with self._open_reading() as connection:
                 rows = connection.execute(query, {"first": first})
             if not rows:
                 return
@@ -423,7 +423,7 @@ class Store:
         named = {name: value for name, value in wanted.items() if value is not None}
         where = " AND ".join(f"{name} = :{name}" for name in named) or "1 = 1"
         order = "ORDER BY dataset, analyst, day, code"
-        with self._reading() as connection:
+        with self._open_reading() as connection:
             if not connection.has_table("refused"):
                 return []
             query = f"SELECT {_TALLY} FROM refused WHERE {where} {order}"  # noqa: S608
@@ -441,7 +441,7 @@ class Store:
 
     def count(self) -> int:
         """How many records there are."""
-        with self._reading() as connection:
+        with self._open_reading() as connection:
             return int(connection.value("SELECT COUNT(*) FROM records"))
 
     def _first(self, query: str, named: dict[str, Any] | None = None) -> Record | None:
@@ -449,7 +449,7 @@ class Store:
         return found[0] if found else None
 
     def _records(self, query: str, named: dict[str, Any] | None = None) -> list[Record]:
-        with self._reading() as connection:
+        with self._open_reading() as connection:
             rows = connection.execute(query, named)
         return list(map(record_of, rows))
 

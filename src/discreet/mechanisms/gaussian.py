@@ -92,7 +92,7 @@ class Gaussian:
         delta: Exact | None = None,
     ) -> None:
         price = _read_price(rho, epsilon, delta)
-        squared = _squared(sensitivity, sensitivity_squared)
+        squared = _square(sensitivity, sensitivity_squared)
         steps_squared = l2_steps_squared(squared, grid=grid, entries_changed=entries_changed)
         sigma_squared = steps_squared / (2 * price)
         if not self.drawable(sigma_squared):
@@ -130,7 +130,7 @@ class Gaussian:
         """The cheapest mechanism (in rho) whose every answer is within ``margin``, so often."""
         beta = 1 - proportion(confidence, name="confidence")
         count = whole(coordinates, name="coordinates", least=1)
-        squared = _squared(sensitivity, sensitivity_squared)
+        squared = _square(sensitivity, sensitivity_squared)
         steps_squared = l2_steps_squared(squared, grid=grid, entries_changed=entries_changed)
         unit = 1 if grid is None else grid.step
         target = math.floor(nonnegative(margin, name="margin") / unit)
@@ -164,7 +164,7 @@ class Gaussian:
         """
         wanted = positive(epsilon, name="epsilon")
         allowed = proportion(delta, name="delta")
-        squared = _squared(sensitivity, sensitivity_squared)
+        squared = _square(sensitivity, sensitivity_squared)
         steps_squared = l2_steps_squared(squared, grid=grid, entries_changed=entries_changed)
 
         def made(sigma_squared: Fraction) -> Gaussian:
@@ -380,7 +380,7 @@ def _read_price(rho: Exact | None, epsilon: Exact | None, delta: Exact | None) -
     return largest_rho(positive(epsilon, name="epsilon"), proportion(delta, name="delta"))
 
 
-def _squared(sensitivity: Exact | None, sensitivity_squared: Exact | None) -> Fraction:
+def _square(sensitivity: Exact | None, sensitivity_squared: Exact | None) -> Fraction:
     if (sensitivity is None) == (sensitivity_squared is None):
         raise InvalidParameter(
             "P4",

@@ -142,7 +142,7 @@ def _probability(epsilon: Fraction, delta: Fraction, count: int) -> Fraction:
         + (delta.denominator // delta.numerator).bit_length()
     )
     turn = _turn(epsilon, held)
-    exact = enclose(lambda: _rising(epsilon, held, turn, count), bits=bits + 2)[0]
+    exact = enclose(lambda: _sum_recursion(epsilon, held, turn, count), bits=bits + 2)[0]
     return round_down(min(exact, Fraction(1)), Fraction(1, 2**bits))
 
 
@@ -158,7 +158,7 @@ def _turn(epsilon: Fraction, delta: Fraction) -> int:
     return 1 + floor_scaled(steps, 0)
 
 
-def _rising(epsilon: Fraction, delta: Fraction, turn: int, count: int) -> arb:
+def _sum_recursion(epsilon: Fraction, delta: Fraction, turn: int, count: int) -> arb:
     """The recursion of the definition, summed; at most 1 is meant."""
     grown = ball(epsilon).expm1()
     first = ball(delta) * ball(epsilon * min(count, turn)).expm1() / grown

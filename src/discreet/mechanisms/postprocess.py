@@ -169,7 +169,7 @@ def consistent(
         if children[node]:
             below = float(estimate[children[node]].sum())
             loose = float(doubt[children[node]].sum())
-            estimate[node], doubt[node] = _combined(
+            estimate[node], doubt[node] = _combine(
                 (float(values[node]), float(spread[node])), (below, loose)
             )
     for node in order:
@@ -181,7 +181,7 @@ def consistent(
     return estimate
 
 
-def _combined(own: tuple[float, float], below: tuple[float, float]) -> tuple[float, float]:
+def _combine(own: tuple[float, float], below: tuple[float, float]) -> tuple[float, float]:
     """Two independent estimates of one number, weighted by 1 / variance, and what remains."""
     (value, spread), (total, loose) = own, below
     if spread == 0 or loose == 0 or math.isinf(spread):

@@ -92,12 +92,12 @@ class Table:
     ) -> None:
         self._cumulatives = cumulatives
         self._value = value
-        found = self._certified_thresholds()
+        found = self._certify_thresholds()
         self.thresholds = _freeze(np.array(found, dtype=np.uint64))
         self._values: Integers = _freeze(value(np.arange(len(found) + 1, dtype=np.int64)))
         self._made: NDArray[np.int16] | None = None
 
-    def _certified_thresholds(self) -> list[int]:
+    def _certify_thresholds(self) -> list[int]:
         found: list[int] = []
         with precision(_WORKING_BITS):
             scale = arb(2) ** _BITS

@@ -136,7 +136,7 @@ def factors(kappa: Floats, beta: float) -> Floats:
 def _factor_table(beta: float) -> Floats:
     if beta < _LEAST_BETA:
         return np.full(_KAPPAS.size, _bound_factor(beta))
-    within = np.array([_exceed(_extremes(float(k)), beta) for k in _KAPPAS[1:-1]])
+    within = np.array([_find_quantile(_extremes(float(k)), beta) for k in _KAPPAS[1:-1]])
     from statistics import NormalDist  # long to import, and only for margins
 
     ends = NormalDist().inv_cdf(1 - beta / 2), math.log(1 / beta) / math.sqrt(2)
@@ -153,7 +153,7 @@ def _extremes(kappa: float) -> tuple[tuple[float, ...], ...]:
     return (math.sqrt(kappa),), (*(equal,) * many, rest)
 
 
-def _exceed(families: tuple[tuple[float, ...], ...], beta: float) -> float:
+def _find_quantile(families: tuple[tuple[float, ...], ...], beta: float) -> float:
     """The largest t with P(|S| > t) = beta for S of variance one, of which parts are Laplace."""
     sizes, _, _ = _frequencies()
     found = 0.0

@@ -323,14 +323,14 @@ class Answer:
             between = read_between(priced, aggregate, self.released)
             return [between[row.group].interval(priced, beta) for row in rows]
         if aggregate is not None and isinstance(priced.recipes[aggregate], Fitted):
-            return self._fitted_sets(priced, aggregate, rows, beta)
+            return self._fit_sets(priced, aggregate, rows, beta)
         if aggregate is not None:
             return [*sets.of_aggregate(aggregate, float(beta))]
         names = [key.name for key in priced.question.keys]
         keys = [dict(zip(names, self.groups[row.group], strict=True)) for row in rows]
         return sets.of_expression(priced.question.outputs[index].expression, float(beta), keys)
 
-    def _fitted_sets(
+    def _fit_sets(
         self, priced: Priced, aggregate: int, rows: tuple[Row, ...], beta: Fraction
     ) -> list[Interval | None]:
         fits = read_fits(priced, aggregate, self.released)

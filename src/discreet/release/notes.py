@@ -52,12 +52,12 @@ VERSION = version("discreet")
 
 def notes(priced: Priced) -> tuple[str, ...]:
     """What noise margins do not tell: clipping, bounding, hidden groups, stand-ins."""
-    said = [_bounding(priced), *_narrow(priced)]
+    said = [_say_bounding(priced), *_narrow(priced)]
     said += [
         f"{name}: {what} {_number(low)} ... {_number(high)}."
         for name, what, (low, high) in _clips(priced)
     ]
-    said += [*_fitting(priced), *_finding(priced), *_rounding(priced)]
+    said += [*_say_fit(priced), *_say_ends(priced), *_say_rounding(priced)]
     said += _size(priced)
     if priced.threshold is not None:
         said += _thresholds(priced, priced.threshold)
@@ -85,7 +85,7 @@ def _size(priced: Priced) -> list[str]:
     ]
 
 
-def _finding(priced: Priced) -> Iterator[str]:
+def _say_ends(priced: Priced) -> Iterator[str]:
     """Which ends are looked for in the data, for how much, and what noise they leave."""
     readers: dict[Clipped, list[str]] = {}
     for aggregate, recipe in zip(priced.question.aggregates, priced.recipes, strict=True):
@@ -111,7 +111,7 @@ def _finding(priced: Priced) -> Iterator[str]:
         )
 
 
-def _rounding(priced: Priced) -> list[str]:
+def _say_rounding(priced: Priced) -> list[str]:
     """In which steps the values of a sum are added; what that may change is in its margin."""
     said = []
     for index, aggregate in enumerate(priced.question.aggregates):
@@ -228,7 +228,7 @@ def margin_unit(recipe: Recipe) -> MarginUnit:
     return VALUE
 
 
-def _bounding(priced: Priced) -> str:
+def _say_bounding(priced: Priced) -> str:
     bound, name = priced.plan.contribution, _unit_name(priced)
     if reads_graph(priced.plan.source):
         return f"one {name} changes at most {bound.rows} of what is counted."
@@ -299,7 +299,7 @@ def _clips(priced: Priced) -> list[tuple[str, str, tuple[Fraction, Fraction]]]:
     return found
 
 
-def _fitting(priced: Priced) -> Iterator[str]:
+def _say_fit(priced: Priced) -> Iterator[str]:
     """Between which bounds the columns of a fit are clipped, once for all its numbers."""
     readers: dict[int, list[str]] = {}
     for aggregate, recipe in zip(priced.question.aggregates, priced.recipes, strict=True):
@@ -371,10 +371,10 @@ def name_neighbours(priced: Priced) -> str:
     Where rows have two owners, people come and go as declared; that others' rows take their
     place is how it is priced, and not another promise.
     """
-    return str(_declared_neighbours(priced))
+    return str(_find_neighbours(priced))
 
 
-def _declared_neighbours(priced: Priced) -> Neighbours:
+def _find_neighbours(priced: Priced) -> Neighbours:
     return Neighbours.ADD_REMOVE if gains_rows(priced.plan.source) else priced.neighbours
 
 
@@ -382,7 +382,7 @@ def _promise(priced: Priced) -> str:
     protected = unit(priced.plan.source)
     if protected.owners is Owners.ANY:
         return f"all rows that name one {protected.name} added or removed"
-    change = _declared_neighbours(priced) is Neighbours.CHANGE_ONE
+    change = _find_neighbours(priced) is Neighbours.CHANGE_ONE
     return f"all rows of one {protected.name} {'changed' if change else 'added or removed'}"
 
 

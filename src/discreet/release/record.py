@@ -244,7 +244,7 @@ def _priced_json(priced: Priced) -> dict[str, JSON]:
     """As stored answers hold it: the mechanisms are its noises."""
     fields = {
         field: to_json(value)
-        for field, value in _recorded_values(priced).items()
+        for field, value in _list_values(priced).items()
         if field != "mechanisms"
     }
     return {**fields, "noises": _noises_json(priced)}
@@ -292,13 +292,13 @@ def _fields_json(name: str, value: Any) -> dict[str, JSON]:
         return _priced_json(value)
     if _CLASSES.get(name) is not type(value):
         raise TypeError(f"a {name} has no recorded form")
-    return {field: to_json(part) for field, part in _recorded_values(value).items()}
+    return {field: to_json(part) for field, part in _list_values(value).items()}
 
 
 _FIELDS: dict[type[Any], tuple[str, ...]] = {}
 
 
-def _recorded_fields(kind: type[Any]) -> tuple[str, ...]:
+def _list_fields(kind: type[Any]) -> tuple[str, ...]:
     """The fields that are recorded.
 
     An answer's place in a ledger is not part of the answer; nor is how many units there are,
@@ -312,10 +312,10 @@ def _recorded_fields(kind: type[Any]) -> tuple[str, ...]:
     return found
 
 
-def _recorded_values(value: Any) -> dict[str, Any]:
+def _list_values(value: Any) -> dict[str, Any]:
     """What is written: every recorded field, but those added later only if they say something."""
     added = _ADDED.get(type(value), {})
-    found = {field: getattr(value, field) for field in _recorded_fields(type(value))}
+    found = {field: getattr(value, field) for field in _list_fields(type(value))}
     return {f: part for f, part in found.items() if f not in added or part != added[f]}
 
 
@@ -384,7 +384,7 @@ def _read(value: Any) -> Any:
     if name in _MADE:
         return _MADE[name](**given)
     kind = _CLASSES[name]
-    if set(_ADDED.get(kind, {}) | given) != set(_recorded_fields(kind)):
+    if set(_ADDED.get(kind, {}) | given) != set(_list_fields(kind)):
         raise ValueError("other fields than this version knows")
     return kind(**given)
 

@@ -180,14 +180,14 @@ class _Sums:
     composed: ComposedProfile
 
     def curve(self, epsilon: Fraction) -> arb:
-        losses, mine, theirs = _listed(self.composed, ctx.prec)
+        losses, mine, theirs = _list_sums(self.composed, ctx.prec)
         above = bisect_left(losses, -epsilon, key=lambda loss: -loss)  # so many exceed it
         excess = mine[above] - ball(epsilon).exp() * theirs[above]
         return 1 - _survival(self.composed._failures) * (1 - excess)
 
     def epsilon_at(self, delta: Fraction) -> Amount:
         composed = self.composed
-        losses, mine, theirs = _listed(composed, _BITS)
+        losses, mine, theirs = _list_sums(composed, _BITS)
         with precision(_BITS):
             left = ends(1 - ball(1 - delta) / _survival(composed._failures))[0]
             if left < 0:
@@ -214,7 +214,7 @@ class _Sums:
 
 
 @lru_cache(maxsize=16)
-def _listed(composed: ComposedProfile, bits: int) -> tuple[list[Fraction], list[arb], list[arb]]:
+def _list_sums(composed: ComposedProfile, bits: int) -> tuple[list[Fraction], list[arb], list[arb]]:
     """The sums of losses, greatest first, and the mass of the first so many, under either world."""
     with precision(bits):
         masses = {Fraction(0): arb(1)}
@@ -265,9 +265,9 @@ class _Losses:
         masses = [-(-int(mass) >> _BITS) for mass in product.coeffs()]
         both = self.certain * other.certain >> _BITS
         certain = self.certain + other.certain - both
-        return _Losses(self.start + other.start, masses, certain)._trimmed()
+        return _Losses(self.start + other.start, masses, certain)._trim()
 
-    def _trimmed(self) -> _Losses:
+    def _trim(self) -> _Losses:
         masses, few = self.masses, 1 << (_BITS - TAIL_BITS)
         last, above = len(masses), 0
         while last > 1 and above + masses[last - 1] <= few:

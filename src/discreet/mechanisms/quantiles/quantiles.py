@@ -95,7 +95,7 @@ class Quantile:
     ) -> None:
         domain = Domain(lower, upper, grid)
         values = {
-            "q": _checked(q),
+            "q": _check_quantile(q),
             "lower": domain.lower,
             "upper": domain.upper,
             "epsilon": bounded_range_price(epsilon, rho),
@@ -215,7 +215,7 @@ class Quantiles:
         rho: Exact | None = None,
         grid: Grid | None = None,
     ) -> None:
-        wanted = _ordered([_checked(q) for q in quantiles])
+        wanted = _check_order([_check_quantile(q) for q in quantiles])
         levels = len(wanted).bit_length()
         if rho is not None and epsilon is None:
             price = sqrt_down(8 * positive(rho, name="rho") / levels)
@@ -348,7 +348,7 @@ def _rank_margin(candidates: int, rate_per_rank: Fraction, beta: Exact) -> float
     return float_up(log_up(odds) / rate_per_rank) if odds > 1 else 0.0
 
 
-def _checked(q: Exact) -> Fraction:
+def _check_quantile(q: Exact) -> Fraction:
     exact = proportion(q, name="a quantile")
     if exact.denominator > _MOST_PARTS:
         raise InvalidParameter(
@@ -360,7 +360,7 @@ def _checked(q: Exact) -> Fraction:
     return exact
 
 
-def _ordered(quantiles: list[Fraction]) -> tuple[Fraction, ...]:
+def _check_order(quantiles: list[Fraction]) -> tuple[Fraction, ...]:
     if not quantiles:
         raise InvalidParameter(
             "P5",

@@ -172,7 +172,7 @@ class TopK:
         outcomes = tuple(tuple(votes.name_of(index) for index in order) for order in orders)
         if self.method == "laplace":
             return FiniteLaw(outcomes, lambda: ranking_masses(steps, 1 / self.rate, orders))
-        return FiniteLaw(outcomes, lambda: [self._peeled(steps, order) for order in orders])
+        return FiniteLaw(outcomes, lambda: [self._peel(steps, order) for order in orders])
 
     def _choose(self, steps: Integers) -> list[int]:
         if self.method == "laplace":
@@ -187,7 +187,7 @@ class TopK:
             left = np.delete(left, index)
         return chosen
 
-    def _peeled(self, steps: list[int], order: tuple[int, ...]) -> arb:
+    def _peel(self, steps: list[int], order: tuple[int, ...]) -> arb:
         left, mass = list(range(len(steps))), arb(1)
         for index in order:
             best = max(steps[one] for one in left)

@@ -94,7 +94,7 @@ class SparseRun:
         with self._lock:  # two threads must not both spend the last answer
             self._refuse_elsewhere()
             if self.halted:
-                raise _halted(self._plan.cutoff)
+                raise _halted_refusal(self._plan.cutoff)
             asked, above = self._verdicts(queries, self.remaining)
             answers = self._numbers(queries[above], values)
             self._asked += asked
@@ -261,7 +261,7 @@ def _not_a_stream() -> InvalidParameter:
     )
 
 
-def _halted(cutoff: int) -> Halted:
+def _halted_refusal(cutoff: int) -> Halted:
     return Halted(
         "H1",
         f'this sparse vector has answered "above" {cutoff} time{"s" * (cutoff > 1)} and halted.',
