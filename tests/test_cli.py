@@ -398,6 +398,7 @@ ON_A_SESSION = {
     "analyst add": ("analyst", "add", "ana"),
     "analyst list": ("analyst", "list"),
     "analyst limit": ("analyst", "limit", "ana", "--epsilon", "0.1"),
+    "analyst group": ("analyst", "group", "ana", "staff"),
     "analyst disable": ("analyst", "disable", "ana"),
     "ledger verify": ("ledger", "verify"),
     "ledger checkpoint": ("ledger", "checkpoint", "--key", "nowhere.pem"),

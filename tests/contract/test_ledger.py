@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -32,6 +32,7 @@ from discreet.ledger import (
     new_signing_key,
     verify_export,
 )
+from discreet.ledger.analysts import Group
 from discreet.ledger.books import next_record
 from discreet.ledger.connection import PostgresConnection, SqliteConnection
 from discreet.ledger.store import _LOCK, Store
@@ -295,6 +296,112 @@ def test_the_policys_cap_is_for_every_analyst_without_their_own(ledger):
             account.charge(request(account, f"{name}'s", loss="1/100", analyst=name))
         assert code(refusal) == "B2"
     account.charge(request(account, loss="1"))  # the curator's own has no such cap
+
+
+GROUPS = {"staff": Group(Budget(epsilon=1), each=Budget(epsilon="3/4")), "others": Group()}
+
+
+def test_a_groups_common_limit_is_charged_with_each_of_its_analysts(ledger_address):
+    with Ledger.open(ledger_address) as ledger:
+        account = opened(ledger, policy=Policy(groups=GROUPS))
+        for name in ("ana", "ben"):
+            account.add_analyst(name, group="staff")
+        account.add_analyst("eve")
+        account.charge(request(account, "first", loss="3/4", analyst="ana"))
+        with pytest.raises(BudgetRefusal) as refusal:  # ana's own part of it
+            account.charge(request(account, "more", loss="1/100", analyst="ana"))
+        assert code(refusal) == "B2"
+        with pytest.raises(BudgetRefusal) as refusal:  # ben's own would do
+            account.charge(request(account, "much", loss="1/2", analyst="ben"))
+        assert code(refusal) == "B5"
+        with pytest.raises(BudgetRefusal) as refusal:  # both fit, but not together
+            account.charge_all(
+                [request(account, q, loss="1/5", analyst="ben") for q in ("one", "two")]
+            )
+        assert code(refusal) == "B5"
+        assert account.balance("ben").left()[0] == Fraction(1, 4)
+        account.charge(request(account, "rest", loss="1/4", analyst="ben"))
+        account.charge(request(account, "eve's", loss="1", analyst="eve"))
+    with Ledger.open(ledger_address) as ledger:
+        account = opened(ledger, policy=Policy(groups=GROUPS))
+        together = account.balance("ana").group
+        assert (together.analyst, together.spent.epsilon) == ("staff", 1)
+        assert account.balance("eve").group is None
+        assert account.balance("ana").left()[0] == 0
+        assert ledger.verify().ok
+
+
+def test_of_two_of_a_group_who_ask_at_once_one_is_refused(ledger):
+    """The common limit is checked in the transaction that charges: a race cannot pass it twice."""
+    account = opened(ledger, policy=Policy(groups={"staff": Group(Budget(epsilon=1))}))
+    names = [f"analyst{number}" for number in range(6)]
+    for name in names:
+        account.add_analyst(name, group="staff")
+    start, codes = threading.Barrier(len(names)), []
+
+    def ask(name):
+        start.wait(PATIENCE_S)
+        try:
+            account.charge(request(account, f"question of {name}", loss="2/5", analyst=name))
+            codes.append("paid")
+        except BudgetRefusal as refusal:
+            codes.append(refusal.code)
+
+    threads = [threading.Thread(target=ask, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE_S)
+    assert sorted(codes) == ["B5"] * 4 + ["paid"] * 2
+    assert account.balance(names[0]).group.spent.epsilon == Fraction(4, 5)
+
+
+def test_what_was_spent_in_a_group_stays_there(ledger, monkeypatch):
+    monkeypatch.setattr("discreet.ledger.books.SNAPSHOT_PERIOD", 3)
+    account = opened(ledger, policy=Policy(groups=GROUPS))
+    account.add_analyst("ana", group="staff")
+    account.charge(request(account, "first", blocks=(NORTH,), analyst="ana"))
+    account.move_analyst("ana", "others")
+    account.charge(request(account, "second", blocks=(NORTH,), analyst="ana"))
+    account.move_analyst("ana", "staff")
+    assert account.balance("ana").group.spent.epsilon == Fraction(1, 2)
+    assert account.balance("ana").spent.epsilon == 1
+    account.renew([NORTH], reason="new consent")
+    assert account.balance("ana").group.spent == NOTHING
+    assert ledger.verify().ok  # snapshots were written in between
+
+
+def test_whoever_is_in_a_group_that_is_declared_no_more_is_refused(ledger):
+    account = opened(ledger, policy=Policy(groups=GROUPS))
+    account.add_analyst("ana", group="staff")
+    with pytest.raises(InvalidParameter):
+        account.add_analyst("ben", group="nobody")
+    with pytest.raises(InvalidParameter):
+        account.move_analyst("ana", "nobody")
+    account = opened(ledger, policy=Policy())
+    with pytest.raises(AccessRefusal) as refusal:
+        account.charge(request(account, analyst="ana"))
+    assert code(refusal) == "A2"
+    account.move_analyst("ana", None)
+    account.charge(request(account, analyst="ana"))
+    assert ledger.verify().ok
+
+
+def test_an_overdrawn_group_is_found_in_the_log(ledger):
+    """Whoever writes a charge beyond the common limit into the log is found out."""
+    account = opened(ledger, policy=Policy(groups={"staff": Group(Budget(epsilon=1))}))
+    account.add_analyst("ana", group="staff")
+    with admit_everything():
+        account.charge(request(account, loss="2", analyst="ana"))
+    assert any("more than a cap" in problem for problem in ledger.verify().problems)
+
+
+@contextmanager
+def admit_everything():
+    """Admit everything, as a mistake would."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("discreet.ledger.admission.admit", lambda *_: None)
+        yield
 
 
 def test_a_question_has_a_cap(ledger):

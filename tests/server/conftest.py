@@ -83,6 +83,7 @@ def dataset(
     epsilon: str = "1000",
     damaged: bool = False,
     missing: bool = False,
+    more: str = "",
 ) -> Dataset:
     """A made-up clinic with a canary in it; a damaged one cannot be read."""
     home.mkdir(parents=True)
@@ -101,7 +102,7 @@ def dataset(
         source.write_bytes(content[:200] + CANARY.encode() * 50 + content[-2000:])
     if missing:
         source.unlink()
-    made = session.init(home, SETTINGS.format(epsilon=epsilon, server=server))
+    made = session.init(home, SETTINGS.format(epsilon=epsilon, server=server) + more)
     with closing(made.curator(opened=False)) as curator:
         return Dataset(home, access.new_key(curator.account, "curator"))
 

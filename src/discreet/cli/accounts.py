@@ -44,6 +44,7 @@ def show_balance(curator: Curator, analyst: str | None = None, *, brief: bool = 
     if more > 0:
         screen.print_text(f"… and {more:,} more blocks of people, each with no more spent")
     _show_analysts(curator, analyst)
+    _show_groups(curator, found)
     _show_entities(found if found.cap is None else found.cap)
     left = str(found.remaining()).splitlines()[0] if brief else str(found)
     screen.print_text(f"\n{left}")
@@ -59,6 +60,21 @@ def _show_analysts(curator: Curator, analyst: str | None) -> None:
             )
     screen.print_text("")
     screen.print_table(("asked by", "spent", "", "that they may"), rows, right=(2,))
+
+
+def _show_groups(curator: Curator, found: Balance) -> None:
+    """A bar for each group with a common limit; for an analyst, for their own."""
+    shown = (
+        [found.group] if found.analyst else [one for _, one in curator.account.groups().values()]
+    )
+    rows = [
+        (*_bar_row(one.analyst or "", one.share(one.fullest())), f"of {one.budget}")
+        for one in shown
+        if one is not None
+    ]
+    if rows:
+        screen.print_text("")
+        screen.print_table(("the group", "spent", "", "that it may"), rows, right=(2,))
 
 
 def _show_entities(whole: Balance) -> None:
@@ -97,6 +113,12 @@ def _balance_json(curator: Curator, analyst: str | None) -> dict[str, Any]:
                 "datasets": {name: loss_json(spent) for name, spent in one.describe()},
             }
             for one in (found if found.cap is None else found.cap).entities
+        ],
+        "groups": [
+            {"name": name, "spent": loss_json(one.spent), "budget": budget_json(one.budget)}
+            for name, (_, one) in curator.account.groups().items()
+            if one is not None and (found.analyst is None or found.group is not None)
+            if found.group is None or found.group.analyst == name
         ],
         "analysts": [
             {"name": one.name, "spent": loss_json(curator.balance(one.name).spent)}

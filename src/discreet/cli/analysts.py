@@ -28,6 +28,9 @@ Insist = Annotated[
 ]
 Role = Annotated[str, typer.Option(metavar="ROLE", help="analyst, curator or auditor.")]
 Expires = Annotated[str | None, typer.Option(metavar="DAY", help="The last day, as 2027-12-31.")]
+InGroup = Annotated[
+    str | None, typer.Option(metavar="GROUP", help="Whose common limit counts, too.")
+]
 Key = Annotated[bool, typer.Option("--key", help="Make a key for the server, too.")]
 Unlimited = Annotated[bool, typer.Option("--none", help="Take their own limit away.")]
 
@@ -40,6 +43,7 @@ def add(  # noqa: PLR0913, PLR0917 (each is an option)
     delta: Delta = None,
     role: Role = "analyst",
     expires: Expires = None,
+    group: InGroup = None,
     key: Key = False,
     accept_large_delta: Insist = False,
     as_json: Json = False,
@@ -50,7 +54,7 @@ def add(  # noqa: PLR0913, PLR0917 (each is an option)
     until = last_day(expires)
     secret = None
     with open_planner(session) as curator:
-        curator.account.add_analyst(name, role=role, limit=limit, expires=until)
+        curator.account.add_analyst(name, role=role, limit=limit, expires=until, group=group)
         if key:
             access = import_module("discreet.ledger.keys")
             secret = access.new_key(curator.account, name, expires=until)
@@ -73,11 +77,17 @@ def list_(as_json: Json = False, session: Home = HERE) -> None:
     if as_json:
         screen.print_json([analyst_json(analyst) for analyst in found])
         return
+    grouped = any(analyst.group for analyst in found)
     rows = [
-        (a.name, str(a.role), limit, _day(a.expires), "disabled" if a.disabled else "")
+        (
+            *(a.name, str(a.role), limit),
+            *([a.group or ""] if grouped else []),
+            *(_day(a.expires), "disabled" if a.disabled else ""),
+        )
         for a, limit in zip(found, limits, strict=True)
     ]
-    screen.print_table(("analyst", "role", "limit", "until", ""), rows, right=())
+    titles = ("analyst", "role", "limit", *(["group"] if grouped else []), "until", "")
+    screen.print_table(titles, rows, right=())
 
 
 @app.command()
@@ -108,6 +118,33 @@ def limit(
         screen.print_json(analyst_json(found))
     else:
         screen.print_text(f"{name}: {allowed}.")
+
+
+@app.command()
+def group(
+    name: Name,
+    group: Annotated[
+        str | None,
+        typer.Argument(metavar="GROUP", show_default=False, help="As [groups.GROUP] declares it."),
+    ] = None,
+    none: Annotated[bool, typer.Option("--none", help="Put them into no group.")] = False,
+    as_json: Json = False,
+    session: Home = HERE,
+) -> None:
+    """Put somebody into a group with a common limit."""
+    if (group is None) is not none:
+        raise InvalidParameter(
+            "P4",
+            "no group is given." if group is None else "both a group and --none are given.",
+            why="a limit that is taken away by accident lets more be lost than was meant.",
+            fix="name the group, or say --none to take them out of theirs.",
+        )
+    with open_planner(session) as curator:
+        found = curator.account.move_analyst(name, group)
+    if as_json:
+        screen.print_json(analyst_json(found))
+    else:
+        screen.print_text(f"{name}: {'no group' if group is None else f'in the group {group}'}.")
 
 
 @app.command()
@@ -169,6 +206,7 @@ def analyst_json(analyst: Analyst) -> dict[str, Any]:
         "limit": None if analyst.limit is None else budget_json(analyst.limit),
         "expires": analyst.expires,
         "disabled": analyst.disabled,
+        "group": analyst.group,
     }
 
 

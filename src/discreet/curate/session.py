@@ -20,9 +20,9 @@ from discreet.curate.curator import Curator
 from discreet.engine.opening import KINDS
 from discreet.errors import InvalidParameter, SchemaRefusal, shown
 from discreet.ledger import Ledger, Policy, Verification
-from discreet.ledger.analysts import end_of_day
+from discreet.ledger.analysts import ANALYST_NAME, Group, end_of_day
 from discreet.question.schema import Schema, SchemaFile
-from discreet.question.schema.declarations import BUDGET_KEYS, check_known, read_budget
+from discreet.question.schema.declarations import BUDGET_KEYS, check_known, read_budget, section
 from discreet.question.schema.lines import Document
 
 FILE = "discreet.toml"
@@ -39,6 +39,7 @@ _KEYS = {
     "ledger": ("address", "checkpoint", "dataset"),
     "engine": ("kind", "memory_limit", "threads", "store", "spark", "timeout_s"),
 }
+_GROUP_KEYS = ("limit", "each", "claims")
 _WHY = "a setting that is not understood could let more be lost than was meant."
 
 
@@ -247,7 +248,11 @@ def parsed(home: Path, file: SchemaFile) -> Session:
         home,
         file.schema,
         _budget(file.settings.get("budget"), document, ("budget",)),
-        _policy(file.settings.get("policy", {}), document),
+        _policy(
+            file.settings.get("policy", {}),
+            _groups(file.settings.get("groups", {}), document),
+            document,
+        ),
         _text(ledger, "address", LEDGER, document),
         home / _text(ledger, "checkpoint", "", document) if "checkpoint" in ledger else None,
         _text(ledger, "dataset", DATASET, document),
@@ -267,7 +272,7 @@ def _budget(value: object, document: Document, path: tuple[str, ...]) -> Budget:
     return read_budget(value, document, path)
 
 
-def _policy(data: Mapping[str, Any], document: Document) -> Policy:
+def _policy(data: Mapping[str, Any], groups: Mapping[str, Group], document: Document) -> Policy:
     caps = {
         name: _budget(data[name], document, ("policy", name))
         for name in ("question", "analyst")
@@ -277,7 +282,32 @@ def _policy(data: Mapping[str, Any], document: Document) -> Policy:
     with document.at("policy", "shared_answers"):
         if not isinstance(shared, bool):
             raise _misread("shared_answers", shared, "write shared_answers = true or false.")
-    return Policy(**caps, shared_answers=shared, expires=_expires(data, document))
+    return Policy(
+        caps.get("question"),
+        caps.get("analyst"),
+        shared_answers=shared,
+        expires=_expires(data, document),
+        groups=groups,
+    )
+
+
+def _groups(data: Mapping[str, Any], document: Document) -> dict[str, Group]:
+    """Groups of analysts with their limits; what claims let in is for the server to read."""
+    found = {}
+    for name, said in data.items():
+        path = ("groups", name)
+        with document.at(*path):
+            if not ANALYST_NAME.fullmatch(name):
+                raise _misread("a group", name, "use letters and digits, such as [groups.staff].")
+            section(said, ".".join(path))
+        check_known(said, _GROUP_KEYS, f"[groups.{name}]", document, path)
+        caps = {
+            key: read_budget(said[key], document, (*path, key))
+            for key in ("limit", "each")
+            if key in said
+        }
+        found[name] = Group(**caps)
+    return found
 
 
 def _expires(data: Mapping[str, Any], document: Document) -> datetime | None:

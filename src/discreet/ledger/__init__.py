@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from discreet.ledger.account import Account
-    from discreet.ledger.analysts import AccessKey, Analyst, Policy
+    from discreet.ledger.analysts import AccessKey, Analyst, Group, Policy
     from discreet.ledger.balance import Balance, EntityBalance
     from discreet.ledger.books import Record
     from discreet.ledger.charges import Entry, Receipt, Request, State, Stored
@@ -34,6 +34,7 @@ _HOME = {
     "Checkpoint": "checkpoint",
     "Entry": "charges",
     "Ledger": "ledger",
+    "Group": "analysts",
     "Policy": "analysts",
     "Receipt": "charges",
     "Record": "books",
@@ -61,6 +62,7 @@ __all__ = [
     "Checkpoint",
     "EntityBalance",
     "Entry",
+    "Group",
     "Ledger",
     "Policy",
     "Receipt",

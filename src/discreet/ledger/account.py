@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import threading
 from bisect import insort
 from collections import Counter
@@ -13,6 +12,7 @@ from datetime import datetime
 from functools import partial
 from heapq import nsmallest
 from itertools import combinations
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -23,7 +23,15 @@ from discreet.errors import DataRefusal, InvalidParameter, LedgerRefusal, Refusa
 from discreet.exact.numbers import canonical_json
 from discreet.exact.records import dataclass
 from discreet.ledger import admission, refusals
-from discreet.ledger.analysts import AUDITOR, CURATOR, AccessKey, Analyst, assume_utc
+from discreet.ledger.analysts import (
+    ANALYST_NAME,
+    AUDITOR,
+    CURATOR,
+    AccessKey,
+    Analyst,
+    Group,
+    assume_utc,
+)
 from discreet.ledger.balance import Balance, EntityBalance
 from discreet.ledger.books import (
     Record,
@@ -45,7 +53,6 @@ if TYPE_CHECKING:
 
 _C = TypeVar("_C")
 ROLES = (CURATOR, "analyst", AUDITOR)
-_NAME = re.compile(r"[^\W_][\w.@+-]{0,63}")
 _TRANSCRIPT_KINDS = ("charge", "refusal", "refusals")
 _MOST_TYPED = 20_000
 """As long as a question may be; more of what was refused is not kept."""
@@ -564,7 +571,24 @@ class Account:
             self._find_analyst(analyst)
             share = standing.spent_by(analyst).copy()
             limit = standing.limit(analyst) or standing.budget
-            return Balance(self.dataset, analyst, limit, space, share, cap=whole)
+            group = self._balance_group(standing.group_of(analyst), standing, space)
+            return Balance(self.dataset, analyst, limit, space, share, cap=whole, group=group)
+
+    def _balance_group(self, name: str | None, standing: Standing, space: Space) -> Balance | None:
+        found = standing.policy.groups.get(name or "")
+        if name is None or found is None or found.limit is None:
+            return None
+        return Balance(self.dataset, name, found.limit, space, standing.spent_by_group(name).copy())
+
+    def groups(self) -> dict[str, tuple[Group, Balance | None]]:
+        """The groups that analysts may be in, each with its balance if it has a common limit."""
+        with self._journal.reading():
+            standing = self.standing()
+            space = self._space_of(standing)
+            return {
+                name: (group, self._balance_group(name, standing, space))
+                for name, group in sorted(standing.policy.groups.items(), key=itemgetter(0))
+            }
 
     def _balance_entities(self, standing: Standing, space: Space) -> tuple[EntityBalance, ...]:
         books = self._journal.books
@@ -655,24 +679,47 @@ class Account:
         role: str = "analyst",
         limit: Budget | None = None,
         expires: datetime | None = None,
+        group: str | None = None,
+        identity: str | None = None,
     ) -> Analyst:
-        """Let somebody ask; ``limit`` is what they may cost any one person."""
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
+        """Let somebody ask; ``limit`` is what they may cost any one person.
+
+        What the analysts of a ``group`` pay counts for its common limit, too.  ``identity`` is
+        whom a provider that they sign in with knows them as.
+        """
+        if not isinstance(name, str) or not ANALYST_NAME.fullmatch(name):
             raise _invalid(
                 f"{shown(name)} cannot be the name of an analyst", "use letters and digits"
             )
         if role not in ROLES:
             raise _invalid(f"{shown(role)} is not a role", f"use one of {', '.join(ROLES)}")
-        analyst = Analyst(name, role, limit, assume_utc(expires))
+        analyst = Analyst(name, role, limit, assume_utc(expires), group=group, identity=identity)
         with self._journal.writing() as writer:
-            if name in self.standing().analysts:
+            standing = self.standing()
+            self._check_group(group, standing)
+            if name in standing.analysts:
                 raise _invalid(f"analyst {name!r} is there already", "choose another name")
+            known = (one.identity for one in standing.analysts.values())
+            if identity is not None and identity in known:
+                raise _invalid("whoever signs in so has a name already", "use that name")
             writer.append("analyst", analyst.to_json(), dataset=self.dataset, analyst=name)
         return analyst
 
     def limit_analyst(self, name: str, limit: Budget | None) -> Analyst:
         """Change what an analyst may cost any one person; what was spent stays spent."""
         return self._change_analyst(name, limit=limit)
+
+    def move_analyst(self, name: str, group: str | None) -> Analyst:
+        """Put an analyst into a group, or into none; what was spent stays spent where it was."""
+        return self._change_analyst(name, group=group)
+
+    def _check_group(self, group: str | None, standing: Standing) -> None:
+        if group is not None and group not in standing.policy.groups:
+            known = ", ".join(map(repr, standing.policy.groups)) or "none"
+            raise _invalid(
+                f"there is no group {shown(group)}",
+                f"declare [groups.NAME] in discreet.toml; those declared are: {known}",
+            )
 
     def disable_analyst(self, name: str) -> Analyst:
         """Let an analyst ask no more; what they paid for stays recorded."""
@@ -684,6 +731,7 @@ class Account:
                 "the curator has neither a limit nor an end", "limit the dataset: budget=..."
             )
         with self._journal.writing() as writer:
+            self._check_group(change.get("group"), self.standing())
             analyst = replace(self._find_analyst(name), **change)
             writer.append("analyst", analyst.to_json(), dataset=self.dataset, analyst=name)
         return analyst

@@ -141,6 +141,13 @@ def check_access(standing: Standing, name: str, now: datetime) -> None:
             why="who checks what the people in the data have lost should not add to it.",
             fix="ask as an analyst: the curator can add one.",
         )
+    if analyst.group is not None and analyst.group not in standing.policy.groups:
+        raise AccessRefusal(
+            "A2",
+            f"analyst {name!r} is in the group {analyst.group!r}, which is declared no more.",
+            why="what its analysts may cost the people in the data together is not said any more.",
+            fix=f"ask the curator to declare [groups.{analyst.group}], or another group for you.",
+        )
     for whose, expires in (
         (f"the access of analyst {name!r}", analyst.expires),
         ("this dataset", standing.policy.expires),
@@ -202,6 +209,8 @@ def admit(
             why=_BEYOND,
             fix=f"offer less, or ask the curator for more. {balance.remaining(number)}",
         )
+    if cap == "group":
+        raise _explain_group(standing, space, dataset, request, number)
     if cap.startswith(_ENTITY):
         name = cap.removeprefix(_ENTITY)
         whole = elsewhere[name]
@@ -222,6 +231,30 @@ def admit(
     )
 
 
+def _explain_group(
+    standing: Standing, space: Space, dataset: str, request: Request, number: int
+) -> BudgetRefusal:
+    """The common limit of the analyst's group is too small."""
+    name, limit = _find_group(standing, request.analyst)
+    spent = standing.spent_by_group(name)
+    where = "" if space.size == 1 else f" for the block {space.name(number)!r}"
+    balance = Balance(dataset, request.analyst, limit or standing.budget, space, spent)
+    return BudgetRefusal(
+        "B5",
+        f"the common limit of the group {name!r} does not cover this question, which costs "
+        f"{request.loss.rounded()}{where}.",
+        why=_BEYOND,
+        fix=f"offer less, or ask the curator for more. {balance.remaining(number)}",
+    )
+
+
+def _find_group(standing: Standing, analyst: str) -> tuple[str, Budget | None]:
+    """The group of an analyst and its common limit; no name and no limit where there is none."""
+    name = standing.group_of(analyst) or ""
+    group = standing.policy.groups.get(name)
+    return name, None if group is None else group.limit
+
+
 def find_overdrawn(
     standing: Standing,
     analyst: str,
@@ -231,9 +264,11 @@ def find_overdrawn(
 ) -> tuple[str, int] | None:
     """The first cap that a charge would break, and at which block most; None if it fits."""
     limit = standing.limit(analyst)
+    group, common = _find_group(standing, analyst)
     caps: tuple[tuple[str, Budget | None, Balances], ...] = (
         ("question", standing.policy.question, zero_balances(1)),
         ("analyst", limit, take_blocks(standing.spent_by(analyst), blocks)),
+        ("group", common, take_blocks(standing.spent_by_group(group), blocks)),
         ("dataset", standing.budget, take_blocks(standing.spent, blocks)),
         *(
             (_ENTITY + name, whole.budget, whole.add_to(take_blocks(standing.lost[name], blocks)))

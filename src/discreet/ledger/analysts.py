@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import field
 from datetime import UTC, date, datetime, time
 from typing import Any
@@ -13,8 +15,30 @@ from discreet.release.record import from_json, to_json
 CURATOR = "curator"
 """The analyst who always exists: the curator's own questions, under the dataset's cap alone."""
 
+ANALYST_NAME = re.compile(r"[^\W_][\w.@+-]{0,63}")
+"""What may be the name of an analyst, or of a group of them."""
+
 AUDITOR = "auditor"
 """The role of those who read the account and never ask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Analysts under a common limit: what they may cost any one person, together and each."""
+
+    limit: Budget | None = None
+    """Of all of them together; what each has paid as one of the group counts."""
+    each: Budget | None = None
+    """Of each who has no limit of their own."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The group as the ledger records it."""
+        return {"limit": to_json(self.limit), "each": to_json(self.each)}
+
+    @classmethod
+    def from_json(cls, found: dict[str, Any]) -> Group:
+        """The group that was recorded."""
+        return cls(from_json(found["limit"]), from_json(found["each"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,24 +48,27 @@ class Policy:
     ``question`` caps any one question, ``analyst`` the sum of each analyst who has
     no limit of their own; analysts' sums may add up to more than the budget, which
     always wins.  ``shared_answers`` lets everyone see an answer that somebody paid for.
-    After ``expires`` nothing is answered.
+    After ``expires`` nothing is answered.  ``groups`` are those that analysts may be in.
     """
 
     question: Budget | None = None
     analyst: Budget | None = None
     shared_answers: bool = True
     expires: datetime | None = None
+    groups: Mapping[str, Group] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "expires", assume_utc(self.expires))
 
     def to_json(self) -> dict[str, Any]:
         """The policy as the ledger records it."""
+        groups = {name: group.to_json() for name, group in self.groups.items()}
         return {
             "question": to_json(self.question),
             "analyst": to_json(self.analyst),
             "shared_answers": self.shared_answers,
             "expires": write_time(self.expires),
+            **({"groups": groups} if groups else {}),
         }
 
     @classmethod
@@ -52,6 +79,7 @@ class Policy:
             from_json(found["analyst"]),
             found["shared_answers"],
             read_time(found["expires"]),
+            {name: Group.from_json(one) for name, one in found.get("groups", {}).items()},
         )
 
 
@@ -64,6 +92,10 @@ class Analyst:
     limit: Budget | None = None
     expires: datetime | None = None
     disabled: bool = False
+    group: str | None = None
+    """Whose common limit counts what they pay, too."""
+    identity: str | None = None
+    """Who they are to the provider that they sign in with; None for those who have keys only."""
 
     def to_json(self) -> dict[str, Any]:
         """The analyst as the ledger records them."""
@@ -73,6 +105,8 @@ class Analyst:
             "limit": to_json(self.limit),
             "expires": write_time(self.expires),
             "disabled": self.disabled,
+            **({} if self.group is None else {"group": self.group}),
+            **({} if self.identity is None else {"identity": self.identity}),
         }
 
     @classmethod
@@ -84,6 +118,8 @@ class Analyst:
             from_json(found["limit"]),
             read_time(found["expires"]),
             found["disabled"],
+            found.get("group"),
+            found.get("identity"),
         )
 
 

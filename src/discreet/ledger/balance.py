@@ -38,6 +38,8 @@ class Balance:
     balances: Balances
     cap: Balance | None = None
     """The dataset's own balance, behind an analyst's: it always wins."""
+    group: Balance | None = None
+    """What all analysts of an analyst's group have spent of its common limit, if it has one."""
     entities: tuple[EntityBalance, ...] = ()
     """What people who may be in other datasets, too, have lost in all of them."""
 
@@ -99,7 +101,8 @@ class Balance:
     def _caps(self) -> tuple[Balance, ...]:
         """All balances that a charge must fit into."""
         behind = () if self.cap is None else self.cap._caps()
-        return (self, *behind, *(entity.total for entity in self.entities))
+        common = () if self.group is None else (self.group,)
+        return (self, *common, *behind, *(entity.total for entity in self.entities))
 
     def _left(self, blocks: Blocks) -> tuple[Fraction | None, Fraction]:
         touched = self.balances[:, blocks]
@@ -125,6 +128,8 @@ class Balance:
         words = str(self.remaining())
         if self.space.size > 1:
             words = f"In the block that lost most ({self.space.name(self.fullest())}):\n{words}"
+        if self.group is not None:
+            words = f"{words}\nThe group {self.group.analyst}, together:\n{self.group}"
         if self.cap is not None:
             words = f"{words}\nThe whole dataset:\n{self.cap}"
         return "\n".join([words, *map(str, self.entities)])

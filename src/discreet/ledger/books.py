@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from discreet.accounting.budget import SATURATED, Budget
 from discreet.exact.numbers import canonical_json
 from discreet.exact.records import dataclass
-from discreet.ledger.analysts import CURATOR, AccessKey, Analyst, Policy
+from discreet.ledger.analysts import CURATOR, AccessKey, Analyst, Group, Policy
 from discreet.release.record import from_json, to_json
 
 FORMAT: Final = 1
@@ -289,6 +289,8 @@ class Standing:
     keys: dict[str, AccessKey] = field(default_factory=dict)
     shares: dict[str, Balances] = field(default_factory=dict)
     """What each analyst has cost each block."""
+    group_shares: dict[str, Balances] = field(default_factory=dict)
+    """What the analysts of each group have cost each block while they were in it."""
     refined: dict[int, int] = field(default_factory=dict)
     """The charge that refines each charge, where one does."""
     lost: dict[str, Balances] = field(default_factory=dict)
@@ -312,12 +314,27 @@ class Standing:
         found = self.shares.get(analyst)
         return zero_balances(self.size) if found is None else found
 
+    def group_of(self, analyst: str) -> str | None:
+        """The group an analyst is in now."""
+        found = self.analysts.get(analyst)
+        return None if found is None else found.group
+
+    def spent_by_group(self, group: str) -> Balances:
+        """What the analysts of a group have cost each block, to be read only."""
+        found = self.group_shares.get(group)
+        return zero_balances(self.size) if found is None else found
+
     def charge(self, analyst: str, content: Mapping[str, Any]) -> None:
         """Count a charge, as its record says it."""
         blocks = decode_blocks(content["area"], self.size)
         units = saturated_units(content["loss"])
         add_loss(self.spent, blocks, units)
         add_loss(self.share(analyst), blocks, units)
+        group = self.group_of(analyst)
+        if group is not None:
+            if group not in self.group_shares:
+                self.group_shares[group] = zero_balances(self.size)
+            add_loss(self.group_shares[group], blocks, units)
         named = content.get("entities")
         for entity, lost in self.lost.items():
             if named is None or entity in named:
@@ -326,8 +343,9 @@ class Standing:
     def provisional(self) -> Standing:
         """The same standing, to count charges that are not made yet."""
         shares = {name: share.copy() for name, share in self.shares.items()}
+        groups = {name: share.copy() for name, share in self.group_shares.items()}
         lost = {name: balances.copy() for name, balances in self.lost.items()}
-        return replace(self, spent=self.spent.copy(), shares=shares, lost=lost)
+        return replace(self, spent=self.spent.copy(), shares=shares, group_shares=groups, lost=lost)
 
     def is_about(self, entity: str) -> bool:
         """Whether a table that was ever declared is about these people."""
@@ -342,7 +360,9 @@ class Standing:
         """What an analyst may cost any one person; the curator has the dataset's cap alone."""
         if analyst == CURATOR:
             return None
-        return self.analysts[analyst].limit or self.policy.analyst
+        found = self.analysts[analyst]
+        each = self.policy.groups.get(found.group or "", Group()).each
+        return found.limit or each or self.policy.analyst
 
     def declare_blocks(
         self, space: dict[str, Any], size: int, origins: Sequence[Any] | None
@@ -350,10 +370,14 @@ class Standing:
         """Declare the blocks; nobody's past is forgotten."""
         if origins is None:
             self.spent, self.shares, self.lost = zero_balances(size), {}, {}
+            self.group_shares = {}
         else:
             self.spent = carry_over(self.spent, origins)
             self.lost = {name: carry_over(lost, origins) for name, lost in self.lost.items()}
             self.shares = {name: carry_over(share, origins) for name, share in self.shares.items()}
+            self.group_shares = {
+                name: carry_over(share, origins) for name, share in self.group_shares.items()
+            }
         self.space, self.layout = space, digest_space(space)
 
     def to_json(self) -> dict[str, Any]:
@@ -362,6 +386,7 @@ class Standing:
         return {
             **({"refined": refined} if refined else {}),
             **({"lost": _pack_all(self.lost)} if self.lost else {}),
+            **({"group_shares": _pack_all(self.group_shares)} if self.group_shares else {}),
             "budget": to_json(self.budget),
             "policy": self.policy.to_json(),
             "version": self.version,
@@ -389,6 +414,7 @@ class Standing:
             analysts={analyst.name: analyst for analyst in analysts},
             keys={key.key_id: key for key in keys},
             shares=_unpack_all(found["shares"]),
+            group_shares=_unpack_all(found.get("group_shares", {})),
             refined=dict(found.get("refined", ())),
             lost=_unpack_all(found.get("lost", {})),
         )
@@ -502,7 +528,10 @@ class Books:
 
     def snapshot_is_due(self) -> bool:
         """Whether enough was recorded since the last snapshot."""
-        cells = sum(3 * s.size * (1 + len(s.shares) + len(s.lost)) for s in self.datasets.values())
+        cells = sum(
+            3 * s.size * (1 + len(s.shares) + len(s.group_shares) + len(s.lost))
+            for s in self.datasets.values()
+        )
         period = max(SNAPSHOT_PERIOD, cells // 32)
         return self.last is not None and self.last.sequence - self.snapshot >= period
 
@@ -635,7 +664,8 @@ def _renew(books: Books, record: Record, content: dict[str, Any]) -> None:
     standing = books.datasets[record.dataset]
     blocks = decode_blocks(content["area"], standing.size)
     lost = [standing.lost[entity] for entity in content.get("entities", ())]
-    for balances in (standing.spent, *standing.shares.values(), *lost):
+    shares = (*standing.shares.values(), *standing.group_shares.values())
+    for balances in (standing.spent, *shares, *lost):
         balances[:, blocks] = 0
 
 

@@ -351,6 +351,7 @@ def _same_standing(one: Standing, other: Standing) -> bool:
         all(getattr(one, name) == getattr(other, name) for name in plain)
         and np.array_equal(one.spent, other.spent)
         and _same_balances(one.shares, other.shares)
+        and _same_balances(one.group_shares, other.group_shares)
         and _same_balances(one.lost, other.lost)
     )
 

@@ -46,10 +46,18 @@ def balance_json(
     return {
         "dataset": gauge_json(name, whole.budget, whole.spent, whole.share(whole.fullest())),
         "analyst": None if own is None else _own(own, limited=limited),
+        "group": None if own is None else group_json(own.group),
         "blocks": [gauge_json(block, whole.budget, spent, share) for block, spent, share in blocks],
         "entities": [_entity_json(entity) for entity in whole.entities],
         "text": str(whole if own is None else own),
     }
+
+
+def group_json(found: Balance | None) -> dict[str, Any] | None:
+    """What the analysts of a group have spent of its common limit."""
+    if found is None:
+        return None
+    return gauge_json(found.analyst or "", found.budget, found.spent, found.share(found.fullest()))
 
 
 def hide_datasets(balance: Balance) -> Balance:

@@ -18,7 +18,7 @@ from discreet.question.schema.lines import Document
 from discreet.question.schema.tables import Column, Crowding, Owners, Table, check_population
 
 DECLARED = ("tables", "neighbours", "population", "max_joined_rows_per_unit", "entities")
-SETTINGS = ("budget", "policy", "ledger", "engine", "server", "offers")
+SETTINGS = ("budget", "policy", "ledger", "engine", "server", "offers", "groups", "sign_in")
 SECTIONS = DECLARED + SETTINGS
 """What may stand at the top of the file: the schema, then what is for the curator."""
 

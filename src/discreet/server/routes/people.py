@@ -15,6 +15,7 @@ from discreet.ledger.keys import CURATOR
 from discreet.release.amounts import budget_json, loss_json
 from discreet.server import models
 from discreet.server.auth import Access, Authenticated, Curating, Reader, Server
+from discreet.server.balances import group_json
 from discreet.server.routes.identity import key_response
 from discreet.server.sending import ERRORS, json_response
 
@@ -29,7 +30,18 @@ async def analysts(access: Reader) -> Response:
 
 def _list_analysts(account: Account) -> dict[str, Any]:
     keys = account.keys()
-    return {"analysts": [_analyst_json(account, one, keys) for one in account.analysts()]}
+    return {
+        "analysts": [_analyst_json(account, one, keys) for one in account.analysts()],
+        "groups": [
+            {
+                "name": name,
+                "limit": None if group.limit is None else budget_json(group.limit),
+                "each": None if group.each is None else budget_json(group.each),
+                "together": group_json(together),
+            }
+            for name, (group, together) in account.groups().items()
+        ],
+    }
 
 
 def _analyst_json(
@@ -45,6 +57,8 @@ def _analyst_json(
         "disabled": analyst.disabled,
         "spent": loss_json(balance.spent),
         "share": None if limit is None else balance.share(balance.fullest()),
+        "group": analyst.group,
+        "signs_in": analyst.identity is not None,
         "keys": [
             {
                 "id": key.key_id,
@@ -76,7 +90,11 @@ async def add(new: models.NewAnalyst, access: Curating) -> Response:
     def added() -> dict[str, Any]:
         account = access.dataset.account
         made = account.add_analyst(
-            new.name, role=new.role, limit=_parse_limit(new.limit), expires=new.expires
+            new.name,
+            role=new.role,
+            limit=_parse_limit(new.limit),
+            expires=new.expires,
+            group=new.group,
         )
         return _analyst_json(account, made, ())
 
@@ -85,7 +103,7 @@ async def add(new: models.NewAnalyst, access: Curating) -> Response:
 
 @router.patch("/analysts/{name}", response_model=models.Analyst)
 async def change(name: str, changed: models.ChangedAnalyst, access: Curating) -> Response:
-    """Change an analyst's limit, or let them ask no more."""
+    """Change an analyst's limit or group, or let them ask no more."""
     return json_response(await run_in_threadpool(_change, access.dataset.account, name, changed))
 
 
@@ -93,6 +111,8 @@ def _change(account: Account, name: str, changed: models.ChangedAnalyst) -> dict
     analyst = _find_analyst(account, name)
     if "limit" in changed.model_fields_set:
         analyst = account.limit_analyst(name, _parse_limit(changed.limit))
+    if "group" in changed.model_fields_set:
+        analyst = account.move_analyst(name, changed.group)
     if changed.disabled:
         analyst = account.disable_analyst(name)
     return _analyst_json(account, analyst, account.keys())

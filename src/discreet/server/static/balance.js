@@ -56,7 +56,8 @@ export async function balanceView(main, state) {
   show(main, h("h1", {}, "Balance"),
     h("section", { class: "card gauges", "aria-label": "Dataset and analyst" },
       gauge(found.dataset, `Dataset ${state.dataset.name}`),
-      found.analyst ? gauge(found.analyst, `Your allocation (${state.dataset.analyst})`) : null),
+      found.analyst ? gauge(found.analyst, `Your allocation (${state.dataset.analyst})`) : null,
+      found.group ? gauge(found.group, `Your group ${found.group.name}, together`) : null),
     h("section", { class: "card", "aria-label": "Still affordable" }, h("h2", {}, "What is still affordable"), affordable),
     h("section", { class: "card", "aria-label": "Spending" }, h("h2", {}, own ? "What you spent, over time" : "Spending over time"),
       picture(`${path("spending")}?by=hour`, { alt: "Spent over time" })),
@@ -66,7 +67,7 @@ export async function balanceView(main, state) {
       h("div", { class: "gauges" }, found.entities.map((e) => h("div", {}, gauge(e, `Each ${e.name}, in all datasets`),
         h("ul", {}, e.datasets.map((d) => h("li", {}, `${d.name}: ${d.spent.text}`))))))) : null,
     found.blocks.length ? blocks(found.blocks) : null);
-  const tightest = [found.dataset, found.analyst, ...found.entities].filter((g) => g?.remaining);
+  const tightest = [found.dataset, found.analyst, found.group, ...found.entities].filter((g) => g?.remaining);
   const { entries } = await get(`${path("transcript")}?limit=100`);
   show(affordable, repeats(entries, tightest));
 }

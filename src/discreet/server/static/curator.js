@@ -26,13 +26,19 @@ export async function analystsView(main, state) {
   const problem = h("div", {});
   const shown = h("div", {});
   const list = h("div", { class: "people" });
+  const common = h("section", { class: "card", "aria-label": "Groups", hidden: true });
 
   async function draw() {
-    const { analysts } = await get(path());
-    show(list, analysts.map(person));
+    const { analysts, groups } = await get(path());
+    show(common, groups.length ? [h("h2", {}, "Groups"),
+      h("p", {}, "What the analysts of a group pay counts for its common limit, too. Groups are declared in discreet.toml."),
+      h("div", { class: "gauges" }, groups.map((g) => (g.together ? gauge(g.together, `Group ${g.name}, together`)
+        : h("div", { class: "gauge" }, h("b", {}, `Group ${g.name}`), h("p", {}, "No common limit.")))))] : []);
+    common.hidden = !groups.length;
+    show(list, analysts.map((one) => person(one, groups)));
   }
 
-  function person(one) {
+  function person(one, groups) {
     const here = path(encodeURIComponent(one.name));
     const epsilon = h("input", { value: one.limit?.epsilon ?? "", size: "8", placeholder: "none", inputmode: "decimal" });
     const delta = h("input", { value: one.limit?.delta ?? "", size: "10", placeholder: "0" });
@@ -41,7 +47,9 @@ export async function analystsView(main, state) {
       h("h2", {}, one.name, " ", h("span", { class: "badge" }, one.role),
         one.disabled ? h("span", { class: "badge no" }, "disabled") : null),
       h("p", {}, `Spent ${one.spent.text}. `, one.limit ? `Limit ${one.limit.text}. ` : "No limit of their own. ",
-        one.expires ? `Until ${one.expires.slice(0, 10)}. ` : ""),
+        one.expires ? `Until ${one.expires.slice(0, 10)}. ` : "", one.signs_in ? "Signs in with the provider. " : "",
+        one.group && !may ? `In the group ${one.group}. ` : ""),
+      may && groups.length && one.role === "analyst" ? h("p", {}, field(`Group of ${one.name}`, groupOf(one, groups, change))) : null,
       h("p", {}, keys(one)),
       may ? h("ul", { class: "keys" }, one.keys.filter((k) => !k.revoked).map((k) => h("li", {}, h("code", {}, k.id),
         k.at ? ` made ${k.at.slice(0, 10)}` : "", k.expires ? `, until ${k.expires.slice(0, 10)} ` : " ",
@@ -59,6 +67,13 @@ export async function analystsView(main, state) {
         h("button", { class: "quiet", onclick: () => newKey(one.name) }, "New key"),
         one.role === "curator" || one.disabled ? null : h("button", { class: "quiet",
           onclick: () => change({ disabled: true }, `${one.name} is disabled.`) }, "Disable")) : null);
+  }
+
+  function groupOf(one, groups, change) {
+    const choose = h("select", { onchange: () => change({ group: choose.value || null }, `${one.name} is in ${choose.value || "no group"} now.`) },
+      h("option", { value: "" }, "none"), groups.map((g) => h("option", { value: g.name }, g.name)));
+    choose.value = one.group ?? "";
+    return choose;
   }
 
   const newKey = (name) => attempt(problem, async () => {
@@ -85,7 +100,7 @@ export async function analystsView(main, state) {
     may ? h("form", { class: "card", onsubmit: add }, h("h2", {}, "Add someone"),
       h("div", { class: "offer" }, field("Name", name), field("Role", role), field("ε limit", epsilon),
         field("δ limit", delta), h("button", { class: "main" }, "Add and make a key"))) : null,
-    problem, shown, list);
+    common, problem, shown, list);
   await draw();
 }
 

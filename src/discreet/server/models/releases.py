@@ -1,0 +1,89 @@
+"""What is released once, as a table or a file."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from discreet.publication.declared import Declared
+from discreet.publication.folder import read_declared
+from discreet.server.models.base import Given, Number, Price, Sent, Text
+
+
+class Release(Given):
+    """A release that was made."""
+
+    name: str
+    kind: str
+    of: str
+
+
+class Releases(Given):
+    """The releases of a dataset."""
+
+    releases: list[Release]
+
+
+class ToldMargin(Given):
+    """How far off a number of a release may be, and what kind of promise that is."""
+
+    promise: Literal["exact", "certified", "typical", "none"]
+    within: float | None
+
+
+class Told(Given):
+    """What a release says: free, with a margin for every number that has one."""
+
+    question: str
+    columns: list[str]
+    rows: list[list[Any]]
+    margins: dict[str, list[ToldMargin]]
+    cells: list[list[str]]
+    notes: list[str]
+    cost: Literal["free"]
+
+
+class MakeRelease(Sent):
+    """A release that is to be made: what it is, and the settings of its kind with its price."""
+
+    name: Annotated[str, Field(max_length=63, examples=["visits_2026"])]
+    kind: Annotated[str, Field(max_length=32, examples=["marginals"])] = "synthetic"
+    of: Text
+    settings: dict[str, Any] = Field(examples=[{"epsilon": "0.5", "columns": ["city"]}])
+
+    def declared(self) -> Declared:
+        """What is declared, or a refusal."""
+        return read_declared({**self.settings, "name": self.name, "kind": self.kind, "of": self.of})
+
+
+class ReleaseStage(Given):
+    """A stage of a release before it is drawn."""
+
+    name: str
+    loss: str
+    says: str
+
+
+class ReleasePlan(Given):
+    """What a release would count and cost; nothing was charged."""
+
+    release: dict[str, Any]
+    unit: str
+    rows_per_unit: int
+    loss: Price
+    stages: list[ReleaseStage]
+
+
+class ReleaseCard(Given):
+    """What a release is and promises, in words."""
+
+    name: str
+    card: str
+
+
+class AskRelease(Sent):
+    """A SELECT about one release."""
+
+    question: Text
+    confidence: Number = "0.95"

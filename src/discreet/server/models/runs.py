@@ -1,0 +1,157 @@
+"""Runs and interviews, which tell one thing after the other for one price."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from discreet.price.watch import WatchSettings
+from discreet.server.models.base import Given, Number, Price, Sent, Text, Waited
+
+
+class Watch(Sent):
+    """A run that is to be opened: paid for once, by epsilon (and delta) for all of it."""
+
+    epsilon: Number
+    threshold: Number | None = None
+    at_most: Annotated[int, Field(ge=1, le=1000)] = 1
+    delta: Number = 0
+    numbers: bool = False
+    monotonic: bool = False
+    name: Annotated[str, Field(max_length=64)] = ""
+
+    def settings(self) -> WatchSettings:
+        """The keywords with which the curator opens it."""
+        return {
+            "epsilon": self.epsilon,
+            "threshold": self.threshold,
+            "at_most": self.at_most,
+            "delta": self.delta,
+            "numbers": self.numbers,
+            "monotonic": self.monotonic,
+        }
+
+
+class ExplainWatch(Watch):
+    """A run, and a question that it would be asked."""
+
+    question: Text | None = None
+    confidence: Number = "0.95"
+    queries: Annotated[int, Field(ge=1, le=10**9)] = 1000
+
+
+class WatchExplanation(Given):
+    """What a run would cost, and how wrong it could be about a number."""
+
+    watch: dict[str, Any]
+    loss: Price
+    queries: int
+    margin: float | None
+    theorem_margin: float | None
+    sensitivity: float | None
+
+
+class Run(Given):
+    """A run, and how it stands."""
+
+    id: str
+    kind: str
+    analyst: str
+    name: str
+    watch: dict[str, Any]
+    price: Price
+    asked: int
+    remaining: int
+    ended: Literal["halted", "closed", "lost"] | None
+
+
+class AskRun(Waited):
+    """A question to a run; the same number is told the same."""
+
+    question: Text
+    threshold: Number | None = None
+    number: Annotated[int, Field(ge=0, le=10**9)] | None = None
+
+
+class Interview(Sent):
+    """A run that answers while one unit moves all its numbers by at most ``sensitivity``."""
+
+    sensitivity: Number
+    epsilon: Number
+    name: Annotated[str, Field(max_length=64)] = ""
+
+    def settings(self) -> dict[str, Any]:
+        """The keywords with which the curator opens it."""
+        return {"sensitivity": self.sensitivity, "epsilon": self.epsilon}
+
+
+class ExplainInterview(Interview):
+    """An interview, and questions that it would be asked."""
+
+    questions: list[Text] = Field(default_factory=list, max_length=100)
+    confidence: Number = "0.95"
+
+
+class InterviewExplanation(Given):
+    """What an interview would cost, and whether it would answer the questions."""
+
+    interview: dict[str, Any]
+    loss: Price
+    joint: float
+    admitted: bool
+    margin: float | None
+
+
+class InterviewState(Given):
+    """An interview, and how it stands."""
+
+    id: str
+    kind: str
+    analyst: str
+    name: str
+    interview: dict[str, Any]
+    price: Price
+    asked: int
+    joint: float
+    ended: Literal["halted", "closed", "lost"] | None
+
+
+class AskInterview(Waited):
+    """A question to an interview; the same number is told the same."""
+
+    question: Text
+    number: Annotated[int, Field(ge=0, le=10**9)] | None = None
+
+
+class InterviewReply(Given):
+    """Numbers with noise, one for each group, and how the interview stands."""
+
+    question: str
+    values: list[float]
+    groups: list[list[str | None]]
+    moved: float
+    margin: float
+    asked: int
+    joint: float
+    ended: Literal["halted", "closed", "lost"] | None
+
+
+class RunVerdict(Given):
+    """On which side of its threshold one number is."""
+
+    question: str
+    threshold: str
+    above: bool
+    value: float | None
+    group: list[str | None]
+
+
+class Verdicts(Given):
+    """What a run told, and how it stands."""
+
+    verdicts: list[RunVerdict]
+    grouped: bool
+    asked: int
+    remaining: int
+    ended: Literal["halted", "closed", "lost"] | None
