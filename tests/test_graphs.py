@@ -21,13 +21,15 @@ import pytest
 
 from discreet.accounting.budget import Budget
 from discreet.accounting.loss import Loss
-from discreet.curate.curator import Curator
+from discreet.curate.curator import Curator, Era
 from discreet.engine.duckdb.engine import DuckDBEngine
 from discreet.engine.duckdb.hashing import Hashed, hash_columns
 from discreet.engine.truth import SparseCounts
 from discreet.errors import DataRefusal, QuestionRefusal, Refusal, SchemaRefusal
+from discreet.known.topup import is_refinement, list_scales
 from discreet.price import price
 from discreet.price.crowding import CrowdingTest
+from discreet.price.ladder import compute_moves
 from discreet.question.domain import Kind
 from discreet.question.functions.nodes import ENGINE
 from discreet.question.offer import Offer
@@ -765,30 +767,58 @@ def move_ladder(rows, v, r, q=1):
     return [here[t] for t in range(1, r + 1)]
 
 
-def attain_ladder(r):
-    """v's first row is theirs alone; all that is gained is gained at r, and nothing is lost there.
+def measure_moves(moves):
+    """In total, and in squared length."""
+    return sum(map(abs, moves)), sum(m * m for m in moves)
 
-    The busy, and as many others, lack one row of r each and get it from each other as v leaves.
+
+def look_up(r, t, *, apart=True):
+    """What is paid for, in total and in squared length."""
+    paid = compute_moves(r, t, apart=apart)
+    return paid.l1, paid.l2_squared
+
+
+def attain_ladder(r, t):
+    """Rows with which a ladder of t numbers moves as far as is paid for, as v leaves.
+
+    With t = 1, what v shares is not kept.  With fewer than r numbers, v's first rows are with
+    people who have no other.  Else v's first row is theirs alone.  The busy, and as many others,
+    lack one row of t each (those of one person alone are not counted), and get it from each other.
     """
+    if t >= r:
+        return _attain_all(r)
+    busy = [f"o{k}" for k in range(r)]
+    first = ["v"] * r if t == 1 else [f"a{k}" for k in range(r)]
+    rows = [("v", a, str(k)) for k, a in enumerate(first)]
+    for o, y in zip(busy, [f"y{k}" for k in range(r)], strict=True):
+        rows += [(who, f"{who}{k}", "") for who in (o, y) for k in range(t - 1)]
+        rows += [(o, o, str(k)) for k in range(r - t)] + [(o, "v", ""), (o, y, "")]
+    return rows
+
+
+def _attain_all(r):
+    """All that is gained is gained at r, and nothing is lost there."""
     busy, late = ([f"{name}{k}" for k in range(r)] for name in "oy")
     rows = [("v", "v"), *(("v", f"a{k}") for k in range(r - 1)), *((o, "v") for o in busy)]
     rows += [*itertools.combinations(busy, 2), *itertools.combinations(late, 2)]
     return [(*row, "") for row in [*rows, *zip(busy, late, strict=True)]]
 
 
-@pytest.mark.parametrize("r", [1, 2, 3, 5])
-def test_how_far_a_ladder_of_both_moves_at_most(r):
-    """docs/proofs/graphs.md, Lemma 9: by less than is paid for; that much is attained."""
-    rows = attain_ladder(r)
+@pytest.mark.parametrize(("r", "t"), [(r, t) for r in (1, 2, 3, 5) for t in range(1, r + 2)])
+def test_what_a_ladder_of_both_pays_for_is_attained(r, t):
+    """docs/proofs/graphs.md, Lemma 9: each number by itself, and two groups of them."""
+    rows = attain_ladder(r, t)
     assert sum(n > r for o, n in degrees(rows, 1).items() if o != "v") == r
-    moves = move_ladder(rows, "v", r)
-    assert sum(map(abs, moves)) == 4 * r - 2
-    assert sum(m * m for m in moves) == 5 * r**2 + r - 2
-    two = sum(moves[:-1]), moves[-1]  # below r, and r
-    assert (sum(map(abs, two)), two[0] ** 2 + two[1] ** 2) == (
-        4 * r - 2,
-        4 * r**2 + (2 * r - 2) ** 2,
-    )
+    assert is_safe(rows, "v", r, 1)
+    moves = move_ladder(rows, "v", r)[:t]
+    assert measure_moves(moves) == look_up(r, t)
+    if t > 1:
+        last = min(r, t)
+        two = sum(moves[: last - 1]), sum(moves[last - 1 :])  # fewer, and as many as may be
+        assert measure_moves(two) == look_up(r, t, apart=False)
+    if t >= r > 1:
+        assert look_up(r, t) == (4 * r - 2, 5 * r**2 + r - 2)
+        assert look_up(r, t, apart=False) == (4 * r - 2, 4 * r**2 + (2 * r - 2) ** 2)
 
 
 def check_degrees_of_both(people, orders):
@@ -798,7 +828,7 @@ def check_degrees_of_both(people, orders):
             for v in {o for row in rows for o in owners(row)}:
                 if is_safe(rows, v, r, q):
                     total[r] = max(total[r], check_one_leaving(rows, v, r, q))
-    for r, q in ((2, 2), (3, 2), (4, 2)):
+    for r, q in ((1, 1), (2, 1), (2, 2), (3, 2), (4, 2)):
         for rows in list_tables(3, 2):
             for v in range(3):
                 if is_safe(rows, v, r, q):
@@ -810,10 +840,70 @@ def check_one_leaving(rows, v, r, q):
     """Of rows, and of people with at least so many; how far these move in total."""
     assert max(move_degrees(rows, v, r, q)) <= 2 * r
     moves = move_ladder(rows, v, r, q)
-    total = sum(map(abs, moves))
-    assert total <= 4 * r - 2
-    assert sum(m * m for m in moves) <= 5 * r**2 + r - 2
-    return total
+    for t in range(1, r + 1):
+        assert_within(measure_moves(moves[:t]), look_up(r, t))
+        for cut in range(t):
+            two = sum(moves[:cut]), sum(moves[cut:t])
+            assert_within(measure_moves(two), look_up(r, t, apart=False))
+    return sum(map(abs, moves))
+
+
+def assert_within(found, paid):
+    assert found[0] <= paid[0]
+    assert found[1] <= paid[1]
+
+
+LADDER = "SELECT at_least, COUNT(*) AS n FROM DEGREES(messages, {}) AS d GROUP BY at_least"
+
+
+def test_a_ladder_of_both_is_priced_by_what_it_moves():
+    with open_engine(crowd_schema(40, 1), [(0, 1, "a")]) as engine:
+
+        def sensitivity(text, **former):
+            asked = parse(text, engine.catalogue)
+            priced = price(asked, Offer.of(rho="0.5"), engine.catalogue, **former)
+            return [(s.l1, s.l2_squared) for s in priced.sensitivities]
+
+        assert sensitivity(LADDER.format(50)) == [(158, 8038)]
+        assert sensitivity(LADDER.format(10)) == [look_up(40, 10)]
+        assert sensitivity(LADDER.format(50), by_sides=True) == [(160, 12800)]
+        assert sensitivity(LADDER.format(50), in_company=True) == [(160, 12800)]
+        inner = "(SELECT at_least AS t FROM DEGREES(messages, 50) AS d WHERE at_least > 3) AS e"
+        assert sensitivity(f"SELECT t, COUNT(*) AS n FROM {inner} GROUP BY t") == [(158, 8038)]
+        assert sensitivity(f"SELECT t > 9 AS many, COUNT(*) AS n FROM {inner} GROUP BY t > 9") == [
+            look_up(40, 50, apart=False)
+        ]
+        # Another weight, or one number: what rows move.
+        assert sensitivity("SELECT COUNT(*) AS n FROM DEGREES(messages, 50) AS d") == [(80, 6400)]
+
+
+def test_a_ladder_that_was_paid_for_by_rows_is_still_free():
+    with make_curator(ROWS) as curator:
+        curator.prepare()
+        offer = {"rho": "0.5"}
+        with pytest.MonkeyPatch.context() as patch:
+            find = curator.find_plan
+            patch.setattr(curator, "find_plan", lambda q, s, _=None: find(q, s, Era.SIDES))
+            first = curator.ask(LADDER.format(5), **offer)
+        assert first.certificate["measurements"][0]["sensitivity"]["l1"] == 240
+        spent = curator.spent
+        again = curator.ask(LADDER.format(5), **offer)
+        assert again.replayed
+        assert curator.spent == spent
+        assert again.rows == first.rows
+        other = curator.ask(LADDER.format(6), **offer)
+        assert other.certificate["measurements"][0]["sensitivity"]["l1"] == 184
+
+
+def test_less_noise_for_less_than_was_paid_is_no_refinement():
+    """Laplace noise of an earlier price: what would be given back is bought anew."""
+    with open_engine(crowd_schema(40, 1), [(0, 1, "a")]) as engine:
+        asked = parse(LADDER.format(50), engine.catalogue)
+        former = price(asked, Offer.of(epsilon="0.5"), engine.catalogue, by_sides=True)
+        for epsilon, finer in (("0.499", False), ("0.5", False), ("0.6", True)):
+            now = price(asked, Offer.of(epsilon=epsilon), engine.catalogue)
+            assert list_scales(now) < list_scales(former)
+            assert is_refinement(now, former) is finer
 
 
 def test_degrees_of_both_move_by_no_more_than_is_paid_for():

@@ -58,7 +58,7 @@ from discreet.price.plan import BaseRows, Plan, list_values, rename
 from discreet.question.blocks import Area, Space
 from discreet.question.functions import references
 from discreet.question.offer import Amounts, Offer, unpaid_refusal
-from discreet.question.ownership import list_tables, name_units, unit
+from discreet.question.ownership import gains_rows, list_tables, name_units, unit
 from discreet.question.question import Question
 from discreet.question.relation import Relation
 from discreet.question.schema.tables import entity_of
@@ -959,8 +959,8 @@ def _list_eras(priced: Priced) -> tuple[Era, ...]:
 
     if is_public(priced):
         return ()  # no noise that was bought for it is better
-    several = len(priced.mechanisms) > 1
-    return (Era.SIDES, Era.APART, Era.FIRST) if several else (Era.APART, Era.FIRST)
+    compared = len(priced.mechanisms) > 1 or gains_rows(priced.plan.source)
+    return (Era.SIDES, Era.APART, Era.FIRST) if compared else (Era.APART, Era.FIRST)
 
 
 # --- what is computed --------------------------------------------------------------------------

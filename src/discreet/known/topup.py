@@ -82,9 +82,14 @@ def can_be_refined(priced: Priced) -> bool:
 
 
 def is_refinement(finer: Priced, of: Priced) -> bool:
-    """Whether it is the same measurement with less noise on every number."""
+    """Whether it is the same measurement with less noise on every number, which costs more.
+
+    Since prices have fallen, less noise may be had for less than an earlier answer has cost:
+    that is bought anew, for nothing is given back.
+    """
     return (
         can_be_refined(finer)
+        and finer.loss.rounded().epsilon > of.loss.rounded().epsilon
         and same_text((finer.plan, finer.recipes)) == same_text((of.plan, of.recipes))
         and all(a > b for a, b in zip(list_scales(of), list_scales(finer), strict=True))
     )

@@ -168,6 +168,17 @@ class Offered:
         """How many times a unit's own share one change of a neighbour is."""
         return count_sides(self.terms.neighbours)
 
+    @property
+    def by_ladder(self) -> bool:
+        """Whether what is lost and gained of degrees is compared (the proofs for graphs, Lemma 9).
+
+        Not where what is charged for is one side of it, or in parts.
+        """
+        terms = self.terms
+        alone = self.together is None and not terms.in_company
+        former = terms.apart or terms.by_sides
+        return alone and not former and gains_rows(terms.question.source)
+
     def by_steps(self, index: int) -> bool:
         """Whether noise in steps may be bought: who moves it loses it all (joint.md, Lemma 4)."""
         alone = self.together is None and not self.terms.in_company
@@ -197,7 +208,7 @@ def price(
     paid for then is found under the key of that noise, and is free.
     ``apart``: the noise that it bought when each measurement was priced by itself.
     ``by_sides``: the noise that it bought when a change was priced as what is left and what is
-    joined, one beside the other.
+    joined, one beside the other, and so were the degrees of both people of a row.
     ``in_company``: with noise that may be charged together with that of other questions.
     ``accuracy_first``: the least noise, even if private groups would be shown less often.
     """
@@ -545,6 +556,11 @@ def _buy(offered: Offered, way: Way) -> Priced | None:
         compute_sensitivity(m, reach, neighbours, grouped=bool(plan.keys), as_two=terms.apart)
         for m in plan.measurements
     )
+    if offered.by_ladder:
+        from discreet.price.ladder import bound_ladder  # of a graph whose people are protected
+
+        found = (bound_ladder(plan, m) for m in plan.measurements)
+        sensitivities = tuple(b or s for b, s in zip(found, sensitivities, strict=True))
     choices = [_count_choices(index, offered.menu.recipes) for index in range(len(sensitivities))]
     once = [bool(n) and counts_once(offered, index) for index, n in enumerate(choices)]
     sides = Sensitivity(offered.factor, offered.factor**2)

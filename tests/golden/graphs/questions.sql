@@ -88,7 +88,7 @@ SELECT p.age_group, COUNT(*) AS n FROM people AS p JOIN messages AS m ON p.perso
 SELECT at_least, COUNT(*) AS people FROM DEGREES(messages, 50) AS d GROUP BY at_least;
 --> accepted
 --> rows: 400 lost, 400 gained
---> moves by: 800 (squared 320000)
+--> moves by: 648 (squared 199650)
 
 SELECT COUNT(*) AS n FROM TRIANGLES(messages, 50) AS t;
 --> refused Q52: TRIANGLES reads a table of pairs, and the rows of 'messages' are of two people, each of whom is protected.
