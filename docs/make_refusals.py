@@ -22,8 +22,9 @@ from poison import COLUMNS, DOMAINS  # noqa: E402
 from test_functions import calls  # noqa: E402
 
 from discreet.engine.postgres.printer import PostgresPrinter  # noqa: E402
-from discreet.engine.printing import OF_KIND, Printer, Typed  # noqa: E402
+from discreet.engine.printing import Printer  # noqa: E402
 from discreet.engine.spark.printer import SparkPrinter  # noqa: E402
+from discreet.engine.typed import OF_KIND, Typed  # noqa: E402
 from discreet.errors import QuestionRefusal  # noqa: E402
 from discreet.question.functions import FUNCTIONS, render  # noqa: E402
 

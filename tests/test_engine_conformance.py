@@ -27,7 +27,8 @@ from discreet.audit.synthetic import make_world
 from discreet.engine.duckdb import DuckDBEngine
 from discreet.engine.postgres import PostgresEngine, doubles, printer, reading
 from discreet.engine.postgres.printer import PostgresPrinter
-from discreet.engine.printing import OF_KIND, Printer, Type, Typed
+from discreet.engine.printing import Printer
+from discreet.engine.typed import OF_KIND, Type, Typed
 from discreet.errors import DataRefusal, QuestionRefusal
 from discreet.question.domain import Domain, Kind
 from discreet.question.expressions import Call, ColumnRef, Expression, Literal

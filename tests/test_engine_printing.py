@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from discreet.engine.duckdb import DuckDBEngine
 from discreet.engine.postgres.printer import PostgresPrinter
-from discreet.engine.printing import OF_KIND, Type, Typed, common_type
+from discreet.engine.typed import OF_KIND, Type, Typed, common_type
 from discreet.errors import QuestionRefusal
 from discreet.question.functions import nodes
 from discreet.question.functions.nodes import add_alias, quote_column, quote_table, select

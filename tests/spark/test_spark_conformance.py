@@ -19,10 +19,10 @@ from conformance import compare, list_questions, make_tables
 from poison import COLUMNS, DOMAINS, poisoned
 from test_functions import calls
 
-from discreet.engine.printing import OF_KIND, Type, Typed
 from discreet.engine.spark import printer
 from discreet.engine.spark.engine import SparkEngine
 from discreet.engine.spark.printer import SparkPrinter
+from discreet.engine.typed import OF_KIND, Type, Typed
 from discreet.errors import QuestionRefusal
 from discreet.question.domain import Kind
 from discreet.question.expressions import Call, ColumnRef, Literal
@@ -141,7 +141,7 @@ def own_week(patch):
 
 def own_floor(patch):
     """FLOOR saturates at 64 bits."""
-    plain = printer._of
+    plain = printer.combine
     patch.setitem(
         printer._FUNCTIONS,
         "FLOOR",
@@ -154,7 +154,7 @@ def own_rounding(patch):
     patch.setitem(
         printer._FUNCTIONS,
         "ROUND",
-        lambda p, v: printer._of(
+        lambda p, v: printer.combine(
             f"CAST(ROUND({v[0].text}, {v[1].constant if len(v) > 1 else 0}) AS "
             f"{p.spell(v[0].type)})",
             v[0].type,
@@ -171,7 +171,7 @@ def own_escape(patch):
 def own_letters(patch):
     """Letters beyond ASCII become what Java says."""
     for name in ("UPPER", "LOWER"):
-        patch.setitem(printer._FUNCTIONS, name, printer._of_text(name))
+        patch.setitem(printer._FUNCTIONS, name, printer.call_of_text(name))
 
 
 TEXTS = [ColumnRef(name) for name in DOMAINS if name.startswith("a_text")]

@@ -12,8 +12,8 @@ import pytest
 import reference_hash
 
 from discreet.engine.duckdb.hashing import Hashed, hash_columns
-from discreet.engine.printing import OF_KIND, Type, Typed
 from discreet.engine.spark.printer import SparkPrinter, find_place, quote_text
+from discreet.engine.typed import OF_KIND, Type, Typed
 from discreet.question.domain import Kind
 
 ODD = [

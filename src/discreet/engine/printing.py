@@ -16,110 +16,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from enum import Enum
 from typing import Any, ClassVar, NoReturn
 
 from sqlglot import exp
 
-from discreet.errors import QuestionRefusal
+from discreet.engine.calls import FUNCTIONS, Writer
+from discreet.engine.nodes import NODES
+from discreet.engine.typed import (
+    NAMED,
+    NUMBERS,
+    OF_KIND,
+    Columns,
+    Scope,
+    Type,
+    Typed,
+    combine,
+    common_type,
+    list_either,
+    refuse,
+)
 from discreet.exact.records import dataclass
-from discreet.question.domain import Kind
 from discreet.question.functions.nodes import Node
-
-
-class Type(Enum):
-    """What a node is."""
-
-    NULL = "a bare NULL"
-    BOOLEAN = "boolean"
-    SHORT = "32 bits"
-    WHOLE = "64 bits"
-    WIDE = "128 bits"
-    DOUBLE = "double"
-    TEXT = "text"
-    CODED = "one of the declared texts, in their order"
-    DATE = "date"
-    TIMESTAMP = "timestamp"
-    INTERVAL = "interval"
-    ROW = "several columns as one"
-
-
-OF_KIND = {
-    Kind.BOOLEAN: Type.BOOLEAN,
-    Kind.INTEGER: Type.WHOLE,
-    Kind.DECIMAL: Type.DOUBLE,
-    Kind.TEXT: Type.TEXT,
-    Kind.DATE: Type.DATE,
-    Kind.TIMESTAMP: Type.TIMESTAMP,
-}
-"""What each kind is in a statement."""
-
-_NUMBERS = (Type.NULL, Type.SHORT, Type.WHOLE, Type.WIDE, Type.DOUBLE)
-_NAMED = {
-    "BOOLEAN": Type.BOOLEAN,
-    "INT": Type.SHORT,
-    "BIGINT": Type.WHOLE,
-    "INT128": Type.WIDE,
-    "DOUBLE": Type.DOUBLE,
-    "VARCHAR": Type.TEXT,
-    "TEXT": Type.TEXT,
-    "DATE": Type.DATE,
-    "TIMESTAMP": Type.TIMESTAMP,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Typed:
-    """A node in the words of an engine.
-
-    ``values`` are the only texts that it can be, if they are declared; ``constant`` what it is,
-    if that is known; ``form`` the pattern that a text has unless it is empty; ``plain`` says that
-    it costs nothing to write it twice, ``together`` that it is about several rows (an aggregate,
-    a window) and must stay where it is written.
-    """
-
-    text: str
-    type: Type
-    values: tuple[str, ...] | None = None
-    constant: int | float | str | None = None
-    form: str | None = None
-    plain: bool = False
-    together: bool = False
-
-
-Columns = Mapping[str, Typed]
-"""The columns of a step: what each is, apart from its text."""
-
-Scope = Mapping[str | None, Columns]
-"""What names mean: the columns of each alias, and of all together under None."""
-
-Writer = Callable[["Printer", Sequence[Typed]], Typed]
-
-
-def refuse(engine: str, what: str) -> NoReturn:
-    """This engine has no words that mean the same."""
-    raise QuestionRefusal(
-        "Q60",
-        f"the engine {engine} does not compute {what}.",
-        why="another meaning would be another answer than the one that was priced, and a value "
-        "of one person on which an engine fails would show that they are there.",
-        fix="ask without it, or have the curator use the engine duckdb; docs/engines.md lists "
-        "what each engine refuses.",
-    )
-
-
-def common_type(types: Iterable[Type]) -> Type:
-    """The type of a value that comes from one of several."""
-    found = Type.NULL
-    for one in types:
-        if found in _NUMBERS and one in _NUMBERS:
-            found = _NUMBERS[max(_NUMBERS.index(found), _NUMBERS.index(one))]
-        elif found is Type.NULL or {found, one} == {Type.TEXT, Type.CODED}:
-            found = Type.TEXT if found is not Type.NULL else one
-        elif one not in (found, Type.NULL):
-            raise TypeError(f"{found} and {one}")
-    return found
-
+from discreet.question.schema import Table
 
 _JOINS = {("INNER", ""): "INNER", ("", "LEFT"): "LEFT", ("", "FULL"): "FULL"}
 _CLAUSES = frozenset(
@@ -212,7 +130,7 @@ class Printer:
             coded = one.type is Type.CODED and one.values != other.values
             if one.type is not other.type or coded:
                 self.refuse("UNION of two types")
-            found[name] = replace(one, values=_either([one, other]))
+            found[name] = replace(one, values=list_either([one, other]))
         columns = found
         both = f"{left}\nUNION ALL\n{right}"
         order = self._order(query, columns)
@@ -284,6 +202,25 @@ class Printer:
         """A value that rows are sorted by; declared texts come in the order of their list."""
         return self.place(value).text if value.type is Type.CODED else value.text
 
+    def write_rows(self, table: Table, rows: Sequence[Sequence[Any]]) -> str:
+        """Rows of a public table, written out as a query: each column as its kind."""
+        typed = [OF_KIND[column.kind] for column in table.columns]
+        held = [self.identify(f"c{i}") for i in range(len(typed))]
+        picked = ", ".join(
+            f"{self.in_order(Typed(f'CAST({name} AS {self.spell(type_)})', type_))} "
+            f"AS {self.identify(column.name)}"
+            for column, name, type_ in zip(table.columns, held, typed, strict=True)
+        )
+        there = rows or [(None,) * len(typed)]
+        values = ", ".join(f"({', '.join(map(self._write_value, row))})" for row in there)
+        where = "" if rows else " WHERE FALSE"
+        return f"SELECT {picked} FROM (VALUES {values}) AS public_rows ({', '.join(held)}){where}"  # noqa: S608
+
+    def _write_value(self, value: Any) -> str:
+        if value is None:
+            return "NULL"
+        return self.quote(repr(value) if isinstance(value, float) else str(value))
+
     # --- where rows come from ---------------------------------------------------------------------
 
     def _from(self, query: exp.Select) -> tuple[Scope, str, list[str]]:
@@ -298,9 +235,7 @@ class Printer:
                 using = [one.name for one in join.args["using"]]
                 conditions.append(self.semi_join(partner, using, outer, there=kind == "SEMI"))
                 continue
-            way = {("INNER", ""): "INNER", ("", "LEFT"): "LEFT", ("", "FULL"): "FULL"}.get(
-                (kind, side)
-            )
+            way = _JOINS.get((kind, side))
             if way is None or join.args.get("using"):
                 self.refuse(f"a join that is {kind or side}")
             scope[name] = others
@@ -330,7 +265,7 @@ class Printer:
 
     def node(self, node: Node, scope: Scope) -> Typed:
         """A node in the engine's words."""
-        write = _NODES.get(type(node))
+        write = NODES.get(type(node))
         if write is None:
             self.refuse(_name_of(node))
         return write(self, node, scope)
@@ -373,7 +308,7 @@ class Printer:
     def compare(self, sign: str, a: Typed, b: Typed) -> Typed:
         """A comparison."""
         a, b = self.alike(a, b)
-        return _combine(f"{a.text} {sign} {b.text}", Type.BOOLEAN, a, b)
+        return combine(f"{a.text} {sign} {b.text}", Type.BOOLEAN, a, b)
 
     def alike(self, *values: Typed) -> tuple[Typed, ...]:
         """Values of one type: whole constants among doubles are doubles."""
@@ -395,15 +330,15 @@ class Printer:
             return self.move(a, b)
         a, b = self.alike(a, b)
         type_ = common_type((a.type, b.type))
-        if type_ not in _NUMBERS:
+        if type_ not in NUMBERS:
             self.refuse(f"'{sign}' of {a.type.value} and {b.type.value}")
         if type_ is Type.DOUBLE:
             return self.of_doubles(sign, a, b)
-        return _combine(f"{a.text} {sign} {b.text}", type_, a, b)
+        return combine(f"{a.text} {sign} {b.text}", type_, a, b)
 
     def of_doubles(self, sign: str, a: Typed, b: Typed) -> Typed:
         """``+``, ``-``, ``*`` or ``/`` of two doubles, as IEEE 754 says; no value may fail."""
-        return _combine(f"{a.text} {sign} {b.text}", Type.DOUBLE, a, b)
+        return combine(f"{a.text} {sign} {b.text}", Type.DOUBLE, a, b)
 
     def quotient(self, a: Typed, b: Typed) -> Typed:
         """A quotient of whole numbers without its fraction."""
@@ -449,7 +384,7 @@ class Printer:
         to = node.args["to"]
         if to.this == exp.DType.USERDEFINED:
             return self.code(self.node(node.this, scope), self.codes[to.args["kind"].name])
-        wanted = _NAMED.get(to.this.value)
+        wanted = NAMED.get(to.this.value)
         if wanted is None:
             self.refuse(f"a cast to {to.this.value}")
         if isinstance(node.this, exp.Null):
@@ -461,7 +396,7 @@ class Printer:
             value = replace(value, type=Type.TEXT)
         if value.type is wanted:
             return value
-        if isinstance(value.constant, int) and wanted in _NUMBERS:
+        if isinstance(value.constant, int) and wanted in NUMBERS:
             return self.constant(str(value.constant), wanted)
         if attempt and not self.is_total(value.type, wanted):
             return self.try_cast(value, wanted)
@@ -584,7 +519,7 @@ class Printer:
             text += f" WHEN {condition.text} THEN {result.text}"
         if default is not None:
             text += f" ELSE {results[-1].text}"
-        return _combine(f"{text} END", type_, *conditions, *results, values=_either(results))
+        return combine(f"{text} END", type_, *conditions, *results, values=list_either(results))
 
 
 def _name_of(node: Node) -> str:
@@ -596,20 +531,6 @@ def _forget(value: Typed) -> Typed:
     return Typed("", value.type, value.values)
 
 
-def _combine(text: str, type_: Type, *parts: Typed, values: tuple[str, ...] | None = None) -> Typed:
-    return Typed(text, type_, values, together=any(part.together for part in parts))
-
-
-def _either(results: Sequence[Typed]) -> tuple[str, ...] | None:
-    """The texts that one of several values can be."""
-    known = [one.values for one in results if one.type is not Type.NULL]
-    if not known or None in known:
-        return None
-    if all(values == known[0] for values in known):
-        return known[0]
-    return tuple(dict.fromkeys(text for values in known for text in values or ()))
-
-
 def _frame(spec: exp.WindowSpec) -> str:
     ends = []
     for end in ("start", "end"):
@@ -619,191 +540,4 @@ def _frame(spec: exp.WindowSpec) -> str:
     return f"ROWS BETWEEN {ends[0]} AND {ends[1]}"
 
 
-# --- what every engine writes alike ---------------------------------------------------------------
-
-
-def _infix(sign: str) -> Callable[[Printer, Node, Scope], Typed]:
-    def write(printer: Printer, node: Node, scope: Scope) -> Typed:
-        if sign == ">>" and node.this.name == "MD5_NUMBER_LOWER":
-            return _digest(printer, node, scope)
-        a, b = printer.node(node.this, scope), printer.node(node.expression, scope)
-        match sign:
-            case "AND" | "OR":
-                return _combine(f"{a.text} {sign} {b.text}", Type.BOOLEAN, a, b)
-            case "+" | "-" | "*":
-                return printer.arithmetic(sign, a, b)
-            case "/":
-                if a.type is not Type.DOUBLE or b.type is not Type.DOUBLE:
-                    printer.refuse(f"'/' of {a.type.value} and {b.type.value}")
-                return printer.of_doubles(sign, a, b)
-            case "//":
-                return printer.quotient(a, b)
-            case "%":
-                return printer.remainder(a, b)
-            case ">>":
-                return printer.shift_right(a, b)
-            case "&":
-                return printer.last_bits(a, b)
-            case "||":
-                return _combine(f"{a.text} || {b.text}", Type.TEXT, a, b)
-            case _:
-                return printer.compare(sign, a, b)
-
-    return write
-
-
-def _digest(printer: Printer, node: Node, scope: Scope) -> Typed:
-    """The one number that is made of a text: see :mod:`discreet.engine.duckdb.hashing`."""
-    if node.expression.name != "33":
-        printer.refuse("other bits of a text's MD5")
-    return printer.digest(printer.node(node.this.expressions[0], scope))
-
-
-def _is_null(printer: Printer, node: Node, scope: Scope) -> Typed:
-    if not isinstance(node.args["expression"], exp.Null):
-        printer.refuse("IS")
-    value = printer.node(node.this, scope)
-    return _combine(f"{value.text} IS NULL", Type.BOOLEAN, value)
-
-
-def _is_among(printer: Printer, node: Node, scope: Scope) -> Typed:
-    if not node.expressions or node.args.get("query") or node.args.get("unnest"):
-        printer.refuse("IN")
-    first, *others = printer.alike(
-        *(printer.node(n, scope) for n in (node.this, *node.expressions))
-    )
-    listed = ", ".join(other.text for other in others)
-    return _combine(f"{first.text} IN ({listed})", Type.BOOLEAN, first)
-
-
-def _between(printer: Printer, node: Node, scope: Scope) -> Typed:
-    value, low, high = printer.alike(
-        *(printer.node(n, scope) for n in (node.this, node.args["low"], node.args["high"]))
-    )
-    return _combine(f"{value.text} BETWEEN {low.text} AND {high.text}", Type.BOOLEAN, value)
-
-
-def _not(printer: Printer, node: Node, scope: Scope) -> Typed:
-    value = printer.node(node.this, scope)
-    return _combine(f"NOT ({value.text})", Type.BOOLEAN, value)
-
-
-def _negate(printer: Printer, node: Node, scope: Scope) -> Typed:
-    value = printer.node(node.this, scope)
-    return _combine(f"-({value.text})", value.type, value)
-
-
-def _like(printer: Printer, node: Node, scope: Scope) -> Typed:
-    value, pattern = printer.node(node.this, scope), printer.node(node.expression, scope)
-    if not isinstance(pattern.constant, str):
-        printer.refuse("LIKE with a pattern that is no plain constant")
-    return _combine(printer.like(value, pattern.constant), Type.BOOLEAN, value)
-
-
-def _coalesce(printer: Printer, node: Node, scope: Scope) -> Typed:
-    values = [printer.node(one, scope) for one in (node.this, *node.expressions)]
-    return _call_alike("COALESCE")(printer, values)
-
-
-_NODES: dict[type[Node], Callable[[Printer, Any, Scope], Typed]] = {
-    exp.Column: lambda p, n, s: p.column(n, s),
-    exp.Paren: lambda p, n, s: p.parenthesis(n, s),
-    exp.Literal: lambda p, n, _: p.literal(n),
-    exp.Boolean: lambda _p, n, _s: Typed("TRUE" if n.this else "FALSE", Type.BOOLEAN, plain=True),
-    exp.Null: lambda _p, _n, _s: Typed("NULL", Type.NULL, plain=True),
-    exp.Cast: lambda p, n, s: p.cast_node(n, s),
-    exp.TryCast: lambda p, n, s: p.cast_node(n, s),
-    exp.Case: lambda p, n, s: p.case(n, s),
-    exp.Anonymous: lambda p, n, s: p.call(n, s),
-    exp.Coalesce: _coalesce,
-    exp.Count: lambda p, n, s: p.count(n, s),
-    exp.Sum: lambda p, n, s: p.total(p.node(n.this, s)),
-    exp.Filter: lambda p, n, s: p.filtered(n, s),
-    exp.Window: lambda p, n, s: p.window(n, s),
-    exp.RowNumber: lambda _p, _n, _s: Typed("ROW_NUMBER()", Type.WHOLE, together=True),
-    exp.Is: _is_null,
-    exp.In: _is_among,
-    exp.Between: _between,
-    exp.Not: _not,
-    exp.Neg: _negate,
-    exp.Like: _like,
-    exp.And: _infix("AND"),
-    exp.Or: _infix("OR"),
-    exp.EQ: _infix("="),
-    exp.NEQ: _infix("<>"),
-    exp.LT: _infix("<"),
-    exp.LTE: _infix("<="),
-    exp.GT: _infix(">"),
-    exp.GTE: _infix(">="),
-    exp.Add: _infix("+"),
-    exp.Sub: _infix("-"),
-    exp.Mul: _infix("*"),
-    exp.Div: _infix("/"),
-    exp.IntDiv: _infix("//"),
-    exp.Mod: _infix("%"),
-    exp.BitwiseRightShift: _infix(">>"),
-    exp.BitwiseAnd: _infix("&"),
-    exp.DPipe: _infix("||"),
-}
-"""Every node that a statement may have."""
-
-
-def _call_alike(name: str) -> Writer:
-    """A function whose arguments and result are of one type."""
-
-    def write(printer: Printer, values: Sequence[Typed]) -> Typed:
-        values = printer.alike(*values)
-        type_ = common_type(value.type for value in values)
-        text = f"{name}({', '.join(value.text for value in values)})"
-        known = _either(values) if name == "COALESCE" else None
-        return _combine(text, type_, *values, values=known)
-
-    return write
-
-
-def call_as(name: str, type_: Type) -> Writer:
-    """A function of that name, whose result is of a type."""
-
-    def write(_: Printer, values: Sequence[Typed]) -> Typed:
-        return _combine(f"{name}({', '.join(value.text for value in values)})", type_, *values)
-
-    return write
-
-
-def _extreme(name: str) -> Writer:
-    return lambda printer, values: printer.extreme(name, values[0])
-
-
-def _first(name: str) -> Writer:
-    """A window function whose result is one of its first argument's values."""
-
-    def write(_: Printer, values: Sequence[Typed]) -> Typed:
-        text = f"{name}({', '.join(value.text for value in values)})"
-        return replace(values[0], text=text, plain=False, constant=None, together=True)
-
-    return write
-
-
-FUNCTIONS: dict[str, Writer] = {
-    "COALESCE": _call_alike("COALESCE"),
-    "LEAST": _call_alike("LEAST"),
-    "GREATEST": _call_alike("GREATEST"),
-    "SUM": lambda p, v: p.total(v[0]),
-    "COUNT": lambda _, v: Typed(f"COUNT({v[0].text if v else '*'})", Type.WHOLE, together=True),
-    "MIN": _extreme("MIN"),
-    "MAX": _extreme("MAX"),
-    "RANK": lambda *_: Typed("RANK()", Type.WHOLE, together=True),
-    "DENSE_RANK": lambda *_: Typed("DENSE_RANK()", Type.WHOLE, together=True),
-    "ROW_NUMBER": lambda *_: Typed("ROW_NUMBER()", Type.WHOLE, together=True),
-    "FIRST_VALUE": _first("FIRST_VALUE"),
-    "LAST_VALUE": _first("LAST_VALUE"),
-    "ENUM_CODE": lambda p, v: p.place(v[0]),
-    "ROW": call_as("ROW", Type.ROW),
-}
-"""Functions that every engine writes alike, by the name that the tree has for them."""
-
-
-__all__ = [
-    "FUNCTIONS", "OF_KIND", "Columns", "Printer", "Scope", "Type", "Typed", "Writer", "call_as",
-    "common_type", "refuse",
-]  # fmt: skip
+__all__ = ["Printer"]

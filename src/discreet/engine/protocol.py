@@ -112,6 +112,7 @@ class Engine(Protocol[C]):
         kind: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
+        /,
     ) -> None:
         """Close it."""
 

@@ -7,41 +7,31 @@ PostgreSQL, with the rows of the public tables written into it.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, ClassVar
 
 import duckdb
-import numpy as np
 
 from discreet.engine.duckdb.declared import source_name
-from discreet.engine.duckdb.engine import REMEMBERED, DuckDBEngine, open_folder
+from discreet.engine.duckdb.engine import DuckDBEngine, open_folder
 from discreet.engine.duckdb.measure import Draft
 from discreet.engine.duckdb.postgres import PostgresTable, is_postgres
-from discreet.engine.duckdb.result import Columns, ResultColumns
+from discreet.engine.duckdb.result import ResultColumns
 from discreet.engine.duckdb.sources import Given, Part, Version
+from discreet.engine.foreign import ForeignEngine, read_columns
 from discreet.engine.postgres.printer import PostgresPrinter
 from discreet.engine.postgres.reading import refuse_source, write_source
 from discreet.engine.postgres.server import Server, import_driver
-from discreet.engine.printing import OF_KIND, Type, Typed, refuse
 from discreet.engine.protocol import Progress, describe_failure
 from discreet.engine.truth import Truth
+from discreet.engine.typed import Type
 from discreet.exact.records import dataclass
 from discreet.price.plan import Plan
-from discreet.question.catalogue import Catalogue
 from discreet.question.schema import Schema, Table
 
-if TYPE_CHECKING:
-    from discreet.question.levels import Levels
-    from discreet.question.relation import Relation
-
 TIMEOUT_S = 600
-MOST_PUBLIC = 10_000
-"""How many rows of a public table are written into a statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +84,7 @@ class ServedTable(PostgresTable):
         self.server.forget()
 
 
-class PostgresEngine:
+class PostgresEngine(ForeignEngine[Compiled]):
     """Runs plans on tables of one PostgreSQL database, exactly, where they are.
 
     ``tables`` and ``schema`` are those of :class:`DuckDBEngine`; every private table must be an
@@ -102,6 +92,8 @@ class PostgresEngine:
     role that can only read.  A statement is stopped after ``timeout_s`` seconds.  ``store`` holds
     the key of versions, as for copies; ``memory_limit`` and ``threads`` are for public tables.
     """
+
+    name: ClassVar[str] = "postgres"
 
     def __init__(
         self,
@@ -115,9 +107,7 @@ class PostgresEngine:
         **settings: Any,
     ) -> None:
         import_driver()
-        self._progress = progress
-        self._lock = threading.RLock()
-        self._compiled: OrderedDict[Hashable, Compiled] = OrderedDict()
+        super().__init__(progress)
         folder = open_folder(self, store)
         served = {
             name: _read_address(name, tables.get(name, table.source))
@@ -132,68 +122,26 @@ class PostgresEngine:
         for name, (url, place) in served.items():
             columns = tuple(schema.tables[name].columns)
             sources[name] = ServedTable(place, url, columns, folder, name, self._server)
-        self._public = DuckDBEngine(
-            {**tables, **sources}, schema, store=folder, opened=False, **settings
+        self.hold_public(
+            DuckDBEngine({**tables, **sources}, schema, store=folder, opened=False, **settings)
         )
-        self.schema = self._public.schema
         if opened:
-            self._write_sources(t for t in self.schema.tables.values() if not t.public)
+            self._write_sources(self._private())
 
     # --- questions --------------------------------------------------------------------------------
 
-    @property
-    def catalogue(self) -> Catalogue:
-        """What is public of the tables now; the server is not asked."""
-        return self._public.catalogue
-
-    def compile(self, plan: Plan) -> Compiled:
-        """The plan's one statement, or a refusal of what PostgreSQL has no words for."""
-        key = (plan, repr(plan), self.catalogue.version)
-        with self._lock:
-            if key in self._compiled:
-                self._compiled.move_to_end(key)
-                return self._compiled[key]
-        compiled = self._print(self._public.draft(plan))
-        with self._lock:
-            self._compiled[key] = compiled
-            if len(self._compiled) > REMEMBERED:
-                self._compiled.popitem(last=False)
-        return compiled
-
-    def _print(self, draft: Draft) -> Compiled:
+    def print(self, draft: Draft) -> Compiled:
+        """One statement, the rows of public tables written into it."""
         printer = PostgresPrinter(draft.list_codes())
         before = []
         for table in draft.tables:
-            name = source_name(table.name)
-            printer.steps[name] = {c.name: Typed("", OF_KIND[c.kind]) for c in table.columns}
+            name = self._introduce(printer, table)
             if table.public:
                 before.append((name, self._write_public(printer, table)))
         text = printer.statement(draft.complete(), before)
         types = {name: column.type for name, column in printer.result.items()}
         private = tuple(table for table in draft.tables if not table.public)
         return Compiled(draft.plan, text, private, types, draft.columns)
-
-    def _write_public(self, printer: PostgresPrinter, table: Table) -> str:
-        """The rows of a public table as they are now."""
-        columns = self.public_rows(table.name)
-        count = len(next(iter(columns.values()), ()))
-        if count > MOST_PUBLIC:
-            refuse("postgres", f"joins with public tables of more than {MOST_PUBLIC} rows")
-        types = [printer.spell(OF_KIND[c.kind]) for c in table.columns]
-        collated = [' COLLATE "C"' if t == "text" else "" for t in types]
-        names = ", ".join(
-            f"CAST({printer.identify(c.name)} AS {t}){order} AS {printer.identify(c.name)}"
-            for c, t, order in zip(table.columns, types, collated, strict=True)
-        )
-        listed = ", ".join(printer.identify(c.name) for c in table.columns)
-        rows = [
-            ", ".join(_write_value(printer, value) for value in row)
-            for row in zip(*(columns[c.name] for c in table.columns), strict=True)
-        ]
-        empty = ", ".join("NULL" for _ in table.columns)
-        values = ", ".join(f"({row})" for row in rows) or f"({empty})"
-        there = "" if rows else " WHERE FALSE"
-        return f"SELECT {names} FROM (VALUES {values}) AS public_rows ({listed}){there}"  # noqa: S608
 
     def run(self, compiled: Compiled) -> Truth:
         """The exact integers of what was compiled, sealed."""
@@ -204,7 +152,7 @@ class PostgresEngine:
             sources = self._write_sources(compiled.tables)
             steps = ",\n".join(f"{PostgresPrinter({}).identify(n)} AS ({t})" for n, t in sources)
             found = self._server.run(f"WITH {steps},\n{compiled.text.removeprefix('WITH ')}")
-            truth = Truth(compiled.columns.read(_read_columns(found, compiled.types)))
+            truth = Truth(compiled.columns.read(read_columns(*found, compiled.types)))
         if truth is None:
             raise describe_failure()
         if self._progress is not None:
@@ -222,53 +170,13 @@ class PostgresEngine:
             for table in tables
         ]
 
-    # --- what is computed elsewhere ---------------------------------------------------------------
-
-    def count_crowd(self, name: str) -> Truth:
-        """Refused: rows of two people are bounded by steps that are not printed yet."""
-        _refuse_rows(f"questions of rows with two owners, as those of '{name}'")
-
-    def compile_codes(
-        self,
-        relation: Relation,  # noqa: ARG002
-        levels: Sequence[Levels],  # noqa: ARG002
-        *,
-        owned: bool = False,  # noqa: ARG002
-    ) -> NoReturn:
-        """Refused: a release takes every row, and rows stay where they are."""
-        _refuse_rows("releases, which take every row")
-
-    def run_codes(self, compiled: Any) -> NoReturn:  # noqa: ARG002
-        """Refused."""
-        _refuse_rows("releases, which take every row")
-
-    def compile_rows(self, table: Table) -> NoReturn:  # noqa: ARG002
-        """Refused: rows stay where they are."""
-        _refuse_rows("computations that take every row")
-
-    def run_rows(self, compiled: Any) -> NoReturn:  # noqa: ARG002
-        """Refused."""
-        _refuse_rows("computations that take every row")
-
     # --- versions ---------------------------------------------------------------------------------
-
-    def data_version(self) -> str:
-        """A name for what the tables hold now: the one that copies of them would have."""
-        return self._public.data_version()
-
-    def former_version(self) -> str | None:
-        """What ledgers called the same rows before."""
-        return self._public.former_version()
 
     def content_hash(self, table: str) -> str:
         """The version of what a table holds, under the key of the store."""
         if self.schema.tables[table].public:
             return self._public.content_hash(table)
         return self._server.find_token(table)
-
-    def public_rows(self, table: str) -> Mapping[str, Sequence[Any]]:
-        """What a public table holds now."""
-        return self._public.public_rows(table)
 
     # --- the rest ---------------------------------------------------------------------------------
 
@@ -277,26 +185,11 @@ class PostgresEngine:
     ) -> None:
         """Look at the tables anew; a role that can only read prepares nothing."""
         self._server.forget()
-        private = [t for t in self.schema.tables.values() if not t.public]
+        private = self._private()
         self._write_sources(private)
         for table in private:
             if progress is not None and (tables is None or table.name in tables):
                 progress(table.name, 1.0)
-
-    def close(self) -> None:
-        """Let go of the public tables."""
-        self._public.close()
-
-    def __enter__(self) -> PostgresEngine:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _read_address(name: str, given: object) -> tuple[str, str]:
@@ -307,45 +200,6 @@ def _read_address(name: str, given: object) -> tuple[str, str]:
     if not place:
         raise refuse_source(name, "its address names no table: postgresql://host/db#table")
     return url, place
-
-
-def _write_value(printer: PostgresPrinter, value: Any) -> str:
-    if value is None:
-        return "NULL"
-    return printer.quote(repr(value) if isinstance(value, float) else str(value))
-
-
-def _read_columns(
-    found: tuple[list[str], list[tuple[Any, ...]]], types: Mapping[str, Type]
-) -> Columns:
-    """The rows of a result, column by column, as DuckDB gives them."""
-    names, rows = found
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
-    return {
-        name: _read_column(values, types[name]) for name, values in zip(names, columns, strict=True)
-    }
-
-
-_HELD = {
-    Type.WHOLE: np.int64,
-    Type.SHORT: np.int64,
-    Type.DOUBLE: np.float64,
-    Type.BOOLEAN: np.bool_,
-}
-
-
-def _read_column(values: Sequence[Any], type_: Type) -> Any:
-    if type_ not in _HELD:
-        array = np.empty(len(values), dtype=object)
-        array[:] = values
-        return array
-    missing = [value is None for value in values]
-    held: Any = np.array([0 if value is None else value for value in values], dtype=_HELD[type_])
-    return np.ma.array(held, mask=missing) if any(missing) else held
-
-
-def _refuse_rows(what: str) -> NoReturn:
-    refuse("postgres", what)
 
 
 __all__ = ["Compiled", "PostgresEngine"]

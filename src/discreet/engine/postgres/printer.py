@@ -11,21 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import ClassVar
 
+from discreet.engine.calls import FUNCTIONS, Writer, call_as, call_letters, call_of_text, call_trim
 from discreet.engine.postgres.doubles import (
     write_product,
     write_quotient,
     write_scaled,
     write_sum,
 )
-from discreet.engine.printing import (
-    FUNCTIONS,
-    Printer,
-    Type,
-    Typed,
-    Writer,
-    call_as,
-    common_type,
-)
+from discreet.engine.printing import Printer
+from discreet.engine.typed import Type, Typed, common_type
 from discreet.exact.records import dataclass
 from discreet.question.functions.casts import DAY_FORM, MOMENT_FORM, WHOLE_FORM
 
@@ -289,55 +283,12 @@ def _read_moment(text: str) -> str:
 # --- functions ------------------------------------------------------------------------------------
 
 
-def _short(value: Typed) -> str:
-    """A number as a function takes it."""
-    return str(value.constant) if isinstance(value.constant, int) else f"CAST({value.text} AS int4)"
-
-
 def _extract(field_: str) -> Writer:
     def write(_: Printer, values: Sequence[Typed]) -> Typed:
         text = f"CAST(FLOOR(EXTRACT({field_} FROM {values[0].text})) AS int8)"
         return Typed(text, Type.WHOLE, together=values[0].together)
 
     return write
-
-
-def _of_text(name: str, type_: Type = Type.TEXT) -> Writer:
-    """A function of a text and of numbers that say where."""
-
-    def write(_: Printer, values: Sequence[Typed]) -> Typed:
-        given = [v.text if v.type in (Type.TEXT, Type.CODED) else _short(v) for v in values]
-        text = f"{name}({', '.join(given)})"
-        text = f"CAST({text} AS int8)" if type_ is Type.WHOLE else text
-        return Typed(text, type_, together=any(v.together for v in values))
-
-    return write
-
-
-def _letters(name: str) -> Writer:
-    """Capital or small letters, of texts in which engines agree on them."""
-
-    def write(printer: Printer, values: Sequence[Typed]) -> Typed:
-        known = values[0].values
-        if known is None or not all(one.isascii() for one in known):
-            printer.refuse(f"{name}() of texts that are not declared, or not ASCII")
-        turned = tuple(one.upper() if name == "UPPER" else one.lower() for one in known)
-        text = f'{name}({values[0].text} COLLATE "C")'
-        return Typed(text, Type.TEXT, turned, together=values[0].together)
-
-    return write
-
-
-def _trim(_: Printer, values: Sequence[Typed]) -> Typed:
-    known = values[0].values
-    trimmed = None if known is None else tuple(one.strip(" ") for one in known)
-    text = f"BTRIM({values[0].text}, ' ')"
-    return Typed(text, Type.TEXT, trimmed, together=values[0].together)
-
-
-def _shorten(_: Printer, values: Sequence[Typed]) -> Typed:
-    text = f"LEFT({values[0].text}, {_short(values[1])})"
-    return Typed(text, Type.TEXT, together=values[0].together)
 
 
 def _find_form(printer: Printer, values: Sequence[Typed]) -> Typed:
@@ -459,34 +410,10 @@ def _contains(_: Printer, values: Sequence[Typed]) -> Typed:
     return Typed(text, Type.BOOLEAN, together=any(v.together for v in values))
 
 
-def _neighbour(name: str) -> Writer:
-    """LAG and LEAD: which row is a number of 32 bits."""
-
-    def write(_: Printer, values: Sequence[Typed]) -> Typed:
-        given = [values[0].text, *(_short(v) for v in values[1:2]), *(v.text for v in values[2:])]
-        text = f"{name}({', '.join(given)})"
-        return replace(values[0], text=text, plain=False, constant=None, together=True)
-
-    return write
-
-
 _PARTS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "ISODOW", "HOUR", "MINUTE", "SECOND")
 _FUNCTIONS: dict[str, Writer] = {
     **FUNCTIONS,
-    **{
-        name: _extract(name)
-        for name in (
-            "YEAR",
-            "QUARTER",
-            "MONTH",
-            "WEEK",
-            "DAY",
-            "ISODOW",
-            "HOUR",
-            "MINUTE",
-            "SECOND",
-        )
-    },
+    **{name: _extract(name) for name in _PARTS},
     "DAYOFWEEK": _extract("DOW"),
     "DAYOFYEAR": _extract("DOY"),
     "DATE_TRUNC": _truncate,
@@ -503,23 +430,20 @@ _FUNCTIONS: dict[str, Writer] = {
     "ROUND": _round,
     "SQRT": _root,
     "ISFINITE": _finite,
-    "LOWER": _letters("LOWER"),
-    "UPPER": _letters("UPPER"),
-    "TRIM": _trim,
-    "LEFT": _shorten,
-    "RIGHT": _of_text("RIGHT"),
-    "SUBSTR": _of_text("SUBSTR"),
-    "SPLIT_PART": _of_text("SPLIT_PART"),
-    "REPLACE": _of_text("REPLACE"),
-    "LENGTH": _of_text("LENGTH", Type.WHOLE),
-    "STRPOS": _of_text("STRPOS", Type.WHOLE),
+    "LOWER": call_letters("LOWER"),
+    "UPPER": call_letters("UPPER"),
+    "TRIM": call_trim("BTRIM({0}, ' ')"),
+    "LEFT": call_of_text("LEFT"),
+    "RIGHT": call_of_text("RIGHT"),
+    "SUBSTR": call_of_text("SUBSTR"),
+    "SPLIT_PART": call_of_text("SPLIT_PART"),
+    "REPLACE": call_of_text("REPLACE"),
+    "LENGTH": call_of_text("LENGTH", Type.WHOLE),
+    "STRPOS": call_of_text("STRPOS", Type.WHOLE),
     "STARTS_WITH": call_as("STARTS_WITH", Type.BOOLEAN),
     "ENDS_WITH": _ends_with,
     "CONTAINS": _contains,
     "REGEXP_EXTRACT": _find_form,
-    "NTILE": lambda _, v: Typed(f"NTILE({_short(v[0])})", Type.WHOLE, together=True),
-    "LAG": _neighbour("LAG"),
-    "LEAD": _neighbour("LEAD"),
 }
 
 __all__ = ["PostgresPrinter"]

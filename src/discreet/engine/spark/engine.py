@@ -8,42 +8,30 @@ others.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn
-
-import numpy as np
+from typing import Any, ClassVar
 
 from discreet.engine.duckdb.declared import draft_rows, source_name
-from discreet.engine.duckdb.engine import REMEMBERED, DuckDBEngine
+from discreet.engine.duckdb.engine import DuckDBEngine
 from discreet.engine.duckdb.measure import Draft
 from discreet.engine.duckdb.prepared import list_stored
 from discreet.engine.duckdb.render import name_rows
-from discreet.engine.duckdb.result import Columns, ResultColumns
+from discreet.engine.duckdb.result import ResultColumns
 from discreet.engine.duckdb.sources import Given, Version
-from discreet.engine.printing import OF_KIND, Type, Typed, refuse
+from discreet.engine.foreign import ForeignEngine, read_columns
 from discreet.engine.protocol import Progress, describe_failure
 from discreet.engine.spark.prepare import count_buckets
 from discreet.engine.spark.printer import SparkPrinter, quote_name, quote_text
 from discreet.engine.spark.reading import describe_files, list_files, read_view, select_typed
 from discreet.engine.spark.session import LOCAL, open_session, watch
 from discreet.engine.truth import Truth
+from discreet.engine.typed import Type, refuse
 from discreet.exact.records import dataclass
 from discreet.noise.entropy import random_bytes
 from discreet.price.plan import Plan
-from discreet.question.catalogue import Catalogue
 from discreet.question.schema import Schema, Table
-
-if TYPE_CHECKING:
-    from discreet.question.levels import Levels
-    from discreet.question.relation import Relation
-
-MOST_PUBLIC = 10_000
-"""How many rows of a public table are written into a statement."""
 
 Steps = tuple[tuple[str, str], ...]
 """Steps of a statement: the name and the text of each."""
@@ -76,7 +64,7 @@ class Compiled:
         return f"WITH {before},\n{main}" if main != self.text else f"WITH {before}\n{main}"
 
 
-class SparkEngine:
+class SparkEngine(ForeignEngine[Compiled]):
     """Runs plans on tables of Parquet files or Delta, exactly, by Spark.
 
     ``tables`` and ``schema`` are those of :class:`DuckDBEngine`; ``spark`` is an address
@@ -84,6 +72,8 @@ class SparkEngine:
     web interface.  ``store`` is a folder for prepared tables, seen by all machines of Spark's;
     ``memory_limit`` and ``threads`` are for public tables.
     """
+
+    name: ClassVar[str] = "spark"
 
     def __init__(
         self,
@@ -96,14 +86,11 @@ class SparkEngine:
         progress: Progress | None = None,
         **settings: Any,
     ) -> None:
-        self._progress = progress
-        self._lock = threading.RLock()
-        self._compiled: OrderedDict[Hashable, Compiled] = OrderedDict()
+        super().__init__(progress)
         self._shown: dict[str, str] = {}  # the names under which prepared folders are shown
         self._given = LOCAL if spark is None else spark
         self._session: Any = None
-        self._public = DuckDBEngine(tables, schema, store=store, opened=False, **settings)
-        self.schema = self._public.schema
+        self.hold_public(DuckDBEngine(tables, schema, store=store, opened=False, **settings))
         try:
             if opened:
                 self._open()
@@ -119,39 +106,17 @@ class SparkEngine:
                 self._session = open_session(self._given)
             return self._session
 
-    def _private(self) -> list[Table]:
-        return [table for table in self.schema.tables.values() if not table.public]
-
     # --- questions --------------------------------------------------------------------------------
 
-    @property
-    def catalogue(self) -> Catalogue:
-        """What is public of the tables now; Spark is not asked."""
-        return self._public.catalogue
-
-    def compile(self, plan: Plan) -> Compiled:
-        """The plan's one statement, or a refusal of what Spark has no words for."""
-        key = (plan, repr(plan), self.catalogue.version)
-        with self._lock:
-            if key in self._compiled:
-                self._compiled.move_to_end(key)
-                return self._compiled[key]
-        compiled = self._print(self._public.draft(plan))
-        with self._lock:
-            self._compiled[key] = compiled
-            if len(self._compiled) > REMEMBERED:
-                self._compiled.popitem(last=False)
-        return compiled
-
-    def _print(self, draft: Draft) -> Compiled:
+    def print(self, draft: Draft) -> Compiled:
+        """One statement, the rows of public tables written into it."""
         printer = SparkPrinter(draft.list_codes())
         public: list[tuple[str, str]] = []
         private: dict[str, Steps] = {}
         for table in draft.tables:
             if table.by_row and not table.public:
                 refuse("spark", "questions of tables in which every row is a unit")
-            source = source_name(table.name)
-            printer.steps[source] = {c.name: Typed("", OF_KIND[c.kind]) for c in table.columns}
+            source = self._introduce(printer, table)
             steps = printer.print_steps(draft_rows(table))
             if table.public:
                 public += [(source, self._write_public(printer, table)), *steps]
@@ -161,23 +126,6 @@ class SparkEngine:
         types = {name: column.type for name, column in printer.result.items()}
         tables = tuple(table for table in draft.tables if not table.public)
         return Compiled(draft.plan, text, tuple(public), private, tables, types, draft.columns)
-
-    def _write_public(self, printer: SparkPrinter, table: Table) -> str:
-        """The rows of a public table as they are now."""
-        columns = self.public_rows(table.name)
-        rows = list(zip(*(columns[c.name] for c in table.columns), strict=True))
-        if len(rows) > MOST_PUBLIC:
-            refuse("spark", f"joins with public tables of more than {MOST_PUBLIC} rows")
-        types = [printer.spell(OF_KIND[column.kind]) for column in table.columns]
-        picked = ", ".join(
-            f"CAST({quote_name(f'c{i}')} AS {type_}) AS {quote_name(column.name)}"
-            for i, (column, type_) in enumerate(zip(table.columns, types, strict=True))
-        )
-        names = ", ".join(quote_name(f"c{i}") for i in range(len(table.columns)))
-        there = rows or [(None,) * len(table.columns)]
-        values = ", ".join(f"({', '.join(map(_write_value, row))})" for row in there)
-        where = "" if rows else " WHERE FALSE"
-        return f"SELECT {picked} FROM VALUES {values} AS public_rows({names}){where}"  # noqa: S608
 
     def run(self, compiled: Compiled) -> Truth:
         """The exact integers of what was compiled, sealed."""
@@ -198,7 +146,7 @@ class SparkEngine:
             ]
             rows = session.sql(compiled.complete(steps))
             found = watch(session, rows.collect, "answer", self._progress)
-            return Truth(compiled.columns.read(_read_columns(rows.columns, found, compiled.types)))
+            return Truth(compiled.columns.read(read_columns(rows.columns, found, compiled.types)))
         return None
 
     def explain_plan(self, compiled: Compiled) -> str:
@@ -255,52 +203,6 @@ class SparkEngine:
     def _find_versions(self) -> Mapping[str, Version]:
         return self._public.find_versions()
 
-    # --- what is computed elsewhere ---------------------------------------------------------------
-
-    def count_crowd(self, name: str) -> Truth:
-        """Refused: rows of two people are bounded by steps that are not printed."""
-        refuse("spark", f"questions of rows with two owners, as those of '{name}'")
-
-    def compile_codes(
-        self,
-        relation: Relation,  # noqa: ARG002
-        levels: Sequence[Levels],  # noqa: ARG002
-        *,
-        owned: bool = False,  # noqa: ARG002
-    ) -> NoReturn:
-        """Refused: a release takes every row to one place."""
-        refuse("spark", "releases, which take every row")
-
-    def run_codes(self, compiled: Any) -> NoReturn:  # noqa: ARG002
-        """Refused."""
-        refuse("spark", "releases, which take every row")
-
-    def compile_rows(self, table: Table) -> NoReturn:  # noqa: ARG002
-        """Refused: rows stay where they are."""
-        refuse("spark", "computations that take every row")
-
-    def run_rows(self, compiled: Any) -> NoReturn:  # noqa: ARG002
-        """Refused."""
-        refuse("spark", "computations that take every row")
-
-    # --- versions ---------------------------------------------------------------------------------
-
-    def data_version(self) -> str:
-        """A name for what the tables hold now: the one that DuckDB has for them."""
-        return self._public.data_version()
-
-    def former_version(self) -> str | None:
-        """What ledgers called the same rows before."""
-        return self._public.former_version()
-
-    def content_hash(self, table: str) -> str:
-        """A SHA-256 of all that a source holds."""
-        return self._public.content_hash(table)
-
-    def public_rows(self, table: str) -> Mapping[str, Sequence[Any]]:
-        """What a public table holds now."""
-        return self._public.public_rows(table)
-
     # --- the rest ---------------------------------------------------------------------------------
 
     def prepare(
@@ -319,50 +221,7 @@ class SparkEngine:
             for name in shown.values():
                 with suppress(Exception):
                     self._session.sql(f"DROP TABLE IF EXISTS {quote_name(name)}")
-        self._public.close()
-
-    def __enter__(self) -> SparkEngine:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-
-def _write_value(value: Any) -> str:
-    if value is None:
-        return "NULL"
-    return quote_text(repr(value) if isinstance(value, float) else str(value))
-
-
-_HELD = {
-    Type.WHOLE: np.int64,
-    Type.SHORT: np.int64,
-    Type.DOUBLE: np.float64,
-    Type.BOOLEAN: np.bool_,
-}
-
-
-def _read_columns(
-    names: Sequence[str], rows: Sequence[Sequence[Any]], types: Mapping[str, Type]
-) -> Columns:
-    """The rows of a result, column by column, as DuckDB gives them."""
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
-    return {n: _read_column(values, types[n]) for n, values in zip(names, columns, strict=True)}
-
-
-def _read_column(values: Sequence[Any], type_: Type) -> Any:
-    if type_ not in _HELD:
-        array = np.empty(len(values), dtype=object)
-        array[:] = values
-        return array
-    missing = [value is None for value in values]
-    held: Any = np.array([0 if value is None else value for value in values], dtype=_HELD[type_])
-    return np.ma.array(held, mask=missing) if any(missing) else held
+        super().close()
 
 
 __all__ = ["Compiled", "SparkEngine"]

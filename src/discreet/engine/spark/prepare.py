@@ -24,7 +24,6 @@ from discreet.engine.duckdb.declared import (
 from discreet.engine.duckdb.prepared import list_stored
 from discreet.engine.duckdb.render import Layout, lay_out
 from discreet.engine.duckdb.sources import DataSource
-from discreet.engine.printing import OF_KIND, Typed
 from discreet.engine.protocol import Progress
 from discreet.engine.spark.printer import SparkPrinter, quote_name
 from discreet.engine.spark.reading import (
@@ -35,6 +34,7 @@ from discreet.engine.spark.reading import (
     select_typed,
 )
 from discreet.engine.spark.session import watch
+from discreet.engine.typed import OF_KIND, Typed
 from discreet.exact.records import dataclass
 from discreet.noise.entropy import random_bytes
 from discreet.question.functions.nodes import (

@@ -14,16 +14,17 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from discreet.engine.printing import (
+from discreet.engine.calls import (
     FUNCTIONS,
-    Printer,
-    Scope,
-    Type,
-    Typed,
     Writer,
     call_as,
-    common_type,
+    call_letters,
+    call_of_text,
+    call_trim,
+    write_short,
 )
+from discreet.engine.printing import Printer
+from discreet.engine.typed import Scope, Type, Typed, combine, common_type
 from discreet.exact.records import dataclass
 from discreet.question.functions.casts import DAY_FORM, MOMENT_FORM, WHOLE_FORM
 from discreet.question.functions.nodes import Definition, Node
@@ -96,7 +97,7 @@ class SparkPrinter(Printer):
     def of_doubles(self, sign: str, a: Typed, b: Typed) -> Typed:
         """As IEEE 754 says; in ANSI mode a quotient by zero would fail, here it is NULL."""
         divisor = b.text if sign != "/" or b.constant else f"NULLIF({b.text}, 0D)"
-        return _of(f"{a.text} {sign} {divisor}", Type.DOUBLE, a, b)
+        return combine(f"{a.text} {sign} {divisor}", Type.DOUBLE, a, b)
 
     def quotient(self, a: Typed, b: Typed) -> Typed:
         """Towards zero; Spark's DIV of decimals would give 64 bits, whatever the quotient is."""
@@ -104,7 +105,7 @@ class SparkPrinter(Printer):
         if type_ not in (Type.SHORT, Type.WHOLE):
             self.refuse(f"whole division of {type_.value}")
         divisor = b.text if b.constant else f"NULLIF({b.text}, 0L)"
-        return _of(f"{a.text} DIV {divisor}", type_, a, b)
+        return combine(f"{a.text} DIV {divisor}", type_, a, b)
 
     def remainder(self, a: Typed, b: Typed) -> Typed:
         """Of the sign of the first: of doubles, too, as C and Java have it."""
@@ -113,7 +114,7 @@ class SparkPrinter(Printer):
         if type_ not in (*_WHOLE, Type.DOUBLE):
             self.refuse(f"'%' of {type_.value}")
         divisor = b.text if b.constant else f"NULLIF({b.text}, 0)"
-        return _of(f"{a.text} % {divisor}", type_, a, b)
+        return combine(f"{a.text} % {divisor}", type_, a, b)
 
     def shift_right(self, value: Typed, bits: Typed) -> Typed:
         """Of numbers that are not below zero, the limbs of sums: a quotient without remainder."""
@@ -121,29 +122,29 @@ class SparkPrinter(Printer):
             self.refuse(f"'>>' of {value.type.value}")
         unit = f"CAST('{2**bits.constant}' AS {WIDE})"
         text = f"CAST(({value.text} - {value.text} % {unit}) / {unit} AS {WIDE})"
-        return _of(text, Type.WIDE, value)
+        return combine(text, Type.WIDE, value)
 
     def last_bits(self, value: Typed, mask: Typed) -> Typed:
         """Of numbers that are not below zero."""
         constant = mask.constant
         if value.type is not Type.WIDE or not isinstance(constant, int) or constant & constant + 1:
             self.refuse(f"'&' of {value.type.value}")
-        return _of(f"({value.text} % CAST('{constant + 1}' AS {WIDE}))", Type.WIDE, value)
+        return combine(f"({value.text} % CAST('{constant + 1}' AS {WIDE}))", Type.WIDE, value)
 
     # --- points in time ---------------------------------------------------------------------------
 
     def days_between(self, a: Typed, b: Typed) -> Typed:
         """A difference of dates."""
-        return _of(f"CAST(DATEDIFF({a.text}, {b.text}) AS BIGINT)", Type.WHOLE, a, b)
+        return combine(f"CAST(DATEDIFF({a.text}, {b.text}) AS BIGINT)", Type.WHOLE, a, b)
 
     def move(self, point: Typed, step: Typed) -> Typed:
         """Some days later, or by an interval; a date moved by months is a timestamp elsewhere."""
         if point.type is Type.DATE and step.type is Type.SHORT:
-            return _of(f"DATE_ADD({point.text}, {step.text})", Type.DATE, point, step)
+            return combine(f"DATE_ADD({point.text}, {step.text})", Type.DATE, point, step)
         if step.type is not Type.INTERVAL:
             self.refuse(f"a point in time moved by {step.type.value}")
         moment = f"CAST({point.text} AS TIMESTAMP_NTZ)"
-        return _of(f"({moment} + {step.text})", Type.TIMESTAMP, point, step)
+        return combine(f"({moment} + {step.text})", Type.TIMESTAMP, point, step)
 
     # --- texts ------------------------------------------------------------------------------------
 
@@ -151,7 +152,7 @@ class SparkPrinter(Printer):
         """The place of a text in the declared list."""
         if value.type is not Type.CODED or value.values is None:
             self.refuse(f"the place of {value.type.value} in a list")
-        return _of(find_place(value.text, value.values), Type.WHOLE, value)
+        return combine(find_place(value.text, value.values), Type.WHOLE, value)
 
     def code(self, value: Typed, listed: tuple[str, ...]) -> Typed:
         """A text if it is one of those listed; compared with all of them at once."""
@@ -164,7 +165,7 @@ class SparkPrinter(Printer):
         digest = f"MD5(CAST({value.text} AS BINARY))"
         pairs = ", ".join(f"SUBSTR({digest}, {at}, 2)" for at in (31, 29, 27, 25))
         text = f"(CAST(CONV(CONCAT({pairs}), 16, 10) AS BIGINT) DIV 2L)"
-        return _of(text, Type.WHOLE, value)
+        return combine(text, Type.WHOLE, value)
 
     def like(self, value: Typed, pattern: str) -> str:
         """With an escape that the pattern does not have: Spark's own is the backslash."""
@@ -192,9 +193,9 @@ class SparkPrinter(Printer):
         match value.type, wanted:
             case Type.DOUBLE, Type.WHOLE | Type.SHORT:
                 text = f"CAST(RINT({value.text}) AS {self.spell(wanted)})"
-                return _of(text, wanted, value)
+                return combine(text, wanted, value)
             case Type.WIDE, Type.DOUBLE:
-                return _of(_wide_as_double(value.text), wanted, value)
+                return combine(_wide_as_double(value.text), wanted, value)
             # A double becomes a decimal by the digits that it is shown with, not by its value.
             case (Type.DOUBLE, Type.WIDE | Type.TEXT) | (Type.TEXT | Type.TIMESTAMP, Type.TEXT):
                 self.refuse(f"{value.type.value} as {wanted.value}")
@@ -208,15 +209,15 @@ class SparkPrinter(Printer):
             case Type.DOUBLE, Type.WHOLE:
                 inside = "{0} >= -9223372036854775808D AND {0} < 9223372036854775808D"
                 text = f"CASE WHEN {inside} THEN CAST(RINT({{0}}) AS BIGINT) END"
-                return _of(text.format(value.text), wanted, value)
+                return combine(text.format(value.text), wanted, value)
             case (Type.WIDE, Type.WHOLE) | (Type.WHOLE, Type.BOOLEAN):
-                return _of(f"TRY_CAST({value.text} AS {self.spell(wanted)})", wanted, value)
+                return combine(f"TRY_CAST({value.text} AS {self.spell(wanted)})", wanted, value)
             case Type.TEXT, Type.WHOLE if value.form == WHOLE_FORM:
-                return _of(f"TRY_CAST({value.text} AS BIGINT)", wanted, value)
+                return combine(f"TRY_CAST({value.text} AS BIGINT)", wanted, value)
             case Type.TEXT, Type.DATE if value.form == DAY_FORM:
-                return _of(f"TRY_CAST({value.text} AS DATE)", wanted, value)
+                return combine(f"TRY_CAST({value.text} AS DATE)", wanted, value)
             case Type.TEXT, Type.TIMESTAMP if value.form == MOMENT_FORM:
-                return _of(f"TRY_CAST({value.text} AS TIMESTAMP_NTZ)", wanted, value)
+                return combine(f"TRY_CAST({value.text} AS TIMESTAMP_NTZ)", wanted, value)
             case Type.WHOLE, Type.TEXT:
                 return Printer.cast(self, value, wanted)
         return self.refuse(f"{value.type.value} as {wanted.value}")
@@ -310,10 +311,6 @@ def _array(items: list[str], type_: str) -> str:
     return f"ARRAY({', '.join(items)})" if items else f"CAST(ARRAY() AS ARRAY<{type_}>)"
 
 
-def _of(text: str, type_: Type, *parts: Typed) -> Typed:
-    return Typed(text, type_, together=any(part.together for part in parts))
-
-
 def _is_sum(node: Node) -> bool:
     inner = node.this if isinstance(node, exp.Filter) else node
     return isinstance(inner, exp.Sum) or (isinstance(inner, exp.Anonymous) and inner.name == "SUM")
@@ -347,55 +344,20 @@ def _wide_as_double(n: str) -> str:
 # --- functions ------------------------------------------------------------------------------------
 
 
-def _short(value: Typed) -> str:
-    """A number as a function takes it."""
-    return str(value.constant) if isinstance(value.constant, int) else f"CAST({value.text} AS INT)"
-
-
 def _part(name: str) -> Writer:
     """A part of a point in time."""
 
     def write(printer: Printer, values: Sequence[Typed]) -> Typed:
         if values[0].type not in (Type.DATE, Type.TIMESTAMP):
             printer.refuse(f"{name} of {values[0].type.value}")
-        return _of(f"CAST({name}({values[0].text}) AS BIGINT)", Type.WHOLE, *values)
+        return combine(f"CAST({name}({values[0].text}) AS BIGINT)", Type.WHOLE, *values)
 
     return write
 
 
 def _day_of_week(form: str) -> Writer:
     """Spark's Sunday is 1, and its Monday 0."""
-    return lambda _, v: _of(f"CAST({form.format(v[0].text)} AS BIGINT)", Type.WHOLE, *v)
-
-
-def _of_text(name: str, type_: Type = Type.TEXT) -> Writer:
-    """A function of texts and of numbers that say where."""
-
-    def write(_: Printer, values: Sequence[Typed]) -> Typed:
-        given = [v.text if v.type in (Type.TEXT, Type.CODED) else _short(v) for v in values]
-        text = f"{name}({', '.join(given)})"
-        return _of(f"CAST({text} AS BIGINT)" if type_ is Type.WHOLE else text, type_, *values)
-
-    return write
-
-
-def _letters(name: str) -> Writer:
-    """Capital or small letters, of texts in which engines agree on them."""
-
-    def write(printer: Printer, values: Sequence[Typed]) -> Typed:
-        known = values[0].values
-        if known is None or not all(one.isascii() for one in known):
-            printer.refuse(f"{name}() of texts that are not declared, or not ASCII")
-        turned = tuple(one.upper() if name == "UPPER" else one.lower() for one in known)
-        return replace(_of(f"{name}({values[0].text})", Type.TEXT, *values), values=turned)
-
-    return write
-
-
-def _trim(_: Printer, values: Sequence[Typed]) -> Typed:
-    known = values[0].values
-    trimmed = None if known is None else tuple(one.strip(" ") for one in known)
-    return replace(_of(f"TRIM(BOTH ' ' FROM {values[0].text})", Type.TEXT, *values), values=trimmed)
+    return lambda _, v: combine(f"CAST({form.format(v[0].text)} AS BIGINT)", Type.WHOLE, *v)
 
 
 def _find_form(printer: Printer, values: Sequence[Typed]) -> Typed:
@@ -404,19 +366,19 @@ def _find_form(printer: Printer, values: Sequence[Typed]) -> Typed:
     if form not in (WHOLE_FORM, DAY_FORM, MOMENT_FORM) or not form.endswith("$"):
         printer.refuse("texts read as numbers with a fraction")
     pattern = quote_text(form[:-1] + r"\z")
-    found = _of(f"REGEXP_EXTRACT({values[0].text}, {pattern}, 1)", Type.TEXT, *values)
+    found = combine(f"REGEXP_EXTRACT({values[0].text}, {pattern}, 1)", Type.TEXT, *values)
     return replace(found, form=form)
 
 
 def _finite(_: Printer, values: Sequence[Typed]) -> Typed:
-    return _of(f"ABS({values[0].text}) <= {_LARGEST}", Type.BOOLEAN, *values)
+    return combine(f"ABS({values[0].text}) <= {_LARGEST}", Type.BOOLEAN, *values)
 
 
 def _same(name: str) -> Writer:
     """A function of one number whose result is of its type."""
 
     def write(_: Printer, values: Sequence[Typed]) -> Typed:
-        return _of(f"{name}({values[0].text})", values[0].type, *values)
+        return combine(f"{name}({values[0].text})", values[0].type, *values)
 
     return write
 
@@ -432,7 +394,7 @@ def _to_whole(form: str) -> Writer:
             printer.refuse(f"rounding of {value.type.value}")
         near = f"ABS({value.text}) < 4503599627370496D"
         text = f"CASE WHEN {near} THEN {form.format(value.text)} ELSE {value.text} END"
-        return _of(text, Type.DOUBLE, value)
+        return combine(text, Type.DOUBLE, value)
 
     return write
 
@@ -451,22 +413,22 @@ def _round(printer: Printer, values: Sequence[Typed]) -> Typed:
         printer.refuse("ROUND to a number of digits that is no constant")
     if value.type in _WHOLE:
         text = f"CAST(ROUND({value.text}, {digits}) AS {printer.spell(value.type)})"
-        return _of(text, value.type, value)
+        return combine(text, value.type, value)
     if value.type is not Type.DOUBLE or value.together:
         printer.refuse(f"ROUND of {value.type.value}")
     if digits == 0:
-        return _of(_round_away(value.text), Type.DOUBLE, value)
+        return combine(_round_away(value.text), Type.DOUBLE, value)
     unit = f"{10.0 ** abs(digits)!r}D"
     there, back = ("*", "/") if digits > 0 else ("/", "*")
     whole = _round_away(f"({value.text} {there} {unit})")
     result = f"(({whole}) {back} {unit})"
     text = f"CASE WHEN ABS{result} <= {_LARGEST} THEN {result} ELSE {value.text} END"
-    return _of(text, Type.DOUBLE, value)
+    return combine(text, Type.DOUBLE, value)
 
 
 def _root(_: Printer, values: Sequence[Typed]) -> Typed:
     text = f"CASE WHEN {values[0].text} >= 0D THEN SQRT({values[0].text}) END"
-    return _of(text, Type.DOUBLE, *values)
+    return combine(text, Type.DOUBLE, *values)
 
 
 _TRUNCATED = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
@@ -479,34 +441,23 @@ def _truncate(printer: Printer, values: Sequence[Typed]) -> Typed:
     if point.type is Type.DATE:
         if unit.constant in ("day", "hour", "minute", "second"):
             return point
-        return _of(f"TRUNC({point.text}, '{unit.constant}')", Type.DATE, point)
+        return combine(f"TRUNC({point.text}, '{unit.constant}')", Type.DATE, point)
     moment = f"CAST({point.text} AS TIMESTAMP_LTZ)"
     text = f"CAST(DATE_TRUNC('{unit.constant}', {moment}) AS TIMESTAMP_NTZ)"
-    return _of(text, Type.TIMESTAMP, point)
+    return combine(text, Type.TIMESTAMP, point)
 
 
 def _microseconds(_: Printer, values: Sequence[Typed]) -> Typed:
     text = f"UNIX_MICROS(CAST({values[0].text} AS TIMESTAMP_LTZ))"
-    return _of(text, Type.WHOLE, *values)
+    return combine(text, Type.WHOLE, *values)
 
 
 def _interval(form: str) -> Writer:
-    return lambda _, v: _of(form.format(v[0].text), Type.INTERVAL, *v)
+    return lambda _, v: combine(form.format(v[0].text), Type.INTERVAL, *v)
 
 
 def _ends_with(_: Printer, values: Sequence[Typed]) -> Typed:
-    return _of(f"ENDSWITH({values[0].text}, {values[1].text})", Type.BOOLEAN, *values)
-
-
-def _neighbour(name: str) -> Writer:
-    """LAG and LEAD: which row is a number of 32 bits."""
-
-    def write(_: Printer, values: Sequence[Typed]) -> Typed:
-        given = [values[0].text, *(_short(v) for v in values[1:2]), *(v.text for v in values[2:])]
-        text = f"{name}({', '.join(given)})"
-        return replace(values[0], text=text, plain=False, constant=None, together=True)
-
-    return write
+    return combine(f"ENDSWITH({values[0].text}, {values[1].text})", Type.BOOLEAN, *values)
 
 
 _FUNCTIONS: dict[str, Writer] = {
@@ -525,28 +476,25 @@ _FUNCTIONS: dict[str, Writer] = {
     "FLOOR": _to_whole("CAST(FLOOR({0}) AS DOUBLE)"),
     "CEIL": _to_whole("CAST(CEIL({0}) AS DOUBLE)"),
     "TRUNC": _to_whole("CAST(CAST({0} AS BIGINT) AS DOUBLE)"),
-    "SIGN": lambda _, v: _of(f"CAST(SIGN({v[0].text}) AS BIGINT)", Type.WHOLE, *v),
+    "SIGN": lambda _, v: combine(f"CAST(SIGN({v[0].text}) AS BIGINT)", Type.WHOLE, *v),
     "ROUND": _round,
     "SQRT": _root,
     "ISFINITE": _finite,
-    "LOWER": _letters("LOWER"),
-    "UPPER": _letters("UPPER"),
-    "TRIM": _trim,
-    "LEFT": _of_text("LEFT"),
-    "RIGHT": _of_text("RIGHT"),
-    "SUBSTR": _of_text("SUBSTR"),
-    "LENGTH": _of_text("LENGTH", Type.WHOLE),
-    "REPLACE": _of_text("REPLACE"),
-    "CHR": lambda _, v: Typed(f"CHR({_short(v[0])})", Type.TEXT),
+    "LOWER": call_letters("LOWER"),
+    "UPPER": call_letters("UPPER"),
+    "TRIM": call_trim("TRIM(BOTH ' ' FROM {0})"),
+    "LEFT": call_of_text("LEFT"),
+    "RIGHT": call_of_text("RIGHT"),
+    "SUBSTR": call_of_text("SUBSTR"),
+    "LENGTH": call_of_text("LENGTH", Type.WHOLE),
+    "REPLACE": call_of_text("REPLACE"),
+    "CHR": lambda p, v: Typed(f"CHR({write_short(p, v[0])})", Type.TEXT),
     "CONTAINS": call_as("CONTAINS", Type.BOOLEAN),
     "STARTS_WITH": call_as("STARTSWITH", Type.BOOLEAN),
     "ENDS_WITH": _ends_with,
     "REGEXP_EXTRACT": _find_form,
     "ROW": call_as("STRUCT", Type.ROW),
-    "ROUND_EVEN": lambda _, v: _of(f"RINT({v[0].text})", Type.DOUBLE, *v),
-    "NTILE": lambda _, v: Typed(f"NTILE({_short(v[0])})", Type.WHOLE, together=True),
-    "LAG": _neighbour("LAG"),
-    "LEAD": _neighbour("LEAD"),
+    "ROUND_EVEN": lambda _, v: combine(f"RINT({v[0].text})", Type.DOUBLE, *v),
 }
 
 __all__ = ["SparkPrinter", "find_place", "quote_name", "quote_text"]
