@@ -317,8 +317,16 @@ def test_a_counter_that_is_killed_publishes_no_step_twice(home, monkeypatch):
                 curator.step_release("daily")
     with discreet.open(home) as curator:
         spent = curator.spent
-        made = curator.step_release("daily").made  # the third: the second was stored
+        made = curator.step_release("daily").made  # the second, which was stored and never shown
+        assert len(made.product.measured) == 2
+        for number in (2, 3, 3, 1):  # a number says which: only one that is new is published
+            made = curator.step_release("daily", number=number).made
         assert len(made.product.measured) == 3
+        with pytest.raises(InvalidParameter, match="the next is 4"):
+            curator.step_release("daily", number=5)
+        for odd in (0, -1, 1.5, "two", True):
+            with pytest.raises(InvalidParameter):
+                curator.step_release("daily", number=odd)
         assert curator.spent == spent
     shutil.rmtree(home / "releases" / "daily")  # killed between two folders: made again, for free
     with discreet.open(home) as curator:

@@ -15,10 +15,12 @@ from dataclasses import replace
 from fractions import Fraction
 
 import httpx
+import pytest
 from patience import PATIENCE_S, wait_until
 
 from discreet.curate import session
 from discreet.ledger import State
+from discreet.publication.folder import verify_folder
 
 PRICE = Fraction(1, 50)
 
@@ -76,9 +78,9 @@ def test_a_question_that_takes_too_long_is_given_up(server, monkeypatch):
 # --- the whole server --------------------------------------------------------------------------
 
 
-def started(home, port):
+def started(home, port, program=("-m", "discreet")):
     process = subprocess.Popen(
-        [sys.executable, "-m", "discreet", "serve", str(home), "--port", str(port)],
+        [sys.executable, *program, "serve", str(home), "--port", str(port)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -98,13 +100,18 @@ def started(home, port):
     return process
 
 
-def test_kill_the_server_under_load(tmp_path, make_dataset):
-    """Every question is retried with its key until it is answered: each is paid exactly once."""
-    made = make_dataset(tmp_path / "clinic")
-    # Kept, never listened to: nobody else is given the port while the server is down.
+def keep_port() -> socket.socket:
+    """Kept, never listened to: nobody else is given the port while the server is down."""
     kept = socket.socket()
     kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     kept.bind(("127.0.0.1", 0))
+    return kept
+
+
+def test_kill_the_server_under_load(tmp_path, make_dataset):
+    """Every question is retried with its key until it is answered: each is paid exactly once."""
+    made = make_dataset(tmp_path / "clinic")
+    kept = keep_port()
     port = kept.getsockname()[1]
     process = started(made.home, port)
     answers: dict[int, dict] = {}
@@ -147,3 +154,56 @@ def test_kill_the_server_under_load(tmp_path, make_dataset):
         assert {entry.state for entry in paid.values()} == {State.ANSWERED}
         assert curator.spent.epsilon == count * PRICE
         assert curator.ledger.verify().ok
+
+
+DYING = """
+import os, signal
+from discreet.cli import main
+from discreet.ledger.account import Account
+
+publish = Account.publish
+
+def dying(*given):
+    if {after}:
+        publish(*given)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+Account.publish = dying
+main()
+"""
+
+
+@pytest.mark.parametrize("after", [False, pytest.param(True, marks=pytest.mark.soak)])
+def test_kill_the_server_while_a_counter_steps(tmp_path, make_dataset, after):
+    """Before, or after, the step is stored: it is counted, drawn and paid for once."""
+    made = make_dataset(tmp_path / "clinic")
+    settings = {"by": ["city"], "rho": "1/500", "steps_per_unit": 1}
+    with closing(session.open(made.home)) as curator:
+        curator.make_release("daily", kind="counter", of="visits", **settings)
+        spent = curator.spent
+    kept = keep_port()
+    port = kept.getsockname()[1]
+    request = {
+        "url": f"http://127.0.0.1:{port}/v1/datasets/clinic/releases/daily/step",
+        "json": {"number": 1},
+        "headers": {"Authorization": f"Bearer {made.key}"},
+    }
+    process = started(made.home, port, ("-c", DYING.format(after=after)))
+    with pytest.raises(httpx.HTTPError):
+        httpx.post(**request, timeout=PATIENCE_S)
+    assert process.wait(PATIENCE_S) == -signal.SIGKILL
+    (file,) = made.home.rglob("000001.counted")
+    counted = file.read_text()
+    process = started(made.home, port)
+    for _ in range(2):
+        assert httpx.post(**request, timeout=PATIENCE_S).status_code == 200
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(PATIENCE_S) in (0, -signal.SIGTERM)
+    kept.close()
+    assert file.read_text() == counted
+    assert all(check.holds for check in verify_folder(made.home / "releases" / "daily"))
+    with closing(session.open(made.home, opened=False)) as curator:
+        assert curator.spent == spent
+        told = [entry.state for entry in curator.transcript()]
+        assert told.count(State.ANSWERED) == 1
+        assert len(told) == 3

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from patience import PATIENCE_S
 
 import discreet
+from discreet.errors import Halted, InvalidParameter
+from discreet.publication.folder import verify_folder
 
 
 @pytest.fixture
@@ -56,8 +60,6 @@ def test_a_curator_makes_a_release_over_http_and_pays_once(server):
     """The engine's process draws each stage; declared again, it is there and free."""
     import io
     import zipfile
-
-    from discreet.publication.folder import verify_folder
 
     key = server.datasets["clinic"].key
     wanted = {**CITIES, "settings": {"columns": ["city"], "ways": 1, "epsilon": "0.03"}}
@@ -116,6 +118,47 @@ def test_a_counter_steps_over_http(server):
     question = {"question": "SELECT COUNT(*) AS n FROM wards_by_step"}
     told = server.call("POST", "releases/wards_by_step/ask", question, key=key).json()
     assert len(told["rows"]) == 1
+
+
+def test_steps_that_share_their_noise_are_published_over_http_and_beside_it(server):
+    """What was counted is kept by the process that holds the data; a number is published once."""
+    home = server.datasets["clinic"].home
+    settings = {"by": ["city"], "rho": "1/500", "steps_per_unit": 1}
+    with discreet.connect(
+        server.url, timeout_s=PATIENCE_S, key=server.datasets["clinic"].key
+    ) as clinic:
+        clinic.make_release("shared_steps", kind="counter", of="visits", **settings)
+        spent = clinic.spent
+        first = clinic.step_release("shared_steps", number=1)
+        assert clinic.step_release("shared_steps", number=1) == first
+        with pytest.raises(InvalidParameter, match="the next is 2"):
+            clinic.step_release("shared_steps", number=3)
+        with discreet.open(home) as curator:  # beside the server, in the session's folder
+            curator.step_release("shared_steps", number=2)
+        clinic.step_release("shared_steps")
+        with pytest.raises(Halted):
+            clinic.step_release("shared_steps")
+        assert clinic.spent == spent
+        told = clinic.ask_release(
+            "shared_steps", "SELECT city, COUNT(*) AS n FROM shared_steps GROUP BY city"
+        )
+    assert [row[0] for row in told["rows"]] == ["Aalborg", "Bergen", "Cork"]
+    kept = sorted((home / "ledger.sqlite.runs" / "counters" / "shared_steps").glob("*.counted"))
+    assert [json.loads(file.read_text())[1] for file in kept] == [[1000]] * 3
+    assert {file.stat().st_mode & 0o77 for file in kept} == {0}
+    checks = verify_folder(home / "releases" / "shared_steps")
+    assert all(check.holds for check in checks)
+    kept[0].unlink()
+    key = server.datasets["clinic"].key
+    gone = server.call("POST", "releases/shared_steps/step", {"number": 3}, key=key)
+    assert gone.json()["code"] == "L10"
+
+
+@pytest.mark.parametrize("number", [0, -1, 1.5, "x", True, 2**70], ids=str)
+def test_odd_numbers_of_steps_are_refused(server, number):
+    key = server.datasets["clinic"].key
+    found = server.call("POST", "releases/any/step", {"number": number}, key=key)
+    assert found.status_code in (400, 422), found.text
 
 
 @pytest.mark.parametrize("role", ["analyst", "auditor"])

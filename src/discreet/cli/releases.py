@@ -24,7 +24,7 @@ from discreet.cli.options import (
 from discreet.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from discreet.curate.releases import Prepared
+    from discreet.curate.preparing import Prepared
     from discreet.publication.synopsis import Synopsis
 
 app = typer.Typer(no_args_is_help=True, help="Publish tables that answer many questions for free.")
@@ -185,11 +185,17 @@ def run(
 
 @app.command()
 def step(
-    name: Name, analyst: Analyst = CURATOR, as_json: Json = False, session: Home = HERE
+    name: Name,
+    number: Annotated[
+        int | None, typer.Option(metavar="COUNT", help="Which step it is; once published, shown.")
+    ] = None,
+    analyst: Analyst = CURATOR,
+    as_json: Json = False,
+    session: Home = HERE,
 ) -> None:
     """Publish the next step of a counter; all are paid for."""
     with screen.stoppable(), open_curator(session) as curator:
-        synopsis = curator.step_release(name, analyst=analyst)
+        synopsis = curator.step_release(name, number=number, analyst=analyst)
     _print_release(synopsis, session / "releases" / name, as_json)
 
 

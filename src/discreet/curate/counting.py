@@ -29,15 +29,28 @@ class Counted:
     """The steps of one counter as they were counted."""
 
     def __init__(self, folder: Path | None, declared: dict[str, Any]) -> None:
+        self._place = folder, declared
         self._journal = None if folder is None else Journal(folder, declared)
         self._kept: dict[int, Step] = {}
 
     def __repr__(self) -> str:
         return "Counted(withheld)"
 
+    def to_json(self) -> dict[str, Any]:
+        """Where it is kept, for the process that holds the data: never what was counted."""
+        folder, declared = self._place
+        if folder is None:
+            raise TypeError("what this counter counted is in the memory of one process")
+        return {"folder": str(folder.absolute()), "declared": declared}
+
+    @classmethod
+    def from_json(cls, said: dict[str, Any]) -> Counted:
+        """What is kept there."""
+        return cls(Path(said["folder"]), said["declared"])
+
     def check(self, steps: int) -> None:
-        """Refuse to go on where what earlier steps counted is gone."""
-        if any(self._find(step) is None for step in range(1, steps + 1)):
+        """Refuse to go on where what earlier steps counted is gone; reads none of it."""
+        if not all(self._has(step) for step in range(1, steps + 1)):
             raise LedgerRefusal(
                 "L10",
                 "what earlier steps of this counter counted is gone.",
@@ -70,6 +83,11 @@ class Counted:
             return self._kept.setdefault(step, counted)
         units, counts = self._journal.keep_list(step, "counted", list(counted))
         return units, counts
+
+    def _has(self, step: int) -> bool:
+        if self._journal is None:
+            return step in self._kept
+        return self._journal.has_list(step, "counted")
 
     def _find(self, step: int) -> Step | None:
         if self._journal is None:

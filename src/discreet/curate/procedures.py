@@ -343,9 +343,12 @@ class Procedures:
             name, kind="questions", of=of, analyst=analyst, questions=list(questions), **price
         )
 
-    def step_release(self, name: str, *, analyst: str = CURATOR) -> Synopsis:
+    def step_release(
+        self, name: str, *, number: int | None = None, analyst: str = CURATOR
+    ) -> Synopsis:
         """Publish the next step of the counter ``name``, on the data as they are now.
 
-        It is paid for by ``analyst``.
+        It is paid for by ``analyst``.  With ``number``, which step it is, a second try publishes
+        no other one.
         """
-        return self.releases.step(name, analyst=analyst)
+        return self.releases.step(name, number=number, analyst=analyst)

@@ -355,9 +355,12 @@ class Remote:
         """What the release ``name`` of a ``kind`` ``of`` a table, with ``settings``, would cost."""
         return self._post("releases/plan", _declare(name, kind, of, settings))
 
-    def step_release(self, name: str) -> Mapping[str, Any]:
-        """Publish the next step of the counter ``name``, as a curator; its certificate."""
-        return self._post(f"releases/{quote(name, safe='')}/step", {})
+    def step_release(self, name: str, *, number: int | None = None) -> Mapping[str, Any]:
+        """Publish the next step of the counter ``name``, as a curator; its certificate.
+
+        With ``number``, which step it is, a second try publishes no other one.
+        """
+        return self._post(f"releases/{quote(name, safe='')}/step", {"number": number})
 
     def ask_release(
         self, name: str, question: str, *, confidence: Exact = "0.95"

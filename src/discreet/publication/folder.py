@@ -7,6 +7,7 @@ can compute it again: :func:`verify_folder` does.
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import io
 import json
@@ -178,11 +179,7 @@ def write_folder(made: Made, folder: Path, *, anew: bool = False) -> Path:
         _write_files(made, partial)
         _sync(partial)
         if anew and folder.exists():
-            old = partial.with_suffix(".old")
-            shutil.rmtree(old, ignore_errors=True)
-            folder.rename(old)  # whoever is killed here writes it again from the ledger
-            partial.rename(folder)
-            shutil.rmtree(old, ignore_errors=True)
+            _replace(folder, partial)
             _sync_folder(folder.parent)
             return folder
         try:
@@ -201,6 +198,26 @@ def write_folder(made: Made, folder: Path, *, anew: bool = False) -> Path:
             fix="make room, and make the release again: it costs nothing more.",
         ) from None
     return folder
+
+
+def _replace(folder: Path, new: Path) -> None:
+    """Put a folder in the place of another: at once, where the system can exchange two names."""
+    if not _exchange(folder, new):
+        old = new.with_suffix(".old")
+        shutil.rmtree(old, ignore_errors=True)
+        folder.rename(old)  # whoever is killed here declares it again, and it is written for free
+        new.rename(folder)
+        new = old
+    shutil.rmtree(new, ignore_errors=True)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange two names in one step, as Linux can on most disks; whether it was done."""
+    rename = getattr(ctypes.CDLL(None), "renameat2", None)
+    if rename is None:
+        return False
+    at_cwd, exchange = -100, 2
+    return bool(rename(at_cwd, os.fsencode(one), at_cwd, os.fsencode(other), exchange) == 0)
 
 
 def _write_files(made: Made, folder: Path) -> None:

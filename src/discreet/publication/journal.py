@@ -65,6 +65,10 @@ class Journal:
         kept: list[Any] = json.loads(found)
         return kept
 
+    def has_list(self, step: int, what: str) -> bool:
+        """Whether a list was written, which is not read."""
+        return (self._folder / _name(step, what)).is_file()
+
     def find_list(self, step: int, what: str) -> list[Any] | None:
         """A list that was written; None if it was not."""
         try:

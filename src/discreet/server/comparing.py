@@ -38,7 +38,7 @@ from discreet.release import record
 from discreet.release.release import Judged
 
 if TYPE_CHECKING:
-    from discreet.curate.releases import Stage
+    from discreet.curate.stages import Stage
 
 _REMEMBERED = 64
 
@@ -267,6 +267,7 @@ def write_stage(stage: Stage, version: str) -> bytes:
             "declared": stage.declared.to_json(),
             "stored": {str(place): text.decode() for place, text in stage.stored.items()},
             "place": stage.place,
+            "counted": None if stage.counted is None else stage.counted.to_json(),
             "version": version,
         }
     }
@@ -275,13 +276,16 @@ def write_stage(stage: Stage, version: str) -> bytes:
 
 def answer_stage(engine: Engine[Any], content: dict[str, Any]) -> bytes:
     """A stage with its noise, where the data is; what is stored."""
-    from discreet.curate.releases import Stage, draw_stage
+    from discreet.curate.counting import Counted
+    from discreet.curate.stages import Stage, draw_stage
     from discreet.publication.folder import read_declared
 
     stored = {int(place): text.encode() for place, text in content["stored"].items()}
-    stage = Stage(read_declared(content["declared"]), stored, content["place"])
     drawn = None
     with suppress(Exception):  # of which nothing leaves
+        kept = content["counted"]
+        counted = None if kept is None else Counted.from_json(kept)
+        stage = Stage(read_declared(content["declared"]), stored, content["place"], counted)
         drawn = draw_stage(stage, engine, content["version"])
     if drawn is None:
         raise describe_failure()

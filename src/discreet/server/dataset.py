@@ -487,12 +487,15 @@ class Dataset:
         )
         return (await self._at_work(make, key_id)).made.certificate()
 
-    async def step_release(self, name: str, grant: Grant, *, key_id: str) -> dict[str, Any]:
+    async def step_release(
+        self, name: str, number: int | None, grant: Grant, *, key_id: str
+    ) -> dict[str, Any]:
         """Publish the next step of a counter; the engine processes draw it."""
         self.jobs.admit()
         step = partial(
             self.curator.releases.step,
             name,
+            number=number,
             analyst=grant.analyst,
             draw=self._send_to_engine(write_stage),
         )

@@ -71,6 +71,7 @@ from discreet.server.models.releases import (
     ReleasePlan,
     Releases,
     ReleaseStage,
+    StepRelease,
     Told,
     ToldMargin,
 )
@@ -183,6 +184,7 @@ __all__ = [
     "Sent",
     "Spending",
     "State",
+    "StepRelease",
     "Summary",
     "Table",
     "Text",

@@ -57,6 +57,12 @@ class MakeRelease(Sent):
         return read_declared({**self.settings, "name": self.name, "kind": self.kind, "of": self.of})
 
 
+class StepRelease(Sent):
+    """Which step of a counter is to be published: the next, if it is not said."""
+
+    number: Annotated[int, Field(ge=1, le=2**16, examples=[3])] | None = None
+
+
 class ReleaseStage(Given):
     """A stage of a release before it is drawn."""
 

@@ -70,9 +70,13 @@ async def make_release(wanted: models.MakeRelease, access: Curating) -> Response
 
 
 @router.post("/{release}/step", response_model=dict[str, Any])
-async def step_release(release: Release, access: Curating) -> Response:
-    """Publish the next step of a counter, on the data as they are now; it is paid for."""
-    found = await access.dataset.step_release(release, access.grant, key_id=access.key_id)
+async def step_release(release: Release, wanted: models.StepRelease, access: Curating) -> Response:
+    """Publish the next step of a counter, on the data as they are now; it is paid for.
+
+    With ``number``, which step it is, a second try publishes no other one.
+    """
+    step = access.dataset.step_release
+    found = await step(release, wanted.number, access.grant, key_id=access.key_id)
     return json_response(found)
 
 
