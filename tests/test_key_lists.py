@@ -76,3 +76,81 @@ def test_weeks_say_which_weeks_they_are():
     assert "Mondays" in mondays.remarks[0]
     assert not days.remarks
     assert whole.aggregates[0].arguments != mondays.aggregates[0].arguments
+
+
+def list_keys(text):
+    (key,) = parse(text, FLIGHTS).keys
+    return list(key.values)
+
+
+@pytest.mark.parametrize("shape", LISTS)
+@pytest.mark.parametrize(
+    ("condition", "left"),
+    [
+        ("{} > 1", [2, 4, 9]),
+        ("{} % 2 = 0", [2, 4]),
+        ("{} = 1 OR {} > 8", [1, 9]),
+        ("{} + 1 IN (3, 7)", [2]),
+        ("{} > 9", None),
+        ("{} % 5 = 3", None),
+        ("{} > 1 AND {} < 2", None),
+        ("{} IS NULL", None),
+    ],
+)
+def test_a_condition_on_a_list_is_one_on_its_groups(shape, condition, left):
+    """And where none is left nothing is paid: no group is shown that nobody listed."""
+    own = "s" if shape == "inside" else "k.s"
+    listed = LISTS[shape].format("(1), (2), (4), (9)", "seats")
+    text = listed.replace(" GROUP BY", f" WHERE {condition.replace('{}', own)} GROUP BY")
+    if left is not None:
+        assert list_keys(text) == left
+        return
+    with pytest.raises(QuestionRefusal) as refusal:
+        parse(text, FLIGHTS)
+    assert refusal.value.code == "Q36"
+
+
+@pytest.mark.parametrize(
+    ("join", "left"),
+    [
+        ("LEFT JOIN bookings b ON b.seats = k.s AND k.s > 2", [1, 2, 4]),
+        ("LEFT JOIN bookings b ON b.seats = k.s AND k.t = 'b'", [1, 2, 4]),
+        ("LEFT JOIN bookings b ON b.seats = k.s AND k.s > 2 WHERE k.t <> 'c'", [1, 2]),
+        ("JOIN bookings b ON b.seats = k.s AND k.s > 1", [2, 4]),
+    ],
+)
+def test_a_condition_in_on_of_an_outer_join_shuts_out_rows_and_no_groups(join, left):
+    lists = "(VALUES (1, 'a'), (2, 'b'), (4, 'c')) AS k(s, t)"
+    assert list_keys(f"SELECT k.s, COUNT(b.seats) AS n FROM {lists} {join} GROUP BY k.s") == left
+
+
+RIDES = Schema.from_text("""
+[tables.lines]
+public = true
+unique = [["line"]]
+[tables.lines.columns]
+line = { type = "text", values = ["red", "green", "blue"], nullable = false }
+zone = { type = "integer", bounds = [1, 3], nullable = false }
+[tables.rides]
+unit = "rider"
+max_rows_per_unit = 4
+[tables.rides.columns]
+rider = "integer"
+line = { type = "text", values = ["red", "green", "blue"], nullable = false }
+""")
+
+
+def test_so_it_does_from_a_public_table():
+    text = (
+        "SELECT l.zone, COUNT(r.line) AS n FROM lines l LEFT JOIN rides r ON r.line = l.line {} "
+        "GROUP BY l.zone"
+    )
+    for condition, left in [
+        ("WHERE l.zone > 1", (2, 3)),
+        ("WHERE l.zone % 2 = 1", (1, 3)),
+        ("AND l.zone > 1", (1, 2, 3)),
+        ("AND l.zone > 1 WHERE l.zone <> 2", (1, 3)),
+    ]:
+        assert parse(text.format(condition), RIDES).keys[0].values == left
+    with pytest.raises(QuestionRefusal, match="nothing that is listed"):
+        parse(text.format("WHERE l.zone % 3 = 5"), RIDES)

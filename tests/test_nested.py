@@ -147,10 +147,44 @@ def test_what_cannot_be_is_refused_before_anything_is_charged(text, offer):
         "amount > (SELECT shop, AVG(amount) FROM orders GROUP BY shop)",
         "amount > (SELECT AVG(amount) FROM orders GROUP BY shop)",
         "shop = (SELECT shop FROM orders GROUP BY shop HAVING COUNT(*) > 0)",
+        "amount > (SELECT shop FROM orders GROUP BY shop ORDER BY COUNT(*) DESC LIMIT 1)",
+        "amount IN (SELECT shop FROM orders GROUP BY shop HAVING COUNT(*) > 5)",
+        "amount > (SELECT CAST(COUNT(*) AS TEXT) FROM orders)",
+        "amount > (SELECT CASE WHEN COUNT(*) > 3 THEN 'a' ELSE 'b' END FROM orders)",
+        "pieces > (SELECT CASE WHEN COUNT(*) > 3 THEN DATE '2024-01-01' END FROM orders)",
+        "amount > (SELECT QUANTILE_CONT(amount, [0.2, 0.5]) FROM orders)",
+        "SUBSTR(shop, 1, (SELECT COUNT(*) FROM orders)) = 'n'",
     ],
 )
 def test_what_cannot_stand_in_a_condition_is_refused_before_it_is_paid_for(condition):
     with make() as curator:
         with pytest.raises(QuestionRefusal):
             curator.ask(f"SELECT COUNT(*) AS n FROM orders WHERE {condition}", epsilon=3)
+        assert curator.spent == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("condition", "fewest", "most"),
+    [
+        ("amount >= (SELECT -SUM(amount) * 1e300 FROM orders)", 1000, 2400),
+        ("amount > (SELECT SUM(amount) * 1e300 FROM orders)", -50, 50),
+        ("pieces < (SELECT COUNT(*) * 1000000000000000000 FROM orders)", 1000, 2400),
+        ("pieces < (SELECT EXP(COUNT(*)) FROM orders)", -50, 50),  # no number: nothing is less
+        ("amount > (SELECT EXP(-COUNT(*) / 3.0) FROM orders)", 1000, 2400),
+        ("shop = (SELECT CASE WHEN COUNT(*) > 9 THEN 'nowhere' ELSE 'x' END FROM orders)", -50, 50),
+        ("shop IN (SELECT shop FROM orders GROUP BY shop HAVING COUNT(*) > 1e9)", -50, 50),
+    ],
+)
+def test_whatever_is_released_the_rest_can_be_asked(condition, fewest, most):
+    """Too large, too small, no number at all, a text that nobody has, a list without members."""
+    with make() as curator:
+        question = f"SELECT COUNT(*) AS n FROM orders WHERE {condition}"
+        assert fewest < curator.ask(question, epsilon=40).value() < most
+        assert curator.spent.epsilon == 40
+
+
+def test_a_text_that_is_typed_must_still_be_a_declared_one():
+    with make() as curator:
+        with pytest.raises(QuestionRefusal, match="none of the declared values"):
+            curator.ask(f"{ABOVE} AND shop = 'noth'", epsilon=3)
         assert curator.spent == NOTHING

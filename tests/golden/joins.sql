@@ -169,6 +169,17 @@ SELECT k.part, COUNT(*) AS n FROM visits v JOIN (VALUES ('york', 'east'), ('leed
 --> rows: at most 20 of one unit
 --> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
 
+-- A condition on them chooses among the groups; one that leaves none is not paid for.
+SELECT k.part, COUNT(*) AS n FROM (VALUES ('york', 'east'), ('leeds', 'west')) AS k(town, part) LEFT JOIN visits v ON k.town = v.city WHERE LENGTH(k.town) > 4 GROUP BY k.part;
+--> accepted
+--> groups: part (2 public and NULL)
+--> values: n = COUNT(*)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
+
+SELECT k.town, COUNT(*) AS n FROM (VALUES ('york'), ('hull')) AS k(town) LEFT JOIN visits v ON v.city = k.town WHERE LENGTH(k.town) > 4 GROUP BY k.town;
+--> refused Q36
+
 SELECT city, COUNT(*) AS n FROM UNNEST(['york', 'hull']) AS city LEFT JOIN visits USING (city) GROUP BY city;
 --> accepted
 --> groups: city (2 public)

@@ -83,7 +83,6 @@ if TYPE_CHECKING:
     from discreet.publication.told import Told
     from discreet.question.builder import Query, Rows
     from discreet.release.combined import Combined
-    from discreet.release.combining import Bound
     from discreet.release.derived import Derived
     from discreet.release.explanation import Explanation
 
@@ -810,7 +809,7 @@ class Curator(Procedures):
             raise told from None
 
     def _parse_text(self, text: str, _version: Hashable) -> tuple[Question | Statement, bool]:
-        parsed = parse_statement(text, self.engine.catalogue, check=self._bind_statement)
+        parsed = parse_statement(text, self.engine.catalogue, check=self._statements.check)
         return parsed.question, parsed.explain
 
     def parse_given(self, text: str, given: Sequence[Sequence[Any]]) -> Statement:
@@ -819,9 +818,6 @@ class Curator(Procedures):
         if not isinstance(parsed.question, Statement):
             raise TypeError("a question in a condition makes a statement")
         return parsed.question
-
-    def _bind_statement(self, statement: Statement) -> Bound:
-        return self._statements.bind(statement)
 
     def find_plan(self, question: Question, spend: Offer, era: Era = Era.NOW) -> Planned:
         """What a ``question`` measures and costs at ``spend``, as it was priced in an ``era``."""

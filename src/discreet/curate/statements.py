@@ -20,11 +20,11 @@ from discreet.ledger import Stored
 from discreet.price import Priced
 from discreet.question.offer import Offer
 from discreet.question.question import Question
-from discreet.question.sql.nested import MOST_LISTED
+from discreet.question.sql.nested import MOST_LISTED, list_samples
 from discreet.question.sql.times import MAY_READ_THE_CLOCK
 from discreet.question.statement import First, Statement
 from discreet.release.answer import Answer
-from discreet.release.combining import Bound, bind, combine
+from discreet.release.combining import Bound, bind, combine, describe_bound
 
 if TYPE_CHECKING:
     from discreet.curate.curator import Curator
@@ -50,6 +50,21 @@ class Statements:
 
     def _make_bound(self, statement: Statement, _version: Hashable) -> Bound:
         return bind(statement, self._curator.engine.catalogue)
+
+    def check(self, statement: Statement) -> None:
+        """Refuse what cannot be computed, whatever is released; looks at no data.
+
+        What stands in conditions is tried with values such as it may turn out to be.
+        """
+        self.bind(statement)
+        if not statement.first:
+            return
+        shown = [describe_bound(self.bind(first.statement))[0] for first in statement.first]
+        if any(column.listed for column in shown):
+            raise _several_answers()
+        kinds = [column.kind for column in shown]
+        for given in list_samples(kinds, [first.listed for first in statement.first]):
+            self.bind(self._curator.parse_given(statement.text, given))
 
     # --- paying ------------------------------------------------------------------------------
 
@@ -116,13 +131,7 @@ class Statements:
         )
         values = list(found.column(found.columns[0]))
         if len(found.columns) != 1 or len(values) > (MOST_LISTED if first.listed else 1):
-            raise QuestionRefusal(
-                "Q47",
-                "a question in a condition has more than one answer.",
-                why="what each person's row is compared with must be one value, or a list of at "
-                f"most {MOST_LISTED:,}.",
-                fix="aggregate it to one number, or write x IN (SELECT one_column ...).",
-            )
+            raise _several_answers()
         return [value for value in values if value is not None] if first.listed else values
 
     def finish(self, paid: PaidStatement, answers: Iterable[Answer]) -> Answer:
@@ -279,6 +288,17 @@ class Statements:
         """What the statement would cost anyone who has asked nothing, part by part."""
         bound = self.bind(statement)
         return _explain(bound, self.plan(statement, offer, None))
+
+
+def _several_answers() -> QuestionRefusal:
+    return QuestionRefusal(
+        "Q47",
+        "a question in a condition has more than one answer.",
+        why="what each person's row is compared with must be one value, or a list of at "
+        f"most {MOST_LISTED:,}.",
+        fix="aggregate it to one number, or write x IN (SELECT one_column ...); of a list that is "
+        f"longer take the first with ORDER BY and LIMIT {MOST_LISTED}: it is not paid for twice.",
+    )
 
 
 def _unrepeatable() -> QuestionRefusal:

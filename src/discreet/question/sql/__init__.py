@@ -196,7 +196,7 @@ def _parse(
     try:
         return read(text, accepts)
     except QuestionRefusal as refusal:
-        if refusal.rewriting is None and isinstance(text, str):
+        if refusal.rewriting is None and isinstance(text, str) and given is None:
             from discreet.question.sql.mending import mend
 
             mend(refusal, text, catalogue, attempt)
@@ -278,12 +278,7 @@ def _read_nested(
             raise _not_select(query, quiet)
         return StatementReader(quiet, _read_alone).read(query)
 
-    try:
-        return read_nested(tree, read, reader.catalogue, given)
-    except QuestionRefusal:
-        if given is not None:
-            raise
-        return None
+    return read_nested(tree, read, reader.catalogue, given)
 
 
 def _is_plain(tree: exp.Expr, reader: Reader) -> bool:

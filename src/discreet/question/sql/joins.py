@@ -25,7 +25,7 @@ from discreet.question.sql.normalize import normalize
 from discreet.question.sql.rewrite import add_join_conditions, move_where_to_join, swap_join_sides
 from discreet.question.sql.scalars import column, conjunction, conjuncts
 from discreet.question.sql.scope import Item, Scope, find_name
-from discreet.question.sql.simplify import LISTED
+from discreet.question.sql.simplify import LISTED, keep_groups
 from discreet.question.sql.sources import Frame, Rows, private_relation, read_item, read_typed
 
 
@@ -50,7 +50,17 @@ def read_public_first(first: Item, join: exp.Join, start: exp.From, frame: Frame
     tree = exp.From(**{**start.args, "this": second.tree})
     scope = Scope(reader, (second,))
     rows = Rows(private_relation(second), scope, second.unit or (), {"from_": tree})
-    return _join_item(rows, first, join, reader)
+    rows = _join_item(rows, first, join, reader)
+    if not start.meta.get(LISTED):
+        return rows
+    extra = (keep_groups(e) if _mentions(e, first) else e for e in rows.extra)
+    return replace(rows, extra=tuple(extra))
+
+
+def _mentions(tree: exp.Expr, item: Item) -> bool:
+    """Whether a condition in normal form is about a column of ``item``."""
+    own = set(item.columns.values())
+    return any(part.name in own for part in tree.find_all(exp.Column))
 
 
 def _check_lists_groups(first: Item, second: Item, join: exp.Join, reader: Reader) -> None:
@@ -60,7 +70,8 @@ def _check_lists_groups(first: Item, second: Item, join: exp.Join, reader: Reade
     is counted is people's rows alone.
     """
     known = reader.columns(first.relation)
-    named = {c.name.casefold() for c in join.find_all(exp.Column)}
+    equal = join.find_all(exp.EQ)
+    named = {c.name.casefold() for part in equal for c in part.find_all(exp.Column)}
     named |= {identifier.name.casefold() for identifier in join.args.get("using") or []}
     joined = [own for name, own in first.columns.items() if name.casefold() in named]
     if any(known[own].list_values() is not None for own in joined):

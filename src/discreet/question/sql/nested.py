@@ -8,8 +8,10 @@ its kind stands in its place: enough to say what all of it costs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from datetime import date, datetime
+from math import isfinite
 from typing import Any
 
 from sqlglot import exp
@@ -18,6 +20,7 @@ from discreet.errors import QuestionRefusal
 from discreet.question.catalogue import Catalogue
 from discreet.question.domain import Kind
 from discreet.question.sql.public_queries import write_value
+from discreet.question.sql.spelling import RELEASED
 from discreet.question.statement import First, Statement, list_columns
 
 Given = Sequence[Sequence[Any]]
@@ -29,16 +32,28 @@ Read = Callable[[exp.Expr], Statement]
 MOST_LISTED = 1_000
 """How many values of a released list may stand in the question around it."""
 
-_KINDS: dict[Kind, tuple[exp.DType, Any]] = {
-    Kind.INTEGER: (exp.DType.BIGINT, 0),
-    Kind.DECIMAL: (exp.DType.DOUBLE, 0),
-    Kind.BOOLEAN: (exp.DType.BOOLEAN, False),
-}
-_TYPES = {kind: type_ for kind, (type_, _) in _KINDS.items()} | {
+_TYPES = {
+    Kind.INTEGER: exp.DType.BIGINT,
+    Kind.DECIMAL: exp.DType.DOUBLE,
+    Kind.BOOLEAN: exp.DType.BOOLEAN,
     Kind.TEXT: exp.DType.VARCHAR,
     Kind.DATE: exp.DType.DATE,
     Kind.TIMESTAMP: exp.DType.TIMESTAMP,
 }
+
+_LARGEST = 10**300
+_LARGEST_WHOLE = 2**63 - 1
+"""The largest numbers that may be typed, with a point and without."""
+
+_SAMPLES: dict[Kind, tuple[Any, ...]] = {
+    Kind.INTEGER: (7, -(10**38), 10**38),
+    Kind.DECIMAL: (0.125, -1.7e308, 5e-324),
+    Kind.BOOLEAN: (False, True, False),
+    Kind.TEXT: ("it's", "", "x"),
+    Kind.DATE: (date(2024, 2, 29), date.min, date.max),
+    Kind.TIMESTAMP: (datetime(2024, 2, 29, 12, 30, 0, 5), datetime.min, datetime.max),
+}
+"""What a value of each kind may turn out to be: an ordinary one, and the ends."""
 
 
 def may_be_nested(tree: exp.Expr) -> bool:
@@ -46,6 +61,18 @@ def may_be_nested(tree: exp.Expr) -> bool:
     if any(where.find(exp.Subquery, exp.In) for where in tree.find_all(exp.Where)):
         return True
     return tree.args.get("with_") is not None and tree.find(exp.Join) is not None
+
+
+def list_samples(kinds: Sequence[Kind], listed: Sequence[bool]) -> Iterator[Given]:
+    """What questions in conditions might answer, some ways; those that give lists also nothing.
+
+    A statement that can be read with all of these can be read with what is released.
+    """
+    for number in range(3):
+        yield [
+            ([] if number == 1 else _SAMPLES[kind]) if many else _SAMPLES[kind][number : number + 1]
+            for kind, many in zip(kinds, listed, strict=True)
+        ]
 
 
 def read_nested(
@@ -64,8 +91,8 @@ def read_nested(
         around = read(_fill(root, found, [list(values) for values in given]))
         return replace(around, questions=_join_questions(around, [s for _, s in found])[0])
     kinds = [_kind_of(asked, catalogue) for _, asked in found]
-    if all(kind in _KINDS for kind in kinds):  # a value, unlike NULL, must be of the right kind
-        read(_fill(root, found, [_KINDS[kind][1:] for kind in kinds if kind is not None]))
+    if None not in kinds:  # a value, unlike NULL, must be of the right kind
+        read(_fill(root, found, [_SAMPLES[kind][:1] for kind in kinds if kind is not None]))
     around = read(_fill(root, found, [[None] for _ in found], kinds))
     if around.levels:
         return None
@@ -178,7 +205,27 @@ def _write(value: Any, kind: Kind | None) -> exp.Expr:
     if value is None and kind in _TYPES:
         to = exp.DataType(this=_TYPES[kind], nested=False)
         return exp.Cast(this=exp.Null(), to=to)
-    return write_value(value) or exp.Null()
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return _write_number(value)
+    written = write_value(value) or exp.Null()
+    written.meta[RELEASED] = True
+    return written
+
+
+def _write_number(value: int | float) -> exp.Expr:
+    """A released number, whatever it is, as one that may be typed.
+
+    What is beyond all numbers that may be typed is the largest of them: it is beyond every value
+    in a table all the same.
+    """
+    if isinstance(value, float) and not isfinite(value):
+        return exp.Null()
+    most = min(abs(value), _LARGEST)
+    digits = repr(float(most))
+    if isinstance(value, int) and most <= _LARGEST_WHOLE:
+        digits = str(most)
+    literal = exp.Literal.number(digits)
+    return exp.Neg(this=literal) if value < 0 else literal
 
 
 def _look_up_single_rows(root: exp.Expr) -> None:
@@ -241,4 +288,4 @@ def _drop_commons(query: exp.Expr) -> exp.Expr:
     return query
 
 
-__all__ = ["MOST_LISTED", "may_be_nested", "read_nested"]
+__all__ = ["MOST_LISTED", "list_samples", "may_be_nested", "read_nested"]

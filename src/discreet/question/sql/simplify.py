@@ -372,6 +372,9 @@ def _is_of(node: exp.Expr, name: str) -> bool:
 LISTED = "listed keys"
 """What FROM remembers of an outer join from a list of keys: which column is which constants."""
 
+NARROWED = "narrowed keys"
+"""What FROM remembers of a join with constants: a condition on them is one on the groups."""
+
 
 # --- tables of constants -------------------------------------------------------------------
 
@@ -470,13 +473,24 @@ def _inline_constants(query: exp.Select) -> None:
                 groups = exp.In(this=found[1].copy(), expressions=[key.copy() for key in keys])
                 start.meta[LISTED] = groups
         query.set("joins", [j for j in joins if j is not join])
-        _substitute(query, table, found[0], found[1], outer=outer)
+        start.meta[NARROWED] = not outer
         if not outer:
             listed: exp.Expr = exp.false()
             if keys:
                 listed = exp.In(this=found[1].copy(), expressions=[key.copy() for key in keys])
-            query.where(exp.and_(listed, *found[2]), copy=False)
+            more = [keep_groups(part) if outward else part for part in found[2]]
+            query.where(exp.and_(listed, *more), copy=False)
+        _substitute(query, table, found[0], found[1], outer=outer)
         return
+
+
+def keep_groups(condition: exp.Expr) -> exp.Expr:
+    """A condition that shuts out rows and no groups: in ON of an outer join each of a list stays.
+
+    Nothing is learnt from a CASE about the columns in it.
+    """
+    branch = exp.If(this=condition, true=exp.Boolean(this=True))
+    return exp.Case(ifs=[branch], default=exp.Boolean(this=False))
 
 
 MOST_CONSTANTS = 32

@@ -30,14 +30,16 @@ from discreet.question.schema import ROW, Owners, Schema, Table
 from discreet.question.sql.dialect import Reader, copy_span
 from discreet.question.sql.normalize import find_unread, normalize
 from discreet.question.sql.scalars import (
+    column,
     conjunction,
     conjuncts,
     graph_tree,
     read,
     table_tree,
+    write_constant,
 )
 from discreet.question.sql.scope import Item, Scope, check_name, find_name, list_names, suggest_name
-from discreet.question.sql.simplify import LISTED
+from discreet.question.sql.simplify import LISTED, NARROWED
 from discreet.question.sql.spelling import correct_names
 
 MOST_TABLES = 32
@@ -364,9 +366,9 @@ def read_rows(select: exp.Select, frame: Frame) -> Rows:
         rows = read_join(rows, join, frame)
     listed = start.meta.get(LISTED) if start.meta else None
     if not isinstance(listed, exp.In):
-        return apply_where(rows, select, reader)
+        return _narrow_listed(apply_where(rows, select, reader), select, reader)
     _check_listed(listed, rows, reader)
-    rows = apply_where(rows, select, reader)
+    rows = _narrow_listed(apply_where(rows, select, reader), select, reader)
     key = read(normalize(listed.this, rows.scope, reader), no_leaf)
     if domain_of(key, reader.columns(rows.relation)).list_values() is None:
         raise reader.refusal(
@@ -378,6 +380,45 @@ def read_rows(select: exp.Select, frame: Frame) -> Rows:
             fix="write them as the column is: 4.0 for a decimal, DATE '2026-01-31' for a date.",
         )
     return rows
+
+
+def _narrow_listed(rows: Rows, select: exp.Select, reader: Reader) -> Rows:
+    """Of a list of keys those that a condition leaves: list and condition are public."""
+    joins = select.args.get("joins") or select.args["from_"].meta
+    if not joins and select.find(exp.Subquery) is None:
+        return rows  # as most are
+    lists = (LISTED, NARROWED)
+    listed = any(start.meta.get(kind) for start in select.find_all(exp.From) for kind in lists)
+    if not listed or not isinstance(rows.relation, Filter):
+        return rows
+    from discreet.question.possible import list_left
+
+    left = list_left(rows.relation.predicate, reader.columns(rows.relation))
+    if not left:
+        return rows
+    where = rows.clauses["where"]
+    if () in left.values() or not isinstance(where, exp.Where):
+        raise reader.refusal(
+            "Q36",
+            select.args.get("group") or select,
+            "nothing that is listed meets the condition.",
+            why="no row and no group is left, whatever the data are: people would pay for no "
+            "answer.",
+            fix="list what the condition leaves, or leave the condition out.",
+        )
+    members = [
+        exp.In(this=column(name), expressions=[write_constant(_as_typed(v)) for v in values])
+        for name, values in left.items()
+    ]
+    tree = conjunction([*conjuncts(where.this), *members])
+    predicate = read_typed(tree, reader.columns(rows.relation.source), reader, kind=Kind.BOOLEAN)
+    clauses = {**rows.clauses, "where": exp.Where(**{**where.args, "this": tree})}
+    return replace(rows, relation=Filter(rows.relation.source, predicate), clauses=clauses)
+
+
+def _as_typed(value: Value) -> Value:
+    """A double by the few digits that lead to it."""
+    return Fraction(repr(float(value))) if isinstance(value, Fraction) else value
 
 
 def _check_listed(listed: exp.In, rows: Rows, reader: Reader) -> None:

@@ -13,6 +13,9 @@ from discreet.question.schema import Schema
 from discreet.question.sql.dialect import Fix, Reader
 from discreet.question.sql.rewrite import Change
 
+RELEASED = "released"
+"""What is noted beside a constant that nobody typed: it may be any text."""
+
 _MOST_LISTED = 12
 
 
@@ -129,6 +132,7 @@ def _list_compared(node: exp.Expr) -> list[tuple[exp.Column, exp.Literal]]:
         if isinstance(column, exp.Column)
         and isinstance(constant, exp.Literal)
         and constant.is_string
+        and not constant.meta.get(RELEASED)
     ]
 
 
@@ -175,4 +179,4 @@ def _describe_unlisted(
     )
 
 
-__all__ = ["check_constants", "correct_names", "find_nearest"]
+__all__ = ["RELEASED", "check_constants", "correct_names", "find_nearest"]
