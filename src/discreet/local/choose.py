@@ -11,6 +11,7 @@ from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact, whole
 from discreet.local.direct import Direct
 from discreet.local.hadamard import Hadamard
+from discreet.local.hashed_sets import HashedSets
 from discreet.local.hashing import LocalHashing
 from discreet.local.odds import MOST_CATEGORIES, checked_categories, checked_epsilon
 from discreet.local.oracle import FrequencyOracle
@@ -18,9 +19,9 @@ from discreet.local.subset import SubsetSelection
 from discreet.local.unary import Unary
 
 WHOLE = (Direct, LocalHashing, Hadamard)
-"""The oracles whose reports are whole numbers."""
+"""The oracles whose reports are whole numbers, and few enough to be listed inside other laws."""
 
-_KINDS = (*WHOLE, SubsetSelection, Unary)
+_KINDS = (*WHOLE, HashedSets, SubsetSelection, Unary)
 _MOST_BITS = 512
 _ALIKE = Fraction(1, 10**6)
 
@@ -50,7 +51,7 @@ def best(domain: int, epsilon: Exact, n: int, *, most_bits: int = _MOST_BITS) ->
     >>> print(best(500, "1/2", 50_000))                          # doctest: +ELLIPSIS
     SubsetSelection(500, epsilon='1/2'): root mean squared error 883 of 50000 for each answer, ...
     >>> best(500, "1/2", 50_000, most_bits=64).randomizer
-    LocalHashing(500, epsilon='1/2')
+    HashedSets(500, epsilon='1/2')
     """
     count = checked_categories(domain, most=MOST_CATEGORIES)
     price = checked_epsilon(epsilon)

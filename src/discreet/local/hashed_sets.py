@@ -1,13 +1,11 @@
-"""Local hashing with several hashes in a report: for texts that nobody has listed."""
+"""Local hashing with several hashes in a report: for answers too many to list."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -15,13 +13,14 @@ from numpy.typing import NDArray
 
 from discreet.accounting.law import MOST_OUTCOMES, FiniteLaw
 from discreet.errors import InvalidParameter
-from discreet.local.frequencies import Integers
-from discreet.local.hashing import PRIMES, LocalHashing
-from discreet.local.oracle import checked_whole, chunks
+from discreet.local.frequencies import Doubles, Integers
+from discreet.local.hashing import PRIMES, LocalHashing, count_digits
 from discreet.noise import bernoulli, uniform_below
 
-_MOST_SETS = 500  # sets of hashes that a report can name
-_CELLS = 1 << 20
+_MOST_BITS = 53  # of a report: whole numbers that JSON and a browser hold exactly
+_MOST_SUM = 2**24  # of a hash before it is reduced: whole numbers that float32 holds exactly
+_ALIKE = Fraction(1, 10**6)
+"""Shapes whose variance is above the least by less than this are alike: the shortest is taken."""
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -29,20 +28,22 @@ class HashedSets(LocalHashing):
     """Report a public hash function drawn at random, and some hashes, more often with your own.
 
     Definition:
-        As :class:`LocalHashing`, with a prime g and a key s; of the g hashes a set of
-        k = ``size`` is reported, with probability proportional to r if it contains
-        s . x mod g and to 1 if not (subset selection).  Of the primes and sizes with
-        at most 500 sets, or with k = 1, those of least variance.
+        As :class:`LocalHashing`, with a prime g and a key s; reported are k = ``size``
+        consecutive hashes a, a + 1, ... mod g, by their first.  A first a has probability
+        proportional to r if the set contains s . x mod g and to 1 if not.  g and k are
+        chosen so that k / g is near 1 / (r + 1).
 
     Guarantee:
-        Given the key, which says nothing about the answer, the report is subset
-        selection: epsilon-differentially private.
+        Each hash is in k of the g sets, so the law has one denominator for all answers;
+        given the key, which says nothing about the answer, two answers give every set
+        probabilities whose ratio is 1, r or 1 / r, and r <= e**epsilon.
 
     Accuracy:
         The hash of another answer is uniform, so the estimate is unbiased and has
         variance n q (1 - q) / (p - q)**2 for a rare answer, with q = k / g and
-        p = r q / (r q + 1 - q).  At q = 1 / (r + 1) that is 4 r / (r - 1)**2, which no
-        choice of p and q at the odds r is below; q is a fraction near it.
+        p = r q / (r q + 1 - q).  That is the least that any p and q at the odds r have,
+        4 r / (r - 1)**2, times 1 + (1 - (r + 1) q)**2 / (4 r q (1 - q)): one part in a
+        million more, up to epsilon = 4 (docs/proofs/local.md, Lemma 7).
 
     Reference:
         Wang, Blocki, Li and Jha (2017); Ye and Barg (2017).
@@ -50,22 +51,32 @@ class HashedSets(LocalHashing):
     Example:
         >>> hashed = HashedSets(10**6, epsilon=1)
         >>> hashed.buckets, hashed.size, round(hashed.variance(respondents=10**6))
-        (11, 3, 3683033)
+        (1009, 271, 3682697)
         >>> round(LocalHashing(10**6, epsilon=1).variance(respondents=10**6))
         3770066
     """
 
     @cached_property
     def _shape(self) -> tuple[int, int]:
-        """The prime and the size of least variance."""
-        near = [g for g in PRIMES if g <= 2 * self.odds + 20]
-        found = [(g, k) for g in near for k in _list_sizes(g)]
-        return min(found, key=lambda shape: self._variance_with(*shape))
+        """The prime and the size: of the shortest reports, those alike the least variance."""
+        shapes = [shape for shape in _list_shapes(self.odds) if self._fits(shape[0])]
+        good = [shape for shape in shapes if self._excess(*shape) < _ALIKE]
+        if not good:
+            return min(shapes, key=lambda shape: self._excess(*shape))
+        return min(good, key=lambda shape: (self._reports(shape[0]), self._excess(*shape)))
 
-    def _variance_with(self, buckets: int, size: int) -> Fraction:
-        q = Fraction(size, buckets)
-        p = self.odds * q / (self.odds * q + 1 - q)
-        return q * (1 - q) / (p - q) ** 2
+    def _fits(self, buckets: int) -> bool:
+        digits = count_digits(buckets, self.categories)
+        short = self._reports(buckets) <= 2**_MOST_BITS
+        return short and digits * (buckets - 1) ** 2 < _MOST_SUM
+
+    def _reports(self, buckets: int) -> int:
+        return int(buckets ** (count_digits(buckets, self.categories) + 1))
+
+    def _excess(self, buckets: int, size: int) -> Fraction:
+        """By how much the variance is above the least, as a part of it (Lemma 7)."""
+        r, q = self.odds, Fraction(size, buckets)
+        return (1 - (r + 1) * q) ** 2 / (4 * r * q * (1 - q))
 
     @cached_property
     def buckets(self) -> int:
@@ -76,11 +87,6 @@ class HashedSets(LocalHashing):
     def size(self) -> int:
         """How many of them a report names."""
         return self._shape[1]
-
-    @cached_property
-    def sets(self) -> int:
-        """How many sets of hashes there are."""
-        return math.comb(self.buckets, self.size)
 
     @property
     def inside(self) -> Fraction:
@@ -98,57 +104,42 @@ class HashedSets(LocalHashing):
         """The hashes of three answers are independent unless they lie on one line."""
         return self.inside * self.outside, self.outside**2
 
-    @property
-    def _line(self) -> float:
-        """On a line, three hashes are all equal, or all different."""
-        p, k, g = self.inside, self.size, self.buckets
-        if g == 2:
-            return float(p / 2 - Fraction(1, 4))
-        apart = (p * (k - 1) * (k - 2) + (1 - p) * k * (k - 1)) / ((g - 1) * (g - 2))
-        return float((p + (g - 1) * apart) / g - self.outside**2)
-
-    @property
-    def tied(self) -> float:
-        """Lines through one answer share no other: Cauchy and Schwarz on each."""
-        return (self.buckets - 2) * abs(self._line)
-
-    @property
-    def report_bits(self) -> int:
-        """The key and the set of hashes."""
-        return (self.keys * self.sets - 1).bit_length()
-
     @cached_property
-    def _members(self) -> NDArray[np.bool_]:
-        """Which hashes each set has; a row for each set."""
-        found = np.zeros((self.sets, self.buckets), dtype=np.bool_)
-        for place, hashes in enumerate(combinations(range(self.buckets), self.size)):
-            found[place, list(hashes)] = True
+    def _line(self) -> Doubles:
+        """For each c, what x, x + t and x + c t on one line add to the chance of the last two.
+
+        The hash of x is at some place o of the set, or beyond it; o + t and o + c t are both
+        in the set for so many of the g values of t: one for each place v = o + t in it.
+        """
+        k, g = self.size, self.buckets
+        own = np.where(np.arange(g) < k, float(self.inside) / k, float(1 - self.inside) / (g - k))
+        ratios = np.arange(2, g, dtype=np.int32)
+        places = np.arange(g, dtype=np.int32)[:, None] * (1 - ratios) % g  # those of v = 0
+        found = np.zeros(g)
+        for _ in range(k):
+            found[2:] += own @ (places < k)
+            places += ratios
+            places -= g * (places >= g)
+        found[2:] = found[2:] / g - (k / g) ** 2
         return found
-
-    @cached_property
-    def _choices(self) -> tuple[Integers, Integers]:
-        """For each hash, the sets with it and those without; all have equally many."""
-        every = [np.flatnonzero(column) for column in self._members.T]
-        none = [np.flatnonzero(~column) for column in self._members.T]
-        return np.stack(every), np.stack(none)
 
     def law(self, value: Any) -> FiniteLaw:
         """The exact law of one report, for a family that can be listed."""
-        if self.keys * self.sets > MOST_OUTCOMES:
+        g, k = self.buckets, self.size
+        if self.keys * g > MOST_OUTCOMES:
             raise InvalidParameter(
                 "P2",
                 f"there are more than {MOST_OUTCOMES} reports.",
                 why="an exact law lists every possible report.",
                 fix="look at the law for fewer answers.",
             )
-        code, members = np.array([self.code(value)]), self._members
-        with_own = math.comb(self.buckets - 1, self.size - 1)
-        chances = ((1 - self.inside) / (self.sets - with_own), self.inside / with_own)
+        named, other = self.inside / (k * self.keys), (1 - self.inside) / ((g - k) * self.keys)
+        code = np.array([self.code(value)])
 
         def masses() -> Iterator[tuple[Hashable, Fraction]]:
             for key, own in enumerate(self.hash(np.arange(self.keys), code).tolist()):
-                for found in range(self.sets):
-                    yield key * self.sets + found, chances[int(members[found, own])] / self.keys
+                for first in range(g):
+                    yield key * g + first, named if (own - first) % g < k else other
 
         return FiniteLaw.exact(masses())
 
@@ -157,47 +148,39 @@ class HashedSets(LocalHashing):
 
         Both are drawn, whatever the coin says: how long it takes says nothing.
         """
-        every, none = self._choices
+        g, k = self.buckets, self.size
         keys = uniform_below(self.keys, codes.size)
-        own = self.hash(keys, codes)
-        listed = bernoulli(self.inside, codes.size)
-        one = every[own, uniform_below(every.shape[1], codes.size)]
-        other = none[own, uniform_below(none.shape[1], codes.size)]
-        reports: Integers = keys * self.sets + np.where(listed, one, other)
+        named = bernoulli(self.inside, codes.size)
+        within = uniform_below(k, codes.size)
+        beyond = k + uniform_below(g - k, codes.size)
+        first = (self.hash(keys, codes) - np.where(named, within, beyond)) % g
+        reports: Integers = keys * g + first
         return reports
 
-    def check(self, reports: Any) -> NDArray[Any]:
-        """A report is a key and a set of hashes."""
-        return checked_whole(self, reports, below=self.keys * self.sets)
-
-    def support_of(self, reports: Any, candidates: Any) -> Integers:
-        """How many reports support each of the candidates."""
-        checked = self.check(reports)
-        wanted = self.digits_of(np.asarray(candidates, dtype=np.int64)).astype(np.float32).T
-        total = np.zeros(wanted.shape[1], dtype=np.int64)
-        for part in chunks(len(checked), max(1, _CELLS // max(1, wanted.shape[1]))):
-            total += self._supported(checked[part], wanted).sum(axis=0)
-        return total
-
-    def indicator(self, reports: Integers) -> NDArray[np.bool_]:
-        """For each report, whether it supports each answer."""
-        every = self.digits_of(np.arange(self.categories)).astype(np.float32).T
-        return self._supported(np.asarray(reports), every)
-
     def _supported(self, reports: Integers, wanted: NDArray[np.float32]) -> NDArray[np.bool_]:
-        keys, sets = np.divmod(reports, self.sets)
-        cells = self._products(keys, wanted).astype(np.int32)
-        cells += (sets * self.buckets).astype(np.int32)[:, None]
-        return self._members.ravel().take(cells)
+        keys, first = np.divmod(reports, self.buckets)
+        places = self._products(keys, wanted)
+        places -= first.astype(np.float32)[:, None]
+        # Before it is reduced a place lies between -g and g.
+        within = (places >= 0) & (places < self.size)
+        within |= places < self.size - self.buckets
+        return within
+
+    def _count_by_hash(self, reports: Integers) -> Integers:
+        """A hash is named by the sets that begin at it, or up to size - 1 before it."""
+        g, k = self.buckets, self.size
+        first = super()._count_by_hash(reports).reshape(self.keys, g)
+        sums = np.cumsum(np.concatenate([first[:, g - k + 1 :], first], axis=1), axis=1)
+        named = sums[:, k - 1 :].copy()
+        named[:, 1:] -= sums[:, : g - 1]
+        return named.ravel()
 
 
-def _list_sizes(buckets: int) -> Iterator[int]:
-    """One, and as long as the sets can be named; up to half of the hashes they become more."""
-    yield 1
-    for size in range(2, buckets // 2 + 1):
-        if math.comb(buckets, size) > _MOST_SETS:
-            return
-        yield size
+def _list_shapes(odds: Fraction) -> Iterator[tuple[int, int]]:
+    """For each prime, the sizes on both sides of the best share."""
+    for g in PRIMES:
+        below = int(g / (odds + 1))
+        yield from ((g, k) for k in (below, below + 1) if 1 <= k < g)
 
 
 __all__ = ["HashedSets"]

@@ -68,10 +68,7 @@ class LocalHashing(FrequencyOracle):
     @cached_property
     def digits(self) -> int:
         """How many digits of base g write every answer."""
-        count, reach = 1, self.buckets
-        while reach < self.categories:
-            count, reach = count + 1, reach * self.buckets
-        return count
+        return count_digits(self.buckets, self.categories)
 
     @property
     def keys(self) -> int:
@@ -99,12 +96,17 @@ class LocalHashing(FrequencyOracle):
         """The hashes of three answers are independent unless they lie on one line."""
         return self.inside / self.buckets, Fraction(1, self.buckets**2)
 
-    @property
-    def _line(self) -> float:
-        return float(self.inside / self.buckets - Fraction(1, self.buckets**2))
+    @cached_property
+    def _line(self) -> Doubles:
+        """For each c, what x, x + t and x + c t on one line add to the chance of the last two.
+
+        With local hashing they are supported together or not at all, whatever c is.
+        """
+        chance = float(self.inside / self.buckets - Fraction(1, self.buckets**2))
+        return np.where(np.arange(self.buckets) < 2, 0.0, chance)
 
     def bound_together(self, counts: Doubles) -> Doubles:
-        """Answers on the line through two others support them both or neither."""
+        """What answers on the line through two others add to how these are supported."""
         g, d = self.buckets, len(counts)
         digits = self.digits_of(np.arange(d))
         powers = g ** np.arange(self.digits)
@@ -112,13 +114,15 @@ class LocalHashing(FrequencyOracle):
         found = np.zeros((d, d))
         for step in range(2, g):
             between = (digits[:, None, :] * (1 - step) + digits[None, :, :] * step) % g
-            found += padded[between @ powers]
-        return found * self._line
+            # The third is x; the two are x + t and x + c t with c = (step - 1) / step.
+            ratio = (step - 1) * pow(step, -1, g) % g
+            found += padded[between @ powers] * self._line[ratio]
+        return found
 
     @property
     def tied(self) -> float:
-        """Lines through one answer share no other: Cauchy and Schwarz on each."""
-        return (self.buckets - 2) * self._line
+        """Lines through one answer share no other; on each the sum over a row bounds (Schur)."""
+        return float(np.abs(self._line).sum())
 
     @property
     def report_bits(self) -> int:
@@ -189,22 +193,27 @@ class LocalHashing(FrequencyOracle):
         wanted = self.digits_of(np.asarray(candidates, dtype=np.int64)).astype(np.float32).T
         if self.keys <= len(checked):
             return self._by_key(checked, wanted)
-        keys, hashes = np.divmod(checked, self.buckets)
         total = np.zeros(wanted.shape[1], dtype=np.int64)
-        for part in chunks(len(keys), max(1, _CELLS // max(1, wanted.shape[1]))):
-            same = self._products(keys[part], wanted) == hashes[part, None]
-            total += same.sum(axis=0)
+        for part in chunks(len(checked), max(1, _CELLS // max(1, wanted.shape[1]))):
+            total += self._supported(checked[part], wanted).sum(axis=0)
         return total
 
     def indicator(self, reports: Integers) -> NDArray[np.bool_]:
         """For each report, whether it supports each answer."""
-        keys, hashes = np.divmod(reports, self.buckets)
         every = self.digits_of(np.arange(self.categories)).astype(np.float32).T
-        return np.asarray(self._products(keys, every) == hashes[:, None])
+        return self._supported(np.asarray(reports), every)
+
+    def _supported(self, reports: Integers, wanted: NDArray[np.float32]) -> NDArray[np.bool_]:
+        keys, hashes = np.divmod(reports, self.buckets)
+        return np.asarray(self._products(keys, wanted) == hashes[:, None])
+
+    def _count_by_hash(self, reports: Integers) -> Integers:
+        """For each key and hash, the reports with that key that support that hash."""
+        return np.bincount(reports, minlength=self.keys * self.buckets)
 
     def _by_key(self, reports: Integers, wanted: NDArray[np.float32]) -> Integers:
         """Count the reports of each key and hash first: fewer than the reports."""
-        counts = np.bincount(reports, minlength=self.keys * self.buckets)
+        counts = self._count_by_hash(reports)
         total = np.zeros(wanted.shape[1], dtype=np.int64)
         for part in chunks(self.keys, max(1, _CELLS // max(1, wanted.shape[1]))):
             keys = np.arange(part.start, part.stop)
@@ -217,6 +226,18 @@ class LocalHashing(FrequencyOracle):
         sums = self.digits_of(keys).astype(np.float32) @ wanted
         sums -= np.float32(self.buckets) * np.floor(sums / np.float32(self.buckets))
         return sums
+
+
+def count_digits(base: int, categories: int) -> int:
+    """How many digits of a base write every answer.
+
+    >>> count_digits(10, 1000), count_digits(10, 1001)
+    (3, 4)
+    """
+    count, reach = 1, base
+    while reach < categories:
+        count, reach = count + 1, reach * base
+    return count
 
 
 def code_of_text(text: str, *, key: bytes) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 from discreet.errors import InvalidParameter
 from discreet.local.direct import Direct
 from discreet.local.hadamard import Hadamard
+from discreet.local.hashed_sets import HashedSets
 from discreet.local.hashing import LocalHashing
 from discreet.local.mean import HybridMean, MeanRandomizer, OneBitMean, PiecewiseMean
 from discreet.local.oracle import FrequencyOracle
@@ -48,6 +49,14 @@ def _numbers(randomizer: Randomizer) -> dict[str, Any]:
         case SubsetSelection():
             inside = _two(randomizer.inside)
             return {"categories": randomizer.categories, "size": randomizer.size, "inside": inside}
+        case HashedSets():  # before the hashing that it is a kind of
+            return {
+                "categories": randomizer.categories,
+                "buckets": randomizer.buckets,
+                "digits": randomizer.digits,
+                "size": randomizer.size,
+                "inside": _two(randomizer.inside),
+            }
         case LocalHashing():
             truthful = _two(randomizer.inside)
             base = {"buckets": randomizer.buckets, "digits": randomizer.digits}

@@ -48,6 +48,17 @@ const randomizers = (() => {
     return Array.from(found, (byte) => byte.toString(16).padStart(2, "0")).join("");
   }
 
+  // The inner product of the digits of a key and of an answer.
+  function hashed(key, code, buckets, digits) {
+    let [keys, codes, sum] = [key, code, 0];
+    for (let place = 0; place < digits; place++) {
+      sum += Number(keys % BigInt(buckets)) * (codes % buckets);
+      keys /= BigInt(buckets);
+      codes = Math.floor(codes / buckets);
+    }
+    return sum % buckets;
+  }
+
   const step = (value, { lower, upper, steps }) => {
     const clipped = Math.min(Math.max(value, lower), upper);
     return BigInt(Math.floor(((clipped - lower) / (upper - lower)) * steps + 0.5));
@@ -95,14 +106,18 @@ const randomizers = (() => {
 
     LocalHashing(bytes, code, { buckets, digits, truthful }) {
       const key = below(bytes, BigInt(buckets) ** BigInt(digits));
-      let [keys, codes, hash] = [key, code, 0];
-      for (let place = 0; place < digits; place++) {
-        hash += Number(keys % BigInt(buckets)) * (codes % buckets);
-        keys /= BigInt(buckets);
-        codes = Math.floor(codes / buckets);
-      }
-      const found = respond(bytes, hash % buckets, buckets, truthful);
+      const found = respond(bytes, hashed(key, code, buckets, digits), buckets, truthful);
       return Number(key * BigInt(buckets)) + found;
+    },
+
+    HashedSets(bytes, code, { buckets, digits, size, inside }) {
+      const key = below(bytes, BigInt(buckets) ** BigInt(digits));
+      const named = coin(bytes, inside);
+      const within = Number(below(bytes, BigInt(size)));
+      const beyond = size + Number(below(bytes, BigInt(buckets - size)));
+      const back = named ? within : beyond;
+      const first = (hashed(key, code, buckets, digits) + buckets - back) % buckets;
+      return Number(key * BigInt(buckets)) + first;
     },
 
     Hadamard(bytes, code, { columns, inside }) {
