@@ -19,6 +19,7 @@ from discreet.errors import Refusal
 from discreet.local import (
     Direct,
     Hadamard,
+    HashedSets,
     HybridMean,
     LocalHashing,
     OneBitMean,
@@ -73,6 +74,9 @@ RANDOMIZERS = [
     SubsetSelection(40, epsilon=2),
     LocalHashing(100, epsilon=1),
     LocalHashing(1000, epsilon=4),
+    HashedSets(100, epsilon=1),
+    HashedSets(2**40, epsilon=4),
+    HashedSets(9, epsilon=8),
     Hadamard(100, epsilon=1),
     OneBitMean(lower=0, upper=9, epsilon=1),
     PiecewiseMean(lower=-3, upper="9.5", epsilon=1),
@@ -317,6 +321,45 @@ def test_a_collection_keeps_to_its_survey(collection, survey):
         Collection(collection.directory.parent)
     assert refused.value.code == "S20"
     assert (collection.directory / "tokens.txt").stat().st_mode & 0o077 == 0
+
+
+def test_a_page_that_was_changed_is_not_served(collection):
+    """Attack: put another script on the disk; its hash must not be published as the page's."""
+    page = collection.directory / "page.html"
+    page.write_bytes(page.read_bytes().replace(b"JSON.stringify({ survey", b"JSON.stringify({ x"))
+    with pytest.raises(Refusal) as refused:
+        Collection(collection.directory)
+    assert "published" in str(refused.value)
+
+
+def test_surveys_of_before_kept_no_hash_of_their_page(collection):
+    with sqlite3.connect(collection.directory / "reports.sqlite") as database:
+        database.execute("DROP TABLE page")
+    database.close()
+    assert Collection(collection.directory).page == collection.page
+
+
+def test_a_file_is_reported_once(survey, collection):
+    """Attack on oneself: the command typed twice would randomise everybody twice."""
+    reports = survey.release_many({"smokes": ["never"] * 3, "sleep": [6.0] * 3})
+    collection.add(reports, once=True)
+    with pytest.raises(Refusal) as refused:
+        collection.add(reports, once=True)
+    assert refused.value.code == "A16"
+    assert "--other-people" in str(refused.value)
+    assert collection.count == 3
+    collection.add(reports)
+    assert collection.count == 6
+
+
+def test_a_crowd_of_false_reports_moves_a_number_as_far_as_is_stated(survey):
+    """Poisoning: m reports that nobody drew move a count by m (1 - q) / (p - q), and no further."""
+    (smokes, _), lies = survey.randomizers, 40
+    honest = np.zeros(1000, dtype=np.int64)
+    before = smokes.estimate(np.append(honest, np.full(lies, 0))).values[2]
+    after = smokes.estimate(np.append(honest, np.full(lies, 2))).values[2]
+    p, q = smokes.inside, smokes.outside
+    assert after - before == pytest.approx(float(lies / (p - q)))
 
 
 # --- pages -----------------------------------------------------------------------------------

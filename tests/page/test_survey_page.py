@@ -127,14 +127,58 @@ def test_a_respondent_answers_on_a_phone(page, survey):
     page.screenshot(path=ARTEFACTS / "survey-results-phone.png", full_page=True)
 
 
-def test_a_token_counts_once(page, survey):
+def test_a_token_counts_once(browser, page, survey):
+    """Also where another device, which knows nothing of the first, answers with it."""
     collection, address = survey
-    for said in ("Sent.", "Not accepted: this token has been used."):
-        page.goto("about:blank")
-        page.goto(f"{address}/#{collection.tokens()[1]}")
-        answer(page)
+    other = browser.new_context(viewport=PHONE)
+    second = other.new_page()
+    second.set_default_timeout(PATIENCE_MS)
+    used = "Not accepted: this token has been used."
+    for device, said in ((page, "Sent."), (second, used)):
+        device.goto(f"{address}/#{collection.tokens()[1]}")
+        answer(device)
+        device.get_by_role("button", name="Send the report").click()
+        expect(device.get_by_role("status")).to_contain_text(said)
+    other.close()
+
+
+def test_a_server_that_says_it_got_nothing_gets_the_same_report_again(page, survey):
+    """Attack: refuse every report, so that people load the page and randomise once more."""
+    collection, address = survey
+    got = []
+
+    def refuse(route):
+        got.append(json.loads(route.request.post_data)["report"])
+        route.fulfill(status=500, json={"what": "please load the page and answer again."})
+
+    page.route("**/report", refuse)
+    address = f"{address}/#{collection.tokens()[3]}"
+    page.goto(address)
+    answer(page)
+    for tries in range(1, 4):
         page.get_by_role("button", name="Send the report").click()
-        expect(page.get_by_role("status")).to_contain_text(said)
+        expect(page.get_by_role("status")).to_contain_text("Not accepted")
+        assert len(got) == tries
+        page.goto("about:blank")
+        page.goto(address)
+        expect(page.get_by_role("heading", name="What will be sent")).to_be_visible()
+        expect(page.get_by_role("button", name="Randomise my answers")).to_be_disabled()
+        expect(page.get_by_label("daily")).not_to_be_checked()
+    assert [one for one in got if one != got[0]] == []
+    stored = page.evaluate("JSON.stringify(localStorage)")
+    assert "daily" not in stored  # the randomised report alone is kept
+    page.goto("about:blank")
+    page.goto(f"{address[:-4]}aaaa")  # somebody else on the same device
+    expect(page.get_by_role("button", name="Randomise my answers")).to_be_enabled()
+
+
+def test_a_browser_that_keeps_nothing_says_so(page, survey):
+    page.add_init_script(
+        "Object.defineProperty(window, 'localStorage', { get() { throw new Error('none'); } });"
+    )
+    page.goto(survey[1])
+    answer(page)
+    expect(page.locator("#tells")).to_contain_text("do not load this page again")
 
 
 def test_from_disk_in_the_dark_and_offline(browser, page, survey):

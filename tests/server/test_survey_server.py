@@ -90,6 +90,7 @@ def test_a_report_is_kept_once(client, collection):
         {"token": "x" * 20},
         {"token": 7},
         {"token": "x" * 1000},
+        {"token": "\ud800"},
         {"survey": "another"},
         {"report": [3, 0]},
         {"report": [0]},
@@ -101,7 +102,7 @@ def test_a_report_is_kept_once(client, collection):
     ],
 )
 def test_what_no_page_sends_is_refused_and_costs_nothing(client, collection, changes):
-    reply = client.post("/report", json=sent(collection, **changes))
+    reply = client.post("/report", content=json.dumps(sent(collection, **changes)))
     assert 400 <= reply.status_code < 500
     assert set(reply.json()) >= {"code", "what", "why", "fix"}
     assert "daily" not in reply.text
@@ -130,6 +131,26 @@ def test_the_results_of_reports(client, collection):
     smokes, sleep = client.get("/results.json").json()
     assert [one["answer"] for one in smokes["estimates"]] == ["never", "sometimes", "daily"]
     assert sleep["kind"] == "mean"
+
+
+def test_looking_often_is_computed_once(client, collection, monkeypatch):
+    """Attack: ask for the results without end, so that nobody's report gets a thread."""
+    collection.add([collection.survey.release(ANSWERS) for _ in range(5)])
+    read, plain = [], Collection.reports
+    monkeypatch.setattr(Collection, "reports", lambda self: read.append(1) or plain(self))
+    for _ in range(4):
+        assert "5 reports" in client.get("/results").text
+    assert len(read) == 1
+    assert client.post("/report", json=sent(collection)).status_code == 201
+    assert "6 reports" in client.get("/results").text
+    assert len(read) == 2
+
+
+def test_a_page_changed_while_served_is_neither_served_nor_vouched_for(client, collection):
+    told = client.get("/survey.json").json()["page_sha256"]
+    (collection.directory / "page.html").write_text("<script>another()</script>")
+    assert "another()" not in client.get("/").text
+    assert client.get("/survey.json").json()["page_sha256"] == told
 
 
 def test_a_mistake_says_nothing(client, collection, monkeypatch):

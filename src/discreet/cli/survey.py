@@ -73,12 +73,15 @@ def answer(
     source: Annotated[
         Path, typer.Option("--from", metavar="FILE", help="Parquet or CSV: a row each person.")
     ],
+    other_people: Annotated[
+        bool, typer.Option("--other-people", help="Nobody in it was in a file before.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Randomise the answers in a file, one row a person."""
     collection: Collection = import_module("discreet.local.collection").Collection(directory)
     reports = collection.survey.release_many(_columns(source))
-    collection.add(reports)
+    collection.add(reports, once=not other_people)
     if as_json:
         screen.print_json({"reports": len(reports)})
     else:

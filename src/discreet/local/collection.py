@@ -29,6 +29,7 @@ _TABLES = """
 CREATE TABLE tokens (hash BLOB PRIMARY KEY, used INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE reports (name BLOB PRIMARY KEY, report TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE survey (fingerprint TEXT NOT NULL);
+CREATE TABLE page (sha256 TEXT NOT NULL);
 """
 
 
@@ -58,6 +59,22 @@ class Collection:
                 why="reports read with other odds would say what nobody answered.",
                 fix="put the file back as it was, or begin a new survey.",
             )
+        if self._published not in (None, self.page_hash):
+            raise SchemaRefusal(
+                "S2",
+                "page.html is not the page that was published.",
+                why="another script could send the answer itself, and everybody trusts the page.",
+                fix="put the file back as it was; its hash was shown when the survey began.",
+            )
+
+    @property
+    def _published(self) -> str | None:
+        """The hash of the page as it was made; surveys of before did not keep it."""
+        with self._open() as found:
+            if not _has_table(found, "page"):
+                return None
+            (sha256,) = found.execute("SELECT sha256 FROM page").fetchone()
+        return str(sha256)
 
     @classmethod
     def new(
@@ -84,6 +101,8 @@ class Collection:
             database.executescript(_TABLES)
             database.executemany("INSERT INTO tokens VALUES (?, 0)", [(_hash(t),) for t in handed])
             database.execute("INSERT INTO survey VALUES (?)", (survey.fingerprint,))
+            published = hashlib.sha256(page.encode()).hexdigest()
+            database.execute("INSERT INTO page VALUES (?)", (published,))
             database.commit()
         finally:
             database.close()
@@ -112,13 +131,34 @@ class Collection:
             self._store(found, [report])
             found.commit()
 
-    def add(self, reports: Sequence[Any]) -> None:
-        """Store reports that were made here, without tokens."""
+    def add(self, reports: Sequence[Any], *, once: bool = False) -> None:
+        """Store reports that were made here, without tokens; ``once``: and no others after them.
+
+        Without tokens nothing says whether the people of a second file are those of the first.
+        """
         self.survey.columns(reports)
         with self._open() as found:
             found.execute("BEGIN IMMEDIATE")
+            if once:
+                self._close_files(found)
             self._store(found, reports)
             found.commit()
+
+    def _close_files(self, found: sqlite3.Connection) -> None:
+        if _has_table(found, "filed"):
+            raise AccessRefusal(
+                "A16",
+                "the answers of a file were reported here before.",
+                why="people who are in both files would be randomised, and lose, a second time.",
+                fix="--other-people, if nobody is in both files.",
+            )
+        found.execute("CREATE TABLE filed (once INTEGER)")
+
+    @property
+    def count(self) -> int:
+        """How many reports there are."""
+        with self._open() as found:
+            return int(found.execute("SELECT COUNT(*) FROM reports").fetchone()[0])
 
     def reports(self) -> list[Any]:
         """Every report, in no order that says anything."""
@@ -156,6 +196,11 @@ class Collection:
             yield found
         finally:
             found.close()  # what was not committed is undone
+
+
+def _has_table(found: sqlite3.Connection, name: str) -> bool:
+    asked = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+    return found.execute(asked, (name,)).fetchone() is not None
 
 
 def _hash(token: str) -> bytes:

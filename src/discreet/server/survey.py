@@ -6,6 +6,8 @@ It writes no log, sets no cookie, and stores neither addresses nor times.
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -20,6 +22,7 @@ from starlette.types import ASGIApp
 from discreet.errors import Refusal
 from discreet.local.collection import Collection
 from discreet.local.page import results_page
+from discreet.local.survey import Result
 from discreet.server.refusals import Unreadable, failed, refusal_response
 
 MOST_BODY = 64 * 1024
@@ -46,7 +49,7 @@ def survey_application(collection: Collection) -> ASGIApp:
         return Response(page, media_type="text/html; charset=utf-8", headers=_HEADERS)
 
     async def declared(_: Request) -> Response:
-        said = {**collection.survey.to_json(), "page_sha256": collection.page_hash}
+        said = {**collection.survey.to_json(), "page_sha256": hashlib.sha256(page).hexdigest()}
         return _json(said)
 
     async def receive(request: Request) -> Response:
@@ -57,8 +60,10 @@ def survey_application(collection: Collection) -> ASGIApp:
     async def allowed(_: Request) -> Response:
         return Response(status_code=204, headers={**_HEADERS, **_ANYWHERE})
 
+    latest = _Latest(collection)
+
     async def results(request: Request) -> Response:
-        found = await run_in_threadpool(lambda: collection.survey.results(collection.reports()))
+        found = await latest.read()
         if request.url.path.endswith(".json"):
             return _json([one.to_json() for one in found])
         written = results_page(collection.survey, found)
@@ -74,6 +79,30 @@ def survey_application(collection: Collection) -> ASGIApp:
             Route("/results.json", _guarded(results)),
         ]
     )
+
+
+class _Latest:
+    """The results of the reports that there are: computed once for each number of reports.
+
+    Anyone may look, as often as they like: who looks a thousand times must not keep a thousand
+    threads busy that others' reports are waiting for.
+    """
+
+    def __init__(self, collection: Collection) -> None:
+        self._collection = collection
+        self._lock = asyncio.Lock()
+        self._found: tuple[int, list[Result]] | None = None
+
+    async def read(self) -> list[Result]:
+        async with self._lock:
+            count = await run_in_threadpool(lambda: self._collection.count)
+            if self._found is None or self._found[0] != count:
+                self._found = await run_in_threadpool(self._compute)
+            return self._found[1]
+
+    def _compute(self) -> tuple[int, list[Result]]:
+        reports = self._collection.reports()
+        return len(reports), self._collection.survey.results(reports)
 
 
 def _guarded(handler: Handler) -> Handler:
@@ -107,7 +136,7 @@ def _read(body: bytes, fingerprint: str) -> tuple[str, Any]:
     except (ValueError, RecursionError):
         raise Unreadable("the report is not JSON.", "send what the page made.") from None
     fitting = isinstance(found, dict) and set(found) == {"survey", "token", "report"}
-    if not fitting or not isinstance(found["token"], str) or len(found["token"]) > 100:
+    if not fitting or not _is_token(found["token"]):
         raise Unreadable("the report is not as the page makes it.", "send what the page made.")
     if found["survey"] != fingerprint:
         raise Unreadable(
@@ -115,6 +144,10 @@ def _read(body: bytes, fingerprint: str) -> tuple[str, Any]:
             "load the page again.",
         )
     return found["token"], found["report"]
+
+
+def _is_token(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= 100 and value.isascii()
 
 
 def _json(value: Any, *, status: int = 200) -> Response:

@@ -59,7 +59,43 @@
     return Math.exp(Number(over) / Number(under || 1)).toPrecision(3);
   }
 
-  let report = null;
+  // The report is kept on this device.  Whoever is made to load the page again, by an accident or by
+  // a server that says it got nothing, sends the same one: a second would cost a second time.
+  const token = decodeURIComponent(location.hash.slice(1));
+  const kept = `discreet survey ${survey.fingerprint} ${token}`;
+  let report = recall();
+
+  function recall() {
+    try {
+      return JSON.parse(localStorage.getItem(kept));
+    } catch {
+      return null;
+    }
+  }
+
+  function keep() {
+    try {
+      localStorage.setItem(kept, JSON.stringify(report));
+      return "";
+    } catch {
+      return " This browser keeps nothing: do not load this page again to answer anew, which would tell more.";
+    }
+  }
+
+  function show(warning) {
+    at("form").reset();
+    at("form").querySelectorAll("input, select, button").forEach((one) => { one.disabled = true; });
+    survey.questions.forEach((question, place) => {
+      at("words").append(made("dt", question.text), made("dd", words(question, report[place])));
+    });
+    at("tells").textContent = `Every report can come from every answer. Whatever anyone believed about you before, ` +
+      `the odds of one set of answers against another change by at most a factor of ${ratio(survey.epsilon)} ` +
+      `(e to the ε, ε = ${survey.epsilon}) by seeing this report, whatever else they know and for ever.${warning}`;
+    at("raw").textContent = JSON.stringify(report);
+    at("report").hidden = false;
+    at("sent").focus();
+  }
+
   survey.questions.forEach((question, place) => at("questions").append(field(question, place)));
 
   at("form").addEventListener("submit", (event) => {
@@ -74,23 +110,14 @@
     }
     at("problem").textContent = "";
     report = survey.questions.map(({ plan }, place) => randomizers[plan.kind](secure, answers[place], plan));
-    at("form").reset();
-    at("form").querySelectorAll("input, select, button").forEach((one) => { one.disabled = true; });
-    survey.questions.forEach((question, place) => {
-      at("words").append(made("dt", question.text), made("dd", words(question, report[place])));
-    });
-    at("tells").textContent = `Every report can come from every answer. Whatever anyone believed about you before, ` +
-      `the odds of one set of answers against another change by at most a factor of ${ratio(survey.epsilon)} ` +
-      `(e to the ε, ε = ${survey.epsilon}) by seeing this report, whatever else they know and for ever.`;
-    at("raw").textContent = JSON.stringify(report);
-    at("report").hidden = false;
-    at("sent").focus();
+    show(keep());
   });
+
+  if (report !== null) show(" It was made here before, and is the only one that this page makes for you.");
 
   at("send").addEventListener("click", async () => {
     at("send").disabled = true;
     at("state").textContent = "Sending …";
-    const token = decodeURIComponent(location.hash.slice(1));
     try {
       const reply = await fetch(survey.endpoint, {
         method: "POST",
