@@ -1,22 +1,30 @@
 """What an analyst's session costs, with what is known used and without; how fast it is found.
 
-    python -m bench.known [--questions 200] [--answers 100000]
+    python -m bench.known [--questions 200] [--answers 100000] [--tables prepared] [--rho]
 
 Drill-downs as analysts make them: an overview, its groups, some of the groups, totals and means of
 them, the same again more exactly.  Every question says which margin it needs; "without" is what
 each different question costs by itself, "with" what the account was charged so that all are met.
+The tables are in memory, in a file, or prepared from a file; the budget is one of epsilon, or
+of rho, where it is the rho that is compared.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 import discreet
+from discreet.accounting.loss import Loss
 from discreet.curate.curator import Curator, describe_rows
 
 CITIES = [f"city {i}" for i in range(8)]
@@ -34,10 +42,13 @@ FINE = "SELECT city, sex, age >= 65 AS old, COUNT(*) AS n FROM visits GROUP BY 1
 KEYS = ("city", "sex", "age >= 65 AS old")
 
 
-def clinic() -> Curator:
+TABLES = ("memory", "file", "prepared")
+
+
+def make_rows() -> pa.Table:
     draw = random.Random(7)
     rows = range(20_000)
-    table = pa.table(
+    return pa.table(
         {
             "patient": [*rows],
             "city": [draw.choice(CITIES) for _ in rows],
@@ -45,8 +56,22 @@ def clinic() -> Curator:
             "age": [draw.randrange(100) for _ in rows],
         }
     )
-    budget = discreet.Budget(epsilon=1000)
-    return discreet.curator({"visits": table}, schema=SCHEMA, budget=budget)
+
+
+@contextmanager
+def clinic(tables: str = "memory", *, rho: bool = False) -> Iterator[Curator]:
+    budget = discreet.Budget(rho=100_000) if rho else discreet.Budget(epsilon=1000)
+    with tempfile.TemporaryDirectory() as folder:
+        source: object = make_rows()
+        if tables != "memory":
+            source = Path(folder) / "visits.parquet"
+            pq.write_table(make_rows(), source)
+        store = Path(folder) / "store"
+        given = {"visits": source}
+        with discreet.curator(given, schema=SCHEMA, budget=budget, store=store) as curator:
+            if tables == "prepared":
+                curator.prepare()
+            yield curator
 
 
 def workload(count: int) -> list[tuple[str, int]]:
@@ -101,24 +126,30 @@ def deepen(count: int) -> list[tuple[str, int]]:
     return found[:count]
 
 
-def spend(questions: list[tuple[str, int]]) -> tuple[float, float, int]:
-    """Epsilon without and with what is known; and how many questions were free."""
+def spend(
+    questions: list[tuple[str, int]], tables: str = "memory", *, rho: bool = False
+) -> tuple[float, float, int]:
+    """Epsilon, or rho, without and with what is known; and how many questions were free."""
+
+    def read(loss: Loss) -> Fraction:
+        return Fraction(loss.rho if rho else loss.epsilon)
+
     alone, best = Fraction(0), {}
-    with clinic() as pricing:
+    with clinic(tables, rho=rho) as pricing:
         for sql, margin in questions:
-            price = Fraction(pricing.price(sql, within=margin).loss.epsilon)
+            price = read(pricing.price(sql, within=margin).loss)
             if (sql, margin) not in best:
                 best[sql, margin] = price
                 alone += price
     free = 0
-    with clinic() as curator:
+    with clinic(tables, rho=rho) as curator:
         for sql, margin in questions:
             before = curator.spent
             answer = curator.ask(sql, within=margin)
             if max(m for m in answer.margins()["n"] if m is not None) > margin:
                 raise ValueError(f"{sql} is not within {margin}")
             free += curator.spent == before
-        return float(alone), float(curator.spent.epsilon), free
+        return float(alone), float(read(curator.spent)), free
 
 
 def decide(answers: int) -> float:
@@ -150,16 +181,19 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--answers", type=int, default=100_000)
+    parser.add_argument("--tables", choices=TABLES, default="memory")
+    parser.add_argument("--rho", action="store_true", help="a budget of rho, not of epsilon")
     options = parser.parse_args(arguments or [])
+    unit = "rho" if options.rho else "epsilon"
     overview_first = workload(options.questions)
     for name, questions in (
         ("an overview first", overview_first),
         ("the same, in any order", shuffle(overview_first)),
         ("totals first", deepen(options.questions)),
     ):
-        alone, used, free = spend(questions)
-        print(f"{len(questions)} questions, {name}: {free} of them free; epsilon without what is")
-        print(f"    known: {alone:.3f}; with it: {used:.3f}; {alone / used:.1f} x")
+        alone, used, free = spend(questions, options.tables, rho=options.rho)
+        print(f"{len(questions)} questions, {name}: {free} of them free; {unit} without what is")
+        print(f"    known: {alone:.4f}; with it: {used:.4f}; {alone / used:.1f} x")
     print(f"one decision among {options.answers:,} answers: {1e3 * decide(options.answers):.1f} ms")
 
 

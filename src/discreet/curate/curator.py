@@ -163,8 +163,6 @@ class Curator(Procedures):
         self._known: Knowing | None = None
         self.withheld: Callable[[int], bool] = lambda _number: False
         """Answers that are stored and not shown yet: nothing is told from them."""
-        self.couples = True
-        """Whether noise may be refined: not where another process computes."""
         limits = {name: engine[name] for name in _LOOKS if name in engine}
         self._bounding = Bounding(self, tables, **limits)
         self.crowding = Crowding(self)
@@ -231,10 +229,14 @@ class Curator(Procedures):
 
     def _answer(self, paid: Paid) -> Answer:
         drawn = None
-        earlier = None if paid.improving is None else paid.improving.earlier
         with suppress(DataRefusal):  # left behind here: what is raised has no history
             drawn = draw(
-                self.engine, paid.compiled, paid.priced, paid.data_version, earlier=earlier
+                self.engine,
+                paid.compiled,
+                paid.priced,
+                paid.data_version,
+                earlier=None if paid.improving is None else paid.improving.earlier,
+                basis=paid.basis,
             )
         return self.burn(paid) if drawn is None else self.publish(paid, *drawn)
 
@@ -262,7 +264,7 @@ class Curator(Procedures):
         The first one stored is the only one shown; what was ``drawn`` for it, if it is at hand,
         need not be read off the very bytes that it was written into.
         """
-        stored = self.account.publish(paid.receipt, answer)
+        stored = self.account.publish(paid.receipt, answer, paid.basis)
         silent = self._bounding.nothing_for == paid.data_version
         said = () if silent else self._bounding.notes(paid.priced)
         number = paid.receipt.id
@@ -270,13 +272,13 @@ class Curator(Procedures):
         if paid.improving is not None:
             if paid.improving.is_told:
                 return self._knowing.improve(paid, paid.improving)
-            behind = self._list_behind(number)
+            behind = self.list_behind(number)
         if drawn is None or stored is not answer:
             drawn = released_from_bytes(stored)
         return Answer(paid.priced, *drawn, id=number, said=said, behind=behind)
 
-    def _list_behind(self, number: int) -> tuple[Loss, ...]:
-        """All charges that led to an answer, if it refines another."""
+    def list_behind(self, number: int) -> tuple[Loss, ...]:
+        """All charges that led to the answer ``number``, if it refines another."""
         chain = self.account.find_chain(number)
         return tuple(loss for _, loss in chain) if len(chain) > 1 else ()
 
@@ -349,14 +351,16 @@ class Curator(Procedures):
         What paid for a refinement gets that and nothing else, whatever is ``improving`` now.
         An open charge of the same question may have been made the other way.
         """
+        basis = self.engine.find_basis(planned.compiled)
         if receipt.parent is not None:
+            basis = self.account.find_basis(receipt.parent)  # the same truth, or none
             if improving is None or improving.parent != receipt.parent:
                 parent = self._knowing.shelf.load(receipt.parent)
                 improving = self._knowing.refine(planned, parent).improving
         elif improving is not None and improving.parent is not None:
             told = replace(improving, parent=None, earlier=None)
             improving = told if improving.rolled_up else None
-        return Paid(planned.priced, planned.compiled, receipt, version, improving)
+        return Paid(planned.priced, planned.compiled, receipt, version, improving, basis)
 
     # --- what is known already -----------------------------------------------------------------
 
@@ -425,7 +429,9 @@ class Curator(Procedures):
 
     def _make_top_up(self, way: TopUp, spend: Offer, analyst: str) -> Request:
         request = self.make_request(way.planned, way.offer or spend, analyst)
-        return replace(request, loss=way.loss, parent=way.improving.parent)
+        parent = way.improving.parent
+        basis = None if parent is None else self.engine.find_basis(way.planned.compiled)
+        return replace(request, loss=way.loss, parent=parent, basis=basis)
 
     def _list_top_ups(
         self,
@@ -520,7 +526,7 @@ class Curator(Procedures):
             return known[2]
         released = released_from_bytes(stored.answer)
         said = self._bounding.notes(priced)
-        behind = self._list_behind(stored.id)
+        behind = self.list_behind(stored.id)
         answer = Answer(priced, *released, id=stored.id, replayed=True, said=said, behind=behind)
         if len(self._replays) >= REMEMBERED:
             self._replays.clear()
@@ -969,12 +975,14 @@ def compute(
     version: str,
     *,
     earlier: tuple[Released, tuple[Fraction, ...]] | None = None,
+    basis: str | None = None,
 ) -> bytes:
     """The answer to a paid question, on the data it was paid for, ready to be stored.
 
-    ``earlier`` is a release that it refines, and the scales of its noise.
+    ``earlier`` is a release that it refines, and the scales of its noise; ``basis`` names what both
+    are computed from.
     """
-    return draw(engine, compiled, priced, version, earlier=earlier)[0]
+    return draw(engine, compiled, priced, version, earlier=earlier, basis=basis)[0]
 
 
 def draw(
@@ -984,15 +992,22 @@ def draw(
     version: str,
     *,
     earlier: tuple[Released, tuple[Fraction, ...]] | None,
+    basis: str | None = None,
 ) -> tuple[bytes, Released]:
     """The same, and what was drawn for it.
 
-    Whatever fails may fail because of one person's row, so nothing is said of why.
+    Whatever fails may fail because of one person's row, so nothing is said of why.  That a basis
+    is still there is looked at before and after: none comes back that was gone.
     """
+    if earlier is not None and basis is None:
+        raise describe_failure()  # nothing is certain: docs/proofs/known.md, Lemma 10
     with suppress(Exception):
+        if basis is not None and engine.find_basis(compiled) != basis:
+            raise describe_failure()
         truth = engine.run(compiled)  # exact integers
         drawn = release(priced, truth) if earlier is None else refine(priced, truth, *earlier)
-        if engine.data_version() == version:
+        kept = basis is None or engine.find_basis(compiled) == basis
+        if kept and engine.data_version() == version:
             return released_to_bytes(priced, drawn), drawn
     raise describe_failure()
 

@@ -170,10 +170,14 @@ class Knowing:
     ) -> list[TopUp]:
         """Less noise of the same draws: of the question itself, or of what it is added up from."""
         curator, found = self._curator, []
-        if not (curator.couples and getattr(curator.engine, "immutable", False)):
-            return []
+        if curator.engine.find_basis(planned.compiled) is None:
+            return []  # nobody can tell whether the truth is what it was
         parent = find_parent(planned.priced, map(self.shelf.load, sources))
-        if parent is not None and not curator.account.is_refined(parent.id):
+        if (
+            parent is not None
+            and not curator.account.is_refined(parent.id)
+            and self._is_unchanged(planned, parent)
+        ):
             found.append(self.refine(planned, parent))
         else:
             parent = None
@@ -187,6 +191,11 @@ class Knowing:
             if measure_use(balance.budget, balance.spent, way.loss) < use:
                 found.append(way)
         return sorted(found, key=lambda way: way.loss.epsilon)
+
+    def _is_unchanged(self, planned: Planned, source: Known) -> bool:
+        """Whether what is planned is computed from what the source was, for certain."""
+        basis = self._curator.account.find_basis(source.id)
+        return basis is not None and basis == self._curator.engine.find_basis(planned.compiled)
 
     def _refine_sources(
         self,
@@ -255,6 +264,8 @@ class Knowing:
         found = try_step(step)
         part = planning.plan(question, offer(step))
         if found is None or not is_refinement(part.priced, source.priced):
+            return None
+        if not self._is_unchanged(part, source):
             return None
         child = self._curator.account.is_refined(source.id)
         if child and not planning.is_open(part, offer(step)):

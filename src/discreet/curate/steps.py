@@ -45,6 +45,8 @@ class Paid:
     receipt: Receipt
     data_version: str
     improving: Improving | None = None
+    basis: str | None = None
+    """What it must be computed from, where that is known for certain."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,6 +136,9 @@ class ForeignEngine(ABC, Generic[C]):
         """What ledgers called the same rows before."""
         return self._public.former_version()
 
+    def find_basis(self, compiled: C) -> None:
+        """Nothing is certain: the rows are read where they are, and others may write there."""
+
     def content_hash(self, table: str) -> str:
         """A SHA-256 of all that a source holds."""
         return self._public.content_hash(table)

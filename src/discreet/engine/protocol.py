@@ -90,6 +90,13 @@ class Engine(Protocol[C]):
         What was answered then is shown, and nothing new is combined with it.
         """
 
+    def find_basis(self, compiled: C) -> str | None:
+        """A name for all that a plan's truth is computed from; None where somebody may change that.
+
+        Two truths of one basis are equal, for certain: noise may be refined (docs/proofs/known.md,
+        Lemma 14).
+        """
+
     def content_hash(self, table: str) -> str:
         """A SHA-256 of all that a source holds; slow, for when a version must be certain."""
 

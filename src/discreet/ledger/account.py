@@ -222,6 +222,8 @@ class Account:
             answered = outcome is not None and outcome.kind == "release"
             said = record.content
             same = all(said[name] == content[name] for name in ("data_version", "area"))
+            basis = None if outcome is None else outcome.content.get("basis")
+            same = same and basis is not None and basis == request.basis
             chain = [loss.to_units()[0] for _, loss in self.find_chain(number)]
             before = sum(SATURATED if part is None else part for part in chain)
         refined = number in self.standing().refined
@@ -333,9 +335,12 @@ class Account:
         found = [self._journal.store.last(subject) for subject in self._subjects(request)]
         return [record for record in found if record is not None]
 
-    def publish(self, receipt: Receipt, answer: bytes) -> bytes:
-        """Store an answer, then return what is stored: the first publication is the only one."""
-        outcome = self._journal.write(partial(self._publish, receipt, answer))
+    def publish(self, receipt: Receipt, answer: bytes, basis: str | None = None) -> bytes:
+        """Store an answer, then return what is stored: the first publication is the only one.
+
+        ``basis`` names what it was computed from, where nobody can have changed that.
+        """
+        outcome = self._journal.write(partial(self._publish, receipt, answer, basis))
         if outcome is None:
             return answer
         if outcome.kind == "release":
@@ -347,12 +352,16 @@ class Account:
             fix="ask again, at a new price, or ask a smaller question.",
         )
 
-    def _publish(self, receipt: Receipt, answer: bytes, writer: Writer) -> Record | None:
+    def _publish(
+        self, receipt: Receipt, answer: bytes, basis: str | None, writer: Writer
+    ) -> Record | None:
         """Store an answer; what became of the charge before, if something did."""
         charge = self._find_charge(receipt.id)
         outcome = self._journal.store.outcome(charge)
         if outcome is None:
             content = {"charge": charge.sequence, "answer": hashlib.sha256(answer).hexdigest()}
+            if basis is not None:
+                content["basis"] = basis
             self._close("release", charge, content, writer, answer)
         return outcome
 
@@ -514,6 +523,11 @@ class Account:
             self._catch_up()
             own = None if self.standing().policy.shared_answers else analyst
             return self._shelf.find(about, data_version, own)
+
+    def find_basis(self, id: int) -> str | None:  # noqa: A002
+        """What the answer of a charge was computed from, if that is known for certain."""
+        outcome = self._journal.store.outcome(self._find_charge(id))
+        return None if outcome is None else outcome.content.get("basis")
 
     def is_refined(self, id: int) -> bool:  # noqa: A002
         """Whether another charge refines the answer of this one."""

@@ -70,6 +70,8 @@ def charge_content(request: Request, standing: Standing) -> dict[str, Any]:
         content["about"] = about_content(request.about)
     if request.parent is not None:
         content["parent"] = request.parent
+        if request.basis is not None:
+            content["basis"] = request.basis
     if request.entities is not None and not standing.lost.keys() <= request.entities:
         content["entities"] = sorted(request.entities)
     return content
@@ -83,6 +85,9 @@ def find_touched(
     return {name: whole for name, whole in elsewhere.items() if named is None or name in named}
 
 
+OTHER_DATA = "it is about other data, or may be"
+
+
 def find_fault(
     loss: Sequence[int | None], before: int, *, answered: bool, refined: bool, same: bool
 ) -> str | None:
@@ -90,16 +95,16 @@ def find_fault(
 
     ``before`` is the epsilon that the other and all that it refines were charged, in whole
     units; ``answered`` and ``refined`` say whether it has an answer and whether another refines it
-    already, ``same`` whether both are about the same data.  A refinement pays what it adds
-    in epsilon, and in rho half the square of all epsilon there is then (docs/proofs/known.md,
-    Lemmas 7 to 10).
+    already, ``same`` whether both are computed from the same data, for certain.  A refinement
+    pays what it adds in epsilon, and in rho half the square of all epsilon there is then
+    (docs/proofs/known.md, Lemmas 7 to 10 and 14).
     """
     if not answered:
         return "it has no answer"
     if refined:
         return "it was improved already"
     if not same:
-        return "it is about other data"
+        return OTHER_DATA
     epsilon, rho, _ = saturated_units(loss)
     total = Fraction(before + epsilon, EPSILON_UNITS)
     if before + epsilon >= SATURATED or epsilon <= 0 or rho < total**2 / 2 * RHO_UNITS:

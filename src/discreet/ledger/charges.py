@@ -47,6 +47,8 @@ class Request:
     about: About | None = None
     parent: int | None = None
     """The charge of the answer that it refines, whose noise it shares; of each answer one may."""
+    basis: str | None = None
+    """What both are computed from, where it is known for certain that nobody has changed it."""
     entities: frozenset[str] | None = None
     """Whose rows are read: nobody else's can change the answer.  None: anybody's may be."""
     formerly: str | None = None

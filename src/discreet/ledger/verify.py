@@ -94,6 +94,7 @@ class _Charged(NamedTuple):
     epsilon: int
     about: int  # a digest of the data and the blocks
     parent: int | None
+    basis: str | None  # what its answer must be computed of
 
 
 @dataclass(slots=True)
@@ -117,7 +118,7 @@ class _Audit:
     released: dict[int, str] = field(default_factory=dict)
     """The digest of each release's answer."""
     charged: dict[int, _Charged] = field(default_factory=dict)
-    answered: set[int] = field(default_factory=set)
+    answered: dict[int, str | None] = field(default_factory=dict)  # charge: what it is computed of
     """Charges that have an answer."""
     refused: Counter[tuple[str, str, str, str]] = field(default_factory=Counter)
     """How many refusals the log tells of, by dataset, analyst, day and code."""
@@ -234,6 +235,7 @@ def _check_charge(audit: _Audit, record: Record, content: dict[str, Any]) -> Non
         units[0],
         hash((content["data_version"], canonical_json(content["area"]))),
         content.get("parent"),
+        content.get("basis"),
     )
 
 
@@ -251,7 +253,10 @@ def _find_fault(audit: _Audit, record: Record, content: dict[str, Any]) -> str |
         before,
         answered=known and content["parent"] in audit.answered,
         refined=content["parent"] in audit.books.datasets[record.dataset].refined,
-        same=parent is not None and parent.about == mine,
+        same=parent is not None
+        and parent.about == mine
+        # What was charged before either was recorded has none, and is of tables in memory.
+        and audit.answered.get(content["parent"]) == content.get("basis"),
     )
 
 
@@ -284,7 +289,12 @@ def _check_outcome(audit: _Audit, record: Record, content: dict[str, Any]) -> No
     if record.kind == "release":
         audit.released[record.sequence] = content["answer"]
         audit.releases += 1
-        audit.answered.add(content["charge"])
+        audit.answered[content["charge"]] = content.get("basis")
+        charged = audit.charged.get(content["charge"])
+        if charged is not None and charged.basis not in (None, content.get("basis")):
+            audit.problems.append(
+                f"record {record.sequence} improves an answer: {admission.OTHER_DATA}."
+            )
 
 
 def _check_step(audit: _Audit, record: Record, content: dict[str, Any]) -> None:

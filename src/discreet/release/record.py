@@ -462,9 +462,7 @@ def answer_to_bytes(answer: Answer) -> bytes:
     """An answer as it is stored or sent: everything it was computed from, nothing else."""
     if isinstance(answer, Combined):
         return canonical_json({"Combined": _combined_json(answer)}).encode()
-    if isinstance(answer, Derived):
-        return canonical_json({"Derived": _derived_json(answer)}).encode()
-    return released_to_bytes(answer.priced, Released(answer.groups, answer.released))
+    return canonical_json(_part_json(answer)).encode()
 
 
 def answer_from_bytes(data: bytes) -> Answer:
@@ -472,9 +470,10 @@ def answer_from_bytes(data: bytes) -> Answer:
     content = _content(data)
     if isinstance(content, dict) and set(content) == {"Combined"}:
         return _read_combined(content["Combined"])
-    if isinstance(content, dict) and set(content) == {"Derived"}:
-        return _read_derived(content["Derived"])
-    return _load(data, Answer)
+    found = _read_part(content)
+    if not isinstance(found, Answer):
+        raise _unreadable()
+    return found
 
 
 _UNUSED = Sensitivity(1, 1)
@@ -560,13 +559,31 @@ def _combined_json(answer: Combined) -> dict[str, Any]:
 
 
 def _part_json(part: Answer) -> JSON:
-    return {"Derived": _derived_json(part)} if isinstance(part, Derived) else to_json(part)
+    if isinstance(part, Derived):
+        return {"Derived": _derived_json(part)}
+    if part.behind:  # which the ledger knows of what it holds
+        charges = [list(loss.to_units()) for loss in part.behind]
+        return {"Improved": {"answer": to_json(part), "behind": charges}}
+    return to_json(part)
 
 
 def _read_part(content: Any) -> Answer:
-    known = isinstance(content, dict) and set(content) == {"Derived"}
-    found: Answer = _read_derived(content["Derived"]) if known else from_json(content)
+    kind = next(iter(content)) if isinstance(content, dict) and len(content) == 1 else ""
+    if kind == "Derived":
+        return _read_derived(content[kind])
+    if kind == "Improved":
+        return _read_improved(content[kind])
+    found: Answer = from_json(content)
     return found
+
+
+def _read_improved(content: Any) -> Answer:
+    try:
+        charges = tuple(Loss.from_units(*loss) for loss in content["behind"])
+        found: Answer = replace(from_json(content["answer"]), behind=charges)
+        return found
+    except (LookupError, TypeError, ValueError, AttributeError):
+        raise _unreadable() from None
 
 
 def _read_combined(content: Any) -> Combined:

@@ -136,7 +136,6 @@ class Dataset:
             memory_bytes=memory_bytes(session.engine.get("memory_limit", "4GB")),
             started=lambda: metrics.count("discreet_worker_starts_total", dataset=name),
         )
-        self.curator.couples = False  # engines compute in processes of their own
         self.curator.withheld = lambda number: self.jobs.find(number) is not None
         self.jobs = Jobs(self.curator, self.pool, self.settings, log=log, ended=self._count_ended)
         self.runs = OpenRuns.of(self.curator, self.jobs.compare)
@@ -554,7 +553,9 @@ class Dataset:
         stored = self.account.answer(number)
         if stored.answer.startswith(_NO_ANSWERS):  # what is asked for again, and free
             raise nothing_here("answer", str(number))
-        return answer_from_bytes(stored.answer).number(number, replayed=False)
+        found = answer_from_bytes(stored.answer).number(number, replayed=False)
+        behind = self.curator.list_behind(number)
+        return replace(found, behind=behind) if behind else found
 
     def job_status(self, number: int, grant: Grant) -> Status:
         """Where a job stands, now or as the ledger tells after a restart."""

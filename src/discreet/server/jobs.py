@@ -9,7 +9,6 @@ run and how long it may, which are public.
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 import time
 from collections import OrderedDict
@@ -21,13 +20,13 @@ from starlette.concurrency import run_in_threadpool
 from discreet.curate.curator import Curator
 from discreet.curate.steps import Paid
 from discreet.errors import Refusal
-from discreet.release import record
 from discreet.release.answer import Answer
 from discreet.server.limits import Busy
 from discreet.server.log import Log
 from discreet.server.pool import Gone, Pool
 from discreet.server.refusals import failed, not_ready
 from discreet.server.settings import Settings
+from discreet.server.worker import write_paid
 
 _CLOSING_S = 0.05
 _REMEMBERED = 1000
@@ -164,9 +163,7 @@ class Jobs:
 
     async def _compute(self, job: Job, paid: Paid) -> tuple[str, Answer | Refusal]:
         """Compute and publish; leave, and free the engine, at a multiple of the deadline."""
-        question = json.dumps(
-            {"priced": record.to_json(paid.priced), "data_version": paid.data_version}
-        ).encode()
+        question = write_paid(paid)
         deadline_s = self._settings.deadline_s
         worker = await self._pool.take()
         job.state = "running"

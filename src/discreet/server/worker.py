@@ -15,7 +15,8 @@ import json
 import os
 import resource
 import sys
-from typing import IO, Any
+from fractions import Fraction
+from typing import IO, TYPE_CHECKING, Any
 
 from discreet.curate import session
 from discreet.curate.curator import compute
@@ -23,6 +24,9 @@ from discreet.engine.opening import open_engine
 from discreet.engine.protocol import Engine
 from discreet.errors import DataRefusal
 from discreet.release import record
+
+if TYPE_CHECKING:
+    from discreet.curate.steps import Paid
 
 READY = b"ready"
 _HEADROOM = 2 * 1024**3
@@ -75,10 +79,40 @@ def _answer(engine: Engine[Any], asked: bytes) -> bytes:
 
             ((kind, content),) = question.items()
             return ANSWERS[kind](engine, content)
-        priced = record.from_json(question["priced"])
-        return compute(engine, engine.compile(priced.plan), priced, question["data_version"])
+        return _compute(engine, question)
     except (DataRefusal, MemoryError):
         return b""
+
+
+def write_paid(paid: Paid) -> bytes:
+    """A question that was paid for, as it is sent here.
+
+    With the release that it refines, if it does: that was shown, and holds no truth.
+    """
+    content: dict[str, Any] = {
+        "priced": record.to_json(paid.priced),
+        "data_version": paid.data_version,
+        "basis": paid.basis,
+    }
+    if paid.improving is not None and paid.improving.earlier is not None:
+        earlier, scales = paid.improving.earlier
+        content["earlier"] = [
+            record.released_to_bytes(paid.priced, earlier).decode(),
+            list(map(str, scales)),
+        ]
+    return json.dumps(content).encode()
+
+
+def _compute(engine: Engine[Any], question: dict[str, Any]) -> bytes:
+    priced = record.from_json(question["priced"])
+    earlier = None
+    if "earlier" in question:
+        text, scales = question["earlier"]
+        released = record.released_from_bytes(text.encode())
+        earlier = released, tuple(map(Fraction, scales))
+    compiled = engine.compile(priced.plan)
+    version, basis = question["data_version"], question["basis"]
+    return compute(engine, compiled, priced, version, earlier=earlier, basis=basis)
 
 
 def _private_pipes() -> tuple[IO[bytes], IO[bytes]]:

@@ -159,6 +159,7 @@ class Database:
     held: dict[str, dict[str, str]] = field(default_factory=dict)  # view: columns and types
     prepared: dict[str, str] = field(default_factory=dict)  # table: catalog
     written: dict[str, list[str]] = field(default_factory=dict)  # table: Parquet that is prepared
+    kept: Mapping[str, str] = field(default_factory=dict)  # table: where it is prepared
     progress: Progress | None = None  # told how far a statement is
     _cursors: threading.local = field(default_factory=threading.local)
     _multiplicities: dict[tuple[str, tuple[str, ...]], int] = field(default_factory=dict)
@@ -176,7 +177,7 @@ class Database:
     ) -> Database:
         """Attach every source, and what is prepared of it (``kept``: table to file)."""
         versions = {name: source.version for name, source in readers.items()}
-        database = cls(connect(resources), schema, readers, versions)
+        database = cls(connect(resources), schema, readers, versions, kept=kept)
         try:
             database._attach(kept, Path(resources.copies))
             if locked:

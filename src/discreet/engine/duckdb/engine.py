@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import platform
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -63,6 +64,25 @@ CHOICE = "product of reciprocals"
 """The hash that chooses which rows of a unit are kept: other rows are other data."""
 
 T = TypeVar("T")
+
+
+@cache
+def describe_machine() -> tuple[str, ...]:
+    """What else decides which integers come out: our code, DuckDB, the C library, the processor."""
+    code = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        code.update(hashlib.sha256(path.read_bytes()).digest())
+    processor = platform.processor()
+    with suppress(OSError):
+        about = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+        said = (line for line in about.splitlines() if line.startswith(_PROCESSOR))
+        processor = "\n".join(sorted(set(said)))
+    versions = (code.hexdigest(), duckdb.__version__, *platform.libc_ver())
+    return (*versions, platform.machine(), platform.system(), processor)
+
+
+_PROCESSOR = ("model name", "flags", "Features", "CPU part")
+"""The lines of Linux that say what a processor can do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,10 +313,32 @@ class DuckDBEngine:
         # With its spaces: ledgers hold this digest, and replay while it is the same.
         return hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()
 
-    @property
-    def immutable(self) -> bool:
-        """Whether nobody can change what the sources hold: all are tables in memory."""
-        return all(isinstance(source, InMemory) for source in self._sources.values())
+    def find_basis(self, compiled: Compiled) -> str | None:
+        """A name for all that a plan's truth is computed from, where nobody can change that.
+
+        Tables in memory, and prepared ones, which are written once: by the same statement, the
+        same engine and the same machine the same integers come of them (docs/proofs/known.md,
+        Lemma 14).  None where a table is read from a file that somebody else may write.
+        """
+        try:
+            versions = self._versions()
+        except DataRefusal:
+            return None
+        tokens = {}
+        for table in compiled.tables:
+            token = self._find_token(self._own(table), versions[table.name])
+            if token is None:
+                return None
+            tokens[table.name] = token
+        made_of = repr((sorted(tokens.items()), compiled.text, CHOICE, describe_machine()))
+        return hashlib.sha256(made_of.encode()).hexdigest()
+
+    def _find_token(self, table: Table, version: Version) -> str | None:
+        """What tells rows that cannot change from all others."""
+        if isinstance(self._sources[table.name], InMemory):
+            return version.token
+        kept = self._find_prepared(table, version)
+        return None if kept is None else prepared.read_token(kept)
 
     def content_hash(self, table: str) -> str:
         """A SHA-256 of all that a source holds; slow, for when a version must be certain."""
@@ -372,10 +414,14 @@ class DuckDBEngine:
         """The sources as they are now; prepared again if they have changed."""
         with self._lock:
             versions = self._versions()
-            if self._private is not None and self._private.versions == versions:
+            if (
+                self._private is not None
+                and self._private.versions == versions
+                and self._private.kept == self._list_kept(versions)
+            ):
                 return self._private
             self._forget()
-            self._prepared |= self._kept(versions)
+            self._prepared |= self._list_kept(versions).keys()
             for name in sorted(self._prepared):
                 try:
                     self._prepare(self.schema.tables[name], versions[name], None)
@@ -384,26 +430,22 @@ class DuckDBEngine:
             self._private = _opening(", ".join(self._sources), self._open)
             return self._private
 
-    def _kept(self, versions: Mapping[str, Version]) -> set[str]:
-        """The tables that another process has prepared in the same store."""
+    def _list_kept(self, versions: Mapping[str, Version]) -> dict[str, str]:
+        """Where tables are kept prepared, whichever process has prepared them."""
+        if not any(self._store.glob("prepared-*")):
+            return {}  # and so it is with every question where nothing is
         return {
-            name
+            name: str(found)
             for name, table in self.schema.tables.items()
-            if self._find_prepared(table, versions[name]) is not None
+            if (found := self._find_prepared(table, versions[name])) is not None
         }
 
     def _find_prepared(self, table: Table, version: Version) -> Path | None:
         """Where a version of a table is kept prepared, whoever prepared it."""
-        names = prepared.file_name(table, version), prepared.folder_name(table, version)
-        return next((path for name in names if (path := self._store / name).exists()), None)
+        return prepared.find_prepared(self._store, table, version)
 
     def _open(self) -> Database:
-        kept = {
-            name: str(found)
-            for name, version in self._versions().items()
-            if name in self._prepared
-            and (found := self._find_prepared(self.schema.tables[name], version)) is not None
-        }
+        kept = self._list_kept(self._versions())
         database = Database.open(self.schema, self._sources, self._resources, kept)
         database.progress = self._progress
         return database
@@ -448,10 +490,9 @@ class DuckDBEngine:
         """Keep one version of a table prepared: as it is found, or by Spark, or here."""
         final = self._find_prepared(table, version)
         if final is None:
-            name = prepared.file_name if spark is None else prepared.folder_name
-            final = self._store / name(table, version)
+            kind = prepared.FILE if spark is None else prepared.FOLDER
+            final = self._store / prepared.name_new(table, version, kind)
             partial = final.with_suffix(".partial")
-            prepared.discard(partial)
             source = self._sources[table.name]
             if spark is None:
                 written = self._written(table, source, partial, progress)
@@ -460,10 +501,19 @@ class DuckDBEngine:
             if not written:
                 prepared.discard(partial)
                 raise describe_failure()
-            partial.replace(final)
+            final = self._keep_prepared(partial, final, table, version)
         elif progress is not None:
             progress(table.name, 1.0)
         prepared.discard_others(self._store, table, final.name)
+
+    def _keep_prepared(self, partial: Path, final: Path, table: Table, version: Version) -> Path:
+        """Give what was prepared its name; where another process was sooner, take what it has."""
+        with suppress(FileNotFoundError):
+            return partial.replace(final)
+        found = self._find_prepared(table, version)
+        if found is None:
+            raise describe_failure()
+        return found
 
     def _written(
         self, table: Table, source: DataSource, path: Path, progress: Progress | None
@@ -497,14 +547,14 @@ class DuckDBEngine:
 
     def find_folder(self, table: Table, version: Version) -> Path | None:
         """The folder in which Spark has prepared a version of a table, if it has."""
-        path = self._store / prepared.folder_name(table, version)
-        return path if path.exists() else None
+        return prepared.find_prepared(self._store, table, version, (prepared.FOLDER,))
 
     def write_prepared(self, name: str, spark: Any, progress: Progress | None) -> None:
         """Let Spark prepare a table; nothing of it is opened here."""
         table, version = self.schema.tables[name], _opening(name, partial(self._version_of, name))
-        if self.find_folder(table, version) is None:
-            prepared.discard(self._store / prepared.file_name(table, version))
+        ours = prepared.find_prepared(self._store, table, version, (prepared.FILE,))
+        if ours is not None and self.find_folder(table, version) is None:
+            prepared.discard(ours)
         self._prepare(table, version, progress, spark)
 
     def _version_of(self, name: str) -> Version:

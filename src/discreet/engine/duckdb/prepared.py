@@ -3,13 +3,15 @@
 A prepared table holds the rows that bounding keeps, clustered by unit and group, with
 declared texts as codes and bounded numbers also as whole steps of their grid.
 The same rows are kept as without it, so a question has the same exact answer;
-it is only found sooner.  A prepared table belongs to one version of its source.
+it is only found sooner.  A prepared table belongs to one version of its source, is written once
+under a name of its own, and never changed: what is computed from it is certain to be the same.
 """
 
 from __future__ import annotations
 
 import hashlib
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
@@ -24,6 +26,7 @@ from discreet.engine.duckdb.declared import (
 from discreet.engine.duckdb.render import Layout, lay_out, name_rows
 from discreet.engine.duckdb.sources import Version
 from discreet.exact.records import dataclass
+from discreet.noise.entropy import random_bytes
 from discreet.question.functions import nodes
 from discreet.question.functions.nodes import (
     ENGINE,
@@ -98,16 +101,40 @@ def _clusters(shape: Layout) -> list[Node]:
     return keys if shape.table.owners is Owners.ANY else [bucket, *keys]
 
 
-def file_name(table: Table, version: Version) -> str:
-    """Where a table is kept: a name for the table, then one for what it was made of."""
-    made_of = repr((_LAYOUT, duckdb.__version__, table, version.digest))
-    return f"{stem(table)}-{hashlib.sha256(made_of.encode()).hexdigest()[:32]}.duckdb"
+FILE, FOLDER = ".duckdb", ".parquet"
+"""How what is prepared is called at its end: a file of DuckDB's, or a folder that Spark wrote."""
 
 
-def folder_name(table: Table, version: Version) -> str:
-    """Where a table is kept that Spark has prepared: a folder of Parquet files."""
-    made_of = repr((_LAYOUT, "spark", table, version.digest))
-    return f"{stem(table)}-{hashlib.sha256(made_of.encode()).hexdigest()[:32]}.parquet"
+def name_prepared(table: Table, version: Version, kind: str) -> str:
+    """A name for the table, then one for what it was made of: what its name begins with."""
+    by = duckdb.__version__ if kind == FILE else "spark"
+    made_of = repr((_LAYOUT, by, table, version.digest))
+    return f"{stem(table)}-{hashlib.sha256(made_of.encode()).hexdigest()[:32]}"
+
+
+def name_new(table: Table, version: Version, kind: str) -> str:
+    """A name that nothing prepared has had, or will have: what is under it is written once."""
+    return f"{name_prepared(table, version, kind)}-{random_bytes(16).hex()}{kind}"
+
+
+def find_prepared(
+    folder: Path, table: Table, version: Version, kinds: Sequence[str] = (FILE, FOLDER)
+) -> Path | None:
+    """Where a version of a table is kept prepared, whoever prepared it."""
+    beginnings = {kind: name_prepared(table, version, kind) for kind in kinds}
+    found = (
+        path
+        for path in folder.glob(f"{stem(table)}-*")
+        if path.name.startswith(beginnings.get(path.suffix, " "))
+    )
+    # One that says which it is before one that does not; then all processes take the same.
+    return min(found, key=lambda path: (read_token(path) is None, path.name), default=None)
+
+
+def read_token(path: Path) -> str | None:
+    """Which one it is, of all that were ever prepared; those of earlier versions do not say."""
+    parts = path.stem.split("-")
+    return parts[3] if len(parts) == 4 else None
 
 
 def list_files(kept: str) -> list[str]:
