@@ -147,6 +147,18 @@ def test_groups_are_compared_one_by_one():
         assert run.ended == "halted"
 
 
+def test_methods_whose_answers_have_one_type():
+    with clinic() as curator, curator.watch(threshold=3000, epsilon=8) as run:
+        assert not run.ask_one(NONE).above
+        assert [one.above for one in run.ask_groups(NONE)] == [False]
+        told = run.ask_groups(CITIES, threshold=10**6)
+        assert [one.group for one in told] == [("Cork",), ("Delft",), ("Faro",)]
+        asked = run.asked
+        with pytest.raises(InvalidParameter, match="verdict for each of its groups"):
+            run.ask_one(CITIES, threshold=10**6)
+        assert run.asked == asked  # refused unasked
+
+
 def test_a_run_outlives_a_version_of_the_data(home):
     with discreet.open(home) as curator:
         run = curator.watch(threshold=1200, epsilon=2, at_most=1, name="growing")

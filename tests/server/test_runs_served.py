@@ -6,7 +6,7 @@ import pytest
 from patience import PATIENCE_S
 
 from discreet.curate import remote as client
-from discreet.errors import AccessRefusal, Halted, QuestionRefusal
+from discreet.errors import AccessRefusal, Halted, InvalidParameter, QuestionRefusal
 
 COUNT = "SELECT COUNT(*) FROM visits"
 NONE = "SELECT COUNT(*) FROM visits WHERE age > 105"
@@ -25,6 +25,11 @@ def test_a_run_over_http_is_paid_once_and_tells_the_truth(server, remote):
     assert 0 < explained["margin"] < explained["theorem_margin"]
     with remote.watch(threshold=500, epsilon=20, at_most=2, numbers=True) as run:
         assert not run.ask(NONE)
+        assert not run.ask_one(NONE).above
+        assert [one.above for one in run.ask_groups(NONE)] == [False]
+        with pytest.raises(InvalidParameter, match="verdict for each of its groups"):
+            run.ask_one(CITIES, threshold=10**6)
+        assert not any(run.ask_groups(CITIES, threshold=10**6, number=3))  # as it was told
         first, second = run.ask(CITIES)
         assert (first.group, second.group) == (("Aalborg",), ("Bergen",))
         assert abs(first.value - 1000) < 200

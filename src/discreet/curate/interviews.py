@@ -19,13 +19,19 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from discreet.accounting.loss import Loss
-from discreet.curate.running import PaidRun, parse_single, pay_for_run, plain, write_text
+from discreet.curate.running import (
+    PaidRun,
+    check_one_owner,
+    parse_single,
+    pay_for_run,
+    plain,
+    write_text,
+)
 from discreet.engine.protocol import Compiled, describe_failure
-from discreet.errors import Halted, QuestionRefusal, Refusal
+from discreet.errors import Halted, Refusal
 from discreet.exact.numbers import Exact, canonical_json
 from discreet.ledger.runs import LOST
 from discreet.price.interview import Interview, Posed, add_sensitivities, price_posed
-from discreet.question.ownership import has_two_owners
 from discreet.release.record import from_json, to_json
 from discreet.release.release import release_numbers
 
@@ -314,14 +320,7 @@ def prepare(curator: Curator, question: Asking) -> Posed:
         )
     except Refusal as refusal:
         raise curator.naming(refusal) from None
-    if has_two_owners(found.plan.source):
-        raise QuestionRefusal(
-            "Q52",
-            "a run is asked about rows with two owners.",
-            why="a run goes on as the data change, and such rows are read only of data that "
-            "were tested.",
-            fix="ask the question itself, or choose(...) among several.",
-        )
+    check_one_owner(found.plan)
     return found
 
 

@@ -83,6 +83,29 @@ class RemoteRun(_Remote):
         verdicts = tuple(_read_verdict(one) for one in found["verdicts"])
         return verdicts if found["grouped"] else verdicts[0]
 
+    def ask_one(
+        self, question: Asking, *, threshold: Exact | None = None, number: int | None = None
+    ) -> Verdict:
+        """The verdict on a question without groups; of one with GROUP BY nothing is shown.
+
+        What was told then is told again by ``ask_groups`` with its number, as it was.
+        """
+        from discreet.curate.runs import Verdict, several_verdicts
+
+        told = self.ask(question, threshold=threshold, number=number)
+        if not isinstance(told, Verdict):
+            raise several_verdicts()
+        return told
+
+    def ask_groups(
+        self, question: Asking, *, threshold: Exact | None = None, number: int | None = None
+    ) -> tuple[Verdict, ...]:
+        """The verdicts on a question, one for each group; one without GROUP BY has one."""
+        from discreet.curate.runs import Verdict
+
+        told = self.ask(question, threshold=threshold, number=number)
+        return (told,) if isinstance(told, Verdict) else told
+
     def ask_many(
         self, questions: Iterable[Asking], *, threshold: Exact | None = None
     ) -> list[Verdict | tuple[Verdict, ...]]:

@@ -18,13 +18,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from discreet.accounting.loss import Loss
-from discreet.errors import AccessRefusal, InvalidParameter, Refusal, shown
+from discreet.errors import AccessRefusal, InvalidParameter, QuestionRefusal, Refusal, shown
 from discreet.exact.numbers import canonical_json, whole
 from discreet.ledger.charges import Receipt, Request
 from discreet.ledger.runs import CLOSED, over_refusal
+from discreet.question.ownership import has_two_owners
 
 if TYPE_CHECKING:
     from discreet.curate.curator import Asking, Curator
+    from discreet.price.plan import Plan
 
 _LONGEST_NAME = 64
 
@@ -252,9 +254,29 @@ def parse_single(curator: Curator, question: Asking) -> Any:
     return asked
 
 
+def check_one_owner(plan: Plan) -> None:
+    """Refuse rows with two owners."""
+    if has_two_owners(plan.source):
+        raise QuestionRefusal(
+            "Q52",
+            "a run is asked about rows with two owners.",
+            why="a run goes on as the data change, and such rows are read only of data that "
+            "were tested.",
+            fix="ask the question itself, or choose(...) among several.",
+        )
+
+
 def plain(number: Fraction) -> int | float:
     """A number to show."""
     return int(number) if number.denominator == 1 else float(number)
 
 
-__all__ = ["Asked", "PaidRun", "parse_single", "pay_for_run", "plain", "write_text"]
+__all__ = [
+    "Asked",
+    "PaidRun",
+    "check_one_owner",
+    "parse_single",
+    "pay_for_run",
+    "plain",
+    "write_text",
+]

@@ -14,23 +14,30 @@ may tell of one person's row and a run must not fail often.  Proofs: ``docs/proo
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from discreet.accounting.loss import Loss
-from discreet.curate.running import PaidRun, parse_single, pay_for_run, plain, write_text
+from discreet.curate.running import (
+    PaidRun,
+    check_one_owner,
+    parse_single,
+    pay_for_run,
+    plain,
+    write_text,
+)
 from discreet.engine.protocol import Compiled, describe_failure
-from discreet.errors import InvalidParameter, QuestionRefusal, Refusal
+from discreet.errors import InvalidParameter, Refusal
 from discreet.exact.numbers import Exact, fraction
 from discreet.ledger.runs import LOST, over_refusal
 from discreet.mechanisms.sparse.run import NoisyThreshold
+from discreet.price.gathering import Gathered, gather
 from discreet.price.watch import Watch, Watched, price_watched
-from discreet.question.ownership import has_two_owners
 from discreet.release.record import from_json, to_json
-from discreet.release.release import Judged, judge
+from discreet.release.release import Judged, judge, judge_gathered
 
 if TYPE_CHECKING:
     from discreet.curate.curator import Asking, Curator
@@ -158,6 +165,7 @@ class Run(PaidRun["_Asked", "Verdict | tuple[Verdict, ...]"]):
         state = self._book.state(id)
         self._sealed = curator.sealed
         self._compare = compare or self._compare_here
+        self._gathers = compare is None
         self.watch = _read_watch(state.spend)
         self._above = 0
         self._take(state.told)
@@ -222,6 +230,26 @@ class Run(PaidRun["_Asked", "Verdict | tuple[Verdict, ...]"]):
         found = self.ask_many([question], threshold=threshold, number=number)
         return found[0]
 
+    def ask_one(
+        self, question: Asking, *, threshold: Exact | None = None, number: int | None = None
+    ) -> Verdict:
+        """The verdict on a question without groups; one with GROUP BY is refused, unasked."""
+        with self._lock:
+            asked = self._prepare(question, threshold)
+            if asked.watched.plan.keys:
+                raise several_verdicts()
+            return self._read_all(self._ask_in_order([asked], number)[0])[0]
+
+    def ask_groups(
+        self, question: Asking, *, threshold: Exact | None = None, number: int | None = None
+    ) -> tuple[Verdict, ...]:
+        """The verdicts on a question, one for each group; one without GROUP BY has one."""
+        return self._read_all(self.ask(question, threshold=threshold, number=number))
+
+    @staticmethod
+    def _read_all(told: Verdict | tuple[Verdict, ...]) -> tuple[Verdict, ...]:
+        return (told,) if isinstance(told, Verdict) else told
+
     def ask_many(
         self,
         questions: Iterable[Asking],
@@ -273,36 +301,52 @@ class Run(PaidRun["_Asked", "Verdict | tuple[Verdict, ...]"]):
 
     def _go_on(self, asked: Sequence[_Asked], number: int) -> None:
         """Compare one question after the other, recording before anything is shown."""
+        stages = list(self._arrange(asked))  # compiled: what cannot be run is refused here
         pending: list[dict[str, Any]] = []
-        at, first = 0, 0
+        first = 0
         version = self._find_version()  # as it was before anything of it was read
         if self._told and self._told[-1]["number"] == number:  # the rest of its groups
             last = self._told[-1]
             first = last["first"] + last["below"] + last["above"]
-        while at < len(asked):
-            one = asked[at]
-            judged = self._judge(one, first)
-            entry = {**one.write(judged, number=number + at, first=first), "version": version}
-            pending.append(entry)
-            first += judged.below + judged.above
-            over = first >= entry["groups"]
-            if judged.above:
-                self._record(pending)
-                pending = []
-                if self._ended:
-                    return
-            if over:
-                at, first = at + 1, 0
+        for stage in stages:
+            while first < stage.size:
+                judged = self._judge(stage, first)
+                for entry in stage.write(judged, number=number, first=first):
+                    pending.append({**entry, "version": version})
+                first += judged.below + judged.above
+                if judged.above:
+                    self._record(pending)
+                    pending = []
+                    if self._ended:
+                        return
+            number, first = number + len(stage.asked), 0
         if pending:
             self._record(pending)
 
-    def _judge(self, one: _Asked, first: int) -> Judged:
-        turn = Turn(
-            self.watch, one.watched, one.compiled, one.threshold, self._find_secret(), first
-        )
-        judged = None
+    def _arrange(self, asked: Sequence[_Asked]) -> Iterator[_Stage]:
+        """The questions in their order, those together that one statement can read."""
+        engine, at = self._curator.engine, 0
+        together = gather([one.watched for one in asked], engine.catalogue.multiplicity)
+        for found in together if self._gathers else [len(asked)]:
+            if isinstance(found, int):
+                for one in asked[at : at + found]:
+                    yield _Stage((one,), engine.compile(one.watched.plan))
+                at += found
+            else:
+                past = at + len(found.chosen)
+                yield _Stage(tuple(asked[at:past]), engine.compile(found.plan), found)
+                at = past
+
+    def _judge(self, stage: _Stage, first: int) -> Judged:
+        secret, judged = self._find_secret(), None
         with suppress(Exception):  # left behind here: what is raised has no history
-            judged = self._compare(turn)
+            if stage.gathered is not None:
+                judged = stage.compare(self._curator.engine, self.watch, secret, first)
+            else:
+                (one,) = stage.asked
+                judged = self._compare(
+                    Turn(self.watch, one.watched, stage.compiled, one.threshold, secret, first)
+                )
         if judged is None:
             self._end(LOST)
             raise describe_failure()
@@ -351,15 +395,7 @@ class Run(PaidRun["_Asked", "Verdict | tuple[Verdict, ...]"]):
                 fix="pass threshold=..., to watch(...) or with the question.",
             )
         watched = prepare(self._curator, question, self.watch)
-        if has_two_owners(watched.plan.source):
-            raise QuestionRefusal(
-                "Q52",
-                "a run is asked about rows with two owners.",
-                why="a run goes on as the data change, and such rows are read only of data that "
-                "were tested.",
-                fix="ask the question itself, or choose(...) among several.",
-            )
-        return _Asked(watched, self._curator.engine.compile(watched.plan), level)
+        return _Asked(watched, level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,7 +403,6 @@ class _Asked:
     """A question that may be asked, with its threshold."""
 
     watched: Watched
-    compiled: Compiled
     threshold: Fraction
 
     @property
@@ -397,6 +432,53 @@ class _Asked:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """One statement and what it is to tell of: a question, or several that are read together."""
+
+    asked: tuple[_Asked, ...]
+    compiled: Compiled
+    gathered: Gathered | None = None
+
+    @property
+    def size(self) -> int:
+        """How many numbers it compares."""
+        return len(self.asked) if self.gathered is not None else len(self.asked[0].watched.groups)
+
+    def compare(self, engine: Any, watch: Watch, secret: NoisyThreshold, first: int) -> Judged:
+        """Read the data and compare, where questions are read together."""
+        if self.gathered is None:
+            raise TypeError("one question is compared by itself")
+        asked = [(one.watched, one.threshold) for one in self.asked]
+        truth = engine.run(self.compiled)
+        return judge_gathered(watch, asked, self.gathered, truth, secret=secret, first=first)
+
+    def write(self, judged: Judged, *, number: int, first: int) -> list[dict[str, Any]]:
+        """What is recorded of it; ``number`` is that of its first question."""
+        if self.gathered is None:
+            return [self.asked[0].write(judged, number=number, first=first)]
+        past = first + judged.below
+        told = [
+            self.asked[place].write(Judged(1, above=False), number=number + place, first=0)
+            for place in range(first, past)
+        ]
+        if judged.above:
+            last = Judged(0, above=True, value=judged.value)
+            told.append(self.asked[past].write(last, number=number + past, first=0))
+        return told
+
+
+def several_verdicts() -> InvalidParameter:
+    """What is said where one verdict is wanted of a question with groups."""
+    return InvalidParameter(
+        "P4",
+        "this question has a verdict for each of its groups.",
+        why="each group is compared by itself, and a program that expects one number would lose "
+        "the others.",
+        fix="ask_groups(...), or ask(...), tells all of them.",
+    )
+
+
 def compare(engine: Any, turn: Turn) -> Judged:
     """Read the data and compare; where the data is, perhaps in another process.
 
@@ -419,7 +501,7 @@ def prepare(curator: Curator, question: Asking, watch: Watch) -> Watched:
     """What a run would measure of ``question``, or a refusal; reads nothing."""
     asked = parse_single(curator, question)
     try:
-        return price_watched(
+        found = price_watched(
             asked,
             schema=curator.schema,
             multiplicity=curator.engine.catalogue.multiplicity,
@@ -427,6 +509,8 @@ def prepare(curator: Curator, question: Asking, watch: Watch) -> Watched:
         )
     except Refusal as refusal:
         raise curator.naming(refusal) from None
+    check_one_owner(found.plan)
+    return found
 
 
 def open_watch(curator: Curator, watch: Watch, *, name: str, analyst: str) -> Run:
@@ -473,4 +557,13 @@ def _read_verdicts(part: Mapping[str, Any]) -> list[Verdict]:
     ]
 
 
-__all__ = ["Run", "Turn", "Verdict", "WatchExplanation", "compare", "open_watch", "prepare"]
+__all__ = [
+    "Run",
+    "Turn",
+    "Verdict",
+    "WatchExplanation",
+    "compare",
+    "open_watch",
+    "prepare",
+    "several_verdicts",
+]

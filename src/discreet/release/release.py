@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from discreet.price.aggregation import Aggregation
     from discreet.price.chosen import Contest
     from discreet.price.crowding import CrowdingTest
+    from discreet.price.gathering import Gathered
     from discreet.price.interview import Interview, Posed
     from discreet.price.middle import Middle
     from discreet.price.quality import Quality
@@ -272,17 +273,47 @@ def judge(
     if isinstance(measured, SparseCounts):
         raise TypeError("a histogram is no number")
     steps = [int(one) for one in measured[first:, 0]]
-    plan = watch.mechanism.plan
-    scaled = _within_reach(watched.scale(steps, threshold))
-    place = secret.first_above(plan, np.array(scaled, dtype=np.int64))
+    scaled = watched.scale(steps, threshold)
+    return _find_above(watch, scaled, secret, lambda _, told: watched.unscale(told, threshold))
+
+
+def judge_gathered(
+    watch: Watch,
+    asked: Sequence[tuple[Watched, Fraction]],
+    gathered: Gathered,
+    truth: Truth,
+    *,
+    secret: NoisyThreshold,
+    first: int = 0,
+) -> Judged:
+    """The same of numbers that were read together, each of a question with its own threshold."""
+    measured = truth.open_for_release().measured[0]
+    if isinstance(measured, SparseCounts):
+        raise TypeError("a histogram is no number")
+    numbers, rest = gathered.add_up(measured)[first:], asked[first:]
+    scaled = [one.scale([n], level)[0] for n, (one, level) in zip(numbers, rest, strict=True)]
+    return _find_above(
+        watch, scaled, secret, lambda place, told: rest[place][0].unscale(told, rest[place][1])
+    )
+
+
+def _find_above(
+    watch: Watch,
+    numbers: list[int],
+    secret: NoisyThreshold,
+    unscale: Callable[[int, int], Fraction],
+) -> Judged:
+    """Compare numbers on the run's scale in order, up to the first above."""
+    scaled = _within_reach(numbers)
+    place = secret.first_above(watch.mechanism.plan, np.array(scaled, dtype=np.int64))
     if place is None:
-        return Judged(len(steps), above=False)
+        return Judged(len(scaled), above=False)
     noise = watch.number_noise
     if noise is None:
         return Judged(place, above=True)
     # Fresh noise: that of the comparison is never reused.
     told = int(_add_noise(noise, np.array([[scaled[place]]], dtype=object))[0, 0])
-    return Judged(place, above=True, value=watched.unscale(told, threshold))
+    return Judged(place, above=True, value=unscale(place, told))
 
 
 def _within_reach(steps: list[int]) -> list[int]:
