@@ -27,7 +27,9 @@ from discreet.audit.rehearsal import Stage
 from discreet.curate import session
 from discreet.lab import (
     auditing,
+    blocks,
     chapters,
+    clauses,
     dalenius,
     differencing,
     distance,
@@ -388,10 +390,10 @@ def test_without_a_charge_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_published_tables_are_solved() -> None:
-    found = reconstruction.attack_blocks(12, 6)
+    found = blocks.attack_blocks(12, 6)
     assert found.success > 0.3
     rows = np.array([[0, 1, 0], [0, 1, 0], [1, 2, 1]])
-    fits = reconstruction.fitting(reconstruction.Block.publish(rows))
+    fits = blocks.find_fitting(blocks.Block.publish(rows))
     assert len(fits) == 1
     assert fits[0].sum() == 3
 
@@ -589,6 +591,15 @@ def test_the_command_runs_a_chapter_and_writes_it(
 
 def test_a_chapter_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert is_refusal(runner(capsys)("lab", "nothing"), "P5")
+
+
+def test_without_a_solver_it_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(clauses, "find_spec", lambda name: None if name == "pysat" else name)
+    ran = runner(capsys)("lab", "distance")
+    assert is_refusal(ran, "P8")
+    assert "discreet[lab]" in ran[2]
 
 
 def test_a_broken_promise_ends_with_one(

@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.lab import auditing, floats, linkage, reconstruction, tracing
+from discreet.lab import auditing, blocks, census, floats, linkage, reconstruction, tracing
 from discreet.lab.attacks import OneByOne
 from discreet.lab.differencing import track
 from discreet.lab.floats import LastBits, NumPy
@@ -73,41 +73,65 @@ def test_the_linear_program_does_as_well_as_signed_sums(error: float) -> None:
 
 def test_blocks_are_solved_as_often_as_the_census() -> None:
     """Abowd and others 2023: in 70 % of the blocks of 2010 all records are verifiably right."""
-    assert reconstruction.attack_blocks(40, 8).success >= 0.7
+    assert blocks.attack_blocks(40, 8).success >= 0.7
 
 
 def test_a_block_is_called_solved_only_if_one_table_fits() -> None:
     """By brute force over all rows of four people: the solver finds all, or two, that fit."""
     kinds = list(np.ndindex(2, 3, 2))
     for chosen in ((0, 0, 5, 7), (0, 3, 5, 10), (1, 2, 8, 11), (4, 4, 4, 4)):
-        block = reconstruction.Block.publish(np.array([kinds[i] for i in chosen]))
+        block = blocks.Block.publish(np.array([kinds[i] for i in chosen]))
         fits = {
             rows
             for rows in itertools.combinations_with_replacement(range(12), 4)
-            if _same(reconstruction.Block.publish(np.array([kinds[i] for i in rows])), block)
+            if _same(blocks.Block.publish(np.array([kinds[i] for i in rows])), block)
         }
         assert tuple(sorted(chosen)) in fits
-        assert len(reconstruction.fitting(block)) == min(len(fits), 2)
+        assert len(blocks.find_fitting(block)) == min(len(fits), 2)
 
 
-def _same(one: reconstruction.Block, other: reconstruction.Block) -> bool:
+def _same(one: blocks.Block, other: blocks.Block) -> bool:
     return all(np.array_equal(one.tables[pair], other.tables[pair]) for pair in one.tables)
 
 
+def test_the_block_of_the_article_has_one_solution() -> None:
+    """Garfinkel, Abowd and Martindale 2019: its statistics are of these seven people only."""
+    said = census.publish(census.BLOCK)
+    assert sum(one is None for one in said.values()) == 3  # too few to be published
+    assert census.reconstruct(said, most=3) == [census.BLOCK]
+    assert census.attack_block().success == 1
+    # without one of the statistics another block fits, too, and no third one
+    fewer = {name: one for name, one in said.items() if name != "women of the minority"}
+    others = census.reconstruct(fewer, most=3)
+    assert len(others) == 2
+    assert census.BLOCK in others
+    for people in others:
+        assert fewer.items() <= census.publish(people).items()
+
+
+def test_three_men_of_the_article_have_thirty_ages() -> None:
+    """The same: 30 ages of three men have a median of 30 and a mean of 44."""
+    block = census.Unknown.make(3)
+    block.state(census.Statistic((), 3, Fraction(30), Fraction(44)))
+    found = block.clauses.find([bit for age in block.ages for bit in age], most=100)
+    without_infants = [values for values in found if any(values[:7])]  # theirs are from 1
+    assert (len(found), len(without_infants)) == (31, 30)
+
+
 def test_noisy_blocks_are_not_solved(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = reconstruction.attack_noisy_blocks(24, 6, "0.1")
+    found = blocks.attack_noisy_blocks(24, 6, "0.1")
     assert found.within
     assert found.bound is not None
     assert found.bound < 0.11
 
     # The mutant: each table is bought for two hundred times its price.
-    monkeypatch.setattr(reconstruction, "Budget", lambda *, epsilon: _Budget(epsilon=1_000))
-    monkeypatch.setattr(reconstruction, "_share", lambda epsilon, questions: str(200 * epsilon))
-    broken = reconstruction.attack_noisy_blocks(24, 6, "0.1")
+    monkeypatch.setattr(blocks, "Budget", lambda *, epsilon: _Budget(epsilon=1_000))
+    monkeypatch.setattr(blocks, "_share", lambda epsilon: str(200 * epsilon))
+    broken = blocks.attack_noisy_blocks(24, 6, "0.1")
     assert not broken.within
 
 
-_Budget = reconstruction.Budget
+_Budget = blocks.Budget
 
 
 def test_members_are_found_no_more_than_e_epsilon_times_others() -> None:

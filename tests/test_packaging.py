@@ -34,7 +34,7 @@ def test_the_wheel_holds_the_whole_package(tmp_path):
 EXTRAS = {
     "accounting": "import dp_accounting",
     "delta": "import deltalake",
-    "lab": "import scipy, vl_convert",
+    "lab": "import pysat.solvers, scipy, vl_convert",
     "plots": "import altair, vl_convert",
     "postgres": "import adbc_driver_postgresql, psycopg",
     "spark": "import pyspark",

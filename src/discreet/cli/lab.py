@@ -68,6 +68,7 @@ def lab(
     for file in (html, json_file):
         if file is not None:
             check_writable(file)
+    import_module("discreet.lab.clauses").check_solvers()
     if session is None:
         if (table, secret, epsilon) != (None, None, None):
             raise _only_own()

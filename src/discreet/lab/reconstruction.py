@@ -2,48 +2,30 @@
 
 Dinur and Nissim 2003 (DR Theorems 8.1 and 8.2; D06 section 1): if random subset sums of n secret
 bits are answered with errors below some c√n, a linear program finds all but a few of the bits.
-With errors well above √n it finds no more than guessing does.  A second attack works on published
-tables: blocks of people whose cross-tabulations are printed exactly are solved for the only rows
-that fit, as was done with those of the census of 2010 (Abowd and others 2023).
+With errors well above √n it finds no more than guessing does.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet.accounting.budget import Budget
 from discreet.accounting.meaning import Worlds
 from discreet.charts import Picture, lines
+from discreet.lab.blocks import attack_blocks, attack_noisy_blocks
+from discreet.lab.census import attack_block
 from discreet.lab.dice import Dice, Real, Whole
 from discreet.lab.outcome import Outcome, best_guess
 from discreet.lab.target import Denied, Ours
 from discreet.lab.town import SCHEMA, make_town
-from discreet.question.schema import Schema
 
 Sets = NDArray[np.float64]
 """One row for each question: who is in it."""
 
 _PRIME = 10_007
-_BLOCK_VALUES = (2, 3, 2)
-"""Sex, age group and status of the people in a block, in the table that is published."""
-_PAIRS = ((0, 1), (0, 2), (1, 2))
-"""The tables of two columns that are published."""
-_BLOCKS = Schema.from_text("""
-[tables.people]
-unit = "id"
-max_rows_per_unit = 1
-[tables.people.columns]
-id = { type = "integer", bounds = [0, 999999] }
-block = { type = "integer", bounds = [0, 9999] }
-c0 = { type = "integer", bounds = [0, 1] }
-c1 = { type = "integer", bounds = [0, 2] }
-c2 = { type = "integer", bounds = [0, 1] }
-""")
 
 
 def subsets(
@@ -194,144 +176,6 @@ def attack_exact(people: int, questions: int, error: float) -> Outcome:
     return Outcome("reconstruction", f"answers within ± {error:.3g}", right, people, 0.5)
 
 
-# --- from published tables ---------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """What is published of a block of people: all tables of two columns, exact."""
-
-    people: int
-    tables: dict[tuple[int, int], Whole]
-
-    @classmethod
-    def publish(cls, rows: Whole) -> Block:
-        """The tables of ``rows``, one person a row."""
-        columns = range(rows.shape[1])
-        tables = {}
-        for a in columns:
-            for b in columns[a + 1 :]:
-                table = np.zeros((_BLOCK_VALUES[a], _BLOCK_VALUES[b]), dtype=np.int64)
-                np.add.at(table, (rows[:, a], rows[:, b]), 1)
-                tables[a, b] = table
-        return cls(len(rows), tables)
-
-
-def fitting(block: Block) -> list[Whole]:
-    """Up to two contingency tables that fit what was published, by integer programming.
-
-    If there is only one, the block is reconstructed, and nobody in it has a secret left.
-    """
-    matrix, sums = _equations(block)
-    cells = matrix.shape[1]
-    first = _integer_point(matrix, sums, np.zeros(cells))
-    # Another solution differs somewhere: push each cell up and down in turn.
-    for place in range(cells):
-        for sign in (1.0, -1.0):
-            direction = np.zeros(cells)
-            direction[place] = sign
-            other = _integer_point(matrix, sums, direction)
-            if not np.array_equal(other, first):
-                return [first, other]
-    return [first]
-
-
-def nearest(block: Block) -> Whole:
-    """The contingency table whose sums are least far from noisy ones, by integer programming."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
-    matrix, sums = _equations(block)
-    known, cells = matrix.shape
-    slack = np.eye(known)
-    found = milp(
-        np.concatenate([np.zeros(cells), np.ones(2 * known)]),
-        constraints=LinearConstraint(np.hstack([matrix, slack, -slack]), sums, sums),
-        integrality=np.concatenate([np.ones(cells), np.zeros(2 * known)]),
-        bounds=Bounds(0, np.inf),
-    )
-    point: Whole = np.rint(found.x[:cells]).astype(np.int64)
-    return point
-
-
-def _equations(block: Block) -> tuple[Real, Real]:
-    """Each published number, as a sum of cells."""
-    cells = list(np.ndindex(*_BLOCK_VALUES))
-    rows, sums = [], []
-    for (a, b), table in block.tables.items():
-        for i, j in np.ndindex(*table.shape):
-            rows.append([float(cell[a] == i and cell[b] == j) for cell in cells])
-            sums.append(float(table[i, j]))
-    return np.array(rows), np.array(sums)
-
-
-def _integer_point(matrix: Real, sums: Real, cost: Real) -> Whole:
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
-    found = milp(
-        cost,
-        constraints=LinearConstraint(matrix, sums, sums),
-        integrality=np.ones(len(cost)),
-        bounds=Bounds(0, np.inf),
-    )
-    point: Whole = np.rint(found.x).astype(np.int64)
-    return point
-
-
-def _make_block(dice: Dice, people: int) -> Whole:
-    return np.stack([dice.below(k, people) for k in _BLOCK_VALUES], axis=1)
-
-
-def attack_blocks(blocks: int, people: int) -> Outcome:
-    """How many small blocks have only one table that fits what is published of them."""
-    dice = Dice("blocks")
-    solved = 0
-    for _ in range(blocks):
-        solved += len(fitting(Block.publish(_make_block(dice, people)))) == 1
-    name = f"tables of two columns, exact, blocks of {people}"
-    return Outcome("solving published tables", name, solved, blocks, 0.0)
-
-
-def attack_noisy_blocks(blocks: int, people: int, epsilon: str) -> Outcome:
-    """The same tables from the curator, with a whole budget for each block: the nearest rows.
-
-    Who knows everybody else in the block knows the last row if all rows are right: so all are at
-    most as often as the one of twelve rows that was as likely as any other.
-    """
-    dice = Dice("blocks")
-    rows = [_make_block(dice, people) for _ in range(blocks)]
-    every = np.concatenate(rows)
-    bits = {f"c{j}": every[:, j] for j in range(len(_BLOCK_VALUES))}
-    block = np.repeat(np.arange(blocks), people)
-    tables = {"people": pa.table({"id": np.arange(len(every)), "block": block, **bits})}
-    price = _share(Fraction(epsilon), len(_PAIRS))
-    right = 0
-    with Ours(tables, schema=_BLOCKS, budget=Budget(epsilon=epsilon), epsilon=price) as target:
-        for number, truth in enumerate(rows):
-            target.renew()
-            found = nearest(
-                Block(people, {pair: _ask_table(target, number, pair) for pair in _PAIRS})
-            )
-            cells = np.zeros(_BLOCK_VALUES, dtype=np.int64)
-            np.add.at(cells, tuple(truth.T), 1)
-            right += bool(np.array_equal(found, cells.ravel()))
-    kinds = int(np.prod(_BLOCK_VALUES))
-    bound = float(Worlds(Fraction(epsilon), steps=2).posterior(Fraction(1, kinds))[1])
-    return Outcome(
-        "solving published tables", f"discreet, ε = {epsilon}", right, blocks, 1 / kinds, bound
-    )
-
-
-def _ask_table(target: Ours, block: int, pair: tuple[int, int]) -> Whole:
-    a, b = pair
-    table = np.zeros((_BLOCK_VALUES[a], _BLOCK_VALUES[b]), dtype=np.int64)
-    for i, j, count in target.ask(
-        f"SELECT c{a}, c{b}, COUNT(*) AS n FROM people WHERE block = {block} GROUP BY c{a}, c{b}"  # noqa: S608
-    ):
-        if i is not None and j is not None:
-            table[int(i), int(j)] = int(count)
-    return table
-
-
 def draw_curve(curves: dict[int, list[tuple[float, float]]]) -> Picture:
     """The share of secrets found against the error of the answers: it falls within one step."""
     return lines(
@@ -354,6 +198,7 @@ def run(people: int = 96, epsilon: str = "1") -> tuple[list[Outcome], Picture]:
         attack_curator(people, questions, epsilon),
         *attack_members(people // 2, questions // 2, epsilon),
         attack_signs(256, 0.25),
+        attack_block(),
         attack_blocks(40, 8),
         attack_noisy_blocks(16, 8, epsilon),
     ]
@@ -363,16 +208,11 @@ def run(people: int = 96, epsilon: str = "1") -> tuple[list[Outcome], Picture]:
 
 
 __all__ = [
-    "Block",
     "accuracy_against_noise",
     "attack_all",
-    "attack_blocks",
     "attack_curator",
     "attack_members",
-    "attack_noisy_blocks",
     "attack_signs",
-    "fitting",
-    "nearest",
     "run",
     "solve",
     "subsets",
