@@ -8,8 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import discreet
 from discreet.engine.duckdb import DuckDBEngine
 from discreet.engine.spark.engine import SparkEngine
+from discreet.engine.spark.printer import SparkPrinter
 from discreet.errors import DataRefusal, QuestionRefusal
 
 
@@ -77,3 +79,19 @@ def test_what_takes_every_row_is_refused(spark, visits):
             assert caught.value.code == "Q60"
     with pytest.raises(DataRefusal, match="not made of Parquet files"):
         SparkEngine({"visits": cases.frame()}, cases.schema(), spark=spark)
+
+
+def test_what_spark_does_not_take_is_not_paid_for(spark, visits, monkeypatch):
+    """Spark reads every statement before the charge, on tables without rows."""
+    budget = discreet.Budget(epsilon=2)
+    with discreet.curator(
+        visits, schema=cases.schema(), budget=budget, kind="spark", spark=spark
+    ) as curator:
+        monkeypatch.setattr(SparkPrinter, "like", lambda *_: "NO_SUCH_FUNCTION(TRUE)")
+        with pytest.raises(DataRefusal) as refused:
+            curator.ask("SELECT COUNT(*) FROM visits WHERE city LIKE 'C%'", epsilon=1)
+        assert refused.value.code == "D1"
+        assert curator.spent.epsilon == 0
+        monkeypatch.undo()
+        curator.ask("SELECT COUNT(*) FROM visits WHERE city LIKE 'C%'", epsilon=1)
+        assert curator.spent.epsilon == 1

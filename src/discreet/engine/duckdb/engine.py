@@ -551,6 +551,7 @@ class DuckDBEngine:
 
     def write_prepared(self, name: str, spark: Any, progress: Progress | None) -> None:
         """Let Spark prepare a table; nothing of it is opened here."""
+        _opening(name, self._sources[name].renew)
         table, version = self.schema.tables[name], _opening(name, partial(self._version_of, name))
         ours = prepared.find_prepared(self._store, table, version, (prepared.FILE,))
         if ours is not None and self.find_folder(table, version) is None:

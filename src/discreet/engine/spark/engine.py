@@ -24,7 +24,14 @@ from discreet.engine.foreign import ForeignEngine, read_columns
 from discreet.engine.protocol import Progress, describe_failure
 from discreet.engine.spark.prepare import count_buckets
 from discreet.engine.spark.printer import SparkPrinter, quote_name, quote_text
-from discreet.engine.spark.reading import describe_files, list_files, read_view, select_typed
+from discreet.engine.spark.reading import (
+    CATALOGUED,
+    describe_files,
+    list_files,
+    locate_table,
+    read_view,
+    select_typed,
+)
 from discreet.engine.spark.session import LOCAL, open_session, watch
 from discreet.engine.truth import Truth
 from discreet.engine.typed import Type, refuse
@@ -67,7 +74,8 @@ class Compiled:
 class SparkEngine(ForeignEngine[Compiled]):
     """Runs plans on tables of Parquet files or Delta, exactly, by Spark.
 
-    ``tables`` and ``schema`` are those of :class:`DuckDBEngine`; ``spark`` is an address
+    ``tables`` and ``schema`` are those of :class:`DuckDBEngine`, and ``catalog://database.table``
+    names a table of Spark's catalogue; ``spark`` is an address
     (``local[*]``, ``spark://host:7077``) or a session, which must have neither an event log nor a
     web interface.  ``store`` is a folder for prepared tables, seen by all machines of Spark's;
     ``memory_limit`` and ``threads`` are for public tables.
@@ -90,7 +98,8 @@ class SparkEngine(ForeignEngine[Compiled]):
         self._shown: dict[str, str] = {}  # the names under which prepared folders are shown
         self._given = LOCAL if spark is None else spark
         self._session: Any = None
-        self.hold_public(DuckDBEngine(tables, schema, store=store, opened=False, **settings))
+        located = self._locate(tables, schema)
+        self.hold_public(DuckDBEngine(located, schema, store=store, opened=False, **settings))
         try:
             if opened:
                 self._open()
@@ -99,6 +108,16 @@ class SparkEngine(ForeignEngine[Compiled]):
         except BaseException:
             self.close()
             raise
+
+    def _locate(self, tables: Mapping[str, Given], schema: Schema) -> dict[str, Given]:
+        """Where the rows are of tables that only Spark's catalogue knows, and of the others."""
+        found = {name: t.source for name, t in schema.tables.items() if t.source is not None}
+        return {
+            name: locate_table(self._open(), name, given)
+            if isinstance(given, str) and given.startswith(CATALOGUED)
+            else given
+            for name, given in {**found, **tables}.items()
+        }
 
     def _open(self) -> Any:
         with self._lock:
@@ -125,7 +144,30 @@ class SparkEngine(ForeignEngine[Compiled]):
         text = printer.statement(draft.query)
         types = {name: column.type for name, column in printer.result.items()}
         tables = tuple(table for table in draft.tables if not table.public)
-        return Compiled(draft.plan, text, tuple(public), private, tables, types, draft.columns)
+        found = Compiled(draft.plan, text, tuple(public), private, tables, types, draft.columns)
+        self._analyse(printer, found)
+        return found
+
+    def _analyse(self, printer: SparkPrinter, compiled: Compiled) -> None:
+        """Have Spark read the statement on tables without rows; what it does not take is not run.
+
+        Whoever has not opened Spark (who serves, beside processes that compute) does not do so
+        here: the printer's closed list is then all that is checked before the charge.
+        """
+        if self._session is None:
+            return
+        steps = [
+            step
+            for table in compiled.tables
+            for step in (
+                (source_name(table.name), printer.write_rows(table, ())),
+                *compiled.rows[table.name],
+            )
+        ]
+        with suppress(Exception):  # of which nothing leaves
+            self._session.sql(compiled.complete(steps))
+            return
+        raise describe_failure()
 
     def run(self, compiled: Compiled) -> Truth:
         """The exact integers of what was compiled, sealed."""

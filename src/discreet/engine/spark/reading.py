@@ -9,10 +9,13 @@ refused.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
+from discreet.engine.duckdb.postgres import PostgresTable
 from discreet.engine.duckdb.render import list_codes
 from discreet.engine.duckdb.sources import MARK, DataSource, Parquet
 from discreet.engine.spark.printer import quote_name, quote_text
@@ -25,10 +28,35 @@ _MOMENTS = {Kind.DATE: "DATE", Kind.TIMESTAMP: "TIMESTAMP_NTZ"}
 _EXACT_DIGITS = 15  # of a decimal that every engine makes the same double of
 _MODERN = 4  # the version of Spark that knows what is valid UTF-8
 
+CATALOGUED = "catalog://"
+"""Begins the address of a table that Spark's catalogue knows: ``catalog://clinic.visits``."""
+_PROVIDERS = ("parquet", "delta")
+
+
+def locate_table(session: Any, table: str, address: str) -> str:
+    """The folder of a table of the session's catalogue, whose files are then read as any."""
+    named = ".".join(map(quote_name, address.removeprefix(CATALOGUED).split(".")))
+    said: dict[str, str] = {}
+    with suppress(Exception):  # whose text names what else there is
+        rows = session.sql(f"DESCRIBE TABLE EXTENDED {named}").collect()
+        said = {str(row[0]): str(row[1]) for row in rows}
+    if not said:
+        raise refuse_source(
+            table,
+            "Spark's catalogue has no such table",
+            fix=f"write {CATALOGUED}database.table, of a table and not of a temporary view.",
+        )
+    place = urlsplit(said.get("Location", ""))
+    if said.get("Provider", "").lower() not in _PROVIDERS or place.scheme != "file":
+        raise refuse_source(
+            table, "in Spark's catalogue it is not made of Parquet or Delta files in a folder here"
+        )
+    return unquote(place.path)
+
 
 def list_files(table: Table, source: DataSource) -> tuple[str, ...]:
-    """The files of a source that Spark can read too."""
-    if not isinstance(source, Parquet):
+    """The files of a source that Spark can read too; of a table of PostgreSQL, its copy."""
+    if not isinstance(source, Parquet | PostgresTable):
         raise refuse_source(table.name, "it is not made of Parquet files (or a Delta table)")
     return source.paths()
 
@@ -39,7 +67,7 @@ def describe_files(table: Table, files: Sequence[str]) -> pa.Schema:
 
     found: pa.Schema | None = None
     for path in files:
-        said = pq.read_schema(path).remove_metadata()
+        said = pa.schema([(f.name, _plain_type(f.type)) for f in pq.read_schema(path)])
         if found is not None and not said.equals(found):
             raise refuse_source(table.name, "its files describe their columns differently")
         found = said
@@ -64,13 +92,16 @@ def select_typed(table: Table, described: pa.Schema, view: str, *, version: str)
                 f"its files have no column {column.name!r} (names of folders are not read)",
             )
         held = described.field(name).type
-        read = _read(table, column, quote_name(name), _plain_type(held), version)
+        read = _read(table, column, quote_name(name), held, version)
         picked.append(f"{read} AS {quote_name(column.name)}")
     return f"SELECT {', '.join(picked)} FROM {quote_name(view)}"  # noqa: S608
 
 
 def _plain_type(held: pa.DataType) -> pa.DataType:
-    return held.value_type if pa.types.is_dictionary(held) else held
+    """What a file holds, however whoever wrote it had it in memory."""
+    held = held.value_type if pa.types.is_dictionary(held) else held
+    texts = pa.types.is_large_string(held) or pa.types.is_string_view(held)
+    return pa.string() if texts else held
 
 
 def _read(table: Table, column: Column, raw: str, held: pa.DataType, version: str) -> str:
@@ -95,7 +126,7 @@ def _read(table: Table, column: Column, raw: str, held: pa.DataType, version: st
             return f"(CAST({raw} AS DOUBLE) + 0D)"
         case Kind.TEXT if of.is_boolean(held) or of.is_integer(held):
             return f"CAST({raw} AS STRING)"
-        case Kind.TEXT if of.is_string(held) or of.is_large_string(held):
+        case Kind.TEXT if of.is_string(held):
             return _read_text(column, raw, version)
         case Kind.DATE | Kind.TIMESTAMP if of.is_date32(held):
             return f"CAST({raw} AS {_MOMENTS[column.kind]})"
@@ -139,4 +170,7 @@ def read_view(session: Any, files: Sequence[str], name: str) -> None:
     rows.createOrReplaceTempView(quote_name(name))
 
 
-__all__ = ["describe_files", "list_files", "read_view", "refuse_source", "select_typed"]
+__all__ = [
+    "CATALOGUED", "describe_files", "list_files", "locate_table", "read_view", "refuse_source",
+    "select_typed",
+]  # fmt: skip
