@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import discreet
+from discreet.accounting.loss import NOTHING
 from discreet.curate.curator import NoGroupPasses
 from discreet.errors import BudgetRefusal, QuestionRefusal
 from discreet.exact.balls import enclose
@@ -339,8 +340,7 @@ def test_three_ways_to_ask_are_one_question(frame):
 @pytest.mark.parametrize(
     ("sql", "code"),
     [
-        ("SELECT town FROM people GROUP BY town", "Q35"),
-        ("SELECT DISTINCT town FROM people", "Q35"),
+        ("SELECT COUNT(*) FROM (SELECT DISTINCT town FROM people) AS t", "Q13"),
         ("SELECT DISTINCT id FROM people", "Q23"),
         ("SELECT DISTINCT street, COUNT(*) FROM people", "Q13"),
         ("SELECT DISTINCT ON (street) street FROM people", "Q13"),
@@ -352,6 +352,62 @@ def test_what_is_no_question_about_groups(sql, code):
     with pytest.raises(QuestionRefusal) as caught:
         parse(sql, schema())
     assert caught.value.code == code
+
+
+LISTED = "SELECT DISTINCT town FROM people ORDER BY town"
+
+
+@pytest.mark.parametrize("offer", [{}, {"epsilon": 3}, {"rho": 2}, {"within": 5}, {"fresh": True}])
+def test_declared_groups_are_told_and_never_paid_for(frame, offer):
+    """Also those that nobody is in: nobody's row is looked at, and no book says anything."""
+    with open_curator(frame) as curator, open_curator(frame[:0]) as empty:
+        answer = curator.ask(LISTED, **offer)
+        assert answer.column("town") == ["ayr", "ely", None]
+        assert answer.to_json() == empty.ask(LISTED, **offer).to_json()
+        assert "free: nothing was measured" in str(answer)
+        assert "declared" in answer.notes[0]
+        assert answer.margins() == {"town": [None] * 3}
+        assert answer.loss == answer.charged == NOTHING
+        assert answer_from_bytes(answer_to_bytes(answer)).column("town") == answer.column("town")
+        assert curator.price(LISTED, **offer).free
+        assert str(curator.price(LISTED, **offer)) == "free: it is public"
+        assert curator.transcript() == ()
+
+
+def test_what_is_told_of_declared_groups_runs_nothing(frame, monkeypatch):
+    with open_curator(frame) as curator:
+
+        def run(*_arguments):
+            raise AssertionError
+
+        monkeypatch.setattr(type(curator.engine), "run", run)
+        rows = curator.table("people")
+        for asked in (
+            "SELECT town FROM people WHERE age > 50 GROUP BY town",
+            "SELECT DISTINCT UPPER(town) AS town FROM people",
+            rows.distinct("town"),
+        ):
+            found = curator.ask(asked).column("town")
+            assert [str(name).lower() for name in found] == ["ayr", "ely", "none"]
+        two = curator.ask("SELECT DISTINCT town, age FROM people WHERE age < 2 ORDER BY 1 LIMIT 2")
+        assert [row.values for row in two.rows] == [("ayr", 0), ("ayr", 1)]
+        assert "nothing is run" in curator.explain(LISTED, epsilon=1).engine_sql
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "SELECT COUNT(*) FROM (SELECT DISTINCT town FROM people) AS t",
+        "WITH t AS (SELECT DISTINCT town FROM people) SELECT t.town, 1 AS one FROM t",
+    ],
+)
+def test_what_is_declared_is_no_question_of_a_statement(frame, asked):
+    with open_curator(frame) as curator:
+        with pytest.raises(QuestionRefusal, match="these groups are public, and here they are"):
+            curator.ask(asked, epsilon=1)
+        with pytest.raises(QuestionRefusal, match="these groups are public"):
+            curator.ask_all([LISTED, "SELECT COUNT(*) FROM people"], epsilon=1)
+        assert curator.spent == NOTHING
 
 
 def test_a_constant_beside_the_keys_is_no_place_in_the_list():

@@ -158,8 +158,11 @@ SELECT city, age, COUNT(*) FROM visits GROUP BY city;
 SELECT city, COUNT(*) FROM visits;
 --> refused Q24
 
+-- What is declared is told from the schema, free.
 SELECT city FROM visits GROUP BY city;
---> refused Q35
+--> accepted
+--> groups: city (3 public and NULL)
+--> rows: at most 20 of one unit
 
 SELECT city, COUNT(*) FROM visits GROUP BY ROLLUP (city);
 --> accepted

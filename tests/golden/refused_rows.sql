@@ -15,9 +15,6 @@ SELECT city, cost FROM visits ORDER BY cost DESC LIMIT 1;
 SELECT cost + 1 FROM visits;
 --> refused Q12
 
-SELECT DISTINCT city FROM visits;
---> refused Q35
-
 SELECT DISTINCT ON (city) city FROM visits;
 --> refused Q13
 

@@ -47,6 +47,15 @@ def test_the_same_question_is_free_for_everybody(server, fresh):
     assert server.call("GET", f"answers/{paid['id']}", key=second).json()["rows"] == paid["rows"]
 
 
+def test_declared_groups_are_told_for_nothing(server):
+    key = server.person()
+    found = server.ask("SELECT DISTINCT city FROM visits ORDER BY city", "1", key=key)
+    assert found.status_code == 200, found.text
+    assert [row[0] for row in found.json()["rows"]][:3] == ["Aalborg", "Bergen", "Cork"]
+    assert found.json()["id"] is None
+    assert spent(server, key) == 0
+
+
 def test_csv_arrow_and_certificate(server):
     number = server.ask(GROUPED, "1", fresh=True).json()["id"]
     rows = server.call("GET", f"answers/{number}").json()["rows"]

@@ -316,6 +316,8 @@ class Curator(Procedures):
 
     def _pay_question(self, question: Question, spend: Offer, analyst: str) -> Paid | Answer:
         try:
+            if question.is_listed:
+                return self._list_groups(question, spend, analyst)
             size = self._find_size(question, spend)
             if size is None and spend.empty:
                 return self._tell_known(question, spend, analyst)
@@ -342,6 +344,14 @@ class Curator(Procedures):
         if isinstance(receipt, Stored):
             return self.replay(planned.priced, receipt)
         return self.make_paid(planned, receipt, request.data_version)
+
+    def _list_groups(self, question: Question, spend: Offer, analyst: str) -> Answer:
+        """What is declared: nothing is measured, charged or stored for it."""
+        from discreet.price.listed import list_groups
+
+        planned = self.find_any_plan(question, spend)
+        self.account.find(self.make_request(planned, spend, analyst))  # refuses strangers
+        return Answer(planned.priced, list_groups(question), ())
 
     def make_paid(
         self, planned: Planned, receipt: Receipt, version: str, improving: Improving | None = None
@@ -637,6 +647,8 @@ class Curator(Procedures):
         if isinstance(asked, Statement):
             return self._statements.price(asked, Offer.of(**offer), analyst)
         spend = Offer.of(**offer).beside(asked.spend)
+        if asked.is_listed:
+            return Quote(self._explain(self.find_any_plan(asked, spend)), "known")
         if spend.empty:
             planned = self.find_any_plan(asked, spend)
             known = self._find_good(planned, spend, analyst)
@@ -926,6 +938,10 @@ class Curator(Procedures):
     def _price_question(self, question: Question, spend: Offer, era: Era = Era.NOW) -> Priced:
         catalogue, before, apart = self.engine.catalogue, era is Era.FIRST, era is Era.APART
         sides = era is Era.SIDES
+        if question.is_listed:
+            from discreet.price.listed import price_listed
+
+            return price_listed(question, catalogue)
         if era is Era.NOW and (sizes := self.sizes):
             from discreet.price.sizes import price_size
 
@@ -948,7 +964,9 @@ class Curator(Procedures):
     def _explain(self, planned: Planned) -> Explanation:
         from discreet.release.explanation import Explanation
 
-        return Explanation(planned.priced, planned.compiled.explain())
+        listed = planned.priced.question.is_listed
+        sql = "-- nothing is run: it is public" if listed else planned.compiled.explain()
+        return Explanation(planned.priced, sql)
 
 
 def _list_eras(priced: Priced) -> tuple[Era, ...]:

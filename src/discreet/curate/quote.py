@@ -86,4 +86,6 @@ class Quote:
     def __str__(self) -> str:
         if self.refusal is not None:
             return str(self.refusal)
+        if self.loss == NOTHING:
+            return "free: it is public"
         return f"free: paid for before ({self.loss})" if self.free else str(self.loss)

@@ -82,7 +82,7 @@ from discreet.question.ownership import (
     is_shared,
     row_bound,
 )
-from discreet.question.question import Limits, Question, check_size
+from discreet.question.question import Limits, Question, check_measured, check_size
 from discreet.question.schema import Neighbours, Table
 from discreet.question.work import check_work
 
@@ -213,6 +213,7 @@ def price(
     ``accuracy_first``: the least noise, even if private groups would be shown less often.
     """
     schema, multiplicity = catalogue.schema, catalogue.multiplicity
+    check_measured(question)
     check_size(question)
     check_joined_rows(question.source, schema.most_joined_rows, multiplicity)
     check_work(question, schema.most_joined_rows, multiplicity)

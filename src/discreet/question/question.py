@@ -96,6 +96,12 @@ class Question:
     remarks: tuple[str, ...] = field(default=(), compare=False)
     """Where its words mean something else in another system: told, and no part of what is asked."""
 
+    @property
+    def is_listed(self) -> bool:
+        """Whether it asks for groups alone, all of them public: nobody's row says anything more."""
+        public = bool(self.keys) and all(key.values is not None for key in self.keys)
+        return public and not self.aggregates
+
 
 # --- aggregates --------------------------------------------------------------------------------
 #
@@ -461,6 +467,29 @@ def check_size(question: Question) -> None:
                 why="asking what a question costs is free, so what it takes to say it is limited.",
                 fix="ask two questions, each for a part of them.",
             )
+
+
+_MOST_SHOWN = 20
+
+
+def check_measured(question: Question) -> None:
+    """Refuse to measure nothing: what is declared is told from the schema, for nothing."""
+    if question.is_listed:
+        raise QuestionRefusal(
+            "Q35",
+            "these groups are public, and here they are, for free: "
+            f"{'; '.join(map(_show_key, question.keys))}.",
+            why="they are declared, or a public table's, whatever the data are: people would pay "
+            "for what is known, and which of them have somebody is told with a count only.",
+            fix="add COUNT(*) to what is asked.",
+        )
+
+
+def _show_key(key: Key) -> str:
+    values = key.values or ()
+    shown = ["NULL" if value is None else str(value) for value in values[:_MOST_SHOWN]]
+    more = f" and {len(values) - _MOST_SHOWN} more" if len(values) > _MOST_SHOWN else ""
+    return f"{key.name} is {', '.join(shown)}{more}"
 
 
 def check_groups(keys: Sequence[Key]) -> None:

@@ -435,7 +435,9 @@ class Answer:
 
     def _footer(self) -> list[str]:
         cost = f"cost {self.loss}"
-        if self.replayed:
+        if self.loss == NOTHING:
+            cost = "free: nothing was measured"
+        elif self.replayed:
             cost = f"answered before, free now; it cost {self.loss}"
         elif self.behind:
             cost = f"{self.charged} more; in all {self.loss}"

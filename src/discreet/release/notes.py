@@ -50,8 +50,16 @@ VERSION = version("discreet")
 """Of this library; read from the disk once."""
 
 
+_LISTED = (
+    "these groups are declared, or a public table's: all there can be, whatever the data are. "
+    "Nobody's row was looked at; which of them somebody is in is told with a count."
+)
+
+
 def notes(priced: Priced) -> tuple[str, ...]:
     """What noise margins do not tell: clipping, bounding, hidden groups, stand-ins."""
+    if priced.question.is_listed:
+        return (_LISTED, *priced.question.remarks)
     said = [_say_bounding(priced), *_narrow(priced)]
     said += [
         f"{name}: {what} {_number(low)} ... {_number(high)}."

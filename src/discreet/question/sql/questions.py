@@ -274,8 +274,8 @@ def read_question(select: exp.Select, frame: Frame) -> tuple[Question, exp.Selec
     keys = _read_keys(released, reader)
     if options is not None:
         check_strategy(options, keys, hint, reader)
-    if not released.aggregates and (not outputs or all(k.values is not None for k in keys)):
-        raise _no_aggregate_refusal(select, reader, keys)
+    if not released.aggregates and not (outputs and keys):
+        raise _no_aggregate_refusal(select, reader)
     question = Question(
         source=rows.relation,
         keys=keys,
@@ -457,37 +457,14 @@ def _read_limit(select: exp.Select, reader: Reader) -> int | None:
     )
 
 
-_MOST_SHOWN = 20
-"""So many values of a key stand in the words that say which there are."""
-
-
-def _no_aggregate_refusal(
-    select: exp.Select, reader: Reader, keys: tuple[Key, ...]
-) -> QuestionRefusal:
-    """Private groups may be asked for by themselves; what is declared is told without asking."""
-    if not keys:
-        return reader.refusal(
-            "Q35",
-            select,
-            "nothing is counted or aggregated.",
-            why="without groups and without numbers there is nothing to tell.",
-            fix="add COUNT(*) to the SELECT list.",
-        )
+def _no_aggregate_refusal(select: exp.Select, reader: Reader) -> QuestionRefusal:
     return reader.refusal(
         "Q35",
         select,
-        f"these groups are public, and here they are, for free: {'; '.join(map(_show_key, keys))}.",
-        why="they are declared, or a public table's, whatever the data are: people would pay for "
-        "what is known, and which of them have somebody is told with a count only.",
+        "nothing is counted or aggregated.",
+        why="without groups and without numbers there is nothing to tell.",
         fix="add COUNT(*) to the SELECT list.",
     )
-
-
-def _show_key(key: Key) -> str:
-    values = key.values or ()
-    shown = ["NULL" if value is None else str(value) for value in values[:_MOST_SHOWN]]
-    more = f" and {len(values) - _MOST_SHOWN} more" if len(values) > _MOST_SHOWN else ""
-    return f"{key.name} is {', '.join(shown)}{more}"
 
 
 def group_distinct(select: exp.Select) -> exp.Select:

@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from discreet.errors import QuestionRefusal
 from discreet.question.offer import Offer
-from discreet.question.question import Question
+from discreet.question.question import Question, check_measured
 from discreet.question.sql import released
 from discreet.question.sql.aggregates import has_aggregates
 from discreet.question.sql.dialect import Reader, check_allowed
@@ -464,6 +464,7 @@ class StatementReader:
         """The question that ``select`` asks; one that was asked before is not asked again."""
         self._count_read()
         question = self._ask(select, self.frame(names))
+        check_measured(question)
         if question not in self.questions:
             self.questions.append(question)
         if len(self.questions) > MOST_QUESTIONS:
