@@ -7,7 +7,7 @@ import socket
 import ssl
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,9 +54,16 @@ class Served:
 
 @contextmanager
 def serve(
-    directory: Path, *options: str, budget: str = "50", verify: ssl.SSLContext | bool = True
+    directory: Path,
+    *options: str,
+    budget: str = "50",
+    verify: ssl.SSLContext | bool = True,
+    more: Callable[[str], str] = lambda _: "",
 ) -> Iterator[Served]:
-    """A session made by ``discreet init --sample``, with more budget, behind ``discreet serve``."""
+    """A session made by ``discreet init --sample``, with more budget, behind ``discreet serve``.
+
+    ``more`` is what its settings say besides, given the address of the server.
+    """
     home = directory / "clinic"
     made = subprocess.run(
         [sys.executable, "-m", "discreet", "init", str(home), "--sample"],
@@ -68,13 +75,17 @@ def serve(
     text = re.sub(r"^epsilon = \S+", f"epsilon = {budget}", settings.read_text(), flags=re.M)
     settings.write_text(text)
     (key,) = KEY.findall(made.stdout)
-    with serve_session(home, key, *options, verify=verify) as served:
+    with serve_session(home, key, *options, verify=verify, more=more) as served:
         yield served
 
 
 @contextmanager
 def serve_session(
-    home: Path, key: str, *options: str, verify: ssl.SSLContext | bool = True
+    home: Path,
+    key: str,
+    *options: str,
+    verify: ssl.SSLContext | bool = True,
+    more: Callable[[str], str] = lambda _: "",
 ) -> Iterator[Served]:
     """A session that is there, with its curator's key, behind ``discreet serve``."""
     # Kept, never listened to: nobody else is given the port, and the server, which shares it as
@@ -83,6 +94,10 @@ def serve_session(
     kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     kept.bind(("127.0.0.1", 0))
     port = kept.getsockname()[1]
+    scheme = "https" if "--tls-cert" in options else "http"
+    url = f"{scheme}://127.0.0.1:{port}"
+    with (home / "discreet.toml").open("a", encoding="utf-8") as settings:
+        settings.write(more(url))
     log = (home.parent / "server.log").open("wb")
     process = subprocess.Popen(
         [sys.executable, "-m", "discreet", "serve", "--port", str(port), *options],
@@ -91,8 +106,6 @@ def serve_session(
         cwd=home,
     )
     try:
-        scheme = "https" if "--tls-cert" in options else "http"
-        url = f"{scheme}://127.0.0.1:{port}"
         _wait(url, process, verify)
         yield Served(url, key, home.name, process, verify)
     finally:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import io
 import itertools
+import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -171,14 +172,16 @@ class Running:
 
 
 @contextmanager
-def running(datasets: dict[str, Dataset], beside: Beside | None = None) -> Iterator[Running]:
+def running(
+    datasets: dict[str, Dataset], beside: Beside | None = None, *, port: int = 0
+) -> Iterator[Running]:
     """The server of some datasets, ready."""
     log = io.StringIO()
     sessions = [session.read(one.home) for one in datasets.values()]
     app = application(sessions, log=Log(log), beside=beside)
     many = httpx.Limits(max_connections=200)
     with (
-        listening(app) as url,
+        listening(app, port) as url,
         httpx.Client(base_url=url, timeout=PATIENCE_S, limits=many) as client,
     ):
         found = Running(url, datasets, app, log, client)
@@ -187,9 +190,9 @@ def running(datasets: dict[str, Dataset], beside: Beside | None = None) -> Itera
 
 
 @contextmanager
-def listening(app: Any) -> Iterator[str]:
+def listening(app: Any, port: int = 0) -> Iterator[str]:
     """The address at which an application answers."""
-    server = uvicorn.Server(configuration(app, host="127.0.0.1", port=0))
+    server = uvicorn.Server(configuration(app, host="127.0.0.1", port=port))
     thread = threading.Thread(target=lambda: asyncio.run(server.serve()), daemon=True)
     thread.start()
     try:
@@ -245,6 +248,23 @@ def serving() -> Any:
     def serve(home: Path, settings: str = QUICK, **options: Any) -> Iterator[Running]:
         with running({"clinic": dataset(home / "clinic", server=settings, **options)}) as found:
             yield found
+
+    return serve
+
+
+@pytest.fixture(scope="session")
+def serve_at() -> Any:
+    """A server that knows its own address beforehand, because its settings name it."""
+
+    @contextmanager
+    def serve(home: Path, more: Callable[[str], str]) -> Iterator[Running]:
+        with socket.socket() as kept:  # nobody else is given the port
+            kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            kept.bind(("127.0.0.1", 0))
+            port = kept.getsockname()[1]
+            made = dataset(home / "clinic", more=more(f"http://127.0.0.1:{port}"))
+            with running({"clinic": made}, port=port) as found:
+                yield found
 
     return serve
 

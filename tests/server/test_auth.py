@@ -112,6 +112,7 @@ def test_no_key_or_a_false_one(server, path, header):
 
 PUBLIC = {
     *("/v1/meaning", "/v1/meaning.svg", "/healthz", "/readyz"),
+    *("/v1/sign-in", "/v1/sign-in/begin", "/v1/sign-in/callback"),
 }
 
 

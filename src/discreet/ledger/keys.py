@@ -90,13 +90,23 @@ def nothing_here(what: str, name: str) -> AccessRefusal:
 
 def new_key(account: Account, analyst: str, *, expires: datetime | None = None) -> str:
     """A key for ``analyst``: shown now, never again; the ledger keeps its hash."""
-    key = _draw_key()
+    key = draw_key()
     grant_key(account, analyst, key, expires=expires)
     return key
 
 
-def grant_key(account: Account, analyst: str, key: str, *, expires: datetime | None = None) -> None:
-    """Let an existing key open another dataset, as ``analyst`` there."""
+def grant_key(
+    account: Account,
+    analyst: str,
+    key: str,
+    *,
+    expires: datetime | None = None,
+    provable: bool = True,
+) -> None:
+    """Let an existing key open another dataset, as ``analyst`` there.
+
+    One that is not ``provable`` opens nothing where keys are proved and never sent.
+    """
     if analyst not in {known.name for known in account.analysts()}:
         raise nothing_here("analyst", analyst)
     account.add_key(
@@ -104,7 +114,7 @@ def grant_key(account: Account, analyst: str, key: str, *, expires: datetime | N
         key_id=key_id(key),
         digest=digest(key),
         expires=_check_future(expires),
-        verifier=_make_verifier(key),
+        verifier=_make_verifier(key) if provable else None,
     )
 
 
@@ -118,7 +128,7 @@ def rotate(accounts: Mapping[str, Account], key: str, *, expires: datetime | Non
     from discreet.ledger.analysts import AccessKey
 
     caller = identify(accounts, key)
-    new = _draw_key()
+    new = draw_key()
     (first, grant), *others = caller.grants.items()
     for dataset, other in others:
         ends = _earliest(accounts[dataset], caller.key_id, expires)
@@ -241,7 +251,15 @@ def _make_verifier(key: str) -> str:
     return str(Verifier.of(key))
 
 
-def _draw_key() -> str:
+def draw_secret() -> str:
+    """A text that nobody can guess, for one use."""
+    from discreet.noise.entropy import random_bytes
+
+    return random_bytes(SECRET_BYTES).hex()
+
+
+def draw_key() -> str:
+    """A new key, which opens nothing yet."""
     from discreet.noise.entropy import random_bytes
 
     return f"discreet_{random_bytes(_ID_BYTES).hex()}_{random_bytes(SECRET_BYTES).hex()}"

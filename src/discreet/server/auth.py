@@ -43,10 +43,21 @@ async def bearer_key(
     return None if given is None else given.credentials
 
 
-async def authenticate(
+async def sent_key(
     request: Request,
     server: Annotated[ServerState, Depends(server_state)],
     key: Annotated[str | None, Depends(bearer_key)],
+) -> str | None:
+    """The key that was sent, or that of a browser which has signed in."""
+    if key is not None or server.signing_in is None:
+        return key
+    return server.signing_in.find_key(request)
+
+
+async def authenticate(
+    request: Request,
+    server: Annotated[ServerState, Depends(server_state)],
+    key: Annotated[str | None, Depends(sent_key)],
 ) -> Caller:
     """The holder of a valid key."""
     address = client_address(request)

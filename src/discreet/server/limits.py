@@ -118,10 +118,18 @@ class Lineage:
         """The key that limits are kept for."""
         return self._first.get(key_id, key_id)
 
+    def belongs(self, key_id: str, holder: str) -> None:
+        """A key is one of many of a holder, who has the limits of one."""
+        self._keep(key_id, holder)
+
     def renewed(self, old: str, new: str) -> None:
         """A key was put in the place of another."""
-        self._first[new] = self.first(old)
+        first = self.first(old)
         self._first.pop(old, None)
+        self._keep(new, first)
+
+    def _keep(self, key_id: str, first: str) -> None:
+        self._first[key_id] = first
         if len(self._first) > _MOST_KEYS:
             self._first.popitem(last=False)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from discreet.curate.session import DATASET, Session
 from discreet.errors import LedgerRefusal, SchemaRefusal
@@ -14,6 +15,9 @@ from discreet.server.dataset import Dataset
 from discreet.server.limits import Lineage, Rate, Strangers
 from discreet.server.log import Log
 from discreet.server.metrics import Metrics
+
+if TYPE_CHECKING:
+    from discreet.server.sign_in.flow import SignIn
 
 GRACE_S = 10.0
 """How long questions under way are waited for when the server stops."""
@@ -43,7 +47,16 @@ class ServerState:
             name: Dataset(name, session, log=self.log, metrics=self.metrics)
             for name, session in name_sessions(sessions).items()
         }
+        self.signing_in = self._prepare_sign_in(name_sessions(sessions))
         self.open = False
+
+    def _prepare_sign_in(self, sessions: Mapping[str, Session]) -> SignIn | None:
+        """Signing in with a provider, if a session says so; else nothing of it is imported."""
+        if not any("sign_in" in session.settings for session in sessions.values()):
+            return None
+        from discreet.server.sign_in.flow import SignIn
+
+        return SignIn.of(sessions, self.accounts)
 
     @property
     def accounts(self) -> dict[str, Account]:

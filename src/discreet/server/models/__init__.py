@@ -44,6 +44,7 @@ from discreet.server.models.people import (
     NewAnalyst,
     NewKey,
     Rotation,
+    SignIn,
 )
 from discreet.server.models.questions import (
     Answer,
@@ -182,6 +183,7 @@ __all__ = [
     "SavedOffer",
     "Schema",
     "Sent",
+    "SignIn",
     "Spending",
     "State",
     "StepRelease",

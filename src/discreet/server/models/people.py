@@ -27,6 +27,13 @@ class Me(Given):
     datasets: list[Grant]
 
 
+class SignIn(Given):
+    """Whether one can sign in with a provider."""
+
+    available: bool
+    provider: str | None
+
+
 class Rotation(Sent):
     """A key in place of the one that is used."""
 

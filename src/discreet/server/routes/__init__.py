@@ -14,12 +14,14 @@ from discreet.server.routes import (
     releases,
     runs,
     saved,
+    sign_in,
 )
 
 ROUTERS = (
     public.router,
     operation.router,
     identity.router,
+    sign_in.router,
     datasets.router,
     questions.router,
     releases.router,

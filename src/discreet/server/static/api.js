@@ -17,6 +17,22 @@ export class Refused extends Error {
   }
 }
 
+/** What the address says of a sign-in that failed, by its code. */
+export const SIGN_IN_REFUSED = {
+  A20: {
+    code: "A20", title: "a sign-in that cannot be completed",
+    what: "the provider's answer does not belong to a sign-in that this browser began, is too old, or cannot be verified.",
+    why: "whoever is let in by mistake could spend what the people in the data may lose.",
+    fix: "sign in again; if it stays so, ask the curator.",
+  },
+  A21: {
+    code: "A21", title: "nobody who may ask here",
+    what: "the provider knows you, and none of your groups there may ask here, or your name is somebody else's.",
+    why: "who may ask about the people in the data is the curator's decision.",
+    fix: "ask the curator: for a group that may ask, or for a key.",
+  },
+};
+
 const UNREACHABLE = {
   code: "A17", title: "the server cannot be reached",
   what: "the server cannot be reached.",
@@ -36,7 +52,7 @@ async function request(path, { method = "GET", body, signal, accept = "applicati
     response = await fetch(path, {
       method, signal, cache: "no-store",
       headers: {
-        Accept: accept, ...headers,
+        Accept: accept, "Discreet-Page": "1", ...headers, // a browser that signed in is believed beside it only
         ...(key.get() ? { Authorization: `Bearer ${key.get()}` } : {}),
         ...(body === undefined ? {} : { "Content-Type": "application/json" }),
       },

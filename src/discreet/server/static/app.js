@@ -1,7 +1,7 @@
 // The page: who is signed in, which dataset, which view.
 
 import { answerView } from "./answer.js";
-import { get, key, of, Refused } from "./api.js";
+import { get, key, of, Refused, send, SIGN_IN_REFUSED } from "./api.js";
 import { ask as askView } from "./ask.js";
 import { balanceView } from "./balance.js";
 import { analystsView, datasetsView, ledgerView } from "./curator.js";
@@ -64,7 +64,8 @@ async function storedView(place, { dataset }) {
 }
 
 /** What a view may use. */
-export function leave() {
+export async function leave() {
+  if (!key.get()) await send("POST", "/v1/sign-out").catch(() => {}); // signed in with a provider
   key.forget();
   Object.assign(state, NOBODY);
   history.replaceState(null, "", location.pathname);
@@ -133,6 +134,7 @@ async function pick(name) {
   await draw();
 }
 
+/** @param {any} [refusal] */
 function signIn(refusal) {
   show(top, h("div", { class: "bar" }, h("span", { class: "brand" }, "discreet")));
   document.title = "Sign in · discreet";
@@ -146,8 +148,19 @@ function signIn(refusal) {
     field("Your key", input, "The curator gave it to you; it is kept until this tab closes."),
     problem,
     h("button", { class: "main" }, "Sign in"));
-  show(main, form);
+  const other = h("section", { class: "card narrow", "aria-label": "Sign in with a provider", hidden: true });
+  show(main, form, other);
   input.focus();
+  offerProvider(other);
+}
+
+/** Beside the key, a provider to sign in with, where the server has one. */
+async function offerProvider(place) {
+  const found = await get("/v1/sign-in").catch(() => null);
+  if (!found?.available) return;
+  show(place, h("h2", {}, "Without a key"),
+    h("p", {}, h("a", { class: "button", href: "/v1/sign-in/begin" }, `Sign in with ${found.provider}`)));
+  place.hidden = false;
 }
 
 async function enter(event, input, problem) {
@@ -169,5 +182,16 @@ async function start() {
 
 // "Skip to the content" goes to #main, which is no view: it stays where it is.
 window.addEventListener("hashchange", () => (location.hash === "#main" ? undefined : draw()));
-if (key.get()) start().catch((error) => signIn(error.refusal));
-else signIn();
+const { view: first, name: code } = address();
+if (first === "refused") {
+  history.replaceState(null, "", location.pathname);
+  signIn(Object.hasOwn(SIGN_IN_REFUSED, code) ? SIGN_IN_REFUSED[code] : undefined);
+} else if (key.get()) start().catch((error) => signIn(error.refusal));
+else enterSignedIn();
+
+/** Whoever has signed in with a provider has a cookie, which no script can see: ask. */
+async function enterSignedIn() {
+  const found = await get("/v1/sign-in").catch(() => null);
+  if (!found?.available) return signIn();
+  return start().catch(() => signIn());
+}
