@@ -23,9 +23,6 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 from patience import PATIENCE_S, wait_until
 
-PLAIN: dict[str, Any] = {"timeout": PATIENCE_S, "verify": False}
-"""No line to another machine: nothing to verify, and no authorities to read each time."""
-
 
 @dataclass(slots=True)
 class LocalProvider:
@@ -53,7 +50,7 @@ class LocalProvider:
 
     def authorize(self, address: str, subject: str) -> str:
         """What somebody does at the provider: say who they are; the address they are sent to."""
-        sent = httpx.post(address, data={"sub": subject}, **PLAIN)
+        sent = httpx.post(address, data={"sub": subject}, timeout=PATIENCE_S, verify=False)
         assert sent.status_code == 302, sent.text
         return str(sent.headers["location"])
 
@@ -96,7 +93,8 @@ def run_provider() -> Iterator[LocalProvider]:
 
 def _answers(address: str) -> bool:
     with suppress(httpx.HTTPError):
-        return httpx.get(f"{address}/jwks", **PLAIN).status_code == httpx.codes.OK
+        found = httpx.get(f"{address}/jwks", timeout=PATIENCE_S, verify=False)
+        return found.status_code == httpx.codes.OK
     return False
 
 

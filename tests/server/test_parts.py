@@ -117,8 +117,8 @@ def test_one_key_that_is_renewed_twice_at_once_becomes_one(account, monkeypatch)
         accounts = {"a": account, "b": other}
         key = access.new_key(account, "curator")
         access.grant_key(other, "curator", key)
-        both, draw = threading.Barrier(2, timeout=PATIENCE_S), access._draw_key
-        monkeypatch.setattr(access, "_draw_key", lambda: (both.wait(), draw())[1])
+        both, draw = threading.Barrier(2, timeout=PATIENCE_S), access.draw_key
+        monkeypatch.setattr(access, "draw_key", lambda: (both.wait(), draw())[1])
 
         def renew(_):
             try:

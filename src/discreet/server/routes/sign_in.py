@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Depends, Request
 from starlette.concurrency import run_in_threadpool
@@ -20,7 +20,9 @@ if TYPE_CHECKING:  # nothing of it is imported where nobody signs in
     from discreet.server.sign_in.flow import SignIn
 
 router = APIRouter(prefix="/v1", tags=["identity"], responses=ERRORS)
-_BROWSER = {303: {"description": "to the provider, or back to the page"}}
+_BROWSER: dict[int | str, dict[str, Any]] = {
+    303: {"description": "to the provider, or back to the page"}
+}
 
 
 @router.get("/sign-in", response_model=models.SignIn, dependencies=[Depends(count_visit)])

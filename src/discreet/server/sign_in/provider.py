@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import ssl
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -203,9 +202,9 @@ class Provider:
 
 
 @cache
-def _trust() -> ssl.SSLContext:
-    """The authorities that this machine trusts, read once."""
-    return ssl.create_default_context()
+def _trust() -> Any:
+    """The authorities that are trusted, read once."""
+    return httpx.create_ssl_context()
 
 
 def _plain(address: object) -> object:

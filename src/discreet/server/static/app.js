@@ -189,7 +189,7 @@ if (first === "refused") {
 } else if (key.get()) start().catch((error) => signIn(error.refusal));
 else enterSignedIn();
 
-/** Whoever has signed in with a provider has a cookie, which no script can see: ask. */
+/** Whether somebody has signed in with a provider is nothing that a script can see: ask. */
 async function enterSignedIn() {
   const found = await get("/v1/sign-in").catch(() => null);
   if (!found?.available) return signIn();
