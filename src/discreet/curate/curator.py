@@ -380,10 +380,11 @@ class Curator(Procedures):
             return ()
         version = self.engine.data_version()
         for number in self.account.list_unread(version):  # charged before it was recorded
-            about = None
+            abouts: list[About] = []
             with suppress(Refusal, LookupError):  # a charge that is no question's
-                about = describe_rows(self._knowing.shelf.load(number).priced.plan)
-            self.account.note_about(number, about, version)
+                released = self._knowing.shelf.load_all(number)
+                abouts = [describe_rows(one.priced.plan) for one in released]
+            self.account.note_abouts(number, abouts, version)
         found = self.account.find_sources(planned.about, version, analyst)
         return tuple(number for number in found if not self.withheld(number))
 

@@ -172,7 +172,7 @@ class Knowing:
         curator, found = self._curator, []
         if curator.engine.find_basis(planned.compiled) is None:
             return []  # nobody can tell whether the truth is what it was
-        parent = find_parent(planned.priced, map(self.shelf.load, sources))
+        parent = find_parent(planned.priced, self.shelf.load_alone(sources))
         if (
             parent is not None
             and not curator.account.is_refined(parent.id)

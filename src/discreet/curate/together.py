@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -21,7 +20,13 @@ from discreet.question.blocks import Area
 from discreet.question.offer import Offer
 from discreet.question.question import Question
 from discreet.release.answer import Answer
-from discreet.release.record import answer_from_bytes, released_from_bytes, replay_key
+from discreet.release.record import (
+    answer_from_bytes,
+    join_batch,
+    released_from_bytes,
+    replay_key,
+    split_batch,
+)
 
 if TYPE_CHECKING:
     from discreet.curate.curator import Asking, Curator
@@ -43,6 +48,8 @@ class PlannedBatch:
 
     def request(self, analyst: str, curator: Curator, version: str) -> Request:
         """The one charge for all of them."""
+        from discreet.curate.curator import describe_rows
+
         return Request(
             analyst=analyst,
             question=self.text,
@@ -52,6 +59,7 @@ class PlannedBatch:
             formerly=curator.engine.former_version(),
             loss=self.batch.loss,
             area=self.area,
+            abouts=tuple(describe_rows(part.plan) for part in self.batch.parts),
             entities=curator.list_entities(part.plan.source for part in self.batch.parts),
         )
 
@@ -167,13 +175,13 @@ def compute_batch(
     found = [
         compute(engine, plan, part, version) for plan, part in zip(compiled, parts, strict=True)
     ]
-    return canonical_json({"Batch": [json.loads(part) for part in found]}).encode()
+    return join_batch(found)
 
 
 def recall_batch(stored: bytes, number: int, loss: Loss) -> list[Answer]:
     """The answers of a stored batch that cost ``loss``, whatever data and schema are now."""
-    parts = json.loads(stored)["Batch"]
-    answers = [answer_from_bytes(canonical_json(part).encode()) for part in parts]
+    parts = split_batch(stored)
+    answers = list(map(answer_from_bytes, parts))
     said = _tell_company(len(parts), loss)
     return [replace(answer.number(number, replayed=True), said=said) for answer in answers]
 
@@ -187,12 +195,12 @@ def read_batch(
     planned: PlannedBatch, stored: bytes, number: int, *, replayed: bool = False
 ) -> list[Answer]:
     """The answers of a stored batch, each with its own noise and certificate."""
-    parts = json.loads(stored)["Batch"]
+    parts = split_batch(stored)
     said = _tell_company(len(parts), planned.batch.loss)
     return [
         Answer(
             priced,
-            *released_from_bytes(canonical_json(part).encode()),
+            *released_from_bytes(part),
             id=number,
             replayed=replayed,
             said=said,

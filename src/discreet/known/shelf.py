@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from discreet.price.margins import entry_margin, number_margin
 from discreet.price.summed import Summed
 from discreet.release.answer import Answer
 from discreet.release.derived import Derived
-from discreet.release.record import paid_from_bytes
+from discreet.release.record import paid_from_bytes, split_batch
 
 if TYPE_CHECKING:
     from discreet.ledger import Account
@@ -36,16 +36,27 @@ class Shelf:
 
     def __init__(self, account: Account) -> None:
         self.account = account
-        self._loaded: OrderedDict[int, Released] = OrderedDict()
+        self._loaded: OrderedDict[int, tuple[Released, ...]] = OrderedDict()
 
     def load(self, id: int) -> Released:  # noqa: A002 (the word of receipts)
         """An answer by the number of its charge."""
+        (known,) = self.load_all(id)
+        return known
+
+    def load_alone(self, ids: Sequence[int]) -> Iterator[Released]:
+        """Those of some answers that were paid for by themselves."""
+        for number in ids:
+            if len(found := self.load_all(number)) == 1:
+                yield found[0]
+
+    def load_all(self, id: int) -> tuple[Released, ...]:  # noqa: A002
+        """All answers of a charge: one, or those that were released together."""
         known = self._loaded.get(id)
         if known is None:
             stored = self.account.answer(id)
             chain = self.account.find_chain(id)
             loss = sum((charged for _, charged in chain), start=NOTHING)
-            known = read_answer(id, stored.answer, loss, tuple(number for number, _ in chain))
+            known = read_answers(id, stored.answer, loss, tuple(number for number, _ in chain))
             self._loaded[id] = known
             if len(self._loaded) > MOST_LOADED:
                 self._loaded.popitem(last=False)
@@ -58,10 +69,14 @@ class Shelf:
         found: list[Derivation] = []
         refused: list[tuple[int, str]] = []
         for number in ids:
-            try:
-                found.append(derive(new, self.load(number), multiplicity=multiplicity))
-            except NotKnown as no:
-                refused.append((number, str(no)))
+            told, reasons = [], []
+            for released in self.load_all(number):
+                try:
+                    told.append(derive(new, released, multiplicity=multiplicity))
+                except NotKnown as no:
+                    reasons.append((number, str(no)))
+            found += told
+            refused += [] if told else reasons[:1]
         return found, refused
 
     def tell(
@@ -102,17 +117,26 @@ class Shelf:
         """The best of these answers that measured exactly the same, as it was released."""
         wanted = same_text((new.plan, new.recipes))
         for number in ids:
-            known = self.load(number)
-            if same_text((known.priced.plan, known.priced.recipes)) == wanted:
-                priced = replace(known.priced, question=new.question)
-                return Answer(priced, known.groups, known.parts, id=number, replayed=True)
+            for known in self.load_all(number):
+                if same_text((known.priced.plan, known.priced.recipes)) == wanted:
+                    priced = replace(known.priced, question=new.question)
+                    return Answer(priced, known.groups, known.parts, id=number, replayed=True)
         return None
 
 
-def read_answer(id: int, stored: bytes, loss: Loss, chain: tuple[int, ...]) -> Released:  # noqa: A002
-    """A stored answer as it may be used again."""
-    priced, (groups, parts) = paid_from_bytes(stored)
-    return Released(id, priced, groups, parts, loss, chain)
+def read_answers(
+    id: int,  # noqa: A002
+    stored: bytes,
+    loss: Loss,
+    chain: tuple[int, ...],
+) -> tuple[Released, ...]:
+    """What is stored under one charge, as it may be used again.
+
+    Answers that were released together have noise of their own each, and what was charged for all
+    of them is behind every one: docs/proofs/known.md, Lemma 15.
+    """
+    found = map(paid_from_bytes, split_batch(stored))
+    return tuple(Released(id, priced, *drawn, loss, chain) for priced, drawn in found)
 
 
 def is_as_good(known: Derived | Predicted, direct: Priced) -> bool:
@@ -164,4 +188,4 @@ def meets(
     return set(named) <= {aggregate.name for aggregate in known.priced.question.aggregates}
 
 
-__all__ = ["Shelf", "find_margins", "is_as_good", "meets", "read_answer"]
+__all__ = ["Shelf", "find_margins", "is_as_good", "meets", "read_answers"]

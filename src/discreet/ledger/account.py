@@ -117,19 +117,24 @@ class _Shelf:
             number = record.content["charge"]
             content = self.charged.pop(number, None)
             if content is not None and record.kind == "release":
-                if "about" in content:
+                if "about" in content or "abouts" in content:
                     self.keep(number, record.analyst, content)
                 else:  # recorded before this was
                     unread = self.unread.setdefault(content["data_version"], {})
                     unread[number] = record.analyst, content
 
     def keep(self, number: int, analyst: str, content: dict[str, Any]) -> None:
-        """Keep an answer where it is found."""
-        base, conditions, keys, measured = content["about"]
-        place = self.places.setdefault((content["data_version"], base, tuple(conditions)), {})
-        kept = place.setdefault((frozenset(keys), frozenset(measured)), {})
+        """Keep an answer where it is found; or answers that were released together, each."""
         units = saturated_units(content["loss"])
-        insort(kept.setdefault(analyst, []), _Kept(-min(units[0], 10 * units[1]), -number))
+        one = _Kept(-min(units[0], 10 * units[1]), -number)
+        abouts = content["abouts"] if "abouts" in content else [content["about"]]
+        kinds = {  # of questions that were released together, some may be of one kind
+            (base, tuple(conditions), frozenset(keys), frozenset(measured))
+            for base, conditions, keys, measured in abouts
+        }
+        for base, conditions, keys, measured in kinds:
+            place = self.places.setdefault((content["data_version"], base, conditions), {})
+            insort(place.setdefault((keys, measured), {}).setdefault(analyst, []), one)
 
     def find(self, about: About, data_version: str, analyst: str | None) -> tuple[int, ...]:
         """The best few of every kind that may tell what is asked."""
@@ -148,7 +153,7 @@ class _Shelf:
                     of_each = (one for some_list in lists for one in some_list[:_MOST_OF_A_KIND])
                     best += nsmallest(_MOST_OF_A_KIND, of_each)
             found += [-one.before for one in nsmallest(_MOST_SOURCES, best)]
-        return tuple(found[:_MOST_SOURCES])
+        return tuple(dict.fromkeys(found))[:_MOST_SOURCES]
 
 
 def _pick_usable(records: Iterable[Record], request: Request, *, shared: bool) -> list[Record]:
@@ -545,14 +550,14 @@ class Account:
             self._catch_up()
             return tuple(self._shelf.unread.get(data_version, ()))
 
-    def note_about(self, id: int, about: About | None, data_version: str) -> None:  # noqa: A002
-        """What an answer turned out to be about; nothing that helps, if None."""
+    def note_abouts(self, id: int, abouts: Sequence[About], data_version: str) -> None:  # noqa: A002
+        """What the answers of a charge turned out to be about; nothing that helps, if none."""
         with self._reading:
             found = self._shelf.unread.get(data_version, {}).pop(id, None)
-            if found is not None and about is not None:
+            if found is not None and abouts:
                 analyst, content = found
-                said = admission.about_content(about)
-                self._shelf.keep(id, analyst, {**content, "about": said})
+                said = [admission.about_content(about) for about in abouts]
+                self._shelf.keep(id, analyst, {**content, "abouts": said})
 
     def find_chain(self, id: int) -> tuple[tuple[int, Loss], ...]:  # noqa: A002
         """The charge of an answer and those of all that it refines, the first of them first."""

@@ -68,6 +68,8 @@ def charge_content(request: Request, standing: Standing) -> dict[str, Any]:
     }
     if request.about is not None:  # charges that were made before it was recorded have none
         content["about"] = about_content(request.about)
+    if request.abouts:
+        content["abouts"] = [about_content(about) for about in request.abouts]
     if request.parent is not None:
         content["parent"] = request.parent
         if request.basis is not None:

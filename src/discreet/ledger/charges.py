@@ -45,6 +45,8 @@ class Request:
     loss: Loss
     area: Area
     about: About | None = None
+    abouts: tuple[About, ...] = ()
+    """The same of each question, where several are paid for together."""
     parent: int | None = None
     """The charge of the answer that it refines, whose noise it shares; of each answer one may."""
     basis: str | None = None

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import date, datetime
 from enum import Enum
@@ -613,6 +613,22 @@ def released_from_bytes(data: bytes) -> Released:
     return _read_released(_content(data))
 
 
+def join_batch(answers: Iterable[bytes]) -> bytes:
+    """Answers that were released together, as they are stored."""
+    return canonical_json({"Batch": [json.loads(one) for one in answers]}).encode()
+
+
+def split_batch(data: bytes) -> list[bytes]:
+    """The answers that were released together; or the one that was released by itself."""
+    content = _content(data)
+    if not (isinstance(content, dict) and set(content) == {"Batch"}):
+        return [data]
+    parts = content["Batch"]
+    if not isinstance(parts, list):
+        raise _unreadable()
+    return [canonical_json(one).encode() for one in parts]
+
+
 def paid_from_bytes(data: bytes) -> tuple[Priced, Released]:
     """The same with the question, as it was priced; the answer is not read off it."""
     content: Any = _content(data)
@@ -664,9 +680,11 @@ __all__ = [
     "explanation_from_bytes",
     "explanation_to_bytes",
     "from_json",
+    "join_batch",
     "paid_from_bytes",
     "released_from_bytes",
     "released_to_bytes",
     "replay_key",
+    "split_batch",
     "to_json",
 ]
