@@ -251,7 +251,6 @@ def test_a_copy_has_the_secrets_of_the_people_and_nothing_else(clinic: Path) -> 
 @pytest.mark.parametrize(
     ("given", "code"),
     [
-        (["separate", "-s", "{home}"], "P5"),  # no table of people has a planted parity
         (["dalenius", "-s", "{home}"], "P5"),  # ninety people tell too little
         (["nothing", "-s", "{home}"], "P5"),
         (["trace", "-s", "{home}", "--secret", "patient"], "P5"),

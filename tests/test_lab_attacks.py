@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from cli_cases import is_refusal, runner
 from discreet.accounting.budget import Budget
 from discreet.audit.rehearsal import Stage
 from discreet.curate import session
+from discreet.errors import InvalidParameter
 from discreet.lab import dalenius, own, separations, simulation
 from discreet.lab.attacks import ATTACKS, TARGETS, Attack, Linkage
 from discreet.lab.auditing import Auditing, Denials
@@ -30,7 +32,7 @@ from discreet.lab.dalenius import Unlocking
 from discreet.lab.distance import RandomRow, Taking
 from discreet.lab.floats import LastBits, NumPy, Rounded, told_by_precision
 from discreet.lab.outcome import Outcome
-from discreet.lab.separations import InAdvance, Parity, Reports
+from discreet.lab.separations import InAdvance, Parity, Reports, expected_success, parity_of
 from discreet.lab.simulation import Telling
 from discreet.lab.target import Denied, Open, Ours, Rows, Silent
 from discreet.lab.town import SCHEMA, make_town
@@ -352,8 +354,44 @@ def test_the_command_attacks_a_copy_and_leaves_the_session_alone(
 
 
 def test_what_cannot_be_run_is_said_with_its_reason(practice: Path) -> None:
-    opened = session.read(practice)
-    assert list(own.why_not(own.copy_people(opened))) == ["separate"]
+    copied = own.copy_people(session.read(practice))
+    assert own.why_not(copied) == {}
+    bare = replace(copied, people=copied.people.select(["id", "secret"]), known=(), crowd=None)
+    assert list(own.why_not(bare)) == ["separate", "link", "dalenius"]
+    with pytest.raises(InvalidParameter, match="cannot be run"):
+        own.own_chapters(bare, Fraction(1), ["separate"])
+
+
+def test_parities_among_ones_own_people(practice: Path) -> None:
+    """Asked, all are found; published in advance or reported alone, as often as the theorem says.
+
+    Nobody is made up: every row of a study is somebody's of the copy.
+    """
+    copied = own.copy_people(session.read(practice), people=96)
+    studies = own.choose_studies(copied)
+    assert studies is not None
+    assert (studies.people, studies.columns, len(studies.sets)) == (16, 10, 40)
+    for row, chosen, parity in zip(studies.rows(), studies.sets, studies.parities, strict=True):
+        assert set(parity_of(row, chosen).tolist()) == {parity}
+    assert 8 < sum(studies.parities) < 32
+    somebody = {
+        row["secret"]
+        | (row["known0"] & 1) << 1
+        | row["known1"] << 2
+        | (row["known0"] >> 1 & 127) << 3
+        for row in copied.people.to_pylist()
+    }
+    assert set(studies.rows().ravel().tolist()) <= somebody
+    (chapter,) = own.own_chapters(copied, Fraction(1, 2), ["separate"])
+    seen = chapter.run()
+    asked = seen.outcomes[0]
+    theory = expected_success(16, 10, Fraction(1, 2))
+    assert asked.within
+    for one, share in zip(seen.outcomes, theory.values(), strict=True):
+        # Both ways by Chernoff, each with probability below 1e-9; 0.02 is for the normal limit.
+        assert replace(one, bound=min(share + 0.02, 1.0)).within
+        assert replace(one, right=one.tried - one.right, bound=min(1.02 - share, 1.0)).within
+    assert "by the theorem: 99% asked, 57% published in advance, 50% each alone" in seen.figures[1]
 
 
 @pytest.mark.parametrize(

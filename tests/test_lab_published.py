@@ -159,6 +159,28 @@ def test_tracing_has_the_power_that_theory_gives_it(members: int, columns: int) 
         assert tracing.expected_power(members, columns // 2) < found.success
 
 
+def test_who_is_a_thousandth_of_a_study_is_found() -> None:
+    """Homer and others 2008, by their abstract: who contributes less than 0.1 % of a mixture."""
+    members = 1_001
+    study = tracing.make_study(members, 20_000, name="a mixture", looked_at=60)
+    assert len(study.members) == len(study.others) == 60
+    assert tracing.power_at(study, 0.05) >= 0.98
+    # and it takes so many: a tenth of the columns finds less than two thirds of them
+    few = tracing.make_study(members, 2_000, name="a mixture", looked_at=60)
+    assert tracing.power_at(few, 0.05) < 0.67
+
+
+def test_a_few_answers_make_it_certain() -> None:
+    """Mironov 2012, by his abstract: just a few queries; here eight, at ε = 1/10 each."""
+    town = make_town(200)
+    with NumPy({"people": town}, scale=10) as target:
+        once = LastBits(scale=10, tried=200).run(target, town)
+        often = LastBits(scale=10, tried=200, questions=8).run(target, town)
+    assert 0.5 < once.success < 0.75
+    assert often.success >= 0.99
+    assert often.remark == "certain and false: 0"
+
+
 def test_last_bits_tell_as_many_as_the_page_says() -> None:
     """Mironov 2012 has the attack; that 38 % can come from both values is our own count."""
     textbook = floats.run(draws=600)[0]

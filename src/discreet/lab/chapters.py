@@ -25,7 +25,7 @@ from discreet.lab import (
 )
 from discreet.lab.attacks import ATTACKS, TARGETS
 from discreet.lab.outcome import Outcome, compare
-from discreet.lab.target import Open, Ours
+from discreet.lab.target import Ours
 from discreet.lab.town import SCHEMA, make_town
 from discreet.mechanisms import Laplace
 
@@ -136,19 +136,20 @@ def _separations() -> Seen:
     )
     needed = separations.draw_needed([2, 4, 6, 8, 10, 12, 14])
     shares = separations.draw_success(8, [4**power for power in range(1, 9)])
-    attack = separations.Parity()
-    studies = attack.make()
-    tables = {"people": studies.table}
-    targets: tuple[Open | Ours, ...] = (
-        Ours(tables, schema=studies.schema, budget=Budget(epsilon=1), epsilon="1"),
-        separations.InAdvance(studies, epsilon="1"),
-        separations.Reports(studies, epsilon="1"),
-    )
-    found = []
-    for target in targets:
-        with target:
-            found.append(attack.run(target, studies.table))
+    found = separate(separations.Parity())
     return Seen(tuple(found), pictures=(needed, shares, picture))
+
+
+def separate(attack: separations.Parity, epsilon: str = "1") -> list[Outcome]:
+    """The parities of studies: asked of a curator, published in advance, each person alone."""
+    studies = attack.make()
+    tables, budget = {"people": studies.table}, Budget(epsilon=epsilon)
+    with Ours(tables, schema=studies.schema, budget=budget, epsilon=epsilon) as ours:
+        found = [attack.run(ours, studies.table, epsilon=Fraction(epsilon))]
+    for make in (separations.InAdvance, separations.Reports):
+        with make(studies, epsilon=epsilon) as target:
+            found.append(attack.run(target, studies.table))
+    return found
 
 
 def _distance() -> Seen:
@@ -271,4 +272,4 @@ def find_chapter(name: str) -> Chapter:
     )
 
 
-__all__ = ["CHAPTERS", "Chapter", "Seen", "find_chapter"]
+__all__ = ["CHAPTERS", "Chapter", "Seen", "find_chapter", "separate"]

@@ -16,16 +16,18 @@ from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from discreet.accounting.budget import Budget
 from discreet.engine.duckdb.examine import Secret
 from discreet.errors import InvalidParameter
 from discreet.lab.attacks import ATTACKS, TARGETS, Attack, Linkage, Make, Reconstruction, Tracing
-from discreet.lab.chapters import Chapter, Seen, find_chapter
+from discreet.lab.chapters import Chapter, Seen, find_chapter, separate
 from discreet.lab.dalenius import REPEAT, SECRET_BITS, Unlocking
 from discreet.lab.linkage import share_unique
 from discreet.lab.outcome import Outcome, compare
+from discreet.lab.separations import Parity, Studies, expected_success
 from discreet.lab.target import Ours
 from discreet.question.domain import Kind
 from discreet.question.schema import Column, Owners, Schema, Table
@@ -46,6 +48,10 @@ LARGEST = 700
 """The largest ε that a copy is attacked with: beyond it an account counts no more."""
 KNOWN = 8
 """So many columns besides the secret are taken for known at most."""
+BITS, MOST_BITS = 5, 10
+"""So many things that are so or not must be known of people to tell three ways apart, and are."""
+STUDIES = 40
+"""So many studies are chosen among the people."""
 _TEST = re.compile(r"\s*(\w+)\s*(?:(=|<|>)\s*(.+?))?\s*", re.DOTALL)
 _WHY = "the attack is on somebody's secret, and somebody's it must be."
 
@@ -229,10 +235,12 @@ def own_chapters(copy: Copy, epsilon: Fraction, names: Sequence[str] = ()) -> li
 
 def why_not(copy: Copy) -> dict[str, str]:
     """The chapters that cannot be run on a copy, and why."""
-    found = {
-        "separate": "it is about rows that all have the same parity over some columns, which must "
-        "be made up: no table of people has it.",
-    }
+    found = {}
+    if choose_studies(copy) is None:
+        found["separate"] = (
+            f"it needs at least {BITS} things that are so or not of each person, and people of "
+            "both parities over many sets of them; the table tells less."
+        )
     if not copy.known:
         found["link"] = "the table says nothing of anybody but who they are and the secret."
     if _codeword(copy) < CODEWORD:
@@ -249,7 +257,47 @@ def _own(name: str, copy: Copy, epsilon: Fraction) -> Chapter:
     return replace(known, run=partial(_run, name, copy, epsilon))
 
 
+def choose_studies(copy: Copy) -> Studies | None:
+    """Studies of the people of a copy, each of one parity over a set of their own bits.
+
+    The bits are the secret's and those of the codes, the lowest of each column first.
+    None where there are too few.
+    """
+    codes = [np.array(copy.people[name]) for name in ("secret", *copy.codes)]
+    bits = [
+        (code >> place) & 1
+        for place in range(CROWD.bit_length())
+        for code in codes
+        if int(code.max()) >> place
+    ][:MOST_BITS]
+    if len(bits) < BITS:
+        return None
+    rows = np.sum([bit << place for place, bit in enumerate(bits)], axis=0)
+    return Studies.choose(rows, STUDIES, min(16, len(rows) // 4), len(bits))
+
+
+def _separate(copy: Copy, epsilon: Fraction) -> Seen:
+    """Asked, published in advance, each alone: of studies that are chosen among the copy."""
+    studies = choose_studies(copy)
+    if studies is None:
+        raise ValueError("why_not says so")
+    found = separate(Parity.among(studies), str(epsilon))
+    theory = expected_success(studies.people, studies.columns, epsilon)
+    shares = (f"{share:.0%} {word}" for word, share in zip(_WAYS, theory.values(), strict=True))
+    figures = (
+        str(copy),
+        f"studies of {studies.people} of them, by {studies.columns} things that are so or not; by "
+        f"the theorem: {', '.join(shares)}",
+    )
+    return Seen(tuple(found), figures, (compare(found, f"Parities in '{copy.table}'"),))
+
+
+_WAYS = ("asked", "published in advance", "each alone")
+
+
 def _run(name: str, copy: Copy, epsilon: Fraction) -> Seen:
+    if name == "separate":
+        return _separate(copy, epsilon)
     found: list[Outcome] = []
     for trial in (_try(attack, copy) for attack in ATTACKS[name]):
         tables = {"people": trial.people}
@@ -306,4 +354,12 @@ def declare(people: pa.Table) -> Schema:
     )
 
 
-__all__ = ["Copy", "attack_ours", "copy_people", "declare", "own_chapters", "why_not"]
+__all__ = [
+    "Copy",
+    "attack_ours",
+    "choose_studies",
+    "copy_people",
+    "declare",
+    "own_chapters",
+    "why_not",
+]

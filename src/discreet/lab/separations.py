@@ -223,6 +223,28 @@ class Studies:
             _tabulate(np.array(rows), columns), columns, people, tuple(sets), tuple(parities)
         )
 
+    @classmethod
+    def choose(cls, rows: Rows, studies: int, people: int, columns: int) -> Studies | None:
+        """So many studies of people who are there: those of one parity over a set of columns.
+
+        Only who is in which study is chosen.  None where hardly any set of columns has so many
+        people of both parities.
+        """
+        chosen, sets, parities = [], [], []
+        for number in range(studies):
+            dice = Dice(f"chosen/{number}/{people}/{columns}")
+            found = _draw_set(rows, people, columns, dice)
+            if found is None:
+                return None
+            parity = int(dice.flips(0.5, 1)[0])
+            fitting = rows[parity_of(rows, found) == parity]
+            chosen.append(fitting[dice.order(len(fitting))[:people]])
+            sets.append(found)
+            parities.append(parity)
+        return cls(
+            _tabulate(np.array(chosen), columns), columns, people, tuple(sets), tuple(parities)
+        )
+
     @property
     def schema(self) -> Schema:
         """What a curator declares of them."""
@@ -246,6 +268,19 @@ study = {{ type = "integer", bounds = [0, 999] }}
         bits = [np.array(self.table[f"c{j}"]) << j for j in self._places]
         total: NDArray[np.int64] = np.sum(bits, axis=0)
         return total.reshape(len(self.sets), self.people)
+
+
+_TRIES = 200
+"""So many sets of columns are drawn at most, for one with people of both parities."""
+
+
+def _draw_set(rows: Rows, people: int, columns: int, dice: Dice) -> int | None:
+    """A set of columns over which at least so many people have each parity."""
+    for chosen in (dice.below(2**columns - 1, _TRIES) + 1).tolist():
+        odd = int(parity_of(rows, chosen).sum())
+        if people <= odd <= len(rows) - people:
+            return int(chosen)
+    return None
 
 
 def _tabulate(rows: NDArray[np.int64], columns: int) -> pa.Table:
@@ -293,10 +328,17 @@ class Parity:
     columns: int = 10
     questions: int = 1
     name: str = "parity"
+    chosen: Studies | None = None
+    """Studies of people who are there; None: they are made up."""
+
+    @classmethod
+    def among(cls, chosen: Studies) -> Parity:
+        """The attack on studies of people who are there."""
+        return cls(len(chosen.sets), chosen.people, chosen.columns, chosen=chosen)
 
     def make(self) -> Studies:
         """What is asked about."""
-        return Studies.make(self.studies, self.members, self.columns)
+        return self.chosen or Studies.make(self.studies, self.members, self.columns)
 
     def run(self, target: Target, people: pa.Table, *, epsilon: Fraction | None = None) -> Outcome:
         """How often most rows are said to have the parity that all have.
@@ -351,6 +393,7 @@ __all__ = [
     "draw_success",
     "expected_success",
     "local_and_central",
+    "parity_of",
     "people_needed",
     "publish_histogram",
     "success",

@@ -40,18 +40,33 @@ class Study:
         return (self.members - self.rates) @ lean, (self.others - self.rates) @ lean
 
 
-def make_study(members: int, columns: int, *, epsilon: Fraction | None = None, name: str) -> Study:
+def make_study(
+    members: int,
+    columns: int,
+    *,
+    epsilon: Fraction | None = None,
+    name: str,
+    looked_at: int | None = None,
+) -> Study:
     """A study of so many ``members`` and binary ``columns``; with ``epsilon``, released privately.
 
     All counts together are one vector of L1 sensitivity ``columns`` (DMNS Proposition 1).
+    Of all members' rows, or of some that are ``looked_at``, and of as many others.
     """
     dice = Dice(f"{name}/{members}/{columns}")
     rates = 0.1 + 0.8 * dice.uniform(columns)
-    rows = (dice.uniform(2 * members * columns).reshape(2 * members, columns) < rates).astype(float)
-    counts = rows[:members].sum(axis=0).astype(np.int64)
+
+    def draw(people: int) -> Real:
+        return (dice.uniform(people * columns).reshape(people, columns) < rates).astype(float)
+
+    some = members if looked_at is None else looked_at
+    rows = draw(2 * some)
+    counts = rows[:some].sum(axis=0).astype(np.int64)
+    for start in range(some, members, some):  # a few at a time: their rows are not kept
+        counts += draw(min(some, members - start)).sum(axis=0).astype(np.int64)
     if epsilon is not None:
         counts = np.asarray(Laplace(sensitivity=columns, epsilon=epsilon).release(counts))
-    return Study(rows[:members], rows[members:], rates, counts / members)
+    return Study(rows[:some], rows[some:], rates, counts / members)
 
 
 def power_at(study: Study, false_positives: float) -> float:
