@@ -8,7 +8,7 @@ WORKERS := $(shell echo $$((1 + $$(nproc))))
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint types imports statics tests optimised soak bench docs map pictures clean
+.PHONY: demo test lint types imports statics tests optimised soak pythons bench docs map pictures clean
 
 demo: .venv/core
 	$(BIN)/discreet demo
@@ -49,6 +49,10 @@ optimised: .venv/components
 soak: .venv/components
 	$(BIN)/pytest -m soak
 	$(OPTIMISED) tests
+
+# The same checks in the other versions of Python that are here.
+pythons: .venv/components
+	$(BIN)/python tests/pythons.py $(CHECKS)
 
 bench: .venv/bench
 	$(BIN)/python -m bench

@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import pythons
 from hatchling.builders.wheel import WheelBuilder
 
 ROOT = Path(__file__).parent.parent
@@ -52,14 +53,46 @@ print("site-packages" in discreet.__file__)
 """
 
 
-def call(*command: object, cwd: Path) -> str:
+def call(*command: object, cwd: Path, stream: str = "stdout") -> str:
     """What a command prints, far from this directory and its environment."""
     plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     done = subprocess.run(
         list(map(str, command)), cwd=cwd, env=plain, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return str(getattr(done, stream))
+
+
+FORGOTTEN = """
+import discreet, gc, pyarrow
+schema = '[tables.t]\\nunit = "u"\\nmax_rows_per_unit = 1\\ncolumns.u = "integer"'
+curator = discreet.curator({"t": pyarrow.table({"u": range(900)})}, schema=schema, budget=1)
+curator.ask("SELECT COUNT(*) AS n FROM t", epsilon=1)
+del curator
+gc.collect()
+"""
+"""Nobody is told off for a curator that was not closed."""
+
+
+def test_the_versions_promised_are_those_tried():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    said = {c.rpartition(" ")[2] for c in project["classifiers"] if "Python :: 3." in c}
+    assert said == set(pythons.SUPPORTED)
+    assert project["requires-python"] == f">={pythons.SUPPORTED[0]}"
+    assert pythons.OWN in pythons.SUPPORTED
+
+
+def test_the_wheel_answers_in_every_python_that_is_here(tmp_path):
+    """This one is tried below, with everything; ``make pythons`` runs tests in the others."""
+    (built,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
+    for version, python in pythons.find_others().items():
+        made = tmp_path / version / "bin" / "python"
+        call(python, "-m", "venv", tmp_path / version, cwd=tmp_path)
+        install = (made, "-m", "pip", "install", "--quiet", "--no-compile")
+        call(*install, "-c", ROOT / "constraints.txt", built, cwd=tmp_path)
+        assert call(made, "-c", FIRST_ANSWER, cwd=tmp_path) == "True\nTrue\n"
+        warned = (made, "-W", "default::ResourceWarning", "-c", FORGOTTEN)
+        assert call(*warned, cwd=tmp_path, stream="stderr") == ""
 
 
 def test_every_extra_is_tried():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -74,6 +75,8 @@ class SqliteConnection(Connection):
         # Autocommit, so that BEGIN and COMMIT are the store's own; its lock orders the threads.
         where = ":memory:" if path is None else str(path)
         self._driver = sqlite3.connect(where, isolation_level=None, check_same_thread=False)
+        # From Python 3.13 on, a connection that is only forgotten is complained of.
+        weakref.finalize(self, self._driver.close).atexit = False
 
     def execute(self, statement: str, parameters: dict[str, Any] | None = None) -> Rows:
         """Send one statement; its rows, none if it has none."""
