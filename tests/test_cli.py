@@ -388,6 +388,7 @@ def test_prepare_shows_progress_and_is_used(run, home):
 
 # --- bad input ---------------------------------------------------------------------------------
 
+LEARN = ("--of=patients", "--columns=city", "--rows=100", "--questions=3", "--epsilon=0.1")
 ON_A_SESSION = {
     "ask": ("ask", COUNT, "--epsilon", "0.1"),
     "explain": ("explain", COUNT, "--epsilon", "0.1"),
@@ -411,6 +412,7 @@ ON_A_SESSION = {
     "watch": ("watch", COUNT, "--threshold", "5", "--epsilon", "0.1"),
     "choose": ("choose", BY_CITY, "--epsilon", "0.1"),
     "interview": ("interview", COUNT, "--sensitivity", "5", "--epsilon", "0.1"),
+    "learn": ("learn", COUNT, *LEARN),
     "quality": ("quality", "report.toml", "--epsilon", "0.1"),
     "median": ("median", "SELECT MEDIAN(age) FROM patients", "--epsilon", "0.1", "--delta", "1e-9"),
     "release new": ("release", "new", "all", "--of", "patients", "--epsilon", "0.1"),

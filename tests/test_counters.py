@@ -19,7 +19,7 @@ from discreet.publication import Spend
 from discreet.publication.counter import STEPS, Counter
 from discreet.publication.folder import verify_folder
 from discreet.publication.measure import Running
-from discreet.publication.product import list_steps
+from discreet.publication.outline import list_steps
 
 SCHEMA = """
 [budget]

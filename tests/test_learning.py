@@ -148,3 +148,30 @@ def test_runs_that_cannot_be_are_refused_before_paying(home, change, says):
         with pytest.raises(Refusal, match=says):
             curator.learn(**{**SETTINGS, **change})
         assert curator.spent.epsilon == 0
+
+
+def test_the_command_line_learns_and_goes_on(home, capsys):
+    import json
+
+    from typer.testing import CliRunner
+
+    from discreet.cli import app
+
+    words = ["learn", "SELECT COUNT(*) FROM visits WHERE city = 'Cork' AND sick", "--json"]
+    words += ["--of", "visits", "--columns", "city,sick", "--rows", str(ROWS), "--questions", "60"]
+    words += ["--epsilon", "400", "--beta", "1e-10", "--session", str(home)]
+    told = []
+    for more in (["--explain"], [], []):
+        found = CliRunner().invoke(app, [*words, *more])
+        assert found.exit_code == 0, found.output
+        told.append(json.loads(found.stdout))
+    explained, first, second = told
+    truth = count(home, "city = 'Cork' AND sick")
+    for one in (first, second):
+        (answer,) = one["answers"]
+        assert abs(answer["value"] - truth) <= answer["margin"] == explained["margin"]
+    assert (first["id"], second["asked"] > first["asked"]) == (second["id"], True)
+    found = CliRunner().invoke(app, ["learn", "SELECT AVG(cost) FROM visits", *words[2:]])
+    assert found.exit_code != 0
+    with discreet.open(home) as curator:
+        assert curator.spent.epsilon == 400

@@ -27,7 +27,7 @@ from discreet.publication.margins import (
     tabulate,
 )
 from discreet.publication.measure import GRID, Battery, ask_errors, make_view
-from discreet.publication.spend import tail_bound
+from discreet.publication.tails import tail_bound
 from discreet.publication.weights import MWEM, PrivateMultiplicativeWeights
 
 SIZES = [column.size for column in COLUMNS]

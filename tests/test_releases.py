@@ -151,6 +151,29 @@ def test_a_release_of_an_earlier_plan_is_made_again_as_it_was(home, monkeypatch)
         verify_folder(folder)
 
 
+def test_margins_are_those_of_the_plan_that_made_them(home, monkeypatch):
+    """Before the fourth, of sums from their variance alone: wider, and folders stay as they are."""
+    declared = {"kind": "hierarchy", "of": "visits", "by": ["city"], "epsilon": 2}
+    with discreet.open(home) as curator:
+        now = curator.make_release("now", **declared)
+        with monkeypatch.context() as patch:
+            patch.setattr(product, "_NEAR", product.PLANNER + 1)
+            before = curator.make_release("before", **declared)
+        for table, other in zip(now.made.product.tables, before.made.product.tables, strict=True):
+            weights = np.ones(table.values.shape)
+            moved = [abs((one.values - one.noisy).sum()) for one in (table, other)]
+            assert (other.margin(weights) - moved[1]) / (table.margin(weights) - moved[0]) > 1.3
+    for name, planner in (("now", 4), ("before", 3)):
+        folder = home / "releases" / name
+        said = json.loads((folder / "certificate.json").read_text())
+        said["planner"] = planner
+        (folder / "certificate.json").write_text(json.dumps(said))
+        assert [one.what for one in verify_folder(folder) if not one.holds] == ["checksums"]
+        said["planner"] = 7 - planner
+        (folder / "certificate.json").write_text(json.dumps(said))
+        assert "data from measurements" in [o.what for o in verify_folder(folder) if not o.holds]
+
+
 def test_the_reader_of_the_documents_finds_the_charge_without_us(home):
     """The reference reader of docs/publication.md: at most sixty lines, and nothing of ours."""
     text = (Path(__file__).parents[1] / "docs" / "publication.md").read_text()

@@ -46,6 +46,7 @@ ASKERS = [
     ("POST", "quality", {}),
     ("POST", "median", {}),
     ("POST", "interviews", {}),
+    ("POST", "learn", {}),
     ("POST", "interviews/1/ask", {}),
     ("DELETE", "interviews/1", None),
     ("GET", "works/1", None),

@@ -10,6 +10,7 @@ from discreet.errors import AccessRefusal, Halted, InvalidParameter, QuestionRef
 
 COUNT = "SELECT COUNT(*) FROM visits"
 NONE = "SELECT COUNT(*) FROM visits WHERE age > 105"
+CITY = ("Aalborg", "Bergen", "Cork")
 CITIES = "SELECT city, COUNT(*) FROM visits GROUP BY city"
 
 
@@ -39,6 +40,33 @@ def test_a_run_over_http_is_paid_once_and_tells_the_truth(server, remote):
     (entry,) = remote.transcript()
     assert (entry.state, entry.loss.epsilon) == ("closed", 20)
     assert remote.run(run.id).ended == "halted"
+
+
+def test_a_run_that_learns_is_paid_once_over_http(server, remote):
+    settings = {"of": "visits", "columns": ["city"], "rows": 3000, "questions": 4}
+    settings |= {"epsilon": 60, "beta": "1e-10"}
+    explained = remote.explain_learn(**settings)
+    assert (explained["cells"], remote.spent.epsilon) == (3, 0)
+    key = server.person()
+    odd = ["SELECT AVG(age) FROM visits", "SELECT COUNT(*) FROM visits WHERE age > 3"]
+    odd += ["SELECT COUNT(*) FROM visits WHERE city = 'Nowhere'", "DROP TABLE visits", ""]
+    for question in odd:
+        found = server.call("POST", "learn", {**settings, "ask": [question]}, key=key)
+        assert found.status_code in (400, 422), found.text
+    spent = server.call("GET", "balance", key=key).json()["analyst"]["spent"]
+    assert float(spent["epsilon"]) == 0
+    run = remote.learn(**settings)
+    assert remote.spent.epsilon == 60
+    told = [run.ask(f"SELECT COUNT(*) FROM visits WHERE city <> '{city}'") for city in CITY]
+    told.append(run.ask("SELECT COUNT(*) FROM visits WHERE city = 'Cork'"))
+    for one, truth in zip(told, (2000, 2000, 2000, 1000), strict=True):
+        assert abs(one.value - truth) <= one.margin == explained["margin"]
+    again = remote.learn(**settings)
+    assert (again.id, again.asked) == (run.id, run.asked)
+    with pytest.raises(Halted):
+        again.ask(COUNT)
+    assert remote.spent.epsilon == 60
+    assert len(remote.transcript()) == 1
 
 
 def test_a_second_try_is_told_the_same(remote):

@@ -1,4 +1,4 @@
-"""``discreet watch``, ``interview``, ``choose``, ``quality``, ``median``: what is no question."""
+"""``discreet watch``, ``interview``, ``learn``, ``choose``, ``quality``, ``median``."""
 
 from __future__ import annotations
 
@@ -154,6 +154,52 @@ def interview(  # noqa: PLR0913, PLR0917 (each is an option)
             return
         for reply in told:
             typer.echo(f"{reply}  ({reply.question})")
+        typer.echo(f"{repr(run)[1:-1]}; {run.loss}, paid once")
+
+
+def learn(  # noqa: PLR0913, PLR0917 (each is an option)
+    questions: Questions,
+    of: Annotated[str, typer.Option(metavar="TABLE", help="The table that is counted.")],
+    columns: Annotated[str, typer.Option(metavar="A,B", help="Of the histogram, with commas.")],
+    rows: Annotated[int, typer.Option(metavar="COUNT", help="About how many there are: public.")],
+    at_most: Annotated[
+        int, typer.Option("--questions", metavar="COUNT", help="How many it is asked in all.")
+    ],
+    epsilon: Epsilon = None,
+    beta: Annotated[
+        str, typer.Option(metavar="NUMBER", help="How seldom its margin may fail.")
+    ] = "0.05",
+    explain: Explain = False,
+    close: Close = False,
+    analyst: Analyst = CURATOR,
+    as_json: Json = False,
+    session: Home = HERE,
+) -> None:
+    """Answer counts from a histogram that learns, for one price."""
+    settings = {
+        "of": of,
+        "columns": [name.strip() for name in columns.split(",") if name.strip()],
+        "rows": rows,
+        "questions": at_most,
+        "epsilon": needed(epsilon, "epsilon"),
+        "beta": beta,
+    }
+    if explain:
+        with open_planner(session) as curator:
+            found = curator.explain_learn(*questions, **settings)
+        screen.print_json(found.to_json()) if as_json else typer.echo(str(found))
+        return
+    with screen.stoppable(), open_curator(session) as curator:
+        curator.explain_learn(*questions, **settings)  # what is refused is refused unpaid
+        run = curator.learn(analyst=analyst, **settings)
+        told = [run.ask(question) for question in questions]
+        if close:
+            run.close()
+        if as_json:
+            screen.print_json({**run.to_json(), "answers": [one.to_json() for one in told]})
+            return
+        for one in told:
+            typer.echo(f"{one}  ({one.question})")
         typer.echo(f"{repr(run)[1:-1]}; {run.loss}, paid once")
 
 

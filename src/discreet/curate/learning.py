@@ -36,6 +36,7 @@ from discreet.question.levels import Levels, list_levels
 from discreet.question.ownership import columns as columns_of
 from discreet.question.ownership import unit_columns
 from discreet.question.sql import parse
+from discreet.release.amounts import loss_json
 
 if TYPE_CHECKING:
     from discreet.curate.curator import Curator
@@ -68,6 +69,24 @@ class Learning:
         """The levels of each column of the histogram."""
         return tuple(one.size for one in self.levels)
 
+    def weigh(self, question: str) -> Doubles:
+        """Which cells of the histogram a question counts; or a refusal."""
+        return weigh_cells(question, self.of, self.levels)
+
+    def to_json(self) -> dict[str, Any]:
+        """Price and promise, as they are sent."""
+        return {
+            "of": self.of,
+            "columns": [one.name for one in self.levels],
+            "cells": math.prod(self.shape),
+            "rows": self.rows,
+            "questions": self.questions,
+            "surprises": self.watch.at_most,
+            "beta": str(self.beta),
+            "loss": loss_json(self.loss),
+            "margin": self.margin,
+        }
+
     def __str__(self) -> str:
         names = " × ".join(one.name for one in self.levels)
         return (
@@ -90,6 +109,15 @@ class Learned:
 
     def __str__(self) -> str:
         return f"{self.value:,} ± {math.ceil(self.margin):,}"
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is sent."""
+        return {
+            "question": self.question,
+            "value": self.value,
+            "margin": self.margin,
+            "surprised": self.surprised,
+        }
 
 
 def plan_learning(
@@ -148,6 +176,13 @@ def plan_learning(
     return Learning(of, levels, total, many, share, watch, 3 * own, float(4 * own))
 
 
+def check_question(curator: Curator, learning: Learning, question: str) -> None:
+    """Refuse what the run could not be asked, before anything is paid."""
+    learning.weigh(question)
+    for text in (question, _negate(question)):
+        prepare(curator, text, learning.watch)
+
+
 class LearningRun:
     """A run of private multiplicative weights; made by ``curator.learn(...)``."""
 
@@ -182,6 +217,18 @@ class LearningRun:
         """How many comparisons were made: one or two for each question."""
         return self.run.asked
 
+    def to_json(self) -> dict[str, Any]:
+        """How it stands, as it is sent."""
+        return {
+            "id": str(self.id),
+            "analyst": self.run.analyst,
+            "loss": loss_json(self.loss),
+            "margin": self.margin,
+            "asked": self.asked,
+            "surprises": self.surprises,
+            "ended": self.run.ended or None,
+        }
+
     @property
     def histogram(self) -> Doubles:
         """What it has learned: counts of every combination of the columns; public and free."""
@@ -200,7 +247,7 @@ class LearningRun:
 
     def ask(self, question: str) -> Learned:
         """The count that ``question`` asks for: a COUNT(*) under conditions on the columns."""
-        weights = self._read(question)
+        weights = self.learning.weigh(question)
         if self.asked + 2 > 2 * self.learning.questions:
             raise Halted(
                 "H1",
@@ -223,7 +270,7 @@ class LearningRun:
         if not verdict.above or verdict.value is None:
             return 0
         sign, question = _unsign(verdict.question)
-        weights = self._read(question)
+        weights = self.learning.weigh(question)
         value = sign * round(verdict.value)
         self._law = correct_law(
             self._law, weights, value - self._guess(weights), self.learning.rows
@@ -233,9 +280,6 @@ class LearningRun:
 
     def _guess(self, weights: Doubles) -> int:
         return round(float((weights * self._law).sum()) * self.learning.rows)
-
-    def _read(self, question: str) -> Doubles:
-        return weigh_cells(question, self.learning.of, self.learning.levels)
 
 
 def open_learning(curator: Curator, learning: Learning, *, analyst: str) -> LearningRun:
@@ -263,4 +307,11 @@ def _unsign(question: str) -> tuple[int, str]:
     return (-1, tree.sql("duckdb")) if sums else (1, question)
 
 
-__all__ = ["Learned", "Learning", "LearningRun", "open_learning", "plan_learning"]
+__all__ = [
+    "Learned",
+    "Learning",
+    "LearningRun",
+    "check_question",
+    "open_learning",
+    "plan_learning",
+]

@@ -18,7 +18,7 @@ from discreet.publication.declared import Declared
 from discreet.publication.domain import Column
 from discreet.publication.folder import Promise
 from discreet.publication.geography import read_tree, show_levels
-from discreet.publication.product import Outline, list_columns, outline
+from discreet.publication.outline import Outline, list_columns, outline
 from discreet.publication.spend import Spend
 from discreet.publication.typed import read_constraints
 from discreet.question.levels import Levels, list_levels

@@ -107,14 +107,18 @@ class Procedures:
             self._curator, plan_learning(self._curator, **settings), analyst=analyst
         )
 
-    def explain_learn(self, **settings: Any) -> Learning:
+    def explain_learn(self, *questions: str, **settings: Any) -> Learning:
         """What such a run would cost, and within what its answers would be; free.
 
-        ``settings`` are those of :meth:`learn`.
+        ``settings`` are those of :meth:`learn`; what it could not be asked of ``questions`` is
+        refused.
         """
-        from discreet.curate.learning import plan_learning
+        from discreet.curate.learning import check_question, plan_learning
 
-        return plan_learning(self._curator, **settings)
+        learning = plan_learning(self._curator, **settings)
+        for question in questions:
+            check_question(self._curator, learning, question)
+        return learning
 
     def run(self, id: int, *, analyst: str = CURATOR) -> Run | InterviewRun:  # noqa: A002
         """The run numbered ``id``, as far as it has come; of ``analyst``, unless the curator."""

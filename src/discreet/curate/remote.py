@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from discreet.accounting.loss import Loss
     from discreet.curate.curator import Asking
     from discreet.curate.quote import Quote
-    from discreet.curate.remote_runs import RemoteInterview, RemoteRun, Send
+    from discreet.curate.remote_runs import RemoteInterview, RemoteLearning, RemoteRun, Send
     from discreet.curate.reports import Checks
     from discreet.ledger import Entry
     from discreet.price.watch import WatchSettings
@@ -279,6 +279,24 @@ class Remote:
         asked = [_question_text(question) for question in questions]
         return self._post("interviews/explain", {**settings, "questions": asked})
 
+    def learn(self, **settings: Any) -> RemoteLearning:
+        """Open a run of private multiplicative weights; ``settings`` as :meth:`Curator.learn`'s."""
+        from discreet.curate.remote_runs import RemoteLearning
+
+        written = _write_learning(settings)
+
+        def send(questions: list[str]) -> Mapping[str, Any]:
+            return self._compute("learn", {**written, "ask": questions})
+
+        return RemoteLearning(send([]), send, _question_text)
+
+    def explain_learn(self, **settings: Any) -> Mapping[str, Any]:
+        """What such a run would cost, and within what its answers would be, as it is sent; free.
+
+        ``settings`` are those of :meth:`Curator.learn`.
+        """
+        return self._post("learn/explain", _write_learning(settings))
+
     def quality(self, checks: Checks, *, epsilon: Exact) -> Mapping[str, Any]:
         """How many units must be left out until each property holds, as it is sent."""
         return self._compute("quality", _write_checks(checks, epsilon))
@@ -473,6 +491,11 @@ def _write_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
         name: value if isinstance(value, bool | int) or value is None else str(value)
         for name, value in settings.items()
     }
+
+
+def _write_learning(settings: Mapping[str, Any]) -> dict[str, Any]:
+    columns = list(settings.get("columns", ()))
+    return {**_write_settings({**settings, "columns": None}), "columns": columns}
 
 
 def _write_choice(

@@ -12,6 +12,7 @@ from discreet.exact.numbers import Exact
 if TYPE_CHECKING:
     from discreet.curate.curator import Asking
     from discreet.curate.interviews import Reply
+    from discreet.curate.learning import Learned
     from discreet.curate.runs import Verdict
 
 Send = Callable[[str, str, Mapping[str, Any] | None], Any]
@@ -146,6 +147,36 @@ class RemoteInterview(_Remote):
             found["moved"],
             found["margin"],
         )
+
+
+class RemoteLearning:
+    """A run of private multiplicative weights on a server; made by ``learn(...)``."""
+
+    def __init__(
+        self,
+        shape: Mapping[str, Any],
+        send: Callable[[list[str]], Mapping[str, Any]],
+        write: Callable[[Asking], str],
+    ) -> None:
+        self._send, self._write = send, write
+        self._take(shape)
+
+    def _take(self, shape: Mapping[str, Any]) -> None:
+        self.id = int(shape["id"])
+        self.margin = float(shape["margin"])
+        self.asked, self.surprises = int(shape["asked"]), int(shape["surprises"])
+
+    def __repr__(self) -> str:
+        return f"<LearningRun {self.id}: {self.asked} asked, {self.surprises} surprises>"
+
+    def ask(self, question: Asking) -> Learned:
+        """The count that ``question`` asks for: a COUNT(*) under conditions on the columns."""
+        from discreet.curate.learning import Learned
+
+        found = self._send([self._write(question)])
+        self._take(found)
+        (told,) = found["answers"]
+        return Learned(told["question"], told["value"], told["margin"], told["surprised"])
 
 
 def _read_verdict(shape: Mapping[str, Any]) -> Verdict:

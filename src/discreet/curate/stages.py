@@ -18,7 +18,8 @@ from discreet.publication.declared import Declared
 from discreet.publication.draws import read_stage, write_stage
 from discreet.publication.geography import find_leaves
 from discreet.publication.measure import Measurement, Query, Records, Running, loss_of
-from discreet.publication.product import Outline, make_product
+from discreet.publication.outline import Outline
+from discreet.publication.product import make_product
 from discreet.release.release import release_codes
 
 if TYPE_CHECKING:

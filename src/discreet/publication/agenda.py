@@ -20,7 +20,7 @@ from discreet.errors import InvalidParameter, SchemaRefusal
 from discreet.exact.numbers import positive, proportion, round_up
 from discreet.publication.declared import Declared
 from discreet.publication.folder import read_declared
-from discreet.publication.product import list_columns, predict_error, usual_number
+from discreet.publication.outline import list_columns, predict_error, usual_number
 from discreet.publication.spend import Kind, Spend
 from discreet.question.levels import Levels
 

@@ -33,7 +33,8 @@ from discreet.publication.draws import (
     shape_of,
 )
 from discreet.publication.measure import Measurement, Query
-from discreet.publication.product import PLANNER, Outline, Product, make_product
+from discreet.publication.outline import Outline
+from discreet.publication.product import PLANNER, Product, make_product
 from discreet.publication.spend import Kind as SpendKind
 from discreet.publication.spend import Spend
 from discreet.publication.typed import counts_table, rows_table

@@ -17,7 +17,8 @@ from discreet.errors import QuestionRefusal
 from discreet.publication.domain import Column
 from discreet.publication.marginals import list_subsets
 from discreet.publication.measure import Doubles, Measurement
-from discreet.publication.spend import deviation, tail_bound
+from discreet.publication.spend import deviation
+from discreet.publication.tails import Draws, tail_bound
 from discreet.publication.typed import key_array
 from discreet.publication.workload import LinearQuestion, WorkloadPlan
 from discreet.question.levels import Levels
@@ -84,9 +85,18 @@ def _factor(text: str, columns: Sequence[int], weights: Doubles) -> LinearQuesti
 
 
 def question_margins(
-    plan: WorkloadPlan, released: Sequence[Measurement], beta: str = "0.05", *, sharp: bool = True
+    plan: WorkloadPlan,
+    released: Sequence[Measurement],
+    beta: str = "0.05",
+    *,
+    sharp: bool = True,
+    near: bool = True,
 ) -> list[float]:
-    """Within what each answer is, except with probability ``beta``; ``sharp`` as in tail_bound."""
+    """Within what each answer is, except with probability ``beta``; ``sharp`` as in tail_bound.
+
+    ``near`` says to bound tails by what the draws are.
+    """
+    draws = Draws.of(released) if near else None
     gaussian = plan.spend.gaussian
     if plan.tables is not None:
         variances = [
@@ -99,7 +109,7 @@ def question_margins(
         ]
     else:
         variances = _strategy_variances(plan, released)
-    return [tail_bound(one, beta, gaussian=gaussian, sharp=sharp) for one in variances]
+    return [tail_bound(one, beta, gaussian=gaussian, sharp=sharp, draws=draws) for one in variances]
 
 
 def _strategy_variances(plan: WorkloadPlan, released: Sequence[Measurement]) -> list[float]:

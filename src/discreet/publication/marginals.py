@@ -27,7 +27,8 @@ from discreet.publication.measure import (
     Measurer,
     ask_cells,
 )
-from discreet.publication.spend import Spend, tail_bound
+from discreet.publication.spend import Spend
+from discreet.publication.tails import tail_bound
 
 Subset = tuple[int, ...]
 

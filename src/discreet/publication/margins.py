@@ -32,8 +32,9 @@ from discreet.publication.measure import (
     ask_errors,
     make_view,
 )
-from discreet.publication.spend import Noise, Spend, tail_bound
+from discreet.publication.spend import Noise, Spend
 from discreet.publication.stream import PublicStream
+from discreet.publication.tails import tail_bound
 from discreet.release.display import number
 
 Subset = tuple[int, ...]

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -168,28 +167,6 @@ def deviation(noise: Noise) -> float:
     if isinstance(noise, Gaussian):
         return math.sqrt(noise.variance)
     return math.sqrt(2) * float(noise.scale)
-
-
-def tail_bound(variance: float, beta: Exact, *, gaussian: bool, sharp: bool = True) -> float:
-    """A weighted sum of independent draws is within this, except with probability ``beta``.
-
-    Certified from its variance alone, whatever the weights: sub-Gaussian for
-    Gaussian noise, Chernoff's bound for Laplace noise (Lemma 9).  Not ``sharp``: as
-    earlier plans bounded it, with Bernstein's inequality.
-    """
-    tail = math.log(2 / float(proportion(beta, name="beta")))
-    if gaussian:
-        return math.sqrt(2 * variance * tail)
-    if sharp:
-        return math.sqrt(variance / 2) * _laplace_tail(tail)
-    return math.sqrt(2 * variance * tail) + math.sqrt(variance / 2) * tail
-
-
-@lru_cache(64)
-def _laplace_tail(tail: float) -> float:
-    """The least (tail - ln(1 - u**2)) / u over a grid of u between 0 and 1: each is a bound."""
-    u = 1 - np.geomspace(1e-9, 0.9, 2000)
-    return float(((tail - np.log1p(-np.square(u))) / u).min())
 
 
 def _nothing() -> Any:

@@ -15,9 +15,9 @@ import numpy as np
 
 from discreet.errors import QuestionRefusal
 from discreet.exact.numbers import Exact, proportion
+from discreet.publication.estimates import Estimates
 from discreet.publication.folder import Made
 from discreet.publication.margins import Margin, Promise, list_margins
-from discreet.publication.product import Estimates
 from discreet.publication.reading import Reading
 from discreet.publication.told import Told
 from discreet.publication.typed import is_wide, key_array, rows_table

@@ -20,7 +20,7 @@ from discreet.question.levels import Levels
 if TYPE_CHECKING:
     import pyarrow
 
-    from discreet.publication.product import Estimates
+    from discreet.publication.estimates import Estimates
 
 _INEQUALITY = re.compile(r"\s*([A-Za-z_]\w*)\s*(<=|>=)\s*([A-Za-z_]\w*)\s*")
 _FUNCTION = re.compile(r"\s*([A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)*)\s*->\s*([A-Za-z_]\w*)\s*")

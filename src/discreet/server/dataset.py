@@ -19,6 +19,12 @@ from anyio import CapacityLimiter, to_thread
 
 from discreet.curate.choosing import Chosen, choose
 from discreet.curate.interviews import InterviewRun, Reply
+from discreet.curate.learning import (
+    LearningRun,
+    check_question,
+    open_learning,
+    plan_learning,
+)
 from discreet.curate.quote import Quote
 from discreet.curate.reports import (
     QualityReport,
@@ -64,6 +70,7 @@ from discreet.server.models import (
     AskInterview,
     AskRun,
     Choose,
+    Learn,
     MakeRelease,
     MedianWanted,
     QualityChecks,
@@ -405,6 +412,25 @@ class Dataset:
         self.jobs.admit()
         asked = partial(run.ask, ask.question, threshold=ask.threshold, number=ask.number)
         return run, await self._at_work(asked, key_id)
+
+    async def learn(self, wanted: Learn, grant: Grant, *, key_id: str) -> dict[str, Any]:
+        """Pay for a run of private multiplicative weights, or go on with it, and ask it."""
+        self.jobs.admit()
+        loop = asyncio.get_running_loop()
+
+        def learned() -> dict[str, Any]:
+            learning = plan_learning(self.curator, **wanted.settings())
+            for question in wanted.ask:
+                check_question(self.curator, learning, question)  # unpaid
+            paid = open_learning(self.curator, learning, analyst=grant.analyst)
+            found = self.runs.find(paid.id, loop)
+            if not isinstance(found, Run):
+                raise nothing_here("run", str(paid.id))
+            run = LearningRun(found, learning)
+            told = [run.ask(question) for question in wanted.ask]
+            return {**run.to_json(), "answers": [one.to_json() for one in told]}
+
+        return await self._at_work(learned, key_id)
 
     async def _at_work(self, work: Callable[[], W], key_id: str) -> W:
         """What is computed while others wait: so much at once, in all and of one key."""

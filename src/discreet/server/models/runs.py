@@ -155,3 +155,67 @@ class Verdicts(Given):
     asked: int
     remaining: int
     ended: Literal["halted", "closed", "lost"] | None
+
+
+class ExplainLearn(Sent):
+    """A run of private multiplicative weights: what it learns of, how much it is to be asked."""
+
+    of: Annotated[str, Field(max_length=200, examples=["visits"])]
+    columns: Annotated[list[str], Field(min_length=1, max_length=64, examples=[["city"]])]
+    rows: Annotated[int, Field(ge=1, le=10**12, examples=[40_000])]
+    questions: Annotated[int, Field(ge=1, le=10**6, examples=[200])]
+    epsilon: Number
+    beta: Number = "0.05"
+
+    def settings(self) -> dict[str, Any]:
+        """The keywords with which the curator opens it."""
+        return {
+            "of": self.of,
+            "columns": self.columns,
+            "rows": self.rows,
+            "questions": self.questions,
+            "epsilon": self.epsilon,
+            "beta": self.beta,
+        }
+
+
+class Learn(ExplainLearn, Waited):
+    """Such a run, and what it is asked now: the same words go on with one that is open."""
+
+    ask: Annotated[list[Text], Field(max_length=100, default_factory=list)]
+
+
+class LearnExplanation(Given):
+    """What such a run would cost, and within what all of its answers would be."""
+
+    of: str
+    columns: list[str]
+    cells: int
+    rows: int
+    questions: int
+    surprises: int
+    beta: str
+    loss: Price
+    margin: float
+
+
+class LearnedAnswer(Given):
+    """A count from the histogram, or, where that was far off, from the people."""
+
+    question: str
+    value: int
+    margin: float
+    surprised: bool
+
+
+class LearningState(Given):
+    """How such a run stands, and what it was asked now."""
+
+    id: str
+    analyst: str
+    loss: Price
+    margin: float
+    asked: int
+    surprises: int
+    ended: str | None
+    answers: list[LearnedAnswer]

@@ -137,6 +137,30 @@ async def close_interview(id: str, access: Asker) -> Response:  # noqa: A002
     return json_response(run_json(found))
 
 
+# --- private multiplicative weights ----------------------------------------------------------
+
+
+@choosing.post("/learn/explain", response_model=models.LearnExplanation)
+async def explain_learn(wanted: models.ExplainLearn, access: Asker) -> Response:
+    """What such a run would cost, and within what its answers would be; free."""
+    settings = wanted.settings()
+    explained = access.dataset.curator.explain_learn
+    return await _explain(access, lambda: explained(**settings).to_json())
+
+
+@choosing.post("/learn", response_model=models.LearningState, responses=LATER)
+async def learn(wanted: models.Learn, access: Asker) -> Response:
+    """Pay for a run that answers counts from a histogram it corrects, and ask it.
+
+    The same words of the same analyst go on with one that is open.
+    """
+
+    async def learned() -> Body:
+        return await access.dataset.learn(wanted, access.grant, key_id=access.key_id)
+
+    return await _work(access, learned, wanted.wait_s)
+
+
 # --- what is released once -------------------------------------------------------------------
 
 
