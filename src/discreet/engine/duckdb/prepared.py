@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import duckdb
@@ -108,8 +109,14 @@ FILE, FOLDER = ".duckdb", ".parquet"
 def name_prepared(table: Table, version: Version, kind: str) -> str:
     """A name for the table, then one for what it was made of: what its name begins with."""
     by = duckdb.__version__ if kind == FILE else "spark"
-    made_of = repr((_LAYOUT, by, table, version.digest))
-    return f"{stem(table)}-{hashlib.sha256(made_of.encode()).hexdigest()[:32]}"
+    return f"{stem(table)}-{_name_version(by, table, version.digest)}"
+
+
+@lru_cache(maxsize=64)
+def _name_version(by: str, table: Table, digest: str) -> str:
+    """Looked for with every question, and long to write out where many values are listed."""
+    made_of = repr((_LAYOUT, by, table, digest))
+    return hashlib.sha256(made_of.encode()).hexdigest()[:32]
 
 
 def name_new(table: Table, version: Version, kind: str) -> str:

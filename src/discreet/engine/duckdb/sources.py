@@ -471,9 +471,7 @@ class DuckDBFile(DataSource):
     @property
     def version(self) -> Version:
         """What it looks like now."""
-        path = str(Path(self.path).resolve())
-        log = f"{path}.wal"
-        return Version(tuple(Stamp.of(p) for p in (path, log) if Path(p).exists()))
+        return Version(tuple(Stamp.of(path) for path in self.paths() if Path(path).exists()))
 
     def paths(self) -> tuple[str, ...]:
         """The files, as they are found now."""
