@@ -475,6 +475,7 @@ unit = "patient"
 entity = "patient"
 max_rows_per_unit = 1
 columns.patient = "integer"
+columns.age = { type = "integer", bounds = [0, 9], nullable = false }
 [tables.shifts]
 unit = "doctor"
 entity = "doctor"
@@ -496,7 +497,7 @@ def hospital(ledger):
     import pyarrow as pa
 
     tables = {
-        "stays": pa.table({"patient": [*range(40)]}),
+        "stays": pa.table({"patient": [*range(40)], "age": [3, 4] * 20}),
         "shifts": pa.table({"doctor": [*range(9)]}),
         "wards": pa.table({"ward": [3, 4]}),
     }
@@ -536,9 +537,51 @@ def test_questions_together_and_statements_count_for_all_whose_tables_they_read(
     lost = list_lost(hospital)
     assert lost["patient"] > Fraction(3, 4)
     assert lost["doctor"] > Fraction(1, 2)
-    hospital.choose({"few": PATIENTS, "all": f"{PATIENTS} WHERE patient < 9"}, epsilon="1/16")
-    assert list_lost(hospital)["doctor"] == lost["doctor"] + Fraction(1, 16)  # what is no question
     assert ledger.verify().ok
+
+
+def test_what_is_no_question_counts_for_those_whose_tables_it_reads(hospital, ledger):
+    few = f"{PATIENTS} WHERE patient < 9"
+    hospital.choose({"few": few, "all": PATIENTS}, epsilon="1/16")
+    hospital.make_release("people", kind="marginals", of="stays", epsilon="1/16")
+    most = {"property": "maximum", "table": "stays", "column": "age", "bound": 3}
+    line = {"property": "clusters", "table": "stays", "column": "age", "clusters": 2, "width": 1}
+    hospital.quality({"most": most, "line": line}, epsilon="1/16")
+    hospital.measure_bounding("1/16", tables=["stays"])
+    lost = list_lost(hospital)
+    assert lost["patient"] > Fraction(3, 16)
+    assert lost["doctor"] == 0
+    hospital.watch(epsilon="1/16", threshold=20)  # may be asked anything later
+    assert list_lost(hospital)["doctor"] == Fraction(1, 16)
+    assert ledger.verify().ok
+
+
+UNNAMED = HOSPITAL.replace('unit = "doctor"\nentity = "doctor"', 'unit = "patient"').replace(
+    "columns.doctor", "columns.patient"
+)
+
+
+def test_a_table_that_may_be_about_the_same_people_and_does_not_say_so_is_told(tmp_path, capsys):
+    own = UNNAMED.replace("[entities.doctor]\nepsilon = 1\n", "")
+    text = own.replace('entity = "patient"', 'entity = "person"')
+    text = text.replace("[entities.patient]", "[entities.person]")
+    found = Schema.from_text(text)
+    (doubt,) = found.list_doubts()
+    assert "'shifts' names no entity" in doubt
+    assert "write entity = 'person'" in doubt
+    assert Schema.from_text(own).list_doubts() == []  # its unit is called as that entity is
+    assert Schema.from_text(HOSPITAL).list_doubts() == []
+    import pyarrow as pa
+
+    from discreet.curate.opening import MayBeOnePerson
+
+    people = pa.table({"patient": [3, 4], "age": [5, 6]})
+    tables = {"stays": people, "shifts": people, "wards": pa.table({"ward": [3, 4]})}
+    with pytest.warns(MayBeOnePerson, match="two people to the account"):
+        discreet.curator(tables, schema=found, budget=3).close()
+    file = tmp_path / "discreet.toml"
+    file.write_text(text)
+    assert "names no entity" in runner(capsys)("schema", "check", "--declared", file)[1]
 
 
 def test_what_was_refined_counts_for_the_same_people(hospital, ledger):

@@ -188,6 +188,7 @@ def schema_json(schema: Schema) -> dict[str, Any]:
             }
             for table in schema.tables.values()
         },
+        "warnings": schema.list_doubts(),
     }
 
 
@@ -201,6 +202,8 @@ def describe_schema(schema: Schema) -> Iterator[str]:
         yield f"{table.name}: {_owner(table)}"
         for column in table.columns:
             yield f"  {column.name}: {_describe_column(column)}"
+    for doubt in schema.list_doubts():
+        yield f"warning: {doubt}"
 
 
 def _owner(table: Table) -> str:

@@ -162,6 +162,7 @@ def aggregate(
         {"epsilon": str(aggregation.noise.epsilon)},
         same,
         aggregation.loss,
+        tables=[found.name],
     )
     names = [column.name for column in found.columns]
 

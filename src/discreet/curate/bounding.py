@@ -91,9 +91,12 @@ def _quote(name: str) -> str:
 
 
 def _widen(schema: Schema, table: Table) -> Schema:
-    """The schema with one private table, declared more widely, and the public ones."""
+    """The schema with one private table, declared more widely, and the public ones.
+
+    Without budgets of people: the account has them, and charges what is looked at there.
+    """
     public = {name: t for name, t in schema.tables.items() if t.public}
-    return replace(schema, tables={**public, table.name: table})
+    return replace(schema, tables={**public, table.name: table}, entities={})
 
 
 class Bounding:
@@ -149,6 +152,7 @@ class Bounding:
             formerly=self._curator.engine.former_version(),
             loss=priced.loss,
             area=self._curator.everyone,
+            entities=self._curator.list_entities([priced.plan.source]),
         )
 
     def _look(self, look: Look, spend: Offer) -> None:

@@ -75,6 +75,7 @@ class Crowding:
             formerly=self._curator.engine.former_version(),
             loss=test.loss,
             area=self._curator.everyone,
+            entities=self._curator.list_entities(tables=[table.name]),
         )
 
     def _recall(self, table: Table, version: str) -> bool | None:

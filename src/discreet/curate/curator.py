@@ -31,7 +31,13 @@ from discreet.accounting.loss import NOTHING, Loss
 from discreet.accounting.neighbours import Neighbours
 from discreet.curate.bounding import Bounding
 from discreet.curate.crowding import Crowding
-from discreet.curate.opening import Declared, check_tables, read_budget, read_schema
+from discreet.curate.opening import (
+    Declared,
+    check_tables,
+    read_budget,
+    read_schema,
+    warn_of_doubts,
+)
 from discreet.curate.procedures import Procedures
 from discreet.curate.steps import (
     CURATOR,
@@ -143,6 +149,7 @@ class Curator(Procedures):
         promised = read_budget(budget)
         self.engine: Engine[Any] = open_engine(tables, read_schema(schema), **engine)
         self.schema = self.engine.schema
+        warn_of_doubts(self.schema)
         self.space = Space.of(self.schema)
         self.everyone = Area.everything(self.space)
         self._unit = name_units(self.schema)
@@ -582,15 +589,19 @@ class Curator(Procedures):
             entities=self.list_entities([planned.priced.plan.source]),
         )
 
-    def list_entities(self, sources: Iterable[Relation]) -> frozenset[str] | None:
-        """Whose rows ``sources`` are made of; None where no entity has a budget.
+    def list_entities(
+        self, sources: Iterable[Relation] = (), tables: Iterable[str] = ()
+    ) -> frozenset[str] | None:
+        """Whose rows ``sources`` and ``tables`` are made of; None where no entity has a budget.
 
-        Nobody else's change an answer (docs/proofs/known.md, Lemma 13).
+        Nobody else's change an answer (docs/proofs/known.md, Lemma 13).  If nothing is named,
+        anybody's may.
         """
         if not self.account.standing().lost:
             return None
-        tables = frozenset().union(*map(list_tables, sources))
-        return frozenset(entity_of(table) for table in tables if not table.public)
+        named = frozenset(self.schema.tables[name] for name in tables)
+        read = named.union(*map(list_tables, sources))
+        return frozenset(entity_of(table) for table in read if not table.public) or None
 
     def area(self, question: Question) -> Area:
         """The blocks whose people a question can touch; all, if it seems to touch none.

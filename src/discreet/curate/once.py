@@ -37,7 +37,9 @@ class Wanted:
     """What makes two of them the same, as JSON: everything measured, and the mechanism."""
     loss: Loss
     sources: Sequence[Relation] = ()
-    """The rows that are read, where some may have two owners."""
+    """The rows that are read."""
+    tables: Sequence[str] = ()
+    """The tables that are read whole."""
 
     @property
     def key(self) -> str:
@@ -98,6 +100,7 @@ def _make_request(curator: Curator, wanted: Wanted, version: str, analyst: str) 
         formerly=curator.engine.former_version(),
         loss=wanted.loss,
         area=curator.everyone,
+        entities=curator.list_entities(wanted.sources, wanted.tables),
     )
 
 

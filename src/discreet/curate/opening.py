@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,16 @@ def read_schema(given: Declared) -> Schema:
         fix="pass discreet.Schema, the text or the path of a discreet.toml, or a dict of its "
         "shape.",
     )
+
+
+class MayBeOnePerson(UserWarning):
+    """Two tables that may be about the same people are declared to be about different ones."""
+
+
+def warn_of_doubts(schema: Schema) -> None:
+    """Say what a schema may not have meant."""
+    for doubt in schema.list_doubts():
+        warnings.warn(doubt, MayBeOnePerson, stacklevel=3)
 
 
 def read_budget(given: Budget | Exact) -> Budget:

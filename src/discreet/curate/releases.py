@@ -221,6 +221,7 @@ class Releases:
         if prepared.declared.kind == "counter":  # charged for what is still to come
             version, formerly = f"counter {prepared.declared.name}", None
         area = curator.area(prepared.question)
+        entities = curator.list_entities([prepared.question.source])
         return [
             Request(
                 analyst=analyst,
@@ -231,6 +232,7 @@ class Releases:
                 formerly=formerly,
                 loss=stage.spend.loss,
                 area=area,
+                entities=entities,
             )
             for stage in prepared.stages
         ]

@@ -185,6 +185,7 @@ def report_quality(
         {"quality": [to_json_check(one) for one in quality.checks], "by": repr(quality.noise)},
         quality.loss,
         [one.plan.source for one in quality.checks if one.plan is not None],
+        [one.table for one in quality.checks if one.plan is None],
     )
 
     def computed(version: str) -> bytes:

@@ -142,6 +142,25 @@ class Schema:
                     "tables different entities.",
                 )
 
+    def list_doubts(self) -> list[str]:
+        """Tables that may be about the same people, and do not say so, in words.
+
+        One that names its entity, and one that does not and has units of the same name.
+        """
+        private = [t for t in self.tables.values() if t.unit is not None and not t.by_row]
+        return [
+            f"table {silent.name!r} names no entity, and its unit is called as that of "
+            f"{named.name!r}, whose entity is {named.entity!r}: a person who is in both is two "
+            f"people to the account. If they are the same, write entity = {named.entity!r} for "
+            f"{silent.name!r}; if not, give it another."
+            for silent in private
+            for named in private
+            if silent.entity is None
+            and named.entity is not None
+            and silent.unit == named.unit
+            and entity_of(silent) != entity_of(named)
+        ]
+
     def _check_entity_budgets(self) -> None:
         """A budget for people of whom no table is would protect nobody."""
         known = {
