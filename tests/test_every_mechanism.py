@@ -24,6 +24,11 @@ columns.ward = { type = "text", values = ["east", "north", "west"], nullable = f
 columns.age = { type = "integer", bounds = [0, 110] }
 columns.stay = { type = "integer", bounds = [0, 60] }
 columns.street = "text"
+[tables.ill]
+unit = "patient"
+max_rows_per_unit = 20
+columns.patient = "integer"
+columns.condition = { type = "text", values = ["asthma", "flu", "gout", "mumps"], nullable = false }
 """
 ANY = "SELECT COUNT(*) FROM visits"
 WARDS = "SELECT ward, COUNT(*) FROM visits GROUP BY ward"
@@ -53,7 +58,8 @@ CASES: dict[str, tuple[str, str]] = {
     "private ends": sql("SELECT AVG(stay, contribution_bounds => AUTO) FROM visits", epsilon=1),
     "Moments of one column": sql("SELECT VARIANCE(age) FROM visits", epsilon="0.5"),
     "Moments of many columns": sql("SELECT COVAR_MATRIX(age, stay) FROM visits", epsilon=2),
-    "TopK of rows": sql("SELECT MODE(ward) FROM visits", epsilon="0.5"),
+    "TopK of rows": sql("SELECT MODE(condition) FROM ill", epsilon="0.5"),
+    "TopK of people": sql("SELECT MODE(DISTINCT condition) FROM ill", epsilon="0.5"),
     "PermuteAndFlip": other("choose", f'"{WARDS}", epsilon="0.1"'),
     "ExponentialMechanism": other("choose", f'"{WARDS}", rho="0.01"'),
     "TopK with counts": other("choose", f'"{WARDS}", k=2, counts=True, epsilon="0.1"'),
@@ -74,6 +80,12 @@ CASES: dict[str, tuple[str, str]] = {
         f'clinic.explain_interview("{ANY}", "{WARDS}", sensitivity=4, epsilon="0.5")',
     ),
     "PropertyDistance": other("quality", f'{CHECK}, epsilon="0.5"'),
+    "PropertyDistance, in SQL": other(
+        "quality", '"SELECT DISTANCE_TO_SORTED(stay, age) FROM visits", epsilon="0.5"'
+    ),
+    "PropertyDistance, of several rows a person": other(
+        "quality", '"SELECT DISTANCE_TO_DEPENDENCY(condition, patient) FROM ill", epsilon="0.5"'
+    ),
     "SmoothMedian": other(
         "robust_median", '"SELECT MEDIAN(stay) FROM visits", epsilon=1, delta="1e-9"'
     ),
@@ -122,6 +134,9 @@ def describe(clinic: discreet.Curator, asked: str, explained: str) -> list[str]:
 def write_page() -> str:
     rows = [(n, ["east", "north", "west"][n % 3], n % 100, n % 50, f"s{n % 5}") for n in range(900)]
     frame = pd.DataFrame(rows, columns=["patient", "ward", "age", "stay", "street"])
+    kinds = ["asthma", "flu", "gout", "mumps"]
+    some = [(n, kinds[m]) for n in range(900) for m in range(n % 4)]
+    ill = pd.DataFrame(some, columns=["patient", "condition"])
     budget = discreet.Budget(epsilon=60, delta="1e-6")
     lines = [
         "# Every mechanism, as it is asked",
@@ -129,11 +144,12 @@ def write_page() -> str:
         "For each mechanism that a curator answers with: one line that an analyst types, what its",
         "explanation says before anything is paid (price and margin), and what the ledger then",
         "holds. This page is written by a test (`tests/test_every_mechanism.py`), on a table of",
-        "900 people with one row each. At which doors each is asked:",
+        "900 people with one row each, and one of their conditions, up to 20 each. At which doors",
+        "each is asked:",
         "[mechanisms](mechanisms.md#how-each-is-asked-of-a-curator).",
         "",
     ]
-    with discreet.curator({"visits": frame}, schema=SCHEMA, budget=budget) as clinic:
+    with discreet.curator({"visits": frame, "ill": ill}, schema=SCHEMA, budget=budget) as clinic:
         for name, (asked, explained) in CASES.items():
             lines += [f"## {name}", "", *describe(clinic, asked, explained)]
     return "\n".join(lines)

@@ -85,6 +85,21 @@ def test_example_3_4_the_most_common_condition_costs_by_one_count(clinic):
     assert clinic.choose(by, epsilon=20).best == "c07"
 
 
+def test_example_3_4_in_the_words_that_people_type(clinic):
+    """MODE(DISTINCT x) counts each person once for a value; MODE(x) counts rows, and says so."""
+    once = clinic.explain("SELECT MODE(DISTINCT condition) AS m FROM ill", epsilon="0.1")
+    often = clinic.explain("SELECT MODE(condition) AS m FROM ill", epsilon="0.1")
+    assert once.margins()["m"] < 68
+    assert often.margins()["m"] > 1_300
+    assert "MODE(DISTINCT" in str(often)
+    told = clinic.ask("SELECT MODE(DISTINCT condition) AS m FROM ill", epsilon=20)
+    assert told.value() == "c07"
+    different = "SELECT MODE(condition) AS m FROM (SELECT DISTINCT person, condition FROM ill)"
+    spent = clinic.spent
+    assert clinic.ask(different, epsilon=20).value() == told.value()  # the same question, and free
+    assert clinic.spent == spent
+
+
 def test_example_3_5_the_auction(clinic, laws):
     """What price earns most, of everybody who bids as much: one dollar, and not a cent above."""
     auction = (

@@ -19,6 +19,26 @@ SELECT MODE(city) AS usual FROM (SELECT DISTINCT patient_id, city FROM visits);
 --> rows: at most 20 of one unit
 --> price: ε = 0.5, ρ = 0.03125, δ = 0; Selection
 
+-- The same in the words that people type; so is the answer, and who has paid for one has the other.
+SELECT MODE(DISTINCT city) AS usual FROM visits;
+--> accepted
+--> values: usual = MODE(subquery_1.city)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.03125, δ = 0; Selection
+
+SELECT TOP_K(DISTINCT city, 2) AS top FROM visits WHERE age > 30;
+--> accepted
+--> values: top = TOP_K(subquery_1.city, 2)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.015625, δ = 0; Selection
+
+-- Beside a number of rows it would be asked of other rows than the rest.
+SELECT MODE(DISTINCT city), COUNT(*) FROM visits;
+--> refused Q13
+
+SELECT MODE(DISTINCT city) FILTER (WHERE age > 30) FROM visits;
+--> refused Q13
+
 SELECT APPROX_TOP_COUNT(city, 2) AS top FROM visits;
 --> accepted
 --> values: top = TOP_K(visits.city, 2)

@@ -395,6 +395,7 @@ class Run(PaidRun["_Asked", "Verdict | tuple[Verdict, ...]"]):
                 fix="pass threshold=..., to watch(...) or with the question.",
             )
         watched = prepare(self._curator, question, self.watch)
+        check_one_owner(watched.plan)
         return _Asked(watched, level)
 
 
@@ -501,7 +502,7 @@ def prepare(curator: Curator, question: Asking, watch: Watch) -> Watched:
     """What a run would measure of ``question``, or a refusal; reads nothing."""
     asked = parse_single(curator, question)
     try:
-        found = price_watched(
+        return price_watched(
             asked,
             schema=curator.schema,
             multiplicity=curator.engine.catalogue.multiplicity,
@@ -509,8 +510,6 @@ def prepare(curator: Curator, question: Asking, watch: Watch) -> Watched:
         )
     except Refusal as refusal:
         raise curator.naming(refusal) from None
-    check_one_owner(found.plan)
-    return found
 
 
 def open_watch(curator: Curator, watch: Watch, *, name: str, analyst: str) -> Run:

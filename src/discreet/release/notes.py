@@ -211,7 +211,8 @@ def _describe_often(priced: Priced, of: Mapping[str, Recipe]) -> list[str]:
     who = unit(priced.question.source).name
     return [
         f"{name}: every row of one {who} counts, also where several have one value. To count each "
-        f"{who} once for a value, ask of SELECT DISTINCT {who} and the value: less noise."
+        f"{who} once for a value, ask for MODE(DISTINCT ...), or of SELECT DISTINCT {who} and the "
+        "value: less noise."
         for name in often[:1]
         if not is_shared(priced.question.source)
     ]

@@ -96,6 +96,9 @@ MOST_BRACKETS = 30
 _OTHER_WORDS = re.compile(r"\b(fetch|time|distinct\s+on)\b", re.IGNORECASE)
 """Words of constructions that are written with others here."""
 
+_ONCE = re.compile(r"\b(mode|top_k|approx_top_count|approx_top_k)\s*\(\s*distinct\b", re.IGNORECASE)
+"""Words of an aggregate that counts each unit once for a value."""
+
 _STARTS = {"SELECT", "WITH", "EXPLAIN", "(", "FROM"}
 
 
@@ -216,10 +219,7 @@ def _read_statement(
     check_size(tree)
     frame = Frame(reader, read_subquery)
     refuse_account(tree, reader)
-    if _OTHER_WORDS.search(text):
-        from discreet.question.sql.equivalents import respell  # few are typed so
-
-        respell(tree)
+    _replace_words(tree, text, reader)
     if tree.find(exp.Order, exp.Window) is not None:  # it changes nothing else
         spell_out(tree)
     if tree.find(exp.CTE, exp.Subquery) is not None:
@@ -249,6 +249,18 @@ def _read_statement(
         return ParsedStatement(_read_more(apart or tree, frame, more=several), explain)
     except QuestionRefusal:
         raise first from None  # about what was typed
+
+
+def _replace_words(tree: exp.Expr, text: str, reader: Reader) -> None:
+    """Say in the words of the dialect what is said in others; few are typed so."""
+    if _OTHER_WORDS.search(text):
+        from discreet.question.sql.equivalents import respell
+
+        respell(tree)
+    if _ONCE.search(text):
+        from discreet.question.sql.once import count_once
+
+        count_once(tree, reader)
 
 
 def _read_more(tree: exp.Expr, frame: Frame, *, more: bool) -> Question | Statement:

@@ -433,6 +433,16 @@ def _describe_unknown(node: exp.Expr, reader: Reader) -> QuestionRefusal:
             why="a row of a person has no noise; what a question releases of it has.",
             fix=f"write {node.name.upper()}(n) beside the aggregate that is called n.",
         )
+    if node.name.upper().startswith("DISTANCE_TO_"):
+        return reader.refusal(
+            "Q9",
+            node,
+            f"{node.name.upper()} is a number of a report about a whole table, not of a question.",
+            why="how many people stand in the way of a property is found by reading all rows "
+            "together, and is priced as a report.",
+            fix="ask for the same text as a report: clinic.quality(text, epsilon=...), "
+            "discreet quality, or POST /quality.",
+        )
     if node.name.upper() == "AGE" and node.expressions:
         return reader.refusal(
             "Q10",

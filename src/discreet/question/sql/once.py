@@ -1,0 +1,129 @@
+"""Each person once for a value: MODE(DISTINCT x) and TOP_K(DISTINCT x, k).
+
+In plain SQL the different values of everybody are each there once, and none is more frequent than
+another; so nobody means that.  Here each unit counts once for each value that it has (in each
+group, where there are groups): the question is asked of SELECT DISTINCT, with the unit, the keys
+and the value.  One unit then moves a count by one, however many rows it has (DR Example 3.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from discreet.errors import QuestionRefusal
+from discreet.question.schema import Table
+from discreet.question.schema.tables import Owners
+from discreet.question.sql.aggregates import NAMES, aggregate_name
+from discreet.question.sql.bans import DISTINCT
+from discreet.question.sql.dialect import Reader
+
+_VALUE = "value"
+"""What a computed value is called inside."""
+
+
+def count_once(tree: exp.Expr, reader: Reader) -> None:
+    """Change ``tree`` in place: what counts each unit once for a value asks of different rows."""
+    for select in list(tree.find_all(exp.Select)):
+        found = [node for node in _walk_own(select) if _is_once(node)]
+        if found:
+            _ask_of_different(select, found, reader)
+
+
+def _is_once(node: exp.Expr) -> bool:
+    return (
+        isinstance(node, exp.Anonymous)
+        and NAMES.get(aggregate_name(node) or "") in ("MODE", "TOP_K")
+        and bool(node.expressions)
+        and isinstance(node.expressions[0], exp.Distinct)
+    )
+
+
+def _walk_own(select: exp.Select) -> Iterator[exp.Expr]:
+    """What stands in a SELECT itself, and not in a query inside."""
+    parts = [*select.expressions]
+    parts += [part for name in ("group", "having", "order") if (part := select.args.get(name))]
+    for part in parts:
+        yield from part.walk(prune=lambda node: isinstance(node, exp.Query))
+
+
+def _ask_of_different(select: exp.Select, found: list[exp.Expr], reader: Reader) -> None:
+    node = found[0]
+    value = node.expressions[0].expressions[0]
+    if isinstance(node.parent, exp.Filter):
+        raise _refuse(reader, node.parent, "under a FILTER; its condition belongs after WHERE")
+    others = [one for one in _walk_own(select) if aggregate_name(one) and one not in found]
+    others += [one for one in found if one.expressions[0].expressions[0] != value]
+    if others:
+        raise _refuse(reader, others[0], "beside another aggregate, which counts other rows")
+    table, alias = _find_table(select, reader)
+    for one in found:
+        one.set("expressions", list(one.expressions[0].expressions))
+    if table.by_row:
+        return  # every row is a unit of its own: each counts once as it is
+    name = value.name if isinstance(value, exp.Column) else _VALUE
+    named = {name: value.copy()}
+    for item in select.expressions:
+        if not any(aggregate_name(part) for part in item.walk()):
+            if not item.alias_or_name:
+                raise _refuse(reader, item, "beside a key without a name")
+            named[item.alias_or_name] = item.unalias().copy()
+    unit = [exp.column(part, table=alias, quoted=True) for part in table.unit or ()]
+    inner = exp.Select(
+        expressions=[*unit, *(exp.alias_(e, n, quoted=True) for n, e in named.items())],
+        distinct=exp.Distinct(),
+        **{part: select.args.get(part) for part in ("from_", "joins", "where")},
+    )
+    for part in ("joins", "where"):
+        select.set(part, None)
+    select.set("from_", exp.From(this=exp.Subquery(this=inner)))
+    for one in found:
+        one.set("expressions", [_column(name), *one.expressions[1:]])
+    _name_keys(select, named, reader)
+
+
+def _name_keys(select: exp.Select, named: dict[str, exp.Expr], reader: Reader) -> None:
+    """The keys by the names that they have inside."""
+    of = {expression: name for name, expression in reversed(named.items())}
+    for item in list(select.expressions):
+        if not any(aggregate_name(part) for part in item.walk()):
+            item.replace(_column(item.alias_or_name))
+    group = select.args.get("group")
+    for key in list(group.expressions) if group is not None else ():
+        if isinstance(key, exp.Literal):
+            continue  # the place of an item
+        said = of.get(key) or (key.name if isinstance(key, exp.Column) else None)
+        if said is None or said not in named:
+            raise _refuse(reader, key, "with a key that is not in the SELECT list")
+        key.replace(_column(said))
+
+
+def _column(name: str) -> exp.Column:
+    return exp.column(name, quoted=True)
+
+
+def _find_table(select: exp.Select, reader: Reader) -> tuple[Table, str]:
+    """The first table in FROM, and what it is called there; its rows have one owner."""
+    start = select.args.get("from_")
+    source = None if start is None else start.this
+    if isinstance(source, exp.Table):
+        for name, table in reader.schema.tables.items():
+            private = not table.public and table.owners is Owners.ONE
+            if private and name.casefold() == source.name.casefold():
+                return table, source.alias_or_name
+    raise _refuse(reader, source, "in a question that is not FROM a table of one owner a row")
+
+
+def _refuse(reader: Reader, node: exp.Expr | None, where: str) -> QuestionRefusal:
+    return reader.refusal(
+        DISTINCT.code,
+        node,
+        f"MODE(DISTINCT ...) stands {where}.",
+        why="each person counts once for a value, so it is asked of other rows than the rest of "
+        "the question.",
+        fix="ask for it alone, FROM a table, or of (SELECT DISTINCT unit, keys, value FROM ...).",
+    )
+
+
+__all__ = ["count_once"]
