@@ -8,10 +8,11 @@ gives other integers, or fails, is wrong.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from random import Random
 from typing import Any
 
 import engine_cases as cases
@@ -19,12 +20,13 @@ import golden_cases as golden
 import psycopg
 import pyarrow as pa
 import services
+from fuzz.worlds import distance, vectors
 
 from discreet.audit.synthetic import make_world
 from discreet.engine.duckdb import DuckDBEngine
 from discreet.engine.postgres import PostgresEngine
 from discreet.errors import DataRefusal, QuestionRefusal, Refusal
-from discreet.price import price
+from discreet.price import Priced, price
 from discreet.price.plan import Plan
 from discreet.question.catalogue import Catalogue
 from discreet.question.domain import Kind
@@ -65,13 +67,19 @@ def list_questions() -> tuple[str, ...]:
     return tuple(found)
 
 
-def plan_question(text: str, catalogue: Catalogue) -> Plan | None:
-    """What must be measured for a question; None if it has no price as it stands."""
+def price_question(text: str, catalogue: Catalogue) -> Priced | None:
+    """The price of a question; None if it has none as it stands."""
     question = parse_statement(text, catalogue, now=golden.NOW).question
     try:
-        return price(question, SPEND, catalogue).plan
+        return price(question, SPEND, catalogue)
     except Refusal:
         return None
+
+
+def plan_question(text: str, catalogue: Catalogue) -> Plan | None:
+    """What must be measured for a question; None if it has no price as it stands."""
+    priced = price_question(text, catalogue)
+    return None if priced is None else priced.plan
 
 
 # --- worlds --------------------------------------------------------------------------------------
@@ -81,6 +89,17 @@ def make_tables(schema: Schema, label: str, *, people: int = 6) -> dict[str, Any
     """A world of odd values that every engine can hold: PostgreSQL has no zero character."""
     world = make_world(schema, label, public={"cities": CITIES}, people=people)
     return {name: without_zeros(table) for name, table in world.tables().items()}
+
+
+def make_neighbours(schema: Schema, label: str, *, people: int, gone: int) -> list[dict[str, Any]]:
+    """A world, and the same without each of some people."""
+    public = {"cities": CITIES} if "cities" in schema.tables else {}
+    world = make_world(schema, label, public=public, people=people)
+    chosen = [None, *Random(label).sample(world.people(), gone)]
+    return [
+        {name: without_zeros(table) for name, table in world.tables(without=one).items()}
+        for one in chosen
+    ]
 
 
 def without_zeros(table: pa.Table) -> pa.Table:
@@ -197,3 +216,41 @@ def _compile(
             yield text, compiled, theirs.compile(plan)
         except QuestionRefusal as refusal:
             found.append(Outcome(text, "refused", refusal.what))
+
+
+def find_moved(
+    engine: str,
+    schema: Schema,
+    worlds: Sequence[Mapping[str, Any]],
+    questions: Sequence[str],
+    place: Any,
+) -> tuple[int, set[str]]:
+    """How many cases were compared, and which questions one person moves further than their price.
+
+    The first world is everybody's, each other is without one person: the engine is held to the
+    sensitivities of the price, and to nothing that another engine says.
+    """
+    compared, moved = 0, set()
+    whole: dict[str, Any] = {}
+    asked: list[tuple[str, Priced, Any]] = []
+    for number, tables in enumerate(worlds):
+        with ENGINES[engine](schema, tables, place) as opened:
+            if not number:
+                asked = list(_price_all(questions, opened))
+            for text, priced, compiled in asked:
+                found = vectors(opened.run(compiled).open_for_release())
+                parts = zip(whole.setdefault(text, found), found, strict=True)
+                for bound, (a, b) in zip(priced.sensitivities, parts, strict=True):
+                    l1, l2_squared = distance(a, b)
+                    if l1 > bound.l1 or l2_squared > bound.l2_squared:
+                        moved.add(text)
+                compared += bool(number)
+    return compared, moved
+
+
+def _price_all(questions: Sequence[str], opened: Any) -> Iterator[tuple[str, Priced, Any]]:
+    for text in questions:
+        priced = price_question(text, opened.catalogue)
+        if priced is not None:
+            with suppress(QuestionRefusal):
+                yield text, priced, opened.compile(priced.plan)

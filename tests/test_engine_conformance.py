@@ -16,14 +16,13 @@ import golden_cases as golden
 import psycopg
 import pyarrow as pa
 import pytest
-from conformance import compare, list_questions, make_tables
+from conformance import compare, find_moved, list_questions, make_neighbours, make_tables
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 from poison import COLUMNS, DOMAINS, Poisoned, poisoned
 from test_expressions import FUZZ, accepted, conditions_on_columns, trees
 from test_functions import calls, kinds_in
 
-from discreet.audit.synthetic import make_world
 from discreet.engine.duckdb import DuckDBEngine
 from discreet.engine.postgres import PostgresEngine, doubles, printer, reading
 from discreet.engine.postgres.printer import PostgresPrinter
@@ -57,20 +56,55 @@ def test_golden_questions_on_many_worlds(postgres):
 
 def test_nobody_moves_an_engine_otherwise_than_another(postgres):
     """With and without each person the integers are DuckDB's, whose neighbours are fuzzed."""
-    world = make_world(golden.SCHEMA, "neighbours", public={"cities": conformance.CITIES}, people=8)
-    dice = random.Random(11)
-    asked = dice.sample(list_questions(), 25)
-    gone = [None, *dice.sample(world.people(), 4)]
-    worlds = [
-        {
-            name: conformance.without_zeros(table)
-            for name, table in world.tables(without=one).items()
-        }
-        for one in gone
-    ]
+    asked = random.Random(11).sample(list_questions(), 25)
+    worlds = make_neighbours(golden.SCHEMA, "neighbours", people=8, gone=4)
     found = compare("postgres", golden.SCHEMA, worlds, asked, postgres)
     assert not [one for one in found if one.outcome in ("different", "failed")]
     assert sum(one.outcome == "same" for one in found) >= 100
+
+
+BOUNDED = (
+    "SELECT COUNT(*), SUM(cost) FROM visits",
+    "SELECT city, COUNT(*), AVG(age) FROM visits GROUP BY city",
+    "SELECT MEDIAN(age) FROM visits",
+)
+"""What every engine is asked with somebody gone, besides what is drawn."""
+
+
+def _keep_every_row(patch):
+    """Rows are ranked for each person, and then none is left out."""
+
+    def write(self, query, scope, picked, source, columns):
+        return RANKED(self, query, scope, picked, source, columns).rpartition("\nWHERE ")[0]
+
+    patch.setattr(Printer, "_qualified", write)
+
+
+RANKED = Printer._qualified
+
+
+def test_nobody_moves_an_engine_further_than_the_price(postgres, monkeypatch):
+    """Held to the sensitivities alone; an engine that bounds nobody is found."""
+    worlds = make_neighbours(golden.SCHEMA, "priced", people=8, gone=4)
+    asked = [*BOUNDED, *random.Random(13).sample(list_questions(), 20)]
+    compared, moved = find_moved("postgres", golden.SCHEMA, worlds, asked, postgres)
+    assert compared >= 70
+    assert not moved
+    few = cases.schema()  # in which people have more rows than they may keep
+    worlds = make_neighbours(few, "priced", people=8, gone=5)
+    assert find_moved("postgres", few, worlds, BOUNDED, postgres) == (15, set())
+    _keep_every_row(monkeypatch)
+    _, moved = find_moved("postgres", few, worlds, BOUNDED, postgres)
+    assert moved == set(BOUNDED)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("number", range(6))
+def test_nobody_moves_an_engine_further_than_the_price_for_long(postgres, number):
+    worlds = make_neighbours(golden.SCHEMA, f"priced {number}", people=12, gone=12)
+    compared, moved = find_moved("postgres", golden.SCHEMA, worlds, list_questions(), postgres)
+    assert compared >= 2500
+    assert not moved
 
 
 # --- functions -------------------------------------------------------------------------------

@@ -11,12 +11,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import conformance
+import engine_cases as cases
 import golden_cases as golden
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conformance import compare, list_questions, make_tables
+import test_engine_conformance as beside
+from conformance import compare, find_moved, list_questions, make_neighbours, make_tables
 from poison import COLUMNS, DOMAINS, poisoned
+from sqlglot import exp
 from test_functions import calls
 
 from discreet.engine.spark import printer
@@ -26,7 +29,7 @@ from discreet.engine.typed import OF_KIND, Type, Typed
 from discreet.errors import QuestionRefusal
 from discreet.question.domain import Kind
 from discreet.question.expressions import Call, ColumnRef, Literal
-from discreet.question.functions import FUNCTIONS, render
+from discreet.question.functions import FUNCTIONS, nodes, render
 
 ARROW = {
     Kind.BOOLEAN: pa.bool_(),
@@ -174,12 +177,40 @@ def own_letters(patch):
         patch.setitem(printer._FUNCTIONS, name, printer.call_of_text(name))
 
 
+def own_end(patch):
+    """``$`` stands before a line feed, too."""
+    plain = printer.quote_text
+
+    def quote(text):
+        return plain(text.replace(r"\z", "$") if text.endswith(r"\z") else text)
+
+    patch.setattr(printer, "quote_text", quote)
+
+
+def own_logarithm(patch):
+    """The last bits of logarithms and powers are Java's own."""
+    for name in ("LN", "EXP"):
+        patch.setitem(printer._FUNCTIONS, name, printer.call_as(name, Type.DOUBLE))
+
+
+def own_order(patch):
+    """Texts come in the order of a language."""
+
+    def write(self, sign, a, b):
+        texts = {a.type, b.type} <= {Type.TEXT, Type.CODED}
+        order = " COLLATE UNICODE" if texts else ""
+        return printer.combine(f"{a.text}{order} {sign} {b.text}{order}", Type.BOOLEAN, a, b)
+
+    patch.setattr(SparkPrinter, "compare", write)
+
+
 TEXTS = [ColumnRef(name) for name in DOMAINS if name.startswith("a_text")]
 SEEDED = {
     own_week: ["dayofweek"],
     own_floor: ["floor"],
     own_rounding: ["round"],
     own_letters: ["upper", "lower"],
+    own_logarithm: ["ln", "exp"],
 }
 
 
@@ -196,8 +227,10 @@ def test_a_seeded_bug_is_found(side, monkeypatch, seed):
     [
         (plain_quotes, lambda t: Call("concat", (t, Literal("back\\slash")))),
         (own_escape, lambda t: Call("like", (t, Literal("\\a%")))),
+        (own_end, lambda t: Call("cast_integer", (Call("concat", (t, Literal("\n"))),))),
+        (own_order, lambda t: Call("less", (t, Literal("b")))),
     ],
-    ids=["quotes", "escape"],
+    ids=["quotes", "escape", "end", "order"],
 )
 def test_a_seeded_bug_of_texts_is_found(side, monkeypatch, seed, call):
     asked = [call(text) for text in TEXTS]
@@ -225,6 +258,28 @@ def test_no_word_of_a_statement_is_taken_for_a_name(spark):
         spark.sql("SELECT COUNT(*) FROM (SELECT 1 AS b) AS where (b)")
     ((n,),) = spark.sql("SELECT COUNT(*) FROM RANGE(5) AS t WHERE (id > 2)").collect()
     assert n == 2
+    filtered = "SELECT COUNT(*) FROM (SELECT id > 2 AS b FROM RANGE(5)) WHERE (b)"
+    ((n,),) = spark.sql(filtered).collect()
+    assert n == 2
+    loose = spark.newSession()
+    loose.conf.set("spark.sql.ansi.enforceReservedKeywords", "false")
+    ((n,),) = loose.sql(filtered).collect()
+    assert n == 5  # everybody: so the words are reserved
+
+
+def test_rows_in_no_order_are_not_numbered(spark):
+    """Spark does not number them: refused, but where what is numbered is kept."""
+    row = nodes.add_alias(exp.Window(this=exp.RowNumber()), "n")
+    query = nodes.select([row], nodes.quote_table("t"))
+    careful, keeping = SparkPrinter({}), SparkPrinter({}, numbers_rows=True)
+    for one in (careful, keeping):
+        one.steps["t"] = {"id": Typed("", Type.WHOLE)}
+    with pytest.raises(QuestionRefusal):
+        careful.statement(query)
+    spark.range(3).createOrReplaceTempView("t")
+    assert len({row.n for row in spark.sql(keeping.statement(query)).collect()}) == 3
+    with pytest.raises(Exception, match=r"ORDER BY|order"):
+        spark.sql("SELECT ROW_NUMBER() OVER () AS n FROM t").collect()
 
 
 # --- golden questions -----------------------------------------------------------------------------
@@ -261,6 +316,25 @@ def test_golden_questions_give_the_same_integers(engines):
     found = compare("spark", golden.SCHEMA, [tables], asked, None)
     assert not [one for one in found if one.outcome in ("different", "failed")]
     assert Counter(one.outcome for one in found)["same"] >= 8
+
+
+def test_nobody_moves_spark_further_than_the_price(engines, monkeypatch):
+    """Held to the sensitivities alone; preparing that bounds nobody is found."""
+    few = cases.schema()  # in which people have more rows than they may keep
+    worlds = make_neighbours(few, "priced", people=8, gone=2)
+    assert find_moved("spark", few, worlds, beside.BOUNDED, None) == (6, set())
+    beside._keep_every_row(monkeypatch)
+    _, moved = find_moved("spark", few, worlds, beside.BOUNDED[:1], None)
+    assert moved
+
+
+@pytest.mark.soak
+def test_nobody_moves_spark_further_than_the_price_for_long(engines):
+    worlds = make_neighbours(golden.SCHEMA, "priced for long", people=10, gone=6)
+    asked = random.Random(5).sample(list_questions(), 60)
+    compared, moved = find_moved("spark", golden.SCHEMA, worlds, asked, None)
+    assert compared >= 240
+    assert not moved
 
 
 @pytest.mark.soak
