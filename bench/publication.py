@@ -28,11 +28,14 @@ from discreet.publication import (
     Ranges,
     Records,
     Spend,
+    buy_certificate,
+    buy_typical,
     expected_rmse,
     plan_marginals,
     plan_strategy,
     synthesize,
 )
+from discreet.publication.margins import draw_batteries, tabulate
 
 ORDERED = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
 # The ten columns that NIST's collaborative research cycle calls demographic.
@@ -203,12 +206,43 @@ def marginals(folder: Path | None) -> str:
     )
 
 
+def margins(releases: int, questions: int) -> str:
+    """How often bought margins are passed, by counting questions on two columns at random."""
+    many, passed, usual, widths, errors = 0, 0, 0, [], []
+    for release in range(releases):
+        columns, rows = made_up(8000, seed=release)
+        columns, rows = columns[2:10], rows[:, 2:10]
+        pairs = list(itertools.combinations(range(len(columns)), 2))
+        parts = Spend.concentrated("1/20").divide([94, 3, 3])
+        people = Records(columns, rows)
+        law = synthesize(people, columns, parts[0], label=f"{release}")
+        made, doubt = law.rows, law.histograms.rows_variance
+        bought = buy_certificate(people, columns, made, pairs, parts[1], rows_variance=doubt)
+        typical, _ = buy_typical(people, columns, made, parts[2])
+        for battery in draw_batteries(columns, ways=2, questions=questions, label=f"{release} own"):
+            truth, told = (battery.answer(tabulate(one, battery.view)) for one in (rows, made))
+            wrong = np.abs(truth - told)
+            bound = bought.bound(battery.view.columns, beta="1e-6")
+            many, passed = many + wrong.size, passed + int((wrong > bound).sum())
+            usual += int((wrong <= typical.within("0.95", beta="0.05")).sum())
+            widths.append(bound)
+            errors.append(float(np.mean(wrong)))
+    line = [f"{releases}", f"{many:,}", f"{passed}", f"{np.mean(widths):.0f}"]
+    line += [f"{np.mean(errors):.0f}", f"{usual / many:.2%}"]
+    heads = ["releases", "questions", "certified passed", "certified", "mean error"]
+    return table([*heads, "within what is typical of 95 %"], [line])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default=os.environ.get("DISCREET_BENCH_DATA"))
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--large", type=int, metavar="ROWS", help="fifty columns, and no more")
+    parser.add_argument("--margins", type=int, metavar="RELEASES", help="and no more")
     chosen = parser.parse_args()
+    if chosen.margins:
+        print(margins(chosen.margins, 5000))
+        return
     if chosen.large:
         print(large(chosen.large))
         return

@@ -36,7 +36,8 @@ def run_dpmm(rows: np.ndarray, sizes: list[int], epsilon: float, kind: str) -> n
         looks = int(os.environ.get("BENCH_LOOKS", "10000"))
         model = MSTGM(epsilon=epsilon, delta=DELTA, n_iters=looks, n_jobs=1)
     else:
-        model = AIMGM(epsilon=epsilon, delta=DELTA, max_model_size=1, n_jobs=1)
+        looks = int(os.environ.get("BENCH_LOOKS", "1000"))
+        model = AIMGM(epsilon=epsilon, delta=DELTA, max_model_size=1, n_iters=looks, n_jobs=1)
     model.set_domain(dict(zip(names, sizes, strict=True)))
     model.fit(frame)
     return model.generate(n_records=len(rows))[names].to_numpy().astype(np.int64)
@@ -133,6 +134,13 @@ def compare(name: str, coded, epsilon: float, peers: dict[str, str], patience_s:
     return found
 
 
+def choose_columns(coded, names: list[str]):
+    """The same rows with some of their columns."""
+    columns, rows = coded
+    places = [[one.name for one in columns].index(name) for name in names]
+    return [columns[place] for place in places], rows[:, places]
+
+
 def main() -> None:
     if "--peer" in sys.argv:
         name, source, epsilon, target = sys.argv[sys.argv.index("--peer") + 1 :]
@@ -148,6 +156,7 @@ def main() -> None:
     parser.add_argument("--epsilons", default="0.1,1,3,10")
     parser.add_argument("--tables", default="acs,adult")
     parser.add_argument("--peers", default="dpmm mst,dpmm aim,opendp mst")
+    parser.add_argument("--columns", help="of the tables, with commas between; else all")
     parser.add_argument("--patience", type=int, default=600)
     chosen = parser.parse_args()
     interpreters = {"dpmm": chosen.dpmm, "opendp": chosen.opendp}
@@ -163,6 +172,10 @@ def main() -> None:
         if folder is None
         else [(name, readers[name](folder)) for name in chosen.tables.split(",")]
     )
+    if chosen.columns:
+        tables = [
+            (name, choose_columns(coded, chosen.columns.split(","))) for name, coded in tables
+        ]
     lines = [
         line
         for name, coded in tables

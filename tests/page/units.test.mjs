@@ -147,5 +147,9 @@ test("what a release is declared as, and its card", () => {
   const typed = { name: " by_city ", kind: "hierarchy", of: "visits", columns: "land, city,", epsilon: "1/3", delta: "" };
   assert.deepEqual(declare(typed), { name: "by_city", kind: "hierarchy", of: "visits", settings: { epsilon: "1/3", by: ["land", "city"] } });
   assert.deepEqual(declare({ ...typed, kind: "synthetic", columns: "", delta: "1e-9" }).settings, { epsilon: "1/3", delta: "1e-9" });
+  const tree = { ...typed, geography: " places", totals: "N = 365, S/b=7,", steps: "" };
+  assert.deepEqual(declare(tree).settings, { epsilon: "1/3", geography: "places", totals: { N: 365, "S/b": 7 }, by: ["land", "city"] });
+  assert.deepEqual(declare({ ...tree, totals: "N, S=many" }).settings.totals, { N: "", S: "many" }); // refused by the server, unpaid
+  assert.deepEqual(declare({ ...typed, kind: "counter", steps: "2" }).settings, { epsilon: "1/3", steps_per_unit: 2, by: ["land", "city"] });
   assert.equal(plainCard("# a\n\n**Promise.** `b`\n| stage | loss |\n| --- | --- |\n| x | ε |\n"), "Promise. b\n| stage | loss |\n| x | ε |");
 });

@@ -10,10 +10,14 @@ const KINDS = [
 const BY = ["ranges", "prefixes", "hierarchy", "counter"];
 
 /** What is declared: names with commas between as lists, amounts as they were typed, nothing that is empty. */
-export function declare({ name, kind, of: table, columns, epsilon, delta }) {
+export function declare({ name, kind, of: table, columns, epsilon, delta, geography = "", totals = "", steps = "" }) {
   const listed = columns.split(",").map((one) => one.trim()).filter(Boolean);
   const settings = { epsilon: epsilon.trim() };
   if (delta.trim()) settings.delta = delta.trim();
+  if (geography.trim()) settings.geography = geography.trim();
+  const known = totals.split(",").map((one) => one.split("=").map((part) => part.trim())).filter(([path]) => path);
+  if (known.length) settings.totals = Object.fromEntries(known.map(([path, count]) => [path, /^\d+$/.test(count ?? "") ? Number(count) : count ?? ""]));
+  if (steps.trim()) settings.steps_per_unit = /^\d+$/.test(steps.trim()) ? Number(steps) : steps.trim();
   if (listed.length) settings[BY.includes(kind) ? "by" : "columns"] = listed;
   return { name: name.trim(), kind, of: table.trim(), settings };
 }
@@ -67,13 +71,21 @@ export async function releasesView(place, { dataset }) {
 
   function make() {
     const input = (name, usual) => h("input", { name, value: usual, autocomplete: "off" });
+    const only = (which, ...fields) => h("div", { "data-kind": which }, ...fields);
     const kind = h("select", { name: "kind" }, KINDS.map(([word, says]) => h("option", { value: word }, `${word}: ${says}`)));
     const form = h("div", {}, field("Name", input("name", ""), "Small letters, digits and _."), field("Kind", kind),
       field("Of", input("of", ""), "A table, or a SELECT with one row for each person."),
       field("Columns", input("columns", ""), "With commas between; of a tree from the top down."),
-      field("ε", input("epsilon", "0.1")), field("δ", input("delta", ""), "Given one, noise is Gaussian."));
+      field("ε", input("epsilon", "0.1")), field("δ", input("delta", ""), "Given one, noise is Gaussian."),
+      only("hierarchy", field("Places", input("geography", ""), "A public table that lists them; if left out, all combinations."),
+        field("Known totals", input("totals", ""), "Public from elsewhere, with commas between: north=365, south/bath=12.")),
+      only("counter", field("Steps per person", input("steps", ""), "In how many steps one is counted at most; steps then share their noise, which is Gaussian.")));
+    const choose = () => form.querySelectorAll("[data-kind]").forEach((/** @type {any} */ at) => { at.hidden = at.dataset.kind !== kind.value; });
+    kind.addEventListener("change", choose);
+    choose();
     const said = h("div", { "aria-live": "polite" });
-    const wanted = () => declare(Object.fromEntries([...form.querySelectorAll("input, select")].map((/** @type {any} */ at) => [at.name, at.value])));
+    const asked = () => [...form.querySelectorAll("input, select")].filter((at) => !at.closest("[hidden]"));
+    const wanted = () => declare(Object.fromEntries(asked().map((/** @type {any} */ at) => [at.name, at.value])));
     const plan = async () => {
       const found = await send("POST", of(dataset.name, "releases", "plan"), wanted());
       show(said, h("p", {}, h("b", {}, found.loss.text)), h("p", {}, `For each ${found.unit}, with up to ${found.rows_per_unit} rows. Nothing was charged.`),
