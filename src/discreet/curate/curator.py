@@ -69,7 +69,7 @@ from discreet.question.question import Question
 from discreet.question.relation import Relation
 from discreet.question.schema.tables import entity_of
 from discreet.question.sql import depth_refusal, parse_statement, write_question_text
-from discreet.question.sql.times import MAY_READ_THE_CLOCK
+from discreet.question.sql.clock import MAY_READ_THE_CLOCK
 from discreet.question.statement import Column, Statement, list_columns
 from discreet.release.answer import Answer, Released
 from discreet.release.record import (

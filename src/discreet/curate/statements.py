@@ -20,8 +20,8 @@ from discreet.ledger import Stored
 from discreet.price import Priced
 from discreet.question.offer import Offer
 from discreet.question.question import Question
+from discreet.question.sql.clock import MAY_READ_THE_CLOCK
 from discreet.question.sql.nested import MOST_LISTED, list_samples
-from discreet.question.sql.times import MAY_READ_THE_CLOCK
 from discreet.question.statement import First, Statement
 from discreet.release.answer import Answer
 from discreet.release.combining import Bound, bind, combine, describe_bound

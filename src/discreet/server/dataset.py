@@ -44,7 +44,7 @@ from discreet.ledger.admission import check_access
 from discreet.ledger.keys import AUDITOR, CURATOR, Grant, nothing_here
 from discreet.price.watch import WatchSettings
 from discreet.question.sql import write_question_text
-from discreet.question.sql.times import MAY_READ_THE_CLOCK
+from discreet.question.sql.clock import MAY_READ_THE_CLOCK
 from discreet.release.answer import Answer
 from discreet.release.combined import Combined
 from discreet.release.derived import Derived

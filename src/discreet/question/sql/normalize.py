@@ -18,7 +18,7 @@ from discreet.exact.records import dataclass
 from discreet.question.domain import Kind
 from discreet.question.functions import FUNCTIONS
 from discreet.question.functions.patterns import write_pattern
-from discreet.question.sql import times
+from discreet.question.sql import clock, times
 from discreet.question.sql.bans import DISTINCT, WINDOW
 from discreet.question.sql.dialect import Reader, ban_subquery, copy_span
 from discreet.question.sql.rewrite import count_rows
@@ -116,7 +116,7 @@ def normalize(node: exp.Expr, names: Names, reader: Reader) -> exp.Expr:
     constant = normalize_constant(node, reader)
     if constant is not None:
         return keep_unread(constant, node)
-    moment = times.now(node, reader) if node.name.upper() in times.NOW else None
+    moment = clock.now(node, reader) if node.name.upper() in clock.NOW else None
     if moment is not None:
         return keep_unread(moment, node)
     if isinstance(node, exp.Column):
@@ -648,8 +648,8 @@ def _convert_timezone(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
     zones, (point,) = node.expressions[:-1], node.expressions[-1:] or (None,)
     if point is None or len(zones) not in (1, 2):
         raise _arity(node, "CONVERT_TIMEZONE('UTC', 'Europe/Paris', x)", reader)
-    old = times.read_zone(zones[0], reader) if len(zones) == 2 else None
-    return times.change_zone(point, old, times.read_zone(zones[-1], reader), inner, reader)
+    old = clock.read_zone(zones[0], reader) if len(zones) == 2 else None
+    return clock.change_zone(point, old, clock.read_zone(zones[-1], reader), inner, reader)
 
 
 _DIFF = _written(times.date_diff, "DATE_DIFF('day', start, end)")
@@ -727,7 +727,7 @@ _RULES: dict[type[exp.Expr], Callable[[exp.Expr, Inner, Reader], exp.Expr]] = {
     exp.Case: _case,
     exp.Cast: _cast,
     exp.Extract: _extract,
-    exp.AtTimeZone: times.at_zone,
+    exp.AtTimeZone: clock.at_zone,
     exp.Anonymous: _function,
 }
 
