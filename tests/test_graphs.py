@@ -33,7 +33,7 @@ from discreet.price.ladder import compute_moves
 from discreet.question.domain import Kind
 from discreet.question.functions.nodes import ENGINE
 from discreet.question.offer import Offer
-from discreet.question.ownership import has_two_owners, row_changes
+from discreet.question.ownership import has_two_owners, is_shared, row_changes
 from discreet.question.schema import Owners, Schema
 from discreet.question.sql import parse
 from discreet.release.amounts import group_loss_json
@@ -638,12 +638,60 @@ def test_the_certificate_says_what_a_person_in_several_pairs_loses():
         "SELECT src, COUNT(*) AS n FROM friends GROUP BY src",
         "SELECT src + 1 AS x, COUNT(*) AS n FROM friends GROUP BY src + 1",
         "SELECT x, COUNT(*) AS n FROM (SELECT dst * 2 AS x FROM friends) AS t GROUP BY x",
+        "SELECT x, COUNT(*) AS n FROM (SELECT src + 0 AS x FROM friends) AS t GROUP BY x",
+        "SELECT x, COUNT(*) AS n FROM (SELECT LEAST(src, 9) AS x FROM friends) AS t "
+        "WHERE x IN (1, 2, 3) GROUP BY x",
+        "SELECT x, COUNT(*) AS n FROM (SELECT src > 2 AS x FROM friends) AS t GROUP BY x",
     ],
 )
 def test_groups_of_single_people_are_refused(text):
     with pytest.raises(QuestionRefusal) as refused:
         ask_pairs(text, epsilon=1, delta="1e-9")
     assert refused.value.code == "Q52"
+
+
+def test_a_window_over_rows_of_one_person_is_no_table_of_two():
+    visits = pa.table({"who": [1, 1, 2, 3], "day": [1, 2, 3, 4], "ward": ["a", "b", "a", "b"]})
+    schema = """
+[tables.visits]
+unit = "who"
+max_rows_per_unit = 3
+[tables.visits.columns]
+who = "integer"
+day = "integer"
+ward = "text"
+"""
+    text = (
+        "SELECT b, COUNT(*) AS n FROM (SELECT LAG(ward) OVER (PARTITION BY who ORDER BY day) AS b "
+        "FROM visits) AS t GROUP BY b"
+    )
+    with DuckDBEngine({"visits": visits}, Schema.from_text(schema)) as engine:
+        asked = parse(text, engine.catalogue)
+        assert not is_shared(asked.source)
+        assert price(asked, Offer.of(epsilon=1, delta="1e-6"), engine.catalogue).threshold
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "SELECT COUNT(*) AS n FROM (SELECT sender AS a FROM messages UNION ALL SELECT who AS a "
+            "FROM people) AS u",
+            "belong to 'person' in different ways: to two each and to one each",
+        ),
+        (
+            "SELECT COUNT(*) AS n FROM (SELECT who AS a FROM people UNION ALL SELECT sender AS a "
+            "FROM messages) AS u",
+            "belong to 'person' in different ways: to one each and to two each",
+        ),
+    ],
+)
+def test_a_refusal_does_not_call_the_same_people_different(text, says):
+    schema = crowd_schema(2, 1)
+    with open_engine(schema, [(0, 1, "a")]) as engine, pytest.raises(QuestionRefusal) as refused:
+        price(parse(text, engine.catalogue), Offer.of(epsilon=1), engine.catalogue)
+    assert refused.value.code == "Q18"
+    assert says in str(refused.value)
 
 
 # --- degrees, wedges, triangles -------------------------------------------------------------------

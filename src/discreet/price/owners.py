@@ -39,7 +39,7 @@ def check_owners(question: Question) -> None:
     two = has_two_owners(question.source) or reads_graph(question.source)
     for key in question.keys:
         used = references(key.expression)
-        if used & named.keys() or (key.values is None and used & told):
+        if used & named.keys() or used & told:
             raise QuestionRefusal(
                 "Q52",
                 f"GROUP BY {key.name} makes groups of single people in a table of two.",

@@ -33,6 +33,7 @@ from discreet.question.relation import (
     Source,
     Union,
     UnitJoin,
+    UnitWindow,
     Windowed,
 )
 from discreet.question.schema import Neighbours, Owners, Schema, Table
@@ -220,11 +221,26 @@ def _shared_unit(left: Unit, right: Unit, *, by_row: bool) -> Unit:
         )
     raise QuestionRefusal(
         "Q18",
-        f"the two sides are not about the same people: {left.entity!r} and {right.entity!r}.",
+        _tell_apart(left, right),
         why="a row made of two people's rows would show each of them through the other.",
         fix="join tables that have the same unit on that unit; if these two do, give both the "
         "same entity in the schema.",
     )
+
+
+def _tell_apart(left: Unit, right: Unit) -> str:
+    """Why the rows of two sides do not belong to the same people."""
+    if left.entity != right.entity:
+        return f"the two sides are not about the same people: {left.entity!r} and {right.entity!r}."
+    if left.owners is not right.owners:
+        words = {Owners.ONE: "one each", Owners.PAIR: "a pair", Owners.ANY: "two each"}
+        return (
+            f"rows of the two sides belong to {left.entity!r} in different ways: to "
+            f"{words[left.owners]} and to {words[right.owners]}."
+        )
+    if left.kinds != right.kinds:
+        return f"the two sides name {left.entity!r} by values of different types."
+    return f"each of {left.entity!r} is by itself, and two of them are put together."
 
 
 def unit_columns(relation: Relation) -> tuple[str | None, ...]:
@@ -285,7 +301,8 @@ def owner_told(relation: Relation) -> frozenset[str]:
         case Filter(source=source):
             return owner_told(source)
         case Windowed(source=source, columns=windows):
-            return owner_told(source) | frozenset(name for name, _ in windows)
+            below = owner_told(source)
+            return below | frozenset(name for name, w in windows if _window_reads(w) & below)
         case Project(source=source, columns=named):
             below = owner_told(source)
             return frozenset(name for name, e in named if references(e) & below)
@@ -303,6 +320,11 @@ def owner_told(relation: Relation) -> frozenset[str]:
             return owner_told(left) | owner_told(right)
         case Union(left=left, right=right):
             return owner_told(left) | owner_told(right)
+
+
+def _window_reads(window: UnitWindow) -> frozenset[str]:
+    read = (*window.arguments, *window.partition, *(key for key, _ in window.order))
+    return frozenset(name for expression in read for name in references(expression))
 
 
 def constant_columns(
