@@ -7,7 +7,7 @@ from corpus.worlds import WORLDS
 
 from discreet.errors import QuestionRefusal
 from discreet.question.schema import Schema
-from discreet.question.sql import parse
+from discreet.question.sql import parse, parse_statement
 
 FLIGHTS = Schema.from_text(WORLDS["flights"][0])
 HOSPITAL = Schema.from_text(WORLDS["hospital"][0])
@@ -99,9 +99,9 @@ def list_keys(text):
 )
 def test_a_condition_on_a_list_is_one_on_its_groups(shape, condition, left):
     """And where none is left nothing is paid: no group is shown that nobody listed."""
-    own = "s" if shape == "inside" else "k.s"
     listed = LISTS[shape].format("(1), (2), (4), (9)", "seats")
-    text = listed.replace(" GROUP BY", f" WHERE {condition.replace('{}', own)} GROUP BY")
+    end = ") AS x GROUP BY" if shape == "inside" else " GROUP BY"
+    text = listed.replace(end, f" WHERE {condition.replace('{}', 'k.s')}{end}")
     if left is not None:
         assert list_keys(text) == left
         return
@@ -154,3 +154,20 @@ def test_so_it_does_from_a_public_table():
         assert parse(text.format(condition), RIDES).keys[0].values == left
     with pytest.raises(QuestionRefusal, match="nothing that is listed"):
         parse(text.format("WHERE l.zone % 3 = 5"), RIDES)
+
+
+def test_what_is_released_chooses_no_groups():
+    """Whatever it turns out to be, the groups are those that were paid for."""
+    text = (
+        "SELECT k.s, COUNT(*) AS n FROM (VALUES (1), (2)) AS k(s) LEFT JOIN bookings b "
+        "ON b.seats = k.s WHERE b.price > (SELECT AVG(price) FROM bookings) "
+        "AND k.s + 1 < (SELECT AVG(seats) FROM bookings) GROUP BY k.s"
+    )
+    for given in (None, [(7.5,), (-3,)], [(None,), (1e300,)]):
+        asked = parse_statement(text, FLIGHTS, given=given).question
+        assert asked.questions[0].keys[0].values == (1, 2)
+
+
+def test_a_condition_on_something_else_leaves_the_list():
+    text = LISTS["values"].format("(1), (2)", "seats").replace(" GROUP", " WHERE delay > 900 GROUP")
+    assert list_keys(text) == [1, 2]

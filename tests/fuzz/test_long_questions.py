@@ -81,6 +81,13 @@ def test_work_grows_with_the_length(curator: discreet.Curator, name: str) -> Non
     assert not complaints(name, found)
 
 
+def test_deep_sub_queries_are_read_by_the_square_of_their_depth(curator: discreet.Curator) -> None:
+    """What each level can be is found once, and not again for every level around it."""
+    name = "sub-query of a person"
+    found = measured(curator, stages(curator)["parse"], SHAPES[name], WHOLE[:2])
+    assert not complaints(name, found)
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("stage", ["tokenise", "parse", "price", "explain"])
 def test_every_stage_takes_work_by_the_length(curator: discreet.Curator, stage: str) -> None:

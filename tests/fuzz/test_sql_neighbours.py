@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 import pytest
 from fuzz.test_neighbours import PEOPLE, SETTINGS
-from fuzz.worlds import World, allows, distance, vectors, worlds
+from fuzz.worlds import PERSON, World, allows, distance, vectors, worlds
 from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 from sqlglot import exp
@@ -28,7 +28,7 @@ from discreet.question.schema import Schema
 from discreet.question.sql import parse_statement
 from discreet.question.statement import Statement
 
-QUICK, QUICK_CASES = 18, 500
+QUICK, QUICK_CASES = 24, 500
 SHARDS, LONG, LONG_CASES = 6, 100, 2_000  # of the long run: so many worlds and cases in each
 QUESTIONS = 6
 SPENDS = [
@@ -140,6 +140,10 @@ def lists() -> list[str]:
         "visits v RIGHT JOIN (VALUES ('north'), ('west')) AS k(name) ON v.region = k.name",
         "visits v LEFT JOIN (VALUES ('north', 1)) AS k(name, n) ON k.name = v.region",
         "UNNEST(['north', 'west']) AS name LEFT JOIN visits v ON v.region = name",
+        "(VALUES ('north', 1), ('west', 2)) AS k(name, n) LEFT JOIN visits v ON v.region = k.name "
+        "AND k.n > 1",
+        "(SELECT v.* FROM (VALUES ('north'), ('south')) AS k(name) LEFT JOIN visits v ON "
+        "v.region = k.name WHERE k.name LIKE 'n%') v",
         "visits v CROSS JOIN (VALUES (1), (2), (3)) AS k(n)",
         "visits v CROSS JOIN UNNEST([1, 2]) AS n",
         f"visits v LEFT JOIN {most} c ON v.region = c.name",
@@ -344,3 +348,40 @@ def test_a_sub_query_about_anybody_is_found(monkeypatch: pytest.MonkeyPatch, wit
     monkeypatch.setattr(render.Renderer, "_unit_join", joined_to_anybody)
     with pytest.raises((AssertionError, duckdb.Error)):
         fuzz(6 * QUICK, within=within, phases=(Phase.generate,))
+
+
+OWNED = Schema.from_text("""
+[tables.visits]
+unit = "person"
+max_rows_per_unit = 2
+[tables.visits.columns]
+person = "integer"
+x = { type = "integer", bounds = [0, 9] }
+""")
+WORDS = [
+    "NOT EXISTS (SELECT 1 FROM visits u WHERE u.person = v.person AND u.x > 2)",
+    "EXISTS (SELECT 1 FROM visits u WHERE u.person = v.person AND u.x > 2)",
+    "v.person IN (SELECT u.person FROM visits u WHERE u.x > 2)",
+    "v.x >= (SELECT MAX(u.x) FROM visits u WHERE u.person = v.person)",
+]
+
+
+def compare_small(condition: str) -> None:
+    """Four people with one row each, and one who has what the condition asks for."""
+    rows = [{"person": i, "x": 9 if i == 4 else 1, PERSON: i} for i in range(5)]
+    world = World(OWNED, {"visits": rows})
+    try:
+        (asked,) = read(f"SELECT COUNT(*) AS n FROM visits v WHERE {condition}", world)
+        check(world, price(asked, SPENDS[0], world.engine.catalogue), world.people())
+    finally:
+        world.close()
+
+
+@pytest.mark.parametrize("condition", WORDS)
+def test_a_sub_query_about_anybody_is_found_at_once(
+    monkeypatch: pytest.MonkeyPatch, condition: str
+) -> None:
+    compare_small(condition)
+    monkeypatch.setattr(render.Renderer, "_unit_join", joined_to_anybody)
+    with pytest.raises((AssertionError, duckdb.Error)):
+        compare_small(condition)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
 from discreet.errors import QuestionRefusal
@@ -511,10 +512,28 @@ def _check_bounded_sides(join: PublicJoin | UnitJoin, multiplicity: Multiplicity
 # --- columns -------------------------------------------------------------------------------
 
 
+Seen = Mapping[int, tuple[object, Columns]]
+"""Relations by their identity, each with itself and with its columns."""
+
+
 def columns(
-    relation: Relation | PublicSource, multiplicity: Multiplicity = declared_multiplicity
+    relation: Relation | PublicSource,
+    multiplicity: Multiplicity = declared_multiplicity,
+    seen: Seen = MappingProxyType({}),
 ) -> Columns:
-    """The columns of ``relation`` and what each can be (Lemma 8), or a refusal."""
+    """The columns of ``relation`` and what each can be (Lemma 8), or a refusal.
+
+    What was ``seen`` before is not computed again: of sub-queries within each other each is read.
+    """
+    found = seen.get(id(relation))
+    if found is not None and found[0] is relation:
+        return found[1]
+    return _compute_columns(relation, multiplicity, seen)
+
+
+def _compute_columns(
+    relation: Relation | PublicSource, multiplicity: Multiplicity, seen: Seen
+) -> Columns:
     match relation:
         case Source(table=table, columns=named):
             return _check_distinct(
@@ -525,25 +544,25 @@ def columns(
                 (name, _held_domain(table, column, multiplicity)) for name, column in named
             )
         case Filter(source=source, predicate=predicate):
-            known = columns(source, multiplicity)
+            known = columns(source, multiplicity, seen)
             _check_condition(domain_of(predicate, known))
             return narrow(known, predicate, Outcome.TRUE)
         case Project(source=source, columns=computed):
-            known = columns(source, multiplicity)
+            known = columns(source, multiplicity, seen)
             return _check_distinct((name, domain_of(e, known)) for name, e in computed)
         case PublicJoin():
-            return _public_join(relation, multiplicity)
+            return _public_join(relation, multiplicity, seen)
         case UnitJoin() | OwnerJoin():
-            return _private_join(relation, multiplicity)
+            return _private_join(relation, multiplicity, seen)
         case GraphRows():
             return _graph_rows(relation)
         case PerUnit():
-            return _per_unit(relation, multiplicity)
+            return _per_unit(relation, multiplicity, seen)
         case Windowed():
-            return _windowed(relation, multiplicity)
+            return _windowed(relation, multiplicity, seen)
         case Union(left=left, right=right):
             unit(relation)
-            return _union(columns(left, multiplicity), columns(right, multiplicity))
+            return _union(columns(left, multiplicity, seen), columns(right, multiplicity, seen))
 
 
 def _declared_domain(table: Table, name: str) -> Domain:
@@ -605,8 +624,8 @@ def _join_columns(left: Columns, right: Columns, kind: JoinKind) -> Columns:
     return _check_distinct((*left.items(), *right.items()))
 
 
-def _public_join(join: PublicJoin, multiplicity: Multiplicity) -> Columns:
-    left, right = columns(join.left, multiplicity), columns(join.right, multiplicity)
+def _public_join(join: PublicJoin, multiplicity: Multiplicity, seen: Seen) -> Columns:
+    left, right = columns(join.left, multiplicity, seen), columns(join.right, multiplicity, seen)
     if join.kind is JoinKind.FULL:
         raise QuestionRefusal(
             "Q19",
@@ -626,15 +645,15 @@ def _public_join(join: PublicJoin, multiplicity: Multiplicity) -> Columns:
     return _join_columns(left, right, join.kind)
 
 
-def _private_join(join: UnitJoin | OwnerJoin, multiplicity: Multiplicity) -> Columns:
+def _private_join(join: UnitJoin | OwnerJoin, multiplicity: Multiplicity, seen: Seen) -> Columns:
     if isinstance(join, OwnerJoin):
-        return _owner_join(join, multiplicity)
-    return _unit_join(join, multiplicity)
+        return _owner_join(join, multiplicity, seen)
+    return _unit_join(join, multiplicity, seen)
 
 
-def _unit_join(join: UnitJoin, multiplicity: Multiplicity) -> Columns:
+def _unit_join(join: UnitJoin, multiplicity: Multiplicity, seen: Seen) -> Columns:
     unit(join)
-    left, right = columns(join.left, multiplicity), columns(join.right, multiplicity)
+    left, right = columns(join.left, multiplicity, seen), columns(join.right, multiplicity, seen)
     for a, b in join.on:
         common_kind((left[a], right[b]), "a = b in a join")
     return _join_columns(left, right, join.kind)
@@ -680,7 +699,7 @@ def _graph_rows(graph: GraphRows) -> Columns:
     return {graph.name: Domain(Kind.INTEGER, Fraction(least), high, nullable=False)}
 
 
-def _owner_join(join: OwnerJoin, multiplicity: Multiplicity) -> Columns:
+def _owner_join(join: OwnerJoin, multiplicity: Multiplicity, seen: Seen) -> Columns:
     """Refused unless every row shows what is one of its own owners' (the proofs for graphs)."""
     mine, other = unit(join.left), unit(join.right)
     same = mine.owners is Owners.ANY and other == replace(mine, owners=Owners.ONE)
@@ -695,7 +714,7 @@ def _owner_join(join: OwnerJoin, multiplicity: Multiplicity) -> Columns:
             fix="join a table of the same entity with max_rows_per_unit = 1 (or a sub-query with "
             "one row for each person) on one owner: JOIN people AS p ON p.person = m.sender.",
         )
-    left, right = columns(join.left, multiplicity), columns(join.right, multiplicity)
+    left, right = columns(join.left, multiplicity, seen), columns(join.right, multiplicity, seen)
     return _join_columns(left, right, join.kind)
 
 
@@ -725,9 +744,9 @@ def _check_one_owner(source: Relation) -> None:
         )
 
 
-def _per_unit(relation: PerUnit, multiplicity: Multiplicity) -> Columns:
+def _per_unit(relation: PerUnit, multiplicity: Multiplicity, seen: Seen) -> Columns:
     _check_one_owner(relation.source)
-    known = columns(relation.source, multiplicity)
+    known = columns(relation.source, multiplicity, seen)
     most = row_bound(relation.source, multiplicity)
     return _check_distinct(
         [
@@ -737,9 +756,9 @@ def _per_unit(relation: PerUnit, multiplicity: Multiplicity) -> Columns:
     )
 
 
-def _windowed(relation: Windowed, multiplicity: Multiplicity) -> Columns:
+def _windowed(relation: Windowed, multiplicity: Multiplicity, seen: Seen) -> Columns:
     _check_one_owner(relation.source)
-    known = columns(relation.source, multiplicity)
+    known = columns(relation.source, multiplicity, seen)
     most = row_bound(relation.source, multiplicity)
     added = ((name, window_domain(window, known, most)) for name, window in relation.columns)
     return _check_distinct([*known.items(), *added])

@@ -144,7 +144,7 @@ def list_left(condition: Expression, known: Mapping[str, Domain]) -> dict[str, t
     parts: dict[str, list[Expression]] = {}
     for part in _split(condition):
         names = references(part)
-        if len(names) == 1 and not isinstance(part, Case):
+        if len(names) == 1 and names <= known.keys() and not isinstance(part, Case):
             parts.setdefault(next(iter(names)), []).append(part)
     found = {}
     for name, own in parts.items():

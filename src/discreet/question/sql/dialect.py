@@ -241,7 +241,7 @@ class Reader:
         """What each column of ``relation`` can be."""
         found = self._known.get(id(relation))
         if found is None:  # kept with the relation itself, so that no other can take its id
-            found = relation, columns(relation, self.catalogue.multiplicity)
+            found = relation, columns(relation, self.catalogue.multiplicity, self._known)
             self._known[id(relation)] = found
         return found[1]
 

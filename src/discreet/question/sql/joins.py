@@ -25,7 +25,7 @@ from discreet.question.sql.normalize import normalize
 from discreet.question.sql.rewrite import add_join_conditions, move_where_to_join, swap_join_sides
 from discreet.question.sql.scalars import column, conjunction, conjuncts
 from discreet.question.sql.scope import Item, Scope, find_name
-from discreet.question.sql.simplify import LISTED, keep_groups
+from discreet.question.sql.simplify import LISTED, NARROWED, keep_groups
 from discreet.question.sql.sources import Frame, Rows, private_relation, read_item, read_typed
 
 
@@ -44,6 +44,7 @@ def read_public_first(first: Item, join: exp.Join, start: exp.From, frame: Frame
     if _join_kind(join, reader) is JoinKind.LEFT:
         _check_lists_groups(first, second, join, reader)
         start.meta[LISTED] = True
+        start.meta[NARROWED] = tuple(first.columns.values())
         join = join.copy()
         join.set("side", None)
         join.set("kind", None)

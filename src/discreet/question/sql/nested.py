@@ -204,10 +204,11 @@ def _fill(
 def _write(value: Any, kind: Kind | None) -> exp.Expr:
     if value is None and kind in _TYPES:
         to = exp.DataType(this=_TYPES[kind], nested=False)
-        return exp.Cast(this=exp.Null(), to=to)
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return _write_number(value)
-    written = write_value(value) or exp.Null()
+        written: exp.Expr = exp.Cast(this=exp.Null(), to=to)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        written = _write_number(value)
+    else:
+        written = write_value(value) or exp.Null()
     written.meta[RELEASED] = True
     return written
 

@@ -373,7 +373,7 @@ LISTED = "listed keys"
 """What FROM remembers of an outer join from a list of keys: which column is which constants."""
 
 NARROWED = "narrowed keys"
-"""What FROM remembers of a join with constants: a condition on them is one on the groups."""
+"""What FROM remembers of a join with a list: the columns on which a condition is one on groups."""
 
 
 # --- tables of constants -------------------------------------------------------------------
@@ -473,8 +473,8 @@ def _inline_constants(query: exp.Select) -> None:
                 groups = exp.In(this=found[1].copy(), expressions=[key.copy() for key in keys])
                 start.meta[LISTED] = groups
         query.set("joins", [j for j in joins if j is not join])
-        start.meta[NARROWED] = not outer
         if not outer:
+            start.meta[NARROWED] = found[1].copy()
             listed: exp.Expr = exp.false()
             if keys:
                 listed = exp.In(this=found[1].copy(), expressions=[key.copy() for key in keys])

@@ -40,7 +40,7 @@ from discreet.question.sql.scalars import (
 )
 from discreet.question.sql.scope import Item, Scope, check_name, find_name, list_names, suggest_name
 from discreet.question.sql.simplify import LISTED, NARROWED
-from discreet.question.sql.spelling import correct_names
+from discreet.question.sql.spelling import correct_names, is_released
 
 MOST_TABLES = 32
 """How many tables a question may read, a table read twice counted twice."""
@@ -383,17 +383,22 @@ def read_rows(select: exp.Select, frame: Frame) -> Rows:
 
 
 def _narrow_listed(rows: Rows, select: exp.Select, reader: Reader) -> Rows:
-    """Of a list of keys those that a condition leaves: list and condition are public."""
-    joins = select.args.get("joins") or select.args["from_"].meta
-    if not joins and select.find(exp.Subquery) is None:
-        return rows  # as most are
-    lists = (LISTED, NARROWED)
-    listed = any(start.meta.get(kind) for start in select.find_all(exp.From) for kind in lists)
-    if not listed or not isinstance(rows.relation, Filter):
+    """Of a list of keys those that a condition leaves: list and condition are public.
+
+    What is released, and stands in the condition as a constant, chooses no groups.
+    """
+    start = select.args["from_"]
+    listed = start.meta.get(NARROWED) if start.meta else None
+    if not listed or not isinstance(rows.relation, Filter) or is_released(select):
         return rows
     from discreet.question.possible import list_left
 
-    left = list_left(rows.relation.predicate, reader.columns(rows.relation))
+    names = listed
+    if isinstance(listed, exp.Expr):
+        tree = normalize(listed, rows.scope, reader)
+        names = (tree.name,) if isinstance(tree, exp.Column) else ()
+    known = reader.columns(rows.relation)
+    left = list_left(rows.relation.predicate, {name: known[name] for name in names})
     if not left:
         return rows
     where = rows.clauses["where"]

@@ -98,6 +98,11 @@ def _names(root: exp.Expr, columns: Iterable[str]) -> set[str]:
     return {name.casefold() for name in (*columns, *own)}
 
 
+def is_released(tree: exp.Expr) -> bool:
+    """Whether a constant stands in it that is an answer."""
+    return any(part.meta.get(RELEASED) for part in tree.walk() if part._meta)
+
+
 # --- constants -------------------------------------------------------------------------------
 
 
@@ -179,4 +184,4 @@ def _describe_unlisted(
     )
 
 
-__all__ = ["RELEASED", "check_constants", "correct_names", "find_nearest"]
+__all__ = ["RELEASED", "check_constants", "correct_names", "find_nearest", "is_released"]
