@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
@@ -10,6 +11,9 @@ import pyarrow as pa
 import pytest
 from patience import PATIENCE_S
 
+from discreet.server.jobs import Jobs
+
+COUNT = "SELECT COUNT(*) AS n FROM visits"
 GROUPED = "SELECT city, COUNT(*) AS n, AVG(age) AS mean FROM visits GROUP BY city"
 
 
@@ -295,7 +299,9 @@ def test_who_did_not_pay_sees_the_question_and_not_the_payer_s_words(server, fre
 
 def test_the_payer_s_words_would_be_seen(server, fresh, monkeypatch):
     """A bug on purpose: whoever asks again is shown what was stored."""
-    monkeypatch.setattr("discreet.server.dataset._with_canonical_text", lambda answer: answer)
+    monkeypatch.setattr(
+        "discreet.server.dataset.Dataset._shown_to", lambda self, answer, *_: answer
+    )
     with pytest.raises(AssertionError):
         test_who_did_not_pay_sees_the_question_and_not_the_payer_s_words(server, fresh)
 
@@ -326,3 +332,27 @@ def test_refusals_beyond_the_first_of_a_kind_are_counted(server):
         ("Q12", 6, False),
         *[("Q12", 1, True)] * 10,
     ]
+
+
+def test_without_a_deadline_the_engine_computes_on_while_an_answer_is_published(
+    tmp_path, serving, monkeypatch
+):
+    """One engine, and a ledger that takes its time: the next question does not wait for it."""
+    held, closed = threading.Event(), Jobs._closed
+
+    def slow(jobs, paid, answer):
+        if "age < 11" in paid.priced.question.text:
+            assert held.wait(PATIENCE_S)
+        return closed(jobs, paid, answer)
+
+    monkeypatch.setattr(Jobs, "_closed", slow)
+    with serving(tmp_path, "deadline_s = 0\nworkers = 1") as server:
+        first = server.call(
+            "POST", "ask", {"question": f"{COUNT} WHERE age < 11", "epsilon": "1/50", "wait_s": 0}
+        )
+        assert first.status_code == 202
+        assert server.ask(f"{COUNT} WHERE age < 12").status_code == 200
+        number = first.json()["id"]
+        assert server.call("GET", f"jobs/{number}").json()["state"] == "running"
+        held.set()
+        assert server.ask(f"{COUNT} WHERE age < 11").json()["id"] == number

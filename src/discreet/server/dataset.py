@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -45,6 +46,7 @@ from discreet.ledger.keys import AUDITOR, CURATOR, Grant, nothing_here
 from discreet.price.watch import WatchSettings
 from discreet.question.sql import write_question_text
 from discreet.question.sql.clock import MAY_READ_THE_CLOCK
+from discreet.release import record
 from discreet.release.answer import Answer
 from discreet.release.combined import Combined
 from discreet.release.derived import Derived
@@ -289,8 +291,14 @@ class Dataset:
             if retry is not None and not several:
                 self.idempotency.link_charge(grant.analyst, retry, number)
             if isinstance(part, Answer) or part.receipt.analyst != grant.analyst:
-                self.idempotency.mark_shown(grant.analyst, number)
+                self._mark_shown(part, number, grant)
         return mine
+
+    def _mark_shown(self, part: Paid | Answer, number: int, grant: Grant) -> None:
+        """Remember to whom an answer is shown, and through which question of their own."""
+        if not self.idempotency.was_shown(grant.analyst, number):
+            asked = json.dumps(record.to_json(part.priced)).encode()
+            self.idempotency.mark_shown(grant.analyst, number, zlib.compress(asked, 1))
 
     def _find_entry(self, request: str, grant: Grant, retry: str) -> Entry | None:
         """The charge of an earlier request with the same idempotency key, if it has an answer."""
@@ -572,8 +580,12 @@ class Dataset:
 
     def _shown_to(self, answer: Answer, entry: Entry, grant: Grant) -> Answer:
         """An answer with the words it was paid with, for whom they are meant."""
-        own = entry.analyst == grant.analyst or grant.role in (CURATOR, AUDITOR)
-        return answer if own else _with_canonical_text(answer)
+        if entry.analyst == grant.analyst or grant.role in (CURATOR, AUDITOR):
+            return answer
+        asked = self.idempotency.find_asked(grant.analyst, entry.id)
+        if not asked:
+            return _with_canonical_text(answer)
+        return answer.read_as(record.from_json(json.loads(zlib.decompress(asked))))
 
     def _load(self, number: int) -> Answer:
         stored = self.account.answer(number)

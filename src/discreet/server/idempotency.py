@@ -16,6 +16,7 @@ import json
 import sqlite3
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ CREATE TABLE IF NOT EXISTS used (
     answer INTEGER, UNIQUE (analyst, key)
 );
 CREATE TABLE IF NOT EXISTS shown (
-    analyst TEXT NOT NULL, answer INTEGER NOT NULL, PRIMARY KEY (analyst, answer)
+    analyst TEXT NOT NULL, answer INTEGER NOT NULL, asked BLOB, PRIMARY KEY (analyst, answer)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS used_by_analyst ON used (analyst, number);
 """
@@ -65,6 +66,8 @@ class IdempotencyKeys:
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = NORMAL")
         self._connection.executescript(_TABLES)
+        with suppress(sqlite3.OperationalError):  # it is there; earlier versions had none
+            self._connection.execute("ALTER TABLE shown ADD COLUMN asked BLOB")
 
     def remember(self, analyst: str, key: str, request: str, data_version: str) -> Use:
         """The first use of ``key`` by ``analyst``: this one, unless there was one before."""
@@ -91,10 +94,21 @@ class IdempotencyKeys:
                 "UPDATE used SET answer = ? WHERE analyst = ? AND key = ?", (answer, analyst, key)
             )
 
-    def mark_shown(self, analyst: str, answer: int) -> None:
-        """A stored answer was replayed to somebody who had not paid for it."""
+    def mark_shown(self, analyst: str, answer: int, asked: bytes = b"") -> None:
+        """A stored answer was replayed to somebody who had not paid for it; what they ``asked``."""
         with self._lock:
-            self._connection.execute("INSERT OR IGNORE INTO shown VALUES (?, ?)", (analyst, answer))
+            self._connection.execute(
+                "INSERT OR IGNORE INTO shown (analyst, answer, asked) VALUES (?, ?, ?)",
+                (analyst, answer, asked),
+            )
+
+    def find_asked(self, analyst: str, answer: int) -> bytes:
+        """What an answer was to, for somebody who had not paid for it; empty if nobody knows."""
+        with self._lock:
+            found = self._connection.execute(
+                "SELECT asked FROM shown WHERE analyst = ? AND answer = ?", (analyst, answer)
+            ).fetchone()
+        return b"" if found is None else found[0] or b""
 
     def was_shown(self, analyst: str, answer: int) -> bool:
         """Whether that answer was ever replayed to ``analyst``."""

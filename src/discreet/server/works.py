@@ -20,8 +20,10 @@ from discreet.noise.entropy import random_bytes
 
 Body = dict[str, Any]
 
-_REMEMBERED = 256
-"""How many that have ended are kept, of all askers."""
+_REMEMBERED = 32
+"""How many that have ended are kept of one asker, who forgets nobody else's."""
+_MOST = 4096
+"""And of all askers together."""
 
 
 @dataclass(slots=True, eq=False)
@@ -66,7 +68,9 @@ class Works:
         work = Work(analyst, task)
         self._known[work.token] = work
         over = [token for token, known in self._known.items() if known.task.done()]
-        for token in over[: max(0, len(over) - _REMEMBERED)]:
+        own = [token for token in over if self._known[token].analyst == analyst]
+        forgotten = {*own[: max(0, len(own) - _REMEMBERED)], *over[: max(0, len(over) - _MOST)]}
+        for token in forgotten:
             del self._known[token]
         return work
 
@@ -74,7 +78,7 @@ class Works:
         """The work of that number, if it is the caller's own."""
         work = self._known.get(token)
         if work is None or work.analyst != analyst:
-            raise nothing_here("work", token)
+            raise nothing_here("work", token[:40])
         return work
 
     async def close(self, grace_s: float) -> None:
