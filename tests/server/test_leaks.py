@@ -93,7 +93,11 @@ async def timed(
     found = []
     for number in range(times):
         paid = SimpleNamespace(
-            priced=None, data_version="", receipt=SimpleNamespace(id=number, analyst="a")
+            priced=None,
+            data_version="",
+            basis=None,
+            improving=None,
+            receipt=SimpleNamespace(id=number, analyst="a"),
         )
         before = time.monotonic()
         job = jobs.start(paid, "a")
@@ -212,7 +216,9 @@ def test_an_engine_is_free_at_the_deadline_and_not_before():
         started = []
         for number in range(3):
             receipt = SimpleNamespace(id=number, analyst="a")
-            paid = SimpleNamespace(priced=None, data_version="", receipt=receipt)
+            paid = SimpleNamespace(
+                priced=None, data_version="", basis=None, improving=None, receipt=receipt
+            )
             started.append(jobs.start(paid, "a"))
         ends = []
         for job in started:
