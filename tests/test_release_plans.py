@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -198,6 +200,46 @@ def test_a_plan_is_one_charge_and_goes_on_where_it_stopped(home, monkeypatch):
         assert curator.releases.names() == ["ages", "cities"]
     for name in ("ages", "cities"):
         assert all(check.holds for check in verify_folder(home / "releases" / name))
+
+
+def test_a_plan_is_handed_over_in_one_folder_that_can_be_checked(home, tmp_path):
+    def run(*arguments: str) -> Any:
+        return CliRunner().invoke(app, ["release", *arguments])
+
+    given, words = tmp_path / "office", ("run", str(home / "plan.toml"), "--session", str(home))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "letter.txt").write_text("mine")
+    assert run(*words, "--folder", str(tmp_path / "other")).exit_code != 0
+    assert (tmp_path / "other" / "letter.txt").read_text() == "mine"
+    with discreet.open(home) as curator:
+        assert curator.spent.rho == 0
+    assert run(*words, "--folder", str(given)).exit_code == 0
+    with discreet.open(home) as curator:
+        spent = curator.spent
+    names = {file.name for file in given.iterdir()}
+    assert names == {"ages", "cities", "index.html", "publication.json", "SHA256SUMS"}
+    assert 'href="ages/report.html"' in (given / "index.html").read_text()
+    first = {name: (given / name / "SHA256SUMS").read_text() for name in ("ages", "cities")}
+    assert run(*words, "--folder", str(given)).exit_code == 0  # again: the same, and free
+    assert {n: (given / n / "SHA256SUMS").read_text() for n in first} == first
+    with discreet.open(home) as curator:
+        assert curator.spent == spent
+    told = run("verify", str(given), "--json")
+    assert told.exit_code == 0, told.output
+    checks = json.loads(told.stdout)
+    assert [one["what"] for one in checks][-1] == "loss of all releases"
+    assert "cities: data from measurements" in [one["what"] for one in checks]
+    said = json.loads((given / "publication.json").read_text())
+    assert Fraction(said["loss"]["rho"]) <= spent.rho
+    for change in ({"loss": {"rho": "1/7"}}, {"releases": ["ages"]}):
+        (given / "publication.json").write_text(json.dumps({**said, **change}))
+        assert run("verify", str(given)).exit_code == 1
+    for change in ({"releases": ["../office"]}, {"format": "x"}, {"releases": [3]}, {"loss": 1}):
+        (given / "publication.json").write_text(json.dumps({**said, **change}))
+        assert run("verify", str(given)).exit_code != 0
+    (given / "publication.json").write_text(json.dumps(said))
+    (given / "ages" / "card.md").unlink()
+    assert run("verify", str(given)).exit_code == 1
 
 
 @pytest.mark.parametrize(

@@ -285,7 +285,7 @@ import os, signal, sys
 from pathlib import Path
 import discreet
 from discreet.ledger.account import Account
-from discreet.publication import folder
+from discreet.publication import placing
 
 home, what, place = sys.argv[1], sys.argv[2], int(sys.argv[3])
 count = [0]
@@ -305,9 +305,9 @@ if thing == "charge":
 elif thing == "stage":
     Account.publish = dying(Account.publish, when)
 elif thing == "file":
-    folder._digest = dying(folder._digest, when)
+    placing.digest = dying(placing.digest, when)
 elif thing == "sync":
-    folder._sync = dying(folder._sync, when)
+    placing.sync_files = dying(placing.sync_files, when)
 else:
     Path.rename = dying(Path.rename, when)
 with discreet.open(home) as curator:

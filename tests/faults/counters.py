@@ -24,6 +24,7 @@ from discreet.curate.counting import Counted
 from discreet.ledger import State
 from discreet.ledger.account import Account
 from discreet.publication import folder as folders
+from discreet.publication import placing
 from discreet.publication.folder import verify_folder
 from discreet.publication.journal import Journal
 
@@ -46,8 +47,8 @@ PLACES: dict[str, tuple[Any, str]] = {
     "keep": (Journal, "keep_list"),
     "publish": (Account, "publish"),
     "files": (folders, "_write_files"),
-    "sync": (folders, "_sync"),
-    "replace": (folders, "_replace"),
+    "sync": (placing, "sync_files"),
+    "replace": (placing, "_replace"),
 }
 
 

@@ -163,12 +163,18 @@ def plan(
 @app.command()
 def run(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The plan, in TOML.")],
+    folder: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="All of it in one folder to hand over.")
+    ] = None,
     analyst: Analyst = CURATOR,
     as_json: Json = False,
     session: Home = HERE,
 ) -> None:
     """Make all releases of a plan, for one charge; resumes."""
     agendas = import_module("discreet.publication.agenda")
+    handing = import_module("discreet.publication.handover")
+    if folder is not None:
+        handing.check_place(folder)  # before anything is paid
     with (
         screen.stoppable(),
         screen.progress_bar() as progress,
@@ -176,11 +182,15 @@ def run(
     ):
         division = curator.releases.divide(agendas.read_agenda(file))
         made = curator.releases.make_all(division.declared, analyst=analyst)
+    if folder is not None:
+        handing.write_handover([one.made for one in made], folder)
     if as_json:
         screen.print_json([one.made.certificate() for one in made])
         return
     for one in made:
         _print_release(one, session / "releases" / one.name, as_json=False)
+    if folder is not None:
+        screen.print_text(f"{folder}: all of it, to hand over.")
 
 
 @app.command()
@@ -257,7 +267,9 @@ def report(
 @app.command()
 def verify(directory: Folder, as_json: Json = False) -> None:
     """Check a release that you were given: files, losses, data."""
-    checks = import_module("discreet.publication.folder").verify_folder(directory)
+    handing = import_module("discreet.publication.handover")
+    verify_one = import_module("discreet.publication.folder").verify_folder
+    checks = (handing.verify_handover if handing.is_handover(directory) else verify_one)(directory)
     if as_json:
         screen.print_json([{"what": c.what, "holds": c.holds, "says": c.says} for c in checks])
     else:

@@ -22,7 +22,8 @@ from discreet.exact.numbers import whole
 from discreet.ledger.charges import Receipt, Request, Stored
 from discreet.publication.agenda import Agenda, Division, divide_agenda
 from discreet.publication.declared import Declared
-from discreet.publication.folder import CERTIFICATE, SUMS, Made, read_folder, write_folder
+from discreet.publication.folder import CERTIFICATE, Made, read_folder, write_folder
+from discreet.publication.placing import SUMS
 from discreet.publication.product import make_product
 from discreet.publication.synopsis import Synopsis
 

@@ -7,12 +7,8 @@ can compute it again: :func:`verify_folder` does.
 
 from __future__ import annotations
 
-import ctypes
-import hashlib
 import io
 import json
-import os
-import shutil
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,6 +30,7 @@ from discreet.publication.draws import (
 )
 from discreet.publication.measure import Measurement, Query
 from discreet.publication.outline import Outline
+from discreet.publication.placing import SUMS, find_changes, list_files, place_folder
 from discreet.publication.product import PLANNER, Product, make_product
 from discreet.publication.spend import Kind as SpendKind
 from discreet.publication.spend import Spend
@@ -43,7 +40,7 @@ from discreet.question.levels import Levels
 from discreet.release.record import from_json, to_json
 
 FORMAT = "discreet release"
-CERTIFICATE, MEASUREMENTS, SUMS = "certificate.json", "measurements.parquet", "SHA256SUMS"
+CERTIFICATE, MEASUREMENTS = "certificate.json", "measurements.parquet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,53 +169,7 @@ def write_folder(made: Made, folder: Path, *, anew: bool = False) -> Path:
 
     ``anew`` takes the place of an earlier folder: that of a counter, after another step.
     """
-    partial = folder.parent / f".{folder.name}.{os.getpid()}.partial"
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir()
-        _write_files(made, partial)
-        _sync(partial)
-        if anew and folder.exists():
-            _replace(folder, partial)
-            _sync_folder(folder.parent)
-            return folder
-        try:
-            partial.rename(folder)
-        except OSError:
-            if not (folder / SUMS).exists():
-                raise
-            shutil.rmtree(partial)  # another process was quicker, with the same numbers
-        _sync_folder(folder.parent)
-    except OSError as error:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise InvalidParameter(
-            "P9",
-            f"{folder} cannot be written: {error.strerror or 'the disk said no'}.",
-            why="the release is paid for and kept in the ledger; nothing of it is lost.",
-            fix="make room, and make the release again: it costs nothing more.",
-        ) from None
-    return folder
-
-
-def _replace(folder: Path, new: Path) -> None:
-    """Put a folder in the place of another: at once, where the system can exchange two names."""
-    if not _exchange(folder, new):
-        old = new.with_suffix(".old")
-        shutil.rmtree(old, ignore_errors=True)
-        folder.rename(old)  # whoever is killed here declares it again, and it is written for free
-        new.rename(folder)
-        new = old
-    shutil.rmtree(new, ignore_errors=True)
-
-
-def _exchange(one: Path, other: Path) -> bool:
-    """Exchange two names in one step, as Linux can on most disks; whether it was done."""
-    rename = getattr(ctypes.CDLL(None), "renameat2", None)
-    if rename is None:
-        return False
-    at_cwd, exchange = -100, 2
-    return bool(rename(at_cwd, os.fsencode(one), at_cwd, os.fsencode(other), exchange) == 0)
+    return place_folder(folder, lambda draft: _write_files(made, draft), anew=anew)
 
 
 def _write_files(made: Made, folder: Path) -> None:
@@ -237,15 +188,13 @@ def _write_files(made: Made, folder: Path) -> None:
     (folder / CERTIFICATE).write_text(certificate + "\n", encoding="utf-8")
     (folder / "card.md").write_text(write_card(made), encoding="utf-8")
     (folder / "report.html").write_text(write_report(made), encoding="utf-8")
-    sums = "".join(f"{_digest(file)}  {name}\n" for name, file in _list_files(folder))
-    (folder / SUMS).write_text(sums, encoding="utf-8")
 
 
 def pack_folder(folder: Path) -> bytes:
     """A release as one ZIP file, the same bytes every time."""
     sink = io.BytesIO()
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as packed:
-        for name, file in [*_list_files(folder), (SUMS, folder / SUMS)]:
+        for name, file in [*list_files(folder), (SUMS, folder / SUMS)]:
             packed.writestr(zipfile.ZipInfo(f"{folder.name}/{name}"), file.read_bytes())
     return sink.getvalue()
 
@@ -264,33 +213,6 @@ def _schema() -> Any:
             *((name, whole) for name in lists),
         ]
     )
-
-
-def _list_files(folder: Path) -> list[tuple[str, Path]]:
-    found = [file for file in folder.rglob("*") if file.is_file() and file.name != SUMS]
-    return sorted((file.relative_to(folder).as_posix(), file) for file in found)
-
-
-def _digest(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
-
-
-def _sync(folder: Path) -> None:
-    for _, file in [*_list_files(folder), (SUMS, folder / SUMS)]:
-        with file.open("rb") as written:
-            os.fsync(written.fileno())
-    for inner in folder.rglob("*"):
-        if inner.is_dir():
-            _sync_folder(inner)
-    _sync_folder(folder)
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 # --- reading and checking -----------------------------------------------------------------------
@@ -403,7 +325,7 @@ def verify_folder(folder: Path) -> list[Checked]:
     made = read_folder(folder)
     said = json.loads((folder / CERTIFICATE).read_text(encoding="utf-8"))
     return [
-        _check_sums(folder),
+        check_files(folder),
         *_check_losses(said, made.lines(), _read_lines(folder)),
         _check_data(made, folder),
     ]
@@ -416,20 +338,14 @@ def _read_lines(folder: Path) -> list[dict[str, Any]]:
     return lines
 
 
-def _check_sums(folder: Path) -> Checked:
-    what = "checksums"
-    try:
-        text = (folder / SUMS).read_text(encoding="utf-8")
-    except OSError:
-        return Checked(what, False, f"{SUMS} is missing")
-    listed = {line[66:]: line[:64] for line in text.splitlines()}
-    found = {name: _digest(file) for name, file in _list_files(folder)}
-    wrong = sorted({*listed.items()} ^ {*found.items()})
-    return Checked(
-        what,
-        not wrong,
-        f"{len(found)} files as they were written" if not wrong else f"{wrong[0][0]} is not",
-    )
+def check_files(folder: Path) -> Checked:
+    """Whether every file is the one that the checksums were made of, and there is no other."""
+    wrong = find_changes(folder)
+    if wrong is None:
+        return Checked("checksums", False, f"{SUMS} is missing")
+    whole = f"{len(list_files(folder))} files as they were written"
+    says = f"{wrong[0]} is not" if wrong else whole
+    return Checked("checksums", not wrong, says)
 
 
 def _check_losses(
@@ -510,6 +426,7 @@ __all__ = [
     "Checked",
     "Made",
     "Promise",
+    "check_files",
     "data_files",
     "pack_folder",
     "read_folder",

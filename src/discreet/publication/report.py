@@ -117,11 +117,11 @@ def write_report(made: Made) -> str:
     ]
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(declared.name)}'
-        f"</title><style>{_STYLE}</style><body>{''.join(parts)}</body></html>\n"
+        f"</title><style>{STYLE}</style><body>{''.join(parts)}</body></html>\n"
     )
 
 
-_STYLE = (
+STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;"
     "color:#1d1d1f;background:#fff}table{border-collapse:collapse;margin:.5rem 0}"
     "td,th{padding:.15rem .7rem;text-align:right;border-bottom:1px solid #e2e4e8}"

@@ -1,0 +1,120 @@
+"""A folder that appears when it is complete, with checksums, or not at all."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from discreet.errors import InvalidParameter
+
+SUMS = "SHA256SUMS"
+
+
+def place_folder(folder: Path, write: Callable[[Path], None], *, anew: bool = False) -> Path:
+    """Write a folder and its checksums, all of it or nothing: it appears when it is complete.
+
+    ``anew`` takes the place of an earlier one.
+    """
+    partial = folder.parent / f".{folder.name}.{os.getpid()}.partial"
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir()
+        write(partial)
+        write_sums(partial)
+        sync_files(partial)
+        if anew and folder.exists():
+            _replace(folder, partial)
+            _sync_folder(folder.parent)
+            return folder
+        try:
+            partial.rename(folder)
+        except OSError:
+            if not (folder / SUMS).exists():
+                raise
+            shutil.rmtree(partial)  # another process was quicker, with the same numbers
+        _sync_folder(folder.parent)
+    except OSError as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise InvalidParameter(
+            "P9",
+            f"{folder} cannot be written: {error.strerror or 'the disk said no'}.",
+            why="the release is paid for and kept in the ledger; nothing of it is lost.",
+            fix="make room, and make the release again: it costs nothing more.",
+        ) from None
+    return folder
+
+
+def _replace(folder: Path, new: Path) -> None:
+    """Put a folder in the place of another: at once, where the system can exchange two names."""
+    if not _exchange(folder, new):
+        old = new.with_suffix(".old")
+        shutil.rmtree(old, ignore_errors=True)
+        folder.rename(old)  # whoever is killed here declares it again, and it is written for free
+        new.rename(folder)
+        new = old
+    shutil.rmtree(new, ignore_errors=True)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange two names in one step, as Linux can on most disks; whether it was done."""
+    rename = getattr(ctypes.CDLL(None), "renameat2", None)
+    if rename is None:
+        return False
+    at_cwd, exchange = -100, 2
+    return bool(rename(at_cwd, os.fsencode(one), at_cwd, os.fsencode(other), exchange) == 0)
+
+
+def write_sums(folder: Path) -> None:
+    """The checksums of all files, as ``sha256sum -c`` reads them."""
+    sums = "".join(f"{digest(file)}  {name}\n" for name, file in list_files(folder))
+    (folder / SUMS).write_text(sums, encoding="utf-8")
+
+
+def find_changes(folder: Path) -> list[str] | None:
+    """The files that are not those of the checksums; None if there are none of these."""
+    try:
+        text = (folder / SUMS).read_text(encoding="utf-8")
+    except OSError:
+        return None
+    listed = {line[66:]: line[:64] for line in text.splitlines()}
+    found = {name: digest(file) for name, file in list_files(folder)}
+    return sorted({name for name, _ in {*listed.items()} ^ {*found.items()}})
+
+
+def list_files(folder: Path) -> list[tuple[str, Path]]:
+    """The files of a folder by their paths in it, in order, but for its checksums."""
+    own = folder / SUMS
+    found = [file for file in folder.rglob("*") if file.is_file() and file != own]
+    return sorted((file.relative_to(folder).as_posix(), file) for file in found)
+
+
+def digest(file: Path) -> str:
+    """The SHA-256 of a file."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def sync_files(folder: Path) -> None:
+    """Have all of it on the disk."""
+    for _, file in [*list_files(folder), (SUMS, folder / SUMS)]:
+        with file.open("rb") as written:
+            os.fsync(written.fileno())
+    for inner in folder.rglob("*"):
+        if inner.is_dir():
+            _sync_folder(inner)
+    _sync_folder(folder)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+__all__ = ["SUMS", "find_changes", "list_files", "place_folder"]
