@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import DataRefusal, InvalidParameter
+from discreet.publication.declared import KINDS
 from discreet.publication.folder import (
     CERTIFICATE,
     Checked,
@@ -23,7 +24,7 @@ from discreet.publication.folder import (
     write_folder,
 )
 from discreet.publication.placing import place_folder
-from discreet.publication.report import KINDS, STYLE, describe_promise
+from discreet.publication.report import STYLE, describe_promise
 
 FORMAT = "discreet publication"
 INDEX = "publication.json"
