@@ -188,3 +188,41 @@ def test_a_text_that_is_typed_must_still_be_a_declared_one():
         with pytest.raises(QuestionRefusal, match="none of the declared values"):
             curator.ask(f"{ABOVE} AND shop = 'noth'", epsilon=3)
         assert curator.spent == NOTHING
+
+
+BLOCKS = """
+[tables.stays]
+unit = "person"
+max_rows_per_unit = 2
+blocks = ["ward"]
+[tables.stays.columns]
+person = "integer"
+ward = { type = "text", values = ["a", "b", "c"], nullable = false }
+cost = { type = "decimal", bounds = [0, 100] }
+"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "spent"),
+    [
+        ("ward = 'a' AND cost > (SELECT AVG(cost) FROM stays WHERE ward = 'b')", 1),
+        ("cost > (SELECT AVG(cost) FROM stays)", 2),
+        ("ward = (SELECT ward FROM stays GROUP BY ward ORDER BY COUNT(*) DESC LIMIT 1)", 2),
+        ("ward IN (SELECT ward FROM stays GROUP BY ward HAVING COUNT(*) > 200)", 2),
+    ],
+)
+def test_each_is_charged_to_its_own_blocks(condition, spent):
+    """Before the answer is known, the question around it may touch every block."""
+    rng = np.random.default_rng(3)
+    wards = rng.choice(["a", "b", "c"], 900, p=[0.5, 0.3, 0.2])
+    frame = pd.DataFrame({"person": range(900), "ward": wards, "cost": rng.random(900) * 100})
+    question = f"SELECT COUNT(*) AS n FROM stays WHERE {condition}"
+    with discreet.Curator({"stays": frame}, schema=BLOCKS, budget=spent) as curator:
+        answer = curator.ask(question, epsilon=2)
+        assert answer.charged.epsilon == 2
+        assert curator.spent.epsilon == spent
+    if spent > 1:  # then all of it must be there, or nothing is begun
+        with discreet.Curator({"stays": frame}, schema=BLOCKS, budget=1) as curator:
+            with pytest.raises(BudgetRefusal):
+                curator.ask(question, epsilon=2)
+            assert curator.spent == NOTHING

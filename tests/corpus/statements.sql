@@ -38,3 +38,11 @@ SELECT device, n, NTILE(3) OVER (ORDER BY n) AS third FROM (SELECT device, COUNT
 WITH y AS (SELECT year(rated_at) AS y, COUNT(*) AS n FROM ratings GROUP BY 1) SELECT a.y, a.n, b.n AS before FROM y AS a LEFT JOIN y AS b ON b.y = a.y - 1 WHERE a.n > 50;
 SELECT gender, COUNT(*) AS n FROM users GROUP BY gender HAVING COUNT(*) > (SELECT COUNT(*) / 4 FROM users);
 SELECT gender, device, COUNT(*) FROM ratings JOIN users USING (user_id) GROUP BY gender, device UNION ALL SELECT NULL, device, COUNT(*) FROM ratings GROUP BY device;
+-- library
+SELECT genre, COUNT(*) AS n, RANK() OVER (ORDER BY COUNT(*) DESC) AS rk FROM loans GROUP BY genre;
+SELECT genre, COUNT(*) AS n, ROUND(100.0 * COUNT(*) / SUM(COUNT(*)) OVER (), 1) AS pct FROM loans GROUP BY genre;
+SELECT branch, genre, COUNT(*) AS n FROM loans GROUP BY ROLLUP (branch, genre);
+SELECT COUNT(*) AS n FROM loans WHERE fine > (SELECT AVG(fine) FROM loans);
+SELECT branch, SUM(fine) AS total, SUM(SUM(fine)) OVER (ORDER BY branch) AS running FROM loans GROUP BY branch;
+SELECT branch, MAX_BY(genre, n) AS top FROM (SELECT branch, genre, COUNT(*) AS n FROM loans GROUP BY branch, genre) t GROUP BY branch;
+SELECT genre, COUNT(*) AS n FROM loans GROUP BY genre HAVING COUNT(*) > (SELECT COUNT(*) / 4 FROM loans);

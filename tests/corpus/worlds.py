@@ -1,4 +1,4 @@
-"""Three made-up data sets of different shape, the same on every run."""
+"""Made-up data sets of different shape, the same on every run."""
 
 from __future__ import annotations
 
@@ -123,6 +123,42 @@ title = "text"
 genre = "text"
 year = { type = "integer", bounds = [1950, 2023] }
 minutes = { type = "integer", bounds = [60, 240] }
+"""
+
+
+LIBRARY = """
+[tables.loans]
+unit = "reader_id"
+max_rows_per_unit = 8
+[tables.loans.columns]
+reader_id = "integer"
+loan_id = "integer"
+isbn = "text"
+branch = { type = "text", values = ["central", "harbour", "mill"], nullable = false }
+genre = { type = "text", values = ["crime", "poetry", "travel", "science"], nullable = false }
+borrowed = { type = "timestamp", bounds = [2025-01-01T00:00:00, 2025-12-31T23:59:59] }
+returned = { type = "date", bounds = [2025-01-01, 2026-03-31] }
+due = { type = "date", bounds = [2025-01-01, 2026-02-28], nullable = false }
+renewals = { type = "integer", bounds = [0, 5], nullable = false }
+fine = { type = "decimal", bounds = [0, 40], nullable = false }
+
+[tables.readers]
+unit = "reader_id"
+max_rows_per_unit = 1
+[tables.readers.columns]
+reader_id = "integer"
+joined = { type = "date", bounds = [2010-01-01, 2025-12-31], nullable = false }
+birth_year = { type = "integer", bounds = [1930, 2020], nullable = false }
+student = { type = "boolean", nullable = false }
+postcode = { type = "text", values = ["N1", "N2", "S1"], nullable = false }
+
+[tables.branches]
+public = true
+unique = [["branch"]]
+[tables.branches.columns]
+branch = "text"
+district = "text"
+seats = { type = "integer", bounds = [0, 500] }
 """
 
 
@@ -271,8 +307,54 @@ def ratings() -> dict[str, pd.DataFrame]:
     }
 
 
+def library() -> dict[str, pd.DataFrame]:
+    rng = np.random.default_rng(11)
+    people = 1500
+    who = _own(rng, people, 8)
+    n = who.size
+    borrowed = _moments(datetime(2025, 1, 1), rng.choice(520_000, n, replace=False))
+    kept = rng.integers(1, 60, n)
+    back = [day.date() + timedelta(days=int(k)) for day, k in zip(borrowed, kept, strict=True)]
+    out = rng.random(n) < 0.05
+    return {
+        "loans": pd.DataFrame(
+            {
+                "reader_id": who,
+                "loan_id": np.arange(n),
+                "isbn": rng.integers(100, 130, n).astype(str),
+                "branch": rng.choice(["central", "harbour", "mill"], n, p=[0.5, 0.3, 0.2]),
+                "genre": rng.choice(
+                    ["crime", "poetry", "travel", "science"], n, p=[0.4, 0.1, 0.2, 0.3]
+                ),
+                "borrowed": borrowed,
+                "returned": [None if o else day for o, day in zip(out, back, strict=True)],
+                "due": [day.date() + timedelta(days=28) for day in borrowed],
+                "renewals": rng.integers(0, 4, n),
+                "fine": np.round(np.maximum(0, kept - 28) * 0.25, 2),
+            }
+        ),
+        "readers": pd.DataFrame(
+            {
+                "reader_id": np.arange(people),
+                "joined": _days(date(2010, 1, 1), rng.integers(0, 5800, people)),
+                "birth_year": rng.integers(1940, 2016, people),
+                "student": rng.random(people) < 0.3,
+                "postcode": rng.choice(["N1", "N2", "S1"], people),
+            }
+        ),
+        "branches": pd.DataFrame(
+            {
+                "branch": ["central", "harbour", "mill"],
+                "district": ["city", "docks", "city"],
+                "seats": [200, 60, 35],
+            }
+        ),
+    }
+
+
 WORLDS = {
     "hospital": (HOSPITAL, hospital),
     "flights": (FLIGHTS, flights),
     "ratings": (RATINGS, ratings),
+    "library": (LIBRARY, library),
 }
