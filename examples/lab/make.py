@@ -53,6 +53,12 @@ CODE: dict[str, tuple[str, ...]] = {
         "from IPython.display import SVG\n\n"
         "curve = reconstruction.accuracy_against_noise(48, [0, 0.25, 1, 4], repeats=1)\n"
         "picture = reconstruction.draw_curve({48: curve})" + PICTURE,
+        "from discreet.lab import blocks, census\n\n"
+        "print(blocks.attack_blocks(20, 8))\n"
+        'print(blocks.attack_noisy_blocks(4, 8, "1"))\n'
+        "for name, said in census.publish(census.BLOCK).items():\n"
+        "    print(name, said and (said.people, float(said.median), round(float(said.mean), 1)))\n"
+        "print(census.reconstruct(census.publish(census.BLOCK)))  # nobody else fits",
     ),
     "trace": (
         "from fractions import Fraction\n\nfrom discreet.lab import tracing\n\n"
