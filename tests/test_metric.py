@@ -15,6 +15,7 @@ from scipy import stats
 
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import enclose
+from discreet.exact.numbers import fraction
 from discreet.mechanisms import HammingCube, MetricNoise, MetricSpace
 
 CANARY = 8_675_309
@@ -195,3 +196,55 @@ def test_a_thousand_points_take_about_a_second():
     rows[998][3] = rows[3][998] = rows[998][3] + 20
     with pytest.raises(InvalidParameter, match="triangle"):
         MetricSpace(range(1000), rows)
+
+
+# --- distances of many digits --------------------------------------------------------------------
+
+
+def make_line(places: list[Fraction]) -> list[list[Fraction]]:
+    """On a line every triangle is flat: a detour is exactly as long as the direct way."""
+    return [[abs(p - q) for q in places] for p in places]
+
+
+def test_wide_distances_are_compared_exactly():
+    places = [Fraction(n * n * 10**30 + 7 * n + 1, 3**40) for n in range(90)]
+    rows = make_line(places)
+    assert MetricSpace(range(90), rows).distance(3, 80) == rows[3][80]
+    tiny = Fraction(1, 3**40)  # one unit in 10**35
+    rows[3][80] = rows[80][3] = rows[3][80] + tiny
+    with pytest.raises(InvalidParameter, match="triangle"):
+        MetricSpace(range(90), rows)
+    rows[3][80] = rows[80][3] = rows[3][80] - 2 * tiny  # then others are too long
+    with pytest.raises(InvalidParameter, match="triangle"):
+        MetricSpace(range(90), rows)
+
+
+@pytest.mark.parametrize("scale", [Fraction(1), Fraction(1, 10**9), Fraction(10**25)])
+def test_a_flat_triangle_of_many_digits_may_be_shorter_by_nothing(scale):
+    sides = [[0, 10**20, 3 * 10**20 + 1], [10**20, 0, 2 * 10**20 + 1], [3 * 10**20 + 1] * 2 + [0]]
+    sides[2][1] = sides[1][2]
+    exact = [[scale * side for side in row] for row in sides]
+    MetricSpace("abc", exact)
+    exact[0][2] = exact[2][0] = exact[0][2] + scale
+    with pytest.raises(InvalidParameter, match="triangle"):
+        MetricSpace("abc", exact)
+
+
+def test_no_double_is_as_large():
+    large = 2**1100
+    MetricSpace("abc", [[0, large, large], [large, 0, 2 * large], [large, 2 * large, 0]])
+    with pytest.raises(InvalidParameter, match="triangle"):
+        MetricSpace(
+            "abc", [[0, large, large], [large, 0, 2 * large + 1], [large, 2 * large + 1, 0]]
+        )
+
+
+def test_floats_are_the_decimals_that_they_print_as():
+    values = [0.1, 1.25e-7, 3e20, 123.0, 1e-300, 0.30000000000000004, 5e-324, 1.7e308]
+    for value in values:
+        space = MetricSpace("ab", [[0.0, value], [value, -0.0]])
+        assert space.distance("a", "b") == fraction(value)
+        assert space == MetricSpace("ab", [[0, fraction(value)], [fraction(value), 0]])
+    for bad in (-0.5, float("nan"), float("inf")):
+        with pytest.raises(InvalidParameter):
+            MetricSpace("ab", [[0.0, bad], [bad, 0.0]])

@@ -491,6 +491,52 @@ def test_the_law_on_neighbouring_tables_is_within_the_price(clinic):
         assert hockey_stick(one, other, 1)[1] <= Fraction(1, 100)
 
 
+CHANGED = """
+neighbours = "change-one"
+[tables.people]
+unit = "id"
+max_rows_per_unit = 1
+columns.id = "integer"
+columns.age = { type = "integer", bounds = [0, 200] }
+"""
+
+
+@pytest.mark.parametrize("bound", [None, 40])
+def test_where_a_person_is_changed_both_who_goes_and_who_comes_are_paid_for(bound):
+    """The laws of two tables in which one person's value differs are within the price."""
+    tables = {"people": make_people()[["id", "age"]]}
+    seen = []
+
+    def spied(middle, truth):
+        (counts,) = truth.open_for_release().measured
+        seen.append((middle, np.repeat(counts.position, counts.count)))
+        return release_median(middle, truth)
+
+    price = {"epsilon": 2, "delta": "1/100", "bound": bound}
+    with (
+        discreet.curator(tables, schema=CHANGED, budget=BUDGET) as curator,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr(reports, "release_median", spied)
+        same = "SELECT MEDIAN(age) FROM people WHERE (id > 35 AND id < 44) OR id ="
+        curator.robust_median(f"{same} 10", **price)
+        curator.robust_median(f"{same} 50", **price)
+        spent = curator.spent
+        with pytest.raises(InvalidParameter, match="above 100"):
+            curator.robust_median(MEDIAN.replace("number", "age"), epsilon=101, delta="1/100")
+        assert curator.spent == spent
+    (middle, values), (_, others) = seen
+    assert sorted(set(values.tolist()) | set(others.tolist())) == [50, 130]
+    assert values.sum() - others.sum() == 80  # one of nine has another value
+    assert middle.loss.epsilon == 2
+    assert 0 < middle.loss.delta <= Fraction(1, 100)
+    assert middle.mechanism.epsilon == 1
+    if bound is None:
+        laws = [middle.mechanism.law(one) for one in (values, others)]
+        for one, other in itertools.permutations(laws):
+            assert hockey_stick(one, other, 2)[1] <= Fraction(1, 100)
+
+
 def test_what_is_released_is_drawn_from_that_law(monkeypatch):
     """Both mechanisms get the values and the parameters they were priced with."""
     variable = type("Scaled", (), {"span": 100, "low": 5, "grid": Fraction(2)})()

@@ -51,10 +51,10 @@ class MetricSpace:
                 why="there is no outcome to release.",
                 fix="list the public points that an answer may be.",
             )
-        matrix = _exact_matrix(distances, len(names))
+        rows = _square(distances, len(names))
         if len(indices) != len(names):
             raise _not_a_metric("a point is listed twice")
-        unit, multiples = _count_steps(matrix)
+        unit, multiples = _count_decimals(rows) or _count_steps(_exact_matrix(rows))
         _check_metric(multiples)
         profile = sorted(multiples[0])
         set_fields(self, points=names, unit=unit, multiples=multiples, _indices=indices)
@@ -316,9 +316,7 @@ def _not_bits() -> InvalidParameter:
     )
 
 
-def _exact_matrix(
-    distances: Sequence[Sequence[Exact]], count: int
-) -> Sequence[Sequence[int | Fraction]]:
+def _square(distances: Sequence[Sequence[Exact]], count: int) -> list[list[Any]]:
     rows = [list(row) for row in distances]
     if len(rows) != count or any(len(row) != count for row in rows):
         raise InvalidParameter(
@@ -327,8 +325,13 @@ def _exact_matrix(
             why="a missing distance leaves the guarantee undefined for that pair.",
             fix="pass one row for every point, in the order of the points.",
         )
-    if all(type(distance) is int and distance >= 0 for row in rows for distance in row):
-        return rows  # type: ignore[return-value]  # whole numbers are their own fractions
+    return rows
+
+
+def _exact_matrix(rows: list[list[Any]]) -> Sequence[Sequence[int | Fraction]]:
+    kinds = {type(distance) for row in rows for distance in row}
+    if kinds == {int} and all(min(row) >= 0 for row in rows):
+        return rows  # whole numbers are their own fractions
     # Many pairs are equally far apart: each distance is read once.
     known: dict[tuple[type, Exact], Fraction] = {}
 
@@ -342,6 +345,39 @@ def _exact_matrix(
         return found
 
     return tuple(tuple(read(distance) for distance in row) for row in rows)
+
+
+def _count_decimals(
+    rows: Sequence[Sequence[Any]],
+) -> tuple[Fraction, tuple[tuple[int, ...], ...]] | None:
+    """The same as ``_count_steps`` for floats, as the decimals that they print as; None for others.
+
+    Half a million different ones are too many to make a fraction of each.
+    """
+    if any(type(distance) is not float for row in rows for distance in row):
+        return None
+    different = {distance for row in rows for distance in row}
+    if not all(map(math.isfinite, different)) or min(different) < 0:
+        return None  # to be refused by name
+    parts = {distance: _read_decimal(repr(distance)) for distance in different}
+    least = min(power for _, power in parts.values())
+    steps = {one: digits * 10 ** (power - least) for one, (digits, power) in parts.items()}
+    over = math.gcd(*steps.values()) or 1
+    if over > 1:
+        steps = {one: step // over for one, step in steps.items()}
+    unit = over * Fraction(10) ** least
+    return unit, tuple(tuple([steps[distance] for distance in row]) for row in rows)
+
+
+def _read_decimal(text: str) -> tuple[int, int]:
+    """A decimal as a whole number and a power of ten.
+
+    >>> _read_decimal("1.25e-07")
+    (125, -9)
+    """
+    digits, _, power = text.partition("e")
+    whole, _, rest = digits.partition(".")
+    return int(whole + rest), int(power or 0) - len(rest)
 
 
 def _count_steps(
@@ -373,18 +409,54 @@ def _check_metric(multiples: tuple[tuple[int, ...], ...]) -> None:
         raise _not_a_metric("a distance is not the same both ways")
     if np.count_nonzero(matrix) < matrix.size - len(multiples):
         raise _not_a_metric("two different points are at distance 0")
-    # A few rows at a time, so that they stay in the cache; it is symmetric: half of it will do.
-    for start in range(0, len(multiples), _ROWS):
-        part = matrix[start : start + _ROWS]
-        direct = part[:, start:]
-        detour, shortest = np.empty_like(direct), direct.copy()
-        for middle in range(len(multiples)):
-            np.add(part[:, middle, None], matrix[middle, start:], out=detour)
+    shorter = _find_detour(matrix) if kind in (np.int16, np.int32) else _find_wide_detour(matrix)
+    if shorter:
+        raise _not_a_metric("a detour is shorter than the direct way (triangle inequality)")
+
+
+def _find_detour(matrix: NDArray[Any]) -> bool:
+    """Whether some detour is shorter than the direct way."""
+    return any((shortest < direct).any() for _, direct, shortest in _walk_detours(matrix, matrix))
+
+
+def _walk_detours(
+    matrix: NDArray[Any], legs: NDArray[Any]
+) -> Iterator[tuple[int, NDArray[Any], NDArray[Any]]]:
+    """The direct ways of a few rows at a time, and their shortest detours, of these legs.
+
+    So few that they stay in the cache; it is symmetric, so half of it will do.
+    """
+    for start in range(0, len(matrix), _ROWS):
+        part, direct = legs[start : start + _ROWS], matrix[start : start + _ROWS, start:]
+        detour = np.empty_like(direct)
+        shortest = part[:, 0, None] + legs[0, start:]
+        for middle in range(1, len(matrix)):
+            np.add(part[:, middle, None], legs[middle, start:], out=detour)
             np.minimum(shortest, detour, out=shortest)
-        if (shortest < direct).any():
-            raise _not_a_metric("a detour is shorter than the direct way (triangle inequality)")
+        yield start, direct, shortest
 
 
+def _find_wide_detour(matrix: NDArray[Any]) -> bool:
+    """The same for numbers of many digits: first roughly, then exactly where that is not certain.
+
+    A rough number is off by at most a part of 2**-53 of it, and a rough sum by less than 2**-51:
+    where the direct way is shorter than every detour by a part of 2**-48, it is for certain.
+    """
+    if matrix.max() > _WIDEST:  # no double is that large
+        return _find_detour(matrix)
+    rough = matrix.astype(np.float64)
+    legs = rough.copy()
+    np.fill_diagonal(legs, np.inf)  # who stays where they are takes no detour
+    near = 1 - 2**-48
+    for start, direct, shortest in _walk_detours(rough, legs):
+        for row, place in np.argwhere(direct > shortest * near):
+            first, last = start + int(row), start + int(place)
+            if (matrix[first] + matrix[last]).min() < matrix[first, last]:
+                return True
+    return False
+
+
+_WIDEST = 2**1000
 _ROWS = 64
 
 

@@ -1,8 +1,9 @@
 """The middle of one column, with noise that fits the data at hand, at a price that does not.
 
 Smooth sensitivity (Nissim, Raskhodnikova, Smith 2007), or a proposed bound that is tested first
-(Dwork, Lei 2009).  Both are proven for one value of each unit, under add/remove neighbours
-(``docs/proofs/quantiles.md``, Lemmas 8 to 11); other questions are refused.
+(Dwork, Lei 2009).  Both are proven for one value of each unit that is added or left out
+(``docs/proofs/quantiles.md``, Lemmas 8 to 11); where a unit is changed, it is left out and another
+added, and both are paid for.  Other questions are refused.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from math import floor
 
 from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter, QuestionRefusal
+from discreet.exact.balls import exp_up
 from discreet.exact.numbers import Exact, positive, proportion
 from discreet.mechanisms import ProposeTestRelease, SmoothMedian
 from discreet.price.plan import Plan, Reach, Scaled
@@ -40,11 +42,13 @@ class Middle:
     plan: Plan
     variable: Scaled
     mechanism: SmoothMedian | ProposeTestRelease
+    changed: bool = False
+    """Whether a neighbour changes one unit: then two are paid for, who goes and who comes."""
 
     @property
     def loss(self) -> Loss:
         """What it costs one unit, whatever the data are, and whether or not it is answered."""
-        return self.mechanism.loss
+        return self.mechanism.loss.change_one() if self.changed else self.mechanism.loss
 
     def value(self, step: int) -> float:
         """The number at a step, within the declared bounds."""
@@ -88,19 +92,22 @@ def price_middle(
         raise _not_a_median()
     reach = Reach.of(kept, grouped=False, most=row_bound(question.source, multiplicity))
     sides = find_neighbours(question.source, schema.neighbours)
-    if reach.rows != 1 or sides is not Neighbours.ADD_REMOVE or has_two_owners(question.source):
+    if reach.rows != 1 or has_two_owners(question.source):
         raise InvalidParameter(
             "P4",
-            "one unit can have more than one value here, or is changed and not left out.",
+            "one unit can have more than one value here.",
             why="noise that fits the data at hand hides a person by one value of theirs.",
             fix="ask of one row a unit: SELECT MEDIAN(x) FROM (SELECT unit, MAX(x) AS x FROM ... "
-            "GROUP BY unit), or OPTIONS(max_rows = 1), under add/remove neighbours.",
+            "GROUP BY unit), or OPTIONS(max_rows = 1).",
         )
+    changed = sides is not Neighbours.ADD_REMOVE
+    if changed:
+        epsilon, delta = _halve(epsilon, delta)
     variable = recipe.variable
     plan = Plan(question.source, (), kept, menu.measurements)
     if bound is None:
         smooth = SmoothMedian(lower=0, upper=variable.span, epsilon=epsilon, delta=delta)
-        return Middle(plan, variable, smooth)
+        return Middle(plan, variable, smooth, changed)
     steps = floor(positive(bound, name="bound") / variable.grid)
     if not 1 <= steps < variable.span:
         raise InvalidParameter(
@@ -111,7 +118,27 @@ def price_middle(
             f"{float(variable.span * variable.grid):g}.",
         )
     tested = ProposeTestRelease(bound=steps, epsilon=epsilon, delta=delta)
-    return Middle(plan, variable, tested)
+    return Middle(plan, variable, tested, changed)
+
+
+def _halve(epsilon: Exact, delta: Exact) -> tuple[Fraction, Fraction]:
+    """What one removal or addition may cost, so that both together cost no more than was offered.
+
+    Of an (e, d)-private release two people together lose (2e, 2 exp(e) d), ``Loss.for_group``.
+    """
+    half = positive(epsilon, name="epsilon") / 2
+    if half > _MOST_HALF:
+        raise InvalidParameter(
+            "P2",
+            f"epsilon is above {2 * _MOST_HALF}.",
+            why="where one person is changed, delta grows with exp(epsilon / 2), and would not "
+            "stay small.",
+            fix="offer less.",
+        )
+    return half, proportion(delta, name="delta") / (2 * exp_up(half))
+
+
+_MOST_HALF = 50
 
 
 def _not_a_median() -> QuestionRefusal:
