@@ -2,6 +2,9 @@
 
 import re
 
+from docutils import nodes
+from latex2mathml.converter import convert
+
 project = "discreet"
 author = "the discreet authors"
 copyright = "the discreet authors, Apache-2.0"
@@ -12,6 +15,7 @@ myst_heading_anchors = 3
 exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = "discreet"
+html_math_renderer = "mathml"
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
@@ -28,5 +32,19 @@ def mark_bars(_app, _what, _name, _object, _options, lines):
         )
 
 
+def write_inline(self, node):
+    """A formula as MathML, which browsers set by themselves: no script, no font, no request."""
+    self.body.append(convert(node.astext()))
+    raise nodes.SkipNode
+
+
+def write_block(self, node):
+    """A formula on a line of its own, which scrolls where the screen is narrow."""
+    formula = convert(node.astext(), display="block")
+    self.body.append(f'<div class="math" style="overflow-x: auto">{formula}</div>')
+    raise nodes.SkipNode
+
+
 def setup(app):
     app.connect("autodoc-process-docstring", mark_bars)
+    app.add_html_math_renderer("mathml", (write_inline, None), (write_block, None))

@@ -58,3 +58,21 @@ def test_the_home_page_shows_an_answer_before_any_link(site):
     parts = re.findall(r":caption: (.+)", text)
     assert parts[:4] == ["Learn", "Do", "Look up", "Understand"]
     assert "home.svg" in (site / "index.html").read_text(encoding="utf-8")
+
+
+WRITTEN = re.compile(r"[A-Za-zα-ω)]_[A-Za-z0-9{(]|\^")
+"""Scripts as one types them: x_i, e^(-t)."""
+
+
+def test_proofs_are_typeset_without_a_script_or_a_request(site):
+    """MathML in the page itself; nothing is left as it would be typed, but for code."""
+    formulas = 0
+    for page in sorted((site / "proofs").glob("*.html")):
+        text = page.read_text(encoding="utf-8")
+        body = re.search(r"<article.*?</article>", text, re.DOTALL)[0]
+        formulas += body.count("<math")
+        assert 'class="merror"' not in body
+        assert not re.search(r"mathjax|katex|cdn", text, re.IGNORECASE), page.name
+        plain = re.sub(r"<(math|code|pre)\b.*?</\1>|<[^>]*>", "", body, flags=re.DOTALL)
+        assert WRITTEN.findall(plain) == [], page.name
+    assert formulas > 700
