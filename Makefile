@@ -8,7 +8,7 @@ WORKERS := $(shell echo $$((1 + $$(nproc))))
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint types imports statics tests optimised soak pythons bench docs map pictures clean
+.PHONY: demo test lint types imports statics tests optimised soak pythons bench docs map pictures screenshots clean
 
 demo: .venv/core
 	$(BIN)/discreet demo
@@ -55,7 +55,7 @@ pythons: .venv/components
 	$(BIN)/python tests/pythons.py $(CHECKS)
 
 bench: .venv/bench
-	$(BIN)/python -m bench
+	$(BIN)/python -m bench --write
 
 # Every module with its first sentence, into docs/architecture.md; a test says when it is old.
 map: .venv/core
@@ -64,6 +64,10 @@ map: .venv/core
 # The pictures of the documents, drawn by real runs.
 pictures: .venv/test
 	$(BIN)/python docs/make_pictures.py
+
+# Terminal, page and notebook, photographed while they run.
+screenshots: .venv/components
+	$(BIN)/python docs/make_screenshots.py
 
 docs: .venv/docs
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html

@@ -1,6 +1,6 @@
 """Errors of the local model beside its peers and the papers' forms, in one run.
 
-    python -m bench.local_errors [--data FOLDER] [--repeats 4000] [--rounds 6]
+    python -m bench.local_errors [--data FOLDER] [--repeats 2000] [--rounds 12]
 
 ``FOLDER`` holds Adult (``adult.csv``) and the excerpt of the American Community Survey
 (``acs_national2019.csv``): ages, and industries with sex, as many as there are occupations in a
@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.timing import describe_run
 from discreet.local import Frequencies, HashedSets, best
 from discreet.local.hashing import TEXT_BITS, code_of_text
 
@@ -218,41 +219,53 @@ def compare_repaired(table: Answers, d: int, epsilon: Any, rounds: int) -> None:
     print_pairs(ways["shrunk"], others)
 
 
-def compare_texts(epsilon: Any, repeats: int) -> None:
+def compare_texts(epsilon: Any, repeats: int, rounds: int) -> None:
     """Texts of which nobody made a list, counted for 500 candidates: hashing is all there is."""
     codes = np.array([code_of_text(f"condition {place}", key=b"bench") for place in range(500)])
     oracle, table = HashedSets(2**TEXT_BITS, epsilon=epsilon), make_tail(500)
     forms, ours = closed_forms(2**TEXT_BITS, epsilon), oracle.variance(respondents=1)
     print(f"open texts, ε = {epsilon}: g = {oracle.buckets}, k = {oracle.size}")
-    print(
-        f"  closed forms: OUE {forms['OUE']:.6f} (needs a list), OLH {forms['OLH']:.6f}; ", end=""
-    )
+    print(f"  closed forms: OUE, for a list, {forms['OUE']:.6f}, OLH {forms['OLH']:.6f}; ", end="")
     print(f"ours {ours:.6f}, {100 * (forms['OLH'] / ours - 1):+.4f} % to OLH")
+
+    def estimate(values: Answers) -> Frequencies:
+        support = oracle.support_of(oracle.release(codes[values]), codes)
+        return Frequencies(oracle, len(values), support)
+
     people = [DICE.choice(table, FEW) for _ in range(repeats)]
-    found = []
-    for one in people:
-        support = oracle.support_of(oracle.release(codes[one]), codes)
-        found.append(squared(Frequencies(oracle, FEW, support).values, one))
-    print(f"  without bias, {repeats} surveys of {FEW}: ours {mean_of(np.array(found))}")
-    runs = find_peers(pure_ldp, 500, float(oracle.epsilon))
-    only = {name: run for name, run in runs.items() if name.endswith("LH")}
-    print_pairs(np.array(found), run_all(only, people))
+    measured = np.array([squared(estimate(one).values, one) for one in people])
+    print(f"  without bias, {repeats} surveys of {FEW}: ours {mean_of(measured)}")
+    price = float(oracle.epsilon)
+    print_pairs(measured, run_all(only_hashing(find_peers(pure_ldp, 500, price)), people))
+    people = [DICE.choice(table, MANY) for _ in range(rounds)]
+    shrunk = np.array([squared(estimate(one).consistent("shrunk"), one) for one in people])
+    print(f"  repaired, {rounds} surveys of {MANY}: ours, shrunk {mean_of(shrunk)}")
+    print_pairs(shrunk, run_all(only_hashing(find_peers(multi_freq, 500, price)), people))
+
+
+def only_hashing(runs: dict[str, Run]) -> dict[str, Run]:
+    return {name: run for name, run in runs.items() if name.endswith("LH")}
 
 
 def main() -> None:
     reader = argparse.ArgumentParser(description=__doc__)
     reader.add_argument("--data", default=None)
-    reader.add_argument("--repeats", type=int, default=4_000)
-    reader.add_argument("--rounds", type=int, default=6)
+    reader.add_argument("--repeats", type=int, default=2_000)
+    reader.add_argument("--rounds", type=int, default=12)
+    reader.add_argument("--only", default="", help="tables whose title begins so")
+    reader.add_argument("--epsilons", nargs="+", default=EPSILONS)
     given = reader.parse_args()
-    print("mean squared error of a count / n, ± standard error\n")
+    print(f"{describe_run()}\n\nmean squared error of a count / n, ± standard error\n")
     for title, (table, d) in read_tables(given.data).items():
+        if not title.startswith(given.only):
+            continue
         print(f"\n{title}, d = {d}\n")
-        for epsilon in EPSILONS:
+        for epsilon in given.epsilons:
             compare_without_bias(table, d, epsilon, given.repeats)
             compare_repaired(table, d, epsilon, given.rounds)
-    for epsilon in EPSILONS:
-        compare_texts(epsilon, given.repeats)
+    for epsilon in given.epsilons:
+        if "open texts".startswith(given.only):
+            compare_texts(epsilon, given.repeats, given.rounds)
 
 
 if __name__ == "__main__":

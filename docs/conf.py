@@ -32,9 +32,17 @@ def mark_bars(_app, _what, _name, _object, _options, lines):
         )
 
 
+LONG = 30
+"""Letters of LaTeX beyond which a formula may be wider than a phone: it scrolls by itself."""
+SCROLLS = "display: inline-block; max-width: 100%; overflow: auto hidden; vertical-align: middle"
+
+
 def write_inline(self, node):
     """A formula as MathML, which browsers set by themselves: no script, no font, no request."""
-    self.body.append(convert(node.astext()))
+    formula = convert(node.astext())
+    if len(node.astext()) > LONG:
+        formula = f'<span style="{SCROLLS}">{formula}</span>'
+    self.body.append(formula)
     raise nodes.SkipNode
 
 

@@ -72,7 +72,22 @@ def test_proofs_are_typeset_without_a_script_or_a_request(site):
         body = re.search(r"<article.*?</article>", text, re.DOTALL)[0]
         formulas += body.count("<math")
         assert 'class="merror"' not in body
-        assert not re.search(r"mathjax|katex|cdn", text, re.IGNORECASE), page.name
+        loaded = r'<(?:script|link|img)\b[^>]*(?:src|href)="(?:https?:)?//'
+        assert re.findall(loaded, text) == [], page.name
         plain = re.sub(r"<(math|code|pre)\b.*?</\1>|<[^>]*>", "", body, flags=re.DOTALL)
         assert WRITTEN.findall(plain) == [], page.name
     assert formulas > 700
+
+
+def test_pictures_are_made_by_commands_and_ask_nobody():
+    """Every picture of a page is written by a program of ours, and loads nothing from elsewhere."""
+    makers = "".join((DOCS / f"make_{name}.py").read_text() for name in ("pictures", "screenshots"))
+    makers += (ROOT / "bench" / "graphs.py").read_text()
+    made = [path for path in DOCS.rglob("*") if path.suffix in (".png", ".svg")]
+    made = [path for path in made if "_build" not in path.parts]
+    assert len(made) >= 5
+    for picture in made:
+        assert picture.name in makers, f"{picture.name} is made by no command"
+        if picture.suffix == ".svg":
+            loaded = re.findall(r"url\(.?(http[^)]*)|href=.(http[^\"']*)", picture.read_text())
+            assert loaded == [], picture.name
