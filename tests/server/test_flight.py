@@ -167,3 +167,56 @@ def test_what_flight_can_do_and_we_do_not_is_refused(url, key, call, known, code
     assert "door.py" not in str(caught.value)
     assert "_answer" not in str(caught.value)
     assert call == "schema of a path" or "Traceback" not in str(caught.value)
+
+
+BOUND = "SELECT COUNT(*) AS n FROM visits WHERE city = $1 AND age < $2"
+
+
+def test_parameters_are_bound_by_their_types(doors, url, key):
+    before = charges(doors)
+    with connect(url, key, epsilon="1") as line, line.cursor() as cursor:
+        cursor.execute(BOUND, parameters=("Cork", 97))
+        ((n,),) = cursor.fetchall()
+        assert abs(n - 970) < OFF
+        assert charges(doors) == before + 1
+        assert fetch(cursor, BOUND.replace("$1", "'Cork'").replace("$2", "97")) == [(n,)]  # known
+        cursor.execute(BOUND, parameters=("Cork", 96))
+        assert cursor.fetchall() != []
+        assert charges(doors) == before + 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "values", "said"),
+    [
+        (BOUND, ("x' OR 'a' = 'a", 31), "Q"),  # a text that no city is called, and nothing else
+        (BOUND, ("Cork",), "A14"),
+        (BOUND, ("Cork", 3, 4), "A14"),
+        (BOUND, ("Cork", b"3"), "P1"),
+        (BOUND, ("Cork", float("nan")), "P1"),
+        (BOUND, ("Cork\0", 5), "P1"),
+        (rf"{BOUND} AND remark <> E'\''", ("Cork", 5), "A14"),
+        (BOUND.replace("$2", "$101"), ("Cork", 5), "A14"),
+    ],
+)
+def test_odd_parameters_ask_nothing_else_and_cost_nothing(doors, url, key, asked, values, said):
+    before = charges(doors)
+    with (
+        connect(url, key, epsilon="1") as line,
+        line.cursor() as cursor,
+        pytest.raises(adbc_driver_manager.Error, match=rf"{said}\d*: "),
+    ):
+        cursor.execute(asked, parameters=values)
+    assert charges(doors) == before
+
+
+def test_parameters_come_in_one_row(doors, url, key):
+    before = charges(doors)
+    rows = pa.table({"1": ["Cork", "Bergen"], "2": [51, 52]})
+    with connect(url, key, epsilon="1") as line, line.cursor() as cursor:
+        statement = cursor.adbc_statement
+        statement.set_sql_query(BOUND)
+        statement.prepare()
+        statement.bind_stream(rows.to_reader())
+        with pytest.raises(adbc_driver_manager.Error, match="one row"):
+            statement.execute_query()
+    assert charges(doors) == before

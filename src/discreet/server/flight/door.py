@@ -26,6 +26,7 @@ from discreet.release.amounts import loss_json
 from discreet.release.answer import Answer
 from discreet.server.asking import Asker, Shown, read_columns
 from discreet.server.flight import messages
+from discreet.server.flight.parameters import count_parameters, fill_parameters, read_row
 from discreet.server.offers import AMOUNTS, make_offer
 from discreet.server.refusals import Unreadable, failed
 from discreet.server.state import ServerState
@@ -189,9 +190,22 @@ class _Service(flight.FlightServerBase):  # type: ignore[misc]
         """Prepare a statement, or forget it; what is prepared is its text, and nothing is kept."""
         return self._answer(context, lambda call: iter(list(self._act(call, action))))
 
-    def do_put(self, context: Any, *_: Any) -> Any:
-        """Nothing is taken in."""
-        return self._refuse(context)
+    def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> Any:
+        """Bind the parameters of a prepared statement; nothing else is taken in, and all is free.
+
+        The statement with its parameters is what is prepared from then on: nothing is kept here.
+        """
+
+        def bound(_: Call) -> None:
+            name, fields = messages.unpack(descriptor.command)
+            if name != "CommandPreparedStatementQuery":
+                raise messages.unreadable()
+            constants = read_row(chunk.data for chunk in reader)
+            text = fill_parameters(_question(name, fields), constants)
+            told = messages.write_message({1: _PREPARED + text.encode()})
+            writer.write(pa.py_buffer(told))
+
+        return self._answer(context, bound)
 
     def do_exchange(self, context: Any, *_: Any) -> Any:
         """Nothing is exchanged."""
@@ -312,9 +326,11 @@ class _Service(flight.FlightServerBase):  # type: ignore[misc]
         if action.type == "CreatePreparedStatement":
             _, fields = messages.unpack(action.body.to_pybytes())
             text = messages.text_of(fields, 1) or ""
-            schema = self._schema_of_text(call, text).serialize().to_pybytes()
-            none = pa.schema([]).serialize().to_pybytes()
-            result = {1: _PREPARED + text.encode(), 2: schema, 3: none}
+            count = count_parameters(text)
+            wanted = pa.schema([pa.field(str(n + 1), pa.null()) for n in range(count)])
+            result = {1: _PREPARED + text.encode(), 3: wanted.serialize().to_pybytes()}
+            if not count:  # else what it gives is known when they are
+                result[2] = self._schema_of_text(call, text).serialize().to_pybytes()
             yield flight.Result(
                 pa.py_buffer(messages.pack("ActionCreatePreparedStatementResult", result))
             )

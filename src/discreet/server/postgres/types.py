@@ -91,10 +91,11 @@ def write_constant(value: bytes | None, oid: int, binary: bool) -> str:
     """
     if value is None:
         return "NULL"
-    return _write(_decode_binary(value, oid) if binary else _decode_text(value, oid))
+    return write_literal(_decode_binary(value, oid) if binary else _decode_text(value, oid))
 
 
-def _write(value: Any) -> str:
+def write_literal(value: Any) -> str:
+    """A value of Python as a constant of SQL."""
     match value:
         case bool():
             return "TRUE" if value else "FALSE"
