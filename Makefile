@@ -8,7 +8,7 @@ WORKERS := $(shell echo $$((1 + $$(nproc))))
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint types imports statics tests optimised soak pythons bench docs map pictures screenshots clean
+.PHONY: demo test lint types imports statics tests optimised soak spark-oldest pythons bench docs map pictures screenshots clean
 
 demo: .venv/core
 	$(BIN)/discreet demo
@@ -46,13 +46,18 @@ optimised: .venv/components
 	$(BIN)/python -O -m compileall -q src
 	$(OPTIMISED) -m "not soak" $(CHECKS)
 
-soak: .venv/components
+soak: .venv/components spark-oldest
 	$(BIN)/pytest -m soak
 	$(OPTIMISED) tests
 
 # The same checks in the other versions of Python that are here.
 pythons: .venv/components
 	$(BIN)/python tests/pythons.py $(CHECKS)
+
+# The tests of Spark once more, on the oldest version that is supported.
+spark-oldest: .venv/components
+	test -d .venv/spark35 || $(INSTALL) --target .venv/spark35 "pyspark>=3.5,<4"
+	PYTHONPATH=.venv/spark35 $(BIN)/pytest -m "not soak" tests/spark
 
 bench: .venv/bench
 	$(BIN)/python -m bench --write
