@@ -1062,10 +1062,10 @@ def test_what_is_kept_of_a_skewed_network():
         counted = engine._current().connection.execute('SELECT COUNT(*) FROM "rows of messages"')
         share = counted.fetchone()[0] / len(edges)
         (above,) = engine.count_crowd("messages").open_for_release().measured
-    assert 0.965 < share < 0.985
+    assert abs(share - 0.975) < 0.002
     test = CrowdingTest.of(schema.tables["messages"])
-    assert above[0] < 120
-    assert test.measure(above.tolist()) >= 42  # passes with 99 %
+    assert 70 <= above[0] <= 90
+    assert 50 <= test.measure(above.tolist()) <= 60  # passes with more than 99 %
 
 
 def test_the_curator_is_told_how_many_rows_people_are_in():
