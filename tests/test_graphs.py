@@ -27,7 +27,7 @@ from discreet.engine.duckdb.hashing import Hashed, hash_columns
 from discreet.engine.truth import SparseCounts
 from discreet.errors import DataRefusal, QuestionRefusal, Refusal, SchemaRefusal
 from discreet.known.topup import is_refinement, list_scales
-from discreet.price import price
+from discreet.price import Compare, price
 from discreet.price.crowding import CrowdingTest
 from discreet.price.ladder import compute_moves
 from discreet.question.domain import Kind
@@ -914,7 +914,7 @@ def test_a_ladder_of_both_is_priced_by_what_it_moves():
 
         assert sensitivity(LADDER.format(50)) == [(158, 8038)]
         assert sensitivity(LADDER.format(10)) == [look_up(40, 10)]
-        assert sensitivity(LADDER.format(50), by_sides=True) == [(160, 12800)]
+        assert sensitivity(LADDER.format(50), compare=Compare.SIDES) == [(160, 12800)]
         assert sensitivity(LADDER.format(50), in_company=True) == [(160, 12800)]
         inner = "(SELECT at_least AS t FROM DEGREES(messages, 50) AS d WHERE at_least > 3) AS e"
         assert sensitivity(f"SELECT t, COUNT(*) AS n FROM {inner} GROUP BY t") == [(158, 8038)]
@@ -947,7 +947,7 @@ def test_less_noise_for_less_than_was_paid_is_no_refinement():
     """Laplace noise of an earlier price: what would be given back is bought anew."""
     with open_engine(crowd_schema(40, 1), [(0, 1, "a")]) as engine:
         asked = parse(LADDER.format(50), engine.catalogue)
-        former = price(asked, Offer.of(epsilon="0.5"), engine.catalogue, by_sides=True)
+        former = price(asked, Offer.of(epsilon="0.5"), engine.catalogue, compare=Compare.SIDES)
         for epsilon, finer in (("0.499", False), ("0.5", False), ("0.6", True)):
             now = price(asked, Offer.of(epsilon=epsilon), engine.catalogue)
             assert list_scales(now) < list_scales(former)

@@ -59,7 +59,7 @@ from discreet.errors import (
 )
 from discreet.exact.numbers import Exact, canonical_json
 from discreet.ledger import About, Account, Balance, Entry, Ledger, Policy, Receipt, Request, Stored
-from discreet.price import Priced, approximate_loss, is_apart, is_as_before, price
+from discreet.price import Compare, Priced, approximate_loss, is_apart, is_as_before, price
 from discreet.price.plan import BaseRows, Plan, list_values, rename
 from discreet.question.blocks import Area, Space
 from discreet.question.functions import references
@@ -107,6 +107,7 @@ class Era(Enum):
     """How questions were priced, the latest first: what was paid for in each is still found."""
 
     NOW = "at the joint sensitivity of a statement"
+    ROWS = "a change row by row, and no unit as a whole in groups"
     SIDES = "a change as what is left and what is joined"
     APART = "each measurement by itself"
     FIRST = "when ledgers began to be kept"
@@ -949,7 +950,7 @@ class Curator(Procedures):
 
     def _price_question(self, question: Question, spend: Offer, era: Era = Era.NOW) -> Priced:
         catalogue, before, apart = self.engine.catalogue, era is Era.FIRST, era is Era.APART
-        sides = era is Era.SIDES
+        compare = _COMPARED.get(era, Compare.UNITS)
         if question.is_listed:
             from discreet.price.listed import price_listed
 
@@ -961,11 +962,11 @@ class Curator(Procedures):
             if free is not None:
                 return free
         if not spend.within:
-            return price(question, spend, catalogue, as_before=before, apart=apart, by_sides=sides)
+            return price(question, spend, catalogue, as_before=before, apart=apart, compare=compare)
         from discreet.price.within import find_cheapest
 
         return find_cheapest(
-            question, spend, catalogue, as_before=before, apart=apart, by_sides=sides
+            question, spend, catalogue, as_before=before, apart=apart, compare=compare
         )
 
     def _explain_asked(self, asked: Question | Statement, offer: Offer) -> Explanation:
@@ -991,8 +992,16 @@ def _list_eras(priced: Priced) -> tuple[Era, ...]:
 
     if is_public(priced):
         return ()  # no noise that was bought for it is better
-    compared = len(priced.mechanisms) > 1 or gains_rows(priced.plan.source)
-    return (Era.SIDES, Era.APART, Era.FIRST) if compared else (Era.APART, Era.FIRST)
+    several = len(priced.mechanisms) > 1
+    eras = [Era.APART, Era.FIRST]
+    if several or gains_rows(priced.plan.source):
+        eras.insert(0, Era.SIDES)
+    if several and (priced.plan.keys or priced.reach.rows > 1):
+        eras.insert(0, Era.ROWS)
+    return tuple(eras)
+
+
+_COMPARED = {Era.ROWS: Compare.ROWS, Era.SIDES: Compare.SIDES}
 
 
 # --- what is computed --------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from discreet.price.calibration import Additive, Bought, Noisy, Selection
 from discreet.price.keys import Threshold, least_units
 from discreet.price.plan import Reach, Sensitivity, compute_sensitivity
 from discreet.price.priced import (
+    Compare,
     Priced,
     approximate_loss,
     deciding_mechanism,
@@ -31,6 +32,7 @@ __all__ = [
     "Bought",
     "Choice",
     "Clipped",
+    "Compare",
     "Counts",
     "Fitted",
     "Linear",

@@ -103,42 +103,54 @@ class _Rows:
 
 
 def find_changes(
-    plan: Plan, known: Mapping[str, Domain], reach: Reach, multiplicity: Multiplicity
+    plan: Plan,
+    known: Mapping[str, Domain],
+    reach: Reach,
+    multiplicity: Multiplicity,
+    *,
+    by_rows: bool = False,
 ) -> tuple[tuple[Meeting, ...] | None, bool]:
     """The ways in which a change can move measurements together, and whether they were found.
 
-    None for all at once.  ``known`` are the columns of the plan's source.
+    None for all at once.  ``known`` are the columns of the plan's source.  ``by_rows``: as it was
+    done before units were compared as a whole in groups, only to find what was paid for then.
     """
-    return _find_changes(
-        plan, tuple(known.items()), reach, constant_columns(plan.source, multiplicity)
-    )
+    constant = constant_columns(plan.source, multiplicity)
+    return _find_changes(plan, tuple(known.items()), reach, constant, by_rows)
 
 
 @lru_cache(maxsize=64)  # the price of an accuracy is looked for at many prices
 def _find_changes(
-    plan: Plan, items: tuple[tuple[str, Domain], ...], reach: Reach, constant: frozenset[str]
+    plan: Plan,
+    items: tuple[tuple[str, Domain], ...],
+    reach: Reach,
+    constant: frozenset[str],
+    by_rows: bool,
 ) -> tuple[tuple[Meeting, ...] | None, bool]:
     known = dict(items)
     grouped, measured = bool(plan.keys), plan.measurements
     by_row = [reach.rows == 1 or is_by_row(m, reach) for m in measured]
     if reach.rows_per_group != reach.rows:  # Lemma 7: no limit for each group
         return None, False
-    listed = 1 < reach.rows <= _MOST_ORDERS and (grouped or not all(by_row))
+    whole = grouped and not by_rows
+    listed = 1 < reach.rows <= _MOST_ORDERS and (whole or not all(by_row))
+    if by_rows and grouped and not all(by_row):
+        return None, False
     if not (all(by_row) or listed):
         return None, False
     rows = _list_rows(plan, known, constant)
     if rows is None:
         return None, False
     tables = [_tabulate(m, p, grouped=grouped) for m, p in zip(measured, rows.parts, strict=True)]
-    ways = _pair_units(rows, plan, tables, reach) if listed else None
+    ways = _pair_units(rows, plan, tables, reach, by_rows=by_rows) if listed else None
     if ways is None and all(by_row):
-        ways = _price_pairs(_pair_rows(rows, tables), plan, reach)
+        ways = _price_pairs(_pair_rows(rows, tables), plan, reach, by_rows=by_rows)
     if ways is None or len(ways) > _MOST_WAYS:
         return None, False
     return _settle([column.tolist() for column in ways.T])
 
 
-def _price_pairs(moved: Any, plan: Plan, reach: Reach) -> Any:
+def _price_pairs(moved: Any, plan: Plan, reach: Reach, *, by_rows: bool) -> Any:
     """The part of each measurement's loss that a unit takes all of whose rows change alike."""
     if moved is None:
         return None
@@ -149,7 +161,7 @@ def _price_pairs(moved: Any, plan: Plan, reach: Reach) -> Any:
             one: _price_move(
                 measurement,
                 one * times,
-                _square(measurement, one, times),
+                _square(measurement, one, times, by_rows=by_rows),
                 reach,
                 grouped=bool(plan.keys),
             )
@@ -159,8 +171,10 @@ def _price_pairs(moved: Any, plan: Plan, reach: Reach) -> Any:
     return np.array(columns, dtype=object).T
 
 
-def _square(measurement: Measurement, moved: int, times: int) -> int:
+def _square(measurement: Measurement, moved: int, times: int, *, by_rows: bool) -> int:
     """The squared length of a move that is made so often: in one group, or in one each time."""
+    if by_rows and isinstance(measurement, GroupSum):
+        return 0  # which was a mistake
     return moved**2 * (times if isinstance(measurement, GroupSum) else times**2)
 
 
@@ -502,7 +516,9 @@ _NOWHERE = (-2, 0)
 """A row that adds nothing, wherever it is."""
 
 
-def _pair_units(rows: _Rows, plan: Plan, tables: Sequence[Any], reach: Reach) -> Any:
+def _pair_units(
+    rows: _Rows, plan: Plan, tables: Sequence[Any], reach: Reach, *, by_rows: bool
+) -> Any:
     """The same for units of several rows, each as a whole (Lemma 8)."""
     units = _list_units(rows, reach.rows)
     if units is None:
@@ -514,7 +530,8 @@ def _pair_units(rows: _Rows, plan: Plan, tables: Sequence[Any], reach: Reach) ->
         tried += len(different) ** 2 // 2
         if tried > _MOST_APART:
             return None
-        pairs = _Pairs(plan.measurements[index], rows.parts[index], table, reach, bool(plan.keys))
+        measured, parts = plan.measurements[index], rows.parts[index]
+        pairs = _Pairs(measured, parts, table, reach, bool(plan.keys), by_rows)
         apart = np.zeros((len(different), len(different)), dtype=object)
         for i, one in enumerate(different):
             for j, other in enumerate(different[: i + 1]):
@@ -556,11 +573,12 @@ class _Pairs:
     table: Any
     reach: Reach
     grouped: bool
+    by_rows: bool
 
     def price(self, one: Held, other: Held) -> Fraction:
         """The part of the measurement's loss that such a change takes."""
         once = isinstance(self.measurement, Units | GroupTotal | GroupSum | GroupMean)
-        if once or isinstance(self.measurement, Sum):
+        if once or (isinstance(self.measurement, Sum) and not self.by_rows):
             moved, square = self._by_groups(one, other, once=once)
         else:
             moved, square = self._by_rows(one, other), 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from enum import Enum
 from fractions import Fraction
 from math import hypot, sqrt
 
@@ -129,6 +130,14 @@ class Way:
     shared: bool = False
 
 
+class Compare(Enum):
+    """How it is found what a change of one unit moves, the latest first."""
+
+    UNITS = "units as a whole, in groups, too"
+    ROWS = "rows two by two"
+    SIDES = "what is left and what is joined, one beside the other; and degrees of both people so"
+
+
 @dataclass(frozen=True, slots=True)
 class Terms:
     """What is known of a question before its measurements are chosen."""
@@ -143,12 +152,12 @@ class Terms:
     as_before: bool
     apart: bool
     in_company: bool
-    by_sides: bool
+    compare: Compare
 
     @property
     def by_pairs(self) -> bool:
         """Whether what a change moves is found by comparing rows (joint.md, Lemma 7)."""
-        changed = self.neighbours is Neighbours.CHANGE_ONE and not self.by_sides
+        changed = self.neighbours is Neighbours.CHANGE_ONE and self.compare is not Compare.SIDES
         return changed and not gains_rows(self.question.source)
 
 
@@ -176,7 +185,7 @@ class Offered:
         """
         terms = self.terms
         alone = self.together is None and not terms.in_company
-        former = terms.apart or terms.by_sides
+        former = terms.apart or terms.compare is Compare.SIDES
         return alone and not former and gains_rows(terms.question.source)
 
     def by_steps(self, index: int) -> bool:
@@ -199,7 +208,7 @@ def price(
     as_before: bool = False,
     apart: bool = False,
     in_company: bool = False,
-    by_sides: bool = False,
+    compare: Compare = Compare.UNITS,
     accuracy_first: bool = False,
 ) -> Priced:
     """The best noise that ``spend`` buys for ``question``, and its exact loss.
@@ -207,8 +216,7 @@ def price(
     ``as_before``: the noise that it bought when ledgers began to be kept.  What was
     paid for then is found under the key of that noise, and is free.
     ``apart``: the noise that it bought when each measurement was priced by itself.
-    ``by_sides``: the noise that it bought when a change was priced as what is left and what is
-    joined, one beside the other, and so were the degrees of both people of a row.
+    ``compare``: the noise that it bought when what a change moves was found so.
     ``in_company``: with noise that may be charged together with that of other questions.
     ``accuracy_first``: the least noise, even if private groups would be shown less often.
     """
@@ -226,7 +234,7 @@ def price(
     width = None if apart else count_groups(question, multiplicity)
     reach = Reach.of(bound, grouped=bool(question.keys), most=most, width=width)
     sides = find_neighbours(question.source, schema.neighbours)
-    how = (as_before, apart, in_company, by_sides)
+    how = (as_before, apart, in_company, compare)
     terms = Terms(question, bound, reach, sides, domains, multiplicity, tuple(ways), *how)
     for weight_bits in WEIGHT_BITS:
         joint = choose_measurements(question.aggregates, domains, weight_bits)
@@ -282,7 +290,13 @@ def _find_together(terms: Terms, plan: Plan) -> Together:
     if terms.by_pairs:
         from discreet.price.changes import find_changes
 
-        ways, found = find_changes(plan, terms.known, terms.reach, terms.multiplicity)
+        ways, found = find_changes(
+            plan,
+            terms.known,
+            terms.reach,
+            terms.multiplicity,
+            by_rows=terms.compare is Compare.ROWS,
+        )
         if found:
             return ways
     return find_meetings(

@@ -9,7 +9,7 @@ from discreet.errors import InvalidParameter, QuestionRefusal
 from discreet.exact.numbers import Exact
 from discreet.exact.search import least_fraction
 from discreet.price.margins import aggregate_margin
-from discreet.price.priced import Priced, price
+from discreet.price.priced import Compare, Priced, price
 from discreet.question.catalogue import Catalogue
 from discreet.question.offer import Offer
 from discreet.question.question import Question
@@ -26,7 +26,7 @@ def find_cheapest(
     as_before: bool = False,
     apart: bool = False,
     in_company: bool = False,
-    by_sides: bool = False,
+    compare: Compare = Compare.UNITS,
 ) -> Priced:
     """The offer of least loss whose promised margins meet ``spend.within``.
 
@@ -44,7 +44,7 @@ def find_cheapest(
             as_before=as_before,
             apart=apart,
             in_company=in_company,
-            by_sides=by_sides,
+            compare=compare,
             accuracy_first=True,
         )
 
