@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
@@ -278,7 +279,7 @@ def test_verify_finds_an_edited_record(run, home):
     assert checked["ok"]
     assert checked["charges"] == checked["releases"] == 1
     assert "all in order" in ok(run("ledger", "verify"))
-    with sqlite3.connect(home / "ledger.sqlite") as books:
+    with closing(sqlite3.connect(home / "ledger.sqlite")) as books, books:
         books.execute("UPDATE records SET body = replace(body, '1/5', '1/6') WHERE kind = 'charge'")
     books.close()
     code, found, _ = run("ledger", "verify")

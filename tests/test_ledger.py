@@ -7,6 +7,7 @@ import os
 import shutil
 import sqlite3
 import warnings
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -60,7 +61,7 @@ def refused(path, **options):
 
 def change(path, *statements):
     """Do to the file what somebody with a database tool could do."""
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         for statement in statements:
             connection.execute(statement)
     connection.close()
@@ -68,7 +69,7 @@ def change(path, *statements):
 
 def problems(path):
     """What verification finds, also where opening already refuses."""
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         columns = "sequence, kind, at, dataset, analyst, subject, body, previous, digest"
         rows = connection.execute(f"SELECT {columns} FROM records ORDER BY sequence").fetchall()
     connection.close()

@@ -10,7 +10,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -759,7 +759,7 @@ def test_an_altered_step_is_found(home):
     with discreet.open(home) as curator:
         run = curator.watch(threshold=500, epsilon=1, at_most=2)
         run.ask(NONE)
-    with sqlite3.connect(home / "ledger.sqlite") as connection:
+    with closing(sqlite3.connect(home / "ledger.sqlite")) as connection, connection:
         connection.execute("UPDATE answers SET body = '[]'")
     assert not session.read(home).examine().ok
     with discreet.open(home) as curator, pytest.raises(LedgerRefusal):

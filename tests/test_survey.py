@@ -8,6 +8,7 @@ import re
 import sqlite3
 import subprocess
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -333,7 +334,7 @@ def test_a_page_that_was_changed_is_not_served(collection):
 
 
 def test_surveys_of_before_kept_no_hash_of_their_page(collection):
-    with sqlite3.connect(collection.directory / "reports.sqlite") as database:
+    with closing(sqlite3.connect(collection.directory / "reports.sqlite")) as database, database:
         database.execute("DROP TABLE page")
     database.close()
     assert Collection(collection.directory).page == collection.page
