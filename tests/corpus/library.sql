@@ -27,6 +27,13 @@ SELECT COUNT(*) AS n FROM loans WHERE genre ILIKE 'c%' AND branch NOT IN ('mill'
 SELECT r.postcode, l.genre, COUNT(*) AS n FROM loans l, readers r WHERE l.reader_id = r.reader_id GROUP BY 1, 2 ORDER BY 1, 2;
 SELECT COUNT(*) AS n FROM readers WHERE joined >= DATE '2025-12-31' - INTERVAL '5' YEAR;
 SELECT AVG(returned - CAST(borrowed AS DATE)) AS days FROM loans;
+SELECT COUNT(*) AS n FROM loans WHERE (branch, genre) IN (('mill', 'crime'), ('central', 'poetry'));
+SELECT COUNT(*) AS n FROM loans WHERE (branch, genre) NOT IN (('mill', 'crime'), ('central', 'poetry')) AND (renewals, genre) = (1, 'travel');
+SELECT genre, COUNT(*) AS n FROM loans WHERE isbn ~ '^1[01]' GROUP BY genre;
+SELECT LEFT(postcode, 1) AS area, COUNT(*) AS n FROM readers GROUP BY LEFT(postcode, 1);
+SELECT AVG(fine) FILTER (WHERE renewals = 0) AS a, AVG(fine) FILTER (WHERE renewals > 0) AS b FROM loans;
+SELECT SUM(fine) / COUNT(DISTINCT reader_id) AS per_reader FROM loans;
+SELECT COUNT(*) AS n FROM (SELECT reader_id FROM loans GROUP BY reader_id HAVING COUNT(DISTINCT branch) = 3) t;
 -- duckdb
 SELECT MEDIAN(2025 - birth_year) AS age FROM readers WHERE student;
 SELECT CASE WHEN 2025 - birth_year < 18 THEN 'child' WHEN 2025 - birth_year < 65 THEN 'adult' ELSE 'senior' END AS grp, COUNT(*) AS n FROM readers GROUP BY grp;
@@ -40,6 +47,11 @@ SELECT COUNTIF(returned > due) / COUNT(*) AS late FROM loans;
 SELECT FLOOR((2025 - birth_year) / 10) * 10 AS decade, COUNT(*) AS n FROM readers GROUP BY decade ORDER BY decade;
 -- snowflake
 SELECT COUNT_IF(returned IS NULL) AS out FROM loans;
+SELECT APPROX_PERCENTILE(fine, 0.9) AS p90 FROM loans;
+--> duckdb: SELECT QUANTILE_CONT(fine, 0.9) AS p90 FROM loans
+SELECT DIV0(SUM(fine), COUNT(*)) AS p FROM loans;
+SELECT DECODE(branch, 'central', 'C', 'mill', 'M', 'other') AS b, COUNT(*) AS n FROM loans GROUP BY 1;
+SELECT NVL(genre, 'none') AS g, COUNT(*) AS n FROM loans GROUP BY 1;
 SELECT AVG(DATEDIFF(day, borrowed, returned)) AS days FROM loans;
 SELECT TOP 2 genre, COUNT(*) AS n FROM loans GROUP BY genre ORDER BY n DESC;
 SELECT IFF(renewals > 0, 'renewed', 'not') AS k, COUNT(*) AS n FROM loans GROUP BY k;

@@ -151,6 +151,8 @@ LONG: dict[str, Shape] = {
     "comparisons": _chained("age > {place}", " AND "),
     "IN numbers": lambda n: _where(f"age IN ({_each('{place}', n)})"),
     "IN texts": lambda n: _where(f"city IN ({_each(chr(39) + 'c{place}' + chr(39), n)})"),
+    "IN rows": lambda n: _where(f"(age, cost) IN ({_each('({place}, 3)', n)})"),
+    "rows in rows": lambda n: _where(_within("((age = 3) = {inner}, age) = (TRUE, 3)", n, "TRUE")),
     "IN after IN": _chained("age IN ({place}, 3, 5)", " AND "),
     "WHEN": lambda n: _sum(f"CASE {_each('WHEN age = {place} THEN {place}', n, ' ')} ELSE 0 END"),
     "WHEN, simple": lambda n: _sum(f"CASE age {_each('WHEN {place} THEN 1', n, ' ')} END"),

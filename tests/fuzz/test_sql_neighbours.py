@@ -28,7 +28,7 @@ from discreet.question.schema import Schema
 from discreet.question.sql import parse_statement
 from discreet.question.statement import Statement
 
-QUICK, QUICK_CASES = 24, 500
+QUICK, QUICK_CASES = 28, 500
 SHARDS, LONG, LONG_CASES = 6, 100, 2_000  # of the long run: so many worlds and cases in each
 QUESTIONS = 6
 SPENDS = [
@@ -53,6 +53,7 @@ CONDITIONS = [
     "v.region IN (SELECT name FROM cities ORDER BY pop, name LIMIT 1)",
     "v.region = ANY(ARRAY['north', 'west'])",
     "v.region <> ALL(SELECT MIN(name) FROM cities)",
+    "(v.region, v.b) IN (('north', TRUE), ('west', FALSE))",
     "v.x > (SELECT AVG(u.x) FROM visits u)",
     "v.region IN (SELECT u.region FROM visits u GROUP BY u.region HAVING COUNT(*) > 3)",
 ]

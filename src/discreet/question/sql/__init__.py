@@ -305,7 +305,8 @@ def _is_plain(tree: exp.Expr, reader: Reader) -> bool:
         and source.name in reader.schema.tables
         and (group is None or not group.args.get("all"))
         and not any(
-            isinstance(n, exp.Boolean) or n.args.get("db") or is_several(n) for n in tree.walk()
+            isinstance(n, exp.Boolean | exp.Tuple) or n.args.get("db") or is_several(n)
+            for n in tree.walk()
         )
     )
 

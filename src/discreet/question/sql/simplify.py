@@ -20,6 +20,7 @@ from discreet.question.sql.unnest_subqueries import is_looked_up, join_subquerie
 def simplify(tree: exp.Expr, reader: Reader) -> exp.Expr:
     """``tree``, changed in place."""
     _list_any(tree)
+    _compare_rows(tree)
     for query in _selects(tree):
         _drop_databases(query, reader)
         _open_brackets(query)
@@ -103,6 +104,34 @@ def _list_any(tree: exp.Expr) -> None:
                 listed = exp.In(this=node.this, expressions=values.expressions)
         if listed is not None:
             node.replace(listed if word == "ANY" else exp.Not(this=listed))
+
+
+MOST_ROWS_COMPARED = 100
+"""How many rows of constants one row may be compared with."""
+
+
+def _compare_rows(tree: exp.Expr) -> None:
+    """``(a, b) IN ((1, 2), (3, 4))`` is ``a = 1 AND b = 2 OR a = 3 AND b = 4``."""
+    for node in list(tree.find_all(exp.In, exp.EQ)):
+        row = node.this
+        listed = node.expressions if isinstance(node, exp.In) else [node.expression]
+        if not isinstance(row, exp.Tuple) or not 0 < len(listed) <= MOST_ROWS_COMPARED:
+            continue
+        if not all(isinstance(own, exp.Column) for own in row.expressions):
+            continue  # each is written as often as there are rows: long ones would be many times
+        width = len(row.expressions)
+        if not all(isinstance(o, exp.Tuple) and len(o.expressions) == width for o in listed):
+            continue
+        same = [
+            exp.and_(
+                *(
+                    exp.EQ(this=own.copy(), expression=other.copy())
+                    for own, other in zip(row.expressions, values.expressions, strict=True)
+                )
+            )
+            for values in listed
+        ]
+        node.replace(exp.Paren(this=exp.or_(*same)))
 
 
 def name_columns(tree: exp.Expr) -> None:

@@ -266,6 +266,8 @@ def _group_value(root: exp.Expr, node: exp.Expr, value: exp.Expr) -> Mended:
 
 def _count_by(root: exp.Expr, node: exp.Expr, value: exp.Expr) -> Mended:
     """Each value with its count, the most frequent first."""
+    if isinstance(value, exp.Distinct) and len(value.expressions) == 1:
+        value = value.expressions[0]  # each value is there once anyway
     select = node.parent_select
     if isinstance(select, exp.Select) and select.args.get("group") is None:
         most = node.expressions[1:2] if "TOP" in node.name.upper() else []

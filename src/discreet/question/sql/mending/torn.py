@@ -259,4 +259,5 @@ def _leave_out_item(torn: Torn, root: exp.Expr, node: exp.Expr, items: list[exp.
 def name_left_out(torn: Torn, node: exp.Expr) -> str:
     """What is left out, in the analyst's own words."""
     said = torn.reader.words(node)
-    return f"without {said}: " if said and len(said) <= 60 else "without that part: "
+    whole = bool(said) and said.count("(") == said.count(")")
+    return f"without {said}: " if whole and len(said) <= 60 else "without that part: "
