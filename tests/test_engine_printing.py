@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from discreet.engine.duckdb import DuckDBEngine
 from discreet.engine.postgres.printer import PostgresPrinter
+from discreet.engine.spark.printer import SparkPrinter
 from discreet.engine.typed import OF_KIND, Type, Typed, common_type
 from discreet.errors import QuestionRefusal
 from discreet.question.functions import nodes
@@ -22,7 +23,7 @@ COLUMNS = {
     "coded": Typed("", Type.CODED, values=("low", "mid", "high")),
     "day": Typed("", Type.DATE),
 }
-PRINTERS = {"postgres": PostgresPrinter}
+PRINTERS = {"postgres": PostgresPrinter, "spark": SparkPrinter}
 
 
 @pytest.fixture(params=sorted(PRINTERS))
@@ -51,7 +52,6 @@ def write(printer, node, **clauses) -> str:
         nodes.call("TIMEZONE", nodes.text("UTC"), quote_column("day")),
         nodes.call("POW", quote_column("real"), quote_column("real")),
         nodes.call("SUM", quote_column("real")),
-        nodes.infix(exp.Mod, quote_column("real"), quote_column("real")),
         nodes.infix(exp.Div, quote_column("whole"), quote_column("whole")),
         nodes.try_cast(quote_column("text"), nodes.Kind.DECIMAL),
         nodes.cast(quote_column("real"), nodes.Kind.TEXT),
@@ -65,6 +65,19 @@ def test_what_is_not_listed_is_refused(printer, node):
     with pytest.raises(QuestionRefusal) as refused:
         write(printer, node)
     assert refused.value.code == "Q60"
+
+
+def test_a_remainder_of_doubles_is_spark_s_alone():
+    """C's and Java's are one; PostgreSQL has none."""
+    remainder = nodes.infix(exp.Mod, quote_column("real"), quote_column("real"))
+    for name, kind in PRINTERS.items():
+        made = kind({})
+        made.steps["t"] = COLUMNS
+        if name == "spark":
+            assert "%" in write(made, remainder)
+            continue
+        with pytest.raises(QuestionRefusal):
+            write(made, remainder)
 
 
 @pytest.mark.parametrize(
