@@ -10,7 +10,7 @@ const { order } = await at("dom.js");
 const { body, nearest, wayOf } = await at("ask.js");
 const { addressOf, tabbed } = await at("answer.js");
 const { amount, count, shares } = await at("balance.js");
-const { pace } = await at("curator.js");
+const { pace, shareOut } = await at("curator.js");
 const { declare, plainCard } = await at("releases.js");
 const { readChecks, readSettings, shown } = await at("runs.js");
 
@@ -130,6 +130,16 @@ test("the pace of spending", () => {
   assert.match(pace(points, now), /30 % is used, 10 % in the last week: .* about 49 days/);
   assert.match(pace(points.slice(0, 1), now), /nothing in the last week/);
   assert.equal(pace([], now), "Nothing was spent yet.");
+});
+
+test("what is left of a budget, shared out", () => {
+  // 0.3 of epsilon over thirty: 0.01 each; rho of 0.06 lets each be sqrt(2 * 0.06 / 30), more.
+  assert.deepEqual(shareOut({ epsilon: "3/10", rho: "0" }, 30).each, 0.01);
+  assert.ok(Math.abs(shareOut({ epsilon: "3/10", rho: "0.06" }, 30).each - 0.0632455532) < 1e-9);
+  assert.ok(Math.abs(shareOut({ epsilon: null, rho: "0.06" }, 30).margin - 47.36663) < 1e-4);
+  assert.deepEqual(shareOut({ epsilon: "0", rho: "0" }, 5), { each: 0, margin: Infinity });
+  assert.equal(shareOut({ epsilon: "1", rho: "0" }, Number("")), null);
+  assert.equal(shareOut({ epsilon: "1", rho: "0" }, NaN), null);
 });
 
 test("what a run is opened with, as it was typed", () => {

@@ -2,7 +2,7 @@
 
 import { get, of, Refused, send } from "./api.js";
 import { field, h, refusalCard, show, tell } from "./dom.js";
-import { gauge } from "./balance.js";
+import { amount, gauge } from "./balance.js";
 import { picture } from "./picture.js";
 
 const budget = (epsilon, delta) => (epsilon ? { epsilon, delta: delta || "0" } : null);
@@ -189,7 +189,39 @@ export async function datasetsView(main) {
   show(main, h("h1", {}, "Datasets"), datasets.map((d, i) =>
     h("section", { class: "card", "aria-label": d.name }, h("h2", {}, d.name),
       h("p", {}, `Tables: ${d.tables.join(", ")}. Answers leave at multiples of ${d.deadline_s} s.`),
-      gauge(gauges[i].dataset, "Budget"))));
+      gauge(gauges[i].dataset, "Budget"), gauges[i].dataset.remaining ? budgetPlan(d.name, gauges[i].dataset.remaining) : null)));
+}
+
+/**
+ * What each of so many questions may cost, if what is left is shared out evenly: by the sum of ε or by
+ * that of ρ, whichever lets each be larger; and about how far off a count of people would be then.
+ * @param {{ epsilon: string | null, rho: string }} left
+ * @param {number} questions
+ */
+export function shareOut(left, questions) {
+  if (!(questions >= 1)) return null;
+  const pure = left.epsilon === null ? 0 : amount(left.epsilon) / questions;
+  const concentrated = Math.sqrt(2 * Math.max(0, amount(left.rho)) / questions);
+  const each = Math.max(pure, concentrated);
+  return each > 0 ? { each, margin: Math.log(20) / each } : { each: 0, margin: Infinity };
+}
+
+/** A plan for the rest of the budget: over how many weeks, with how many questions in each. */
+function budgetPlan(name, left) {
+  const weeks = h("input", { type: "number", min: "1", max: "5200", value: "52" });
+  const asked = h("input", { type: "number", min: "1", max: "1000000", value: "20" });
+  const told = h("p", { role: "status" });
+  const draw = () => {
+    const found = shareOut(left, Number(weeks.value) * Number(asked.value));
+    const rounded = (/** @type {number} */ x) => x.toLocaleString("en", { maximumSignificantDigits: 3 });
+    show(told, !found ? "Say for how many weeks, and how many questions in each." : found.each === 0 ? "Nothing is left to plan with."
+      : `Each new question may cost ε = ${rounded(found.each)}: a count of people, one row each, is then off by at most about ${rounded(found.margin)} in 95 of 100 cases. What is asked again is free.`);
+  };
+  weeks.addEventListener("input", draw);
+  asked.addEventListener("input", draw);
+  draw();
+  return h("details", {}, h("summary", {}, "Plan the rest of the budget"),
+    h("div", { class: "offer" }, field(`Weeks that ${name} has to last`, weeks), field(`New questions a week about ${name}`, asked)), told);
 }
 
 function keys(one) {
