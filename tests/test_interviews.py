@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import shutil
 from contextlib import suppress
 from fractions import Fraction
 
@@ -12,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from cli_cases import runner
+from run_cases import Killed, copy_session, kill_at_step
 from statistical.fit import fits
 from test_curate import clinic
 
@@ -309,36 +309,12 @@ def test_the_noise_is_that_of_the_theorem_for_every_question():
 # --- crashes, races, who may ask -------------------------------------------------------------
 
 
-class Killed(BaseException):
-    """The process ends here."""
-
-
-def places(patch, kill_at: int) -> list[str]:
-    passed: list[str] = []
-
-    def wrap(owner, name):
-        real = getattr(owner, name)
-
-        def disturbed(*args, **kwargs):
-            passed.append(name)
-            if len(passed) == kill_at:
-                raise Killed
-            found = real(*args, **kwargs)
-            passed.append(name)
-            if len(passed) == kill_at:
-                raise Killed
-            return found
-
-        patch.setattr(owner, name, disturbed)
-
-    for owner, name in (
-        (Account, "charge"),
-        (interviews, "release_numbers"),
-        (RunBook, "record"),
-        (RunBook, "close"),
-    ):
-        wrap(owner, name)
-    return passed
+STEPS = (
+    (Account, "charge"),
+    (interviews, "release_numbers"),
+    (RunBook, "record"),
+    (RunBook, "close"),
+)
 
 
 ASKED = (CORK, DELFT, YOUNG)
@@ -356,21 +332,14 @@ def play(place, shown) -> None:
 def test_killed_at_every_step_it_goes_on_unpaid_and_no_number_is_drawn_twice(
     home, monkeypatch, start
 ):
-    def copy(name):
-        place = home / "copies" / name
-        place.mkdir(parents=True)
-        for file in ("visits.csv", "discreet.toml", "ledger.sqlite"):
-            shutil.copyfile(home / file, place / file)
-        return place
-
     with monkeypatch.context() as patch:
-        steps = places(patch, 0)
-        play(copy("whole"), [])
+        steps = kill_at_step(patch, STEPS, 0)
+        play(copy_session(home, "whole"), [])
     assert len(steps) == 2 * (1 + 3 + 3 + 1)
     for kill_at in range(start, len(steps) + 1, 3):
-        place, shown = copy(str(kill_at)), []
+        place, shown = copy_session(home, str(kill_at)), []
         with monkeypatch.context() as patch:
-            places(patch, kill_at)
+            kill_at_step(patch, STEPS, kill_at)
             with suppress(Killed):
                 play(place, shown)
         with discreet.open(place) as curator:

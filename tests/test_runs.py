@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -20,6 +19,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from cli_cases import runner
+from run_cases import Killed, copy_session, kill_at_step
 from test_curate import clinic
 
 import discreet
@@ -464,40 +464,16 @@ def test_the_margin_is_that_of_the_texts():
 # --- crashes -------------------------------------------------------------------------------------
 
 
-class Killed(BaseException):
-    """The process ends here."""
-
-
-def places(patch, kill_at: int) -> list[str]:
-    """Count the steps of a run, and die at one of them: before it, or after it."""
-    passed: list[str] = []
-
-    def wrap(owner, name):
-        real = getattr(owner, name)
-
-        def disturbed(*args, **kwargs):
-            passed.append(f"before {name}")
-            if len(passed) == kill_at:
-                raise Killed
-            found = real(*args, **kwargs)
-            passed.append(f"after {name}")
-            if len(passed) == kill_at:
-                raise Killed
-            return found
-
-        patch.setattr(owner, name, disturbed)
-
-    for owner, name in (
-        (Account, "charge"),
-        (sealed, "_write_once"),
-        (sealed.Sealed, "keep"),
-        (sealed.Sealed, "erase"),
-        (runs, "compare"),
-        (RunBook, "record"),
-        (RunBook, "close"),
-    ):
-        wrap(owner, name)
-    return passed
+STEPS = (
+    (Account, "charge"),
+    (sealed, "_write_once"),
+    (sealed.Sealed, "keep"),
+    (sealed.Sealed, "erase"),
+    (runs, "compare"),
+    (runs, "judge_gathered"),
+    (RunBook, "record"),
+    (RunBook, "close"),
+)
 
 
 QUESTIONS = (NONE, ALL, NONE, CITIES)
@@ -521,16 +497,15 @@ def test_killed_at_every_step_it_goes_on_unpaid_and_tells_nothing_twice(
 ):
     """Released <= charged <= cap: one charge, each verdict told as it was first recorded."""
     with monkeypatch.context() as patch:
-        steps = places(patch, 0)
-        (home / "copy").mkdir()
-        whole = copy_of(home, "whole")
+        steps = kill_at_step(patch, STEPS, 0)
+        whole = copy_session(home, "whole")
         play(whole, [])
     assert len(steps) > 20
     for kill_at in range(1 + start, len(steps) + 1, every):
-        place = copy_of(home, f"killed-{kill_at}")
+        place = copy_session(home, f"killed-{kill_at}")
         shown: list[tuple[int, object]] = []
         with monkeypatch.context() as patch:
-            places(patch, kill_at)
+            kill_at_step(patch, STEPS, kill_at)
             with suppress(Killed):
                 play(place, shown)
         with discreet.open(place) as curator:
@@ -551,12 +526,44 @@ def test_killed_at_every_step_it_goes_on_unpaid_and_tells_nothing_twice(
             assert not list(curator.ledger.secrets.glob("*.sealed"))
 
 
-def copy_of(home: Path, name: str) -> Path:
-    place = home / "copy" / name
-    place.mkdir(parents=True)
-    for file in ("visits.csv", "discreet.toml", "ledger.sqlite"):
-        shutil.copyfile(home / file, place / file)
-    return place
+TOGETHER = [f"SELECT COUNT(*) FROM visits WHERE age >= {n}" for n in (105, 0, 99, 100, 1, 103)]
+
+
+def play_together(home: Path, shown: list[object]) -> None:
+    with discreet.open(home) as curator:
+        paid = [entry.id for entry in curator.transcript() if entry.loss is not None]
+        settings = {"threshold": 400, "epsilon": 3, "at_most": 2, "numbers": True}
+        run = curator.run(paid[0]) if paid else curator.watch(**settings)
+        asked = TOGETHER[: run.asked] if run.ended else TOGETHER
+        shown[:] = run.ask_many(asked, number=0)
+
+
+@pytest.mark.parametrize(
+    ("start", "every"), [(2, 5), *(pytest.param(k, 4, marks=pytest.mark.soak) for k in range(4))]
+)
+def test_killed_where_questions_are_read_together_it_goes_on(home, monkeypatch, start, every):
+    """Each verdict that was shown is the recorded one, for one charge; none is told twice."""
+    with monkeypatch.context() as patch:
+        steps = kill_at_step(patch, STEPS, 0)
+        play_together(copy_session(home, "whole"), [])
+    assert steps.count("before judge_gathered") == 2  # once more after the first "above"
+    assert "before compare" not in steps
+    for kill_at in range(1 + start, len(steps) + 1, every):
+        place, shown = copy_session(home, f"killed-{kill_at}"), []
+        with monkeypatch.context() as patch:
+            kill_at_step(patch, STEPS, kill_at)
+            with suppress(Killed):
+                play_together(place, shown)
+        before = list(shown)
+        play_together(place, shown)
+        assert [one.above for one in shown] == [False, True, False, False, True]
+        assert before in ([], shown)
+        with discreet.open(place) as curator:
+            (charge,) = (entry for entry in curator.transcript() if entry.loss is not None)
+            run = curator.run(charge.id)
+            assert (run.ended, run.transcript) == ("halted", tuple(shown))
+            assert curator.spent.epsilon == 3
+            assert curator.ledger.verify().ok
 
 
 def test_a_secret_that_is_lost_closes_the_run(home):

@@ -104,6 +104,7 @@ class Playing:
 
         follow(interviews, "release_numbers")
         follow(runs, "judge")
+        follow(runs, "judge_gathered")
 
 
 def _digest(told: Any) -> str:
