@@ -27,7 +27,13 @@ from discreet.question.relation import (
     Source,
 )
 from discreet.question.schema import ROW, Owners, Schema, Table
-from discreet.question.sql.dialect import Reader, copy_span
+from discreet.question.sql.dialect import (
+    Fix,
+    Reader,
+    copy_span,
+    parse_trees,
+    write_text,
+)
 from discreet.question.sql.normalize import find_unread, normalize
 from discreet.question.sql.scalars import (
     column,
@@ -409,7 +415,7 @@ def _narrow_listed(rows: Rows, select: exp.Select, reader: Reader) -> Rows:
             "nothing that is listed meets the condition.",
             why="no row and no group is left, whatever the data are: people would pay for no "
             "answer.",
-            fix="list what the condition leaves, or leave the condition out.",
+            fix=_leave_conditions_out(reader),
         )
     members = [
         exp.In(this=column(name), expressions=[write_constant(_as_typed(v)) for v in values])
@@ -419,6 +425,18 @@ def _narrow_listed(rows: Rows, select: exp.Select, reader: Reader) -> Rows:
     predicate = read_typed(tree, reader.columns(rows.relation.source), reader, kind=Kind.BOOLEAN)
     clauses = {**rows.clauses, "where": exp.Where(**{**where.args, "this": tree})}
     return replace(rows, relation=Filter(rows.relation.source, predicate), clauses=clauses)
+
+
+def _leave_conditions_out(reader: Reader) -> Fix:
+    """The question as it was typed, without what it asks of the list."""
+    words = "list what the condition leaves, or leave the condition out."
+    (tree, *more) = parse_trees(reader.text, list(reader.tokens)) or [None]
+    if tree is None or more or reader.accepts is None:
+        return Fix(words)
+    for where in list(tree.find_all(exp.Where)):
+        where.pop()
+    text = write_text(tree)
+    return Fix.asking(text, "of all that is listed: ") if reader.accepts(text) else Fix(words)
 
 
 def _as_typed(value: Value) -> Value:
