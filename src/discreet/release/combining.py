@@ -7,13 +7,14 @@ cannot be computed is not paid for.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isfinite
 from typing import Any
 
 from discreet.engine.duckdb import afterwards
 from discreet.engine.duckdb.afterwards import Held, Shape
 from discreet.errors import QuestionRefusal
+from discreet.exact.records import dataclass
 from discreet.question.catalogue import Catalogue
 from discreet.question.domain import Kind
 from discreet.question.statement import (

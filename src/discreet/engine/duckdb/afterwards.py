@@ -13,7 +13,6 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -24,6 +23,7 @@ import pyarrow as pa
 
 from discreet.engine.duckdb.sources import quoted
 from discreet.errors import QuestionRefusal
+from discreet.exact.records import dataclass
 from discreet.question.domain import Kind
 from discreet.question.functions import nodes
 

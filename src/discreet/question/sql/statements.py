@@ -10,13 +10,14 @@ what is computed after its release is taken apart first (:mod:`~discreet.questio
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
 from sqlglot import exp
 
 from discreet.errors import QuestionRefusal
+from discreet.exact.records import dataclass
 from discreet.question.offer import Offer
 from discreet.question.question import Question, check_measured
 from discreet.question.sql import released

@@ -10,11 +10,12 @@ computed from several numbers has no origin here, and so no margin.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from sqlglot import exp
 
+from discreet.exact.records import dataclass
 from discreet.question.sql import released
 from discreet.question.sql.aggregates import is_windowed
 from discreet.question.sql.dialect import Reader
