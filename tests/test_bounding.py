@@ -53,7 +53,7 @@ def found(curator: discreet.Curator, table: str) -> dict:
     version = curator.engine.data_version()
     return {
         name: column[0]
-        for _, answer in curator._bounding._stored(version).get(table, [])
+        for _, answer in curator._bounding._load_stored(version).get(table, [])
         for name, column in answer.intervals("0.999999").items()
     }
 

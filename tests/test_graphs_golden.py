@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from golden_cases import Case, cases
 
-from discreet.curate.crowding import _closed, _untested
+from discreet.curate.crowding import _closed_refusal, _untested_refusal
 from discreet.errors import CODES, Refusal, SchemaRefusal
 from discreet.price import price
 from discreet.question.catalogue import Catalogue
@@ -57,7 +57,10 @@ def tell_closed() -> str:
             Schema.from_text("[tables.messages]\n" + lines + COLUMNS)
         told.append(f"# {name}\n{refused.value}\n")
     table = SCHEMA.tables["messages"]
-    told += [f"# not tested\n{_untested('messages')}\n", f"# not passed\n{_closed(table)}\n"]
+    told += [
+        f"# not tested\n{_untested_refusal('messages')}\n",
+        f"# not passed\n{_closed_refusal(table)}\n",
+    ]
     return "\n".join(told)
 
 

@@ -158,9 +158,9 @@ def test_no_statement_leads_anywhere(curator, text):
 
 def test_the_connection_itself_leads_nowhere():
     """The second wall: even without the list, the engine opens nothing and changes nothing."""
-    from discreet.engine.duckdb.afterwards import _opened
+    from discreet.engine.duckdb.afterwards import _open
 
-    with _opened([]) as connection:
+    with _open([]) as connection:
         for text in (
             "SELECT * FROM read_csv('/etc/passwd')",
             "SELECT * FROM '/etc/passwd'",

@@ -64,7 +64,7 @@ def forgotten_bound(patch: Patch) -> None:
 
 def forgotten_truncation(patch: Patch) -> None:
     """The question's own limits are not enforced."""
-    patch.setattr(measure, "_bounding", lambda *_: None)
+    patch.setattr(measure, "_choose_rows", lambda *_: None)
 
 
 def forgotten_groups(patch: Patch) -> None:

@@ -327,11 +327,11 @@ def without_unit(self: Any, relation: Any) -> Any:
     return step
 
 
-WINDOWED = render.Renderer._windowed
+WINDOWED = render.Renderer._render_windows
 
 
 def test_a_window_over_everybody_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(render.Renderer, "_windowed", without_unit)
+    monkeypatch.setattr(render.Renderer, "_render_windows", without_unit)
     with pytest.raises((AssertionError, duckdb.Error)):
         fuzz(6 * QUICK, part="ROW_NUMBER", phases=(Phase.generate,))
 

@@ -338,14 +338,14 @@ def test_without_a_deadline_the_engine_computes_on_while_an_answer_is_published(
     tmp_path, serving, monkeypatch
 ):
     """One engine, and a ledger that takes its time: the next question does not wait for it."""
-    held, closed = threading.Event(), Jobs._closed
+    held, closed = threading.Event(), Jobs._close
 
     def slow(jobs, paid, answer):
         if "age < 11" in paid.priced.question.text:
             assert held.wait(PATIENCE_S)
         return closed(jobs, paid, answer)
 
-    monkeypatch.setattr(Jobs, "_closed", slow)
+    monkeypatch.setattr(Jobs, "_close", slow)
     with serving(tmp_path, "deadline_s = 0\nworkers = 1") as server:
         first = server.call(
             "POST", "ask", {"question": f"{COUNT} WHERE age < 11", "epsilon": "1/50", "wait_s": 0}

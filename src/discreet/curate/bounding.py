@@ -185,7 +185,7 @@ class Bounding:
 
     def _say(self, version: str, name: str, priced: Priced | None) -> Iterator[str]:
         table = self._curator.schema.tables[name]
-        for look, answer in self._stored(version).get(name, []):
+        for look, answer in self._load_stored(version).get(name, []):
             intervals = {n: found[0] for n, found in answer.intervals().items()}
             if not look.columns:
                 owner, most = " and ".join(table.unit or ()), table.max_rows_per_unit or 1
@@ -202,7 +202,7 @@ class Bounding:
                         f"{column!r} outside its bounds, clipped (95 %)."
                     )
 
-    def _stored(self, version: str) -> dict[str, list[tuple[Look, Answer]]]:
+    def _load_stored(self, version: str) -> dict[str, list[tuple[Look, Answer]]]:
         """The looks that were bought for this version, of each table; read once."""
         if version not in self._known:
             self._known = {version: self._read()}

@@ -98,7 +98,7 @@ class Collected:
     def _space(self, question: Question) -> Space:
         """The answers that matter for who is counted where, and all their combinations."""
         table, names = _source(question.source)
-        used = _used(question, names)
+        used = _list_used(question, names)
         numbers = [name for name in used if isinstance(self._columns[name][0], MeanRandomizer)]
         if table != self.name or numbers:
             raise _not_estimated(
@@ -145,7 +145,7 @@ class Collected:
                 yield from (f for f in self._rows(source, row) if evaluate(predicate, f) is True)
             case Project(source=source, columns=columns):
                 for fields in self._rows(source, row):
-                    yield {name: _carried(expression, fields) for name, expression in columns}
+                    yield {name: _carry(expression, fields) for name, expression in columns}
             case PublicJoin(left=left, right=right, on=on, kind=kind):
                 rows = (self.public or {})[right.table.name][1]
                 for fields in self._rows(left, row):
@@ -374,7 +374,7 @@ class _Unknown:
         self.column = column
 
 
-def _carried(expression: Expression, fields: Fields) -> Any:
+def _carry(expression: Expression, fields: Fields) -> Any:
     if isinstance(expression, ColumnRef) and isinstance(fields.get(expression.name), _Unknown):
         return fields[expression.name]
     return evaluate(expression, fields)
@@ -386,7 +386,7 @@ def _counts(aggregate: Aggregate, fields: Fields) -> bool:
     if condition is not None and evaluate(condition, fields) is not True:
         return False
     if aggregate.function == "COUNT":
-        return all(_carried(one, fields) is not None for one in aggregate.arguments)
+        return all(_carry(one, fields) is not None for one in aggregate.arguments)
     return True
 
 
@@ -401,7 +401,7 @@ def _source(relation: Relation) -> tuple[str, dict[str, str]]:
             raise _not_estimated("each respondent has one row of this table.")
 
 
-def _used(question: Question, names: dict[str, str]) -> list[str]:
+def _list_used(question: Question, names: dict[str, str]) -> list[str]:
     """The columns of the survey that decide who is counted where."""
     looked: set[str] = set()
     for key in question.keys:
@@ -412,24 +412,24 @@ def _used(question: Question, names: dict[str, str]) -> list[str]:
         if aggregate.function == "COUNT":
             for argument in aggregate.arguments:
                 looked |= references(argument)
-    _looked_below(question.source, looked)
+    _look_below(question.source, looked)
     return [column for name, column in names.items() if name in looked]
 
 
-def _looked_below(relation: Relation, looked: set[str]) -> None:
+def _look_below(relation: Relation, looked: set[str]) -> None:
     match relation:
         case Filter(source=below, predicate=predicate):
             looked |= references(predicate)
-            _looked_below(below, looked)
+            _look_below(below, looked)
         case Project(source=below, columns=columns):
             for name, expression in columns:
                 if name in looked:
                     looked |= references(expression)
-            _looked_below(below, looked)
+            _look_below(below, looked)
         case PublicJoin(left=below, on=on):
             for expression, _ in on:
                 looked |= references(expression)
-            _looked_below(below, looked)
+            _look_below(below, looked)
         case _:
             return
 

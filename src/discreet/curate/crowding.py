@@ -45,7 +45,7 @@ class Crowding:
         named = self.tables if tables is None else [n for n in tables if n in self.tables]
         failed = [name for name in named if not self._test(self._curator.schema.tables[name])]
         if failed:
-            raise _closed(self._curator.schema.tables[failed[0]])
+            raise _closed_refusal(self._curator.schema.tables[failed[0]])
 
     def check(self, relations: Iterable[Relation], version: str) -> None:
         """Refuse questions about a table that was not tested, or did not pass; free, and public.
@@ -59,9 +59,9 @@ class Crowding:
             if name in asked:
                 outcome = self._recall(self._curator.schema.tables[name], version)
                 if outcome is None:
-                    raise _untested(name)
+                    raise _untested_refusal(name)
                 if not outcome:
-                    raise _closed(self._curator.schema.tables[name])
+                    raise _closed_refusal(self._curator.schema.tables[name])
 
     def _request(self, table: Table, version: str) -> Request:
         test, crowding = CrowdingTest.of(table), table.crowding
@@ -113,7 +113,7 @@ def _read(body: bytes) -> bool:
     return bool(json.loads(body)["Crowding"]["passed"])
 
 
-def _untested(name: str) -> DataRefusal:
+def _untested_refusal(name: str) -> DataRefusal:
     return DataRefusal(
         "D3",
         f"table {name!r} has rows of two people and was not tested; it stays closed.",
@@ -124,7 +124,7 @@ def _untested(name: str) -> DataRefusal:
     )
 
 
-def _closed(table: Table) -> DataRefusal:
+def _closed_refusal(table: Table) -> DataRefusal:
     return DataRefusal(
         "D3",
         "it could not be shown that few enough people are in more than "

@@ -149,7 +149,7 @@ class Releases:
         receipts = self._curator.account.charge_all(self._make_requests(prepared, analyst))
         done = sum(isinstance(receipt, Stored) for receipt in receipts)
         if declared.steps_per_unit is not None:
-            self._counted(prepared).check(done)
+            self._load_counted(prepared).check(done)
         shown = len(found.made.product.measured)
         if shown < done if wanted is None else wanted <= done:
             return found if shown == done else self._draw(prepared, receipts, steps=done)
@@ -190,7 +190,7 @@ class Releases:
             steps = sum(isinstance(receipt, Stored) for receipt in receipts)
         drawing = Drawing(self._curator, prepared, receipts, steps if counts else None, draw)
         if declared.steps_per_unit is not None:
-            drawing.counted = self._counted(prepared)
+            drawing.counted = self._load_counted(prepared)
         product = make_product(declared, prepared.levels, prepared.spend, drawing)
         drawing.finish()
         charges = tuple(receipt.id for receipt in receipts)
@@ -200,7 +200,7 @@ class Releases:
         self._known[declared.name] = Synopsis(made)
         return self._known[declared.name]
 
-    def _counted(self, prepared: Prepared) -> Counted:
+    def _load_counted(self, prepared: Prepared) -> Counted:
         """What the steps of this counter counted."""
         name = prepared.declared.name
         if name not in self._counters:

@@ -167,12 +167,12 @@ def _csv(path: Path) -> list[tuple[str, Kind | str | None]]:
     if failed or len(kinds) != len(names):
         raise _unreadable(path)
     return [
-        (name, _unnamed(name, place) or kind)
+        (name, _name_unnamed(name, place) or kind)
         for place, (name, kind) in enumerate(zip(names, kinds, strict=True), start=1)
     ]
 
 
-def _unnamed(name: str, place: int) -> str | None:
+def _name_unnamed(name: str, place: int) -> str | None:
     """Of the first column alone: an index that was written along, as data frames do."""
     return "without a name in the header" if place == 1 and name == "column 1" else None
 
@@ -223,7 +223,9 @@ def propose(tables: Sequence[Drafted]) -> list[Proposal]:
     >>> propose([visits, patients])[1].entity
     'patient'
     """
-    whose = [{column: _identified(table, column) for column in _keys(table)} for table in tables]
+    whose = [
+        {column: _name_identified(table, column) for column in _keys(table)} for table in tables
+    ]
     said = [entity for found in whose for entity in found.values()]
     return [
         _propose_one(table, found, said, whose, tables)
@@ -278,7 +280,7 @@ def _are_two_ends(one: list[str], other: list[str]) -> bool:
     return len(one) == len(other) and len(apart) == 1 and apart[0] in _TWO_ENDS
 
 
-def _identified(table: Drafted, column: str) -> str:
+def _name_identified(table: Drafted, column: str) -> str:
     """What a column identifies: 'patient' for patient_id, and for the id of patients."""
     words = [word for word in _words(column) if word not in _IDENTIFYING]
     return "_".join(words) or _entity_name(_words(table.table)[-1])

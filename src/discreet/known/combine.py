@@ -113,7 +113,7 @@ def _plan(
     estimates, places = _share(read)
     laws = tuple(_list_laws(estimate) for estimate in estimates)
     recipes = tuple(
-        replace(_scaled(estimate), measurement=place)
+        replace(_scale_recipe(estimate), measurement=place)
         for estimate, place in zip(read, places, strict=True)
     )
     sums = {
@@ -122,7 +122,8 @@ def _plan(
         if aggregate.function == "SUM"
     }
     measured = tuple(
-        _measured(estimate, is_sum=place in sums) for place, estimate in enumerate(estimates)
+        _describe_entries(estimate, is_sum=place in sums)
+        for place, estimate in enumerate(estimates)
     )
     worst = tuple(max(some, key=lambda law: law.variance) for some in laws)
     priced = replace(
@@ -221,7 +222,7 @@ def _find_nearest(estimate: _Estimate) -> _Estimate:
 
 def _largest_margin(estimate: _Estimate) -> float:
     law = max(_list_laws(estimate), key=lambda one: one.variance)
-    return number_margin(_scaled(estimate), law, _BETA)
+    return number_margin(_scale_recipe(estimate), law, _BETA)
 
 
 def _same_scale(one: Reading, other: Reading) -> bool:
@@ -293,7 +294,7 @@ def _whole_coefficients(reading: Reading, below: int) -> list[int]:
     return [int(c / recipe.grid * below) for c in recipe.coefficients]
 
 
-def _scaled(estimate: _Estimate) -> Any:
+def _scale_recipe(estimate: _Estimate) -> Any:
     """The recipe that reads the combined entries, of which each has so many parts."""
     recipe = estimate.readings[0].recipe
     if estimate.alone:
@@ -312,7 +313,7 @@ def _in_parts(moments: Moments) -> Moments:
     return replace(moments, parts=moments.parts * PARTS)
 
 
-def _measured(estimate: _Estimate, *, is_sum: bool) -> Measurement:
+def _describe_entries(estimate: _Estimate, *, is_sum: bool) -> Measurement:
     """What the entries are; of sums combined as numbers only the sum is left, and no count."""
     first = estimate.readings[0].measured
     if estimate.by_entry and isinstance(first, Moments):

@@ -150,8 +150,8 @@ class _Derivation:
         self.rows, self.known = BaseRows.of(new.plan.source), source.rows
         self._check_rows()
         self.domains = columns(self.known.base, multiplicity=multiplicity)
-        self.old_keys = [_renamed_key(key, self.known.names) for key in old.plan.keys]
-        self.new_keys = [_renamed_key(key, self.rows.names) for key in new.plan.keys]
+        self.old_keys = [_rename_key(key, self.known.names) for key in old.plan.keys]
+        self.new_keys = [_rename_key(key, self.rows.names) for key in new.plan.keys]
         self.same = self._is_same()
         if not self.same:
             self._check_additive()
@@ -288,13 +288,13 @@ class _Derivation:
         self, aggregate: Aggregate, recipe: Recipe, place: int, kept: NDArray[np.bool_]
     ) -> Reading:
         old = self.source.priced
-        have = _renamed(old.plan.measurements[place], self.known.names)
-        wanted = _renamed(self.new.plan.measurements[recipe.measurement], self.rows.names)
+        have = _rename_measured(old.plan.measurements[place], self.known.names)
+        wanted = _rename_measured(self.new.plan.measurements[recipe.measurement], self.rows.names)
         if not isinstance(old.mechanisms[place], Laplace | Gaussian | Staircase):
             raise NotKnown(f"{aggregate.name} was chosen there, not counted")
         if self.same and same_text(wanted) == same_text(have) and not isinstance(recipe, Counts):
             cells = tuple(np.array([i], dtype=np.intp) for i in range(len(self.source.groups)))
-            return self._reading(place, cells, None, have, replace(recipe, measurement=0))
+            return self._make_reading(place, cells, None, have, replace(recipe, measurement=0))
         read, bins, condition = self._serve(aggregate, wanted, have, place)
         asked = [rename(c, self.rows.names) for c in split_condition(condition)]
         held = set(map(same_text, split_condition(have.condition)))
@@ -302,9 +302,9 @@ class _Derivation:
             raise NotKnown("it counted only rows of a condition that is not asked for here")
         more = self._holds([c for c in asked if same_text(c) not in held])
         cells = self._group_cells(kept & more)
-        return self._reading(place, cells, bins, have, read)
+        return self._make_reading(place, cells, bins, have, read)
 
-    def _reading(
+    def _make_reading(
         self,
         place: int,
         cells: tuple[Cells, ...],
@@ -314,7 +314,7 @@ class _Derivation:
     ) -> Reading:
         """The reading with columns called as the question calls them."""
         own = {name: alias for alias, name in self.rows.names.items()}
-        measured = _renamed(have, own)
+        measured = _rename_measured(have, own)
         if isinstance(recipe, Ratio) and isinstance(measured, Moments):
             recipe = replace(recipe, moments=measured)
         return Reading(self.source, place, cells, bins, measured, recipe)
@@ -415,11 +415,11 @@ def _swap(expression: Expression, names: Mapping[str, str]) -> Expression:
     return expression
 
 
-def _renamed_key(key: Key, names: Mapping[str, str]) -> Key:
+def _rename_key(key: Key, names: Mapping[str, str]) -> Key:
     return replace(key, expression=rename(key.expression, names))
 
 
-def _renamed(measured: Measurement, names: Mapping[str, str]) -> Measurement:
+def _rename_measured(measured: Measurement, names: Mapping[str, str]) -> Measurement:
     """A measurement with its columns called after their tables."""
 
     def scaled(variable: Scaled) -> Scaled:

@@ -49,7 +49,7 @@ class Chapter:
     run: Callable[[], Seen]
 
 
-def _differencing() -> Seen:
+def _run_differencing() -> Seen:
     found = differencing.run()
     return Seen(tuple(found), pictures=(compare(found, "One person's secret"),))
 
@@ -63,7 +63,7 @@ def _linkage() -> Seen:
     return Seen(tuple(found), (figure,), (compare(found, "Names for rows without names"),))
 
 
-def _auditing() -> Seen:
+def _run_auditing() -> Seen:
     found = [
         *auditing.run_denials(),
         *try_out("audit", make_town(120)),
@@ -86,7 +86,7 @@ def _reconstruction() -> Seen:
     return Seen(tuple(found), pictures=(picture, compare(found, "Secret bits found")))
 
 
-def _tracing() -> Seen:
+def _run_tracing() -> Seen:
     found, picture = tracing.run()
     return Seen(
         tuple(found), pictures=(picture, tracing.draw_power([25, 100], [10, 50, 250, 1_000]))
@@ -192,7 +192,7 @@ CHAPTERS = (
         "Two harmless questions",
         "Everybody, less everybody else, is one person. Refusing small counts does not help, and "
         "fresh noise each time is averaged away. An account of what was said does help.",
-        _differencing,
+        _run_differencing,
     ),
     Chapter(
         "link",
@@ -206,7 +206,7 @@ CHAPTERS = (
         "The auditor who says no",
         "Refusing whatever would reveal a value reveals it by the refusal. To decide when to "
         "refuse is, for sums of bits, as hard as anything in NP.",
-        _auditing,
+        _run_auditing,
     ),
     Chapter(
         "reconstruct",
@@ -220,7 +220,7 @@ CHAPTERS = (
         "Were you in the study?",
         "The means of a few thousand columns tell who was averaged. With ε, members are found no "
         "more often than e^ε times others are taken for them.",
-        _tracing,
+        _run_tracing,
     ),
     Chapter(
         "floats",

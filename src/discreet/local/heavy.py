@@ -143,9 +143,9 @@ class HeavyHitters:
             support = self.oracle.support_of(mine, codes)
             order = np.argsort(-support, kind="stable")[: 3 * wanted]
             kept = [candidates[place] for place in order.tolist()]
-        return self._measured(kept, support[order], len(mine), len(found), wanted, beta)
+        return self._measure(kept, support[order], len(mine), len(found), wanted, beta)
 
-    def _measured(
+    def _measure(
         self,
         texts: list[str],
         support: Integers,

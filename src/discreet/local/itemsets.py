@@ -82,11 +82,11 @@ class ItemSets:
         """Those of the oracle."""
         return self.oracle.report_bits
 
-    def _filled(self, items: Collection[int]) -> list[int]:
-        found = self._checked(sorted(set(items))).tolist()
+    def _fill(self, items: Collection[int]) -> list[int]:
+        found = self._check_items(sorted(set(items))).tolist()
         return [*found, *range(self.categories + len(found), self.categories + self.at_most)]
 
-    def _checked(self, items: Sequence[int]) -> Integers:
+    def _check_items(self, items: Sequence[int]) -> Integers:
         """Items as whole numbers; a blank is none that a respondent can name."""
         with suppress(InvalidParameter):
             found = self.oracle.codes(items)
@@ -96,7 +96,7 @@ class ItemSets:
 
     def law(self, value: Collection[int]) -> FiniteLaw:
         """The exact law of one respondent's report."""
-        filled = self._filled(value)
+        filled = self._fill(value)
         total: dict[Hashable, Fraction] = {}
         for item in filled:
             law = self.oracle.law(item)
@@ -118,7 +118,7 @@ class ItemSets:
 
     def _draw(self, sets: Sequence[AbstractSet[int]]) -> Integers:
         """One item of each set, or a blank."""
-        items = self._checked(list(chain.from_iterable(sets)))
+        items = self._check_items(list(chain.from_iterable(sets)))
         sizes = np.fromiter(map(len, sets), dtype=np.int64, count=len(sets))
         bounds = np.maximum(sizes, self.at_most)
         places = np.zeros(len(sets), dtype=np.int64)

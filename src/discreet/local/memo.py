@@ -158,7 +158,7 @@ class Client:
         """The next report of this period; the answer counts only at its first."""
         code = self.plan.round.codes([value])
         if self._round >= self.rounds:
-            raise self._used_up(f"all {self.rounds} reports of this period are made.")
+            raise self._used_up_refusal(f"all {self.rounds} reports of this period are made.")
         if self._kept is None:
             self._kept = int(self.plan.kept.release(code)[0])
         self._round += 1
@@ -168,7 +168,7 @@ class Client:
     def next_period(self) -> None:
         """Forget what was kept: the next report costs anew."""
         if self._period + 1 >= self.periods:
-            raise self._used_up(f"all {self.periods} periods are over.")
+            raise self._used_up_refusal(f"all {self.periods} periods are over.")
         self._past.append(self._round)
         self._period, self._round, self._kept = self._period + 1, 0, None
 
@@ -214,7 +214,7 @@ class Client:
         client._kept = None if kept is None else plan.round.code(kept)
         return client
 
-    def _used_up(self, what: str) -> InvalidParameter:
+    def _used_up_refusal(self, what: str) -> InvalidParameter:
         return InvalidParameter(
             "P4",
             what,

@@ -27,7 +27,7 @@ def answer_page(survey: Survey, *, endpoint: str = "report") -> str:
     style = _text("page.css")
     # "<" would end the element that holds the JSON.
     written = json.dumps(shown, ensure_ascii=False).replace("<", "\\u003c")
-    return _filled(
+    return _fill(
         _text("page.html"),
         title=html.escape(survey.title),
         policy=html.escape(policy(style, script, endpoint=endpoint)),
@@ -40,9 +40,9 @@ def answer_page(survey: Survey, *, endpoint: str = "report") -> str:
 
 def policy(style: str, script: str = "", *, endpoint: str | None = None) -> str:
     """The Content-Security-Policy of a page with this style and this script."""
-    parts = ["default-src 'none'", f"style-src {_hashed(style)}", "img-src data:"]
+    parts = ["default-src 'none'", f"style-src {_hash(style)}", "img-src data:"]
     if script:
-        parts.append(f"script-src {_hashed(script)}")
+        parts.append(f"script-src {_hash(script)}")
     if endpoint is not None:
         parts.append(f"connect-src {_origin(endpoint)}")
     return "; ".join([*parts, "base-uri 'none'", "form-action 'none'"])
@@ -117,7 +117,7 @@ def _mean(result: Result) -> str:
     return f"<p>Mean {one.value:.3g}, between {one.low:.3g} and {one.high:.3g}.</p>"
 
 
-def _filled(text: str, **parts: str) -> str:
+def _fill(text: str, **parts: str) -> str:
     # One pass: what is put in is never looked at again.
     pieces = text.split("{{")
     out = [pieces[0]]
@@ -127,7 +127,7 @@ def _filled(text: str, **parts: str) -> str:
     return "".join(out)
 
 
-def _hashed(text: str) -> str:
+def _hash(text: str) -> str:
     digest = hashlib.sha256(text.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 

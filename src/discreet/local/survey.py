@@ -249,7 +249,7 @@ def _question(found: Any) -> Question:
     text = _words(found.get("text", name), f"the text of {name!r}")
     options = found.get("options")
     if options is not None and "lower" not in found and "upper" not in found:
-        words = tuple(_words(one, f"an option of {name!r}") for one in _listed(options, name))
+        words = tuple(_words(one, f"an option of {name!r}") for one in _read_options(options, name))
         if len(set(words)) != len(words) or not 2 <= len(words) <= _MOST_OPTIONS:
             raise _bad(f"{name!r} needs 2 to {_MOST_OPTIONS} different options.")
         return Question(name, text, words)
@@ -261,7 +261,7 @@ def _question(found: Any) -> Question:
     return Question(name, text, (), low, high)
 
 
-def _listed(options: Any, name: str) -> list[Any]:
+def _read_options(options: Any, name: str) -> list[Any]:
     if not isinstance(options, list):
         raise _bad(f"the options of {name!r} must be a list.")
     return options

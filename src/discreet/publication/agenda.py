@@ -97,13 +97,13 @@ def parse_agenda(data: Mapping[str, Any]) -> Agenda:
     """
     price, listed = data.get("plan", {}), data.get("release", [])
     if set(data) - {"plan", "release"} or not isinstance(price, Mapping) or not listed:
-        raise _refused("a plan has [plan] and at least one [[release]], and nothing else.")
+        raise _make_refusal("a plan has [plan] and at least one [[release]], and nothing else.")
     if set(price) - set(_OWN):
-        raise _refused("[plan] holds epsilon, perhaps with a delta, or rho, and nothing else.")
+        raise _make_refusal("[plan] holds epsilon, perhaps with a delta, or rho, and nothing else.")
     items = tuple(_read_item(one) for one in listed)
     names = [item.declared.name for item in items]
     if len(set(names)) < len(names):
-        raise _refused("two releases of the plan have one name.")
+        raise _make_refusal("two releases of the plan have one name.")
     agenda = Agenda(
         items,
         positive(price["epsilon"], name="epsilon") if "epsilon" in price else None,
@@ -111,9 +111,9 @@ def parse_agenda(data: Mapping[str, Any]) -> Agenda:
         positive(price["rho"], name="rho") if "rho" in price else None,
     )
     if agenda.rho is not None and (agenda.epsilon is not None or agenda.delta is not None):
-        raise _refused("[plan] gives rho, or epsilon and perhaps a delta.")
+        raise _make_refusal("[plan] gives rho, or epsilon and perhaps a delta.")
     if agenda.whole is None and not all(item.aims for item in items):
-        raise _refused("without a price for all, each release needs a target: within = 50.")
+        raise _make_refusal("without a price for all, each release needs a target: within = 50.")
     return agenda
 
 
@@ -122,12 +122,12 @@ def _read_item(given: Mapping[str, Any]) -> Item:
     weight, within = own.pop("weight", 1), own.pop("within", None)
     relative = own.pop("relative", None)
     if relative is not None and (within is not None or not own.get("rows")):
-        raise _refused(
+        raise _make_refusal(
             "a relative target stands alone, beside a declared number of rows: relative = 0.05 "
             "and rows = 40000."
         )
     if any(name in own for name in _OWN):
-        raise _refused("the price of a plan stands in [plan], not in a release.")
+        raise _make_refusal("the price of a plan stands in [plan], not in a release.")
     declared = read_declared({**own, "rho": 1})  # a price that is found later
     target = None if within is None else positive(within, name="within")
     share = None if relative is None else positive(relative, name="relative")
@@ -243,7 +243,7 @@ def _power(kind: Kind) -> float:
     return 0.5 if kind is Kind.GAUSSIAN else 1.0
 
 
-def _refused(what: str) -> InvalidParameter:
+def _make_refusal(what: str) -> InvalidParameter:
     return InvalidParameter(
         "P4",
         what,

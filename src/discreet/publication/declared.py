@@ -83,7 +83,7 @@ class Declared:
         known = {field.name for field in fields(cls)} - {"name", "kind", "source"}
         unknown = sorted(map(str, set(declared) - known))
         if unknown:
-            raise _refused(
+            raise _make_refusal(
                 f"a release has no setting {shown(unknown[0])}.",
                 f"use some of {', '.join(sorted(known))}.",
             )
@@ -99,41 +99,43 @@ class Declared:
 
     def _check(self) -> None:
         if (self.epsilon is None) == (self.rho is None):
-            raise _refused(
+            raise _make_refusal(
                 "a release costs either epsilon (perhaps with a delta) or rho.",
                 "say epsilon = 1, or epsilon = 1 and delta = 1e-9, or rho = 0.05.",
             )
         if self.rho is not None and self.delta is not None:
-            raise _refused("rho stands without a delta.", "leave out delta.")
+            raise _make_refusal("rho stands without a delta.", "leave out delta.")
         needed = _NEEDS.get(self.kind)
         if needed is not None:
             name, least, most = needed
             if not least <= len(getattr(self, name)) <= most:
-                raise _refused(
+                raise _make_refusal(
                     f"a release of kind {self.kind!r} needs {name!r}, {least} to {most} of them.",
                     f"say {name} = [...].",
                 )
         if self.best and self.kind != "marginals":
-            raise _refused("only marginals are unbiased or best.", "leave out best.")
+            raise _make_refusal("only marginals are unbiased or best.", "leave out best.")
         if self.steps_per_unit is not None:
             self._check_steps()
         if (self.geography or self.tree) and self.kind != "hierarchy":
-            raise _refused("only a hierarchy is of places.", "leave out geography and tree.")
+            raise _make_refusal("only a hierarchy is of places.", "leave out geography and tree.")
         if any(len(path) != len(self.by) for path in self.tree):
-            raise _refused("a place has a value for every column of by.", 'write [["a", "b"]].')
+            raise _make_refusal(
+                "a place has a value for every column of by.", 'write [["a", "b"]].'
+            )
         if self.rows is not None and self.rows < 0:
-            raise _refused("a number of rows is not negative.", "say rows = 40000.")
+            raise _make_refusal("a number of rows is not negative.", "say rows = 40000.")
         if not 1 <= self.ways <= 4:
-            raise _refused("marginals are of 1 to 4 ways.", "say ways = 2.")
+            raise _make_refusal("marginals are of 1 to 4 ways.", "say ways = 2.")
 
     def _check_steps(self) -> None:
         if self.kind != "counter" or (self.steps_per_unit or 0) < 1:
-            raise _refused(
+            raise _make_refusal(
                 "steps_per_unit is in how many steps of a counter one unit is counted.",
                 "say kind = counter and steps_per_unit = 1, or more.",
             )
         if self.rho is None and self.delta is None:
-            raise _refused(
+            raise _make_refusal(
                 "steps that share their noise have Gaussian noise.",
                 "say rho = 0.05, or epsilon = 1 and delta = 1e-9.",
             )
@@ -172,7 +174,7 @@ def _plain(value: Any) -> Any:
 
 def _name(name: object) -> str:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise _refused(
+        raise _make_refusal(
             f"{shown(name)} cannot be the name of a release.",
             "use small letters, digits and _, such as visits_2026.",
         )
@@ -181,7 +183,7 @@ def _name(name: object) -> str:
 
 def _kind(kind: object) -> str:
     if kind not in KINDS:
-        raise _refused(
+        raise _make_refusal(
             f"there is no kind of release {shown(kind)}.",
             f"use one of {', '.join(KINDS)}.",
         )
@@ -190,32 +192,32 @@ def _kind(kind: object) -> str:
 
 def _source(source: object) -> str:
     if not isinstance(source, str) or not source.strip():
-        raise _refused("a release is of a table or of a SELECT.", 'say of = "visits".')
+        raise _make_refusal("a release is of a table or of a SELECT.", 'say of = "visits".')
     return source.strip().rstrip(";")
 
 
 def _as_it_is(key: str, value: Any) -> Any:
     if type(value) is not int:
-        raise _refused(f"{key} cannot be {shown(value)}.", "write a whole number.")
+        raise _make_refusal(f"{key} cannot be {shown(value)}.", "write a whole number.")
     return value
 
 
 def _flag(key: str, value: Any) -> bool:
     if type(value) is not bool:
-        raise _refused(f"{key} cannot be {shown(value)}.", "write true or false.")
+        raise _make_refusal(f"{key} cannot be {shown(value)}.", "write true or false.")
     return value
 
 
 def _texts(key: str, value: Any) -> tuple[str, ...]:
     listed = [value] if isinstance(value, str) else value
     if not isinstance(listed, Sequence) or not all(isinstance(one, str) for one in listed):
-        raise _refused(f"{key} is a list of texts.", f'write {key} = ["…"].')
+        raise _make_refusal(f"{key} is a list of texts.", f'write {key} = ["…"].')
     return tuple(listed)
 
 
 def _sets(key: str, value: Any) -> tuple[tuple[str, ...], ...]:
     if not isinstance(value, Sequence) or isinstance(value, str):
-        raise _refused(f"{key} is a list of lists of columns.", f'write {key} = [["a", "b"]].')
+        raise _make_refusal(f"{key} is a list of lists of columns.", f'write {key} = [["a", "b"]].')
     return tuple(_texts(key, one) for one in value)
 
 
@@ -225,7 +227,7 @@ def _pairs(key: str, value: Any) -> tuple[tuple[str, Any], ...]:
     ):
         value = dict(value)  # as a certificate writes it
     if not isinstance(value, Mapping):
-        raise _refused(f"{key} gives a number to each of some names.", f"write {key} = {{…}}.")
+        raise _make_refusal(f"{key} gives a number to each of some names.", f"write {key} = {{…}}.")
     if key == "interest":
         return tuple((str(name), positive(one, name=key)) for name, one in value.items())
     return tuple((str(name), _as_it_is(key, one)) for name, one in value.items())
@@ -238,7 +240,7 @@ def _amount(key: str, value: Exact) -> Fraction:
 def _share(key: str, value: Exact) -> Fraction:
     amount = fraction(value, name=key)
     if not 0 <= amount <= Fraction(1, 2):
-        raise _refused(f"{key} is a share of the spend from 0 to 1/2.", f"write {key} = 0.05.")
+        raise _make_refusal(f"{key} is a share of the spend from 0 to 1/2.", f"write {key} = 0.05.")
     return amount
 
 
@@ -262,7 +264,7 @@ _READERS: dict[str, Any] = {
 }
 
 
-def _refused(what: str, fix: str) -> InvalidParameter:
+def _make_refusal(what: str, fix: str) -> InvalidParameter:
     return InvalidParameter(
         "P4",
         what,

@@ -114,13 +114,13 @@ def _prepare(tree: JunctionTree, targets: Sequence[Target]) -> list[_Term]:
     for target in targets:
         shape = tuple(int(one.max()) + 1 for one in target.maps)
         stop = start + int(np.prod(shape))
-        sorts = tuple(_sorting(one) for one in target.maps)
+        sorts = tuple(_sort_bins(one) for one in target.maps)
         terms.append(_Term(target, start, stop, shape, tree.home(target.columns), sorts))
         start = stop
     return terms
 
 
-def _sorting(mapped: Integers) -> tuple[Integers, Integers] | None:
+def _sort_bins(mapped: Integers) -> tuple[Integers, Integers] | None:
     """How to add up bins along an axis: an order, and where each group starts."""
     count = int(mapped.max()) + 1
     if count == mapped.size and (mapped == np.arange(count)).all():

@@ -82,7 +82,7 @@ class Made:
             "dataset": self.promise.dataset,
             "promise": {
                 spend.kind.value: str(total),
-                "epsilon_at_delta": _converted(self.declared),
+                "epsilon_at_delta": _convert(self.declared),
                 "unit": self.promise.unit,
                 "neighbours": self.promise.neighbours,
                 "rows_per_unit": self.promise.rows_per_unit,
@@ -110,7 +110,7 @@ class Made:
         ]
 
 
-def _converted(declared: Declared) -> list[str] | None:
+def _convert(declared: Declared) -> list[str] | None:
     if declared.epsilon is None:
         return None
     return [str(declared.epsilon), str(declared.delta or 0)]
@@ -234,7 +234,7 @@ class Replayed:
         lines = self._lines[self._next : self._next + len(queries)]
         self._next += len(queries)
         if len(lines) != len(queries):
-            raise _damaged("measurements are missing.")
+            raise _damaged_refusal("measurements are missing.")
         return [_replay(query, line) for query, line in zip(queries, lines, strict=True)]
 
 
@@ -245,7 +245,7 @@ def _replay(query: Query, line: Mapping[str, Any]) -> Measurement:
         and Fraction(line["loss"]) == draw_loss(query)
     )
     if not same:
-        raise _damaged("a measurement is not the one that the plan asks for.")
+        raise _damaged_refusal("a measurement is not the one that the plan asks for.")
     values = np.array(line["values"], dtype=np.int64).reshape(shape_of(query))
     return Measurement(query, values)
 
@@ -266,7 +266,7 @@ def read_folder(folder: Path) -> Made:
             fix=f"name a folder that holds {CERTIFICATE} and {MEASUREMENTS}.",
         ) from None
     if said.get("format") != FORMAT or said.get("version") != 1:
-        raise _damaged("the certificate is of another format or version.")
+        raise _damaged_refusal("the certificate is of another format or version.")
     return remake(said, lines)
 
 
@@ -282,7 +282,7 @@ def remake(said: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> Made:
     )
     planner = said.get("planner", 1)
     if planner not in range(1, PLANNER + 1):
-        raise _damaged("it was planned by a later version of the program.")
+        raise _damaged_refusal("it was planned by a later version of the program.")
     whole = declared.spend(rows_per_unit=rows)
     product = make_product(declared, levels, whole, Replayed(lines), planner=planner)
     return Made(
@@ -413,7 +413,7 @@ def _nothing() -> Loss:
     return Loss(Fraction(0), Fraction(0))
 
 
-def _damaged(what: str) -> LedgerRefusal:
+def _damaged_refusal(what: str) -> LedgerRefusal:
     return LedgerRefusal(
         "L10",
         f"the release cannot be read: {what}",

@@ -34,7 +34,7 @@ def read_tree(
     """
     missing = [name for name in by if name not in rows]
     if missing:
-        raise _refused(
+        raise _make_refusal(
             f"the public table {table!r} has no column {missing[0]!r}.",
             f"name columns that it has, from the top down: {', '.join(rows)}.",
         )
@@ -45,7 +45,7 @@ def read_tree(
         if all(p is not None for p in path)
     }
     if not 0 < len(paths) <= MOST_PLACES:
-        raise _refused(
+        raise _make_refusal(
             f"the public table {table!r} lists no place, or more than {MOST_PLACES:,}.",
             "list every place once, with what it lies in.",
         )
@@ -58,7 +58,7 @@ def show_levels(
     """The columns of a tree: those that rows have, and those that are looked up."""
     own = {one.name: one for one in coded}
     if by[-1] not in own:
-        raise _refused(
+        raise _make_refusal(
             f"no row says in which {by[-1]!r} it is.",
             "end the path with a column of the people's table.",
         )
@@ -92,7 +92,7 @@ class Places:
                 for path in tree
             ]
         except (KeyError, ValueError):
-            raise _refused(
+            raise _make_refusal(
                 "the tree lists a place that the column's declared values have not.",
                 "declare as values what the public table lists, or leave the place out of it.",
             ) from None
@@ -148,18 +148,20 @@ def _check_unique(
     tree: Sequence[Sequence[str]], by: Sequence[str], coded: Sequence[Levels]
 ) -> None:
     if any(one.values is None and one.count > 10**5 for one in coded):
-        raise _refused("a column of places has too many values.", "declare the values that it has.")
+        raise _make_refusal(
+            "a column of places has too many values.", "declare the values that it has."
+        )
     size = 1
     for one in coded:
         size *= one.size + 1
     if size >= 2**62 or len(np.unique(_keys(tree, by, coded))) < len(tree):
-        raise _refused(
+        raise _make_refusal(
             "two listed places cannot be told apart by what rows say.",
             "use codes that are unique, or give the people's rows the columns above them too.",
         )
 
 
-def _refused(what: str, fix: str) -> InvalidParameter:
+def _make_refusal(what: str, fix: str) -> InvalidParameter:
     return InvalidParameter(
         "P4",
         what,

@@ -36,11 +36,13 @@ def read_questions(
     for text in texts:
         reading = Reading.of(text, table, [one.name for one in levels])
         if not reading.linear:
-            raise _refused(text, "it is not one COUNT(*) under a condition, perhaps by columns.")
+            raise _make_refusal(
+                text, "it is not one COUNT(*) under a condition, perhaps by columns."
+            )
         used = [place for place, one in enumerate(levels) if one.name in reading.columns]
         shape = [levels[place].size for place in used]
         if math.prod(shape) > _MOST_CELLS:
-            raise _refused(text, "its columns have too many levels together.")
+            raise _make_refusal(text, "its columns have too many levels together.")
         for keys, weights in _list_groups(reading, [levels[place] for place in used], shape):
             words = text if not keys else f"{text} -- {', '.join(map(str, keys))}"
             found.append((words, _factor(text, used, weights)))
@@ -78,9 +80,9 @@ def _factor(text: str, columns: Sequence[int], weights: Doubles) -> LinearQuesti
     for line in lines:
         product = np.multiply.outer(product, line)
     if not weights.any():
-        raise _refused(text, "no value that is declared meets its condition.")
+        raise _make_refusal(text, "no value that is declared meets its condition.")
     if not np.array_equal(product, weights):
-        raise _refused(text, "its condition mixes columns (OR, or a comparison between two).")
+        raise _make_refusal(text, "its condition mixes columns (OR, or a comparison between two).")
     return LinearQuestion(tuple(columns), tuple(lines))
 
 
@@ -135,7 +137,7 @@ def weigh_cells(text: str, table: str, levels: Sequence[Levels]) -> Doubles:
 
     reading = Reading.of(text, table, [one.name for one in levels])
     if not reading.linear or reading.grouped:
-        raise _refused(text, "it is not one COUNT(*) under a condition.")
+        raise _make_refusal(text, "it is not one COUNT(*) under a condition.")
     used = [place for place, one in enumerate(levels) if one.name in reading.columns]
     named = [levels[place] for place in used]
     ((_, weights),) = _list_groups(reading, named, [one.size for one in named])
@@ -155,7 +157,7 @@ def check_levels(columns: Sequence[Column | Levels], levels: Sequence[Levels]) -
             )
 
 
-def _refused(text: str, what: str) -> QuestionRefusal:
+def _make_refusal(text: str, what: str) -> QuestionRefusal:
     return QuestionRefusal(
         "Q47",
         f"{text!r} cannot be planned with others: {what}",

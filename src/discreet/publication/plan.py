@@ -106,7 +106,7 @@ def _list_options(
         spread = (1 - min(strength / (2 * rows), 1.0)) ** 2
         ks = np.repeat(np.array(levels[a], dtype=float), len(levels[b]))
         ls = np.tile(np.array(levels[b], dtype=float), len(levels[a]))
-        kept = (1 - _missed(ks, max(levels[a]))) * (1 - _missed(ls, max(levels[b])))
+        kept = (1 - _find_missed(ks, max(levels[a]))) * (1 - _find_missed(ls, max(levels[b])))
         cells = np.sqrt((ks - 1) * (ls - 1) * ks * ls)
         fits = (ks * ls <= limits.largest) & (cells > 0)  # one bin shows no dependence
         cells = cells * spread + np.minimum(cells, np.maximum(ks, ls)) * (1 - spread)
@@ -120,7 +120,7 @@ def _list_options(
     )
 
 
-def _missed(counts: Doubles, finest: int) -> Doubles:
+def _find_missed(counts: Doubles, finest: int) -> Doubles:
     """The share of a dependence that ``counts`` bins do not see and ``finest`` bins do."""
     if finest <= 1:
         return np.zeros_like(counts)

@@ -45,13 +45,13 @@ class Reading:
         """The question as it is written, or a refusal."""
         tree = _parse(sql)
         if tree is None:
-            raise _refused(
+            raise _make_refusal(
                 "the question is not SQL, or longer than a question may be.",
                 f"count the rows of {table!r}, in SQL.",
             )
         named = {one.name for one in tree.find_all(exp.Table)}
         if not isinstance(tree, exp.Select) or named != {table}:
-            raise _refused(
+            raise _make_refusal(
                 f"the question is not a SELECT about {table!r} alone.",
                 f"count the rows of {table!r}, by its columns.",
             )
@@ -89,17 +89,17 @@ class Reading:
     @property
     def sql(self) -> str:
         """The question as the engine runs it, in an order that does not change."""
-        return self._ordered(self.tree.copy()).sql("duckdb")
+        return self._put_in_order(self.tree.copy()).sql("duckdb")
 
     def cells_sql(self, cell: str) -> str:
         """The same question with a list of cells in the place of a count, last."""
-        tree = self._ordered(self.tree.copy())
+        tree = self._put_in_order(self.tree.copy())
         kept = [one for one in tree.expressions if not _is_count(one.unalias())]
         cells = exp.alias_(exp.func("LIST", exp.column(cell)), cell)
         tree.set("expressions", [*kept, cells])
         return tree.sql("duckdb")
 
-    def _ordered(self, tree: exp.Select) -> exp.Select:
+    def _put_in_order(self, tree: exp.Select) -> exp.Select:
         group = tree.args.get("group")
         if group is not None and tree.args.get("order") is None:
             places = [
@@ -151,7 +151,7 @@ def _check(node: exp.Expr) -> None:
         names = {node.name} if isinstance(node, exp.Anonymous) else set(node.sql_names())
         if not {name.lower() for name in names} & FUNCTIONS:
             word = "this" if isinstance(node, exp.Anonymous) and not node.name else min(names)
-            raise _refused(
+            raise _make_refusal(
                 f"{word.upper()} cannot be computed from a release.",
                 f"use one of {', '.join(sorted(name.upper() for name in FUNCTIONS))}.",
             )
@@ -159,7 +159,7 @@ def _check(node: exp.Expr) -> None:
         not isinstance(node.this, exp.Identifier) or node.db or node.catalog
     )
     if made or isinstance(node, _NOWHERE):
-        raise _refused(
+        raise _make_refusal(
             "the question reads something else than the release.",
             "name the release after FROM, and nothing else.",
         )
@@ -179,7 +179,7 @@ def _is_count(node: exp.Expression) -> bool:
     return isinstance(node, exp.Count) and isinstance(node.this, exp.Star)
 
 
-def _refused(what: str, fix: str) -> QuestionRefusal:
+def _make_refusal(what: str, fix: str) -> QuestionRefusal:
     return QuestionRefusal(
         "Q47",
         what,

@@ -103,7 +103,7 @@ class Synopsis:
                 why="it holds how many rows there are of each kind, and no rows.",
                 fix="ask for COUNT(*) alone, by columns and under conditions.",
             )
-        table = self._covering(places)
+        table = self._find_covering(places)
         grouped = self._cells_by_group(reading, table)
         margins, rows = [], []
         for keys, weights in grouped:
@@ -114,7 +114,7 @@ class Synopsis:
         told = dict.fromkeys(reading.counts, tuple(margins))
         return self._tell(reading, reading.names, tuple(rows), told, confidence)
 
-    def _covering(self, places: Sequence[int]) -> Estimates:
+    def _find_covering(self, places: Sequence[int]) -> Estimates:
         """The released table that knows best of these columns."""
         able = [t for t in self.made.product.tables if set(places) <= set(t.columns)]
         if not able:
@@ -130,7 +130,7 @@ class Synopsis:
     def _cells_by_group(
         self, reading: Reading, table: Estimates
     ) -> list[tuple[tuple[Any, ...], Any]]:
-        grouped = self._grouped(reading, table)
+        grouped = self._group(reading, table)
         found = []
         for *keys, cells in grouped:
             weights = np.zeros(table.values.size)
@@ -140,7 +140,7 @@ class Synopsis:
             found.append((row, weights.reshape(table.values.shape)))
         return found
 
-    def _grouped(self, reading: Reading, table: Estimates) -> list[tuple[Any, ...]]:
+    def _group(self, reading: Reading, table: Estimates) -> list[tuple[Any, ...]]:
         """The question on a table of cells: for each group, its keys and its cells."""
         import pyarrow as pa
 

@@ -77,7 +77,7 @@ class Offer:
         return cls(
             epsilon=None if epsilon is None else positive(epsilon, name="epsilon"),
             rho=None if rho is None else positive(rho, name="rho"),
-            delta=None if delta is None else _failing(delta),
+            delta=None if delta is None else _read_delta(delta),
             within=_targets(within),
             confidence=proportion(confidence, name="confidence"),
             fresh=_flag(fresh),
@@ -178,7 +178,7 @@ def unpaid_refusal() -> InvalidParameter:
     )
 
 
-def _failing(delta: Exact) -> Fraction:
+def _read_delta(delta: Exact) -> Fraction:
     from discreet.accounting.loss import failure_mass  # heavier than everything else here
 
     return failure_mass(delta)

@@ -104,12 +104,12 @@ def unit(relation: Relation) -> Unit:
             return unit(left)
         case UnitJoin(left=left, right=right):  # Lemma 5.
             _check_owned(left, right)
-            return _shared_unit(unit(left), unit(right), by_row=False)
+            return _find_shared_unit(unit(left), unit(right), by_row=False)
         case OwnerJoin(left=left):  # the proofs for graphs
             return unit(left)
         case Union(left=left, right=right):  # Lemma 7.
             _check_owned(left, right)
-            return _shared_unit(unit(left), unit(right), by_row=True)
+            return _find_shared_unit(unit(left), unit(right), by_row=True)
 
 
 def unit_of(table: Table) -> Unit:
@@ -209,7 +209,7 @@ def name_units(schema: Schema, text: str = "") -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
-def _shared_unit(left: Unit, right: Unit, *, by_row: bool) -> Unit:
+def _find_shared_unit(left: Unit, right: Unit, *, by_row: bool) -> Unit:
     if left == right and (by_row or (left.kinds and left.owners is not Owners.ANY)):
         return left
     if Owners.ANY in (left.owners, right.owners) and left.entity == right.entity and not by_row:
@@ -536,9 +536,7 @@ def _compute_columns(
 ) -> Columns:
     match relation:
         case Source(table=table, columns=named):
-            return _check_distinct(
-                (name, _declared_domain(table, column)) for name, column in named
-            )
+            return _check_distinct((name, _find_domain(table, column)) for name, column in named)
         case PublicSource(table=table, columns=named):
             return _check_distinct(
                 (name, _held_domain(table, column, multiplicity)) for name, column in named
@@ -559,13 +557,13 @@ def _compute_columns(
         case PerUnit():
             return _per_unit(relation, multiplicity, seen)
         case Windowed():
-            return _windowed(relation, multiplicity, seen)
+            return _follow_windows(relation, multiplicity, seen)
         case Union(left=left, right=right):
             unit(relation)
             return _union(columns(left, multiplicity, seen), columns(right, multiplicity, seen))
 
 
-def _declared_domain(table: Table, name: str) -> Domain:
+def _find_domain(table: Table, name: str) -> Domain:
     for column in table.columns:
         if column.name == name:
             return column.domain
@@ -579,7 +577,7 @@ def _declared_domain(table: Table, name: str) -> Domain:
 
 def _held_domain(table: Table, name: str, multiplicity: Multiplicity) -> Domain:
     """What a column of a public table holds, where it is known and not declared: it is public."""
-    declared = _declared_domain(table, name)
+    declared = _find_domain(table, name)
     listable = declared.kind in (Kind.TEXT, Kind.INTEGER, Kind.DATE)
     if not listable or declared.bounded or declared.values is not None:
         return declared
@@ -756,7 +754,7 @@ def _per_unit(relation: PerUnit, multiplicity: Multiplicity, seen: Seen) -> Colu
     )
 
 
-def _windowed(relation: Windowed, multiplicity: Multiplicity, seen: Seen) -> Columns:
+def _follow_windows(relation: Windowed, multiplicity: Multiplicity, seen: Seen) -> Columns:
     _check_one_owner(relation.source)
     known = columns(relation.source, multiplicity, seen)
     most = row_bound(relation.source, multiplicity)

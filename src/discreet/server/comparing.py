@@ -324,23 +324,23 @@ class OpenRuns:
         if run is None:
             kind = self.curator.account.runs.state(number).spend["run"]
             made = (
-                InterviewRun(self.curator, number, tell=self._telling(loop))
+                InterviewRun(self.curator, number, tell=self._make_tell(loop))
                 if kind == KIND
-                else Run(self.curator, number, compare=self._comparing(loop))
+                else Run(self.curator, number, compare=self._make_compare(loop))
             )
             run = self._known.setdefault(number, made)
             while len(self._known) > _REMEMBERED:
                 self._known.popitem(last=False)
         return run
 
-    def _comparing(self, loop: asyncio.AbstractEventLoop) -> Compare:
+    def _make_compare(self, loop: asyncio.AbstractEventLoop) -> Compare:
         def compared(turn: Turn) -> Judged:
             sent = asyncio.run_coroutine_threadsafe(self.send(write_turn(turn)), loop)
             return read_judged(sent.result())
 
         return compared
 
-    def _telling(self, loop: asyncio.AbstractEventLoop) -> Tell:
+    def _make_tell(self, loop: asyncio.AbstractEventLoop) -> Tell:
         def told(interview: Interview, one: Posing, version: str) -> list[int]:
             body = write_posed(interview, one, version)
             return read_told(asyncio.run_coroutine_threadsafe(self.send(body), loop).result())

@@ -233,7 +233,7 @@ class Dataset:
         if not jobs:
             leave()
             self._count_ended("replayed")
-            return mine if isinstance(mine, Answer) else self._interrupted(mine, grant)
+            return mine if isinstance(mine, Answer) else self._close_interrupted(mine, grant)
         ended = asyncio.gather(*(job.ended for job in jobs))
         ended.add_done_callback(leave)
         answers = []
@@ -271,7 +271,7 @@ class Dataset:
         found = {a.id: self.jobs.find(a.id) for a in stored if a.id and a.id not in known}
         return [*started, *(job for job in found.values() if job is not None)]
 
-    def _interrupted(self, mine: Paid | PaidStatement, grant: Grant) -> Status:
+    def _close_interrupted(self, mine: Paid | PaidStatement, grant: Grant) -> Status:
         first = mine if isinstance(mine, Paid) else mine.open[0]
         return self.job_status(first.receipt.id, grant)
 

@@ -133,12 +133,12 @@ def fingerprint(request: Mapping[str, Any]) -> str:
 def check(use: Use, request: str, data_version: str) -> None:
     """Refuse a key that stands for another question, or that can no longer be finished."""
     if use.request != request:
-        raise _reused("this idempotency key came with another question before.")
+        raise _reused_refusal("this idempotency key came with another question before.")
     if use.answer is None and use.data_version != data_version:
-        raise _reused("the data have changed since this request was first made.")
+        raise _reused_refusal("the data have changed since this request was first made.")
 
 
-def _reused(what: str) -> AccessRefusal:
+def _reused_refusal(what: str) -> AccessRefusal:
     return AccessRefusal(
         "A16",
         what,

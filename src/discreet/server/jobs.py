@@ -176,7 +176,7 @@ class Jobs:
             except Gone:
                 answer = b""
             # Prices, retries and the numbers of later records tell whether the charge is closed.
-            await asyncio.sleep(_until(started, deadline_s, before_s=_closing_s(deadline_s)))
+            await asyncio.sleep(_until(started, deadline_s, before_s=_find_closing_s(deadline_s)))
             found = await self._publish(paid, answer)
             await asyncio.sleep(_until(started, deadline_s))
         finally:
@@ -193,7 +193,7 @@ class Jobs:
             self._pool.give(worker)
 
     async def _publish(self, paid: Paid, answer: bytes) -> tuple[str, Answer | Refusal]:
-        ended = await run_in_threadpool(self._closed, paid, answer)
+        ended = await run_in_threadpool(self._close, paid, answer)
         return ("failed" if isinstance(ended, Refusal) else "done"), ended
 
     async def compare(self, turn: bytes) -> bytes:
@@ -210,7 +210,7 @@ class Jobs:
             self._pool.give(worker)
         return answer
 
-    def _closed(self, paid: Paid, answer: bytes) -> Answer | Refusal:
+    def _close(self, paid: Paid, answer: bytes) -> Answer | Refusal:
         """Publish, or burn: either way the charge is closed before anything is said.
 
         What the ledger refuses, and a mistake, wait for the deadline like an answer.
@@ -241,6 +241,6 @@ def _until(started: float, deadline_s: float, *, before_s: float = 0.0) -> float
     return math.ceil(elapsed / deadline_s) * deadline_s - elapsed
 
 
-def _closing_s(deadline_s: float) -> float:
+def _find_closing_s(deadline_s: float) -> float:
     """How long before the deadline a charge is closed: about what the ledger takes to do it."""
     return min(_CLOSING_S, deadline_s / 5)

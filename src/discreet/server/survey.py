@@ -71,12 +71,12 @@ def survey_application(collection: Collection) -> ASGIApp:
 
     return Starlette(
         routes=[
-            Route("/", _guarded(answer)),
-            Route("/survey.json", _guarded(declared)),
-            Route("/report", _guarded(receive), methods=["POST"]),
+            Route("/", _guard(answer)),
+            Route("/survey.json", _guard(declared)),
+            Route("/report", _guard(receive), methods=["POST"]),
             Route("/report", allowed, methods=["OPTIONS"]),
-            Route("/results", _guarded(results)),
-            Route("/results.json", _guarded(results)),
+            Route("/results", _guard(results)),
+            Route("/results.json", _guard(results)),
         ]
     )
 
@@ -105,7 +105,7 @@ class _Latest:
         return len(reports), self._collection.survey.results(reports)
 
 
-def _guarded(handler: Handler) -> Handler:
+def _guard(handler: Handler) -> Handler:
     """Refusals in their one shape; of a mistake nothing but that it happened."""
 
     async def guarded(request: Request) -> Response:

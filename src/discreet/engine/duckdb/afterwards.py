@@ -102,7 +102,7 @@ def type_of(kind: Kind, *, total: bool = False, listed: bool = False) -> str:
 
 def bind(sql: str, tables: Sequence[Held]) -> tuple[Shape, ...]:
     """The columns of what ``sql`` computes, or a refusal; on empty tables, before any release."""
-    with _opened([table.empty for table in tables]) as connection:
+    with _open([table.empty for table in tables]) as connection:
         try:
             found = connection.sql(sql)
             shapes = tuple(
@@ -126,14 +126,14 @@ def run(
     sql: str, tables: Sequence[Held], *, limit_s: float | None = None, most: int = MOST_ROWS
 ) -> list[tuple[Any, ...]]:
     """The rows that ``sql`` computes, ``most`` and one; refused if it takes too much, or fails."""
-    with _opened(tables) as connection:
+    with _open(tables) as connection:
         try:
             with limited(connection, limit_s):
                 rows = connection.execute(sql).fetchmany(most + 1)
         except (duckdb.Error, MemoryError, OverflowError, ValueError, RuntimeError):
-            raise _failed("it fails on the released numbers, or takes too long") from None
+            raise _failed_refusal("it fails on the released numbers, or takes too long") from None
     if len(rows) > MOST_ROWS:
-        raise _failed(f"it has more than {MOST_ROWS:,} rows")
+        raise _failed_refusal(f"it has more than {MOST_ROWS:,} rows")
     return [tuple(map(_plain, row)) for row in rows]
 
 
@@ -157,7 +157,7 @@ def limited(connection: duckdb.DuckDBPyConnection, limit_s: float | None = None)
         watcher.join()
 
 
-def _opened(
+def _open(
     tables: Sequence[Held],
 ) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
     """A connection with the tables in it and no way out."""
@@ -289,7 +289,7 @@ def _explain(message: str, tables: Sequence[Held]) -> QuestionRefusal:
     )
 
 
-def _failed(reason: str) -> QuestionRefusal:
+def _failed_refusal(reason: str) -> QuestionRefusal:
     return QuestionRefusal(
         "Q47",
         f"what stands around the questions cannot be computed: {reason}.",

@@ -261,10 +261,10 @@ class Database:
         """How many rows of a public table share the same values of ``columns``, as read."""
         key = (table.name, columns)
         if key not in self._multiplicities:
-            self._multiplicities[key] = self._counted(table, columns)
+            self._multiplicities[key] = self._count(table, columns)
         return self._multiplicities[key]
 
-    def _counted(self, table: Table, columns: tuple[str, ...]) -> int:
+    def _count(self, table: Table, columns: tuple[str, ...]) -> int:
         if not table.public:
             raise ValueError(f"{table.name} is private: nothing of it may be counted here")
         fields = lay_out(table).fields
@@ -318,13 +318,13 @@ class Database:
         if not table.public:
             raise ValueError(f"{table.name} is private: it is declared, not described")
         columns = tuple(
-            self._described(given_name(table.name), name, kind)
+            self._describe_column(given_name(table.name), name, kind)
             for name, held in self.held[given_name(table.name)].items()
             if (kind := find_kind(held)) is not None
         )
         return replace(table, columns=columns)
 
-    def _described(self, source: str, name: str, kind: Kind) -> Column:
+    def _describe_column(self, source: str, name: str, kind: Kind) -> Column:
         column = Column(name, kind)
         if not (kind.is_number or kind.is_time):
             return column

@@ -526,7 +526,7 @@ def _bound_rows(shape: Layout, source: str, name: str) -> list[Definition]:
     owned, much = f"{name}, owned", f"{name}, units with too much"
     unit = [quote_column(u) for u in shape.unit]
     counted = select(unit, quote_table(owned), group=unit)
-    counted.set("having", exp.Having(this=_exceed_bound(table, blocks)))
+    counted.set("having", exp.Having(this=_test_bound(table, blocks)))
     content = [quote_column(c) for c in shape.content]
     few = select(
         content,
@@ -563,7 +563,7 @@ def _keep_rows(shape: Layout, blocks: tuple[str, ...]) -> list[Node]:
     return kept
 
 
-def _exceed_bound(table: Table, blocks: tuple[str, ...]) -> Node:
+def _test_bound(table: Table, blocks: tuple[str, ...]) -> Node:
     """Whether a unit has too many rows, or rows in more than one block."""
     everything = exp.Count(this=exp.Star(), big_int=True)
     checks: list[Node] = []

@@ -133,7 +133,7 @@ class DuckDBEngine:
             memory_limit, threads, str(self._store / "spill"), str(self._store)
         )
         self._sources = _readers(tables, schema, self._store)
-        self.schema = self._resolved(schema)
+        self.schema = self._resolve(schema)
         self._prepared: set[str] = set()
         self._private: Database | None = None
         self._public: Database | None = None
@@ -148,7 +148,7 @@ class DuckDBEngine:
             self.close()  # or the files that could be opened would stay attached
             raise
 
-    def _resolved(self, schema: Schema) -> Schema:
+    def _resolve(self, schema: Schema) -> Schema:
         """The schema with what its public tables hold; no private source is opened for it."""
         unknown = any(not t.columns for t in schema.tables.values() if t.public)
         if not unknown and all(
@@ -173,7 +173,7 @@ class DuckDBEngine:
                     values=lambda table, column: database.values(known[table.name], column),
                 )
 
-        return _opening(", ".join(readers), complete)
+        return _try_opening(", ".join(readers), complete)
 
     # --- questions ---------------------------------------------------------------------------
 
@@ -393,7 +393,7 @@ class DuckDBEngine:
 
     def _versions(self, *, public: bool = False) -> dict[str, Version]:
         return {
-            name: _opening(name, partial(_read_version, source))
+            name: _try_opening(name, partial(_read_version, source))
             for name, source in self._sources.items()
             if self.schema.tables[name].public or not public
         }
@@ -404,7 +404,7 @@ class DuckDBEngine:
             versions = self._versions(public=True)
             if self._public is None or self._public.versions != versions:
                 readers = {name: self._sources[name] for name in versions}
-                self._public = _opening(
+                self._public = _try_opening(
                     ", ".join(readers),
                     lambda: Database.open(self.schema, readers, self._resources, {}),
                 )
@@ -427,7 +427,7 @@ class DuckDBEngine:
                     self._prepare(self.schema.tables[name], versions[name], None)
                 except DataRefusal:  # then this version is read unprepared
                     self._prepared.discard(name)
-            self._private = _opening(", ".join(self._sources), self._open)
+            self._private = _try_opening(", ".join(self._sources), self._open)
             return self._private
 
     def _list_kept(self, versions: Mapping[str, Version]) -> dict[str, str]:
@@ -475,7 +475,7 @@ class DuckDBEngine:
         wanted = private if tables is None else list(tables)
         with self._lock:
             for name in self._sources if tables is None else wanted:
-                _opening(name, self._sources[name].renew)
+                _try_opening(name, self._sources[name].renew)
             versions = self._versions()
             session = None if spark is None else _open_spark(spark)
             for name in wanted:
@@ -551,8 +551,11 @@ class DuckDBEngine:
 
     def write_prepared(self, name: str, spark: Any, progress: Progress | None) -> None:
         """Let Spark prepare a table; nothing of it is opened here."""
-        _opening(name, self._sources[name].renew)
-        table, version = self.schema.tables[name], _opening(name, partial(self._version_of, name))
+        _try_opening(name, self._sources[name].renew)
+        table, version = (
+            self.schema.tables[name],
+            _try_opening(name, partial(self._version_of, name)),
+        )
         ours = prepared.find_prepared(self._store, table, version, (prepared.FILE,))
         if ours is not None and self.find_folder(table, version) is None:
             prepared.discard(ours)
@@ -571,7 +574,7 @@ class DuckDBEngine:
         from discreet.engine.duckdb.examine import examine
 
         table, source = self.schema.tables[name], self._find_source(name)
-        return _opening(name, lambda: examine(table, source, self._resources))
+        return _try_opening(name, lambda: examine(table, source, self._resources))
 
     def copy_people(
         self, name: str, secret: Secret, known: Sequence[str], people: int
@@ -584,11 +587,11 @@ class DuckDBEngine:
 
         table, source = self.schema.tables[name], self._find_source(name)
         read = partial(copy_people, secret=secret, known=known, people=people)
-        return _opening(name, lambda: read(table, source, self._resources))
+        return _try_opening(name, lambda: read(table, source, self._resources))
 
     def _find_source(self, name: str) -> DataSource:
         source = self._sources[name]
-        missing = _missing_file(source)
+        missing = _find_missing(source)
         if missing is None:
             return source
         raise DataRefusal(
@@ -686,7 +689,7 @@ def _readers(tables: Mapping[str, Given], schema: Schema, copies: Path) -> dict[
     return found
 
 
-def _missing_file(source: DataSource) -> str | None:
+def _find_missing(source: DataSource) -> str | None:
     """What is wrong with the files of a source, as seen from outside."""
     try:
         stamps = source.version.stamps
@@ -708,7 +711,7 @@ def _tell_part(progress: Progress | None, done: int, steps: int) -> Progress | N
     return lambda name, part: progress(name, (done + part) / steps)
 
 
-def _opening(name: str, step: Callable[[], T]) -> T:
+def _try_opening(name: str, step: Callable[[], T]) -> T:
     """``step``, or a refusal that says only which table could not be opened."""
     refused: Refusal | None = None
     try:

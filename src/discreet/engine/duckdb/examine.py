@@ -85,7 +85,7 @@ def examine(table: Table, source: DataSource, resources: Resources) -> Fit:
             column.name: ColumnFit(*found[1 + 5 * place : 6 + 5 * place])
             for place, column in enumerate(table.columns)
         }
-        owned = _owned(table, run)
+        owned = _count_owned(table, run)
     return Fit(found[0], _left_out(source, resources), *owned, columns)
 
 
@@ -171,7 +171,9 @@ def _counts(table: Table) -> Iterator[str]:
             yield f"COUNT_IF({value} NOT IN ({listed}))"
 
 
-def _owned(table: Table, run: Callable[[str], Any]) -> tuple[int, int, int, int, dict[float, int]]:
+def _count_owned(
+    table: Table, run: Callable[[str], Any]
+) -> tuple[int, int, int, int, dict[float, int]]:
     """Rows of nobody, units, rows that are cut, units that have some, and rows by unit."""
     places = [
         place for place, column in enumerate(table.columns) if column.name in (table.unit or ())

@@ -81,7 +81,7 @@ def _many(number: Node, grid: Fraction) -> Node:
     # Counted from a multiple of the grid below every 64-bit number.
     first = -(2**64 // int(grid)) - 1
     above = nodes.infix(exp.Sub, nodes.wide(number), whole(first * int(grid)))
-    return nodes.infix(exp.Add, _halved(above, int(grid), first), whole(first))
+    return nodes.infix(exp.Add, _halve(above, int(grid), first), whole(first))
 
 
 def from_steps(node: Node, grid: Fraction) -> Node:
@@ -136,10 +136,10 @@ def _whole_steps(node: Node, scaled: Scaled) -> Node:
         return nodes.infix(exp.Sub, many, nodes.wide(whole(scaled.low)))
     inside = clip(node, whole(int(low)), whole(int(high)))
     above = nodes.infix(exp.Sub, inside, whole(int(low)))
-    return above if scaled.grid == 1 else _halved(above, int(scaled.grid), scaled.low)
+    return above if scaled.grid == 1 else _halve(above, int(scaled.grid), scaled.low)
 
 
-def _halved(above: Node, grid: int, low: int) -> Node:
+def _halve(above: Node, grid: int, low: int) -> Node:
     """A whole number y >= 0 as round(y / grid), a tie going to where low + result is even."""
     quotient = nodes.infix(exp.IntDiv, above, whole(grid))
     twice = nodes.infix(exp.Mul, nodes.infix(exp.Mod, above.copy(), whole(grid)), whole(2))

@@ -60,7 +60,7 @@ def hash_columns(columns: Iterable[Hashed]) -> Node:
     listed = list(columns)
     owners = [column for column in listed if column.owner]
     others = [column for column in listed if not column.owner]
-    sums = [some for group in (owners, others) for some in _batched(group, _TOGETHER)]
+    sums = [some for group in (owners, others) for some in _batch(group, _TOGETHER)]
     if not sums:
         raise ValueError("a hash of no columns chooses nothing")
     places = iter(range(len(listed)))
@@ -77,7 +77,7 @@ def put_hash(query: exp.Query, columns: Iterable[Hashed]) -> exp.Query:
     return query
 
 
-def _batched(columns: Sequence[Hashed], size: int) -> Iterator[Sequence[Hashed]]:
+def _batch(columns: Sequence[Hashed], size: int) -> Iterator[Sequence[Hashed]]:
     """The columns in their order, so many at a time."""
     for start in range(0, len(columns), size):
         yield columns[start : start + size]

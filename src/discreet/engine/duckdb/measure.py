@@ -155,7 +155,7 @@ def draft_plan(
     parts = _Parts(rows, groups, single=single)
     readings = tuple(parts.measure(measurement) for measurement in plan.measurements)
     name = renderer.define(rows.query())
-    step = _bounding(plan.contribution, most, rows, groups)
+    step = _choose_rows(plan.contribution, most, rows, groups)
     if step is not None:
         bounded = select_all(quote_table(name))
         bounded.set("qualify", exp.Qualify(this=step))
@@ -173,7 +173,7 @@ def _unit_kinds(relation: Relation, unit: tuple[str, ...]) -> tuple[Kind, ...]:
     return kinds * len(unit) if len(kinds) == 1 else kinds[: len(unit)]
 
 
-def _bounding(
+def _choose_rows(
     contribution: Contribution, most: int | None, rows: _Rows, groups: tuple[GroupColumn, ...]
 ) -> Node | None:
     """Which rows of each unit are kept, unless the relation has few enough of them anyway.
@@ -388,7 +388,7 @@ class _Parts:
         return self._counted(counted, [quote_column(slot) for slot in condition])
 
     def _counted(self, counted: Node, checks: list[Node]) -> Total:
-        return Total(((self._column(_filtered(_count_of(counted), checks)), 0),))
+        return Total(((self._column(_filter(_count_of(counted), checks)), 0),))
 
     def _total(self, node: Node, most: int, checks: list[Node]) -> Total:
         """The sum of a number in 0 ... most, in limbs of 64 bits.
@@ -558,7 +558,7 @@ def _as_number(group: GroupColumn) -> Node:
     return key if group.kind is Kind.BOOLEAN else number_line(key, group.kind)
 
 
-def _filtered(aggregate: Node, checks: list[Node]) -> Node:
+def _filter(aggregate: Node, checks: list[Node]) -> Node:
     if not checks:
         return aggregate
     where = exp.Where(this=conjoin([check.copy() for check in checks]))
@@ -566,7 +566,7 @@ def _filtered(aggregate: Node, checks: list[Node]) -> Node:
 
 
 def _sum_of(node: Node, checks: list[Node]) -> Node:
-    return _filtered(nodes.call("SUM", node), checks)
+    return _filter(nodes.call("SUM", node), checks)
 
 
 def _count_of(counted: Node) -> Node:

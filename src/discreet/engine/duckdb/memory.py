@@ -39,14 +39,14 @@ def to_arrow(table: str, given: Any, kinds: Kinds | None) -> tuple[pa.Table, fro
         kept = {
             name: _from_pandas(series, known.get(name.casefold()))
             for name, series in columns
-            if _wanted(name, kinds)
+            if _is_wanted(name, kinds)
         }
     elif module == "polars" and hasattr(given, "collect"):
         return to_arrow(table, given.collect(), kinds)
     elif isinstance(given, pa.Table) or hasattr(given, "__arrow_c_stream__"):
         rows = given if isinstance(given, pa.Table) else pa.table(given)
         pairs = zip(rows.column_names, rows.columns, strict=True)
-        kept = {name: array for name, array in pairs if _wanted(name, kinds)}
+        kept = {name: array for name, array in pairs if _is_wanted(name, kinds)}
     else:
         raise unreadable_refusal(table, f"a {type(given).__name__} is neither a path nor a table")
     zoned = frozenset(
@@ -57,7 +57,7 @@ def to_arrow(table: str, given: Any, kinds: Kinds | None) -> tuple[pa.Table, fro
     return pa.table({name: _without_damage(array) for name, array in kept.items()}), zoned
 
 
-def _wanted(name: str, kinds: Kinds | None) -> bool:
+def _is_wanted(name: str, kinds: Kinds | None) -> bool:
     return kinds is None or name.casefold() in kinds
 
 
@@ -139,7 +139,7 @@ def _without_damage(array: pa.ChunkedArray) -> pa.ChunkedArray:
     try:
         array.validate(full=True)
     except pa.ArrowInvalid:
-        texts = [_decoded(value) for value in array.cast(pa.large_binary()).to_pylist()]
+        texts = [_decode(value) for value in array.cast(pa.large_binary()).to_pylist()]
         return pa.chunked_array([pa.array(texts, array.type)])
     return array
 
@@ -157,7 +157,7 @@ def _decode_dictionary(array: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array(chunks, plain)
 
 
-def _decoded(value: bytes | None) -> str | None:
+def _decode(value: bytes | None) -> str | None:
     try:
         return None if value is None else value.decode()
     except UnicodeDecodeError:

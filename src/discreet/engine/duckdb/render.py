@@ -256,7 +256,7 @@ class Renderer:
             case PerUnit():
                 return self._per_unit(relation)
             case Windowed():
-                return self._windowed(relation)
+                return self._render_windows(relation)
             case Union():
                 return self._union(relation)
 
@@ -415,7 +415,7 @@ class Renderer:
         query = select(picked, quote_table(below.name), group=grouped)
         return Rendered(self.define(query), below.unit, fields, self.size)
 
-    def _windowed(self, relation: Windowed) -> Rendered:
+    def _render_windows(self, relation: Windowed) -> Rendered:
         below, domains = self.relation(relation.source), self._domains(relation)
         items: list[Item] = [
             (name, replace(f, domain=domains[name]), f.held(), None)
@@ -494,9 +494,9 @@ def _render_window(window: UnitWindow, below: Rendered, domain: Domain) -> Node:
     function = window.function
     partition: list[Node] = [quote_column(u) for u in below.unit]
     partition += [below.value(e) for e in window.partition]
-    order = [_ordered(below.value(e), descending) for e, descending in window.order]
+    order = [_order(below.value(e), descending) for e, descending in window.order]
     if function in ORDERED or (window.frame is not None and function in WINDOW_AGGREGATES):
-        order += [_ordered(f.value(), descending=False) for f in below.fields.values()]
+        order += [_order(f.value(), descending=False) for f in below.fields.values()]
 
     def over(node: Node) -> Node:
         spec = None if window.frame is None else _frame(window.frame)
@@ -518,7 +518,7 @@ def _render_window(window: UnitWindow, below: Rendered, domain: Domain) -> Node:
     return nodes.cast(node, Kind.INTEGER) if function in {*RANKS, "NTILE"} else node
 
 
-def _ordered(node: Node, descending: bool) -> exp.Ordered:
+def _order(node: Node, descending: bool) -> exp.Ordered:
     return exp.Ordered(this=node, desc=descending, nulls_first=False)
 
 

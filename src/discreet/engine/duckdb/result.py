@@ -328,9 +328,9 @@ def _part(
         steps = found.total(reading.steps, chosen).astype(object)
         if isinstance(measurement, GroupSum):
             alone = (units * measurement.low + steps)[:, None]
-            return _narrowed(_spread(alone, place, groups))
+            return _narrow(_spread(alone, place, groups))
         both = np.stack([units * measurement.span - steps, steps], axis=1)
-        return _narrowed(_spread(both, place, groups))
+        return _narrow(_spread(both, place, groups))
     cell = _numbers(found.columns, CELL)[chosen]
     count = _numbers(found.columns, "_n0")[chosen]
     if isinstance(measurement, Histogram):
@@ -365,12 +365,12 @@ def _bernstein(moments: Moments, sums: Sums, found: _Found) -> Integers:
     if most >= 2**62:
         powers = {degrees: sum_.astype(object) for degrees, sum_ in powers.items()}
     columns = [
-        _combined(entry, moments, powers)
+        _combine(entry, moments, powers)
         for entry in product(*(range(d + 1) for d in moments.degrees))
     ]
     if moments.counts_null:
         columns.append((rows - known).astype(columns[0].dtype) * moments.weight)
-    return _narrowed(_spread(np.stack(columns, axis=1), place, len(found.groups)))
+    return _narrow(_spread(np.stack(columns, axis=1), place, len(found.groups)))
 
 
 def _products(products: Products, sums: Sums, found: _Found) -> Integers:
@@ -394,7 +394,7 @@ def _products(products: Products, sums: Sums, found: _Found) -> Integers:
             total = 4 * power(a, b) - 2 * spans[a] * power(b) - 2 * spans[b] * power(a)
             total, most = total + spans[a] * spans[b] * known, spans[a] * spans[b]
         columns.append(total * products.unit // most)
-    return _narrowed(_spread(np.stack(columns, axis=1), place, len(found.groups)))
+    return _narrow(_spread(np.stack(columns, axis=1), place, len(found.groups)))
 
 
 def _total_steps(measured: Sum, sums: Sums, found: _Found) -> Integers:
@@ -403,10 +403,10 @@ def _total_steps(measured: Sum, sums: Sums, found: _Found) -> Integers:
     known = found.total(sums.known, chosen).astype(object)
     ((_, total),) = sums.powers
     steps = known * measured.variable.low + found.total(total, chosen).astype(object)
-    return _narrowed(_spread(steps[:, None], place, len(found.groups)))
+    return _narrow(_spread(steps[:, None], place, len(found.groups)))
 
 
-def _combined(entry: Powers, moments: Moments, powers: Mapping[Powers, Integers]) -> Integers:
+def _combine(entry: Powers, moments: Moments, powers: Mapping[Powers, Integers]) -> Integers:
     total: Integers | None = None
     for degrees, sums in powers.items():
         factor = _coefficient(entry, degrees, moments)
@@ -425,7 +425,7 @@ def _coefficient(entry: Powers, degrees: Powers, moments: Moments) -> int:
     )
 
 
-def _narrowed(values: Integers) -> Integers:
+def _narrow(values: Integers) -> Integers:
     """The same integers in 64 bits where all of them fit."""
     if values.dtype != object:
         return values

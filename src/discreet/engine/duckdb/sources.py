@@ -239,12 +239,14 @@ class Parquet(DataSource):
             if not same.strict:
                 rows = _read_parquet(same.files, folders=bool(same.folders))
             connection.execute(f"CREATE VIEW {quoted(view)} AS FROM {rows}")
-            zoned = self._zoned(connection, same.files)
+            zoned = self._find_zoned(connection, same.files)
             parts.append(Part(view, marked=not same.strict, zoned=zoned))
         return tuple(parts)
 
     @staticmethod
-    def _zoned(connection: duckdb.DuckDBPyConnection, files: tuple[str, ...]) -> frozenset[str]:
+    def _find_zoned(
+        connection: duckdb.DuckDBPyConnection, files: tuple[str, ...]
+    ) -> frozenset[str]:
         """The columns that hold moments, whoever reads them: files of one part are alike."""
         statement = f"SELECT name, logical_type FROM parquet_schema({_string(files[0])})"  # noqa: S608
         described = connection.execute(statement).fetchall()

@@ -95,12 +95,14 @@ def open_session(given: Any = LOCAL, *, settings: dict[str, str] | None = None) 
 def _import_spark() -> Any:
     with suppress(ImportError):
         return import_module("pyspark.sql")
-    raise _missing("pyspark is not installed", 'pip install "discreet[spark]".')
+    raise _missing_refusal("pyspark is not installed", 'pip install "discreet[spark]".')
 
 
 def _start(spark: Any, address: str, settings: dict[str, str]) -> Any:
     if find_java() is None:
-        raise _missing("Java is not installed", "install Java 17 or newer, or set JAVA_HOME.")
+        raise _missing_refusal(
+            "Java is not installed", "install Java 17 or newer, or set JAVA_HOME."
+        )
     builder = spark.SparkSession.builder.master(address).appName("discreet")
     local = {}
     if address.startswith("local"):
@@ -135,7 +137,7 @@ def find_java() -> Path | None:
     return None if on_path is None else Path(on_path)
 
 
-def _missing(what: str, fix: str) -> InvalidParameter:
+def _missing_refusal(what: str, fix: str) -> InvalidParameter:
     return InvalidParameter(
         "P8",
         f"{what}, and this needs Spark.",
@@ -183,7 +185,7 @@ def watch(session: Any, work: Callable[[], T], name: str, progress: Progress | N
             done.error = error
 
     thread = InheritableThread(target=run, daemon=True)
-    with _cancelling(context, group, thread):
+    with _watch_cancelled(context, group, thread):
         thread.start()
         while thread.is_alive():
             thread.join(0.2)
@@ -197,7 +199,7 @@ def watch(session: Any, work: Callable[[], T], name: str, progress: Progress | N
 
 
 @contextmanager
-def _cancelling(context: Any, group: str, thread: threading.Thread) -> Iterator[None]:
+def _watch_cancelled(context: Any, group: str, thread: threading.Thread) -> Iterator[None]:
     try:
         yield
     except BaseException:

@@ -33,14 +33,14 @@ class Rows:
 
     def select(self, *names: str, **computed: Formula) -> Rows:
         """New columns, computed row by row."""
-        return self._nested(self._select(_items(names, computed)))
+        return self._nest(self._select(_items(names, computed)))
 
     def join(
         self, other: Rows, *, on: str | list[str] | Mapping[str, str], how: str = "inner"
     ) -> Rows:
         """Joined to a public table, or to rows of the same unit, on equal columns."""
         if other.joins or other.conditions:
-            other = other._nested(other._select([exp.Star()]))
+            other = other._nest(other._select([exp.Star()]))
         pairs = (
             dict(on)
             if isinstance(on, Mapping)
@@ -57,18 +57,18 @@ class Rows:
     def union_all(self, other: Rows) -> Rows:
         """The rows of both; columns correspond one by one."""
         trees = [rows._select([exp.Star()]) for rows in (self, other)]
-        return self._nested(exp.Union(this=trees[0], expression=trees[1], distinct=False))
+        return self._nest(exp.Union(this=trees[0], expression=trees[1], distinct=False))
 
     def per_unit(self, *keys: str, **aggregates: Formula) -> Rows:
         """One row for each combination of ``keys``, which include the unit's columns."""
         tree = self._select(_items(keys, aggregates))
         tree.set("group", exp.Group(expressions=[col(key).tree for key in keys]))
-        return self._nested(tree)
+        return self._nest(tree)
 
     def named(self, alias: str) -> Rows:
         """The same rows, called ``alias``; only before they are joined or filtered."""
         if self.joins or self.conditions:
-            return self._nested(self._select([exp.Star()]), alias)
+            return self._nest(self._select([exp.Star()]), alias)
         item = self.item.copy()
         item.set("alias", _alias(alias))
         return replace(self, item=item, alias=alias)
@@ -95,7 +95,7 @@ class Rows:
             tree.set("where", exp.Where(this=exp.and_(*self.conditions)))
         return tree
 
-    def _nested(self, query: exp.Expr, alias: str | None = None) -> Rows:
+    def _nest(self, query: exp.Expr, alias: str | None = None) -> Rows:
         name = alias or self.alias
         return Rows(self.known, exp.Subquery(this=query, alias=_alias(name)), name)
 

@@ -47,7 +47,7 @@ def ends(domain: Domain) -> tuple[Any, Any]:
     return value_at(kind, low), value_at(kind, high)
 
 
-def _typed_point(arguments: Nodes, domains: Domains) -> Node:
+def _make_point(arguments: Nodes, domains: Domains) -> Node:
     domain = domains[0]
     return cast_to(arguments[0], domain, Kind.DATE if domain.is_null else domain.kind)
 
@@ -75,7 +75,7 @@ def _part(
         return Domain(Kind.INTEGER, Fraction(least), Fraction(most), domains[0].nullable)
 
     def render(arguments: Nodes, domains: Domains) -> Node:
-        node = _typed_point(arguments, domains)
+        node = _make_point(arguments, domains)
         if kinds == (Kind.TIMESTAMP,):
             node = cast_to(arguments[0], domains[0], Kind.TIMESTAMP)
         return nodes.call(engine or name.upper(), node)

@@ -267,7 +267,7 @@ def _learn(columns: Columns, condition: Expression, outcome: Outcome) -> Columns
         case Call(function="is_null", arguments=(ColumnRef(name=name),)) if not true:
             return {**columns, name: find_column(name, columns).without_null()}
         case Call(function="in", arguments=(ColumnRef(name=name), *options)):
-            return _listed(columns, name, tuple(options), outcome)
+            return _select_listed(columns, name, tuple(options), outcome)
         case Call(function=name, arguments=(ColumnRef() as column, other)) if name in _COMPARE:
             return _compare(columns, column.name, name, other, outcome)
         case Call(function=name, arguments=(other, ColumnRef() as column)) if name in _COMPARE:
@@ -311,7 +311,7 @@ def _constant(expression: Expression) -> Value | None:
             return None
 
 
-def _listed(
+def _select_listed(
     columns: Columns, name: str, options: tuple[Expression, ...], outcome: Outcome
 ) -> Columns:
     domain: Domain = find_column(name, columns)

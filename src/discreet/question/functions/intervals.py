@@ -119,7 +119,7 @@ def _render_month_number(node: Node) -> Node:
     return nodes.infix(exp.Add, years, months)
 
 
-def _crossed(unit: str) -> _Difference:
+def _count_crossed(unit: str) -> _Difference:
     """How many first moments of a unit lie between two points."""
     if unit in _MONTHS:
         size, place, render = _MONTHS[unit], _month_number, _render_month_number
@@ -199,7 +199,7 @@ def _render_seconds(micros: Node) -> Node:
 
 
 for _unit in UNITS:
-    _crossed(_unit).enter()
+    _count_crossed(_unit).enter()
     _over(_unit).enter()
 
 

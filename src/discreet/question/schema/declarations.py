@@ -179,7 +179,7 @@ def _table(name: str, document: Document) -> Table:
             "max_rows_per_unit": lambda: data["max_rows_per_unit"],
             "max_groups_per_unit": lambda: data["max_groups_per_unit"],
             "max_rows_per_pair": lambda: data["max_rows_per_pair"],
-            "crowding": lambda: _crowding(data["crowding"]),
+            "crowding": lambda: _read_crowding(data["crowding"]),
             "blocks": lambda: _names(data["blocks"], "blocks"),
             "unique": lambda: _keys(data["unique"]),
         }
@@ -292,7 +292,7 @@ def _owners(data: Mapping[str, Any]) -> Owners:
     )
 
 
-def _crowding(value: object) -> Crowding:
+def _read_crowding(value: object) -> Crowding:
     if isinstance(value, Mapping) and set(value) == {"rho", "delta"}:
         return Crowding(_exact(value["rho"], "crowding"), _exact(value["delta"], "crowding"))
     raise SchemaRefusal(

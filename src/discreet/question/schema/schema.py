@@ -233,13 +233,13 @@ class Schema:
         known = replace(self, tables=complete)  # checks values_from once more
         filled = {
             name: replace(
-                table, columns=tuple(known._filled(table, c, values) for c in table.columns)
+                table, columns=tuple(known._fill(table, c, values) for c in table.columns)
             )
             for name, table in complete.items()
         }
         return replace(self, tables=filled)
 
-    def _filled(
+    def _fill(
         self, table: Table, column: Column, values: Callable[[Table, Column], tuple[Value, ...]]
     ) -> Column:
         if column.values_from is None:

@@ -319,7 +319,7 @@ def _fraction(number: Fraction) -> exp.Expr:
     return exp.Literal(this=str(number), is_string=True)
 
 
-def _trimmed(parts: Parts, inner: Inner, unit: Unit, reader: Reader) -> exp.Anonymous:
+def _read_trimmed(parts: Parts, inner: Inner, unit: Unit, reader: Reader) -> exp.Anonymous:
     del unit
     if len(parts.arguments) != 2:
         raise _misuse_refusal(parts.node, AGGREGATES["TRIMMED_MEAN"].usage, reader)
@@ -329,7 +329,7 @@ def _trimmed(parts: Parts, inner: Inner, unit: Unit, reader: Reader) -> exp.Anon
     )
 
 
-def _placed(parts: Parts, inner: Inner, unit: Unit, reader: Reader) -> exp.Anonymous:
+def _read_placed(parts: Parts, inner: Inner, unit: Unit, reader: Reader) -> exp.Anonymous:
     """A number of a fit: which, then the columns."""
     del unit
     function = NAMES[parts.name]
@@ -379,15 +379,15 @@ _SPELLINGS: dict[str, Spelling] = {
     "APPROX_QUANTILE": _quantile,
     "APPROX_PERCENTILE": _quantile,
     "APPROX_QUANTILES": _quantile,
-    "TRIMMED_MEAN": _trimmed,
-    "REGR": _placed,
-    "REGR_COEFFICIENT": _placed,
-    "CORR_MATRIX": _placed,
-    "CORR_OF": _placed,
-    "COVAR_MATRIX": _placed,
-    "COVAR_OF": _placed,
-    "MEANS": _placed,
-    "MEAN_OF": _placed,
+    "TRIMMED_MEAN": _read_trimmed,
+    "REGR": _read_placed,
+    "REGR_COEFFICIENT": _read_placed,
+    "CORR_MATRIX": _read_placed,
+    "CORR_OF": _read_placed,
+    "COVAR_MATRIX": _read_placed,
+    "COVAR_OF": _read_placed,
+    "MEANS": _read_placed,
+    "MEAN_OF": _read_placed,
     "MODE": _mode,
     "APPROX_TOP_COUNT": _split_constants,
     "APPROX_TOP_K": _split_constants,

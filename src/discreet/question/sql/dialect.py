@@ -65,7 +65,7 @@ class Explain(exp.Expression):
     arg_types: ClassVar[dict[str, bool]] = {"this": True}
 
 
-def _named_argument(parser: QuestionParser, names: list[Any]) -> exp.Expr:
+def _parse_named(parser: QuestionParser, names: list[Any]) -> exp.Expr:
     """``name => value`` in a call."""
     value = parser._parse_disjunction()
     if len(names) != 1 or value is None:
@@ -73,7 +73,7 @@ def _named_argument(parser: QuestionParser, names: list[Any]) -> exp.Expr:
     return parser.expression(exp.Kwarg(this=exp.var(names[0].name), expression=value))
 
 
-def _substring(parser: QuestionParser) -> exp.Expr:
+def _parse_substring(parser: QuestionParser) -> exp.Expr:
     """SUBSTRING(x, 2, 3), or SUBSTRING(x FROM 2 FOR 3): one call."""
     arguments: list[Any] = parser._parse_csv(parser._parse_disjunction)
     if parser._match(TokenType.FROM):
@@ -117,11 +117,11 @@ class QuestionParser(Parser):
         "TRY_CAST": lambda self: self._parse_cast(True),
         "SAFE_CAST": lambda self: self._parse_cast(True),
         "EXTRACT": lambda self: self._parse_extract(),
-        "SUBSTRING": _substring,
+        "SUBSTRING": _parse_substring,
     }
     NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {"CASE": lambda self: self._parse_case()}
-    LAMBDAS: ClassVar[dict[Any, Any]] = {TokenType.FARROW: _named_argument}
+    LAMBDAS: ClassVar[dict[Any, Any]] = {TokenType.FARROW: _parse_named}
     COLUMN_OPERATORS: ClassVar[dict[Any, Any]] = {
         TokenType.DOT: None,
         TokenType.DCOLON: Parser.COLUMN_OPERATORS[TokenType.DCOLON],
@@ -347,10 +347,10 @@ class Reader:
             starts.append(start)
             stops.append(end + 1)
             if isinstance(part, exp.Anonymous):
-                stops.append(self._closing(start, end + 1))
+                stops.append(self._find_closing(start, end + 1))
         return (min(starts), max(stops)) if starts else None
 
-    def _closing(self, start: int, stop: int) -> int:
+    def _find_closing(self, start: int, stop: int) -> int:
         """Past the parenthesis that closes the call whose name stands at ``start``."""
         depth = 0
         for token in self.tokens:

@@ -85,7 +85,7 @@ def _read_whole(node: exp.Expr) -> int:
     return int(text)
 
 
-def _reading(
+def _make_reader(
     kind: str, *parts: tuple[str, Callable[[exp.Expr], Any]], many: bool = False
 ) -> Callable[[list[exp.Expr]], Said]:
     """How the arguments of a distance are read; with ``many`` the last may be several."""
@@ -108,13 +108,13 @@ def _reading(
 
 _COLUMN = ("column", _read_column)
 _READ: dict[str, Callable[[list[exp.Expr]], Said]] = {
-    "DISTANCE_TO_MAXIMUM": _reading("maximum", _COLUMN, ("bound", _read_number)),
-    "DISTANCE_TO_SORTED": _reading("sorted", _COLUMN, ("by", _read_column)),
-    "DISTANCE_TO_CLUSTERS": _reading(
+    "DISTANCE_TO_MAXIMUM": _make_reader("maximum", _COLUMN, ("bound", _read_number)),
+    "DISTANCE_TO_SORTED": _make_reader("sorted", _COLUMN, ("by", _read_column)),
+    "DISTANCE_TO_CLUSTERS": _make_reader(
         "clusters", _COLUMN, ("clusters", _read_whole), ("width", _read_number)
     ),
-    "DISTANCE_TO_DEPENDENCY": _reading("dependency", _COLUMN, ("on", _read_column), many=True),
-    "DISTANCE_TO_REFERENCE": _reading(
+    "DISTANCE_TO_DEPENDENCY": _make_reader("dependency", _COLUMN, ("on", _read_column), many=True),
+    "DISTANCE_TO_REFERENCE": _make_reader(
         "reference", _COLUMN, ("to", _read_column), ("key", _read_column)
     ),
 }

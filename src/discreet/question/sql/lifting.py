@@ -52,7 +52,7 @@ def _above(select: exp.Select) -> Iterator[exp.Expr]:
             )
 
 
-def _named(tree: exp.Expr, name: str) -> exp.Alias:
+def _name_tree(tree: exp.Expr, name: str) -> exp.Alias:
     return exp.Alias(this=tree, alias=exp.to_identifier(name, quoted=True))
 
 
@@ -106,7 +106,7 @@ class Lifted:
         self._outermost = outermost
         self._rows: Rows = statement.read_rows(select, names)
         self._sets = [
-            [self._key(node) for node in keys] for keys in _grouping_sets(select, self._reader)
+            [self._key(node) for node in keys] for keys in _list_grouping_sets(select, self._reader)
         ]
         self._keys: dict[exp.Expr, exp.Expr] = {
             tree: node for keys in self._sets for tree, node in keys
@@ -126,7 +126,9 @@ class Lifted:
         """The SELECT around the question, which is read on the way."""
         select = self._select
         outputs = self._outputs()
-        clauses: dict[str, Any] = {"expressions": [_named(tree, name) for name, tree in outputs]}
+        clauses: dict[str, Any] = {
+            "expressions": [_name_tree(tree, name) for name, tree in outputs]
+        }
         for name in ("having", "qualify"):
             if select.args.get(name) is not None:
                 clauses[name] = self._part(select.args[name], aliases=True)
@@ -221,7 +223,7 @@ class Lifted:
         if aggregate_name(node) is not None:
             return self._aggregate(node)
         if isinstance(node, exp.Anonymous) and _is_grouping(node):
-            return self._grouped(node)
+            return self._lift_grouping(node)
         if isinstance(node, exp.Anonymous) and is_end(node):
             return self._end(node)
         key = self._find_key(node)
@@ -272,7 +274,7 @@ class Lifted:
             self._called[tree] = unused_name(default, taken)
         return self._called[tree]
 
-    def _grouped(self, node: exp.Anonymous) -> exp.Expr:
+    def _lift_grouping(self, node: exp.Anonymous) -> exp.Expr:
         """GROUPING(a, b): a bit for each key that its row is not grouped by."""
         self._grouping = True
         bits: exp.Expr = exp.Literal.number(0)
@@ -280,20 +282,20 @@ class Lifted:
             key = self._find_key(resolve_output(argument, self._select, self._rows.scope))
             if key is None:
                 raise ungrouped_refusal(argument, self._select, self._reader)
-            bit = column(_grouping_name(self._name_of(key, default_key(key) or "key")))
+            bit = column(_name_grouping(self._name_of(key, default_key(key) or "key")))
             double = exp.Mul(this=bits, expression=exp.Literal.number(2))
             bits = exp.Paren(this=exp.Add(this=double, expression=bit))
         return bits
 
     def _end(self, node: exp.Anonymous) -> exp.Expr:
         """DP_INTERVAL_LOW(n): an end of the interval of an aggregate, or of an output."""
-        name = self._measured(node.expressions[0]) if len(node.expressions) == 1 else None
+        name = self._find_measured(node.expressions[0]) if len(node.expressions) == 1 else None
         if name is None:
             raise released.interval_refusal(node, self._reader)
         self._ends[name] = None
         return column(name_ends(name)[ENDS.index(node.name.upper())])
 
-    def _measured(self, node: exp.Expr) -> str | None:
+    def _find_measured(self, node: exp.Expr) -> str | None:
         """What the question calls the number that ``node`` is; None if it is not its own."""
         while isinstance(node, exp.Paren):
             node = node.this
@@ -347,20 +349,20 @@ class Lifted:
         select = exp.Select()
         select.args = {
             "hint": hint,
-            "expressions": [_named(node.copy(), name) for node, name in items],
+            "expressions": [_name_tree(node.copy(), name) for node, name in items],
             **clauses,
         }
         if own:
             select.args["group"] = exp.Group(expressions=[node.copy() for node in own.values()])
         question = self._statement.add(select, self._names)
         columns: list[exp.Expr] = [
-            column(name) if tree in own else _named(exp.Null(), name)
+            column(name) if tree in own else _name_tree(exp.Null(), name)
             for tree, name in names.items()
         ]
         columns += [column(name) for name in self._values]
         columns += [column(end) for name in self._ends for end in name_ends(name)]
         columns += [
-            _named(exp.Literal.number(0 if tree in own else 1), _grouping_name(name))
+            _name_tree(exp.Literal.number(0 if tree in own else 1), _name_grouping(name))
             for tree, name in names.items()
         ]
         number = self._statement.questions.index(question)
@@ -398,14 +400,14 @@ def _has_end(node: exp.Expr) -> bool:
     return any(map(is_end, node.walk(prune=lambda n: isinstance(n, exp.Query))))
 
 
-def _grouping_name(key: str) -> str:
+def _name_grouping(key: str) -> str:
     return f"grouping.{key}"
 
 
 Nodes = list[exp.Expr]
 
 
-def _grouping_sets(select: exp.Select, reader: Reader) -> list[Nodes]:
+def _list_grouping_sets(select: exp.Select, reader: Reader) -> list[Nodes]:
     """The sets of keys that GROUP BY names, in order."""
     group = select.args.get("group")
     if group is None:

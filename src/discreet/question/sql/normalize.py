@@ -368,10 +368,10 @@ def _regexp(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
     pattern = inner(node.expression)
     if isinstance(node, exp.RegexpILike) and isinstance(pattern, exp.Literal):
         pattern = copy_span(exp.Literal.string(f"(?i){pattern.name}"), pattern)
-    return _matched(node, inner(node.this), pattern, reader)
+    return _match(node, inner(node.this), pattern, reader)
 
 
-def _matched(node: exp.Expr, text: exp.Expr, pattern: exp.Expr, reader: Reader) -> exp.Expr:
+def _match(node: exp.Expr, text: exp.Expr, pattern: exp.Expr, reader: Reader) -> exp.Expr:
     if isinstance(pattern, exp.Literal) and pattern.is_string and write_pattern(pattern.name):
         return call("regexp_matches", text, pattern)
     raise reader.refusal(
@@ -388,10 +388,10 @@ def _regexp_call(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
     arguments = [inner(a) for a in node.expressions]
     if len(arguments) == 3 and arguments[2] == exp.Literal.string("i"):
         pattern = exp.Literal.string(f"(?i){arguments[1].name}")
-        return _matched(node, arguments[0], copy_span(pattern, arguments[1]), reader)
+        return _match(node, arguments[0], copy_span(pattern, arguments[1]), reader)
     if len(arguments) != 2:
         raise _arity(node, "REGEXP_LIKE(text, 'pattern')", reader)
-    return _matched(node, arguments[0], arguments[1], reader)
+    return _match(node, arguments[0], arguments[1], reader)
 
 
 def _ilike(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:

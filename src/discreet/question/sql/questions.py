@@ -123,7 +123,7 @@ _WORDS = {
 """In which way what is suggested differs from what was asked."""
 
 
-def _bounding(node: exp.Expr) -> str:
+def _advise_bounding(node: exp.Expr) -> str:
     """How to bound what is added up.  Which numbers would do, only somebody who knows can say."""
     columns = {part.name.rpartition(".")[2] for part in node.find_all(exp.Column)}
     name = columns.pop() if len(columns) == 1 else "x"
@@ -174,7 +174,7 @@ class ReleasedNames:
                 check_aggregate(aggregate, known)
             except QuestionRefusal as refusal:
                 if refusal.code == "Q1":
-                    refusal.fix = _bounding(node)
+                    refusal.fix = _advise_bounding(node)
                 if refusal.code == "Q33":
                     changes = self._not_numbers(known)
                     words = [w for change, w in _WORDS.items() if change in changes.values()]

@@ -484,7 +484,7 @@ def _inline_constants(query: exp.Select) -> None:
             continue
         if not _only(join, "this", "on", "using", "side", "kind"):
             continue
-        found = _joined_on(join, table)
+        found = _find_joined(join, table)
         outward = from_list and side == "LEFT"
         if found is not None and not outward:  # NULL equals nothing
             rows = [row for row in table.rows if not isinstance(row[found[0]], exp.Null)]
@@ -595,7 +595,9 @@ def _multiply_table(
     return exp.Subquery(this=together, alias=named)
 
 
-def _joined_on(join: exp.Join, table: _Constants) -> tuple[int, exp.Column, list[exp.Expr]] | None:
+def _find_joined(
+    join: exp.Join, table: _Constants
+) -> tuple[int, exp.Column, list[exp.Expr]] | None:
     """Which column of the constants is equal to which other, and what else must hold."""
     using = join.args.get("using") or []
     if len(using) == 1:

@@ -240,7 +240,7 @@ def read_item(node: exp.Expr, frame: Frame) -> Item:
                 fix="none: files and functions are not read here; the tables are "
                 f"{list_names(reader.schema.tables)}.",
             )
-        return _named(node, frame)
+        return _name_item(node, frame)
     if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
         name = check_name(alias.this, reader) if alias else f"subquery_{len(frame.tables) + 1}"
         return frame.subquery(node.this, name, frame, node)
@@ -290,7 +290,7 @@ def _read_graph(node: exp.Table, frame: Frame) -> Item | None:
     return Item(alias, relation, {shape.column: name}, (None, None), tree)
 
 
-def _named(node: exp.Table, frame: Frame) -> Item:
+def _name_item(node: exp.Table, frame: Frame) -> Item:
     reader = frame.reader
     name = node.name
     alias_node = node.args.get("alias")

@@ -120,7 +120,9 @@ def check_constants(tree: exp.Expr, reader: Reader) -> None:
             if name not in known:
                 meant = {t.name.casefold() for t in read if name[0] in ("", _name_table(t))}
                 computed = name[1] in own
-                known[name] = None if computed else _declared_texts(name[1], meant, reader.schema)
+                known[name] = (
+                    None if computed else _list_declared_texts(name[1], meant, reader.schema)
+                )
             values = known[name]
             if values is not None and constant.name not in values:
                 raise _describe_unlisted(column, constant, values, reader)
@@ -145,7 +147,7 @@ def _name_table(table: exp.Table) -> str:
     return str(table.alias or table.name).casefold()
 
 
-def _declared_texts(name: str, tables: set[str], schema: Schema) -> tuple[str, ...] | None:
+def _list_declared_texts(name: str, tables: set[str], schema: Schema) -> tuple[str, ...] | None:
     """All values that columns called ``name`` list, if every one of them is a text and does.
 
     Those of ``tables``; of all, if it is called after none of them.

@@ -107,21 +107,21 @@ def type_constants(tree: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
                 type_constants(part, inner, reader)
         case exp.In():
             kind = inner.kind(tree.this)
-            members = [_typed(member, kind, reader) for member in tree.expressions]
+            members = [_cast_to(member, kind, reader) for member in tree.expressions]
             tree.set("expressions", members)
         case _ if isinstance(tree, _COMPARED):
             left, right = tree.this, tree.expression
-            tree.set("this", _typed(left, inner.kind(right), reader))
-            tree.set("expression", _typed(right, inner.kind(left), reader))
+            tree.set("this", _cast_to(left, inner.kind(right), reader))
+            tree.set("expression", _cast_to(right, inner.kind(left), reader))
         case exp.Anonymous() if tree.name in ("COALESCE", "GREATEST", "LEAST", "NULLIF"):
             kinds = (inner.kind(part) for part in tree.expressions)
             kind = next((k for k in kinds if k is not None), None)
-            parts = [_typed(part, kind, reader) for part in tree.expressions]
+            parts = [_cast_to(part, kind, reader) for part in tree.expressions]
             tree.set("expressions", parts)
     return tree
 
 
-def _typed(tree: exp.Expr, kind: Kind | None, reader: Reader) -> exp.Expr:
+def _cast_to(tree: exp.Expr, kind: Kind | None, reader: Reader) -> exp.Expr:
     if not isinstance(tree, exp.Literal):
         return tree
     if kind is Kind.BOOLEAN and tree.name.lower() in _TRUTHS:
@@ -205,7 +205,7 @@ class Span:
         for name in ("months", "days", "seconds"):
             amount = getattr(self, name)
             if amount is not None:
-                point = call(f"date_add_{name}", point, _signed(amount, back))
+                point = call(f"date_add_{name}", point, _sign(amount, back))
         return point
 
     @property
@@ -222,7 +222,7 @@ class Span:
         return write_constant(total)
 
 
-def _signed(tree: exp.Expr, negative: bool) -> exp.Expr:
+def _sign(tree: exp.Expr, negative: bool) -> exp.Expr:
     if not negative:
         return tree
     value = read_constant(tree) if is_constant(tree) else None
@@ -334,7 +334,7 @@ def shift(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
     if kinds[1] in TIMES and back and (moment := _moment_of(left)) is not None:
         return _apart(node, moment, right, (kinds[1], kinds[1]), reader)
     if kinds[0] in TIMES and kinds[1] is None:
-        return call("date_add_days", left, _signed(right, back))
+        return call("date_add_days", left, _sign(right, back))
     if kinds[1] in TIMES and kinds[0] is None and not back:
         return call("date_add_days", right, left)
     # Made of what was read: to read it anew would take twice the time at each level of nesting.
@@ -589,7 +589,7 @@ def date_add(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr | None:
         span = read_span(arguments[1], inner, reader)
         if span is not None:
             return span.later(inner.time(arguments[0]), back=back)
-        return call("date_add_days", inner.time(arguments[0]), _signed(inner(arguments[1]), back))
+        return call("date_add_days", inner.time(arguments[0]), _sign(inner(arguments[1]), back))
     if len(arguments) == 3:
         first, second, third = arguments
         unit = _unit_node(first, text=True, bare=True)

@@ -89,7 +89,7 @@ class Session:
         elif message.kind in _EXTENDED:
             if not self._skipping:
                 logged = message.kind == b"E"
-                await self._guard(self._extended(message), extended=True, logged=logged)
+                await self._guard(self._answer_extended(message), extended=True, logged=logged)
         elif message.kind not in _COPIES:
             raise wire.Broken
 
@@ -195,7 +195,7 @@ class Session:
 
     # --- the extended protocol ----------------------------------------------------------------
 
-    async def _extended(self, message: wire.Message) -> None:
+    async def _answer_extended(self, message: wire.Message) -> None:
         body = wire.Body(message.body)
         match message.kind:
             case b"P":

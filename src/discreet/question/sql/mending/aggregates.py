@@ -26,7 +26,7 @@ def mend_arguments(torn: Torn) -> Mended:
         node.pop()
         yield words, root
     for root, node in torn.each(exp.WithinGroup):
-        yield from _ascending(root, node)
+        yield from _sort_ascending(root, node)
     yield from _last_of_list(torn)
     for root, node in torn.each(exp.Filter):
         where = node.expression
@@ -52,7 +52,7 @@ def _last_of_list(torn: Torn) -> Mended:
             yield "the last one: ", root
 
 
-def _ascending(root: exp.Expr, node: exp.Expr) -> Mended:
+def _sort_ascending(root: exp.Expr, node: exp.Expr) -> Mended:
     order, fraction = node.find(exp.Ordered), node.this.find(exp.Literal)
     if order is not None and fraction is not None and order.args.get("desc"):
         order.set("desc", False)
