@@ -588,6 +588,7 @@ class Curator(Procedures):
             area=planned.area,
             about=planned.about,
             entities=self.list_entities([planned.priced.plan.source]),
+            former=planned.former,
         )
 
     def list_entities(
@@ -872,18 +873,23 @@ class Curator(Procedures):
 
         ``question`` and ``spend`` are what is asked and offered, by ``analyst``.
         What was paid for when other noise was bought stays free: it is looked for under the
-        key of that noise.  And Gaussian noise that is calibrated to (epsilon, delta) may be
-        charged as such where its rho does not fit: either is a bound on what it loses.
+        key of that noise, and never charged for again, for it may have cost too little; nor
+        is what is asked ``fresh`` bought at a former price.  And Gaussian noise that is
+        calibrated to (epsilon, delta) may be charged as such where its rho does not fit: either
+        is a bound on what it loses.
         """
         planned = self.find_plan(question, spend)  # public knowledge only
         if is_as_before(planned.priced):
             return planned
         if self._is_known(planned, spend, analyst):
             return planned
-        for era in _list_eras(planned.priced):
+        for era in () if spend.fresh else _list_eras(planned.priced):
             with suppress(Refusal):  # of what could not be asked before
-                former = self.find_plan(question, spend, era)
-                if former.key != planned.key and self._is_known(former, spend, analyst):
+                former = replace(self.find_plan(question, spend, era), former=True)
+                drawn = era in _TOO_CHEAP
+                if former.key != planned.key and self._is_known(
+                    former, spend, analyst, drawn=drawn
+                ):
                     return former
         other = approximate_loss(planned.priced, spend)
         if other is not None and not self._can_afford(planned, spend, analyst):
@@ -892,10 +898,16 @@ class Curator(Procedures):
                 return charged
         return planned
 
-    def _is_known(self, planned: Planned, spend: Offer, analyst: str) -> bool:
-        """Whether this analyst has it for free; who may not ask is told so when it is charged."""
+    def _is_known(
+        self, planned: Planned, spend: Offer, analyst: str, *, drawn: bool = False
+    ) -> bool:
+        """Whether this analyst has it for free; who may not ask is told so when it is charged.
+
+        If it must be ``drawn``, what was paid for and not computed yet does not count.
+        """
         with suppress(Refusal):
-            return self.account.find(self.make_request(planned, spend, analyst)) != "admitted"
+            found = self.account.find(self.make_request(planned, spend, analyst))
+            return found == "stored" or (found == "resumed" and not drawn)
         return False
 
     def _can_afford(self, planned: Planned, spend: Offer, analyst: str) -> bool:
@@ -1002,6 +1014,8 @@ def _list_eras(priced: Priced) -> tuple[Era, ...]:
 
 
 _COMPARED = {Era.ROWS: Compare.ROWS, Era.SIDES: Compare.SIDES}
+_TOO_CHEAP = {Era.ROWS}
+"""When some noise cost less than a change moves: nothing more is drawn at such a price."""
 
 
 # --- what is computed --------------------------------------------------------------------------

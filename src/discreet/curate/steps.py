@@ -34,6 +34,8 @@ class Planned:
     key: str
     area: Area
     about: About | None = None
+    former: bool = False
+    """Whether it is priced as it once was: what was paid for then is shown, and nothing charged."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,6 +209,7 @@ class Account:
         earlier = self._find_earlier(request, writer.newest, writer.now)
         if earlier is not None:
             return self._reuse(earlier, request)
+        admission.check_price(request)
         content = admission.charge_content(request, self.standing())
         if request.parent is not None:
             self._check_parent(request, content)
@@ -266,6 +267,7 @@ class Account:
                 if earlier is not None:
                     found[subject] = self._reuse(earlier, request)
                     continue
+                admission.check_price(request)
                 content = admission.charge_content(request, self.standing())
                 self._admit(request, content, standing)
                 standing.charge(request.analyst, content)

@@ -52,6 +52,18 @@ def check_request(request: Request) -> None:
     )
 
 
+def check_price(request: Request) -> None:
+    """Refuse to charge at a price of the past, at which what was paid for was looked for."""
+    if request.former:
+        raise InvalidParameter(
+            "P4",
+            "what was paid for before is about other data now, or was lost.",
+            why="prices of the past are for what was bought then: some were less than what it "
+            "tells about a person.",
+            fix="ask again: the question is priced anew.",
+        )
+
+
 def charge_content(request: Request, standing: Standing) -> dict[str, Any]:
     """What a charge records; its loss in whole units, rounded up.
 

@@ -53,6 +53,8 @@ class Request:
     """What both are computed from, where it is known for certain that nobody has changed it."""
     entities: frozenset[str] | None = None
     """Whose rows are read: nobody else's can change the answer.  None: anybody's may be."""
+    former: bool = False
+    """Whether its price is one of the past: what was paid for is found, and nothing is charged."""
     formerly: str | None = None
     """What the same sources were called when rows were chosen otherwise; what was paid for then is
     not paid for again."""
