@@ -12,12 +12,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from discreet.audit.rehearsal import Stage
 from discreet.lab import auditing, blocks, census, floats, linkage, reconstruction, tracing
 from discreet.lab.attacks import OneByOne
+from discreet.lab.dice import Dice
 from discreet.lab.differencing import track
 from discreet.lab.floats import LastBits, NumPy
 from discreet.lab.outcome import Outcome
-from discreet.lab.target import Suppressing
+from discreet.lab.target import Ours, Suppressing
 from discreet.lab.town import make_town
 
 
@@ -107,6 +109,31 @@ def test_the_block_of_the_article_has_one_solution() -> None:
     assert census.BLOCK in others
     for people in others:
         assert fewer.items() <= census.publish(people).items()
+
+
+def test_a_noisy_block_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = census.attack_noisy_blocks(12, "0.1")
+    assert found.within
+    assert found.bound is not None
+    assert found.bound < 0.00125  # one of 126 ages and eight kinds, times e^(2ε)
+
+    # The mutant: six thousand times the price, and nothing charged.  A person is in one number of
+    # each of the ten counts at most, so each number has noise once in e^59.
+    monkeypatch.setattr(Stage, "charge", lambda self, asked: None)
+    monkeypatch.setattr(census, "Ours", lambda *of, **given: Ours(*of, **{**given, **_DEAR}))
+    broken = census.attack_noisy_blocks(12, "0.1")
+    assert not broken.within
+    assert broken.right == _count_solved(12)  # all that exact numbers solve
+
+
+_DEAR = {"epsilon": "600"}
+
+
+def _count_solved(blocks: int) -> int:
+    """The blocks of the attack that are solved if an office publishes them."""
+    dice = Dice("blocks of seven")
+    made = [census._exchange_one(dice) for _ in range(blocks)]
+    return sum(census.reconstruct(census.publish(people)) == [people] for people in made)
 
 
 def test_three_men_of_the_article_have_thirty_ages() -> None:

@@ -3,7 +3,7 @@
 Garfinkel, Abowd and Martindale (2019) published a block of seven people as an office would, groups
 of fewer than three left out, and found them again.  The same here: what is published becomes
 clauses about the age, the sex and two more things of each person, a solver finds people that fit,
-and proves that no others do.
+and proves that no others do.  What the curator says of the same people fits nobody, or others.
 """
 
 from __future__ import annotations
@@ -14,8 +14,15 @@ from fractions import Fraction
 from functools import reduce
 from itertools import combinations, pairwise
 
+import pyarrow as pa
+
+from discreet.accounting.budget import Budget
+from discreet.accounting.meaning import Worlds
 from discreet.lab.clauses import Clauses, Literal, Number
+from discreet.lab.dice import Dice
 from discreet.lab.outcome import Outcome
+from discreet.lab.target import Ours, Rows
+from discreet.question.schema import Schema
 
 OLDEST = 125
 """Nobody is older."""
@@ -51,6 +58,20 @@ GROUPS: Mapping[str, Group] = {
     "men of the majority": ((1, 0), (2, 0)),
 }
 """What is published, or left out."""
+_KINDS = (OLDEST + 1) * 2**3
+"""So many people can be told apart."""
+_SCHEMA = Schema.from_text(f"""
+[tables.people]
+unit = "id"
+max_rows_per_unit = 1
+[tables.people.columns]
+id = {{ type = "integer", bounds = [0, 999999] }}
+block = {{ type = "integer", bounds = [0, 9999] }}
+age = {{ type = "integer", bounds = [0, {OLDEST}] }}
+c1 = {{ type = "integer", bounds = [0, 1] }}
+c2 = {{ type = "integer", bounds = [0, 1] }}
+c3 = {{ type = "integer", bounds = [0, 1] }}
+""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +86,12 @@ class Statistic:
     @classmethod
     def publish(cls, people: Sequence[Person], group: Group) -> Statistic | None:
         """The numbers of a group; None where they are too few to be published."""
-        ages = sorted(person[0] for person in people if _is_in(person, group))
+        return cls.describe([person[0] for person in people if _is_in(person, group)], group)
+
+    @classmethod
+    def describe(cls, ages: Sequence[int], group: Group) -> Statistic | None:
+        """The numbers of people of these ages; None where they are too few."""
+        ages = sorted(ages)
         if len(ages) < LEAST:
             return None
         middle = Fraction(ages[(len(ages) - 1) // 2] + ages[len(ages) // 2], 2)
@@ -181,4 +207,73 @@ def attack_block() -> Outcome:
     return Outcome("solving a published block", name, right, len(BLOCK), 0.0)
 
 
-__all__ = ["BLOCK", "GROUPS", "Statistic", "Unknown", "attack_block", "publish", "reconstruct"]
+def attack_noisy_blocks(blocks: int, epsilon: str) -> Outcome:
+    """The same from the curator, with a whole budget for each block: counts of each age.
+
+    In each block one of the seven is somebody else, as likely any as another.  Who knows the other
+    six knows that one if all are right: so all are at most as often as the best guess at one of
+    so many kinds of people.
+    """
+    dice = Dice("blocks of seven")
+    truths = [_exchange_one(dice) for _ in range(blocks)]
+    every = [person for people in truths for person in people]
+    columns = {name: [row[place] for row in every] for place, name in enumerate(_NAMES)}
+    block = [number for number, people in enumerate(truths) for _ in people]
+    tables = {"people": pa.table({"id": range(len(every)), "block": block, **columns})}
+    right = 0
+    with Ours(tables, schema=_SCHEMA, budget=Budget(epsilon=epsilon), epsilon=epsilon) as target:
+        for number, people in enumerate(truths):
+            target.renew()
+            said = _read_ages(target.ask(_ask_ages(number)), len(people))
+            right += reconstruct(said) == [people]
+    guess = Fraction(1, _KINDS)
+    bound = float(Worlds(Fraction(epsilon), steps=2).posterior(guess)[1])
+    name = f"discreet, ε = {epsilon}"
+    return Outcome("solving a published block", name, right, blocks, float(guess), bound)
+
+
+_NAMES = ("age", "c1", "c2", "c3")
+
+
+def _exchange_one(dice: Dice) -> tuple[Person, ...]:
+    """The block with somebody else in the place of one, in the order of the variables."""
+    people = list(BLOCK)
+    one, two, three = map(int, dice.below(2, 3))
+    who, age = int(dice.below(len(BLOCK), 1)[0]), int(dice.below(OLDEST + 1, 1)[0])
+    people[who] = (age, one, two, three)
+    return tuple(sorted(people, key=lambda person: (person[0], *reversed(person[1:]))))
+
+
+def _ask_ages(block: int) -> str:
+    """How many of each group have each age."""
+    counts = []
+    for number, group in enumerate(GROUPS.values()):
+        tests = " AND ".join(f"c{thing} = {value}" for thing, value in group)
+        counts.append(f"COUNT(*){f' FILTER (WHERE {tests})' if tests else ''} AS n{number}")
+    return f"SELECT age, {', '.join(counts)} FROM people WHERE block = {block} GROUP BY age"  # noqa: S608
+
+
+def _read_ages(rows: Rows, people: int) -> dict[str, Statistic | None]:
+    """What noisy counts say of each group, if everybody is so many: the ages heard of most."""
+    said = {}
+    for place, (name, group) in enumerate(GROUPS.items(), 1):
+        heard = sorted(
+            ((row[place], row[0]) for row in rows if row[0] is not None and row[place] > 0),
+            reverse=True,
+        )
+        ages = [age for count, age in heard for _ in range(min(count, people))]
+        total = sum(row[place] for row in rows) if group else people
+        said[name] = Statistic.describe(ages[: max(0, min(total, people))], group)
+    return said
+
+
+__all__ = [
+    "BLOCK",
+    "GROUPS",
+    "Statistic",
+    "Unknown",
+    "attack_block",
+    "attack_noisy_blocks",
+    "publish",
+    "reconstruct",
+]

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from discreet.accounting.budget import Budget
 from discreet.accounting.meaning import Worlds
 from discreet.charts import Picture, lines
+from discreet.lab import census
 from discreet.lab.blocks import attack_blocks, attack_noisy_blocks
-from discreet.lab.census import attack_block
 from discreet.lab.dice import Dice, Real, Whole
 from discreet.lab.outcome import Outcome, best_guess
 from discreet.lab.target import Denied, Ours
@@ -198,7 +198,8 @@ def run(people: int = 96, epsilon: str = "1") -> tuple[list[Outcome], Picture]:
         attack_curator(people, questions, epsilon),
         *attack_members(people // 2, questions // 2, epsilon),
         attack_signs(256, 0.25),
-        attack_block(),
+        census.attack_block(),
+        census.attack_noisy_blocks(6, epsilon),
         attack_blocks(40, 8),
         attack_noisy_blocks(16, 8, epsilon),
     ]
