@@ -10,7 +10,10 @@ import pandas as pd
 import pytest
 
 import discreet
+from discreet.audit.rehearsal import Rehearsal
+from discreet.errors import QuestionRefusal
 from discreet.mechanisms import ExponentialMechanism, TopK
+from discreet.question.schema import Schema
 
 CONDITIONS = tuple(f"c{number:02}" for number in range(40))
 PEOPLE = 3000
@@ -98,6 +101,61 @@ def test_example_3_4_in_the_words_that_people_type(clinic):
     spent = clinic.spent
     assert clinic.ask(different, epsilon=20).value() == told.value()  # the same question, and free
     assert clinic.spent == spent
+
+
+CALLS = """
+[tables.calls]
+unit = "phone"
+max_rows_per_unit = 2
+columns.phone = "integer"
+columns.zone = { type = "text", values = ["home", "eu"], nullable = false }
+columns.app = { type = "text", values = ["voice", "video"], nullable = false }
+columns.value = { type = "text", values = ["low", "high"], nullable = false }
+"""
+
+
+@pytest.fixture(scope="module")
+def calls():
+    """All at home speak, all abroad are seen; values are as many of each."""
+    zones = ["home", "eu"] * 60
+    apps = ["voice" if zone == "home" else "video" for zone in zones]
+    columns = {
+        "phone": range(120),
+        "zone": zones,
+        "app": apps,
+        "value": ["low", "low", "high"] * 40,
+    }
+    with Rehearsal({"calls": pd.DataFrame(columns)}, schema=Schema.from_text(CALLS)) as rehearsal:
+        yield rehearsal
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "SELECT zone AS app, MODE(DISTINCT app) AS m FROM calls GROUP BY zone",
+        "SELECT zone AS App, MODE(DISTINCT app) AS m FROM calls GROUP BY 1",
+        "SELECT zone AS value, LOWER(MODE(DISTINCT UPPER(app))) AS m FROM calls GROUP BY zone",
+        "SELECT Zone, MODE(DISTINCT app) AS m FROM calls GROUP BY zone",
+        "SELECT c.zone, MODE(DISTINCT c.app) AS m FROM calls c GROUP BY 1 ORDER BY c.zone DESC",
+        "SELECT zone, MODE(DISTINCT app) AS m FROM calls c GROUP BY c.zone HAVING c.zone <> 'x'",
+    ],
+)
+def test_a_value_that_counts_once_is_told_from_keys_of_the_same_name(calls, question):
+    answer = calls(question, epsilon=10**4)
+    assert list(answer.column("m")) == ["voice", "video"]
+    assert list(answer.column(answer.columns[0])) == ["home", "eu"]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "SELECT MODE(DISTINCT UPPER(app)) AS m FROM calls GROUP BY value",
+        "SELECT LEFT(c.app, 2) AS zone, MODE(DISTINCT app) AS m FROM calls c GROUP BY c.zone",
+    ],
+)
+def test_a_key_that_is_not_listed_is_not_taken_for_another(calls, question):
+    with pytest.raises(QuestionRefusal, match="a key that is not in the SELECT list"):
+        calls(question, epsilon=10**4)
 
 
 def test_example_3_5_the_auction(clinic, laws):

@@ -62,13 +62,14 @@ def _ask_of_different(select: exp.Select, found: list[exp.Expr], reader: Reader)
         one.set("expressions", list(one.expressions[0].expressions))
     if table.by_row:
         return  # every row is a unit of its own: each counts once as it is
-    name = value.name if isinstance(value, exp.Column) else _VALUE
-    named = {name: value.copy()}
+    keys: dict[str, exp.Expr] = {}
     for item in select.expressions:
         if not any(aggregate_name(part) for part in item.walk()):
             if not item.alias_or_name:
                 raise _refuse(reader, item, "beside a key without a name")
-            named[item.alias_or_name] = item.unalias().copy()
+            keys[item.alias_or_name] = item.unalias().copy()
+    name = _name_value(value, keys, table)
+    named = {name: value.copy(), **keys}
     unit = [exp.column(part, table=alias, quoted=True) for part in table.unit or ()]
     inner = exp.Select(
         expressions=[*unit, *(exp.alias_(e, n, quoted=True) for n, e in named.items())],
@@ -80,12 +81,44 @@ def _ask_of_different(select: exp.Select, found: list[exp.Expr], reader: Reader)
     select.set("from_", exp.From(this=exp.Subquery(this=inner)))
     for one in found:
         one.set("expressions", [_column(name), *one.expressions[1:]])
-    _name_keys(select, named, reader)
+    _name_keys(select, keys, named, reader)
 
 
-def _name_keys(select: exp.Select, named: dict[str, exp.Expr], reader: Reader) -> None:
+def _name_value(value: exp.Expr, keys: dict[str, exp.Expr], table: Table) -> str:
+    """What the value is called inside: as no other column is there, unless that is the same."""
+    name = value.name if isinstance(value, exp.Column) else _VALUE
+    if keys.get(name) == value:
+        return name
+    taken = {other.casefold() for other in (*keys, *(table.unit or ()))}
+    while name.casefold() in taken:
+        name += "_"
+    return name
+
+
+def _find_key(key: exp.Expr, keys: dict[str, exp.Expr]) -> str | None:
+    """The key of the SELECT list that one of GROUP BY names: by its name, or its column."""
+    if not isinstance(key, exp.Column):
+        return None
+    for name, own in keys.items():
+        if not key.table and name.casefold() == key.name.casefold():
+            return name
+        if not isinstance(own, exp.Column) or own.name.casefold() != key.name.casefold():
+            continue
+        if "" in (key.table, own.table):
+            return name
+    return None
+
+
+def _name_keys(
+    select: exp.Select, keys: dict[str, exp.Expr], named: dict[str, exp.Expr], reader: Reader
+) -> None:
     """The keys by the names that they have inside."""
     of = {expression: name for name, expression in reversed(named.items())}
+    for clause in ("having", "order"):
+        part = select.args.get(clause)
+        for column in list(part.find_all(exp.Column)) if part is not None else ():
+            if column.table and (inside := of.get(column) or _find_key(column, keys)):
+                column.replace(_column(inside))
     for item in list(select.expressions):
         if not any(aggregate_name(part) for part in item.walk()):
             item.replace(_column(item.alias_or_name))
@@ -93,8 +126,8 @@ def _name_keys(select: exp.Select, named: dict[str, exp.Expr], reader: Reader) -
     for key in list(group.expressions) if group is not None else ():
         if isinstance(key, exp.Literal):
             continue  # the place of an item
-        said = of.get(key) or (key.name if isinstance(key, exp.Column) else None)
-        if said is None or said not in named:
+        said = of.get(key) or _find_key(key, keys)
+        if said is None:
             raise _refuse(reader, key, "with a key that is not in the SELECT list")
         key.replace(_column(said))
 
