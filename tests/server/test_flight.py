@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import adbc_driver_flightsql.dbapi as adbc
@@ -11,6 +12,9 @@ import pytest
 from adbc_driver_flightsql import DatabaseOptions
 from patience import PATIENCE_S
 from pyarrow import flight
+
+from discreet.errors import InvalidParameter, QuestionRefusal
+from discreet.server.flight.parameters import count_parameters, fill_parameters, read_row
 
 HEADER = "adbc.flight.sql.rpc.call_header.discreet-"
 COUNTED = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"
@@ -220,3 +224,61 @@ def test_parameters_come_in_one_row(doors, url, key):
         with pytest.raises(adbc_driver_manager.Error, match="one row"):
             statement.execute_query()
     assert charges(doors) == before
+
+
+def send_again(values: pa.Array, old: bytes = b"", new: bytes = b"") -> list[pa.RecordBatch]:
+    """A row as it comes over the line, with other bytes in the last place of some."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, pa.schema([("1", values.type)])) as line:
+        line.write_batch(pa.record_batch([values], names=["1"]))
+    sent = sink.getvalue().to_pybytes()
+    before, found, after = sent.rpartition(old) if old else (sent, b"", b"")
+    assert found == old
+    return list(pa.ipc.open_stream(pa.py_buffer(before + new + after)))
+
+
+def test_a_forged_text_reads_no_memory_of_the_server():
+    """Arrow believes the offsets that it is sent; what is bound is told to who binds it."""
+    honest, forged = struct.pack("<ii", 0, 5), struct.pack("<ii", 0, 8)
+    assert read_row(send_again(pa.array(["hello"]), honest, honest)) == ["'hello'"]
+    for offsets in (forged, struct.pack("<ii", 2_000, 2_001), struct.pack("<ii", -9, 5)):
+        with pytest.raises(InvalidParameter, match="P1: "):
+            read_row(send_again(pa.array(["hello"]), honest, offsets))
+
+
+@pytest.mark.parametrize(
+    ("values", "old", "new"),
+    [
+        (pa.array(["caf\u00e9"]), "caf\u00e9".encode(), b"caf\xff\xfe"),
+        (pa.array([10**9], pa.int32()).view(pa.date32()), b"", b""),
+        (pa.array([43_200_000]).view(pa.date64()), b"", b""),  # noon: no day, and not cut to one
+        (pa.array([2**62]).view(pa.timestamp("s")), b"", b""),
+    ],
+)
+def test_values_that_python_has_not_are_refused(values, old, new):
+    with pytest.raises(InvalidParameter, match="P1: "):
+        read_row(send_again(values, old, new))
+
+
+def test_a_constant_in_many_places_is_not_written_in_all_of_them():
+    """Memory: what is sent has 78 kB, what it stands for 360 MB."""
+    long = "SELECT COUNT(*) FROM visits WHERE city IN (" + ",".join(["$1"] * 6_000) + ")"
+    with pytest.raises(QuestionRefusal, match="Q3: "):
+        fill_parameters(long, ["'" + "a" * 60_000 + "'"])
+    with pytest.raises(QuestionRefusal, match="Q3: "):
+        count_parameters("SELECT $1" + " a" * 20_000)
+
+
+def test_preparing_and_binding_are_counted(doors, url, key, monkeypatch):
+    counted = []
+    monkeypatch.setattr(doors.state.datasets["clinic"].rate, "take", counted.append)
+    with connect(url, key, epsilon="1") as line, line.cursor() as cursor:
+        statement = cursor.adbc_statement
+        statement.set_sql_query(BOUND)
+        counted.clear()  # connecting asks something, too
+        statement.prepare()
+        assert len(counted) == 1
+        statement.bind(pa.record_batch({"1": pa.array(["Cork"]), "2": pa.array([True])}))
+        with pytest.raises(adbc_driver_manager.Error):  # bound, and then no question
+            statement.execute_query()
+    assert len(counted) == 3

@@ -196,7 +196,8 @@ class _Service(flight.FlightServerBase):  # type: ignore[misc]
         The statement with its parameters is what is prepared from then on: nothing is kept here.
         """
 
-        def bound(_: Call) -> None:
+        def bound(call: Call) -> None:
+            self._wait(call.asker.admit())
             name, fields = messages.unpack(descriptor.command)
             if name != "CommandPreparedStatementQuery":
                 raise messages.unreadable()
@@ -326,6 +327,8 @@ class _Service(flight.FlightServerBase):  # type: ignore[misc]
         if action.type == "CreatePreparedStatement":
             _, fields = messages.unpack(action.body.to_pybytes())
             text = messages.text_of(fields, 1) or ""
+            if "$" in text:  # what has parameters is described, and counted, when they are known
+                self._wait(call.asker.admit())
             count = count_parameters(text)
             wanted = pa.schema([pa.field(str(n + 1), pa.null()) for n in range(count)])
             result = {1: _PREPARED + text.encode(), 3: wanted.serialize().to_pybytes()}

@@ -15,6 +15,8 @@ from typing import Any
 import pyarrow as pa
 
 from discreet.errors import InvalidParameter
+from discreet.question.sql import MOST_CHARACTERS
+from discreet.question.sql.dialect import depth_refusal
 from discreet.server.postgres.tokens import Part, Token, rewrite, tokenize
 from discreet.server.postgres.types import write_literal
 from discreet.server.refusals import Unreadable
@@ -32,9 +34,18 @@ def count_parameters(text: str) -> int:
     """
     if "$" not in text:
         return 0
-    return max(
-        (_number(token) for token in tokenize(text) if token.part is Part.PARAMETER), default=0
-    )
+    return _count(_read_tokens(text))
+
+
+def _count(tokens: list[Token]) -> int:
+    return max((_number(token) for token in tokens if token.part is Part.PARAMETER), default=0)
+
+
+def _read_tokens(text: str) -> list[Token]:
+    """The tokens of what may be a question; of what is too long for one nothing is read."""
+    if len(text) > MOST_CHARACTERS:
+        raise depth_refusal()
+    return tokenize(text)
 
 
 def _number(token: Token) -> int:
@@ -48,10 +59,10 @@ def _number(token: Token) -> int:
 
 def fill_parameters(text: str, constants: list[str]) -> str:
     """The statement with constants in the place of its parameters."""
-    tokens = tokenize(text)
-    if count_parameters(text) != len(constants):
+    tokens = _read_tokens(text)
+    if _count(tokens) != len(constants):
         raise Unreadable(
-            f"the statement has {count_parameters(text)} parameters, and {len(constants)} came.",
+            f"the statement has {_count(tokens)} parameters, and {len(constants)} came.",
             "send one column for each, in one row.",
         )
     if any(token.part is Part.ESCAPED for token in tokens):
@@ -76,9 +87,21 @@ def read_row(batches: Iterable[pa.RecordBatch]) -> list[str]:
         found = batch
     if found is None:
         raise _one_row()
-    if found.num_columns > MOST or found.nbytes > _MOST_BYTES:
+    if found.num_columns > MOST or found.get_total_buffer_size() > _MOST_BYTES:
         raise Unreadable("these parameters are more than is taken.", "send fewer, or shorter ones.")
-    return [write_value(column[0].as_py(), column.type) for column in found.columns]
+    return [write_value(_read_value(column), column.type) for column in found.columns]
+
+
+def _read_value(column: pa.Array) -> Any:
+    """The one value of a column, if it lies within what was sent.
+
+    Arrow believes the offsets of a text: those of a forged one reach into the server's memory.
+    """
+    try:
+        column.validate(full=True)
+        return column[0].as_py()
+    except (pa.ArrowException, ArithmeticError, ValueError):  # whose texts may quote what was read
+        raise _no_value("a parameter has a value that cannot be read") from None
 
 
 def write_value(value: Any, kind: pa.DataType) -> str:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from discreet.errors import QuestionRefusal, Span
+from discreet.question.sql import MOST_CHARACTERS
+from discreet.question.sql.dialect import depth_refusal
 
 
 class Part(Enum):
@@ -175,11 +177,16 @@ def rewrite(text: str, tokens: Sequence[Token], put: dict[int, str]) -> Filled:
 
     Comments become spaces: they mean nothing, and readers differ on where they end.
 
+    A statement that would grow beyond any question is refused, and not written: a long constant
+    may stand in thousands of places.
+
     >>> t = "SELECT 5 /* ( */ - $1"
     >>> filled = rewrite(t, tokenize(t), {3: "(-2)"})
     >>> filled.text, filled.origin(filled.text.index("(-2)")) == t.index("$1")
     ('SELECT 5         - (-2)', True)
     """
+    if sum(len(new) - len(tokens[number].text) for number, new in put.items()) > MOST_CHARACTERS:
+        raise depth_refusal()
     out: list[str] = []
     pieces: list[tuple[int, int, int]] = []
     length = 0
