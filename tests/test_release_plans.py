@@ -16,11 +16,13 @@ from typer.testing import CliRunner
 import discreet
 from discreet.cli import app
 from discreet.curate import session as sessions
-from discreet.errors import Halted, InvalidParameter, QuestionRefusal, Refusal
+from discreet.errors import DataRefusal, Halted, InvalidParameter, QuestionRefusal, Refusal
 from discreet.ledger.account import Account
-from discreet.publication.agenda import missed, parse_agenda
+from discreet.publication.agenda import missed, parse_agenda, read_agenda
 from discreet.publication.declared import Declared
 from discreet.publication.folder import verify_folder
+from discreet.publication.handover import verify_handover, write_handover
+from discreet.publication.placing import write_sums
 
 SCHEMA = """
 [budget]
@@ -240,6 +242,40 @@ def test_a_plan_is_handed_over_in_one_folder_that_can_be_checked(home, tmp_path)
     (given / "publication.json").write_text(json.dumps(said))
     (given / "ages" / "card.md").unlink()
     assert run("verify", str(given)).exit_code == 1
+
+
+def test_a_publication_hides_no_release_and_is_none_outside_its_folder(home, tmp_path):
+    """Whoever hands it over writes the checksums, too: they say nothing of what is not listed."""
+    with discreet.open(home) as curator:
+        division = curator.releases.divide(read_agenda(home / "plan.toml"))
+        made = [one.made for one in curator.releases.make_all(division.declared, analyst="curator")]
+    given = write_handover(made, tmp_path / "ages" / "office")
+    assert all(check.holds for check in verify_handover(given))
+    said = json.loads((given / "publication.json").read_text())
+    alone = json.loads((given / "ages" / "certificate.json").read_text())["stages"]
+    loss = {"rho": str(sum(Fraction(stage["amount"]) for stage in alone))}
+    (given / "publication.json").write_text(
+        json.dumps({**said, "releases": ["ages"], "loss": loss})
+    )
+    write_sums(given)
+    assert [one.what for one in verify_handover(given) if not one.holds] == ["list of releases"]
+    (given / "publication.json").write_text(json.dumps({**said, "releases": [".."]}))
+    with pytest.raises(DataRefusal, match="D2: "):
+        verify_handover(given)
+
+
+def test_what_was_put_beside_a_publication_is_not_lost(tmp_path):
+    write_handover([], tmp_path / "office")
+    write_handover([], tmp_path / "office")
+    (tmp_path / "office" / "letter.txt").write_text("mine")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "publication.json").write_text("mine")
+    write_sums(tmp_path / "other")
+    for name in ("office", "other"):
+        with pytest.raises(InvalidParameter, match="P9: "):
+            write_handover([], tmp_path / name)
+    assert (tmp_path / "office" / "letter.txt").read_text() == "mine"
+    assert (tmp_path / "other" / "publication.json").read_text() == "mine"
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from discreet.publication.folder import (
     verify_folder,
     write_folder,
 )
-from discreet.publication.placing import place_folder
+from discreet.publication.placing import find_changes, place_folder
 from discreet.publication.report import STYLE, describe_promise
 
 FORMAT = "discreet publication"
@@ -37,14 +37,22 @@ def write_handover(listed: Sequence[Made], folder: Path) -> Path:
 
 
 def check_place(folder: Path) -> None:
-    """Refuse to write where something else is."""
-    if folder.exists() and not is_handover(folder):
+    """Refuse to write where something else is, or was put beside a publication."""
+    if folder.exists() and not _is_as_written(folder):
         raise InvalidParameter(
             "P9",
-            f"{folder} is there already, and is no publication.",
+            f"{folder} is there already, and is no publication as it was written.",
             why="what is in it would be lost.",
             fix="name a folder that is not there yet.",
         )
+
+
+def _is_as_written(folder: Path) -> bool:
+    try:
+        _read_index(folder)
+    except DataRefusal:
+        return False
+    return find_changes(folder) == []
 
 
 def _write_files(listed: Sequence[Made], folder: Path) -> None:
@@ -98,7 +106,13 @@ def is_handover(folder: Path) -> bool:
 def verify_handover(folder: Path) -> list[Checked]:
     """Whether it is whole, each release holds, and the losses add up to what is said."""
     said = _read_index(folder)
-    checks = [check_files(folder)]
+    inside = sorted(one.name for one in folder.iterdir() if one.is_dir())
+    listed = Checked(
+        "list of releases",
+        sorted(said["releases"]) == inside,
+        f"{len(inside)} folders, {len(said['releases'])} listed",
+    )
+    checks = [check_files(folder), listed]
     certificates = []
     for name in said["releases"]:
         inner = folder / name
@@ -117,8 +131,8 @@ def _read_index(folder: Path) -> Mapping[str, Any]:
         said = json.loads((folder / INDEX).read_text(encoding="utf-8"))
         names = said["releases"]
         known = said["format"] == FORMAT and said["version"] == 1
-        plain = all(isinstance(name, str) and Path(name).name == name for name in names)
-        if known and plain and isinstance(said["loss"], dict):
+        plain = all(isinstance(name, str) and Path(name).parts == (name,) for name in names)
+        if known and plain and ".." not in names and isinstance(said["loss"], dict):
             found: Mapping[str, Any] = said
             return found
     except (OSError, ValueError, KeyError, TypeError):
