@@ -172,6 +172,16 @@ def test_members_are_found_no_more_than_e_epsilon_times_others() -> None:
     assert members.bound == pytest.approx(1 - np.exp(-0.5) / 2, rel=1e-6)  # below e^ε / 2
 
 
+def test_without_a_charge_members_are_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mutant: every question at the price of sixty, and nothing charged."""
+    monkeypatch.setattr(Stage, "charge", lambda self, asked: None)
+    monkeypatch.setattr(reconstruction, "_share", lambda epsilon, questions: "60")
+    members, others = reconstruction.attack_members(48, 144, "0.1")
+    assert members.success == 1
+    assert not members.within
+    assert others.within  # nothing was answered of them
+
+
 # --- tracing, floats -----------------------------------------------------------------------------
 
 
