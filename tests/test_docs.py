@@ -190,3 +190,16 @@ def test_every_room_is_described():
     assert len(rooms) >= 14
     assert sorted(room for room in rooms if f"**`{room}`**" not in told) == []
     assert sorted(room for room in rooms if f"`{room}`" not in guide) == []
+
+
+def test_the_home_page_the_readme_and_the_picture_show_one_run():
+    row = re.compile(r"^([A-Z][a-z]+) +([\d,]+) ± 30$", re.MULTILINE)
+    home, readme = (
+        {city: int(n.replace(",", "")) for city, n in row.findall(page.read_text(encoding="utf-8"))}
+        for page in (DOCS / "index.md", ROOT / "README.md")
+    )
+    picture = (DOCS / "home.svg").read_text(encoding="utf-8")
+    drawn = {city: int(n) for city, n in re.findall(r'"city: (\w+); n: (\d+)"', picture)}
+    assert home == readme == drawn
+    assert len(drawn) == 8
+    assert f"{sum(drawn.values()):,} ± 79" in (DOCS / "index.md").read_text(encoding="utf-8")

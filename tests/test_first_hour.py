@@ -17,6 +17,7 @@ import pytest
 
 import discreet
 from discreet.errors import InvalidParameter, SchemaRefusal
+from discreet.release import render
 
 SCHEMA = """
 [tables.visits]
@@ -112,6 +113,17 @@ def test_margins_stand_beside_the_values_in_a_data_frame(clinic: discreet.Curato
     wider = answer.to_pandas(margins=True, confidence="0.999")
     margin = next(name for name in beside if "margin" in name and name.startswith("n"))
     assert wider[margin][0] > frame[margin][0]
+
+
+def test_a_data_frame_of_what_is_not_installed_is_refused_with_what_to_type(
+    clinic: discreet.Curator, monkeypatch: pytest.MonkeyPatch
+):
+    answer = clinic.ask("SELECT COUNT(*) AS here FROM visits", epsilon=1)
+    monkeypatch.setattr(render, "find_spec", lambda _name: None)
+    for package, frame in (("pandas", answer.to_pandas), ("polars", answer.to_polars)):
+        with pytest.raises(InvalidParameter, match=f"P8: (.|\n)*Fix: pip install {package}"):
+            frame(margins=True)
+    assert answer.to_arrow().num_rows == 1
 
 
 def test_explaining_has_its_own_method(clinic: discreet.Curator):

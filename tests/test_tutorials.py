@@ -32,6 +32,11 @@ def words(text: str) -> list[str]:
     return [line for line in lines if line]
 
 
+def margins(text: str) -> list[float]:
+    """What stands after each ±, which chance hardly moves."""
+    return [float(found.replace(",", "")) for found in re.findall(r"± ([\d,]+(?:\.\d+)?)", text)]
+
+
 def test_there_are_three():
     assert [page.stem for page in PAGES] == ["analyst", "engineer", "steward"]
 
@@ -44,6 +49,7 @@ def test_a_tutorial_prints_what_it_shows(page, runner, tmp_path, monkeypatch):
     assert len(outputs) >= 6
     for _place, said, now in outputs:
         assert words(now) == words(said)
+        assert margins(now) == pytest.approx(margins(said), rel=0.5)
 
 
 def test_an_output_that_changed_is_noticed(runner, tmp_path):

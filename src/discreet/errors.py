@@ -93,6 +93,7 @@ CODES: dict[str, str] = {
     "A19": "an open line to other machines",
     "A20": "a sign-in that cannot be completed",
     "A21": "nobody who may ask here",
+    "A22": "a port that another program listens on",
     "H1": "the mechanism has halted",
     "H2": "the joint sensitivity would exceed what was promised",
     "H3": "a live mechanism cannot be copied",

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from contextlib import closing
@@ -16,8 +17,10 @@ import served
 from patience import PATIENCE_S
 
 from discreet.curate import remote as client
+from discreet.errors import AccessRefusal
 from discreet.ledger import Ledger
 from discreet.ledger import keys as access
+from discreet.server.listen import check_port
 
 ADDRESS = "http://127.0.0.1:8765"
 QUESTION = "SELECT city, COUNT(*) AS n FROM patients GROUP BY city"
@@ -89,3 +92,22 @@ def test_an_open_line_is_refused_by_the_command(tmp_path, make_dataset):
     )
     assert told.returncode == 2
     assert told.stderr.startswith("A19: '0.0.0.0' can be reached from other machines")
+
+
+def test_a_port_that_is_taken_is_refused_before_anybody_is_told_to_come(tmp_path, make_dataset):
+    made = make_dataset(tmp_path / "clinic")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        for option in ("--postgres", "--flight"):
+            with pytest.raises(AccessRefusal, match=f"A22: .*{port}(.|\n)*another {option}"):
+                check_port("127.0.0.1", port, option)
+        told = subprocess.run(
+            [sys.executable, "-m", "discreet", "serve", str(made.home), "--port", str(port)],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+    assert told.returncode == 2
+    assert told.stderr.startswith(f"A22: another program listens on port {port}")
+    check_port("127.0.0.1", 0)

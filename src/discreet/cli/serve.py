@@ -40,13 +40,16 @@ def serve(  # noqa: PLR0913, PLR0917 (each is an option)
     from discreet.curate import session
     from discreet.server import application, listen
     from discreet.server.beside import Beside
-    from discreet.server.listen import check_certificate, check_line
+    from discreet.server.listen import check_certificate, check_line, check_port
 
     check_line(host, tls=tls_cert is not None, insecure=insecure)
     sessions = [session.read(directory) for directory in directories or [Path()]]
     scheme = "http" if tls_cert is None else "https"
     check_certificate(tls_cert, tls_key)
     beside = Beside(host, postgres, flight, tls_cert, tls_key)
+    for option, wanted in (("--port", port), ("--postgres", postgres), ("--flight", flight)):
+        if wanted is not None:
+            check_port(host, wanted, option)
     app = application(sessions, signing_key=signing_key, beside=beside)
     typer.echo(f"{scheme}://{host}:{port}/  (Ctrl-C stops)", err=True)
     for name, other in (("postgresql", postgres), ("grpc", flight)):

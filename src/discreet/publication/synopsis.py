@@ -168,19 +168,21 @@ class Synopsis:
     ) -> Told:
         numbers = (*reading.counts, *reading.numbers)
         keys = tuple(name for name in names if name not in numbers) if reading.grouped else ()
-        return Told(
-            reading.text, names, rows, margins, self._say(reading, margins), keys, confidence
-        )
+        said = self._say(reading, margins, confidence)
+        return Told(reading.text, names, rows, margins, said, keys, confidence)
 
     def _places(self, names: Sequence[str]) -> list[int]:
         known = [one.name for one in self.made.levels]
         return sorted({known.index(name) for name in names})
 
-    def _say(self, reading: Reading, margins: Mapping[str, tuple[Margin, ...]]) -> tuple[str, ...]:
+    def _say(
+        self, reading: Reading, margins: Mapping[str, tuple[Margin, ...]], confidence: Exact
+    ) -> tuple[str, ...]:
         said = [f"From the release {self.name}: free."]
+        percent = 100 * float(proportion(confidence, name="confidence"))
         promises = {one.promise for listed in margins.values() for one in listed}
         words = {
-            Promise.EXACT: "± is the law of the noise.",
+            Promise.EXACT: f"± at {percent:g} % confidence, from the law of the noise.",
             Promise.CERTIFIED: "± is certified for every count on these columns, and loose.",
             Promise.TYPICAL: "± is typical for such counts; this one may be further off.",
             Promise.NONE: "No margin: nothing was measured that bounds these counts.",

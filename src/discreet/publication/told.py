@@ -17,7 +17,7 @@ from discreet.release.answer import as_arrow_values
 from discreet.release.chart import suggest_chart
 from discreet.release.display import MOST_ROWS, as_html, as_text, cell, fit_screen
 from discreet.release.intervals import Interval
-from discreet.release.render import answer_arrow, answer_csv, kind_of, plain
+from discreet.release.render import answer_arrow, answer_csv, check_frames, kind_of, plain
 
 if TYPE_CHECKING:
     import altair
@@ -130,6 +130,7 @@ class Told:
 
     def to_pandas(self, *, margins: bool = False) -> pandas.DataFrame:
         """The values as a pandas data frame; with ``margins``, what they promise beside them."""
+        check_frames("pandas")
         import pandas as pd
 
         if margins:
@@ -138,6 +139,7 @@ class Told:
 
     def to_polars(self, *, margins: bool = False) -> polars.DataFrame:
         """The values as a Polars data frame; with ``margins``, what they promise beside them."""
+        check_frames("polars")
         import polars as pl
 
         return pl.DataFrame(self.to_arrow(self.confidence if margins else None))

@@ -54,6 +54,7 @@ from discreet.release.render import (
     answer_arrow,
     answer_csv,
     answer_json,
+    check_frames,
     find_origin,
     table_cells,
 )
@@ -364,6 +365,7 @@ class Answer:
 
     def to_pandas(self, *, margins: bool = False, confidence: Exact = "0.95") -> pandas.DataFrame:
         """The values as a pandas data frame; with ``margins`` at ``confidence`` beside them."""
+        check_frames("pandas")
         import pandas as pd
 
         if margins:
@@ -372,6 +374,7 @@ class Answer:
 
     def to_polars(self, *, margins: bool = False, confidence: Exact = "0.95") -> polars.DataFrame:
         """The values as a Polars data frame; with ``margins`` at ``confidence`` beside them."""
+        check_frames("polars")
         import polars as pl
 
         if margins:

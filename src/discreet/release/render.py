@@ -15,8 +15,10 @@ import math
 from collections.abc import Iterator, Sequence
 from datetime import date
 from fractions import Fraction
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact
 from discreet.price import Priced
 from discreet.question.expressions import ColumnRef
@@ -270,6 +272,17 @@ def _with_margins(
             yield title, numbers, {**about, "confidence": str(confidence)}
 
 
+def check_frames(package: str) -> None:
+    """Refuse a data frame of a package that is not installed; the others need none."""
+    if find_spec(package) is None:
+        raise InvalidParameter(
+            "P8",
+            f"{package} is not installed.",
+            why="its data frames are made by it.",
+            fix=f"pip install {package}; or use to_arrow() or to_csv(), which need nothing more.",
+        )
+
+
 def answer_csv(answer: Answer, confidence: Exact) -> str:
     """One line for each row; beside each column that has margins, columns of them and of ends."""
     columns = [(name, values) for name, values, _ in _with_margins(answer, confidence)]
@@ -313,6 +326,7 @@ __all__ = [
     "answer_csv",
     "answer_json",
     "arrow_stream",
+    "check_frames",
     "explanation_json",
     "kind_of",
     "margin_words",

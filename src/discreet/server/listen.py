@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import socket
 import ssl
 from pathlib import Path
 from typing import Any
@@ -57,6 +59,29 @@ def listen(
     check_line(host, tls=tls_cert is not None, insecure=insecure)
     config = configuration(app, host=host, port=port, tls_cert=tls_cert, tls_key=tls_key)
     uvicorn.Server(config).run()
+
+
+def check_port(host: str, port: int, option: str = "--port") -> None:
+    """Refuse a port on which another program listens, before anybody is told to come there.
+
+    >>> check_port("127.0.0.1", 0)
+    """
+    for family, kind, protocol, _, address in socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM
+    ):
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(address)
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    continue  # whoever listens in earnest says what else is wrong
+                raise AccessRefusal(
+                    "A22",
+                    f"another program listens on port {port} of {host!r}.",
+                    why="people would send their keys and questions to it.",
+                    fix=f"stop it (perhaps an earlier discreet serve), or give another {option}.",
+                ) from None
 
 
 def check_certificate(tls_cert: Path | None, tls_key: Path | None) -> None:
