@@ -9,15 +9,23 @@ from typing import Any
 import numpy as np
 
 from bench.local_errors import make_tail
+from bench.timing import describe_run
 from discreet.local import (
+    Attributes,
     Direct,
     Hadamard,
     HashedSets,
     HeavyHitters,
+    HybridMean,
+    ItemSets,
     LocalHashing,
+    OneBitMean,
+    Ordinal,
+    PiecewiseMean,
     SubsetSelection,
     Unary,
 )
+from discreet.local.hashing import TEXT_BITS, code_of_text
 
 MANY = 10**6
 
@@ -54,6 +62,43 @@ def speed() -> None:
         print(f"  {name:38} {rate:12,.0f} /s   {read:6.2f} s")
 
 
+def others() -> None:
+    print("\nreports a second of those that are not one answer of a list\n")
+    tail = np.resize(make_tail(500), MANY)
+    pairs = np.stack([tail, tail[::-1]], axis=1)
+    for randomizer, values in (
+        *(
+            (kind(lower=0, upper=500, epsilon=1), tail)
+            for kind in (OneBitMean, PiecewiseMean, HybridMean)
+        ),
+        (Ordinal(500, epsilon=1), tail),
+        *((Attributes((500, 500), epsilon=1, strategy=way), pairs) for way in ("split", "sample")),
+        (ItemSets(500, epsilon=1, at_most=2), [set(row) for row in pairs[:100_000].tolist()]),
+        *(
+            (
+                HeavyHitters(length=8, epsilon=epsilon, key=b"bench"),
+                [chr(97 + v % 26) * (1 + v // 26 % 8) + chr(97 + v // 208) for v in tail.tolist()],
+            )
+            for epsilon in (1, 4)
+        ),
+    ):
+        randomizer.release(values[:1000])
+        taken, _ = seconds(lambda r=randomizer, v=values: r.release(v))
+        print(f"  {randomizer!r:58} {len(values) / taken:12,.0f} /s")
+
+
+def candidates() -> None:
+    print("\nany text by sets of hashes, counted for 300 candidates\n")
+    codes = np.array([code_of_text(f"condition {place}", key=b"bench") for place in range(300)])
+    said = codes[np.resize(make_tail(300), MANY)]
+    for epsilon in (1, 4):
+        hashed = HashedSets(2**TEXT_BITS, epsilon=epsilon)
+        hashed.release(said[:1000])
+        taken, reports = seconds(lambda h=hashed: h.release(said))
+        read, _ = seconds(lambda h=hashed, r=reports: h.support_of(r, codes))
+        print(f"  {hashed!r:46} {MANY / taken:12,.0f} /s   {read:6.2f} s")
+
+
 def texts() -> None:
     print("\ntexts nobody listed, ε = 4\n")
     words = HeavyHitters(length=8, epsilon=4, key=b"bench")
@@ -67,7 +112,10 @@ def texts() -> None:
 
 
 def main() -> None:
+    print(describe_run())
     speed()
+    others()
+    candidates()
     texts()
 
 

@@ -361,6 +361,35 @@ def test_bad_answers_and_bad_reports_are_refused_unquoted(oracle):
     assert oracle.estimate([]).values.tolist() == [0.0] * oracle.categories
 
 
+@pytest.mark.parametrize(
+    ("read", "empty"),
+    [
+        (HeavyHitters(length=3, epsilon=2, key=b"a").find, lambda found: found == []),
+        *(
+            (Attributes((3, 2, 5), epsilon=1, strategy=way).estimate, lambda f: not f.respondents)
+            for way in ("split", "sample", "pairs")
+        ),
+        (Ordinal(40, epsilon=1).estimate, lambda found: not found.respondents),
+        (ItemSets(9, epsilon=1, at_most=2).estimate, lambda found: not found.respondents),
+    ],
+    ids=["texts", "split", "sample", "pairs", "ordinal", "items"],
+)
+def test_bad_reports_of_several_parts_are_refused_unquoted(read, empty):
+    """Half a report belongs to no part: it was passed over, and counted as a respondent."""
+    for bad in ([0.5], [-1], ["x"], [None], [True], [2**62], [2**64], 5, [[CANARY]], [[0.5] * 3]):
+        with pytest.raises(InvalidParameter) as refused:
+            read(bad)
+        assert str(CANARY) not in str(refused.value)
+    assert empty(read([]))
+
+
+@pytest.mark.parametrize("bad", [CANARY, None, ["lung", CANARY], [None], [b"lung"], b"lung"])
+def test_answers_that_are_no_texts_are_refused_unquoted(bad):
+    with pytest.raises(InvalidParameter) as refused:
+        HeavyHitters(length=3, epsilon=2, key=b"a").release(bad)
+    assert str(CANARY) not in str(refused.value)
+
+
 def test_reports_outside_the_support_are_refused():
     sets = SubsetSelection(9, epsilon="1/2")
     for listed in (sets.size - 1, sets.size + 1):

@@ -12,11 +12,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from discreet.accounting.divergence import max_divergence
+from discreet.accounting.law import FiniteLaw
 from discreet.audit.fit import fit
 from discreet.local import (
     Direct,
     Hadamard,
     HashedSets,
+    HeavyHitters,
     HybridMean,
     ItemSets,
     LocalHashing,
@@ -27,6 +30,7 @@ from discreet.local import (
     SubsetSelection,
     Unary,
 )
+from discreet.local.hashing import code_of_text
 from discreet.local.packed import unpack
 from discreet.mechanisms import TwoCoinResponse
 from discreet.noise import bernoulli
@@ -75,6 +79,35 @@ def test_has_power(randomizer, value):
     """The same reports refute the law of another answer."""
     other = {0} if isinstance(value, set) else 1
     assert fit(drawn(randomizer, value), randomizer.law(other), alpha=ALPHA).alarm
+
+
+@pytest.mark.parametrize("epsilon", ["1/2", 4])
+def test_beginnings_of_texts_have_the_law(epsilon):
+    """Too many keys to list: a report's length, and the place of the own hash after its first.
+
+    Given the key, which is uniform, one text and another turn that law round its circle; the
+    two together are within epsilon, and 99 % of it apart.
+    """
+    words = HeavyHitters(length=3, epsilon=epsilon, key=b"a public name")
+    g, k, p = words.oracle.buckets, words.oracle.size, words.oracle.inside
+    place = [p / k] * k + [(1 - p) / (g - k)] * (g - k)
+    law = FiniteLaw.exact((3 * at + j, place[at] / 3) for j in range(3) for at in range(g))
+    keys, first = np.divmod((reports := words.release(["lung"] * N)) // 3, g)
+    lengths = reports % 3
+
+    def places(text):
+        codes = np.array([code_of_text(text[: j + 1], key=words.key) for j in lengths])
+        return 3 * ((words.oracle.hash(keys, codes) - first) % g) + lengths
+
+    assert not fit(places("lung"), law, alpha=ALPHA).alarm
+    assert fit(places("skin"), law, alpha=ALPHA).alarm
+    upper_half = FiniteLaw.exact([(0, Fraction(1, 2)), (1, Fraction(1, 2))])
+    assert not fit(2 * keys >= words.oracle.keys, upper_half, alpha=ALPHA).alarm
+    other = FiniteLaw.exact((3 * ((at + k) % g), place[at]) for at in range(g))
+    one = FiniteLaw.exact((3 * at, place[at]) for at in range(g))
+    low, high = max_divergence(one, other)
+    assert Fraction(99, 100) * words.epsilon <= low
+    assert high <= words.epsilon * (1 + Fraction(1, 2**40))
 
 
 @pytest.mark.parametrize("epsilon", ["1/2", 3])

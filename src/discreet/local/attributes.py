@@ -20,7 +20,7 @@ from discreet.exact.numbers import Exact
 from discreet.local.choose import best_whole
 from discreet.local.frequencies import Doubles, Frequencies, Integers
 from discreet.local.odds import checked_categories, checked_epsilon
-from discreet.local.oracle import FrequencyOracle, chunks
+from discreet.local.oracle import FrequencyOracle, chunks, divide
 from discreet.noise import uniform_below
 
 STRATEGIES = ("sample", "split", "pairs")
@@ -34,6 +34,7 @@ class Attributes:
         ``split``: every attribute is reported with epsilon / k.  ``sample``: one
         attribute, drawn uniformly, is reported with all of epsilon.  ``pairs``: two
         attributes, drawn uniformly, are reported as one answer with all of epsilon.
+        Each report is by the best of ``Direct``, ``LocalHashing`` and ``Hadamard``.
 
     Guarantee:
         epsilon-differentially private for a respondent who changes all attributes
@@ -160,15 +161,15 @@ class Attributes:
 
     def estimate(self, reports: Any) -> Tables:
         """Tables of single attributes and of two."""
+        if self.strategy != "split":
+            parts = divide(reports, self.oracles)
+            return Tables(self, sum(map(len, parts)), tuple(parts))
         found = np.asarray(reports)
-        if self.strategy == "split":
-            columns = [o.check(found[:, place]) for place, o in enumerate(self.oracles)]
-        else:
-            kinds = len(self.oracles)
-            columns = [
-                o.check(found[found % kinds == place] // kinds)
-                for place, o in enumerate(self.oracles)
-            ]
+        if not found.size:
+            found = np.zeros((0, len(self.oracles)), dtype=np.int64)
+        if found.ndim != 2 or found.shape[1] != len(self.oracles):
+            raise self.oracles[0].not_a_report()
+        columns = [o.check(found[:, place]) for place, o in enumerate(self.oracles)]
         return Tables(self, len(found), tuple(columns))
 
 

@@ -19,7 +19,11 @@ from discreet.local.subset import SubsetSelection
 from discreet.local.unary import Unary
 
 WHOLE = (Direct, LocalHashing, Hadamard)
-"""The oracles whose reports are whole numbers, and few enough to be listed inside other laws."""
+"""The oracles whose reports are whole numbers, and few enough to be listed inside other laws.
+
+``HashedSets`` is left out: there are so many more of its reports that the laws of levels,
+attributes and sets of items could be listed no more.  That costs up to 3.1 % of variance.
+"""
 
 _KINDS = (*WHOLE, HashedSets, SubsetSelection, Unary)
 _MOST_BITS = 512
@@ -78,7 +82,7 @@ def best(domain: int, epsilon: Exact, n: int, *, most_bits: int = _MOST_BITS) ->
 
 
 def best_whole(categories: int, epsilon: Fraction) -> FrequencyOracle:
-    """The one of least error whose reports are whole numbers, to be put inside other reports."""
+    """The one of least error among ``WHOLE``, to be put inside other reports."""
     found = [kind(categories, epsilon=epsilon) for kind in WHOLE if _fits(kind, categories)]
     return min(found, key=lambda one: one.total_variance())
 

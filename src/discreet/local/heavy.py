@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -18,6 +18,7 @@ from discreet.local.hashed_sets import HashedSets
 from discreet.local.hashing import TEXT_BITS, code_of_text
 from discreet.local.margins import interval
 from discreet.local.odds import checked_epsilon
+from discreet.local.oracle import divide
 from discreet.noise import uniform_below
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -107,12 +108,24 @@ class HeavyHitters:
     def _code(self, beginning: str) -> int:
         return code_of_text(beginning, key=self.key)
 
+    def _texts(self, value: Any) -> list[str]:
+        texts = [value] if isinstance(value, str) or not isinstance(value, Iterable) else value
+        found = list(texts)
+        if not all(isinstance(one, str) for one in found):
+            raise InvalidParameter(
+                "P6",
+                "an answer is not a text.",
+                why="a report is made of the letters at the beginning of a text.",
+                fix="pass a text, or a list of texts; an empty one for who has nothing to say.",
+            )
+        return found
+
     def release(self, value: Any) -> Any:
         """The report of one text, or of each one in a list.
 
         Letters outside the alphabet and beyond the length are left out.
         """
-        texts: Sequence[str] = [value] if isinstance(value, str) else list(value)
+        texts = self._texts(value)
         drawn = uniform_below(self.length, len(texts))
         known: dict[tuple[str, int], int] = {}
         codes = np.empty(len(texts), dtype=np.int64)
@@ -126,9 +139,10 @@ class HeavyHitters:
     def find(self, reports: Any, *, count: int = 20, beta: Exact = "0.05") -> list[Found]:
         """Up to ``count`` texts, the most frequent first, with ends that hold together."""
         wanted = whole(count, name="count", least=1)
-        found: Integers = np.asarray(reports)
+        parts = divide(reports, [self.oracle] * self.length)
+        everyone = sum(map(len, parts))
         kept = [""]
-        for group in range(self.length):
+        for mine in parts:
             candidates = [
                 longer
                 for one in kept
@@ -138,12 +152,11 @@ class HeavyHitters:
                     else [*(one + letter for letter in self.alphabet), one + _END]
                 )
             ]
-            mine = found[found % self.length == group] // self.length
             codes = [self._code(one) for one in candidates]
             support = self.oracle.support_of(mine, codes)
             order = np.argsort(-support, kind="stable")[: 3 * wanted]
             kept = [candidates[place] for place in order.tolist()]
-        return self._measure(kept, support[order], len(mine), len(found), wanted, beta)
+        return self._measure(kept, support[order], len(mine), everyone, wanted, beta)
 
     def _measure(
         self,

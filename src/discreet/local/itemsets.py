@@ -32,8 +32,8 @@ class ItemSets:
     Definition:
         A set of fewer than m = ``at_most`` items is filled with blanks, one of m
         different ones each; of a larger set all items count alike.  One of the m (or
-        of all) is drawn uniformly and reported by the best frequency oracle over the
-        d items and m blanks, with all of epsilon.
+        of all) is drawn uniformly and reported over the d items and m blanks with all of
+        epsilon, by the best of ``Direct``, ``LocalHashing`` and ``Hadamard``.
 
     Guarantee:
         epsilon-differentially private for a respondent who changes the whole set: a

@@ -129,7 +129,8 @@ class FrequencyOracle(ABC):
 
     def estimate(self, reports: Any) -> Frequencies:
         """How many respondents gave each answer, without bias."""
-        return Frequencies(self, len(reports), self.support(self.check(reports)))
+        checked = self.check(reports)
+        return Frequencies(self, len(checked), self.support(checked))
 
     def variance(self, *, respondents: int, count: int = 0) -> float:
         """Of the estimated number of those with an answer that ``count`` of them have."""
@@ -206,6 +207,13 @@ def checked_whole(oracle: FrequencyOracle, reports: Any, *, below: int) -> Integ
     if found.dtype.kind not in "iu" or found.ndim != 1 or not _within(found, below):
         raise oracle.not_a_report()
     return found.astype(np.int64)
+
+
+def divide(reports: Any, oracles: Sequence[FrequencyOracle]) -> list[Integers]:
+    """Each oracle's reports, of whole numbers that say as their rest whose they are."""
+    kinds = len(oracles)
+    found = checked_whole(oracles[0], reports, below=2**63)
+    return [o.check(found[found % kinds == place] // kinds) for place, o in enumerate(oracles)]
 
 
 def _within(numbers: NDArray[Any], bound: int) -> bool:

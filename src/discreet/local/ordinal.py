@@ -19,7 +19,7 @@ from discreet.local.choose import best_whole
 from discreet.local.frequencies import Doubles, Estimate, Frequencies, Integers
 from discreet.local.margins import bernstein
 from discreet.local.odds import checked_categories, checked_epsilon
-from discreet.local.oracle import FrequencyOracle, checked_whole
+from discreet.local.oracle import FrequencyOracle, checked_whole, divide
 from discreet.mechanisms import postprocess
 from discreet.noise import uniform_below
 
@@ -31,8 +31,8 @@ class Ordinal:
     Definition:
         The answers 0 ... d - 1 are the leaves of a tree in which every node has B =
         ``branching`` children.  A respondent draws one level below the root uniformly
-        and reports the node of that level above the answer, by the best frequency
-        oracle whose reports are whole numbers, with all of epsilon.
+        and reports the node of that level above the answer with all of epsilon, by
+        the best of ``Direct``, ``LocalHashing`` and ``Hadamard``.
 
     Guarantee:
         The level does not depend on the answer and each oracle is
@@ -127,18 +127,14 @@ class Ordinal:
     def check(self, reports: Any) -> Integers:
         """The reports as an array, refused unless each could have been made."""
         found = checked_whole(self.oracles[-1], reports, below=2**63 - 1)
-        for level, oracle in enumerate(self.oracles):
-            oracle.check(found[found % self.levels == level] // self.levels)
+        divide(found, self.oracles)
         return found
 
     def estimate(self, reports: Any) -> Hierarchy:
         """The numbers of respondents in every node of the tree."""
-        found = self.check(reports)
-        parts = tuple(
-            oracle.estimate(found[found % self.levels == level] // self.levels)
-            for level, oracle in enumerate(self.oracles)
-        )
-        return Hierarchy(self, len(found), parts)
+        parts = divide(reports, self.oracles)
+        found = tuple(o.estimate(part) for o, part in zip(self.oracles, parts, strict=True))
+        return Hierarchy(self, sum(map(len, parts)), found)
 
 
 @dataclass(frozen=True)
