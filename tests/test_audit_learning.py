@@ -83,6 +83,7 @@ SPECIMENS = {
         sparse(Fraction(4), Fraction(16, 3), 2),
         ([-1] * 4 + [0] * 2, [0] * 4 + [-1] * 2),
         exactly(0, 0, 0, 0, 1, 1),
+        N,
     ),
     "sparse vector 5: no noise on the queries": Specimen(
         only_the_threshold, sparse(Fraction(2), Fraction(8), 2), ([0, 1], [1, 0]), exactly(0, 1)

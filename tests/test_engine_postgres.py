@@ -13,14 +13,14 @@ import engine_cases as cases
 import psycopg
 import pytest
 import services
-from patience import wait_until
+from patience import PATIENCE_S, wait_until
 from served import KEY, serve_session
 from test_postgres_source import address, fill
 
 import discreet
 from discreet.curate import session
 from discreet.engine.duckdb import DuckDBEngine
-from discreet.engine.postgres import PostgresEngine
+from discreet.engine.postgres import PostgresEngine, server
 from discreet.errors import DataRefusal, InvalidParameter, QuestionRefusal
 
 READER = "reader"
@@ -172,8 +172,9 @@ def test_a_statement_is_stopped_in_time(postgres, visits):
         engine.run(compiled)
 
 
-def test_who_stops_waiting_stops_the_server(postgres, visits):
+def test_who_stops_waiting_stops_the_server(postgres, visits, monkeypatch):
     """Ctrl-C reaches the statement: nothing of ours works on in the server."""
+    monkeypatch.setitem(server._SESSION, "lock_timeout", f"{PATIENCE_S}s")
     ours = (
         "SELECT COUNT(*) FROM pg_stat_activity WHERE application_name = 'discreet' "
         "AND datname = current_database() AND state = 'active'"

@@ -262,9 +262,10 @@ def test_an_open_charge_is_finished_on_the_rows_of_now(account):
 def test_an_open_refinement_of_former_rows_is_not_finished(account):
     """Its noise is shared with an answer about other rows: together they would tell more."""
     first = account.charge(request(account))
-    account.publish(first, b"answer")
+    account.publish(first, b"answer", "rows that nobody can change")
+    refined = {"parent": first.id, "basis": "rows that nobody can change"}
     loss = Loss(Fraction(1, 3), Fraction(2, 9), Fraction(0))
-    open_still = account.charge(request(account, key="finer", parent=first.id, loss=loss))
+    open_still = account.charge(request(account, key="finer", loss=loss, **refined))
     assert open_still.parent == first.id
     again = request(account, key="finer", data_version="new", formerly="old")
     assert account.preview(again) == "admitted"

@@ -171,7 +171,7 @@ class Knowing:
         """Less noise of the same draws: of the question itself, or of what it is added up from."""
         curator, found = self._curator, []
         if curator.engine.find_basis(planned.compiled) is None:
-            return []  # nobody can tell whether the truth is what it was
+            return []  # the truth may have changed
         parent = find_parent(planned.priced, self.shelf.load_alone(sources))
         if (
             parent is not None
