@@ -15,6 +15,7 @@ from types import SimpleNamespace
 
 import duckdb
 import networkx as nx
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -1066,6 +1067,40 @@ def test_what_is_kept_of_a_skewed_network():
     test = CrowdingTest.of(schema.tables["messages"])
     assert 70 <= above[0] <= 90
     assert 50 <= test.measure(above.tolist()) <= 60  # passes with more than 99 %
+
+
+def draw_met(dice: np.random.Generator, power: float, most: int) -> np.ndarray:
+    """Pairs of 100,000 people, five a person, whose ends are drawn by heavy-tailed weights."""
+    people = 100_000
+    weights = dice.pareto(power - 1, people) + 1
+    weights = np.minimum(weights * (10 / weights.mean()), most)
+    chances = weights / weights.sum()
+    ends = np.column_stack([dice.choice(people, 5 * people, p=chances) for _ in range(2)])
+    return np.unique(np.sort(ends[ends[:, 0] != ends[:, 1]], axis=1), axis=0)
+
+
+def test_what_is_kept_of_the_draws_that_the_bounding_was_chosen_on():
+    """How much is kept hangs on the few busiest, and so on the draw: these are the same draws."""
+    dice = np.random.default_rng(1)
+    dice.random(499_975)  # as many numbers were drawn before, and between
+    half = draw_met(dice, 2.5, 3000)
+    dice.random(len(half))
+    tenth = draw_met(dice, 2.1, 20_000)
+    dice.random(len(tenth))
+    met = draw_met(dice, 2.5, 3000)
+    messages = np.repeat(met, np.minimum(dice.geometric(0.3, len(met)), 5), axis=0)
+    for rows, most, q, share, busy, distance in (
+        (half, 400, 1, 0.944, 66, 197),
+        (tenth, 800, 1, 0.802, 85, 518),
+        (messages, 1000, 5, 0.925, 97, 52),
+    ):
+        schema = crowd_schema(most, q)
+        with open_engine(schema, [(a, b, "a") for a, b in rows.tolist()]) as engine:
+            kept = engine._current().connection.execute('SELECT COUNT(*) FROM "rows of messages"')
+            assert round(kept.fetchone()[0] / len(rows), 3) == share
+            (above,) = engine.count_crowd("messages").open_for_release().measured
+        test = CrowdingTest.of(schema.tables["messages"])
+        assert (above[0], test.measure(above.tolist())) == (busy, distance)
 
 
 def test_the_curator_is_told_how_many_rows_people_are_in():
