@@ -177,7 +177,10 @@ def stem(table: Table) -> str:
 
 
 def discard_others(folder: Path, table: Table, kept: str) -> None:
-    """Delete what was prepared of earlier versions of the table."""
+    """Delete whatever else was prepared of the table, of this version of it too.
+
+    Before what is kept is opened: docs/proofs/known.md, Lemma 14, rests on it.
+    """
     for path in folder.glob(f"{stem(table)}-*"):
         if not path.name.startswith(kept):
             discard(path)
