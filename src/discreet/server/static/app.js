@@ -187,11 +187,13 @@ if (first === "refused") {
   history.replaceState(null, "", location.pathname);
   signIn(Object.hasOwn(SIGN_IN_REFUSED, code) ? SIGN_IN_REFUSED[code] : undefined);
 } else if (key.get()) start().catch((error) => signIn(error.refusal));
-else enterSignedIn();
+else {
+  signIn(); // at once: who comes with a key is typing it already
+  enterSignedIn();
+}
 
 /** Whether somebody has signed in with a provider is nothing that a script can see: ask. */
 async function enterSignedIn() {
   const found = await get("/v1/sign-in").catch(() => null);
-  if (!found?.available) return signIn();
-  return start().catch(() => signIn());
+  if (found?.available) await start().catch(() => null);
 }
