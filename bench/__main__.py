@@ -1,58 +1,50 @@
-"""Run every benchmark, or those that are named: ``python -m bench [--write] [name ...]``.
+"""Run every benchmark, or those that are named: ``python -m bench [--write] [section ...]``.
 
-Each says when, of which commit and on which machine it was run.  With ``--write`` what is printed
-is kept in ``docs/measured/``, a file for each, and those with a section of their own in
-``docs/benchmarks.md`` write it anew.
+A section is one run of one benchmark with its options.  With ``--write`` what it prints takes the
+place of the section in ``docs/benchmarks.md``, with the date, the commit and the machine.  A
+benchmark that ends with an error (no data, no peer) leaves its section as it was, and is named at
+the end.
+
+``python -m bench trace`` measures nothing: it shows the way of a question through the house.
 """
 
 from __future__ import annotations
 
-import inspect
-import pkgutil
 import subprocess
 import sys
-from importlib import import_module
-from pathlib import Path
+import time
 
-import bench
+from bench.sections import SECTIONS, write_section
 from bench.timing import describe_run
 
-MEASURED = Path(__file__).parents[1] / "docs" / "measured"
 
-
-def discovered() -> list[str]:
-    """The modules beside this one; one that is not named is not imported."""
-    names = sorted(found.name for found in pkgutil.iter_modules(bench.__path__))
-    return [name for name in names if not name.startswith("_")]
-
-
-def keep(name: str) -> None:
-    """Run one in a process of its own, and keep what it prints."""
-    own = ["--write"] if '"--write"' in inspect.getsource(import_module(f"bench.{name}")) else []
-    command = [sys.executable, "-m", f"bench.{name}", *own]
+def run(name: str, *, write: bool) -> bool:
+    """Run one in a process of its own, and show what it prints; whether it came to its end."""
+    stamp = describe_run()
+    print(f"\n== {name}: python -m bench.{' '.join(SECTIONS[name])} ==\n{stamp}\n", flush=True)
+    module, *options = SECTIONS[name]
+    started = time.monotonic()
+    command = [sys.executable, "-m", f"bench.{module}", *options]
     found = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-    ended = "" if not found.returncode else f"\nIt ended with an error ({found.returncode}).\n"
-    MEASURED.mkdir(exist_ok=True)
-    (MEASURED / f"{name}.txt").write_text(f"{describe_run()}\n\n{found.stdout}{ended}")
-    print(found.stdout + ended)
+    print(f"{found.stdout}\n({time.monotonic() - started:.0f} s)", flush=True)
+    if write and not found.returncode:
+        write_section(name, found.stdout, stamp)
+    return not found.returncode
 
 
 def main(arguments: list[str]) -> None:
-    names = discovered()
+    if arguments[:1] == ["trace"]:
+        from bench.trace import main as show_way
+
+        show_way(arguments[1:])
+        return
     write, asked = "--write" in arguments, [one for one in arguments if one != "--write"]
-    unknown = [name for name in asked if name not in names]
+    unknown = [name for name in asked if name not in SECTIONS]
     if unknown:
-        sys.exit(f"no benchmark {', '.join(unknown)}; there are {', '.join(names)}")
-    sys.argv = sys.argv[:1]  # a benchmark with options of its own is run as python -m bench.<name>
-    for name in asked or names:
-        run = getattr(import_module(f"bench.{name}"), "main", None)
-        if run is None:
-            continue
-        print(f"\n== {name} ==\n{describe_run()}\n", flush=True)
-        if write:
-            keep(name)
-        else:
-            run()
+        sys.exit(f"no benchmark {', '.join(unknown)}; there are {', '.join(SECTIONS)}")
+    failed = [name for name in asked or SECTIONS if not run(name, write=write)]
+    if failed:
+        sys.exit(f"not measured: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

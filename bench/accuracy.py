@@ -38,7 +38,7 @@ def curator(values: np.ndarray, high: int = HIGH) -> Curator:
 
 def ours(clinic: Curator, aggregate: str) -> np.ndarray:
     question, _ = clinic._parse_question(f"SELECT {aggregate} AS y FROM people")
-    priced = clinic._price_question(question, Offer.of(epsilon=str(EPSILON)))
+    priced = clinic.price_question(question, Offer.of(epsilon=str(EPSILON)))
     truth = clinic.engine.run(clinic.engine.compile(priced.plan))
     return np.array(
         [Answer(priced, *release(priced, truth)).value() for _ in range(RUNS)], dtype=float

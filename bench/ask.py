@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import discreet
-from bench.timing import table, write_section
+from bench.timing import table
 from discreet.curate.curator import Curator
 from discreet.question.offer import Offer
 
@@ -136,7 +136,6 @@ def start_cold(file: str, rounds: int = 15) -> tuple[float, float, float]:
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--questions", type=int, default=40)
-    parser.add_argument("--write", action="store_true")
     options = parser.parse_args(arguments)
     with clinic() as curator:
         rows = [
@@ -157,8 +156,6 @@ def main(arguments: list[str] | None = None) -> None:
         f"{MOST_COLD} ×)."
     )
     print(text)
-    if options.write:
-        write_section(Path(__file__).parents[1] / "docs" / "benchmarks.md", "ask", text)
 
 
 if __name__ == "__main__":

@@ -95,7 +95,7 @@ def measure(
     """Of each set: whether it holds the truth, and how wide it is."""
     expression, compute, _ = STATISTICS[name]
     question, _ = curator._parse_question(f"SELECT g, {expression} AS z FROM t GROUP BY g")
-    priced = curator._price_question(question, offer)
+    priced = curator.price_question(question, offer)
     truth = curator.engine.run(curator.engine.compile(priced.plan))
     exact = {group: compute(part) for group, part in rows.groupby("g")}
     held, widths = [], []
@@ -135,10 +135,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", default=list(STATISTICS))
     names = parser.parse_args().names
-    cells = {}
+    cells, shares, smallest = {}, [], []
     for name, law, epsilon, size, held, small, width in tabulate(names):
         possible = STATISTICS[name][2]
         wide = f"{width:.2g}" if math.isnan(possible) else f"{100 * width / possible:.3g}%"
+        shares.append(held)
+        smallest.append(small)
         cells[name, law, epsilon, size] = f"{held:.3f} {small:.2f} {wide}"
     print("|  | ε | " + " | ".join(map(str, SIZES)) + " |")
     print("| --- | --- |" + " --- |" * len(SIZES))
@@ -147,6 +149,10 @@ def main() -> None:
             for epsilon in EPSILONS:
                 line = [cells.get((name, law, epsilon, size), "–") for size in SIZES]
                 print(f"| {name}, {law} | {epsilon} | " + " | ".join(line) + " |")
+    print(
+        f"\nOf {len(shares)} cells the lowest share is {min(shares):.3f}; among the smallest tenth"
+    )
+    print(f"of a cell's sets, {min(smallest):.2f}.")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from pathlib import Path
 import duckdb
 
 import discreet
-from bench.timing import table, write_section
+from bench.timing import table
 from discreet.curate.curator import Curator
 
 GROUPS, MOST_ROWS = 1000, 10
@@ -101,15 +101,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10**7)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--write", action="store_true")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "visits.duckdb"
         generate(path, options.rows)
         text = measure(path, options.rows, options.threads)
     print(text)
-    if options.write:
-        write_section(Path(__file__).parents[1] / "docs" / "benchmarks.md", "engine", text)
 
 
 def measure(path: Path, rows: int, threads: int) -> str:

@@ -1,6 +1,6 @@
 """Linear regression of many columns: ours against AdaSSP and diffprivlib, on the same data.
 
-    python -m bench.fitting --acs acs_national2019.csv [--runs 20] [--write]
+    python -m bench.fitting --acs acs_national2019.csv [--runs 20]
 
 Log-income on age, sex and education of everybody in the file with an income.  All get the same
 public bounds.  R² is that of the whole data for the released coefficients; means over the runs.
@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import argparse
 import math
-from pathlib import Path
+import sys
 
 import numpy as np
 import pandas as pd
 
 import discreet
-from bench.timing import table, write_section
+from bench.timing import find_data, table
 
 BOUNDS = {"y": (4.0, 14.5), "age": (0.0, 99.0), "sex": (1.0, 2.0), "edu": (1.0, 13.0)}
 DELTA = 1e-6
@@ -92,15 +92,13 @@ def diffprivlib(people: pd.DataFrame, epsilon: float) -> np.ndarray | None:
 
 
 def main() -> None:
-    """Print the table, and write it where it belongs."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--acs", metavar="FILE")
+    parser.add_argument("--acs", metavar="FILE", default=find_data("acs_national2019.csv"))
     parser.add_argument("--runs", type=int, default=20)
-    parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     if options.acs is None:
-        print("pass --acs FILE: the data are not part of this repository")
-        return
+        sys.exit("pass --acs FILE: the data are not part of this repository")
     people = read(options.acs)
     rng = np.random.default_rng(1)
     exact = np.linalg.lstsq(
@@ -121,8 +119,6 @@ def main() -> None:
                 rows.append([name, f"{epsilon:g}", f"{np.mean(told):.4f}", f"{middle:.4f}"])
     text = table(["regression", "ε", "R², mean", "R², median"], rows)
     print(f"{len(people):,} people; without noise R² = {r_squared(people, exact):.4f}\n\n{text}")
-    if options.write:
-        write_section(Path("docs/benchmarks.md"), "fitting", text)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,16 @@
 """What a fresh process pays, in CPU, before it can do anything: the client against its one library.
 
-Run: ``python -m bench imports``; ``--write`` puts the tables into ``docs/benchmarks.md``.
+Run: ``python -m bench imports``.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
-from pathlib import Path
 from statistics import median
 
-from bench.timing import table, write_section
+from bench.timing import table
 
 ROUNDS = 7
 KEY = "discreet_" + "0" * 16 + "_" + "0" * 64
@@ -58,16 +56,10 @@ def measured(rounds: int = ROUNDS) -> dict[str, tuple[float, float]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--write", action="store_true")
-    write = parser.parse_args().write
     rows = [
         (name, f"{1000 * cpu:.0f}", f"{ratio:.2f}") for name, (cpu, ratio) in measured().items()
     ]
-    text = table(("a fresh process", "CPU, ms", "of `import httpx`"), rows)
-    print(text)
-    if write:
-        write_section(Path(__file__).parents[1] / "docs" / "benchmarks.md", "imports", text)
+    print(table(("a fresh process", "CPU, ms", "of `import httpx`"), rows))
 
 
 if __name__ == "__main__":

@@ -15,8 +15,9 @@ import math
 from collections.abc import Callable
 from statistics import NormalDist
 
+from bench.timing import find_data
 from discreet.price import Priced, deciding_mechanism, least_units, price
-from discreet.price.keys import shown_share
+from discreet.price.keys import find_shown_share
 from discreet.question.catalogue import Catalogue
 from discreet.question.offer import Offer
 from discreet.question.schema import Schema
@@ -126,7 +127,7 @@ def compare(epsilon: str, delta: str, k: int, counts: bool) -> tuple[int, str, i
         raise TypeError("private groups have a threshold")
     bought = deciding_mechanism(priced)
     needed, theirs = least_units(priced.threshold, bought), half(rules[best])
-    more = shown_share(priced.threshold, bought, theirs) - rules[best](theirs)
+    more = find_shown_share(priced.threshold, bought, theirs) - rules[best](theirs)
     return needed, type(bought).__name__, theirs, best, more
 
 
@@ -166,7 +167,7 @@ def show_adult(path: str) -> None:
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--adult", help="the Adult data, as CSV with a header")
+    parser.add_argument("--adult", default=find_data("adult.csv"), help="as CSV with a header")
     chosen = parser.parse_args()
     for counts in (False, True):
         print("\nKeys with counts" if counts else "\nKeys alone")

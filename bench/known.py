@@ -1,17 +1,19 @@
 """What an analyst's session costs, with what is known used and without; how fast it is found.
 
-    python -m bench.known [--questions 200] [--answers 100000] [--tables prepared] [--rho]
+    python -m bench.known [--questions 200] [--answers 100000] [--tables prepared] [--rho] [--bound]
 
 Drill-downs as analysts make them: an overview, its groups, some of the groups, totals and means of
 them, the same again more exactly.  Every question says which margin it needs; "without" is what
 each different question costs by itself, "with" what the account was charged so that all are met.
 The tables are in memory, in a file, or prepared from a file; the budget is one of epsilon, or
-of rho, where it is the rho that is compared.
+of rho, where it is the rho that is compared.  ``--bound`` says how much who knew all questions
+beforehand could save at most, with Gaussian noise.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import random
 import tempfile
 import time
@@ -20,8 +22,11 @@ from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 
+import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from scipy.optimize import minimize
 
 import discreet
 from discreet.accounting.loss import Loss
@@ -152,6 +157,57 @@ def spend(
         return float(alone), float(read(curator.spent)), free
 
 
+def find_bound(questions: list[tuple[str, int]]) -> float:
+    """How many times less rho than question by question any Gaussian noise takes, at the most.
+
+    Let P be the inverse covariance of estimates of all cells: one person loses P_ii / 2 in cell i,
+    and the sum of cells w has the variance w' P^-1 w.  The least loss that keeps all variances t_w
+    is at least 2 tr((L/2)^(1/2) W (L/2)^(1/2))^(1/2) - sum of mu_w, for any weights L of cells that
+    add up to one and any mu >= 0, with W = sum of mu_w w w' / t_w: each choice is a bound, and the
+    best that is found is taken.
+    """
+    cells, alone = _find_cells(questions)
+    count = len(cells)
+
+    def evaluate(x: np.ndarray) -> tuple[float, np.ndarray]:
+        mu, raw = np.exp(x[:count]), np.exp(x[count:] - x[count:].max())
+        people = raw / raw.sum()
+        half = np.sqrt(people / 2)
+        whole = (cells.T * mu) @ cells
+        values, turned = np.linalg.eigh(half[:, None] * whole * half)
+        roots = np.sqrt(np.maximum(values, 1e-18))
+        inverse = turned @ np.diag(1 / roots) @ turned.T
+        by_mu = np.einsum("ij,jk,ik->i", cells, half[:, None] * inverse * half, cells) - 1
+        by_people = np.einsum("ij,ij,j->i", inverse, whole, half) / np.sqrt(2 * people)
+        by_raw = people * (by_people - (by_people * people).sum())
+        scale = 1 / alone
+        slope = np.concatenate([by_mu * mu, by_raw])
+        return -scale * (2 * roots.sum() - mu.sum()), -scale * slope
+
+    start = np.concatenate([np.full(count, np.log(0.03 * alone / count)), np.zeros(cells.shape[1])])
+    found = minimize(evaluate, start, jac=True, method="L-BFGS-B", options={"maxiter": 3000})
+    return float(-1 / found.fun)
+
+
+def _find_cells(questions: list[tuple[str, int]]) -> tuple[np.ndarray, float]:
+    """Of every number asked for its cells over its deviation; and the rho of all one by one."""
+    people = [(c, s, a) for c in CITIES for s in "fm" for a in (30, 70)]
+    columns = dict(zip(("city", "sex", "age"), zip(*people, strict=True), strict=True))
+    table = pa.table({"patient": [*range(len(people))], **{k: [*v] for k, v in columns.items()}})
+    wanted: dict[tuple[int, ...], float] = {}
+    with duckdb.connect() as connection:
+        connection.register("visits", table)
+        for sql, margin in questions:
+            listed = sql.replace("COUNT(*)", "LIST(patient ORDER BY patient)")
+            for row in connection.execute(listed).fetchall():
+                cells = tuple(row[-1] or ())
+                wanted[cells] = min(margin / 1.96, wanted.get(cells, math.inf))
+    found = np.zeros((len(wanted), len(people)))
+    for place, (cells, deviation) in enumerate(wanted.items()):
+        found[place, list(cells)] = 1 / deviation
+    return found, sum(1.96**2 / (2 * margin**2) for _, margin in set(questions))
+
+
 def decide(answers: int) -> float:
     """Seconds of one free question, the least of some, among so many released answers."""
     with clinic() as curator:
@@ -183,18 +239,27 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--answers", type=int, default=100_000)
     parser.add_argument("--tables", choices=TABLES, default="memory")
     parser.add_argument("--rho", action="store_true", help="a budget of rho, not of epsilon")
+    parser.add_argument("--bound", action="store_true", help="only what could be saved at most")
     options = parser.parse_args(arguments or [])
-    unit = "rho" if options.rho else "epsilon"
+    unit = "ρ" if options.rho else "ε"
     overview_first = workload(options.questions)
-    for name, questions in (
-        ("an overview first", overview_first),
+    orders = (
+        ("an overview first, then what it makes one ask", overview_first),
         ("the same, in any order", shuffle(overview_first)),
-        ("totals first", deepen(options.questions)),
-    ):
+        ("totals first, then their groups and parts", deepen(options.questions)),
+    )
+    if options.bound:
+        print(f"| {options.questions} questions | ρ, known beforehand |\n| --- | --- |")
+        for name, questions in orders:
+            print(f"| {name} | at most {find_bound(questions):.1f} × less |")
+        return
+    print(f"| {options.questions} questions | free | {unit}, each by itself | {unit}, ", end="")
+    print("with what is known | |\n| --- | --- | --- | --- | --- |")
+    for name, questions in orders:
         alone, used, free = spend(questions, options.tables, rho=options.rho)
-        print(f"{len(questions)} questions, {name}: {free} of them free; {unit} without what is")
-        print(f"    known: {alone:.4f}; with it: {used:.4f}; {alone / used:.1f} x")
-    print(f"one decision among {options.answers:,} answers: {1e3 * decide(options.answers):.1f} ms")
+        print(f"| {name} | {free} | {alone:.4f} | {used:.4f} | {alone / used:.1f} × less |")
+    taken = 1e3 * decide(options.answers)
+    print(f"\nOne decision among {options.answers:,} answers: {taken:.1f} ms.")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from bench.keys import analytic_sigma
+from bench.timing import find_data
 from discreet.mechanisms import Gaussian, Laplace, Staircase
 from discreet.price.calibration import buy_calibrated, buy_pure
 from discreet.price.plan import Moves, Sensitivity
@@ -106,7 +107,7 @@ def show_medians(path: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--acs", help="incomes of the American Community Survey, as CSV")
+    parser.add_argument("--acs", default=find_data("acs_national2019.csv"), help="incomes, as CSV")
     chosen = parser.parse_args()
     show_staircases()
     show_gaussians()

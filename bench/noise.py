@@ -1,22 +1,16 @@
-"""Exact noise against numpy's floats and OpenDP's exact samplers, in one run.
-
-python -m bench noise            print the tables
-python -m bench.noise --write    ... and put them into docs/benchmarks.md
-"""
+"""Exact noise against numpy's floats and OpenDP's exact samplers, in one run."""
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from bench.timing import best, seconds, table, write_section
+from bench.timing import best, seconds, table
 from discreet.noise import (
     discrete_gaussian,
     discrete_laplace,
@@ -26,7 +20,6 @@ from discreet.noise import (
 
 MANY = 10**6
 SCALES = [1, 20, 1000, 10**6, 2**40]
-DOCUMENT = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
 
 class Target(NamedTuple):
@@ -194,12 +187,7 @@ def choices() -> tuple[str, list[Target]]:
     return table(header, rows), targets
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="exact noise against its peers")
-    parser.add_argument(
-        "--write", action="store_true", help="put the tables into docs/benchmarks.md"
-    )
-    options = parser.parse_args(arguments)
+def main() -> None:
     drawn, about_draws = draws()
     chosen, about_choices = choices()
     targets = about_draws + about_choices
@@ -214,8 +202,6 @@ def main(arguments: list[str] | None = None) -> None:
     print("\n" + text)
     missed = [target.claim for target in targets if not target.holds]
     print(f"\n{len(targets) - len(missed)} of {len(targets)} targets hold. {'; '.join(missed)}")
-    if options.write:
-        write_section(DOCUMENT, "noise", text)
 
 
 if __name__ == "__main__":

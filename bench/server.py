@@ -144,12 +144,13 @@ def load(setup: Setup, calls: list[Call]) -> tuple[list[float], list[int]]:
     keys = [setup.keys[n::2] for n in range(2)]
     with context.Pool(2) as processes:
         found = processes.starmap(
-            _half, [(setup.port, part, own) for part, own in zip(parts, keys, strict=True)]
+            send_half, [(setup.port, part, own) for part, own in zip(parts, keys, strict=True)]
         )
     return [t for times, _ in found for t in times], [s for _, codes in found for s in codes]
 
 
-def _half(port: int, calls: list[Call], keys: list[str]) -> tuple[list[float], list[int]]:
+def send_half(port: int, calls: list[Call], keys: list[str]) -> tuple[list[float], list[int]]:
+    """What one process of clients sends: how long each request took, and its status."""
     waiting = iter(calls)
     lock = threading.Lock()
     times: list[float] = []

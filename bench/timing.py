@@ -52,14 +52,19 @@ def describe_run() -> str:
 
 
 def read_commit() -> str:
-    """The commit, and whether something was changed since."""
-    asked = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    """The commit, and whether what is measured or measures was changed since."""
     try:
-        found = subprocess.run(
-            asked, cwd=Path(__file__).parent, capture_output=True, text=True, check=True
-        )
+        commit = ask_git("rev-parse", "--short", "HEAD")
+        changed = ask_git("status", "--porcelain", "--", "src", "bench")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
+    return f"{commit}-dirty" if changed else commit
+
+
+def ask_git(*words: str) -> str:
+    """What git says of the repository that this file is in."""
+    root = Path(__file__).parents[1]
+    found = subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=True)
     return found.stdout.strip()
 
 
@@ -72,12 +77,7 @@ def read_processor() -> str:
     return names[0] if names else platform.processor() or "unknown"
 
 
-def write_section(path: Path, name: str, text: str) -> None:
-    """Put ``text`` between the two marks of section ``name`` in a document."""
-    first, last = f"<!-- begin {name} -->", f"<!-- end {name} -->"
-    document = path.read_text()
-    marked = re.compile(f"{re.escape(first)}.*?{re.escape(last)}", re.DOTALL)
-    if not marked.search(document):
-        raise LookupError(f"{path} has no section {name}")
-    body = f"{text}\n\n{describe_run()}"
-    path.write_text(marked.sub(lambda _: f"{first}\n\n{body}\n\n{last}", document))
+def find_data(name: str) -> str | None:
+    """A file of the folder that ``DISCREET_BENCH_DATA`` names: data that are not ours to give."""
+    folder = os.environ.get("DISCREET_BENCH_DATA")
+    return str(Path(folder) / name) if folder else None

@@ -3,7 +3,7 @@
 A new question is asked on a small curator in memory that has answered others of its kind
 at the same price, so that what is done once for all of them is not counted.
 
-    python -m bench.trace [--question "SELECT ..."]
+    python -m bench trace [--question "SELECT ..."]
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ from discreet.curate.curator import Curator
 
 HOUSE = Path(discreet.__file__).parent
 MOST_FILES = 45
-RECORDS = "exact/records.py"
-"""Making and comparing objects is no step of a question; that of ``dataclasses`` is not either."""
 ROOMS = (
     *("cli", "server", "lab", "audit", "curate", "publication", "known", "ledger", "release"),
     *("engine", "price", "question", "local", "mechanisms", "accounting", "noise", "exact"),
@@ -82,10 +80,9 @@ class Trace:
 
 
 def file_of(frame: FrameType) -> str | None:
-    """The file of a frame, from the house on; None if it is not one of ours, or no step."""
+    """The file of a frame, from the house on; None if it is not one of ours."""
     path = frame.f_code.co_filename
-    name = path[len(str(HOUSE)) + 1 :] if path.startswith(str(HOUSE)) else None
-    return None if name == RECORDS else name
+    return path[len(str(HOUSE)) + 1 :] if path.startswith(str(HOUSE)) else None
 
 
 def caller_of(frame: FrameType) -> str | None:

@@ -34,6 +34,8 @@ class LocalProvider:
     change: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     """What is done to the answer of the token endpoint."""
     redeemed: list[dict[str, str]] = field(default_factory=list)
+    documents: dict[str, bytes] = field(default_factory=dict)
+    """What is answered at an address instead of what the provider says there."""
 
     def add_user(self, subject: str, **claims: Any) -> None:
         """Somebody whom the provider knows."""
@@ -103,6 +105,9 @@ def _make_front(found: LocalProvider, inner: str) -> type[BaseHTTPRequestHandler
 
     class Front(BaseHTTPRequestHandler):
         def _pass_on(self) -> None:
+            if self.path in found.documents:
+                self._reply(200, "application/json", found.documents[self.path])
+                return
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             redeeming = self.path == "/oauth2/token"
             form = {name: values[0] for name, values in parse_qs(body.decode()).items()}

@@ -82,6 +82,9 @@ AGGREGATE = {
     "MODE": "MODE(region)",
     "TOP_K": "APPROX_TOP_COUNT(region, 2)",
     "HISTOGRAM": "HISTOGRAM(x, 0, 3, 9)",
+    "DISTANCE_TO_SORTED": "DISTANCE_TO_SORTED(x, y)",
+    "DISTANCE_TO_CLUSTERS": "DISTANCE_TO_CLUSTERS(y, 2, 1.5)",
+    "DISTANCE_TO_DEPENDENCY": "DISTANCE_TO_DEPENDENCY(x, word, region)",
 }
 OTHERS = [
     "SELECT region, SUM(y) FROM visits GROUP BY region",
@@ -126,7 +129,7 @@ def forgotten_bound(patch):
     patch.setattr(
         declared,
         "bound_rows",
-        lambda shape, source, name: [(name, declared.select_owned_rows(shape, source), True)],
+        lambda shape, source, name, **_: [(name, declared.select_owned_rows(shape, source), True)],
     )
 
 

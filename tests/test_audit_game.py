@@ -252,7 +252,7 @@ def test_promises_of_every_form():
 
 
 class _Empty:
-    def promised_points(self):
+    def list_promised(self):
         return ()
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from discreet import audit, mechanisms
 from discreet.accounting.budget import Budget
-from discreet.audit import Verdict, observed
+from discreet.audit import Verdict, observe
 from discreet.curate.curator import Curator
 from discreet.errors import InvalidParameter
 from discreet.mechanisms import (
@@ -205,11 +205,11 @@ def test_bad_calls_are_refused():
 
 
 def test_noise_is_frozen_inside_and_fresh_outside():
-    with observed("a"):
+    with observe("a"):
         first = discrete_laplace(2**40, 5).tolist()
-    with observed("a"):
+    with observe("a"):
         second = discrete_laplace(2**40, 5).tolist()
-    with observed("b"):
+    with observe("b"):
         third = discrete_laplace(2**40, 5).tolist()
     assert first == second != third
     assert discrete_laplace(2**40, 5).tolist() != first
@@ -218,7 +218,7 @@ def test_noise_is_frozen_inside_and_fresh_outside():
 
 def test_other_threads_are_neither_frozen_nor_seen():
     drawn = []
-    with observed() as seen:
+    with observe() as seen:
         for _ in range(2):
             thread = threading.Thread(target=lambda: drawn.append(discrete_laplace(2**40)))
             thread.start()
@@ -229,7 +229,7 @@ def test_other_threads_are_neither_frozen_nor_seen():
 
 def test_an_event_draws_the_same_however_much_was_drawn_before():
     def run(n):
-        with observed():
+        with observe():
             discrete_laplace(3, n)
             return discrete_laplace(2**40)
 
@@ -237,13 +237,13 @@ def test_an_event_draws_the_same_however_much_was_drawn_before():
 
 
 def test_frames_are_let_go():
-    with observed() as seen:
+    with observe() as seen:
         Laplace(sensitivity=3, epsilon=2).release(40)
     assert seen._owners == []
 
 
 def test_every_public_noise_is_seen_by_its_name():
-    with observed() as seen:
+    with observe() as seen:
         discrete_laplace(3)
         discrete_gaussian(7, 2)
         bernoulli("1/3", 5)
@@ -256,7 +256,7 @@ def test_every_public_noise_is_seen_by_its_name():
 
 
 def test_mechanisms_are_seen_by_what_they_are():
-    with observed() as seen:
+    with observe() as seen:
         Quantile("1/2", lower=0, upper=9, epsilon=2).release([3, 5])
         AboveThreshold(threshold=3, sensitivity=2, epsilon=2).start().ask(5)
     assert seen.events[0].name.startswith("Quantile(")
@@ -326,6 +326,6 @@ def test_noise_that_depends_on_the_data_is_found():
 def test_the_mechanisms_module_is_as_it_was():
     """Nothing is patched: what was imported before is what is called."""
     before = mechanisms.laplace.discrete_laplace, airlock._add_noise
-    with observed():
+    with observe():
         right(HERE)
     assert (mechanisms.laplace.discrete_laplace, airlock._add_noise) == before

@@ -294,7 +294,6 @@ def test_days_of_the_week_are_not_counted_as_bigquery_does():
     ("question", "words"),
     [
         ("SELECT SUM(cost, report_format => 'PROTO') AS s FROM visits", "no protocol buffers"),
-        ("SELECT * FROM ESTIMATE_REMAINING_DP_AGGREGATES('visits')", "account"),
     ],
 )
 def test_what_is_no_number_of_an_answer_is_refused(curator, question, words):

@@ -107,7 +107,7 @@ AREAS: dict[str, set[Any]] = {
     count("region NOT IN ('north', 'west')"): only("south"),
     count("region IS NULL"): only(None),
     count("region IS NOT NULL"): KNOWN,
-    count("CAST(region AS TEXT) = 'nowhere'"): set(),
+    count("CASE WHEN CAST(region AS TEXT) = 'nowhere' THEN TRUE ELSE FALSE END"): set(),
     count("region < 'south'"): ONLY_NORTH,
     count("region LIKE '%th'"): only("north", "south"),
     count("NOT region = 'north'"): only("south", "west"),
@@ -280,8 +280,12 @@ def test_a_union_is_computed_as_the_bounds_of_both_sides_say(other):
     )
     rows = f"(SELECT n FROM t UNION ALL SELECT {other} FROM t) AS u"
     text = f"SELECT COUNT(*) FROM {rows} WHERE n = 7 AND CAST(n * 1000 AS TEXT) <> '7000'"
+    if other == "n":
+        with pytest.raises(QuestionRefusal, match="no value of 'n' meets the condition"):
+            parse(text, schema)
+        return
     area = reach(parse(text, schema), schema, Space.of(schema))
-    assert area.names() == (() if other == "n" else ("n = 7",))
+    assert area.names() == ("n = 7",)
 
 
 # --- spaces ----------------------------------------------------------------------------------

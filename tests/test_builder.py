@@ -39,13 +39,17 @@ PAIRS = {
             m=b.covariance("cost", "age"), n=b.correlation("cost", "age"),
             o=b.slope("cost", "age"), p=b.intercept("cost", "age"), q=b.mode("city"),
             r=b.top_k("city", 2), s=b.histogram("age", [0, 18, 65]),
+            t=b.distance_to_sorted("cost", "age"), u=b.distance_to_clusters("age", 2, "1.5"),
+            v=b.distance_to_dependency("city", "age", "doctor"),
         ),
         "SELECT COUNT(doctor) AS a, COUNTIF(paid) AS b, COUNT(DISTINCT patient_id) AS c,"
         " SUM(cost) AS d, VARIANCE(cost) AS e, VAR_POP(cost) AS f, STDDEV(cost) AS g,"
         " STDDEV_POP(cost) AS h, MEDIAN(cost) AS i, QUANTILE_CONT(cost, '1/3', 0.9) AS j,"
         " MIN(cost) AS k, MAX(cost) AS l, COVAR_SAMP(cost, age) AS m, CORR(cost, age) AS n,"
         " REGR_SLOPE(cost, age) AS o, REGR_INTERCEPT(cost, age) AS p, MODE(city) AS q,"
-        " TOP_K(city, 2) AS r, HISTOGRAM(age, 0, 18, 65) AS s FROM visits",
+        " TOP_K(city, 2) AS r, HISTOGRAM(age, 0, 18, 65) AS s,"
+        " DISTANCE_TO_SORTED(cost, age) AS t, DISTANCE_TO_CLUSTERS(age, 2, 1.5) AS u,"
+        " DISTANCE_TO_DEPENDENCY(city, age, doctor) AS v FROM visits",
     ),
     "arithmetic": (
         VISITS.agg(x=total((col("cost") - 3) * 2 / (1 + col("age")) - (5 - col("age")))),

@@ -16,7 +16,7 @@ from cli_cases import BY_CITY, is_refusal, make_session, runner
 
 import discreet
 from discreet import charts
-from discreet.audit.observing import observed
+from discreet.audit.observing import observe
 from discreet.errors import InvalidParameter
 
 WARDS = ["surgery", "heart", "children"]
@@ -90,7 +90,7 @@ def test_means_are_points_and_need_not_begin_at_zero(clinic: discreet.Curator) -
 
 def test_a_group_of_which_nothing_is_known_is_not_drawn(clinic: discreet.Curator) -> None:
     question = "SELECT ward, AVG(cost) AS mean FROM visits GROUP BY ward"
-    with observed("one draw in forty would tell of people"):
+    with observe("one draw in forty would tell of people"):
         answer = ask(clinic, question, "0.5")
     says = {
         row[0]: ends[1]["says"]

@@ -118,7 +118,9 @@ def examples(text: str) -> list[tuple[str, list[str]]]:
     return found
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/cli.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/index.md", "docs/cli.md", "docs/publication.md"]
+)
 def test_examples_run_and_print_what_they_show(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DISCREET_SESSION", raising=False)

@@ -239,4 +239,4 @@ def test_a_question_is_answered_as_typed(question: Typed) -> None:
 @pytest.mark.parametrize("question", [q for q in QUESTIONS if q.refused], ids=lambda q: q.text)
 def test_what_has_no_private_answer_is_refused(question: Typed) -> None:
     with pytest.raises(QuestionRefusal):
-        curator(question.world).priced(question.text, offered(question.text))
+        curator(question.world).price(question.text, offered(question.text))

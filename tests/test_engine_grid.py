@@ -14,7 +14,7 @@ import pytest
 
 from discreet.audit.rehearsal import Rehearsal
 from discreet.engine.duckdb import DuckDBEngine
-from discreet.engine.duckdb.grid import exponent, from_steps, scaled_steps, to_steps
+from discreet.engine.duckdb.grid import exponent, from_steps, scale_steps, to_steps
 from discreet.errors import InvalidParameter
 from discreet.price.plan import Contribution, GroupTotal, Moments, Plan, Scaled
 from discreet.question.domain import Kind
@@ -52,7 +52,7 @@ def computed(connection, kind, node):
 def test_steps_are_exact_and_clipped(connection, kind, grid):
     for low, span in BANDS:
         scaled = Scaled(ColumnRef("x"), grid, low, span)
-        for x, u in computed(connection, kind, scaled_steps(quote_column("x"), kind, scaled)):
+        for x, u in computed(connection, kind, scale_steps(quote_column("x"), kind, scaled)):
             if x is None:
                 assert u is None
             else:
@@ -85,7 +85,7 @@ def test_dates_timestamps_and_booleans_lie_on_the_number_line(connection):
         (Kind.BOOLEAN, "TRUE", 1),
     ):
         scaled = Scaled(ColumnRef("x"), Fraction(1), number - 5, 10)
-        node = scaled_steps(quote_column("x"), kind, scaled).sql("duckdb")
+        node = scale_steps(quote_column("x"), kind, scaled).sql("duckdb")
         assert connection.execute(f"SELECT {node} FROM (SELECT {value} AS x)").fetchone() == (5,)
 
 
@@ -97,7 +97,7 @@ def test_a_grid_that_is_no_power_of_two_is_refused():
 
 
 def test_a_grid_beyond_every_whole_number_is_refused_before_the_engine_fails():
-    for steps in (to_steps, lambda x, kind, g: scaled_steps(x, kind, Scaled(x, g, -1, 2))):
+    for steps in (to_steps, lambda x, kind, g: scale_steps(x, kind, Scaled(x, g, -1, 2))):
         with pytest.raises(InvalidParameter):
             steps(quote_column("x"), Kind.INTEGER, Fraction(2**977))
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 
 import engine_cases as cases
 import psycopg
@@ -21,7 +22,7 @@ import discreet
 from discreet.curate import session
 from discreet.engine.duckdb import DuckDBEngine
 from discreet.engine.postgres import PostgresEngine, server
-from discreet.errors import DataRefusal, InvalidParameter, QuestionRefusal
+from discreet.errors import DataRefusal, InvalidParameter, QuestionRefusal, SchemaRefusal
 
 READER = "reader"
 
@@ -309,3 +310,188 @@ def test_a_server_of_questions_computes_in_postgres(visits, tmp_path):
     assert not list((home / "prepared").glob("*.parquet"))
     found = ask_elsewhere(home, "postgres", COUNTED)
     assert (found["values"], found["spent"]) == ([first["rows"]], "1/4")
+
+
+# --- versions that are declared ------------------------------------------------------------------
+
+
+def promising(version: str, **changes) -> discreet.Schema:
+    """The schema with a declared version of its one table."""
+    schema = cases.schema()
+    return discreet.Schema({"visits": replace(schema.tables["visits"], version=version, **changes)})
+
+
+def test_a_declared_version_is_the_same_in_every_store_and_for_copies(visits, tmp_path):
+    schema, said = promising("2024-03"), set()
+    for store in ("one", "other"):
+        with (
+            PostgresEngine(visits, schema, store=tmp_path / store) as engine,
+            DuckDBEngine(visits, schema, store=tmp_path / store) as copied,
+        ):
+            said |= {engine.data_version(), copied.data_version()}
+            plan = cases.plan(engine)
+            assert integers(engine, plan) == integers(copied, plan)
+    assert len(said) == 1
+    with PostgresEngine(visits, promising("2024-04"), store=tmp_path / "one") as engine:
+        assert engine.data_version() not in said
+
+
+def test_a_declared_version_spares_the_reading_of_every_row(visits, tmp_path, monkeypatch):
+    monkeypatch.setattr(server.PostgresTable, "find_token", lambda *_: pytest.fail("was read"))
+    with PostgresEngine(visits, promising("2024-03"), store=tmp_path) as engine:
+        engine.data_version()
+        engine.run(engine.compile(cases.plan(engine)))
+
+
+@pytest.mark.parametrize("opened", [PostgresEngine, DuckDBEngine])
+def test_other_rows_under_the_same_declared_version_are_refused(postgres, visits, opened, tmp_path):
+    """Now, by the next question, and by the next process; another version is other data."""
+    with opened(visits, promising("2024-03"), store=tmp_path) as engine:
+        before = engine.data_version()
+        compiled = engine.compile(cases.plan(engine))
+        engine.run(compiled)
+        postgres.execute("DELETE FROM visits WHERE who = 4")
+        with pytest.raises(DataRefusal, match="declared version") as refused:
+            engine.prepare()
+        assert refused.value.code == "D2"
+        if opened is PostgresEngine:  # a copy is what it was
+            assert engine.data_version() != before
+            with pytest.raises(DataRefusal):
+                engine.run(compiled)
+            with pytest.raises(DataRefusal, match="declared version"):
+                PostgresEngine(visits, promising("2024-03"), store=tmp_path)
+        else:
+            assert engine.data_version() == before
+            engine.run(compiled)
+    with opened(visits, promising("2024-04"), store=tmp_path) as engine:
+        assert engine.data_version() != before
+        engine.run(engine.compile(cases.plan(engine)))
+    kept = [
+        path.read_bytes() for path in tmp_path.iterdir() if path.suffix in (".served", ".copied")
+    ]
+    assert len(kept) == 2
+    assert all(len(one) == 64 for one in kept)  # a keyed hash: no count of rows
+
+
+@pytest.mark.parametrize(
+    ("version", "changes", "code"),
+    [
+        ("", {}, "S2"),
+        (" ", {}, "S2"),
+        ("a\nb", {}, "S2"),
+        ("x" * 201, {}, "S2"),
+        ("1", {"source": "visits.parquet"}, "S5"),
+        ("1", {"unit": None, "max_rows_per_unit": None}, "S5"),
+    ],
+)
+def test_declared_versions_that_say_nothing_are_refused(version, changes, code):
+    with pytest.raises(SchemaRefusal) as refused:
+        promising(version, **changes)
+    assert refused.value.code == code
+
+
+def test_only_what_a_server_holds_has_a_declared_version():
+    with pytest.raises(DataRefusal, match="tells its own"):
+        DuckDBEngine({"visits": cases.frame()}, promising("2024-03"))
+
+
+# --- what else a database can be made to do ------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "ALTER TABLE visits RENAME note TO was; ALTER TABLE visits RENAME city TO note; "
+        "ALTER TABLE visits RENAME was TO city",
+        "ALTER TABLE visits DROP COLUMN age; ALTER TABLE visits ADD COLUMN age integer DEFAULT 7",
+        "ALTER TYPE mood RENAME VALUE 'calm' TO 'glad'",
+    ],
+    ids=["columns change names", "another column with a default", "a label is renamed"],
+)
+def test_values_that_change_without_a_row_being_touched_are_noticed(postgres, tmp_path, change):
+    """By a hash of all rows as by a declared version; a question that was compiled before fails."""
+    fill(postgres)
+    postgres.execute("DROP TYPE IF EXISTS mood CASCADE")
+    postgres.execute("CREATE TYPE mood AS ENUM ('calm', 'glum')")
+    postgres.execute("ALTER TABLE visits ALTER COLUMN city TYPE mood USING 'calm'::mood")
+    with (
+        PostgresEngine(served(postgres, "visits"), cases.schema(), store=tmp_path) as engine,
+        PostgresEngine(served(postgres, "visits"), promising("1"), store=tmp_path) as declared,
+    ):
+        before, compiled = engine.data_version(), engine.compile(cases.plan(engine))
+        declared.data_version()
+        for statement in change.split(";"):
+            postgres.execute(statement)
+        with pytest.raises(DataRefusal, match="could not answer"):
+            engine.run(compiled)
+        assert engine.data_version() != before
+        engine.run(compiled)
+        with pytest.raises(DataRefusal, match="declared version"):
+            declared.prepare()
+
+
+def test_a_type_that_changes_is_read_anew(postgres, visits, tmp_path):
+    with PostgresEngine(visits, cases.schema(), store=tmp_path) as engine:
+        compiled = engine.compile(cases.plan(engine))
+        engine.data_version()
+        postgres.execute("ALTER TABLE visits ALTER COLUMN age TYPE text USING 'no number'")
+        engine.data_version()
+        with pytest.raises(DataRefusal, match="could not answer"):
+            engine.run(compiled)
+        with pytest.raises(DataRefusal, match="'age' is text"):
+            PostgresEngine(visits, cases.schema(), store=tmp_path)
+
+
+HOSTILE = (
+    "CREATE SCHEMA IF NOT EXISTS hostile",
+    "CREATE OR REPLACE FUNCTION hostile.strpos(text, text) RETURNS int LANGUAGE sql AS 'SELECT 1'",
+    "CREATE OR REPLACE FUNCTION hostile.never(date, date) RETURNS bool LANGUAGE sql "
+    "AS 'SELECT false'",
+    "DROP OPERATOR IF EXISTS hostile.<= (date, date)",
+    "CREATE OPERATOR hostile.<= (LEFTARG = date, RIGHTARG = date, FUNCTION = hostile.never)",
+    "GRANT USAGE ON SCHEMA hostile TO reader",
+    "ALTER ROLE reader SET search_path = hostile, public, pg_catalog",
+    "ALTER ROLE reader SET client_encoding = 'LATIN1'",
+    "ALTER ROLE reader SET transform_null_equals = on",
+    "ALTER ROLE reader SET standard_conforming_strings = off",
+    "ALTER ROLE reader SET \"DateStyle\" = 'German'",
+    "ALTER ROLE reader SET \"TimeZone\" = 'Asia/Kathmandu'",
+    "ALTER ROLE reader SET extra_float_digits = -15",
+)
+"""What the owner of a database, or of a schema that a role looks into, can set for it."""
+
+
+def test_settings_of_a_role_change_nothing(postgres, visits, tmp_path):
+    """Where PostgreSQL computes and where it is copied; some texts are none in LATIN1."""
+    postgres.execute("UPDATE visits SET note = 'Zażółć ☃' WHERE who = 3")
+    with DuckDBEngine(visits, cases.schema(), store=tmp_path / "before") as engine:
+        plan = cases.plan(engine, *cases.MEASURED, keys=cases.KEYS["found"])
+        wanted = integers(engine, plan)
+    try:
+        for statement in HOSTILE:
+            postgres.execute(statement)
+        for opened in (PostgresEngine, DuckDBEngine):
+            with opened(visits, cases.schema(), store=tmp_path / opened.__name__) as engine:
+                assert integers(engine, plan) == wanted
+    finally:
+        postgres.execute("ALTER ROLE reader RESET ALL")
+        postgres.execute("DROP SCHEMA hostile CASCADE")
+
+
+def test_a_type_that_is_only_called_like_one_of_postgresql_is_refused(postgres, tmp_path):
+    """A domain over texts that is named int8 would be cast, and one person's text would raise."""
+    fill(postgres)
+    postgres.execute("CREATE SCHEMA IF NOT EXISTS own")
+    postgres.execute("DROP DOMAIN IF EXISTS own.int8; CREATE DOMAIN own.int8 AS text")
+    postgres.execute("GRANT USAGE ON SCHEMA own TO reader")
+    postgres.execute("ALTER TABLE visits ALTER COLUMN age TYPE own.int8 USING 'x'")
+    for opened in (PostgresEngine, DuckDBEngine):
+        with pytest.raises(DataRefusal, match=r"own\.int8"):
+            opened(served(postgres, "visits"), cases.schema(), store=tmp_path)
+
+
+def test_rows_that_a_policy_hides_are_not_copied_as_if_there_were_fewer(postgres, visits, tmp_path):
+    postgres.execute("ALTER TABLE visits ENABLE ROW LEVEL SECURITY")
+    postgres.execute("CREATE POLICY few ON visits FOR SELECT USING (who < 5)")
+    with pytest.raises(DataRefusal, match="does not let us read"):
+        DuckDBEngine(visits, cases.schema(), store=tmp_path)

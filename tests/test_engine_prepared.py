@@ -140,7 +140,7 @@ def test_a_version_that_cannot_be_prepared_is_read_as_it_is(tmp_path, monkeypatc
     with DuckDBEngine({"visits": path}, cases.schema()) as engine:
         engine.prepare()
         cases.frame(40, seed=8).to_parquet(path)
-        monkeypatch.setattr(DuckDBEngine, "_written", lambda *_: False)
+        monkeypatch.setattr(DuckDBEngine, "_try_prepare", lambda *_: False)
         assert asked(engine) == cases.answer({"visits": cases.frame(40, seed=8)}, *MEASURED)
         assert "source of" in view(engine)
 

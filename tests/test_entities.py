@@ -828,7 +828,7 @@ def test_the_cap_is_what_these_tests_say(ledger, monkeypatch, mutant):
 
 def _charge_spent_only(standing, analyst, content):
     blocks = ledger_books.decode_blocks(content["area"], standing.size)
-    units = ledger_books.saturated_units(content["loss"])
+    units = ledger_books.saturate_units(content["loss"])
     ledger_books.add_loss(standing.spent, blocks, units)
     ledger_books.add_loss(standing.share(analyst), blocks, units)
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 
 from discreet import errors
-from discreet.errors import CODES, InvalidParameter, Refusal, Span, shown
+from discreet.errors import CODES, InvalidParameter, Refusal, Span, quote_value
 
 FAMILIES = {
     kind.family: kind
@@ -97,15 +97,15 @@ def test_a_wrong_parameter_is_also_a_value_error():
 
 
 def test_values_are_quoted_in_short():
-    assert [shown(value) for value in (Fraction(2, 3), "x", None, -3)] == [
+    assert [quote_value(value) for value in (Fraction(2, 3), "x", None, -3)] == [
         "2/3",
         "'x'",
         "None",
         "-3",
     ]
-    assert len(shown([5] * 1000)) == 80
+    assert len(quote_value([5] * 1000)) == 80
     for endless in (10**5000, Fraction(1, 10**5000)):  # Python itself declines to print these
-        assert shown(endless) == "a number of thousands of digits"
+        assert quote_value(endless) == "a number of thousands of digits"
 
 
 def test_a_unit_is_named_as_it_is_written():

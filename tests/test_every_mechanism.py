@@ -80,11 +80,11 @@ CASES: dict[str, tuple[str, str]] = {
         f'clinic.explain_interview("{ANY}", "{WARDS}", sensitivity=4, epsilon="0.5")',
     ),
     "PropertyDistance": other("quality", f'{CHECK}, epsilon="0.5"'),
-    "PropertyDistance, in SQL": other(
-        "quality", '"SELECT DISTANCE_TO_SORTED(stay, age) FROM visits", epsilon="0.5"'
+    "PropertyDistance, in SQL": sql(
+        "SELECT DISTANCE_TO_SORTED(stay, age) AS late FROM visits", epsilon="0.5"
     ),
-    "PropertyDistance, of several rows a person": other(
-        "quality", '"SELECT DISTANCE_TO_DEPENDENCY(condition, patient) FROM ill", epsilon="0.5"'
+    "PropertyDistance, of several rows a person": sql(
+        "SELECT DISTANCE_TO_DEPENDENCY(condition, patient) AS several FROM ill", epsilon="0.5"
     ),
     "SmoothMedian": other(
         "robust_median", '"SELECT MEDIAN(stay) FROM visits", epsilon=1, delta="1e-9"'

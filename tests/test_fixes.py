@@ -241,20 +241,6 @@ def test_the_fix_is_the_whole_question_as_it_was_meant(typed: str, instead: str)
 
 
 @pytest.mark.parametrize(
-    "question",
-    [
-        "SELECT * FROM TABLE(SNOWFLAKE.DATA_PRIVACY.ESTIMATE_REMAINING_DP_AGGREGATES('stays'))",
-        "SELECT * FROM ESTIMATE_REMAINING_DP_AGGREGATES('stays')",
-    ],
-)
-def test_what_is_left_is_asked_of_the_account(question: str) -> None:
-    with pytest.raises(QuestionRefusal) as caught:
-        parse(question, SCHEMA)
-    assert caught.value.code == "Q6"
-    assert "discreet balance" in caught.value.fix
-
-
-@pytest.mark.parametrize(
     "bucket",
     [
         "WIDTH_BUCKET(days, 0, 60, ward)",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -41,3 +43,81 @@ def test_few_words_are_to_be_learned():
     words = re.findall(r"^\| ([a-zδε -]+) \|", glossary, re.MULTILINE)[1:]  # the first is a heading
     assert 20 < len(words) <= MOST_WORDS, words
     assert len(set(words)) == len(words)
+
+
+# --- functions are verbs -----------------------------------------------------------------------
+
+IRREGULAR = """
+    begun bent bought bound bred broken brought built caught chosen cut dealt done drawn driven
+    fallen fed felt forgiven forgotten fought found frozen given gone got grown heard held hidden
+    hung kept known laid led left lent lit lost made meant met paid proven ridden risen said sat
+    seen sent shown sold sought spent spoken spun stolen stood struck stuck sung sunk swept sworn
+    taken taught thought thrown told torn understood won worn wound woven written
+"""
+VERBS_IN_ED = frozenset({"embed", "exceed", "feed", "need", "proceed", "seed", "shed", "succeed"})
+VERBS_TOO = {
+    "bound": "to bound what one unit can add; and a bound, the field's noun",
+    "cut": "to cut an axis",
+}
+FIELD = {
+    "advanced": "advanced composition, a theorem's name",
+    "calibrated": "public: Gaussian.calibrated(...) is a Gaussian",
+    "concentrated": "public: Loss.concentrated(...), beside Loss.pure; and that composition",
+    "concentrated_delta": "the delta of concentrated privacy",
+    "concentrated_epsilon": "the epsilon of concentrated privacy",
+    "bounded_range_price": "bounded range is a property that a mechanism has",
+    "randomized_response": "public: a mechanism's name",
+    "rounded": "public: a loss as an account stores it",
+    "recorded": "public: Budget.recorded(...) is a budget",
+    "shuffled": "public: the loss that is left after a shuffler",
+    "left": "public: what is left of a balance, beside its property spent",
+    "spent_in": "public: the property spent, of one dataset",
+    "bounded": "public: count().bounded(...), in the language of questions in Python",
+    "lit": "public: a literal, as Polars calls it",
+    "named": "public: rows.named(...), in the language of questions in Python",
+    "trimmed_mean": "public: the statistic",
+    "expected_power": "an expectation",
+    "expected_rmse": "an expectation",
+    "expected_success": "an expectation",
+}
+"""Names that are participles on purpose, and why."""
+
+
+def is_participle(word: str) -> bool:
+    """Whether a word says what something was, not what is done."""
+    return word in IRREGULAR.split() or (word.endswith("ed") and word not in VERBS_IN_ED)
+
+
+def functions() -> Iterator[tuple[Path, str]]:
+    """Every function of ours by its name; what is read like a value is none."""
+    for path in sorted(HOUSE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                marks = [ast.unparse(mark) for mark in node.decorator_list]
+                if not any("property" in mark for mark in marks):
+                    yield path.relative_to(HOUSE), node.name
+
+
+def test_no_function_is_called_by_a_participle():
+    """``written`` says what something was; what is done is ``write_text``.
+
+    Specimens of the zoo are called by what is wrong with them, and a refusal that is made to be
+    raised is a noun.
+    """
+    found, used = [], set()
+    for path, name in functions():
+        bare = name.strip("_")
+        word = bare.partition("_")[0]
+        if not is_participle(word) or path.is_relative_to("audit/zoo"):
+            continue
+        used |= {word, bare}
+        if word not in VERBS_TOO and bare not in FIELD and not bare.endswith("_refusal"):
+            found.append(f"{path}: {name}")
+    assert found == []
+    assert {*VERBS_TOO, *FIELD} <= used, "an exception that nothing needs any more"
+
+
+def test_participles_are_known():
+    """The riddles that functions were once called by, and verbs that look like them."""
+    assert all(map(is_participle, ("counted", "turned", "cut", "told", "written", "seated")))
+    assert not any(map(is_participle, ("count_rows", "rewrite", "explain", "read", "feed", "run")))

@@ -175,18 +175,18 @@ def test_a_property_distance_is_released_with_laplace_noise():
 )
 def test_the_norm_is_enforced_on_every_row(rows, bound):
     moments = Moments(dimension=3, bound=bound, epsilon=2)
-    vectors = moments.enforced(np.array(rows))
+    vectors = moments.enforce(np.array(rows))
     norms = np.abs(vectors).sum(axis=1)
     assert (norms * float(moments.grid.step) <= float(bound)).all()
     outer = np.abs(vectors[:, :, None] * vectors[:, None, :]).sum(axis=(1, 2))
     assert (outer <= moments.reach**2).all()
-    alone = [moments.enforced(np.array([row]))[0].tolist() for row in rows]
+    alone = [moments.enforce(np.array([row]))[0].tolist() for row in rows]
     assert vectors.tolist() == alone  # a row's result depends on that row alone
 
 
 def test_rows_within_the_bound_are_kept():
     moments = Moments(dimension=2, bound=3, epsilon=2, grid=Grid("1/8"))
-    assert moments.enforced([[1.5, -0.25], [-1.26, 0.0]]).tolist() == [[12, -2], [-10, 0]]
+    assert moments.enforce([[1.5, -0.25], [-1.26, 0.0]]).tolist() == [[12, -2], [-10, 0]]
     assert 2**15 < Moments(dimension=2, bound="3.7", epsilon=2).reach <= 2**16
 
 

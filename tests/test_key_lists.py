@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from corpus.worlds import WORLDS
 
+import discreet
 from discreet.errors import QuestionRefusal
 from discreet.question.schema import Schema
 from discreet.question.sql import parse, parse_statement
@@ -169,5 +171,25 @@ def test_what_is_released_chooses_no_groups():
 
 
 def test_a_condition_on_something_else_leaves_the_list():
-    text = LISTS["values"].format("(1), (2)", "seats").replace(" GROUP", " WHERE delay > 900 GROUP")
+    text = LISTS["values"].format("(1), (2)", "seats").replace(" GROUP", " WHERE delay > 200 GROUP")
     assert list_keys(text) == [1, 2]
+
+
+def test_a_list_is_narrowed_by_another_column_of_its_public_table():
+    """Which rows of a public table a condition keeps is public: other groups nobody can be in."""
+    tables = {
+        "lines": pa.table({"line": ["red", "green", "blue"], "zone": [1, 2, 2]}),
+        "rides": pa.table({"rider": [1, 2, 3], "line": ["red", "green", "blue"]}),
+    }
+    text = (
+        "SELECT l.line, COUNT(r.line) AS n FROM lines l LEFT JOIN rides r ON r.line = l.line {} "
+        "GROUP BY l.line"
+    )
+    with discreet.curator(tables, schema=RIDES, budget=9) as curator:
+        for condition, left in [
+            ("WHERE l.zone > 1", ("green", "blue")),
+            ("WHERE l.zone > 1 AND l.line <> 'blue'", ("green",)),
+            ("AND l.zone > 1", ("red", "green", "blue")),
+        ]:
+            asked = curator.parse(text.format(condition))
+            assert set(asked.keys[0].values) == set(left)

@@ -113,7 +113,7 @@ def test_what_a_finer_answer_tells_is_free_and_the_same_number(sql):
 
 UNTOLD = [
     ("SELECT COUNT(*) AS n FROM visits WHERE age > 30", "do not tell age apart"),
-    ("SELECT COUNT(DISTINCT patient) AS n FROM visits", "not a sum over the rows"),
+    ("SELECT COUNT(DISTINCT patient) AS n FROM visits", "do not add up over groups"),
     ("SELECT MEDIAN(cost) AS n FROM visits", "not a sum over the rows"),
     ("SELECT AVG(age) AS n FROM visits", "not measured there with these bounds"),
     ("SELECT SUM(LEAST(cost, 10)) AS n FROM visits", "not measured there with these bounds"),

@@ -322,7 +322,7 @@ def test_the_naive_auditor_denies_what_would_determine_and_only_that() -> None:
 def test_the_reduction_is_right(solvable: bool) -> None:
     """A bit is determined exactly where no assignment has one true variable in each clause."""
     for number in range(6):
-        clauses = auditing.planted(7, Dice(f"instance {number}"), solvable=solvable)
+        clauses = auditing.plant(7, Dice(f"instance {number}"), solvable=solvable)
         determined, _ = auditing.audit_sums(clauses, 7)
         assert determined == (not _switch_may_be_off(clauses, 7))
         if solvable:
@@ -461,7 +461,7 @@ def test_no_private_sanitizer_reaches_the_goal_either_and_taking_part_hardly_mat
 
 @pytest.mark.parametrize(("entropy", "length"), [(6, 2), (8, 4), (9, 6)])
 def test_the_extractor_keeps_to_the_leftover_hash_lemma(entropy: int, length: int) -> None:
-    measured = dalenius.measured_distance(12, entropy, length)
+    measured = dalenius.measure_distance(12, entropy, length)
     assert 0 < measured <= dalenius.distance_bound(entropy, length)
 
 

@@ -30,7 +30,7 @@ from discreet.lab.auditing import Auditing, Denials
 from discreet.lab.chapters import CHAPTERS
 from discreet.lab.dalenius import Unlocking
 from discreet.lab.distance import RandomRow, Taking
-from discreet.lab.floats import LastBits, NumPy, Rounded, told_by_precision
+from discreet.lab.floats import LastBits, NumPy, Rounded, tell_by_precision
 from discreet.lab.outcome import Outcome
 from discreet.lab.separations import InAdvance, Parity, Reports, expected_success, parity_of
 from discreet.lab.simulation import Telling
@@ -39,7 +39,7 @@ from discreet.lab.town import SCHEMA, make_town
 from discreet.mechanisms import Laplace, RandomizedResponse
 
 TOWN = make_town(60)
-PRECISE = LastBits(scale=1, tell=told_by_precision, tried=30, name="certain by too fine a double")
+PRECISE = LastBits(scale=1, tell=tell_by_precision, tried=30, name="certain by too fine a double")
 
 
 class Plain:

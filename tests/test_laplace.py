@@ -14,7 +14,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from discreet.accounting.law import DiscreteLaplaceLaw
-from discreet.audit import observed
+from discreet.audit import observe
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import enclose
 from discreet.mechanisms import Gaussian, Grid, Laplace
@@ -251,15 +251,15 @@ def test_arrays_of_pythons_integers_hold_any_size(mechanism):
     """The same draws on the same numbers, far beyond 64 bits too: neither cut nor rounded."""
     values = np.array([[5, -(2**62)], [2**62 - 1, 0]])
     far = 2**90
-    with observed():
+    with observe():
         plain = mechanism.release(values)
-    with observed():
+    with observe():
         exact = mechanism.release(values.astype(object) + far)
     assert exact.dtype == object
     assert exact.shape == values.shape
     assert (exact - far).tolist() == plain.tolist()
     assert plain.tolist() != values.tolist()
-    with observed():
+    with observe():
         grown = mechanism.release(values, exact=True)
     assert grown.dtype == object
     assert grown.tolist() == plain.tolist()

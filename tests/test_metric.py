@@ -248,3 +248,43 @@ def test_floats_are_the_decimals_that_they_print_as():
     for bad in (-0.5, float("nan"), float("inf")):
         with pytest.raises(InvalidParameter):
             MetricSpace("ab", [[0.0, bad], [bad, 0.0]])
+
+
+def draw_distances(points: int, scale: float = 1.0) -> list[list[float]]:
+    """As many different floats as there are pairs; every detour is longer, by far."""
+    rng = np.random.default_rng(7)
+    upper = np.triu(1 + rng.random((points, points)), 1) * scale
+    return (upper + upper.T).tolist()
+
+
+def test_a_thousand_points_with_half_a_million_different_distances_take_about_a_second():
+    """CPU time, and a generous bound: it was more than three seconds."""
+    rows = draw_distances(1000)
+    assert len({one for row in rows for one in row}) > 499_000
+    began = time.process_time()
+    space = MetricSpace(range(1000), rows)
+    assert time.process_time() - began < 5
+    assert space.distance(3, 801) == fraction(rows[3][801])
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-3, 1e-12, 1e17, 1e-40])
+def test_many_floats_are_read_all_at_once_as_they_are_one_by_one(scale):
+    """In 64 bits, in 128, and where neither holds them."""
+    rows = draw_distances(40, scale)
+    space = MetricSpace(range(40), rows)
+    exact = [[fraction(one) for one in row] for row in rows]
+    assert space == MetricSpace(range(40), exact)
+    assert all(space.distance(i, j) == exact[i][j] for i in range(40) for j in range(40))
+
+
+@pytest.mark.parametrize("off", ["0.000001", "0.000000000001", "0.0000000000000001"])
+def test_one_detour_among_many_is_found_by_how_little_ever_it_is_shorter(off):
+    """Too small for half the digits, for all of them, and for none."""
+    rows = draw_distances(150)
+    exact = [[fraction(one) for one in row] for row in rows]
+    way = min(exact[20][k] + exact[k][140] for k in range(150) if k not in (20, 140))
+    exact[20][140] = exact[140][20] = way
+    MetricSpace(range(150), exact)
+    exact[20][140] = exact[140][20] = way + fraction(off)
+    with pytest.raises(InvalidParameter, match="triangle"):
+        MetricSpace(range(150), exact)

@@ -128,7 +128,7 @@ def test_what_was_cut_short_is_resumed_and_paid_once(monkeypatch):
         ("SELECT COUNT(*) AS n FROM orders AS o WHERE amount > (SELECT AVG(p.amount) FROM orders "
          "AS p WHERE p.shop = o.shop)", {}),
         ("SELECT COUNT(*) AS n FROM orders WHERE amount > (SELECT AVG(amount) FROM orders WHERE "
-         "pieces < EXTRACT(DAY FROM CURRENT_DATE))", {}),
+         "pieces < EXTRACT(MINUTE FROM NOW()))", {}),
         (ABOVE, {"fresh": True}),
     ],
 )  # fmt: skip
@@ -226,3 +226,19 @@ def test_each_is_charged_to_its_own_blocks(condition, spent):
             with pytest.raises(BudgetRefusal):
                 curator.ask(question, epsilon=2)
             assert curator.spent == NOTHING
+
+
+def test_today_beside_a_question_in_a_condition_is_asked_and_found_again():
+    """But for the last minutes of a day, when it would be another question: refused, uncharged."""
+    text = (
+        "SELECT COUNT(*) AS n FROM orders WHERE amount > (SELECT AVG(amount) FROM orders WHERE "
+        "DATE '2020-01-01' < CURRENT_DATE)"
+    )
+    with make(9) as curator:
+        try:
+            first = curator.ask(text, epsilon="0.6")
+        except QuestionRefusal:
+            assert curator.spent.epsilon == 0
+            return
+        assert curator.ask(text, epsilon="0.6").column("n") == first.column("n")
+        assert curator.spent.epsilon == Fraction(6, 10)

@@ -25,7 +25,7 @@ from discreet.question.ownership import (
     check_joined_rows,
     check_relation,
     columns,
-    declared_multiplicity,
+    find_declared_multiplicity,
     row_bound,
     unit,
     unit_columns,
@@ -145,8 +145,8 @@ def test_a_public_join_multiplies_by_the_public_rows(kind: JoinKind) -> None:
     assert asked == [("towns", ("name",))]
     by_people = PublicJoin(V, towns(), ((AGE, "t.people"),), kind)
     assert row_bound(by_people) is None
-    assert declared_multiplicity(TOWNS, ("people",)) is None
-    assert declared_multiplicity(TOWNS, ("people", "name")) == 1
+    assert find_declared_multiplicity(TOWNS, ("people",)) is None
+    assert find_declared_multiplicity(TOWNS, ("people", "name")) == 1
     found = columns(join)
     assert found["t.people"].nullable
     assert unit_columns(join) == ("v.patient",)

@@ -16,7 +16,7 @@ from discreet.exact.balls import enclose
 from discreet.mechanisms import Gaussian, Laplace
 from discreet.mechanisms import Quantile as OneQuantile
 from discreet.price import Choice, Counts, Linear, Reach, Selection, compute_sensitivity, price
-from discreet.price.calibration import concentrated_shares, pure_shares
+from discreet.price.calibration import pure_shares, share_rho
 from discreet.price.keys import compute_exposure, find_threshold
 from discreet.price.margins import entry_margin, linear_margin, rank_margin, ratio_margin
 from discreet.price.plan import (
@@ -289,7 +289,7 @@ def test_gaussian_is_chosen_where_it_is_better():
 
 @given(st.lists(st.floats(0.01, 1e6), min_size=1, max_size=8))
 def test_shares_never_add_up_to_more_than_was_offered(sizes):
-    for shares in (pure_shares(sizes), concentrated_shares(sizes)):
+    for shares in (pure_shares(sizes), share_rho(sizes)):
         assert sum(shares) <= 1
         assert all(share > 0 for share in shares)
 

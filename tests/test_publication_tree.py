@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import InvalidParameter
-from discreet.publication.fit import Fitted, Target, fit
+from discreet.publication.fit import Fitted, Problem, Target, fit
 from discreet.publication.sample import lean, refine, sample_bins
 from discreet.publication.stream import PublicStream
 from discreet.publication.tree import (
@@ -300,3 +300,57 @@ def test_leaning_survives_bins_that_are_empty_or_alone():
         places = lean(Fitted(tree, [belief], 0, 0.0), rows, 0, bins, PublicStream("places"))
         assert np.isfinite(places).all()
         assert ((places >= 0) & (places <= 1 + 1e-9)).all()
+
+
+def evident_weight(rng, dependence, deviation):
+    """The weight of independence that noisy tables of four columns speak for."""
+    sizes, rows = [4, 4, 4, 4], 20_000.0
+    pairs = [(0, 1), (1, 2), (2, 3), (0, 3)]
+    tied = dependence * np.eye(4) / 4 + (1 - dependence) / 16
+    tree = JunctionTree(sizes, eliminate(graph(4, pairs), sizes))
+    targets = [
+        Target(
+            pair,
+            (np.arange(4), np.arange(4)),
+            rows * tied + rng.normal(0, deviation, (4, 4)),
+            deviation,
+        )
+        for pair in pairs
+    ]
+    problem = Problem(tree, [np.full(4, 0.25)] * 4, targets, rows)
+    first = problem.search(0.002, problem.begin(), 100)
+    return problem.weigh(first, 0.002)
+
+
+def test_columns_that_hang_together_leave_little_weight_to_independence():
+    """Twice the weight of greatest evidence: by how much the law is from the product, in nats."""
+    rng = np.random.default_rng(6)
+    tied, loose = (evident_weight(rng, share, 300.0) for share in (0.7, 0.05))
+    assert tied < 0.02 / 3 < 0.02 < loose
+
+
+def test_a_strong_dependence_is_not_shrunk_under_much_noise():
+    """A weight of 0.02, which suits many columns, would lose more than twice as much of it."""
+    sizes, rows, deviation = [6, 6], 5000.0, 100.0
+    tied = 0.8 * np.eye(6) / 6 + 0.2 / 36
+    tree = JunctionTree(sizes, [frozenset({0, 1})])
+    shares = [np.full(6, 1 / 6)] * 2
+    target = Target((0, 1), (np.arange(6), np.arange(6)), rows * tied, deviation)
+
+    def kept(**prior):
+        law = fit(tree, shares, [target], rows=rows, looks=200, **prior).beliefs[0]
+        return float(np.trace(law.reshape(6, 6)))
+
+    truth = float(np.trace(tied))
+    assert truth - kept() < 0.5 * (truth - kept(prior=0.02))
+
+
+def test_without_a_table_the_law_is_the_product():
+    shares = [np.array([0.3, 0.7]), np.array([0.6, 0.4])]
+    tree = JunctionTree([2, 2], [frozenset({0}), frozenset({1})])
+    targets = [
+        Target((place,), (np.arange(2),), 1000 * share, 30.0) for place, share in enumerate(shares)
+    ]
+    found = fit(tree, shares, targets, rows=1000)
+    for node, belief in zip(tree.nodes, found.beliefs, strict=True):
+        np.testing.assert_allclose(belief, shares[node.columns[0]], atol=1e-9)

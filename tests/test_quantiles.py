@@ -120,7 +120,7 @@ def test_the_law_is_the_exponential_mechanism():
 @pytest.mark.parametrize("upper", [12, 12_000])
 def test_draws_follow_the_law(upper, near, monkeypatch):
     """A small domain that is counted, a large one that is gathered; far candidates together."""
-    monkeypatch.setattr(ranks, "_NEAR", near)
+    monkeypatch.setattr(ranks, "NEAR", near)
     values = [2, 2, 5, 9]
     mechanism = Quantile("1/2", lower=-3, upper=upper, epsilon=4)
     law = dict(zip(range(-3, upper + 1), masses(mechanism.law(values)), strict=True))

@@ -33,9 +33,9 @@ from discreet.release.record import (
     explanation_from_bytes,
     explanation_to_bytes,
     from_json,
-    released_from_bytes,
-    released_to_bytes,
+    read_released,
     to_json,
+    write_released,
 )
 from discreet.release.release import release
 
@@ -125,9 +125,9 @@ def test_what_is_released_is_stored_as_the_answer_it_will_be(engine, name):
     """It is shown as it was drawn, and later as it was stored: these are one."""
     asked = priced(*QUESTIONS[name], engine)
     released = release(asked, engine.run(engine.compile(asked.plan)))
-    data = released_to_bytes(asked, released)
+    data = write_released(asked, released)
     assert data == answer_to_bytes(Answer(asked, *released))
-    again = released_from_bytes(data)
+    again = read_released(data)
     assert repr(again.groups) == repr(released.groups)
     assert [repr(part) for part in again.parts] == [repr(part) for part in released.parts]
     assert repr(answer_from_bytes(data).rows) == repr(Answer(asked, *released).rows)
@@ -195,7 +195,7 @@ def test_nothing_is_guessed():
             answer_from_bytes(data)
         assert refusal.value.code == "L10"
         with pytest.raises(LedgerRefusal):
-            released_from_bytes(data)
+            read_released(data)
     for strange in (object(), np.array([0.5]), {1, 2}):
         with pytest.raises(TypeError):
             to_json(strange)

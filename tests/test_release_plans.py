@@ -18,7 +18,7 @@ from discreet.cli import app
 from discreet.curate import session as sessions
 from discreet.errors import DataRefusal, Halted, InvalidParameter, QuestionRefusal, Refusal
 from discreet.ledger.account import Account
-from discreet.publication.agenda import missed, parse_agenda, read_agenda
+from discreet.publication.agenda import list_missed, parse_agenda, read_agenda
 from discreet.publication.declared import Declared
 from discreet.publication.folder import verify_folder
 from discreet.publication.handover import verify_handover, write_handover
@@ -125,13 +125,13 @@ def test_the_least_price_meets_every_target_and_none_with_room(home, plan):
     with discreet.open(home, opened=False) as curator:
         asked = agenda(plan=plan, a={"within": 40}, b={"within": 25})
         division = curator.releases.divide(asked)
-        assert missed(asked, division) == []
+        assert list_missed(asked, division) == []
         for margin, target in zip(division.margins, (40, 25), strict=True):
             assert 0.99 * target <= margin <= target
         dear = curator.releases.divide(
             agenda(plan={"epsilon": "0.01"}, a={"within": 40}, b={"within": 25})
         )
-        assert len(missed(agenda(a={"within": 40}, b={"within": 25}), dear)) == 2
+        assert len(list_missed(agenda(a={"within": 40}, b={"within": 25}), dear)) == 2
 
 
 def test_relative_targets_are_shares_of_a_usual_number_and_both_curves_are_shown(home):

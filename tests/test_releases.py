@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import signal
 import subprocess
 import sys
@@ -78,6 +79,22 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made")
+    frame().to_parquet(folder / "visits.parquet")
+    sessions.init(folder, BUDGET + SCHEMA)
+    with discreet.open(folder) as curator:
+        curator.make_release("small", of="visits", **SMALL)
+    return folder / "releases" / "small"
+
+
+@pytest.fixture
+def given(made_once: Path, tmp_path: Path) -> Path:
+    """A folder that somebody was handed."""
+    return Path(shutil.copytree(made_once, tmp_path / "small"))
+
+
 def charges(curator: discreet.Curator) -> list[str]:
     return [entry.question for entry in curator.transcript() if entry.loss is not None]
 
@@ -132,6 +149,41 @@ def test_verify_notices_every_forgery(home):
     assert wrong == ["checksums", "loss of pair tables"]
 
 
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda said: [],
+        lambda said: said | {"stages": None},
+        lambda said: said | {"columns": [{}]},
+        lambda said: said | {"promise": {"rows_per_unit": 0}},
+        lambda said: said | {"stages": [one | {"amount": "1e99999999"} for one in said["stages"]]},
+        lambda said: said | {"stages": [one | {"amount": "1/0"} for one in said["stages"]]},
+        lambda said: said | {"columns": [one | {"count": 10**15} for one in said["columns"]]},
+    ],
+)
+def test_a_certificate_of_any_form_is_refused_in_words(forge, given):
+    said = json.loads((given / "certificate.json").read_text())
+    (given / "certificate.json").write_text(json.dumps(forge(said)))
+    with pytest.raises(Refusal):
+        verify_folder(given)
+
+
+def test_what_a_link_shows_is_no_part_of_a_release(given):
+    (given / "card.md").rename(given.parent / "card.md")
+    (given / "card.md").symlink_to(given.parent / "card.md")
+    (given / "kept.md").symlink_to(given.parent / "nowhere")
+    (check,) = (one for one in verify_folder(given) if not one.holds)
+    assert (check.what, check.says) == ("checksums", "card.md is not")
+
+
+def test_a_small_file_that_says_it_is_huge_is_not_read(given, monkeypatch):
+    from discreet.publication import folder
+
+    monkeypatch.setattr(folder, "_MOST_NUMBERS", 10)
+    with pytest.raises(Refusal, match="says that it holds"):
+        verify_folder(given)
+
+
 def test_a_release_of_an_earlier_plan_is_made_again_as_it_was(home, monkeypatch):
     """Shares and fit have changed since; a folder without a version of the plan is the first's."""
     settings = product._EARLIER[1, Kind.LAPLACE]
@@ -163,7 +215,7 @@ def test_margins_are_those_of_the_plan_that_made_them(home, monkeypatch):
             weights = np.ones(table.values.shape)
             moved = [abs((one.values - one.noisy).sum()) for one in (table, other)]
             assert (other.margin(weights) - moved[1]) / (table.margin(weights) - moved[0]) > 1.3
-    for name, planner in (("now", 4), ("before", 3)):
+    for name, planner in (("now", 4), ("before", 3)):  # of a hierarchy the fifth is the fourth
         folder = home / "releases" / name
         said = json.loads((folder / "certificate.json").read_text())
         said["planner"] = planner
@@ -172,6 +224,26 @@ def test_margins_are_those_of_the_plan_that_made_them(home, monkeypatch):
         said["planner"] = 7 - planner
         (folder / "certificate.json").write_text(json.dumps(said))
         assert "data from measurements" in [o.what for o in verify_folder(folder) if not o.holds]
+
+
+def test_rows_are_those_of_the_plan_that_made_them(home, monkeypatch):
+    """Before the fifth, independence had a fixed weight in the fit: other rows, as they were."""
+    declared = {"of": "visits", "columns": ["city", "sick"], "rho": "1/50"}
+    earlier = product._EARLIER[4, Kind.GAUSSIAN]
+    with discreet.open(home) as curator:
+        curator.make_release("now", **declared)
+        with monkeypatch.context() as patch:
+            patch.setattr(product, "_EARLIER", {(product.PLANNER, Kind.GAUSSIAN): earlier})
+            curator.make_release("before", **declared)
+    for name, planner in (("now", 5), ("before", 4)):
+        folder = home / "releases" / name
+        said = json.loads((folder / "certificate.json").read_text())
+        wrong = {}
+        for claimed in (4, 5):
+            (folder / "certificate.json").write_text(json.dumps(said | {"planner": claimed}))
+            wrong[claimed] = [one.what for one in verify_folder(folder) if not one.holds]
+        assert wrong[planner] == ["checksums"]
+        assert "data from measurements" in wrong[9 - planner]
 
 
 def test_the_reader_of_the_documents_finds_the_charge_without_us(home):
@@ -480,6 +552,11 @@ def test_questions_about_a_release_are_free_and_say_what_their_margin_is(home):
         mean = curator.ask("SELECT AVG(CAST(sick AS INTEGER)) AS share FROM small")
         assert not mean.margins
         assert "No margin for share" in str(mean)
+        most = curator.ask(
+            "SELECT city, COUNT(*) AS n FROM small GROUP BY city ORDER BY n DESC LIMIT 1"
+        )
+        assert not most.margins
+        assert "without LIMIT" in str(most)
         assert curator.spent == spent
         assert len(charges(curator)) == len(STAGES)
 

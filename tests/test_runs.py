@@ -26,6 +26,7 @@ import discreet
 from discreet.accounting.divergence import both_ways, max_divergence
 from discreet.curate import runs, sealed, session
 from discreet.curate.runs import Run, compare
+from discreet.engine.duckdb import DuckDBEngine
 from discreet.engine.truth import Opened, Truth
 from discreet.errors import (
     BudgetRefusal,
@@ -43,13 +44,13 @@ from discreet.ledger.store import Store
 from discreet.mechanisms import AboveThreshold, NumericSparse, Sparse
 from discreet.mechanisms.sparse.run import NoisyThreshold
 from discreet.price.watch import Watch, is_monotonic, price_watched
-from discreet.question.ownership import declared_multiplicity
+from discreet.question.ownership import find_declared_multiplicity
 from discreet.question.schema import Schema
 from discreet.question.sql import parse
 from discreet.release.release import judge
 
 ALL = "SELECT COUNT(*) FROM visits"
-NONE = "SELECT COUNT(*) FROM visits WHERE age > 500"
+NONE = "SELECT COUNT(*) FROM visits WHERE age > 105"
 CITIES = "SELECT city, COUNT(*) FROM visits GROUP BY city"
 
 TOML = """
@@ -294,7 +295,7 @@ def watched(text: str, schema: Schema = SCHEMA, *, monotonic: bool = False):
     return price_watched(
         parse(text, schema),
         schema=schema,
-        multiplicity=declared_multiplicity,
+        multiplicity=find_declared_multiplicity,
         monotonic=monotonic,
     )
 
@@ -546,8 +547,8 @@ def test_killed_where_questions_are_read_together_it_goes_on(home, monkeypatch, 
     with monkeypatch.context() as patch:
         steps = kill_at_step(patch, STEPS, 0)
         play_together(copy_session(home, "whole"), [])
-    assert steps.count("before judge_gathered") == 2  # once more after the first "above"
-    assert "before compare" not in steps
+    gathered = steps.count("before judge_gathered")
+    assert gathered == steps.count("before compare") == 2  # once more after the first "above"
     for kill_at in range(1 + start, len(steps) + 1, every):
         place, shown = copy_session(home, f"killed-{kill_at}"), []
         with monkeypatch.context() as patch:
@@ -827,3 +828,25 @@ def test_the_command_line_goes_on_with_its_run(home, capsys):
     code, _, err = command("watch", "SELECT AVG(age) FROM visits", *words)
     assert code == 2
     assert "Q48" in err
+
+
+def test_the_command_line_asks_for_distances_and_gathers_many(home, capsys, monkeypatch):
+    """As any other question; and many of a run are read in one statement there, too."""
+    command = runner(capsys)
+    text = "SELECT DISTANCE_TO_MAXIMUM(age, 90) AS old, COUNT(*) AS n FROM visits"
+    code, out, _ = command("ask", text, "--epsilon", 1, "--session", home)
+    assert code == 0
+    assert "old" in out
+    seen, run = [], DuckDBEngine.run
+
+    def count(self, compiled):
+        seen.append(compiled)
+        return run(self, compiled)
+
+    monkeypatch.setattr(DuckDBEngine, "run", count)
+    many = [f"SELECT COUNT(*) FROM visits WHERE age < {n}" for n in range(1, 10)]
+    words = ("--threshold", 10**6, "--epsilon", 1, "--name", "many", "--session", home)
+    code, out, _ = command("watch", *many, *words)
+    assert code == 0
+    assert len(seen) == 1
+    assert "9 asked" in out

@@ -133,9 +133,9 @@ def answers_of(randomizer, count):
     return np.random.default_rng().uniform(low, high, size=count).tolist()
 
 
-def agree(each):
+def agree(each, randomizers=RANDOMIZERS):
     cases, expected = [], []
-    for randomizer in RANDOMIZERS:
+    for randomizer in randomizers:
         for value in answers_of(randomizer, each):
             data = random_bytes(600)
             expected.append(in_python(randomizer, value, data))
@@ -148,9 +148,21 @@ def test_javascript_and_python_agree_bit_for_bit():
 
 
 @pytest.mark.soak
-def test_javascript_and_python_agree_on_a_hundred_thousand_inputs():
+@pytest.mark.parametrize("randomizer", RANDOMIZERS, ids=repr)
+def test_javascript_and_python_agree_on_a_hundred_thousand_inputs(randomizer):
     for _ in range(10):
-        agree(10_000 // len(RANDOMIZERS) + 1)
+        agree(10_000, [randomizer])
+
+
+def test_every_randomizer_of_the_page_is_compared():
+    said = "console.log(Object.keys(require(process.argv[1])).join(' '))"
+    run = subprocess.run(
+        [require("node"), "-e", said, STATIC / "randomize.js"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert set(run.stdout.split()) == {type(one).__name__ for one in RANDOMIZERS}
 
 
 def test_javascript_and_python_agree_where_digits_tie():
@@ -380,6 +392,26 @@ def test_the_page_is_one_file_that_runs_only_its_own_script(survey, collection):
     for bad in ("javascript:alert(1)", "https://a b", "//x/y", "https://x/;script-src *"):
         with pytest.raises(Refusal):
             answer_page(survey, endpoint=bad)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "share", "weak"),
+    [
+        ("1/2", "62.3 %", False),
+        ("3", "95.3 %", False),
+        ("6", "99.8 %", True),
+        ("20", "100 %", True),
+    ],
+)
+def test_the_page_says_before_anything_is_answered_what_a_report_could_tell(epsilon, share, weak):
+    """An author who declares a large epsilon cannot have the page promise that nothing is told."""
+    text = TEXT.replace("epsilon = 2", f'epsilon = "{epsilon}"')
+    assert text != TEXT
+    written = answer_page(Survey.parse(text))
+    assert share in written
+    assert ("very little protection" in written) == weak
+    assert ('class="warning">What is sent' in written) == weak
+    assert "never says for sure" not in written
 
 
 def test_hostile_words_stay_words():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -32,6 +33,27 @@ def test_a_question_goes_down_through_few_files_and_comes_back_once(question):
     found = trace.trace(question)
     assert len(found.files) <= trace.MOST_FILES, list(found.files)
     assert not found.upward
+
+
+def test_what_every_object_is_made_by_is_counted_too():
+    """A file that is left out would make the way look shorter than it is."""
+    counted = set().union(*(trace.trace(question).files for question in trace.QUESTIONS))
+    assert {"exact/records.py", "curate/curator.py", "noise/entropy.py"} <= counted
+
+
+def test_the_command_prints_every_file_in_order(capsys):
+    question = trace.QUESTIONS[0]
+    sys.path.insert(0, str(ROOT))
+    try:
+        from bench.__main__ import main
+    finally:
+        sys.path.remove(str(ROOT))
+    main(["trace", "--question", question])
+    printed = capsys.readouterr().out
+    listed = re.findall(r"^ *(\d+)  (\S+\.py)$", printed, re.MULTILINE)
+    assert [int(number) for number, _ in listed] == list(range(1, len(listed) + 1))
+    assert (listed[0][1], listed[-1][1]) == ("curate/curator.py", "noise/entropy.py")
+    assert f"\n{len(listed)} files of ours" in printed
 
 
 def test_the_rooms_are_those_of_the_import_contract():

@@ -65,6 +65,45 @@ def test_the_figure_of_example_3_4(clinic):
     assert "DISTINCT person and the value" not in str(said)
 
 
+COUNTED = "SELECT condition, COUNT(DISTINCT person) AS n FROM ill GROUP BY condition"
+
+
+@pytest.mark.parametrize(
+    ("text", "way"),
+    [
+        (f"{COUNTED} ORDER BY n DESC LIMIT 1", "MODE(DISTINCT condition)"),
+        (f"{COUNTED} ORDER BY 2 DESC LIMIT 3", "TOP_K(DISTINCT condition, 3)"),
+        (
+            "SELECT condition FROM ill GROUP BY 1 ORDER BY COUNT(DISTINCT person) DESC LIMIT 1",
+            "MODE(DISTINCT condition)",
+        ),
+    ],
+)
+def test_who_counts_all_groups_to_see_the_largest_is_told_how_to_choose_them(clinic, text, way):
+    """What is told can be asked, and is off by less; the number that was asked for is the same."""
+    said = clinic.explain(text, epsilon="0.1")
+    assert f"ask for {way}, or choose(...)" in str(said)
+    (counted,) = [m for m in said.margins().values() if m is not None]
+    (chosen,) = clinic.explain(f"SELECT {way} FROM ill", epsilon="0.1").margins().values()
+    assert float(chosen) < float(counted)
+    assert clinic.explain_choose(COUNTED, epsilon="0.1").contest.margin() < float(counted)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        COUNTED,
+        f"{COUNTED} ORDER BY n LIMIT 1",
+        f"{COUNTED} ORDER BY n DESC LIMIT 30",
+        f"{COUNTED} ORDER BY condition DESC LIMIT 1",
+        "SELECT condition, COUNT(*) AS n FROM ill GROUP BY 1 ORDER BY n DESC LIMIT 1",
+        "SELECT year, COUNT(DISTINCT person) AS n FROM ill GROUP BY 1 ORDER BY n DESC LIMIT 2",
+    ],
+)
+def test_nobody_is_told_to_choose_where_it_takes_no_less(clinic, text):
+    assert "To choose those" not in str(clinic.explain(text, epsilon="0.1"))
+
+
 def test_it_names_who_is_most_common_by_people(clinic):
     assert clinic.ask(ONCE, epsilon=20).value() == "c07"
 

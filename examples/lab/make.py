@@ -76,7 +76,7 @@ CODE: dict[str, tuple[str, ...]] = {
     "dalenius": (
         "from discreet.lab import dalenius\n\n"
         "for found in dalenius.run(rounds=20):\n    print(found)",
-        "print(dalenius.measured_distance(10, 7, 3), dalenius.distance_bound(7, 3))\n"
+        "print(dalenius.measure_distance(10, 7, 3), dalenius.distance_bound(7, 3))\n"
         "print(dalenius.tell_height())",
         TRY_OUT.format(name="dalenius", people="30_000", title="A stranger's secret"),
     ),

@@ -155,10 +155,10 @@ CODES: dict[str, str] = {
 _QUOTED = 80
 
 
-def shown(value: object) -> str:
+def quote_value(value: object) -> str:
     """``value`` as a refusal quotes it: never long, and never itself an error.
 
-    >>> shown("0.25"), len(shown("9" * 5000))
+    >>> quote_value("0.25"), len(quote_value("9" * 5000))
     ("'0.25'", 80)
     """
     try:
@@ -266,12 +266,12 @@ class Refusal(Exception):
             declaration=self.declaration,
         )
 
-    def spoken(self, door: Door, *, heard: Door = "python") -> Self:
+    def translate(self, door: Door, *, heard: Door = "python") -> Self:
         """The same refusal, its fix in the language of a ``door``; ``heard`` is what it is in now.
 
         >>> refused = Refusal("Q42", "no delta.", why="it shows.", fix="offer delta='1e-9'.",
         ...                   offer={"delta": "1e-9"})
-        >>> [refused.spoken(door).fix for door in ("command", "shell", "http")]
+        >>> [refused.translate(door).fix for door in ("command", "shell", "http")]
         ['offer --delta 1e-9.', 'offer \\\\delta 1e-9.', 'offer "delta": "1e-9".']
         """
         fix = self.fix

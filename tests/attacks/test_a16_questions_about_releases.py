@@ -56,7 +56,7 @@ def test_what_makes_work_of_nothing_is_refused_before_it_runs(
     def never(*_: object) -> None:
         pytest.fail("it was run")
 
-    monkeypatch.setattr(afterwards, "locked", never)
+    monkeypatch.setattr(afterwards, "open_locked", never)
     spent = curator.spent
     with pytest.raises(Refusal) as refused:
         curator.releases.find("cities").ask(ENDLESS[name])

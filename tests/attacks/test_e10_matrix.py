@@ -25,7 +25,7 @@ import pytest
 
 from discreet.engine.duckdb import DuckDBEngine
 from discreet.engine.duckdb.declared import _PHYSICAL
-from discreet.engine.duckdb.sources import quoted
+from discreet.engine.duckdb.sources import quote_name
 from discreet.question.domain import Kind
 from discreet.question.schema import Column, Schema, Table
 
@@ -100,7 +100,7 @@ def declared(cells: Cells) -> Table:
 
 def rows_of_others(source: Any, table: Table) -> list[str]:
     with DuckDBEngine({"t": source}, Schema({"t": table}), threads=1) as engine:
-        found = engine._current().connection.execute(f"FROM {quoted('rows of t')}").fetchall()
+        found = engine._current().connection.execute(f"FROM {quote_name('rows of t')}").fetchall()
     assert any(PERSON in row[:2] for row in found) or len(found) == OTHERS
     return sorted(repr(row[1:]) for row in found if PERSON not in row[:2])
 

@@ -27,7 +27,7 @@ from poison import RAW
 import discreet
 from discreet.engine.duckdb import DuckDBEngine
 from discreet.engine.duckdb.database import Database
-from discreet.engine.duckdb.sources import quoted
+from discreet.engine.duckdb.sources import quote_name
 from discreet.errors import DataRefusal
 from discreet.ledger import Ledger
 from discreet.price.plan import Contribution, Moments, Plan
@@ -52,7 +52,9 @@ def rows_of_others(source: Any, table: Table) -> list[str]:
     with DuckDBEngine({"t": source}, Schema({"t": table}), threads=1) as engine:
         for _ in range(2):
             engine.run(engine.compile(plan))
-            rows = engine._current().connection.execute(f"FROM {quoted('rows of t')}").fetchall()
+            rows = (
+                engine._current().connection.execute(f"FROM {quote_name('rows of t')}").fetchall()
+            )
             found.append(sorted(repr(row[1:]) for row in rows if row[1] != PERSON))
             engine.prepare()
     assert found[0] == found[1]
@@ -343,7 +345,9 @@ def test_e10_csv_is_copied_once_and_not_kept_beyond_its_version(tmp_path: Path) 
         if person == 2:
             file(path, b"\n", [line(1, b"\n"), line(2, b"\r")])
         with DuckDBEngine({"t": path}, Schema({"t": table}), store=store) as engine:
-            rows = engine._current().connection.execute(f"FROM {quoted('rows of t')}").fetchall()
+            rows = (
+                engine._current().connection.execute(f"FROM {quote_name('rows of t')}").fetchall()
+            )
         assert len(rows) == person
         names.append([p.name for p in store.glob("csv-*")])
         assert all(p.stat().st_mode & 0o077 == 0 for p in store.glob("csv-*"))

@@ -80,7 +80,7 @@ ACCEPTED = {
     "a word": of("LOWER(note) LIKE '%fever%'"),
     "a form": of(expression("^[A-Z][0-9][0-9]")),
     "some words": of("(CONTAINS(note, 'flu') OR CONTAINS(note, 'cold') OR note LIKE '%a_b%')"),
-    "a listed text": of(expression(STATES, "diag")),
+    "a listed text": of(expression(f"({STATES})|hiv", "diag")),
     "a joined row": "SELECT COUNT(*) AS n FROM visits a JOIN visits b ON a.pid = b.pid "
     "WHERE a.pid = 1 AND a.note LIKE '%hiv%'",
     "rows that nobody has bounded": of("note LIKE 'flu%'", source="diary").replace(

@@ -35,7 +35,7 @@ def curator(values, low, high, kind: Kind = Kind.DECIMAL, **engine) -> discreet.
 def exact_entries(clinic: discreet.Curator, sql: str = "SELECT SUM(x) AS s FROM t"):
     """The integers before noise, and the sensitivity claimed for them."""
     question, _ = clinic._parse_question(sql)
-    priced = clinic._price_question(question, Offer.of(epsilon="1/2"))
+    priced = clinic.price_question(question, Offer.of(epsilon="1/2"))
     opened = clinic.engine.run(clinic.engine.compile(priced.plan)).open_for_release()
     return opened.measured[0].astype(object)[0], priced.sensitivities[0].l1
 

@@ -16,7 +16,7 @@ import pytest
 
 from discreet import audit
 from discreet.accounting.budget import Budget
-from discreet.audit import Rehearsal, Verdict, observed
+from discreet.audit import Rehearsal, Verdict, observe
 from discreet.audit.crowd import Crowd, ask
 from discreet.curate.curator import Curator
 from discreet.errors import BudgetRefusal
@@ -290,11 +290,11 @@ def test_with_the_charge_bypassed_it_is_found(stages, script, monkeypatch):
 @pytest.mark.parametrize("question", [COUNT, SUM, MEAN, GROUPS, "SELECT MEDIAN(age) FROM visits"])
 def test_the_same_noise_gives_the_same_answer_as_the_curator(question):
     """With the noise frozen, a curator, a session and a crowd of one say the same."""
-    with Curator(WORLDS[1], schema=SCHEMA, budget=BUDGET, threads=1) as curator, observed():
+    with Curator(WORLDS[1], schema=SCHEMA, budget=BUDGET, threads=1) as curator, observe():
         expected = curator.ask(question, epsilon="1/2")
     with Rehearsal(WORLDS[1], schema=SCHEMA, budget=BUDGET) as stage:
-        stage.prepared(question, {"epsilon": "1/2"})
-        with observed():
+        stage.prepare(question, {"epsilon": "1/2"})
+        with observe():
             answer = stage.open().ask(question, epsilon="1/2")
         assert [row.values for row in answer.rows] == [row.values for row in expected.rows]
         assert answer.loss == expected.loss
@@ -304,7 +304,7 @@ def test_the_same_noise_gives_the_same_answer_as_the_curator(question):
 
         crowd = Crowd(stage)
         crowd.play(one, 1)  # remembers what enters the noise
-        with observed():
+        with observe():
             views = crowd.play(one, 1)
         assert views[0] == tuple(value for row in expected.rows for value in row.values)
 

@@ -41,6 +41,14 @@ WITH firsts AS (SELECT reader_id, MIN(borrowed) AS f FROM loans GROUP BY reader_
 SELECT AVG(DATE_DIFF('day', CAST(borrowed AS DATE), returned)) AS days FROM loans;
 SELECT STDDEV(fine) AS sd, VARIANCE(renewals) AS v FROM loans;
 SELECT isbn, COUNT(*) AS n FROM loans GROUP BY isbn;
+SELECT COUNT(*) AS n FROM readers SEMI JOIN loans USING (reader_id);
+SELECT COUNT(*) AS n FROM readers r ANTI JOIN loans l ON l.reader_id = r.reader_id AND l.genre = 'crime' WHERE r.student OR r.postcode = 'N1';
+SELECT branch, AVG(fine) AS f, f * 100 AS cents FROM loans GROUP BY branch;
+SELECT MONTH(borrowed) AS m, COUNT(*) AS n FROM loans WHERE m > 6 GROUP BY m;
+SELECT r.postcode, COUNT(l.loan_id) AS n FROM readers r LEFT JOIN loans l ON l.reader_id = r.reader_id AND r.student AND l.fine > 5 GROUP BY r.postcode;
+WITH t AS (SELECT reader_id, BOOL_OR(genre = 'poetry') AS poet, COUNT(*) FILTER (WHERE fine > 0) AS fined FROM loans GROUP BY reader_id) SELECT COUNT(*) FILTER (WHERE poet) AS poets, AVG(fined) AS fined FROM t;
+SELECT COUNT() AS n FROM loans WHERE renewals > 2;
+--> duckdb: SELECT COUNT(*) AS n FROM loans WHERE renewals > 2
 -- bigquery
 SELECT FORMAT_DATE('%Y-%m', due) AS ym, COUNT(*) AS n FROM loans GROUP BY ym ORDER BY ym;
 SELECT COUNTIF(returned > due) / COUNT(*) AS late FROM loans;
@@ -59,3 +67,6 @@ SELECT COUNT(*) AS n FROM loans l WHERE l.borrowed BETWEEN TIMESTAMP '2025-03-01
 -- refused
 SELECT reader_id, COUNT(*) AS n FROM loans GROUP BY reader_id ORDER BY n DESC LIMIT 10;
 SELECT * FROM loans WHERE fine > 10;
+SELECT genre, COUNT(*) AS n FROM loans WHERE genre = 'crime' AND genre = 'travel' GROUP BY genre;
+SELECT COUNT(*) AS n FROM loans WHERE due > '2027-01-01';
+SELECT COUNT(*) AS n FROM loans l WHERE l.fine > (SELECT AVG(b.fine) FROM loans b WHERE b.genre = l.genre);

@@ -46,3 +46,7 @@ SELECT COUNT(*) AS n FROM loans WHERE fine > (SELECT AVG(fine) FROM loans);
 SELECT branch, SUM(fine) AS total, SUM(SUM(fine)) OVER (ORDER BY branch) AS running FROM loans GROUP BY branch;
 SELECT branch, MAX_BY(genre, n) AS top FROM (SELECT branch, genre, COUNT(*) AS n FROM loans GROUP BY branch, genre) t GROUP BY branch;
 SELECT genre, COUNT(*) AS n FROM loans GROUP BY genre HAVING COUNT(*) > (SELECT COUNT(*) / 4 FROM loans);
+SELECT * FROM loans PIVOT (COUNT(*) FOR branch IN ('central', 'mill') GROUP BY genre);
+--> duckdb: SELECT genre, COUNT(*) FILTER (WHERE branch = 'central'), COUNT(*) FILTER (WHERE branch = 'mill') FROM loans GROUP BY genre
+SELECT genre, COUNT(*) AS n, n / SUM(n) OVER () AS share FROM loans GROUP BY genre;
+--> duckdb: SELECT genre, COUNT(*) AS n, COUNT(*) / SUM(COUNT(*)) OVER () AS share FROM loans GROUP BY genre

@@ -239,7 +239,7 @@ def charged_after_the_run() -> None:
     paid = Curator._pay
 
     def late(curator: Any, question: Any, spend: Any, analyst: str) -> Any:
-        curator.engine.run(curator.engine.compile(curator._price_question(question, spend).plan))
+        curator.engine.run(curator.engine.compile(curator.price_question(question, spend).plan))
         return paid(curator, question, spend, analyst)
 
     Curator._pay = late  # type: ignore[method-assign]

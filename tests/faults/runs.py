@@ -29,7 +29,7 @@ from discreet.ledger import Ledger
 
 CORK = "SELECT COUNT(*) FROM people WHERE city = 'Cork'"
 OLD = "SELECT COUNT(*) FROM people WHERE age > 30"
-NOBODY = "SELECT COUNT(*) FROM people WHERE age > 200"
+NOBODY = "SELECT COUNT(*) FROM people WHERE age > 109"
 CITIES = "SELECT city, COUNT(*) FROM people GROUP BY city"
 PRICE = Fraction(2)
 MOST = 4

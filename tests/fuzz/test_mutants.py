@@ -56,7 +56,7 @@ def summed_mean(patch: Patch) -> None:
 def forgotten_bound(patch: Patch) -> None:
     """max_rows_per_unit is believed, not enforced."""
 
-    def unbounded(shape: Any, source: str, name: str) -> list[Any]:
+    def unbounded(shape: Any, source: str, name: str, **_: Any) -> list[Any]:
         return [(name, declared.select_owned_rows(shape, source), True)]
 
     patch.setattr(declared, "bound_rows", unbounded)
@@ -94,8 +94,10 @@ def chosen_among_all(patch: Patch) -> None:
     def among_all(_: Any, content: Any, **options: Any) -> Node:
         return original((), content, **options)
 
+    ranked = declared.rank_rows
     patch.setattr(declared, "choose_rows", among_all)
     patch.setattr(measure, "choose_rows", among_all)
+    patch.setattr(declared, "rank_rows", lambda function, _, content: ranked(function, (), content))
 
 
 def merged_people(patch: Patch) -> None:

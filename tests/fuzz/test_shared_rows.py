@@ -137,18 +137,18 @@ def accept_greedily(patch: Patch) -> None:
     """A row is kept where both owners have room left: a path changes all along it."""
 
     def bound(shape: shared.Layout, owned: str, name: str) -> list[shared.Definition]:
-        one, other = (shared.quoted(u) for u in shape.unit)
-        content = ", ".join(shared.quoted(c) for c in shape.content)
+        one, other = (shared.quote_name(u) for u in shape.unit)
+        content = ", ".join(shared.quote_name(c) for c in shape.content)
         text = _GREEDY.format(
             content=content,
             one=one,
             other=other,
-            owned=shared.quoted(owned),
+            owned=shared.quote_name(owned),
             most=shape.table.max_rows_per_unit,
         )
         found = parse_one(text, dialect=ENGINE)
         assert isinstance(found, exp.Query)
-        return [(name, shared.put_hash(found, shape.hashed()), False)]
+        return [(name, shared.put_hash(found, shape.list_hashed()), False)]
 
     patch.setattr(declared, "bound_shared", bound)
 

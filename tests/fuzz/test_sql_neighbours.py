@@ -113,6 +113,12 @@ def sources(schema: Schema) -> list[str]:
             f"people p RIGHT JOIN visits v ON {same}",
             f"visits v RIGHT JOIN people p ON {same} AND v.b",
             f"visits v LEFT JOIN people p ON {same} AND p.age > 1",
+            f"visits v LEFT JOIN people p ON {same} AND v.x > 1 AND p.age > 1",
+            f"visits v SEMI JOIN people p ON {same} AND p.age > 1",
+            f"visits v ANTI JOIN people p ON {same}",
+            f"(SELECT {own}, COUNT(*) FILTER (WHERE w.b) AS x, "
+            f"SUM(w.y) FILTER (WHERE w.x > 1) AS y, BOOL_OR(w.x > 2) AS b "
+            f"FROM visits w GROUP BY {own}) v",
             f"visits v NATURAL JOIN (SELECT {own}, w.age AS years FROM people w) p",
             f"visits v NATURAL FULL JOIN (SELECT {own}, w.age AS years FROM people w) p",
             f"visits v FULL JOIN people p ON {same} AND v.x = p.age",
@@ -367,12 +373,26 @@ WORDS = [
 ]
 
 
+SHORT = [
+    "COUNT(*) AS n FROM visits v SEMI JOIN visits u ON u.person = v.person AND u.x > 2",
+    "COUNT(*) AS n FROM visits v ANTI JOIN visits u ON u.person = v.person AND u.x > 2",
+    "COUNT(u.x) AS n FROM visits v LEFT JOIN visits u ON u.person = v.person AND v.x < 9",
+    "COUNT(*) AS n FROM visits v JOIN (SELECT person, BOOL_OR(x > 2) AS large, COUNT(*) FILTER "
+    "(WHERE x > 2) AS many FROM visits GROUP BY person) u ON u.person = v.person "
+    "WHERE u.large AND u.many > 0",
+]
+
+
 def compare_small(condition: str) -> None:
     """Four people with one row each, and one who has what the condition asks for."""
+    compare_asked(f"COUNT(*) AS n FROM visits v WHERE {condition}")
+
+
+def compare_asked(asked_of: str) -> None:
     rows = [{"person": i, "x": 9 if i == 4 else 1, PERSON: i} for i in range(5)]
     world = World(OWNED, {"visits": rows})
     try:
-        (asked,) = read(f"SELECT COUNT(*) AS n FROM visits v WHERE {condition}", world)
+        (asked,) = read(f"SELECT {asked_of}", world)
         check(world, price(asked, SPENDS[0], world.engine.catalogue), world.people())
     finally:
         world.close()
@@ -386,3 +406,13 @@ def test_a_sub_query_about_anybody_is_found_at_once(
     monkeypatch.setattr(render.Renderer, "_unit_join", joined_to_anybody)
     with pytest.raises((AssertionError, duckdb.Error)):
         compare_small(condition)
+
+
+@pytest.mark.parametrize("asked", SHORT)
+def test_a_shorthand_about_anybody_is_found_at_once(
+    monkeypatch: pytest.MonkeyPatch, asked: str
+) -> None:
+    compare_asked(asked)
+    monkeypatch.setattr(render.Renderer, "_unit_join", joined_to_anybody)
+    with pytest.raises((AssertionError, duckdb.Error)):
+        compare_asked(asked)

@@ -18,8 +18,8 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from discreet.engine.duckdb import DuckDBEngine
-from discreet.engine.duckdb.database import given_name
-from discreet.engine.duckdb.sources import quoted
+from discreet.engine.duckdb.database import name_given
+from discreet.engine.duckdb.sources import quote_name
 from discreet.engine.truth import Opened, SparseCounts
 from discreet.price.plan import Moves, Plan
 from discreet.question.domain import Kind
@@ -178,12 +178,12 @@ class World:
                 )
                 cursor = self._database.connection
                 cursor.register("everything", everything)
-                cursor.execute(f"CREATE TABLE {quoted(f'all {name}')} AS FROM everything")
+                cursor.execute(f"CREATE TABLE {quote_name(f'all {name}')} AS FROM everything")
                 cursor.unregister("everything")
         self._views = [
-            f"CREATE OR REPLACE VIEW {quoted(given_name(name))} AS "
-            f"SELECT {', '.join(quoted(c.name) for c in table.columns)} "
-            f"FROM {quoted(f'all {name}')}"
+            f"CREATE OR REPLACE VIEW {quote_name(name_given(name))} AS "
+            f"SELECT {', '.join(quote_name(c.name) for c in table.columns)} "
+            f"FROM {quote_name(f'all {name}')}"
             for name, table in self.schema.tables.items()
             if not table.public
         ]

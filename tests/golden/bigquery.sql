@@ -169,5 +169,10 @@ SELECT city, COUNT(*) AS n, DP_INTERVAL_LOW(n) AS low FROM visits GROUP BY city;
 SELECT city, DP_INTERVAL_LOW(city) AS low, COUNT(*) AS n FROM visits GROUP BY city;
 --> refused Q9
 
+-- The account tells what is left, free.
 SELECT * FROM ESTIMATE_REMAINING_DP_AGGREGATES('visits');
+--> accepted
+--> computed: SELECT * FROM account.visits AS ESTIMATE_REMAINING_DP_AGGREGATES
+
+SELECT * FROM ESTIMATE_REMAINING_DP_AGGREGATES('cities');
 --> refused Q6

@@ -87,7 +87,9 @@ SELECT COUNT(DISTINCT city, doctor) FROM visits;
 --> refused Q33
 
 SELECT COUNT() FROM visits;
---> refused Q33
+--> accepted
+--> values: count = COUNT(*)
+--> rows: at most 20 of one unit
 
 SELECT COUNTIF(*) FROM visits;
 --> refused Q33

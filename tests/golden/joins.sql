@@ -108,7 +108,9 @@ SELECT COUNT(*) FROM visits v FULL JOIN patients p ON v.patient_id = p.patient_i
 --> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
 
 SELECT COUNT(*) FROM visits v SEMI JOIN patients p ON v.patient_id = p.patient_id;
---> refused Q19
+--> accepted
+--> values: count = COUNT(*)
+--> rows: at most 20 of one unit
 
 SELECT c.name, COUNT(*) FROM cities c LEFT JOIN visits v ON v.city = c.name GROUP BY c.name;
 --> refused Q20

@@ -95,7 +95,9 @@ SELECT AVG(m) FROM (SELECT patient_id, SUM(income) AS m FROM visits GROUP BY pat
 --> refused Q1
 
 SELECT AVG(m) FROM (SELECT patient_id, COUNT(*) FILTER (WHERE paid) AS m FROM visits GROUP BY patient_id) AS s;
---> refused Q32
+--> accepted
+--> values: avg_m = AVG(s.m)
+--> rows: at most 1 of one unit
 
 SELECT AVG(c) FROM (SELECT patient_id, city AS c, COUNT(*) AS n FROM visits GROUP BY patient_id) AS s;
 --> refused Q24

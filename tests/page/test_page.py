@@ -5,118 +5,14 @@ Pictures of every view, wide and narrow, light and dark, are kept in ``test-arti
 
 from __future__ import annotations
 
-import json
 import re
-import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from patience import PATIENCE_MS, PATIENCE_S
-from playwright.sync_api import APIResponse, Browser, Page, Response, Route, expect, sync_playwright
-from served import Served, serve
-from services import require
+from looking import HEIGHT, WIDTHS, Held, ask, compose, read_picture, sign_in, well_made
+from patience import PATIENCE_MS
+from playwright.sync_api import Route, expect
 
-ARTEFACTS = Path(__file__).parents[2] / "test-artifacts" / "page"
-WIDTHS = {"phone": 360, "tablet": 1024, "desk": 1440, "wall": 1920}
-HEIGHT = 900
-LOOKS = (("light", "desk"), ("light", "tablet"), ("light", "phone"), ("dark", "desk"))
-CHECKED = (("light", "phone"), ("dark", "desk"))
-"""Where the rules of accessibility are checked, too."""
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-PICTURES: dict[Page, list[Response]] = {}
-expect.set_options(timeout=PATIENCE_MS)
 BY_CITY = "SELECT city, COUNT(*) AS n FROM patients GROUP BY city"
-
-
-@pytest.fixture(scope="module")
-def clinic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with serve(tmp_path_factory.mktemp("clinic")) as served:
-        yield served
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    program = require("chromium")
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=str(program), args=ARGUMENTS)
-        yield found
-        found.close()
-
-
-@pytest.fixture
-def page(browser: Browser, clinic: Served) -> Iterator[Page]:
-    """A wide page that must stay with its own server and never raise."""
-    context = browser.new_context(viewport={"width": WIDTHS["desk"], "height": HEIGHT})
-    page = context.new_page()
-    page.set_default_timeout(PATIENCE_MS)
-    asked: list[str] = []
-    raised: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.on("pageerror", lambda error: raised.append(str(error)))
-    pictures = PICTURES[page] = []
-    svg = "image/svg+xml"
-    page.on("response", lambda r: pictures.append(r) if svg in r.headers.values() else None)
-    yield page
-    del PICTURES[page]
-    assert raised == []
-    assert [url for url in asked if not url.startswith((clinic.url, "blob:", "data:"))] == []
-    context.close()
-
-
-def sign_in(page: Page, clinic: Served, key: str) -> None:
-    page.goto(clinic.url)
-    page.get_by_label("Your key").fill(key)
-    page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("heading", name="Ask")).to_be_visible()
-
-
-def compose(page: Page, sql: str, *, epsilon: str = "0.05") -> None:
-    page.get_by_label("Your question, in SQL").fill(sql)
-    page.get_by_label("Amount").fill(epsilon)
-
-
-def ask(page: Page) -> None:
-    page.get_by_role("button", name="Ask").click()
-
-
-def drawn(page: Page) -> None:
-    """Wait for the pictures that are on their way."""
-    expect(page.locator("figure[aria-busy=true]")).to_have_count(0)
-
-
-def read_picture(page: Page) -> str:
-    """What the newest picture of the page holds, as text."""
-    expect(page.locator("main img.picture").last).to_be_visible()
-    drawn(page)
-    return PICTURES[page][-1].text()
-
-
-def well_made(page: Page, view: str) -> None:
-    """Nothing sticks out at either width, the rules of accessibility hold; pictures are kept."""
-    ARTEFACTS.mkdir(parents=True, exist_ok=True)
-    for scheme, size in LOOKS:
-        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-        page.set_viewport_size({"width": WIDTHS[size], "height": HEIGHT})
-        page.wait_for_timeout(50)
-        drawn(page)
-        page.screenshot(path=ARTEFACTS / f"{view}-{size}-{scheme}.png", full_page=True)
-        assert page.evaluate("document.documentElement.scrollWidth") <= WIDTHS[size], (view, size)
-        if (scheme, size) in CHECKED:
-            found = Axe().run(page).response["violations"]
-            told = [(rule["id"], [node["html"] for node in rule["nodes"]]) for rule in found]
-            assert told == [], json.dumps(told, indent=2)
-    page.emulate_media(color_scheme="light")
-    page.set_viewport_size({"width": WIDTHS["desk"], "height": HEIGHT})
 
 
 def test_sign_in_refuses_a_wrong_key_and_says_why(page, clinic):
@@ -392,36 +288,6 @@ def test_names_are_completed_with_the_keyboard(page, clinic):
     expect(editor).to_have_value("SELECT COUNT(*) AS n FROM patients")
     editor.press("Control+Enter")
     expect(page.locator(".number")).to_contain_text("±")
-
-
-class Held:
-    """Answers to a path are late, as on a slow line, until they are let go."""
-
-    def __init__(self, page: Page, path: str) -> None:
-        self._page = page
-        self._late: list[tuple[Route, APIResponse]] = []
-        self._gone = False
-        page.route(path, self._handle)
-
-    def _handle(self, route: Route) -> None:
-        if self._gone:
-            route.continue_()
-        else:
-            self._late.append((route, route.fetch(timeout=PATIENCE_MS)))
-
-    def wait(self) -> None:
-        """Return when an answer is there and kept back."""
-        end = time.monotonic() + PATIENCE_S
-        while not self._late:
-            assert time.monotonic() < end
-            self._page.wait_for_timeout(20)
-
-    def let_go(self) -> None:
-        """Send what was kept back, and keep no more."""
-        self.wait()
-        self._gone = True
-        for route, response in self._late:
-            route.fulfill(response=response)
 
 
 def test_who_types_while_the_page_loads_is_not_interrupted(page, clinic):

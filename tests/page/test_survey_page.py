@@ -162,14 +162,17 @@ def test_a_server_that_says_it_got_nothing_gets_the_same_report_again(page, surv
         page.goto("about:blank")
         page.goto(address)
         expect(page.get_by_role("heading", name="What will be sent")).to_be_visible()
-        expect(page.get_by_role("button", name="Randomise my answers")).to_be_disabled()
-        expect(page.get_by_label("daily")).not_to_be_checked()
+        expect(page.locator("#randomise")).to_be_disabled()
+        expect(page.locator("#form")).to_be_hidden()
+        assert not page.locator("input[value='2']").is_checked()
     assert [one for one in got if one != got[0]] == []
     stored = page.evaluate("JSON.stringify(localStorage)")
     assert "daily" not in stored  # the randomised report alone is kept
     page.goto("about:blank")
-    page.goto(f"{address[:-4]}aaaa")  # somebody else on the same device
+    page.goto(f"{address[:-4]}aaaa")  # somebody else on the same device, or a second link
     expect(page.get_by_role("button", name="Randomise my answers")).to_be_enabled()
+    expect(page.locator("#before")).to_contain_text("do not answer again")
+    expect(page.locator("#before")).to_contain_text("ε = 6 with this one")
 
 
 def test_a_browser_that_keeps_nothing_says_so(page, survey):

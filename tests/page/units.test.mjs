@@ -11,7 +11,8 @@ const { body, nearest, wayOf } = await at("ask.js");
 const { addressOf, tabbed } = await at("answer.js");
 const { amount, count, shares } = await at("balance.js");
 const { pace, shareOut } = await at("curator.js");
-const { declare, plainCard } = await at("releases.js");
+const { besides, sentences } = await at("meaning.js");
+const { declare, readCard } = await at("releases.js");
 const { readChecks, readSettings, shown } = await at("runs.js");
 
 const column = (name, values = null) => ({ name, text: "text", kind: "text", values });
@@ -120,8 +121,8 @@ test("amounts, shares and how often a question could be paid for", () => {
   const found = { spent: { epsilon: "1", rho: "1/8" }, remaining: { epsilon: "3", rho: "7/8" } };
   assert.deepEqual(shares(found), { pure: 0.25, concentrated: 0.125 });
   assert.equal(shares({ ...found, remaining: { epsilon: null, rho: "0" } }).pure, null);
-  assert.equal(count({ epsilon: "1/10", rho: "1/20" }, [{ remaining: { epsilon: "1", rho: "1/10" } }]), 10);
-  assert.equal(count({ epsilon: "1/10", rho: "1/200" }, [{ remaining: { epsilon: "1", rho: "1/10" } }, { remaining: { epsilon: "0.3", rho: "0" } }]), 3);
+  assert.equal(count({ epsilon: "1/10", rho: "1/20" }, [{ epsilon: "1", rho: "1/10" }]), 10);
+  assert.equal(count({ epsilon: "1/10", rho: "1/200" }, [{ epsilon: "1", rho: "1/10" }, { epsilon: "0.3", rho: "0" }]), 3);
 });
 
 test("the pace of spending", () => {
@@ -161,5 +162,14 @@ test("what a release is declared as, and its card", () => {
   assert.deepEqual(declare(tree).settings, { epsilon: "1/3", geography: "places", totals: { N: 365, "S/b": 7 }, by: ["land", "city"] });
   assert.deepEqual(declare({ ...tree, totals: "N, S=many" }).settings.totals, { N: "", S: "many" }); // refused by the server, unpaid
   assert.deepEqual(declare({ ...typed, kind: "counter", steps: "2" }).settings, { epsilon: "1/3", steps_per_unit: 2, by: ["land", "city"] });
-  assert.equal(plainCard("# a\n\n**Promise.** `b`\n| stage | loss |\n| --- | --- |\n| x | ε |\n"), "Promise. b\n| stage | loss |\n| x | ε |");
+  assert.deepEqual(readCard("# a\n\n**Promise.** `b`\ngoes on\n\n| stage | loss |\n| --- | --- |\n| x | ε |\n\n**Not.**\n- one\n  more\n- two\n\nend\n"), [
+    { kind: "words", lines: ["Promise. b", "goes on"] }, { kind: "rows", lines: ["| stage | loss |", "| x | ε |"] },
+    { kind: "words", lines: ["Not."] }, { kind: "points", lines: ["- one more", "- two"] }, { kind: "words", lines: ["end"] }]);
+});
+
+test("what is bounded of taking part stands beside what is bounded of values", () => {
+  const both = [["epsilon", "1"], ["presence: a", "2"], ["presence: b", "3"], ["value: a", "4"], ["value: b", "5"]];
+  assert.deepEqual(besides(both), [["a", "2", "4"], ["b", "3", "5"]]);
+  assert.deepEqual(besides(both.slice(3)), [["a", "", "4"], ["b", "", "5"]]); // neighbours that are changed, not removed
+  assert.deepEqual(sentences("At most 1.649 times. Ever; δ = 1e-9. So."), ["At most 1.649 times.", "Ever; δ = 1e-9.", "So."]);
 });

@@ -42,7 +42,7 @@ epsilon = {epsilon}
 delta = 1e-9
 
 [policy]
-shared_answers = true
+shared_answers = {shared}
 
 [server]
 {server}
@@ -84,6 +84,7 @@ def dataset(
     epsilon: str = "1000",
     damaged: bool = False,
     missing: bool = False,
+    shared: bool = True,
     more: str = "",
 ) -> Dataset:
     """A made-up clinic with a canary in it; a damaged one cannot be read."""
@@ -103,7 +104,8 @@ def dataset(
         source.write_bytes(content[:200] + CANARY.encode() * 50 + content[-2000:])
     if missing:
         source.unlink()
-    made = session.init(home, SETTINGS.format(epsilon=epsilon, server=server) + more)
+    text = SETTINGS.format(epsilon=epsilon, server=server, shared=str(shared).lower())
+    made = session.init(home, text + more)
     with closing(made.curator(opened=False)) as curator:
         return Dataset(home, access.new_key(curator.account, "curator"))
 
@@ -122,11 +124,11 @@ class Running:
     @property
     def state(self) -> Any:
         """The server's state."""
-        return self.app._app.state.server
+        return self.app._app._app.state.server
 
     def port(self, door: str) -> int:
         """Where another door listens."""
-        return int(self.app._app.state.doors[door].port)
+        return int(self.app._app._app.state.doors[door].port)
 
     def call(
         self,
@@ -275,8 +277,10 @@ def serving_doors() -> Any:
     require("postgres")
 
     @contextmanager
-    def serve(home: Path, settings: str = QUICK, **options: Any) -> Iterator[Running]:
-        datasets = {"clinic": dataset(home / "clinic", server=settings)}
+    def serve(
+        home: Path, settings: str = QUICK, *, more: str = "", **options: Any
+    ) -> Iterator[Running]:
+        datasets = {"clinic": dataset(home / "clinic", server=settings, more=more)}
         with running(datasets, Beside(postgres=0, **options)) as found:
             yield found
 

@@ -81,6 +81,7 @@ def test_every_route_is_in_one_of_the_lists(server):
     everyone = {
         *(("GET", "jobs"), ("GET", "answers"), ("GET", "balance"), ("GET", "transcript")),
         ("GET", "interviews"),
+        *(("GET", "surveys"), ("POST", "surveys")),
         *(("GET", "runs"), ("GET", "spending"), ("GET", "releases"), ("POST", "releases")),
     }
     prefix = "/v1/datasets/{dataset}/"

@@ -37,6 +37,7 @@ def make_objects(server, key):
         answer: [("GET", "answers/{}", None), ("GET", "answers/{}/certificate", None),
                  ("GET", "jobs/{}", None)],
         run: [("GET", "runs/{}", None), ("POST", "runs/{}/ask", asked),
+              ("POST", "runs/{}/ask_many", {"questions": [asked["question"]]}),
               ("DELETE", "runs/{}", None)],
         interview: [("GET", "interviews/{}", None), ("POST", "interviews/{}/ask", asked),
                     ("DELETE", "interviews/{}", None)],

@@ -299,9 +299,7 @@ def test_who_did_not_pay_sees_the_question_and_not_the_payer_s_words(server, fre
 
 def test_the_payer_s_words_would_be_seen(server, fresh, monkeypatch):
     """A bug on purpose: whoever asks again is shown what was stored."""
-    monkeypatch.setattr(
-        "discreet.server.dataset.Dataset._shown_to", lambda self, answer, *_: answer
-    )
+    monkeypatch.setattr("discreet.server.dataset.Dataset._show_to", lambda self, answer, *_: answer)
     with pytest.raises(AssertionError):
         test_who_did_not_pay_sees_the_question_and_not_the_payer_s_words(server, fresh)
 

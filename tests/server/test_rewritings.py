@@ -29,9 +29,9 @@ Ask = Callable[[str, dict[str, str]], str | None]
 """Asks a question with an offer, and gives the fix if it is refused."""
 
 OFFER = {"epsilon": "1/2", "delta": "1e-10"}
-NOTHING = {"Q2", "Q5", "Q6", "Q14", "Q15", "Q19", "Q26"}
+NOTHING = {"Q2", "Q5", "Q6", "Q14", "Q15", "Q19", "Q26", "Q33"}
 """Where nobody but the asker knows what was meant: a text that cannot be read, no question, a
-table that is not there, nobody's rows, everybody else's rows."""
+table that is not there, nobody's rows, everybody else's rows, a distance without its columns."""
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_http(clinic, refused):
         for question, refusal in refused.items():
             found = http.post("/v1/datasets/clinic/explain", json={"question": question, **OFFER})
             assert found.status_code == 422
-            assert found.json() == refusal.spoken("http").to_json()
+            assert found.json() == refusal.translate("http").to_json()
             rewriting = found.json().get("rewriting")
             if rewriting is not None:
                 body = {"question": rewriting, **OFFER}
@@ -134,7 +134,7 @@ def test_the_command_line(curator, refused, capsys, monkeypatch):
     for question, refusal in refused.items():
         code, _, shape = run("explain", question, *offer, "--json")
         assert code == 2
-        assert json.loads(shape) == refusal.spoken("command").to_json()
+        assert json.loads(shape) == refusal.translate("command").to_json()
         if refusal.rewriting is not None:
             code, _, _ = run("explain", refusal.rewriting, *offer, "--json")
             assert code == 0, question

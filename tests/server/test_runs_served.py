@@ -69,6 +69,39 @@ def test_a_run_that_learns_is_paid_once_over_http(server, remote):
     assert len(remote.transcript()) == 1
 
 
+def test_many_questions_go_in_one_request_and_stop_where_the_run_halts(server, remote):
+    low, high = [f"{COUNT} WHERE age > {n}" for n in range(100, 109)], f"{COUNT} WHERE age >= 0"
+    with remote.watch(threshold=500, epsilon=40, at_most=2, numbers=True, name="many") as run:
+        told = run.ask_many([*low, high, CITIES, *low])
+        assert [one.above for one in told] == [False] * 9 + [True, True]
+        assert abs(told[9].value - 3000) < 300
+        assert [verdict.group for verdict in told[10]] == [("Aalborg",)]
+        assert run.ended == "halted"
+        path = f"runs/{run.id}/ask_many"
+        again = {"questions": [*low, high], "threshold": None, "number": 0}
+    key = server.person()
+    assert server.call("POST", path, again, key=key).status_code in (403, 404)
+    odd = {"questions": []}, {"questions": [COUNT] * 251}, {"questions": [COUNT], "number": -1}
+    for body in odd:
+        assert server.call("POST", path, body).status_code == 422
+
+
+def test_a_distance_is_asked_over_http_like_any_other_number(remote):
+    text = "SELECT DISTANCE_TO_DEPENDENCY(city, age) AS d FROM visits"
+    said = remote.explain(text, epsilon=20)
+    answer = remote.ask(text, epsilon=20)
+    assert 0 <= answer.column("d")[0] <= 3000
+    assert said.loss.epsilon == remote.spent.epsilon == 20
+    assert remote.transcript()[-1].question == text
+
+
+def test_a_refused_one_of_many_asks_nothing(remote):
+    run = remote.watch(threshold=5, epsilon="1/100", name="refused")
+    with pytest.raises(QuestionRefusal, match="Q48"):
+        run.ask_many([COUNT, NONE, "SELECT AVG(age) FROM visits"])
+    assert remote.run(run.id).asked == 0
+
+
 def test_a_second_try_is_told_the_same(remote):
     run = remote.watch(threshold=3000, epsilon="1/100", at_most=500)
     first = [bool(run.ask(COUNT)) for _ in range(4)]

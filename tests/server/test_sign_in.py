@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import time
 from contextlib import contextmanager
@@ -14,8 +15,9 @@ from local_provider import run_provider
 from patience import PATIENCE_S
 
 from discreet.curate import session
-from discreet.errors import SchemaRefusal
-from discreet.server.sign_in.settings import read_claims, read_settings
+from discreet.errors import AccessRefusal, SchemaRefusal
+from discreet.server.sign_in.provider import Attempt, Provider
+from discreet.server.sign_in.settings import SignInSettings, read_claims, read_settings
 
 SECTION = """
 [sign_in]
@@ -293,6 +295,120 @@ def test_a_token_that_the_provider_signed_for_another_purpose_is_refused(
             assert back.status_code == 303 if attack is None else refused(back, "A20")
     finally:
         provider.change, way._keys = None, before
+
+
+WELL_KNOWN, KEYS = "/.well-known/openid-configuration", "/jwks"
+ODD = {
+    "not JSON": (WELL_KNOWN, b"<html>"),
+    "a list": (WELL_KNOWN, b"[]"),
+    "too deep": (WELL_KNOWN, b"[" * 200_000),
+    "too long": (WELL_KNOWN, b" " * 600_000),
+    "half a character": (WELL_KNOWN, b'{"issuer": "\\ud800"}'),
+    "no addresses": (WELL_KNOWN, {"token_endpoint": None}),
+    "an open bracket": (WELL_KNOWN, {"token_endpoint": "https://[::1"}),
+    "a number": (WELL_KNOWN, {"jwks_uri": 7}),
+    "another machine in the clear": (WELL_KNOWN, {"token_endpoint": "http://example.org/t"}),
+    "a name and a password": (WELL_KNOWN, {"token_endpoint": "https://a:b@example.org/t"}),
+    "a script": (WELL_KNOWN, {"authorization_endpoint": "javascript:alert(1)"}),
+    "a fragment": (WELL_KNOWN, {"authorization_endpoint": "https://a.example/?x#y"}),
+    "a line end": (WELL_KNOWN, {"authorization_endpoint": "https://a.example/?\r\nSet-Cookie: a"}),
+    "another issuer": (WELL_KNOWN, {"issuer": "https://other.example"}),
+    "no list of keys": (KEYS, b'{"keys": 7}'),
+    "keys that are none": (
+        KEYS,
+        b'{"keys": [7, {}, {"kty": "RSA"}, {"kty": "RSA", "n": 7, "e": []},'
+        b' {"kty": "EC", "crv": "P-256", "x": 1, "y": null}, {"kty": "RSA", "n": "", "e": "AQAB"},'
+        b' {"kty": "OKP", "crv": [], "x": {}}, {"kty": {"a": 1}}]}',
+    ),
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_a_document_of_the_provider_that_is_odd_is_a_refusal(signing, provider, odd):
+    """Never a mistake of the program, and nobody is let in."""
+    provider.add_user("u21", preferred_username="odd", groups=["students"])
+    way = signing.state.signing_in.provider
+    path, content = ODD[odd]
+    if isinstance(content, dict):
+        plain = httpx.get(f"{provider.issuer}{path}", timeout=PATIENCE_S, verify=False).json()
+        content = json.dumps({**plain, **content}).encode()
+    before, way._about, way._keys = (way._about, way._keys), None, None
+    mistakes = signing.log.getvalue().count('"mistake"')
+    provider.documents[path] = content
+    try:
+        with browser(signing) as client:
+            begun = client.get("/v1/sign-in/begin")
+            if path == KEYS:
+                begun = client.get(provider.authorize(begun.headers["location"], "u21"))
+            assert refused(begun, "A20")
+            assert "discreet" not in client.cookies
+    finally:
+        provider.documents.clear()
+        way._about, way._keys = before
+    assert signing.log.getvalue().count('"mistake"') == mistakes
+
+
+ODD_CLAIMS = {
+    "an end that no clock reaches": {"exp": float("inf")},
+    "a nonce of half a character": {"nonce": "\ud800"},
+    "a subject of half a character": {"sub": "\ud800"},
+    "a subject that is a line": {"sub": "a\nb"},
+    "a subject that is a book": {"sub": "a" * 256},
+    "a subject that is a list": {"sub": ["u16"]},
+    "a name that is a number": {"preferred_username": 7},
+    "an audience that is a number": {"aud": 7},
+}
+
+
+@pytest.mark.parametrize("odd", ODD_CLAIMS)
+def test_a_token_of_the_provider_that_is_odd_is_a_refusal(signing, provider, odd, provider_key):
+    provider.add_user("u16", preferred_username="kim", groups=["students"])
+    way = signing.state.signing_in.provider
+    public = jwt.algorithms.RSAAlgorithm.to_jwk(provider_key.public_key(), as_dict=True)
+    known = jwt.PyJWK({**public, "alg": "RS256", "kid": "ours"})
+    provider.change = forge(provider, key=provider_key, headers={"kid": "ours"}, **ODD_CLAIMS[odd])
+    before, way._keys = way._keys, (time.monotonic(), {"ours": known})
+    mistakes = signing.log.getvalue().count('"mistake"')
+    try:
+        with browser(signing) as client:
+            assert refused(sign_in(client, provider, "u16"), "A20")
+    finally:
+        provider.change, way._keys = None, before
+    assert signing.log.getvalue().count('"mistake"') == mistakes
+
+
+def test_a_name_that_was_taken_first_is_nobody_elses_and_the_curator_sees_whose(signing, provider):
+    """Who may choose their name at the provider may choose another's, and becomes nobody by it."""
+    provider.add_user("early", preferred_username="professor", groups=["students"])
+    provider.add_user("late", preferred_username="professor", groups=["teachers"])
+    with browser(signing) as client:
+        assert sign_in(client, provider, "early").status_code == 303
+    with browser(signing) as client:
+        assert refused(sign_in(client, provider, "late"), "A21")
+        assert "discreet" not in client.cookies
+    (found,) = [
+        one
+        for one in signing.call("GET", "analysts").json()["analysts"]
+        if one["name"] == "professor"
+    ]
+    assert found["identity"] == f"{provider.issuer}#early"
+    assert found["group"] == "students"
+
+
+@pytest.mark.parametrize("verified", [True, False, None, "true"])
+def test_an_address_that_nobody_verified_is_no_name(verified):
+    settings = SignInSettings(
+        "https://login.example", "discreet", "https://ask.example", name_claim="email"
+    )
+    attempt = Attempt("state", "nonce", "verifier")
+    claims = {"aud": "discreet", "nonce": "nonce", "sub": "u1", "email": "ada@example.org"}
+    claims |= {} if verified is None else {"email_verified": verified}
+    if verified is True:
+        found = Provider(settings)._read_person(claims, attempt)
+        assert (found.identity, found.name) == ("https://login.example#u1", "ada@example.org")
+    else:
+        with pytest.raises(AccessRefusal, match="has not verified your address"):
+            Provider(settings)._read_person(claims, attempt)
 
 
 def test_nobody_signs_in_more_often_than_is_written_down(signing, provider):

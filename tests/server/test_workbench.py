@@ -253,5 +253,5 @@ def test_words_for_the_present_are_read_each_time(server):
         Ask(question=f"SELECT COUNT(*) FROM visits WHERE {word} > 1", epsilon="1/50")
         for word in ("age", "Current_Date")
     )
-    assert served.seen(plain, grant, "ask") is not None
-    assert served.seen(today, grant, "ask") is None
+    assert served.find_cache_key(plain, grant, "ask") is not None
+    assert served.find_cache_key(today, grant, "ask") is None

@@ -13,6 +13,7 @@ from typing import Any
 import conformance
 import engine_cases as cases
 import golden_cases as golden
+import ladder
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -343,3 +344,15 @@ def test_all_golden_questions_give_the_same_integers(engines):
     found = compare("spark", golden.SCHEMA, [tables], list_questions(), None)
     assert not [one for one in found if one.outcome in ("different", "failed")]
     assert Counter(one.outcome for one in found)["same"] >= 200
+
+
+# --- histograms from coarse to fine --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("question", [ladder.GROUPED, ladder.ALONE])
+def test_lumps_are_those_of_the_definition(question, spark, tmp_path):
+    """The cells around quantiles one by one, the others together: on Spark as everywhere."""
+    path = tmp_path / "stays.parquet"
+    pq.write_table(ladder.make_stays(400, "lumps"), path)
+    with SparkEngine({"stays": path}, ladder.SCHEMA, spark=spark, store=tmp_path) as engine:
+        ladder.check_lumps(engine, question, ladder.STRETCHES[1:3])

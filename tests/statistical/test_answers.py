@@ -99,7 +99,7 @@ def clinic() -> Curator:
 def _released(clinic: Curator, question: str) -> tuple[list[Answer], object, object]:
     """Many answers to one question, its price and its truth."""
     parsed, _ = clinic._parse_question(question)
-    priced = clinic._price_question(parsed, Offer.of(epsilon="1/2"))
+    priced = clinic.price_question(parsed, Offer.of(epsilon="1/2"))
     truth = clinic.engine.run(clinic.engine.compile(priced.plan))
     return [Answer(priced, *release(priced, truth)) for _ in range(RUNS)], priced, truth
 

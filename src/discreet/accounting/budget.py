@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from discreet.accounting.conversion import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS, largest_rho
 from discreet.accounting.law import DiscreteGaussianLaw, DiscreteLaplaceLaw, IntegerLaw
 from discreet.accounting.loss import NOTHING, Amount, Loss, failure_mass
-from discreet.errors import InvalidParameter, shown
+from discreet.errors import InvalidParameter, quote_value
 from discreet.exact.balls import enclose
 from discreet.exact.numbers import Exact, decimal_up, fraction, positive, proportion, whole
 from discreet.exact.records import dataclass
@@ -128,7 +128,7 @@ class Budget:
         if not isinstance(accept_large_delta, bool):
             raise InvalidParameter(
                 "P4",
-                f"accept_large_delta must be true or false, got {shown(accept_large_delta)}.",
+                f"accept_large_delta must be true or false, got {quote_value(accept_large_delta)}.",
                 why="what lets somebody be published is not decided by accident.",
                 fix="leave it out, or say accept_large_delta=True.",
             )
@@ -259,21 +259,25 @@ class Budget:
         """
         distance = whole(within, name="within", least=1)
         certainty = proportion(confidence, name="confidence")
-        counts = max(self._repeats(spent, count) for count in _counts(distance, 1 - certainty))
+        counts = max(self.repeats(spent, count) for count in _counts(distance, 1 - certainty))
         most_epsilon, most_rho = self.countable
-        epsilon = None if most_epsilon is None else _left(most_epsilon, spent.epsilon)
+        epsilon = None if most_epsilon is None else _subtract_spent(most_epsilon, spent.epsilon)
         return Remaining(
             counts=counts,
             within=distance,
             confidence=certainty,
             epsilon=epsilon,
-            rho=_left(most_rho, spent.rho),
-            delta=_left(self.failures, spent.delta),
+            rho=_subtract_spent(most_rho, spent.rho),
+            delta=_subtract_spent(self.failures, spent.delta),
             budget=self,
         )
 
-    def _repeats(self, spent: Loss, count: Loss) -> int:
-        """How many times ``count`` is admitted, one after the other."""
+    def repeats(self, spent: Loss, count: Loss) -> int:
+        """How many times ``count`` is admitted after ``spent``, one after the other.
+
+        >>> Budget(epsilon=3, delta="1e-9").repeats(Loss.pure("0.9"), Loss.pure("0.7"))
+        3
+        """
         epsilon, rho, delta = spent.to_units()
         one_epsilon, one_rho, _ = count.to_units()
         most_epsilon, most_rho, most_failures, _, _ = (
@@ -400,7 +404,7 @@ def _too_large(delta: Fraction, limit: str) -> InvalidParameter:
 # --- words ---------------------------------------------------------------------------------
 
 
-def _left(most: Fraction, spent: Amount) -> Fraction:
+def _subtract_spent(most: Fraction, spent: Amount) -> Fraction:
     return Fraction(0) if isinstance(spent, float) else max(Fraction(0), most - spent)
 
 

@@ -35,7 +35,7 @@ from discreet.accounting.profile import (
     compose,
     fails_within,
 )
-from discreet.errors import InvalidParameter, shown
+from discreet.errors import InvalidParameter, quote_value
 from discreet.exact.balls import ball, enclose, ends, log_up, precision
 from discreet.exact.numbers import Exact, decimal_up, positive, proportion, round_up, whole
 from discreet.exact.search import greatest_integer, least_integer
@@ -123,7 +123,7 @@ def _within_reach(epsilon: Fraction, count: int = 1) -> None:
     if count > _MOST_COUNT:
         raise InvalidParameter(
             "P2",
-            f"count must be at most {_MOST_COUNT:,}, got {shown(count)}.",
+            f"count must be at most {_MOST_COUNT:,}, got {quote_value(count)}.",
             why="the exact account has a term for every release.",
             fix="add concentrated losses instead: (count * Loss.pure('0.001')).epsilon_at('1e-9').",
         )

@@ -223,13 +223,13 @@ def largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
         return Fraction(0)
     e, d = _double(epsilon), _log(delta)
 
-    def reached(rho: float) -> float:
+    def compute_epsilon(rho: float) -> float:
         a = float(_epsilon_order(rho, d))
         return a * rho + math.log1p(-1 / a) - (d + math.log(a)) / (a - 1)
 
     # Only the order is taken from this search; the rho at that order is certified below.
     log_rho, _ = bracket(
-        lambda x: reached(math.exp(x)) > e,
+        lambda x: compute_epsilon(math.exp(x)) > e,
         fails_at=math.log(1e-30),
         holds_at=math.log(1e30),
         halvings=64,

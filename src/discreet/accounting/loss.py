@@ -32,7 +32,7 @@ from discreet.accounting.conversion import (
     pure_epsilon,
     pure_rho,
 )
-from discreet.errors import InvalidParameter, shown
+from discreet.errors import InvalidParameter, quote_value
 from discreet.exact.balls import exp_up, sqrt_down
 from discreet.exact.numbers import Exact, decimal_up, fraction, nonnegative, positive, whole
 from discreet.exact.records import dataclass
@@ -321,7 +321,7 @@ def _no_promise(what: str) -> InvalidParameter:
 
 
 def _short(number: Fraction) -> str:
-    text = shown(number)  # which never fails, however many digits there are
+    text = quote_value(number)  # which never fails, however many digits there are
     return text if len(text) < 30 else f"about {decimal_up(number)}"
 
 

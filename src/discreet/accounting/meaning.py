@@ -25,7 +25,7 @@ from fractions import Fraction
 from discreet.accounting.drawing import Axis, Chart, Line, svg
 from discreet.accounting.loss import Loss
 from discreet.accounting.neighbours import Neighbours
-from discreet.errors import InvalidParameter, shown
+from discreet.errors import InvalidParameter, quote_value
 from discreet.exact.balls import ball, enclose, exp_down, exp_up
 from discreet.exact.numbers import Exact, decimal_up, nonnegative, positive, proportion, whole
 
@@ -242,7 +242,8 @@ class Meaning:
         if self.neighbours not in list(Neighbours):
             raise InvalidParameter(
                 "P4",
-                f"neighbours must be one of {', '.join(Neighbours)}, got {shown(self.neighbours)}.",
+                f"neighbours must be one of {', '.join(Neighbours)}, "
+                f"got {quote_value(self.neighbours)}.",
                 why="an epsilon says nothing until it is said which data sets it compares.",
                 fix="pass the neighbours that the schema declares: 'add/remove' unless it says so.",
             )

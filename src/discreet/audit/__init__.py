@@ -19,7 +19,7 @@ from discreet.audit.floats import GridFinding, grid, mironov
 from discreet.audit.fuzzing import Fuzz, Moved, fuzz
 from discreet.audit.game import Game, game, trials_needed
 from discreet.audit.neighbours import neighbouring
-from discreet.audit.observing import Event, observed
+from discreet.audit.observing import Event, observe
 from discreet.audit.promise import Promise
 from discreet.audit.rehearsal import Rehearsal
 from discreet.audit.replaying import Replay, replay
@@ -48,7 +48,7 @@ __all__ = [
     "grid",
     "mironov",
     "neighbouring",
-    "observed",
+    "observe",
     "replay",
     "timing",
     "trials_needed",

@@ -26,7 +26,7 @@ def number(answer: Any) -> float:
     return float("nan") if answer is None else float(answer)
 
 
-def heard(ask: Ask, *question: Any, **options: Any) -> Any:
+def hear(ask: Ask, *question: Any, **options: Any) -> Any:
     """What is heard: a number, or how it was refused."""
     try:
         return number(ask(*question, **options))
@@ -43,7 +43,7 @@ def threshold(at: float, *question: Any, **options: Any) -> Callable[[Ask], View
     """Says whether one release is above a number."""
 
     def play(ask: Ask) -> View:
-        told = heard(ask, *question, **options)
+        told = hear(ask, *question, **options)
         return told if isinstance(told, str) else float(told > at)
 
     return _name("threshold", play)
@@ -55,7 +55,7 @@ def differencing(
     """Asks about everybody and about everybody but one, and subtracts."""
 
     def play(ask: Ask) -> View:
-        one, two = heard(ask, *everybody, **options), heard(ask, *others, **options)
+        one, two = hear(ask, *everybody, **options), hear(ask, *others, **options)
         if isinstance(one, str) or isinstance(two, str):
             return ", ".join(x if isinstance(x, str) else "answered" for x in (one, two))
         return one - two
@@ -67,7 +67,7 @@ def averaging(times: int, *question: Any, **options: Any) -> Callable[[Ask], Vie
     """Asks the same thing again and again, and averages what it was told."""
 
     def play(ask: Ask) -> View:
-        told = [heard(ask, *question, **options) for _ in range(times)]
+        told = [hear(ask, *question, **options) for _ in range(times)]
         numbers = [x for x in told if not isinstance(x, str)]
         return sum(numbers) / len(numbers) if numbers else told[0]
 
@@ -89,7 +89,7 @@ def errors(*question: Any, **options: Any) -> Callable[[Ask], View]:
     """Ignores numbers; only whether there was an error, and of which kind."""
 
     def play(ask: Ask) -> View:
-        told = heard(ask, *question, **options)
+        told = hear(ask, *question, **options)
         return told if isinstance(told, str) else "answered"
 
     return _name("errors", play)
@@ -100,7 +100,7 @@ def stopwatch(*question: Any, **options: Any) -> Callable[[Ask], View]:
 
     def play(ask: Ask) -> View:
         start = time.perf_counter_ns()
-        heard(ask, *question, **options)
+        hear(ask, *question, **options)
         return float(time.perf_counter_ns() - start)
 
     return _name("stopwatch", play)
@@ -115,7 +115,7 @@ __all__ = [
     "averaging",
     "differencing",
     "errors",
-    "heard",
+    "hear",
     "likelihood_ratio",
     "number",
     "observer",

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from discreet.accounting.loss import Loss
 from discreet.audit.events import outcome_of
-from discreet.audit.observing import observed
+from discreet.audit.observing import observe
 from discreet.audit.rehearsal import Prepared, Rehearsal, Stage
 from discreet.errors import BudgetRefusal, Refusal
 from discreet.mechanisms import KeyRelease
@@ -89,7 +89,7 @@ class Crowd:
                 groups[asked].append(index)
             for asked, indices in groups.items():
                 sessions = [waiting.pop(index)[0] for index in indices]
-                told = self._told(asked, sessions)
+                told = self._tell(asked, sessions)
                 for index, session, heard in zip(indices, sessions, told, strict=True):
                     self._advance(index, session, heard, views, waiting)
         return views
@@ -111,9 +111,9 @@ class Crowd:
         else:
             waiting[index] = session, asked
 
-    def _told(self, asked: Asked, sessions: list[_Session]) -> list[Told]:
+    def _tell(self, asked: Asked, sessions: list[_Session]) -> list[Told]:
         try:
-            prepared = self._rehearsal.prepared(asked.question, dict(asked.spend))
+            prepared = self._rehearsal.prepare(asked.question, dict(asked.spend))
         except Refusal as refusal:
             return [outcome_of(refusal)] * len(sessions)
         told: list[Told | None] = [self._charge(prepared, one) for one in sessions]
@@ -142,7 +142,7 @@ class Crowd:
             stage.charge(prepared)
         except BudgetRefusal as refusal:
             return outcome_of(refusal)
-        spent = stage.spent()
+        spent = stage.list_spent()
         if spent not in self._states:
             self._states.append(spent)
         return self._states.index(spent)
@@ -180,7 +180,7 @@ class Crowd:
         if prepared.key not in self._seen:
             found = None
             if prepared.priced.plan.public_keys:
-                with observed("crowd") as seen:
+                with observe("crowd") as seen:
                     released = release(prepared.priced, prepared.truth)
                 parts = [event.entries for event in seen.events]
                 if len(parts) == len(prepared.priced.mechanisms) and all(

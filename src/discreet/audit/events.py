@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.audit.features import has_parts
-from discreet.audit.frozen import frozen_bytes
+from discreet.audit.frozen import freeze_bytes
 from discreet.audit.learning import Lens, learn
 from discreet.audit.promise import Promise
 from discreet.audit.proportions import at_least, at_most
@@ -79,7 +79,7 @@ def halves(views: Views) -> tuple[Views, Views]:
     >>> [len(half) for half in halves([3, 5, 8, 13, 21])]
     [3, 2]
     """
-    keys = np.frombuffer(frozen_bytes("halves", 4 * len(views)), dtype=np.uint32)
+    keys = np.frombuffer(freeze_bytes("halves", 4 * len(views)), dtype=np.uint32)
     order = np.argsort(keys, kind="stable")
     middle = (len(views) + 1) // 2
     if isinstance(views, np.ndarray):

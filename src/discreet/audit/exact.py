@@ -26,7 +26,7 @@ from discreet.accounting.loss import Loss, failure_mass
 from discreet.accounting.ratio import ONLY_P, ONLY_Q, Comparison
 from discreet.audit.exact_drawing import draw_losses
 from discreet.audit.verdict import Verdict, amount_down, amount_up
-from discreet.errors import InvalidParameter, shown
+from discreet.errors import InvalidParameter, quote_value
 from discreet.exact.balls import ball, ends, precision
 from discreet.exact.numbers import Exact as Number
 from discreet.exact.numbers import nonnegative
@@ -90,7 +90,7 @@ class Exact:
             for epsilon, a, b in zip(epsilons, *ways, strict=True)
         )
 
-    def promised_points(self) -> Iterable[tuple[Fraction, Fraction]]:
+    def list_promised(self) -> Iterable[tuple[Fraction, Fraction]]:
         """Pairs (epsilon, delta) that this pair of inputs certainly keeps."""
         if isinstance(self.epsilon[1], Fraction):
             yield self.epsilon[1], Fraction(0)
@@ -115,7 +115,7 @@ class Exact:
     @property
     def sentence(self) -> str:
         """The conclusion in words."""
-        told = f"{self.mechanism} on this pair: {self._told()}"
+        told = f"{self.mechanism} on this pair: {self._tell()}"
         if self.promised is None:
             return f"{told}; nothing was promised."
         outcome = {
@@ -126,16 +126,16 @@ class Exact:
         }[self.verdict]
         return f"{told}; the promise {self.promised} is {outcome}."
 
-    def _told(self) -> str:
+    def _tell(self) -> str:
         """What was computed, of what the promise is about."""
         loss = self.promised
         if loss is not None and loss.delta and isinstance(loss.epsilon, Fraction):
-            told = _said("δ", self.delta_at(loss.epsilon), loss.delta, SLACK)
+            told = _say("δ", self.delta_at(loss.epsilon), loss.delta, SLACK)
             return f"{told} at ε = {amount_up(loss.epsilon)}"
-        told = _said("ε", self.epsilon, None if loss is None else loss.epsilon, SLACK)
+        told = _say("ε", self.epsilon, None if loss is None else loss.epsilon, SLACK)
         if loss is not None and loss.delta:
             return told
-        rho_told = _said("ρ", self.rho, None if loss is None else loss.rho, RHO_SLACK)
+        rho_told = _say("ρ", self.rho, None if loss is None else loss.rho, RHO_SLACK)
         return f"{told}, {rho_told}"
 
     def to_json(self) -> dict[str, Any]:
@@ -189,7 +189,7 @@ def exact(mechanism: Any, x: Any, y: Any, *, promised: Loss | Number | None = No
         promised = getattr(mechanism, "loss", None)
     loss = promised if promised is None or isinstance(promised, Loss) else Loss.pure(promised)
     epsilon: Bounds = (Fraction(0), math.inf)
-    if loss is None or not loss.delta or not _cut_off(*laws):
+    if loss is None or not loss.delta or not _is_cut_off(*laws):
         epsilon = both_ways(max_divergence, *laws)
     # With a failure mass the promise is not about rho, and without a bound there is none.
     concentrated: Bounds = (Fraction(0), math.inf)
@@ -241,7 +241,7 @@ def _compare(bounds: Bounds, promised: Amount, slack: Fraction) -> Verdict:
     return Verdict.UNDECIDED
 
 
-def _said(symbol: str, bounds: Bounds, promised: Amount | None, slack: Fraction) -> str:
+def _say(symbol: str, bounds: Bounds, promised: Amount | None, slack: Fraction) -> str:
     """An enclosure in words: as the promise where it is that, else by the end that matters."""
     lower, upper = bounds
     if lower == upper:
@@ -275,7 +275,7 @@ def _curve(pair: Comparison, epsilons: list[Fraction]) -> list[tuple[Fraction, F
     return found
 
 
-def _cut_off(p: Law, q: Law) -> bool:
+def _is_cut_off(p: Law, q: Law) -> bool:
     """Whether the two can only be compared up to a rest: then no epsilon is certified."""
     endless = isinstance(p, IntegerLaw) or isinstance(q, IntegerLaw)
     return endless and Comparison(p, q).stretches is None
@@ -291,7 +291,7 @@ def _law_of(mechanism: Any) -> Callable[[Any], Any]:
 def _no_law(mechanism: Any) -> InvalidParameter:
     return InvalidParameter(
         "P4",
-        f"{shown(_name(mechanism))} does not say its exact law.",
+        f"{quote_value(_name(mechanism))} does not say its exact law.",
         why="without the law of its answers nothing can be computed about a person; it can "
         "still be attacked.",
         fix="pass a mechanism with a method law(x), a function from x to a law of "

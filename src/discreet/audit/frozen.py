@@ -1,7 +1,7 @@
 """Bytes that look random and are always the same: the noise of a replay, and synthetic data.
 
 Never for a release: whoever knows the label knows the noise.  The bytes reach
-``discreet.noise.entropy`` only inside :func:`discreet.audit.observing.observed`, within
+``discreet.noise.entropy`` only inside :func:`discreet.audit.observing.observe`, within
 its own context.
 """
 
@@ -14,10 +14,10 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def frozen_bytes(label: str, count: int) -> bytes:
+def freeze_bytes(label: str, count: int) -> bytes:
     """``count`` bytes that depend on ``label`` alone (SHAKE-256).
 
-    >>> frozen_bytes("noise 3", 4) == frozen_bytes("noise 3", 9)[:4]
+    >>> freeze_bytes("noise 3", 4) == freeze_bytes("noise 3", 9)[:4]
     True
     """
     return hashlib.shake_256(label.encode()).digest(count)
@@ -34,11 +34,11 @@ class Dice:
     def below(self, sides: int) -> int:
         """One of 0 ... sides - 1."""
         self._rolls += 1
-        return int.from_bytes(frozen_bytes(f"{self._label}/{self._rolls}", 8), "big") % sides
+        return int.from_bytes(freeze_bytes(f"{self._label}/{self._rolls}", 8), "big") % sides
 
     def choice(self, values: Sequence[T]) -> T:
         """One of ``values``."""
         return values[self.below(len(values))]
 
 
-__all__ = ["Dice", "frozen_bytes"]
+__all__ = ["Dice", "freeze_bytes"]

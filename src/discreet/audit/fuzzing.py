@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from discreet.audit.hiding import HidingEngine
-from discreet.audit.observing import Event, observed
+from discreet.audit.observing import Event, observe
 from discreet.audit.rehearsal import find_price
 from discreet.audit.replaying import compare
 from discreet.audit.synthetic import make_public_tables, make_world
@@ -202,7 +202,7 @@ def _events(
 ) -> tuple[Event, ...] | None:
     """What enters the noise of a question, price by price; None if the engine fails."""
     engine.hide(hidden)
-    with observed("fuzz") as seen:
+    with observe("fuzz") as seen:
         try:
             truth = engine.run(engine.compile(prices[0].plan))
             for priced in prices:

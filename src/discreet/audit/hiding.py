@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow as pa
 
 from discreet.audit.synthetic import World, entity_of
-from discreet.engine.duckdb.database import given_name
+from discreet.engine.duckdb.database import name_given
 from discreet.engine.duckdb.engine import DuckDBEngine
 from discreet.engine.duckdb.measure import Compiled
-from discreet.engine.duckdb.sources import quoted
+from discreet.engine.duckdb.sources import quote_name
 from discreet.engine.truth import Truth
 
 _PERSON = "person of the audit"
@@ -31,7 +31,7 @@ class HidingEngine(DuckDBEngine):
         connection = self._current().connection
         for name in made.rows:
             connection.register("everything", _number_rows(made, name))
-            connection.execute(f"CREATE TABLE {quoted(_all(name))} AS FROM everything")
+            connection.execute(f"CREATE TABLE {quote_name(_all(name))} AS FROM everything")
             connection.unregister("everything")
         self.hide(None)
 
@@ -40,12 +40,12 @@ class HidingEngine(DuckDBEngine):
         connection = self._current().connection
         for name in self._made.rows:
             table = self.schema.tables[name]
-            columns = ", ".join(quoted(column.name) for column in table.columns)
+            columns = ", ".join(quote_name(column.name) for column in table.columns)
             hidden = person is not None and person[0] == entity_of(table)
-            where = f" WHERE {quoted(_PERSON)} <> {int(person[1])}" if hidden and person else ""
+            where = f" WHERE {quote_name(_PERSON)} <> {int(person[1])}" if hidden and person else ""
             connection.execute(
-                f"CREATE OR REPLACE VIEW {quoted(given_name(name))} AS "  # noqa: S608 (our names)
-                f"SELECT {columns} FROM {quoted(_all(name))}{where}"
+                f"CREATE OR REPLACE VIEW {quote_name(name_given(name))} AS "  # noqa: S608 (our names)
+                f"SELECT {columns} FROM {quote_name(_all(name))}{where}"
             )
 
     def run(self, compiled: Compiled) -> Truth:

@@ -415,6 +415,9 @@ ASKED = {
     "MODE": "MODE(city)",
     "TOP_K": "APPROX_TOP_COUNT(city, 2)",
     "HISTOGRAM": "HISTOGRAM(age, 0, 18, 65, 120)",
+    "DISTANCE_TO_SORTED": "DISTANCE_TO_SORTED(cost, age)",
+    "DISTANCE_TO_CLUSTERS": "DISTANCE_TO_CLUSTERS(cost, 2, 3)",
+    "DISTANCE_TO_DEPENDENCY": "DISTANCE_TO_DEPENDENCY(city, age, street)",
 }
 
 
@@ -434,13 +437,13 @@ def question_tasks(*, quick: bool = False) -> tuple[Task, ...]:
     asked = {name: aggregate_questions(name) for name in AGGREGATES}
 
     @functools.cache
-    def tried() -> Fuzz:
+    def fuzz_all() -> Fuzz:
         """All of them in the same worlds, whose engines are opened once."""
         texts = [text for several in asked.values() for text in several]
         return fuzz(EXAMPLE, texts, worlds=1 if quick else 6)
 
     return tuple(
-        Task(QUESTIONS, AGGREGATES[name].usage, lambda texts=texts: part_of(tried(), texts))  # type: ignore[misc]
+        Task(QUESTIONS, AGGREGATES[name].usage, lambda texts=texts: part_of(fuzz_all(), texts))  # type: ignore[misc]
         for name, texts in asked.items()
     )
 
@@ -484,11 +487,11 @@ def session_tasks(
     made = schema_questions(schema)
 
     @functools.cache
-    def tried() -> Fuzz:
+    def fuzz_all() -> Fuzz:
         return fuzz(schema, [*made, *asked], worlds=worlds, label="session", public=public)
 
-    tasks = [Task(SESSION, "the schema", lambda: part_of(tried(), made))]
-    tasks += [Task(SESSION, text, lambda text=text: part_of(tried(), [text])) for text in asked]  # type: ignore[misc]
+    tasks = [Task(SESSION, "the schema", lambda: part_of(fuzz_all(), made))]
+    tasks += [Task(SESSION, text, lambda text=text: part_of(fuzz_all(), [text])) for text in asked]  # type: ignore[misc]
     return tuple(tasks)
 
 

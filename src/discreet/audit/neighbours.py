@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from discreet.errors import InvalidParameter, shown
+from discreet.errors import InvalidParameter, quote_value
 from discreet.question.schema import Neighbours, Schema, Table
 
 Adjacent = bool | Callable[[Any, Any], bool] | None
@@ -58,7 +58,7 @@ def _check_units(first: Any, second: Any, schema: Schema) -> None:
         if missing:
             raise InvalidParameter(
                 "P4",
-                f"the table {shown(missing[0])} of the schema is not given.",
+                f"the table {quote_value(missing[0])} of the schema is not given.",
                 why="a person's rows in a table that is left out would not be looked at.",
                 fix=f"pass tables by name: {', '.join(schema.tables)}.",
             )
@@ -118,11 +118,11 @@ def _rows(table: Any) -> list[Hashable] | None:
     elif hasattr(table, "columns") and hasattr(table, "iloc"):
         table = pa.Table.from_pandas(table, preserve_index=False)
     if isinstance(table, pa.Table):
-        return [_frozen(row) for row in table.to_pylist()]
+        return [_freeze(row) for row in table.to_pylist()]
     if isinstance(table, np.ndarray) and table.ndim:
-        return [_frozen(row) for row in table.tolist()]
+        return [_freeze(row) for row in table.tolist()]
     if isinstance(table, list | tuple | set | frozenset):
-        return [_frozen(row) for row in table]
+        return [_freeze(row) for row in table]
     if isinstance(table, Mapping):  # tables by name
         parts = {str(name): _rows(part) for name, part in table.items()}
         if all(rows is not None for rows in parts.values()):
@@ -130,13 +130,13 @@ def _rows(table: Any) -> list[Hashable] | None:
     return None
 
 
-def _frozen(value: Any) -> Hashable:
+def _freeze(value: Any) -> Hashable:
     if isinstance(value, Mapping):
-        return tuple(sorted((str(key), _frozen(item)) for key, item in value.items()))
+        return tuple(sorted((str(key), _freeze(item)) for key, item in value.items()))
     if isinstance(value, list | tuple):
-        return tuple(_frozen(item) for item in value)
+        return tuple(_freeze(item) for item in value)
     if isinstance(value, set | frozenset):
-        return frozenset(_frozen(item) for item in value)
+        return frozenset(_freeze(item) for item in value)
     if isinstance(value, float) and math.isnan(value):  # it equals nothing, itself included
         return "NaN"
     return value if isinstance(value, Hashable) else repr(value)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from discreet import noise
-from discreet.audit.frozen import frozen_bytes
+from discreet.audit.frozen import freeze_bytes
 from discreet.engine.truth import SparseCounts
 from discreet.mechanisms import Gaussian, KeyRelease, Staircase
 from discreet.mechanisms.quantiles.ranks import Cells
@@ -74,13 +74,13 @@ class Observation:
         """Frozen bytes: the same for the same event, however many other events drew."""
         owner = _owner(sys._getframe(1))
         if owner is None:  # a name for a file, an identifier: no noise
-            return frozen_bytes(f"{self.label}/bytes", count)
+            return freeze_bytes(f"{self.label}/bytes", count)
         if not self._owners or owner is not self._owners[-1]:
             self._owners.append(owner)  # kept, so that no later frame can be taken for it
             self._asked = 0
             self.events.append(_event(owner))
         self._asked += 1
-        return frozen_bytes(f"{self.label}/{len(self.events)}/{self._asked}", count)
+        return freeze_bytes(f"{self.label}/{len(self.events)}/{self._asked}", count)
 
     def close(self) -> None:
         """Let go of the frames, and with them of all data."""
@@ -88,13 +88,13 @@ class Observation:
 
 
 @contextmanager
-def observed(label: str = "replay") -> Iterator[Observation]:
+def observe(label: str = "replay") -> Iterator[Observation]:
     """Freeze the noise of this context and record what it is used on.
 
     >>> from discreet.mechanisms import Laplace
-    >>> with observed() as seen:
+    >>> with observe() as seen:
     ...     first = Laplace(sensitivity=3, epsilon="1/4").release(40)
-    >>> with observed():
+    >>> with observe():
     ...     second = Laplace(sensitivity=3, epsilon="1/4").release(43)
     >>> second - first, str(seen.events[0])
     (3, "Laplace(sensitivity=3, epsilon='1/4')")
@@ -273,4 +273,4 @@ def _text(value: Any) -> str:
     return str(value) if isinstance(value, Fraction) else repr(value)
 
 
-__all__ = ["Event", "Observation", "Vector", "numbers_of", "observed"]
+__all__ = ["Event", "Observation", "Vector", "numbers_of", "observe"]

@@ -54,7 +54,7 @@ class Promise:
         if isinstance(promised, Promise):
             return promised
         if isinstance(promised, Curved):
-            return cls(_sort_points(promised.promised_points()))
+            return cls(_sort_points(promised.list_promised()))
         if isinstance(promised, Budget):
             if promised.epsilon is not None:
                 return cls(((promised.epsilon, promised.delta),))
@@ -84,7 +84,7 @@ class Promise:
 class Curved(Protocol):
     """Something with a certified curve of its own: an exact audit."""
 
-    def promised_points(self) -> Iterable[tuple[Fraction, Fraction]]:
+    def list_promised(self) -> Iterable[tuple[Fraction, Fraction]]:
         """Pairs (epsilon, delta) that are certainly kept."""
         ...
 

@@ -36,12 +36,12 @@ def at_least(hits: int, trials: int, alpha: Fraction) -> Fraction:
     low, high = _bracket(hits, trials, alpha, -1)
     unit = 1 << _BITS
 
-    def excluded(point: int) -> bool:
+    def is_excluded(point: int) -> bool:
         return _excludes(hits, trials, Fraction(point, unit), alpha)
 
     # The step down doubles until the guess is certainly below; at 0 it is.
-    step = double(lambda width: excluded(high - width), max(1, high - low), most=high)
-    low = greatest_integer(excluded, holds_at=max(0, high - step), fails_at=high, bits=_DIGITS)
+    step = double(lambda width: is_excluded(high - width), max(1, high - low), most=high)
+    low = greatest_integer(is_excluded, holds_at=max(0, high - step), fails_at=high, bits=_DIGITS)
     return Fraction(low, unit)
 
 

@@ -54,7 +54,7 @@ class Stage:
 
     def ask(self, question: str, **spend: Any) -> Answer:
         """Answer, or refuse: the price first, then the account, then the noise, stored."""
-        asked = self.rehearsal.prepared(question, spend)
+        asked = self.rehearsal.prepare(question, spend)
         stored = self._answers.get(asked.key)
         if stored is not None:  # the same question again: the same answer, free
             return replace(stored, priced=asked.priced, replayed=True)
@@ -81,7 +81,7 @@ class Stage:
         for block in asked.blocks:
             spent[block] = spent.get(block, NOTHING) + asked.loss
 
-    def spent(self) -> tuple[tuple[int, Loss], ...]:
+    def list_spent(self) -> tuple[tuple[int, Loss], ...]:
         """What each block has lost so far."""
         return tuple(sorted(self._spent.items(), key=lambda pair: pair[0]))
 
@@ -110,12 +110,12 @@ class Rehearsal:
         """A session with nothing spent."""
         return Stage(self)
 
-    def prepared(self, question: str, spend: Mapping[str, Any]) -> Prepared:
+    def prepare(self, question: str, spend: Mapping[str, Any]) -> Prepared:
         """The price of a question and its sealed integers, remembered."""
         key = question, tuple(spend.items())
         found = self._known.get(key)
         if found is None:
-            priced = self.priced(question, spend)
+            priced = self.price(question, spend)
             compiled = self.engine.compile(priced.plan)
             area = reach(priced.question, self.schema, self._space)
             blocks = tuple(block for start, stop in area.ranges for block in range(start, stop))
@@ -128,7 +128,7 @@ class Rehearsal:
             )
         return found
 
-    def priced(self, question: str, spend: Mapping[str, Any]) -> Priced:
+    def price(self, question: str, spend: Mapping[str, Any]) -> Priced:
         """The price of a question; reads no private data."""
         return find_price(self.engine, question, spend)
 

@@ -21,12 +21,12 @@ import numpy as np
 
 from discreet.accounting.budget import Budget
 from discreet.audit.events import outcome_of
-from discreet.audit.frozen import frozen_bytes
+from discreet.audit.frozen import freeze_bytes
 from discreet.audit.neighbours import Adjacent, neighbouring
-from discreet.audit.observing import Event, numbers_of, observed
+from discreet.audit.observing import Event, numbers_of, observe
 from discreet.audit.verdict import Verdict, amount_up
 from discreet.curate.curator import Curator
-from discreet.errors import InvalidParameter, shown
+from discreet.errors import InvalidParameter, quote_value
 from discreet.exact.numbers import Exact as Number
 from discreet.exact.numbers import positive
 from discreet.question.schema import Schema
@@ -130,7 +130,7 @@ def replay(  # noqa: PLR0913 (each is one word of the experiment)
     if norm not in NORMS:
         raise InvalidParameter(
             "P4",
-            f"there is no norm {shown(norm)}.",
+            f"there is no norm {quote_value(norm)}.",
             why="a sensitivity says how far a person moves a result in some norm.",
             fix=f"use one of {', '.join(NORMS)}.",
         )
@@ -167,7 +167,7 @@ def compare(
         if one.allowed is None or one.values is None or other.values is None:
             continue  # a bare draw: its parameters were compared, and nothing says what it hides
         checked += 1
-        size, limit = moved_by(one.values, other.values, one.allowed[0]), one.allowed[1]
+        size, limit = measure_move(one.values, other.values, one.allowed[0]), one.allowed[1]
         if size > limit:
             root = " squared" if one.allowed[0] == "l2" else ""
             differences.append(
@@ -194,10 +194,10 @@ def _pad(run: tuple[Event, ...], other: tuple[Event, ...]) -> tuple[Event, ...]:
     return tuple(replace(e, values={}) for e in other) if not run and airlock else run
 
 
-def moved_by(one: Mapping[Any, Any], other: Mapping[Any, Any], norm: str) -> Any:
+def measure_move(one: Mapping[Any, Any], other: Mapping[Any, Any], norm: str) -> Any:
     """How far two vectors are apart; squared for ``l2``, without end if not in ``one entry``.
 
-    >>> moved_by({"a": 5, "b": 2}, {"a": 2, "c": 4}, "l2")
+    >>> measure_move({"a": 5, "b": 2}, {"a": 2, "c": 4}, "l2")
     29
     """
     gaps = [_gap(one.get(key, 0), other.get(key, 0)) for key in {**one, **other}]
@@ -233,7 +233,7 @@ def _runner(target: Any, question: str | None, spend: Mapping[str, Any]) -> Call
     if not callable(target):
         raise InvalidParameter(
             "P4",
-            f"{shown(type(target).__name__)} cannot be run on a table.",
+            f"{quote_value(type(target).__name__)} cannot be run on a table.",
             why="only what runs can be compared on two tables.",
             fix="pass a curator, a schema, or a function of a table.",
         )
@@ -243,7 +243,7 @@ def _runner(target: Any, question: str | None, spend: Mapping[str, Any]) -> Call
     def run(world: Any) -> Any:
         options = dict(spend)
         if takes_rng:
-            words = np.frombuffer(frozen_bytes("rng", 16), dtype=np.uint32)
+            words = np.frombuffer(freeze_bytes("rng", 16), dtype=np.uint32)
             options["rng"] = np.random.Generator(np.random.Philox(words.tolist()))
         return target(world, *given, **options)
 
@@ -263,7 +263,7 @@ def _make_ask(target: Any, question: str, spend: Mapping[str, Any]) -> Callable[
 
 
 def _observe(run: Callable[[Any], Any], world: Any, label: str) -> tuple[tuple[Event, ...], Any]:
-    with observed(label) as seen, _frozen_globals(label):
+    with observe(label) as seen, _freeze_globals(label):
         try:
             output = run(world)
         except Exception as error:
@@ -283,9 +283,9 @@ def _outcome(output: Any) -> str:
 
 
 @contextmanager
-def _frozen_globals(label: str) -> Iterator[None]:
+def _freeze_globals(label: str) -> Iterator[None]:
     """Freeze the global generators of numpy and of the standard library, then put them back."""
-    number = int.from_bytes(frozen_bytes(label, 4), "big")
+    number = int.from_bytes(freeze_bytes(label, 4), "big")
     numpy_state, python_state = np.random.get_state(), random.getstate()
     np.random.seed(number)  # the audited code's generator, not ours
     random.seed(number)
@@ -312,7 +312,7 @@ def _describe_excess(output: Any, other: Any, norm: str, stated: Fraction) -> st
         return "" if output == other else "the outputs differ and are not numbers"
     if one.keys() != two.keys():
         return "the outputs have different lengths"
-    size, limit = moved_by(one, two, norm), stated**2 if norm == "l2" else stated
+    size, limit = measure_move(one, two, norm), stated**2 if norm == "l2" else stated
     # The output of a float pipeline is rounded; a rounding is no breach of this kind.
     if size <= limit * (1 + Fraction(1, 2**40)):
         return ""
@@ -325,4 +325,4 @@ def _short(size: Any) -> str:
     return amount_up(size, 6) if isinstance(size, Fraction) else str(size)
 
 
-__all__ = ["NORMS", "Replay", "compare", "moved_by", "replay"]
+__all__ = ["NORMS", "Replay", "compare", "measure_move", "replay"]

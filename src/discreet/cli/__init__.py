@@ -127,7 +127,7 @@ def demo() -> None:
 
 def _print_refusal(refusal: Refusal, *, as_json: bool) -> None:
     """A refusal on standard error: three lines, folded between words for a person."""
-    refusal = refusal.spoken("command")
+    refusal = refusal.translate("command")
     if as_json:
         typer.echo(json.dumps(refusal.to_json(), ensure_ascii=False), err=True)
     elif sys.stderr.isatty():

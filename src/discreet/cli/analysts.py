@@ -10,7 +10,7 @@ import typer
 
 from discreet.cli import screen
 from discreet.cli.options import HERE, Delta, Home, Json, open_planner
-from discreet.errors import InvalidParameter, shown
+from discreet.errors import InvalidParameter, quote_value
 
 if TYPE_CHECKING:
     from discreet.accounting.budget import Budget
@@ -183,7 +183,7 @@ def last_day(text: str | None) -> datetime | None:
     except ValueError:
         raise InvalidParameter(
             "P1",
-            f"{shown(text)} is not a day.",
+            f"{quote_value(text)} is not a day.",
             why="until when somebody may ask must be one moment.",
             fix="write it as 2027-12-31.",
         ) from None

@@ -220,7 +220,7 @@ def describe_quote(quote: Quote, confidence: str) -> list[str]:
         lines[0] = "price:  free, for it is known"
     lines += list_choices(quote)
     if quote.refusal is not None:
-        lines.append(str(quote.refusal.spoken("command")))
+        lines.append(str(quote.refusal.translate("command")))
     return lines
 
 

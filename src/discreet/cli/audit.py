@@ -46,7 +46,7 @@ def audit(
     for file in (html, json_file):
         if file is not None:
             check_writable(file)
-    report = made(directory, quick=quick)
+    report = run_audit(directory, quick=quick)
     if html is not None:
         save(html, report.to_html())
     if json_file is not None:
@@ -56,7 +56,7 @@ def audit(
         raise typer.Exit(FOUND)
 
 
-def made(directory: Path | None = None, *, quick: bool = False) -> Report:
+def run_audit(directory: Path | None = None, *, quick: bool = False) -> Report:
     """Run everything, with a bar of progress on standard error."""
     installation = import_module("discreet.audit.installation")
     reports = import_module("discreet.audit.report")
@@ -128,4 +128,4 @@ def _show(report: Report, files: Sequence[Path]) -> None:
         screen.print_text(f"Written to {file}.")
 
 
-__all__ = ["FOUND", "audit", "made"]
+__all__ = ["FOUND", "audit", "run_audit"]

@@ -120,7 +120,7 @@ def plan(
     with open_planner(session) as curator:
         agenda = agendas.read_agenda(file)
         division = curator.releases.divide(agenda)
-    missed = agendas.missed(agenda, division)
+    missed = agendas.list_missed(agenda, division)
     name = {"rho": "ρ", "epsilon": "ε"}[division.kind.value]
     if as_json:
         screen.print_json(

@@ -48,14 +48,14 @@ def check(
     file: _SchemaPath = Path("discreet.toml"), declared: _Declared = False, as_json: Json = False
 ) -> None:
     """Say whether a discreet.toml holds together and how the data fit it."""
-    from discreet.curate.session import FILE, parsed
+    from discreet.curate.session import FILE, parse_settings
     from discreet.engine.opening import require_copy
     from discreet.question.schema import SchemaFile
 
     file = file / FILE if file.is_dir() else file
     read = SchemaFile.read(file)
     if read.settings:  # a whole session: its other sections are checked, too
-        session = parsed(file.parent, read)
+        session = parse_settings(file.parent, read)
         session.budget.check_delta(read.schema.population)
     if not declared:
         require_copy(str(read.settings.get("engine", {}).get("kind")), "`schema check`")

@@ -94,7 +94,7 @@ class Shell:
             else:
                 self._ask(text)
         except Refusal as refusal:
-            screen.print_refusal(refusal.spoken("shell"))
+            screen.print_refusal(refusal.translate("shell"))
             screen.print_text("")
         except KeyboardInterrupt:
             if not isinstance(self.lines, Terminal):

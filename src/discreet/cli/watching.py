@@ -90,7 +90,7 @@ def watch(  # noqa: PLR0913, PLR0917 (each is an option)
         told = [one for one in asked_new if one is not None] if new else run.ask_many(questions)
         if close:
             run.close()
-        verdicts = [v for one in told for v in (one if isinstance(one, tuple) else (one,))]
+        verdicts = [verdict for one in told for verdict in one]
         if as_json:
             shape = [verdict.to_json() for verdict in verdicts]
             screen.print_json({**run.to_json(), "verdicts": shape})
@@ -137,7 +137,7 @@ def interview(  # noqa: PLR0913, PLR0917 (each is an option)
     session: Home = HERE,
 ) -> None:
     """Tell numbers while their joint sensitivity lasts, for one price."""
-    settings = {"sensitivity": sensitivity, "epsilon": needed(epsilon, "epsilon")}
+    settings = {"sensitivity": sensitivity, "epsilon": require_amount(epsilon, "epsilon")}
     if explain:
         with open_planner(session) as curator:
             found = curator.explain_interview(*questions, **settings)
@@ -181,7 +181,7 @@ def learn(  # noqa: PLR0913, PLR0917 (each is an option)
         "columns": [name.strip() for name in columns.split(",") if name.strip()],
         "rows": rows,
         "questions": at_most,
-        "epsilon": needed(epsilon, "epsilon"),
+        "epsilon": require_amount(epsilon, "epsilon"),
         "beta": beta,
     }
     if explain:
@@ -212,7 +212,7 @@ def quality(
     session: Home = HERE,
 ) -> None:
     """Tell how many units stand in the way of what should hold."""
-    price = needed(epsilon, "epsilon")
+    price = require_amount(epsilon, "epsilon")
     if explain:
         with open_planner(session) as curator:
             said = curator.explain_quality(read_checks(checks), epsilon=price)
@@ -234,7 +234,7 @@ def median(
     session: Home = HERE,
 ) -> None:
     """Tell a median with noise that fits the data."""
-    price = {"epsilon": needed(epsilon, "epsilon"), "delta": needed(delta, "delta")}
+    price = {"epsilon": require_amount(epsilon, "epsilon"), "delta": require_amount(delta, "delta")}
     if explain:
         with open_planner(session) as curator:
             said = curator.explain_robust_median(question, bound=bound, **price)
@@ -261,7 +261,7 @@ def read_checks(checks: str) -> str | dict[str, Any]:
         ) from error
 
 
-def needed(amount: str | None, name: str) -> str:
+def require_amount(amount: str | None, name: str) -> str:
     """An amount that must be said."""
     if amount is None:
         raise InvalidParameter(

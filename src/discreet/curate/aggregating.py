@@ -31,7 +31,7 @@ import pyarrow as pa
 from discreet.accounting.loss import Loss
 from discreet.curate.once import Told, Wanted, release_once
 from discreet.engine.protocol import describe_failure
-from discreet.errors import InvalidParameter, shown
+from discreet.errors import InvalidParameter, quote_value
 from discreet.exact.numbers import Exact, canonical_json, whole
 from discreet.price.aggregation import Aggregation
 from discreet.question.schema import Owners, Table
@@ -288,7 +288,7 @@ def _find_table(curator: Curator, name: str) -> Table:
         private = [n for n, t in curator.schema.tables.items() if not t.public]
         raise InvalidParameter(
             "P4",
-            f"there is no private table {shown(name)} with max_rows_per_unit.",
+            f"there is no private table {quote_value(name)} with max_rows_per_unit.",
             why="a function is averaged over blocks of the people whose rows a table holds.",
             fix=f"name one of {', '.join(private)}, and declare max_rows_per_unit for it.",
         )

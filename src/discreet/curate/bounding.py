@@ -21,6 +21,7 @@ from discreet.exact.numbers import Exact, fraction
 from discreet.exact.records import dataclass
 from discreet.ledger.charges import Request, Stored
 from discreet.price import Priced, price
+from discreet.price.calibration import find_stretches
 from discreet.price.plan import Histogram, Moments, Scaled
 from discreet.question.functions import references
 from discreet.question.offer import Offer
@@ -28,7 +29,7 @@ from discreet.question.relation import Source
 from discreet.question.schema import Column, Owners, Schema, Table
 from discreet.question.sql import parse
 from discreet.release.answer import Answer
-from discreet.release.record import released_from_bytes, replay_key
+from discreet.release.record import read_released, replay_key
 
 if TYPE_CHECKING:
     from discreet.curate.curator import Curator
@@ -162,7 +163,8 @@ class Bounding:
 
         with self._open(look) as engine:
             priced = self._price(engine, look, spend)
-            compiled = engine.compile(priced.plan)  # what cannot be run is not paid for
+            # What cannot be run is not paid for.
+            compiled = engine.compile(priced.plan, find_stretches(priced))
             request = self._make_request(priced, look, spend)
             receipt = self._curator.account.charge(request)
             if isinstance(receipt, Stored):
@@ -233,7 +235,7 @@ class Bounding:
             stored = self._curator.account.charge(request)
         if not isinstance(stored, Stored):
             raise TypeError("a stored answer is not charged")
-        return Answer(priced, *released_from_bytes(stored.answer), id=stored.id, replayed=True)
+        return Answer(priced, *read_released(stored.answer), id=stored.id, replayed=True)
 
 
 def _list_sources(relation: object) -> Iterator[Source]:

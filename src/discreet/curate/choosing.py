@@ -189,12 +189,12 @@ def choose(
     compiled = [curator.engine.compile(one.plan) for one in contest.watched]
     wanted = _want(contest, offer)
 
-    def computed(version: str) -> bytes:
+    def run(version: str) -> bytes:
         if compute is None:
             return compute_choice(curator.engine, contest, compiled, version)
         return compute(contest, version)
 
-    told = release_once(curator, wanted, computed, analyst=analyst)
+    told = release_once(curator, wanted, run, analyst=analyst)
     return _read(contest, told)
 
 

@@ -28,6 +28,8 @@ from discreet.local.frequencies import Estimate
 from discreet.local.mean import MeanRandomizer
 from discreet.local.oracle import FrequencyOracle, chunks
 from discreet.local.survey import Survey
+from discreet.publication.margins import Margin, Promise
+from discreet.publication.told import Told
 from discreet.question.domain import Kind
 from discreet.question.expressions import ColumnRef, Expression
 from discreet.question.functions import evaluate, references
@@ -92,6 +94,33 @@ class Collected:
             for aggregate in question.aggregates
         }
         return Estimates(question, tuple(groups), cells, len(self.reports))
+
+    def tell(self, sql: str, *, confidence: Exact = "0.95") -> Told:
+        """The same as a table that is read, shown and kept as any answer is."""
+        found = self.ask(sql, confidence=confidence)
+        keys = tuple(
+            one.name
+            for one in found.question.outputs
+            if isinstance(one.expression, ColumnRef) and one.expression.name not in found.cells
+        )
+        margins = {
+            name: tuple(
+                _margin(value, ends)
+                for value, ends in zip(found.column(name), found.intervals(name), strict=True)
+            )
+            for name in found.columns
+            if name not in keys
+        }
+        people, percent = found.respondents, 100 * float(proportion(confidence, name="confidence"))
+        said = [
+            f"Estimated from {people:,} reports of the survey {self.name}, each randomised by the "
+            "respondent: free.",
+            f"± at {percent:g} % confidence, whatever the truth is; estimates may lie below zero.",
+        ]
+        if any(one.within is None for listed in margins.values() for one in listed):
+            said.append("No margin for what is computed from estimates, nor from fewer than two.")
+        rows = tuple(found.rows)
+        return Told(sql, found.columns, rows, margins, tuple(said), keys, confidence)
 
     # --- what the question does to each combination of answers -------------------------------
 
@@ -356,9 +385,9 @@ class Estimates:
         ends = [self.intervals(name) for name in self.columns]
         for place, row in enumerate(self.rows):
             cells = [
-                f"{_shown(value)} [{_shown(one[place][0])}, {_shown(one[place][1])}]"  # type: ignore[index]
+                f"{_format(value)} [{_format(one[place][0])}, {_format(one[place][1])}]"  # type: ignore[index]
                 if one[place] is not None
-                else _shown(value)
+                else _format(value)
                 for value, one in zip(row, ends, strict=True)
             ]
             lines.append("  ".join(cells))
@@ -456,11 +485,17 @@ def _ratio(total: Estimate, people: Estimate, lower: float, upper: float) -> Est
     return Estimate(found, total.standard_error / people.value, low, high)
 
 
+def _margin(value: Any, ends: tuple[float, float] | None) -> Margin:
+    if ends is None or value is None or not (math.isfinite(ends[0]) and math.isfinite(ends[1])):
+        return Margin(Promise.NONE, None)
+    return Margin(Promise.EXACT, max(value - ends[0], ends[1] - value, 0.0), ends)
+
+
 def _value(cell: Estimate | None) -> float | None:
     return None if cell is None else cell.value
 
 
-def _shown(value: Any) -> str:
+def _format(value: Any) -> str:
     return f"{value:,.1f}" if isinstance(value, float) else str(value)
 
 

@@ -12,7 +12,6 @@ from collections.abc import (
     Callable,
     Hashable,
     Iterable,
-    Iterator,
     Mapping,
     Sequence,
 )
@@ -27,7 +26,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from discreet.accounting.budget import Budget
-from discreet.accounting.loss import NOTHING, Loss
+from discreet.accounting.loss import Loss
 from discreet.accounting.neighbours import Neighbours
 from discreet.curate.bounding import Bounding
 from discreet.curate.crowding import Crowding
@@ -40,13 +39,13 @@ from discreet.curate.opening import (
 )
 from discreet.curate.procedures import Procedures
 from discreet.curate.steps import (
+    ANY_DELTA,
     CURATOR,
     REMEMBERED,
     Improving,
     Paid,
     PaidStatement,
     Planned,
-    TopUp,
 )
 from discreet.engine.opening import open_engine
 from discreet.engine.protocol import C, Engine, describe_failure
@@ -60,6 +59,7 @@ from discreet.errors import (
 from discreet.exact.numbers import Exact, canonical_json
 from discreet.ledger import About, Account, Balance, Entry, Ledger, Policy, Receipt, Request, Stored
 from discreet.price import Compare, Priced, approximate_loss, is_apart, is_as_before, price
+from discreet.price.calibration import find_stretches
 from discreet.price.plan import BaseRows, Plan, list_values, rename
 from discreet.question.blocks import Area, Space
 from discreet.question.functions import references
@@ -73,10 +73,10 @@ from discreet.question.sql.clock import MAY_READ_THE_CLOCK
 from discreet.question.statement import Column, Statement, list_columns
 from discreet.release.answer import Answer, Released
 from discreet.release.record import (
-    released_from_bytes,
-    released_to_bytes,
+    read_released,
     replay_key,
     to_json,
+    write_released,
 )
 from discreet.release.release import refine, release
 
@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     # What only some questions need is imported by those: who asks one does not wait for the rest.
     from discreet.curate.knowing import Knowing
     from discreet.curate.quote import Quote
+    from discreet.curate.quoting import Quotes
     from discreet.curate.sealed import Sealed
     from discreet.curate.statements import Statements
     from discreet.publication.told import Told
@@ -95,10 +96,6 @@ if TYPE_CHECKING:
     Asking = str | Question | Query
     """A question in SQL, built in Python, or already parsed."""
 
-_ANY_DELTA = Fraction(1, 10**9)
-"""With which questions of private groups are planned where none is offered."""
-
-
 _LOOKS = ("kind", "memory_limit", "threads", "timeout_s")
 """Settings of the engine that also hold where bounding is looked at."""
 
@@ -107,6 +104,7 @@ class Era(Enum):
     """How questions were priced, the latest first: what was paid for in each is still found."""
 
     NOW = "at the joint sensitivity of a statement"
+    COUNTED = "with noise on public numbers, too, where others were asked for beside them"
     ROWS = "a change row by row, and no unit as a whole in groups"
     SIDES = "a change as what is left and what is joined"
     APART = "each measurement by itself"
@@ -193,7 +191,7 @@ class Curator(Procedures):
         ``offer`` is one of ``epsilon``, ``rho`` (what to pay) and ``within`` (how far off the
         answer may be, at ``confidence``); and ``delta``, a failure mass that may be paid, too.
         A statement of several questions is offered it for all of them together.
-        A question about a release is free, and needs none: see :meth:`tell`.
+        A question about a release or a survey is free, and needs none: see :meth:`tell`.
         """
         told = self.tell(question)
         if told is not None:
@@ -202,7 +200,7 @@ class Curator(Procedures):
         if isinstance(paid, PaidStatement) and paid.later:  # then it is a constant of the rest
             first = {self._answer(part).id for part in paid.open}
             answer = self.ask(question, analyst=analyst, **offer)
-            return cast("Combined", answer).paid_also({n for n in first if n is not None})
+            return cast("Combined", answer).pay_also({n for n in first if n is not None})
         if isinstance(paid, Answer):
             return paid
         if isinstance(paid, Paid):
@@ -279,10 +277,10 @@ class Curator(Procedures):
         behind: tuple[Loss, ...] = ()
         if paid.improving is not None:
             if paid.improving.is_told:
-                return self._knowing.improve(paid, paid.improving)
+                return self.knowing.improve(paid, paid.improving)
             behind = self.list_behind(number)
         if drawn is None or stored is not answer:
-            drawn = released_from_bytes(stored)
+            drawn = read_released(stored)
         return Answer(paid.priced, *drawn, id=number, said=said, behind=behind)
 
     def list_behind(self, number: int) -> tuple[Loss, ...]:
@@ -307,10 +305,17 @@ class Curator(Procedures):
 
         Those of ``paid.open`` are given; the others were stored before.
         """
-        return self._statements.finish(paid, answers)
+        return self.statements.finish(paid, answers)
 
     @cached_property
-    def _statements(self) -> Statements:
+    def _quotes(self) -> Quotes:
+        from discreet.curate.quoting import Quotes  # when a price is asked for
+
+        return Quotes(self)
+
+    @cached_property
+    def statements(self) -> Statements:
+        """Questions of several questions."""
         from discreet.curate.statements import Statements  # when several questions are asked
 
         return Statements(self, self._bounding.notes)
@@ -319,13 +324,14 @@ class Curator(Procedures):
         self, asked: Question | Statement, offer: Offer, analyst: str
     ) -> Paid | PaidStatement | Answer:
         if isinstance(asked, Statement):
-            return self._statements.pay(asked, offer, analyst)
+            return self.statements.pay(asked, offer, analyst)
         return self._pay_question(asked, offer.beside(asked.spend), analyst)
 
     def _pay_question(self, question: Question, spend: Offer, analyst: str) -> Paid | Answer:
         try:
             if question.is_listed:
-                return self._list_groups(question, spend, analyst)
+                self.account.check_access(analyst)
+                return self.list_groups(question)
             size = self._find_size(question, spend)
             if size is None and spend.empty:
                 return self._tell_known(question, spend, analyst)
@@ -334,31 +340,34 @@ class Curator(Procedures):
             if spend.fresh:
                 planned = self.make_fresh(planned, spend, analyst)
             elif size is None:
-                known = self._look_up(planned, spend, analyst)
+                known = self.look_up(planned, spend, analyst)
                 if isinstance(known, Answer):
                     return known
                 if isinstance(known, tuple):
-                    paid = self._top_up(planned, spend, analyst, known)
+                    paid = self.knowing.top_up(planned, spend, analyst, known)
                     if paid is not None:
                         return paid
             self._warn_of_hidden_groups(planned.priced)
-            request = self.make_request(planned, spend, analyst)
-            stored = known if isinstance(known, Stored) else None
-            receipt = stored or self.account.charge(request)  # durable from here on
+            receipt: Receipt | Stored
+            if isinstance(known, Stored):
+                receipt = known
+            else:  # durable from here on
+                receipt = self.account.charge(self.make_request(planned, spend, analyst))
         except Refusal as refusal:
-            told = self._explain_refusal(refusal, question, spend, analyst)
+            told = refusal
+            if isinstance(refusal, BudgetRefusal) and spend.within:
+                told = self._quotes.explain_refusal(refusal, question, spend, analyst)
             self.account.record_refusal(analyst, write_text(question), told)
             raise told from None
         if isinstance(receipt, Stored):
             return self.replay(planned.priced, receipt)
-        return self.make_paid(planned, receipt, request.data_version)
+        return self.make_paid(planned, receipt, receipt.data_version)
 
-    def _list_groups(self, question: Question, spend: Offer, analyst: str) -> Answer:
-        """What is declared: nothing is measured, charged or stored for it."""
+    def list_groups(self, question: Question) -> Answer:
+        """What is declared of the keys of ``question``: nothing is measured, charged or stored."""
         from discreet.price.listed import list_groups
 
-        planned = self.find_any_plan(question, spend)
-        self.account.find(self.make_request(planned, spend, analyst))  # refuses strangers
+        planned = self.find_any_plan(question, Offer())
         return Answer(planned.priced, list_groups(question), ())
 
     def make_paid(
@@ -373,8 +382,8 @@ class Curator(Procedures):
         if receipt.parent is not None:
             basis = self.account.find_basis(receipt.parent)  # the same truth, or none
             if improving is None or improving.parent != receipt.parent:
-                parent = self._knowing.shelf.load(receipt.parent)
-                improving = self._knowing.refine(planned, parent).improving
+                parent = self.knowing.shelf.load(receipt.parent)
+                improving = self.knowing.refine(planned, parent).improving
         elif improving is not None and improving.parent is not None:
             told = replace(improving, parent=None, earlier=None)
             improving = told if improving.rolled_up else None
@@ -390,97 +399,44 @@ class Curator(Procedures):
         for number in self.account.list_unread(version):  # charged before it was recorded
             abouts: list[About] = []
             with suppress(Refusal, LookupError):  # a charge that is no question's
-                released = self._knowing.shelf.load_all(number)
+                released = self.knowing.shelf.load_all(number)
                 abouts = [describe_rows(one.priced.plan) for one in released]
             self.account.note_abouts(number, abouts, version)
         found = self.account.find_sources(planned.about, version, analyst)
         return tuple(number for number in found if not self.withheld(number))
 
     @property
-    def _knowing(self) -> Knowing:
-        """Of the account at hand."""
+    def knowing(self) -> Knowing:
+        """What is known already, by the account at hand."""
         if self._known is None or self._known.shelf.account is not self.account:
             from discreet.curate.knowing import Knowing  # when something was released
 
             self._known = Knowing(self, self._bounding.notes)
         return self._known
 
-    def _find_good(
+    def find_good(
         self, planned: Planned, spend: Offer, analyst: str
     ) -> Derived | tuple[Derived | None, tuple[int, ...]] | None:
-        """What is known, if it is as good as what is offered for; then it is free.
+        """What is known of what is ``planned``, if it is as good as ``spend`` buys ``analyst``.
 
-        Else what is known and the answers that it may be from, to be improved; None if there are
-        none.  What was paid for in these very words is found by the account, and shown as it was.
+        Then it is free.  Else what is known and the answers that it may be from, to be improved;
+        None if there are none.  What was paid for in these very words is found by the account,
+        and shown as it was.
         """
-        found = self._look_up(planned, spend, analyst)
+        found = self.look_up(planned, spend, analyst)
         return None if isinstance(found, Stored) else found
 
-    def _look_up(
+    def look_up(
         self, planned: Planned, spend: Offer, analyst: str
     ) -> Derived | Stored | tuple[Derived | None, tuple[int, ...]] | None:
-        """The same; and what was answered in these very words, as it is stored."""
+        """The same of ``planned``, ``spend``, ``analyst``; and a stored answer in these words."""
         sources = self._find_sources(planned, analyst)
-        if not sources:
+        if not sources and not spend.within:
             return None
         earlier = self.account.recall(self.make_request(planned, spend, analyst))
         if earlier is None:
-            return self._knowing.judge(planned, spend, sources)
+            return self.knowing.judge(planned, spend, sources) if sources else (None, ())
         return earlier if isinstance(earlier, Stored) else None
-
-    def _top_up(
-        self,
-        planned: Planned,
-        spend: Offer,
-        analyst: str,
-        known: tuple[Derived | None, tuple[int, ...]],
-    ) -> Paid | None:
-        """Pay the difference to what is known; None where nothing known helps."""
-        for way in self._list_top_ups(planned, spend, analyst, *known):
-            request = self._make_top_up(way, spend, analyst)
-            try:
-                receipt = self.account.charge(request)
-            except (InvalidParameter, BudgetRefusal):
-                continue  # somebody else refined it meanwhile, or another way may be affordable
-            if isinstance(receipt, Receipt):
-                return self.make_paid(way.planned, receipt, request.data_version, way.improving)
-        return None
-
-    def _make_top_up(self, way: TopUp, spend: Offer, analyst: str) -> Request:
-        request = self.make_request(way.planned, way.offer or spend, analyst)
-        parent = way.improving.parent
-        basis = None if parent is None else self.engine.find_basis(way.planned.compiled)
-        return replace(request, loss=way.loss, parent=parent, basis=basis)
-
-    def _list_top_ups(
-        self,
-        planned: Planned,
-        spend: Offer,
-        analyst: str,
-        known: Derived | None,
-        sources: tuple[int, ...],
-    ) -> Iterator[TopUp]:
-        """Ways to improve what is known to what ``planned`` would be, the cheapest first.
-
-        What one question may cost is a cap on the whole of it, in however many payments.
-        """
-        from discreet.curate.knowing import Planning
-
-        def plan(rest: Offer) -> Planned:
-            part = self.find_plan(planned.priced.question, rest)
-            return self.make_fresh(part, rest, analyst, first=part.key)
-
-        cap = self.account.standing().policy.question
-        if cap is not None and not cap.admits(NOTHING, planned.priced.loss):
-            return
-
-        def is_open(part: Planned, rest: Offer) -> bool:
-            return self.account.find(self.make_request(part, rest, analyst)) == "resumed"
-
-        planning = Planning(plan, self._price_question, self.find_plan, is_open)
-        for way in self._knowing.list_top_ups(planned, spend, known, sources, planning):
-            if cap is None or cap.admits(NOTHING, way.planned.priced.loss):
-                yield way
 
     def make_fresh(
         self, planned: Planned, spend: Offer, analyst: str, *, first: str | None = None
@@ -501,10 +457,10 @@ class Curator(Procedures):
         planned = self.find_any_plan(question, spend)
         self.account.find(self.make_request(planned, spend, analyst))  # refuses strangers
         sources = self._find_sources(planned, analyst)
-        known = self._knowing.recall(planned, sources) if sources else None
+        known = self.knowing.recall(planned, sources) if sources else None
         if known is not None:
             return known
-        raise self._unknown_refusal(question, planned, sources)
+        raise self._quotes.unknown_refusal(question, planned, sources)
 
     def find_any_plan(self, question: Question, spend: Offer) -> Planned:
         """The plan of a question at some spend: what it measures is the same at any."""
@@ -512,38 +468,14 @@ class Curator(Procedures):
         try:
             return self.find_plan(question, offer)
         except QuestionRefusal:  # of private groups, which need a delta
-            return self.find_plan(question, replace(offer, delta=spend.delta or _ANY_DELTA))
-
-    def _unknown_refusal(
-        self, question: Question, planned: Planned, sources: Sequence[int]
-    ) -> QuestionRefusal:
-        """Nothing is known: what it would cost, and why released answers do not tell."""
-        from discreet.release.render import margin_words
-
-        prices = []
-        for epsilon in ("0.1", "1"):
-            with suppress(Refusal):
-                offer = Offer.of(epsilon=epsilon, delta=planned_delta(planned))
-                words = margin_words(self._explain(self.find_plan(question, offer)), "0.95")
-                told = ", ".join(f"{name} {text}" for name, text in words.items())
-                prices.append(f"epsilon = {epsilon} buys {told}")
-        why = self._knowing.explain_unknown(planned, sources) if sources else ""
-        return QuestionRefusal(
-            "Q43",
-            "the question says neither what it may cost nor how accurate it must be.",
-            why="every answer costs the people in the data something; how much is a decision."
-            + (f" {why}" if why else ""),
-            fix="offer what it may cost, such as epsilon='0.1', or how far off it may be, such as "
-            f"within='50'. {'; '.join(prices)}.",
-            offer={"epsilon": "0.1", "within": "50"},
-        )
+            return self.find_plan(question, replace(offer, delta=spend.delta or ANY_DELTA))
 
     def replay(self, priced: Priced, stored: Stored) -> Answer:
         """A ``stored`` answer, read through the outputs of what was ``priced``, which is free."""
         known = self._replays.get(stored.id)
         if known is not None and known[0] is priced and known[1] == stored.answer:
             return known[2]
-        released = released_from_bytes(stored.answer)
+        released = read_released(stored.answer)
         said = self._bounding.notes(priced)
         behind = self.list_behind(stored.id)
         answer = Answer(priced, *released, id=stored.id, replayed=True, said=said, behind=behind)
@@ -617,19 +549,6 @@ class Curator(Procedures):
         touched = reach(question, self.schema, self.space)
         return touched if touched.count else self.everyone
 
-    def _explain_refusal(
-        self, refusal: Refusal, question: Question, spend: Offer, analyst: str
-    ) -> Refusal:
-        """A refused accuracy is told with the accuracy that what is left would buy."""
-        if not isinstance(refusal, BudgetRefusal) or not spend.within:
-            return refusal
-        from discreet.curate.affordable import name_affordable_accuracy
-
-        left = self.account.balance(analyst).left(self.area(question))
-        return name_affordable_accuracy(
-            refusal, spend, left, lambda offer: self._explain(self.find_plan(question, offer))
-        )
-
     # --- without asking ----------------------------------------------------------------------
 
     def explain(
@@ -642,7 +561,7 @@ class Curator(Procedures):
         ``offer`` is that of :meth:`ask`.
         """
         asked, _ = self._parse_question(question)
-        return self._explain_asked(asked, Offer.of(**offer))
+        return self._quotes.explain(asked, Offer.of(**offer))
 
     def price(
         self,
@@ -655,71 +574,8 @@ class Curator(Procedures):
 
         ``offer`` is that of :meth:`ask`.
         """
-        from discreet.curate.quote import Quote
-
         asked, _ = self._parse_question(question)
-        if isinstance(asked, Statement):
-            return self._statements.price(asked, Offer.of(**offer), analyst)
-        spend = Offer.of(**offer).beside(asked.spend)
-        if asked.is_listed:
-            return Quote(self._explain(self.find_any_plan(asked, spend)), "known")
-        if spend.empty:
-            planned = self.find_any_plan(asked, spend)
-            known = self._find_good(planned, spend, analyst)
-            told = known[0] if isinstance(known, tuple) else known
-            if told is not None:
-                from discreet.curate.knowing import offer_known
-
-                return Quote(self._explain(planned), "known", None, (offer_known(told),))
-        planned = self.find_payable(asked, spend, analyst)
-        explanation = self._explain(planned)
-        if spend.fresh:
-            planned = self.make_fresh(planned, spend, analyst)
-        else:
-            quote = self._price_known(planned, spend, analyst)
-            if quote is not None:
-                return quote
-        try:
-            outcome = self.account.preview(self.make_request(planned, spend, analyst))
-        except Refusal as refusal:
-            return Quote(
-                explanation, refusal.code, self._explain_refusal(refusal, asked, spend, analyst)
-            )
-        return Quote(explanation, outcome)
-
-    def _price_known(self, planned: Planned, spend: Offer, analyst: str) -> Quote | None:
-        """The choices where something is known already; None where nothing is, or all was paid."""
-        found = self._find_good(planned, spend, analyst)
-        if found is None:
-            return None
-        from discreet.curate.knowing import offer_known
-        from discreet.curate.quote import Choice, Quote
-
-        explanation = self._explain(planned)
-        margins = [(n, m) for n, m in explanation.margins(spend.confidence).items() if m]
-        direct = Choice(planned.priced.loss.rounded(), tuple(margins), "a new measurement")
-        if isinstance(found, Answer):
-            return Quote(explanation, "known", None, (offer_known(found), direct))
-        known, sources = found
-        free = () if known is None else (offer_known(known),)
-        ways: list[tuple[str, Choice]] = []
-        for way in self._list_top_ups(planned, spend, analyst, known, sources):
-            with suppress(InvalidParameter, BudgetRefusal):
-                outcome = self.account.preview(self._make_top_up(way, spend, analyst))
-                stated = way.margins or tuple(margins)
-                ways.append((outcome, Choice(way.loss.rounded(), stated, way.source)))
-                if not way.improving.rolled_up:
-                    break  # what follows improves the same answers for more
-        if ways:
-            choices = (*free, *(choice for _, choice in ways), direct)
-            return Quote(explanation, ways[0][0], None, choices, ways[0][1].charge)
-        if not free:
-            return None
-        try:
-            outcome = self.account.preview(self.make_request(planned, spend, analyst))
-        except Refusal as refusal:
-            return Quote(explanation, refusal.code, refusal, (*free, direct))
-        return Quote(explanation, outcome, None, (*free, direct))
+        return self._quotes.price(asked, Offer.of(**offer), analyst)
 
     def table(self, name: str, *, alias: str | None = None) -> Rows:
         """The rows of the table ``name``, to build a question in Python; nothing is read.
@@ -730,17 +586,30 @@ class Curator(Procedures):
 
         return table(name, self.engine.catalogue, alias=alias)
 
-    def tell(self, question: Asking) -> Told | None:
-        """What a release says to a ``question`` about it, free; None if it is about people."""
+    def list_free(self) -> list[str]:
+        """The names of all releases and surveys: public tables, which are asked for free."""
         folder = self._releases_folder
-        if self._releases is None and (folder is None or not folder.is_dir()):
-            return None
-        if not isinstance(question, str):
+        released = self._releases is not None or (folder is not None and folder.is_dir())
+        found = [] if self._surveys is None else self._surveys.names()
+        return [*found, *self.releases.names()] if released else found
+
+    def tell(self, question: Asking, *, confidence: Exact = "0.95") -> Told | None:
+        """What a release or a survey says to a ``question``, free; None if it is about people.
+
+        Its margins hold at the ``confidence``.
+        """
+        free = self.list_free() if isinstance(question, str) else []
+        if not isinstance(question, str) or not any(name in question for name in free):
             return None
         from discreet.publication.reading import list_tables
 
-        named = list_tables(question) & set(self.releases.names())
-        return self.releases.find(named.pop()).ask(question) if len(named) == 1 else None
+        named = list_tables(question) & set(free)
+        if len(named) != 1:
+            return None
+        name = named.pop()
+        if self._surveys is not None and name in self._surveys.names():
+            return self._surveys.tell(name, question, confidence=confidence)
+        return self.releases.find(name).ask(question, confidence=confidence)
 
     # --- the account -------------------------------------------------------------------------
 
@@ -816,7 +685,7 @@ class Curator(Procedures):
 
         asked = self.parse(question)
         if isinstance(asked, Statement):
-            return describe_bound(self._statements.bind(asked))
+            return describe_bound(self.statements.bind(asked))
         return list_columns(asked, self.engine.catalogue)
 
     def naming(self, refusal: Refusal) -> Refusal:
@@ -841,8 +710,11 @@ class Curator(Procedures):
             raise told from None
 
     def _parse_text(self, text: str, _version: Hashable) -> tuple[Question | Statement, bool]:
-        parsed = parse_statement(text, self.engine.catalogue, check=self._statements.check)
+        parsed = parse_statement(text, self.engine.catalogue, check=self._check_statement)
         return parsed.question, parsed.explain
+
+    def _check_statement(self, statement: Statement) -> None:
+        self.statements.check(statement)  # a single question needs none of that
 
     def parse_given(self, text: str, given: Sequence[Sequence[Any]]) -> Statement:
         """The statement ``text``, with what the questions in its conditions were ``given``."""
@@ -955,12 +827,14 @@ class Curator(Procedures):
         _version: Hashable,
         era: Era = Era.NOW,
     ) -> Planned:
-        priced = self._price_question(question, spend, era)
-        compiled = self.engine.compile(priced.plan)  # what cannot be run is not paid for
+        priced = self.price_question(question, spend, era)
+        # What cannot be run is not paid for.
+        compiled = self.engine.compile(priced.plan, find_stretches(priced))
         about = describe_rows(priced.plan)
         return Planned(priced, compiled, replay_key(priced), self.area(question), about)
 
-    def _price_question(self, question: Question, spend: Offer, era: Era = Era.NOW) -> Priced:
+    def price_question(self, question: Question, spend: Offer, era: Era = Era.NOW) -> Priced:
+        """What a ``question`` measures and costs at ``spend``, as in ``era``; not yet compiled."""
         catalogue, before, apart = self.engine.catalogue, era is Era.FIRST, era is Era.APART
         compare = _COMPARED.get(era, Compare.UNITS)
         if question.is_listed:
@@ -968,30 +842,21 @@ class Curator(Procedures):
 
             return price_listed(question, catalogue)
         if era is Era.NOW and (sizes := self.sizes):
-            from discreet.price.sizes import price_size
+            from discreet.price.sizes import price_beside, price_size
 
             free = price_size(question, catalogue, sizes)
+            free = free or price_beside(question, spend, catalogue, sizes, self._buy)
             if free is not None:
                 return free
+        return self._buy(question, spend, as_before=before, apart=apart, compare=compare)
+
+    def _buy(self, question: Question, spend: Offer, **how: Any) -> Priced:
+        """The best noise that is offered for, or the least that is within what is asked for."""
         if not spend.within:
-            return price(question, spend, catalogue, as_before=before, apart=apart, compare=compare)
+            return price(question, spend, self.engine.catalogue, **how)
         from discreet.price.within import find_cheapest
 
-        return find_cheapest(
-            question, spend, catalogue, as_before=before, apart=apart, compare=compare
-        )
-
-    def _explain_asked(self, asked: Question | Statement, offer: Offer) -> Explanation:
-        if isinstance(asked, Statement):
-            return self._statements.explain(asked, offer)
-        return self._explain(self.find_plan(asked, offer.beside(asked.spend)))
-
-    def _explain(self, planned: Planned) -> Explanation:
-        from discreet.release.explanation import Explanation
-
-        listed = planned.priced.question.is_listed
-        sql = "-- nothing is run: it is public" if listed else planned.compiled.explain()
-        return Explanation(planned.priced, sql)
+        return find_cheapest(question, spend, self.engine.catalogue, **how)
 
 
 def _list_eras(priced: Priced) -> tuple[Era, ...]:
@@ -1000,16 +865,17 @@ def _list_eras(priced: Priced) -> tuple[Era, ...]:
         return (Era.FIRST,)
     if priced.neighbours is not Neighbours.CHANGE_ONE:
         return (Era.APART, Era.FIRST)
-    from discreet.price.sizes import is_public
+    from discreet.price.sizes import has_public_part, is_public
 
     if is_public(priced):
         return ()  # no noise that was bought for it is better
     several = len(priced.mechanisms) > 1
-    eras = [Era.APART, Era.FIRST]
+    eras = [Era.COUNTED] if has_public_part(priced) else []
+    eras += [Era.APART, Era.FIRST]
     if several or gains_rows(priced.plan.source):
-        eras.insert(0, Era.SIDES)
+        eras.insert(-2, Era.SIDES)
     if several and (priced.plan.keys or priced.reach.rows > 1):
-        eras.insert(0, Era.ROWS)
+        eras.insert(-3, Era.ROWS)
     return tuple(eras)
 
 
@@ -1061,7 +927,7 @@ def draw(
         drawn = release(priced, truth) if earlier is None else refine(priced, truth, *earlier)
         kept = basis is None or engine.find_basis(compiled) == basis
         if kept and engine.data_version() == version:
-            return released_to_bytes(priced, drawn), drawn
+            return write_released(priced, drawn), drawn
     raise describe_failure()
 
 
@@ -1103,11 +969,6 @@ def _digest(value: object) -> str:
 def make_fresh_key(key: str, number: int) -> str:
     """The key of the same measurement, made anew for the ``number``-th time."""
     return hashlib.sha256(f"{key} fresh {number}".encode()).hexdigest()
-
-
-def planned_delta(planned: Planned) -> Fraction | None:
-    """A delta for a question of private groups, such as it was planned with."""
-    return None if planned.priced.threshold is None else _ANY_DELTA
 
 
 def write_text(question: Question) -> str:

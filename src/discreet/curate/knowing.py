@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from discreet.accounting.loss import INFINITY, NOTHING, Loss
 from discreet.curate.quote import Choice
 from discreet.curate.steps import Improving, Paid, Planned, TopUp
-from discreet.errors import Refusal
+from discreet.errors import BudgetRefusal, InvalidParameter, Refusal
 from discreet.exact.numbers import round_up
 from discreet.exact.search import least_integer
 from discreet.known.combine import Derivation, Predicted, predict
@@ -21,6 +21,7 @@ from discreet.known.topup import (
     can_be_refined,
     find_parent,
     is_refinement,
+    list_noise,
     list_others,
     list_scales,
     measure_use,
@@ -29,6 +30,8 @@ from discreet.known.topup import (
     spare,
     split_offer,
 )
+from discreet.known.widen import widen
+from discreet.ledger import Receipt, Request
 from discreet.question.expressions import ColumnRef
 from discreet.question.functions import references
 from discreet.question.offer import Offer
@@ -58,8 +61,8 @@ FINEST = Fraction(1, 10**7)
 class Planning:
     """How a curator plans, for one analyst."""
 
-    again: Callable[[Offer], Planned]
-    """The question that is asked, measured anew, at another offer."""
+    again: Callable[[Question, Offer], Planned]
+    """A question measured anew, beside all that was measured of it before."""
     price: Callable[[Question, Offer], Priced]
     plan: Callable[[Question, Offer], Planned]
     is_open: Callable[[Planned, Offer], bool]
@@ -69,7 +72,7 @@ class Planning:
 class Knowing:
     """What the released answers of a curator's account tell of its questions.
 
-    Nothing is charged here and no data is read: it says what is known, and what might be bought.
+    It says what is known and what might be bought, and buys it; no data is read.
     ``notes`` gives what else is said of a question.
     """
 
@@ -130,6 +133,68 @@ class Knowing:
         known = self.derive(planned, sources, nearest=True)
         return self.shelf.recall(planned.priced, sources) if known is None else known
 
+    def top_up(
+        self,
+        planned: Planned,
+        spend: Offer,
+        analyst: str,
+        known: tuple[Derived | None, tuple[int, ...]],
+    ) -> Paid | Answer | None:
+        """Pay the difference to what is known; None where nothing known helps."""
+        for way in self.list_ways(planned, spend, analyst, *known):
+            request = self.make_request(way, spend, analyst)
+            try:
+                receipt = self._curator.account.charge(request)
+            except (InvalidParameter, BudgetRefusal):
+                continue  # somebody else refined it meanwhile, or another way may be affordable
+            if isinstance(receipt, Receipt):
+                return self._curator.make_paid(
+                    way.planned, receipt, request.data_version, way.improving
+                )
+            told = self._curator.look_up(planned, spend, analyst)
+            if isinstance(told, Answer):  # somebody else has bought it meanwhile
+                return told
+        return None
+
+    def make_request(self, way: TopUp, spend: Offer, analyst: str) -> Request:
+        """What the account is asked for, to improve what is known this ``way``."""
+        request = self._curator.make_request(way.planned, way.offer or spend, analyst)
+        parent = way.improving.parent
+        basis = None if parent is None else self._curator.engine.find_basis(way.planned.compiled)
+        return replace(request, loss=way.loss, parent=parent, basis=basis)
+
+    def list_ways(
+        self,
+        planned: Planned,
+        spend: Offer,
+        analyst: str,
+        known: Derived | None,
+        sources: tuple[int, ...],
+    ) -> Iterator[TopUp]:
+        """Ways to improve what is known to what ``planned`` would be, the cheapest first.
+
+        What one question may cost is a cap on the whole of it, in however many payments.
+        """
+
+        def again(question: Question, rest: Offer) -> Planned:
+            part = self._curator.find_plan(question, rest)
+            return self._curator.make_fresh(part, rest, analyst, first=part.key)
+
+        cap = self._curator.account.standing().policy.question
+        if cap is not None and not cap.admits(NOTHING, planned.priced.loss):
+            return
+
+        def is_open(part: Planned, rest: Offer) -> bool:
+            return (
+                self._curator.account.find(self._curator.make_request(part, rest, analyst))
+                == "resumed"
+            )
+
+        planning = Planning(again, self._curator.price_question, self._curator.find_plan, is_open)
+        for way in self.list_top_ups(planned, spend, known, sources, planning):
+            if cap is None or cap.admits(NOTHING, way.planned.priced.loss):
+                yield way
+
     def list_top_ups(
         self,
         planned: Planned,
@@ -140,6 +205,9 @@ class Knowing:
     ) -> Iterator[TopUp]:
         """Ways to improve what is known to what ``planned`` would be, the cheapest first."""
         beside = self._measure_beside(planned, spend, known, planning)
+        part = None if beside is None else beside.planned
+        used = () if beside is None else beside.improving.sources
+        beside = self._measure_rest(planned, spend, part or planned, used, planning) or beside
         yield from self._list_refinements(planned, spend, sources, beside, planning)
         if beside is not None:
             yield beside
@@ -148,16 +216,47 @@ class Knowing:
         self, planned: Planned, spend: Offer, known: Derived | None, planning: Planning
     ) -> TopUp | None:
         """A smaller measurement beside what is known; None where that is no way."""
-        if known is None or computes(planned.priced.question):
+        if known is None or mixes_noise(planned.priced):
             return None  # the noise of two numbers that are combined apart has no law together
         rest = split_offer(spend, planned.priced, spare(known, planned.priced))
         if rest is None:
             return None
         used = tuple(origin.id for origin in known.origins)
         with suppress(Refusal):
-            part = self._find_enough(planned, spend, used, rest, planning.again)
+            part = self._find_enough(planned, spend, used, rest, planning)
             if part is not None:
                 return TopUp(part, part.priced.loss, Improving(planned.priced, used))
+        return None
+
+    def _measure_rest(
+        self,
+        planned: Planned,
+        spend: Offer,
+        part: Planned,
+        used: tuple[int, ...],
+        planning: Planning,
+    ) -> TopUp | None:
+        """What ``part`` measures, and the rest of the rows beside it; None if that costs anything.
+
+        Who offers an accuracy leaves it to us what is bought: docs/proofs/known.md, Lemma 16.
+        """
+        multiplicity = self._curator.engine.catalogue.multiplicity
+        wider = widen(planned.priced.question, multiplicity) if spend.within else None
+        if wider is None or mixes_noise(planned.priced):
+            return None
+        loss = part.priced.loss
+        offer = _offer_loss(loss)
+        with suppress(Refusal):
+            whole = planning.again(wider, offer)
+            if whole.area != planned.area or not _costs_no_more(whole.priced.loss, loss):
+                return None
+            found = self.shelf.predict(
+                planned.priced, used, whole.priced, multiplicity=multiplicity
+            )
+            if found is not None and meets(found, spend.within, spend.confidence):
+                told = Improving(planned.priced, used)
+                margins = _state_margins(found, spend.confidence)
+                return TopUp(whole, whole.priced.loss, told, offer, margins)
         return None
 
     def _list_refinements(
@@ -183,7 +282,7 @@ class Knowing:
             parent = None
         charges = [way.loss for way in (*found, beside) if way is not None]
         least = min((*charges, planned.priced.loss), key=lambda loss: loss.epsilon)
-        if least.epsilon == INFINITY or computes(planned.priced.question):
+        if least.epsilon == INFINITY or mixes_noise(planned.priced):
             return found
         balance = curator.balance()
         use = measure_use(balance.budget, balance.spent, least)
@@ -291,7 +390,7 @@ class Knowing:
         spend: Offer,
         used: tuple[int, ...],
         rest: Offer,
-        plan: Callable[[Offer], Planned],
+        planning: Planning,
     ) -> Planned | None:
         """The measurement that ``rest`` buys; where a margin is wanted, so much more that it holds.
 
@@ -299,7 +398,7 @@ class Knowing:
         """
         multiplicity = self._curator.engine.catalogue.multiplicity
         for more in _MORE if spend.within else _MORE[:1]:
-            part = plan(_enlarge(rest, more))
+            part = planning.again(planned.priced.question, _enlarge(rest, more))
             if not spend.within:
                 return part
             if more > 1 and _costs_as_much(part.priced, planned.priced):
@@ -343,6 +442,19 @@ def _costs_as_much(part: Priced, whole: Priced) -> bool:
     return one.rho >= other.rho if one.epsilon == INFINITY else one.epsilon >= other.epsilon
 
 
+def _costs_no_more(one: Loss, other: Loss) -> bool:
+    """Whether a loss is no larger than another, in any coordinate."""
+    a, b = one.rounded(), other.rounded()
+    return a.epsilon <= b.epsilon and a.rho <= b.rho and a.delta <= b.delta
+
+
+def _offer_loss(loss: Loss) -> Offer:
+    """An offer of what something costs: of its pure loss, if it has one."""
+    if loss.epsilon != INFINITY:
+        return Offer(epsilon=Fraction(loss.epsilon))
+    return Offer(rho=Fraction(loss.rho))
+
+
 def _enlarge(offer: Offer, factor: Fraction) -> Offer:
     """The same offer, of so many times the amount."""
     return replace(
@@ -366,8 +478,14 @@ def _state_margins(
     return tuple((name, margin) for name, margin in margins if margin is not None)
 
 
-def computes(question: Question) -> bool:
-    """Whether an output is computed of aggregates, and not one of them as it is."""
+def mixes_noise(priced: Priced) -> bool:
+    """Whether an output is computed of aggregates, and not one of them as it is.
+
+    But for those of which one alone has noise.
+    """
+    if len(list_noise(priced)) == 1 < len(priced.mechanisms):
+        return False
+    question = priced.question
     names = {aggregate.name for aggregate in question.aggregates}
     return any(
         not isinstance(output.expression, ColumnRef) and names & references(output.expression)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         RobustMedian,
     )
     from discreet.curate.runs import Run, WatchExplanation
+    from discreet.curate.surveys import Surveys
     from discreet.price.watch import WatchSettings
     from discreet.publication.synopsis import Synopsis
 
@@ -38,6 +39,7 @@ class Procedures:
 
     _releases_folder: Path | None = None
     _releases: Releases | None = None
+    _surveys: Surveys | None = None
 
     @property
     def _curator(self) -> Curator:
@@ -297,6 +299,22 @@ class Procedures:
 
         found, _ = make_middle(self._curator, question, epsilon=epsilon, delta=delta, bound=bound)
         return MedianExplanation(found)
+
+    # --- surveys -----------------------------------------------------------------------------
+
+    def keep_surveys(self, folders: Mapping[str, Path]) -> None:
+        """Answer questions about the surveys in these ``folders``, each under a table's name."""
+        if not folders:
+            self._surveys = None
+            return
+        from discreet.curate.surveys import Surveys
+
+        self._surveys = Surveys(self._curator, folders)
+
+    @property
+    def surveys(self) -> Surveys | None:
+        """The surveys that can be asked: public tables of randomised reports, free; or None."""
+        return self._surveys
 
     # --- releases ----------------------------------------------------------------------------
 

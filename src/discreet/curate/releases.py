@@ -213,7 +213,7 @@ class Releases:
     def _same(self, prepared: Prepared) -> Synopsis:
         found = self.find(prepared.declared.name)
         if found.made.declared != prepared.declared:
-            raise _taken(prepared.declared.name)
+            raise _taken_refusal(prepared.declared.name)
         return found
 
     def _make_requests(self, prepared: Prepared, analyst: str) -> list[Request]:
@@ -246,6 +246,13 @@ class Releases:
 
 
 def _refuse_taken(name: str, curator: Curator) -> None:
+    if curator.surveys is not None and name in curator.surveys.names():
+        raise InvalidParameter(
+            "P4",
+            f"{name!r} is a survey of the session already.",
+            why="a question would have two answers: from reports, and from the release.",
+            fix=f"choose another name, such as {name}_released.",
+        )
     if name in curator.schema.tables:
         raise InvalidParameter(
             "P4",
@@ -255,7 +262,7 @@ def _refuse_taken(name: str, curator: Curator) -> None:
         )
 
 
-def _taken(name: str) -> InvalidParameter:
+def _taken_refusal(name: str) -> InvalidParameter:
     return InvalidParameter(
         "P4",
         f"there is a release {name!r} already, which was declared otherwise.",

@@ -387,6 +387,18 @@ class Remote:
         body = {"question": question, "confidence": str(confidence)}
         return self._post(f"releases/{quote(name, safe='')}/ask", body)
 
+    def surveys(self) -> list[Mapping[str, Any]]:
+        """The surveys whose reports can be asked for free, as they are sent."""
+        found: Mapping[str, Any] = self._connection.send("GET", f"{self._path}/surveys", None)
+        return list(found["surveys"])
+
+    def ask_survey(
+        self, name: str, question: str, *, confidence: Exact = "0.95"
+    ) -> Mapping[str, Any]:
+        """What the reports of a survey say to a SELECT about it, as it is sent; free."""
+        body = {"question": question, "confidence": str(confidence)}
+        return self._post(f"surveys/{quote(name, safe='')}/ask", body)
+
     # --- the account ---------------------------------------------------------------------------
 
     def balance(self, analyst: str | None = None) -> RemoteBalance:
@@ -692,7 +704,7 @@ def _parse_refusal(shape: Mapping[str, Any], question: str) -> Refusal:
         rewriting=None if shape.get("rewriting") is None else str(shape["rewriting"]),
         offer={str(name): str(amount) for name, amount in dict(shape.get("offer") or {}).items()},
         declaration=None if shape.get("declaration") is None else str(shape["declaration"]),
-    ).spoken("python", heard="http")
+    ).translate("python", heard="http")
 
 
 def _unreachable() -> AccessRefusal:

@@ -13,10 +13,14 @@ if TYPE_CHECKING:
     from discreet.curate.curator import Asking
     from discreet.curate.interviews import Reply
     from discreet.curate.learning import Learned
-    from discreet.curate.runs import Verdict
+    from discreet.curate.runs import Told, Verdict, Verdicts
 
 Send = Callable[[str, str, Mapping[str, Any] | None], Any]
 """A request to the run: its method, the rest of its address, its body; what comes back."""
+
+
+_AT_ONCE = 250
+"""How many questions a run is asked in one request."""
 
 
 class _Remote:
@@ -77,12 +81,10 @@ class RemoteRun(_Remote):
 
     def ask(
         self, question: Asking, *, threshold: Exact | None = None, number: int | None = None
-    ) -> Verdict | tuple[Verdict, ...]:
+    ) -> Told:
         """Whether the number that ``question`` asks for is above its threshold."""
         level = None if threshold is None else str(threshold)
-        found = self._ask(question, number, threshold=level)
-        verdicts = tuple(_read_verdict(one) for one in found["verdicts"])
-        return verdicts if found["grouped"] else verdicts[0]
+        return _read_told(self._ask(question, number, threshold=level))
 
     def ask_one(
         self, question: Asking, *, threshold: Exact | None = None, number: int | None = None
@@ -100,20 +102,24 @@ class RemoteRun(_Remote):
 
     def ask_groups(
         self, question: Asking, *, threshold: Exact | None = None, number: int | None = None
-    ) -> tuple[Verdict, ...]:
+    ) -> Verdicts:
         """The verdicts on a question, one for each group; one without GROUP BY has one."""
-        from discreet.curate.runs import Verdict
+        from discreet.curate.runs import Verdicts
 
-        told = self.ask(question, threshold=threshold, number=number)
-        return (told,) if isinstance(told, Verdict) else told
+        return Verdicts(self.ask(question, threshold=threshold, number=number))
 
     def ask_many(
         self, questions: Iterable[Asking], *, threshold: Exact | None = None
-    ) -> list[Verdict | tuple[Verdict, ...]]:
-        """Ask in order, until the questions end or the run halts."""
-        told = []
-        for question in questions:
-            told.append(self.ask(question, threshold=threshold))
+    ) -> list[Told]:
+        """Ask in order, until the questions end or the run halts; the server reads many at once."""
+        level = None if threshold is None else str(threshold)
+        written, told = [self._write(question) for question in questions], []
+        for start in range(0, len(written), _AT_ONCE):
+            some = written[start : start + _AT_ONCE]
+            body = {"questions": some, "threshold": level, "number": self.asked}
+            found: Mapping[str, Any] = self._send("POST", "/ask_many", body)
+            self._take(found)
+            told += [_read_told(one) for one in found["told"]]
             if self.ended:
                 break
         return told
@@ -177,6 +183,14 @@ class RemoteLearning:
         self._take(found)
         (told,) = found["answers"]
         return Learned(told["question"], told["value"], told["margin"], told["surprised"])
+
+
+def _read_told(found: Mapping[str, Any]) -> Told:
+    """What was told of one question."""
+    from discreet.curate.runs import Verdicts
+
+    verdicts = Verdicts(_read_verdict(one) for one in found["verdicts"])
+    return verdicts if found["grouped"] else verdicts[0]
 
 
 def _read_verdict(shape: Mapping[str, Any]) -> Verdict:

@@ -84,7 +84,7 @@ class QualityReport:
         lines = [
             f"{check.name:<{wide}}  {told:>8,} ± {self.margin():,}  "
             f"({check.property} of {', '.join(check.columns)} in {check.table}"
-            f"{': rows' if check.moved > 1 else ''})"
+            f"{': at least' if check.several else ''})"
             for check, told in zip(self.quality.checks, self.distances, strict=True)
         ]
         return "\n".join([*lines, f"units to leave out until each holds (95 %); {self.loss}"])
@@ -111,35 +111,31 @@ class QualityExplanation:
                     "name": c.name,
                     "property": c.property,
                     "table": c.table,
-                    "question": c.text or None,
+                    "question": c.text,
                 }
                 for c in self.quality.checks
             ],
-            "sensitivity": max(c.moved for c in self.quality.checks),
+            "sensitivity": 1,
             "margin": self.quality.margin(confidence),
             "loss": loss_json(self.loss),
         }
 
     def __str__(self) -> str:
-        asked = "\n".join(f"asked:  {c.text}" for c in self.quality.checks if c.text)
-        lines = [
-            str(self.quality),
-            f"price:  {self.loss}",
-            *(_describe_moved(self.quality)),
-            f"margin: ±{self.quality.margin():,} each (95 %)",
-        ]
-        return "\n".join([*lines, asked] if asked else lines)
-
-
-def _describe_moved(quality: Quality) -> list[str]:
-    """How far one unit moves the numbers, and which of them count rows."""
-    by_rows = [c for c in quality.checks if c.moved > 1]
-    said = [
-        f"moved:  one unit moves {c.name} by at most {c.moved}: it counts rows" for c in by_rows
-    ]
-    if len(by_rows) < len(quality.checks):
-        said.append(f"moved:  one unit moves each{' other' * bool(by_rows)} number by at most 1")
-    return said
+        checks = self.quality.checks
+        return "\n".join(
+            [
+                str(self.quality),
+                f"price:  {self.loss}",
+                "moved:  one unit moves each number by at most 1",
+                f"margin: ±{self.quality.margin():,} each (95 %)",
+                *(
+                    f"more:   {c.name} may take more units than it tells"
+                    for c in checks
+                    if c.several
+                ),
+                *(f"asked:  {c.text}" for c in checks),
+            ]
+        )
 
 
 Checks = str | Mapping[str, Mapping[str, Any]]
@@ -178,20 +174,19 @@ def report_quality(
     """Charge, count, add noise, store, show; the same report on the same data is free."""
     quality = make_quality(curator, checks, epsilon)
     for check in quality.checks:  # what cannot be run is not paid for
-        _compile(curator.engine, check)
+        curator.engine.compile(check.plan)
     wanted = Wanted(
         str(quality),
         {"epsilon": str(quality.noise.epsilon)},
         {"quality": [to_json_check(one) for one in quality.checks], "by": repr(quality.noise)},
         quality.loss,
-        [one.plan.source for one in quality.checks if one.plan is not None],
-        [one.table for one in quality.checks if one.plan is None],
+        [one.plan.source for one in quality.checks],
     )
 
-    def computed(version: str) -> bytes:
+    def run(version: str) -> bytes:
         return (compute or (lambda q, v: compute_quality(curator.engine, q, v)))(quality, version)
 
-    told = release_once(curator, wanted, computed, analyst=analyst)
+    told = release_once(curator, wanted, run, analyst=analyst)
     found = tuple(json.loads(told.body)["Quality"]["distances"])
     return QualityReport(found, quality, told.id, told.replayed)
 
@@ -203,28 +198,14 @@ def to_json_check(check: Check) -> dict[str, Any]:
         "property": check.property,
         "table": check.table,
         "columns": list(check.columns),
-        "clusters": check.clusters,
-        "width": str(check.width),
-        "plan": None if check.plan is None else to_json(check.plan),
-        "places": list(check.places),
-        **({} if check.moved == 1 else {"moved": check.moved}),
+        "plan": to_json(check.plan),
     }
-
-
-def _compile(engine: Any, check: Check) -> Any:
-    if check.plan is not None:
-        return engine.compile(check.plan)
-    return engine.compile_rows(engine.schema.tables[check.table])
 
 
 def compute_quality(engine: Any, quality: Quality, version: str) -> bytes:
     """The noisy distances, ready to be stored; of what fails nothing is said."""
     with suppress(Exception):
-        truths = []
-        for check in quality.checks:
-            compiled = _compile(engine, check)
-            by_plan = check.plan is not None
-            truths.append(engine.run(compiled) if by_plan else engine.run_rows(compiled))
+        truths = [engine.run(engine.compile(check.plan)) for check in quality.checks]
         told = release_distances(quality, truths)
         if engine.data_version() == version:
             return canonical_json({"Quality": {"distances": told}}).encode()
@@ -337,10 +318,10 @@ def release_middle(
         [middle.plan.source],
     )
 
-    def computed(version: str) -> bytes:
+    def run(version: str) -> bytes:
         return (compute or (lambda m, v: compute_median(curator.engine, m, v)))(middle, version)
 
-    return _read(middle, release_once(curator, wanted, computed, analyst=analyst))
+    return _read(middle, release_once(curator, wanted, run, analyst=analyst))
 
 
 def compute_median(engine: Any, middle: Middle, version: str) -> bytes:

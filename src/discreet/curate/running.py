@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from discreet.accounting.loss import Loss
-from discreet.errors import AccessRefusal, InvalidParameter, QuestionRefusal, Refusal, shown
+from discreet.errors import AccessRefusal, InvalidParameter, QuestionRefusal, Refusal, quote_value
 from discreet.exact.numbers import canonical_json, whole
 from discreet.ledger.charges import Receipt, Request
 from discreet.ledger.runs import CLOSED, over_refusal
@@ -120,7 +120,7 @@ class PaidRun(ABC, Generic[A, T]):
         if whole(number, name="number") > self.asked:
             raise InvalidParameter(
                 "P2",
-                f"number is {shown(number)}, and this run was asked {self.asked} questions.",
+                f"number is {quote_value(number)}, and this run was asked {self.asked} questions.",
                 why="questions of a run are numbered in order, so that none is told twice.",
                 fix=f"pass number={self.asked}, or leave it out.",
             )

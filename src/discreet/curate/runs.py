@@ -65,6 +65,13 @@ class Verdict:
     def __bool__(self) -> bool:
         return self.above
 
+    def __iter__(self) -> Iterator[Verdict]:
+        """Itself: what is told of one number is gone through as what is told of many."""
+        yield self
+
+    def __len__(self) -> int:
+        return 1
+
     def __str__(self) -> str:
         where = f"{', '.join(map(str, self.group))}: " if self.group else ""
         number = "" if self.value is None else f": {self.value:,}"
@@ -81,17 +88,47 @@ class Verdict:
         }
 
 
+class Verdicts(tuple[Verdict, ...]):
+    """What a run said of a question with groups: a verdict for each, in their order.
+
+    It is asked whether it is ``above``, and gone through, as one verdict is.
+
+    >>> told = Verdicts(Verdict("", Fraction(7), above=one) for one in (False, True))
+    >>> told.above, [verdict.above for verdict in told]
+    (True, [False, True])
+    """
+
+    __slots__ = ()
+
+    @property
+    def above(self) -> bool:
+        """Whether the number of any group is above its threshold."""
+        return any(verdict.above for verdict in self)
+
+    def __bool__(self) -> bool:
+        return self.above
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self))
+
+
+Told = Verdict | Verdicts
+"""What a run tells of a question: both are ``above`` or not, and hold verdicts."""
+
+
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One comparison that is to be made, by whoever holds the data."""
+    """One comparison that is to be made, by whoever holds the data: of one question, or several."""
 
     watch: Watch
-    watched: Watched
+    asked: tuple[tuple[Watched, Fraction], ...]
+    """What is compared with which threshold."""
     compiled: Compiled
-    threshold: Fraction
     secret: NoisyThreshold
     first: int
-    """The first of the question's groups that has not been compared."""
+    """The first of the question's groups, or of the questions, that has not been compared."""
+    gathered: Gathered | None = None
+    """How several questions are read together."""
 
 
 Compare = Callable[[Turn], Judged]
@@ -155,7 +192,7 @@ class WatchExplanation:
         return "\n".join(lines)
 
 
-class Run(PaidRun["_Asked", "Verdict | tuple[Verdict, ...]"]):
+class Run(PaidRun["_Asked", "Told"]):
     """A run of the sparse vector; made by ``curator.watch(...)``, or ``curator.run(number)``."""
 
     kind = KIND
@@ -165,7 +202,6 @@ class Run(PaidRun["_Asked", "Verdict | tuple[Verdict, ...]"]):
         state = self._book.state(id)
         self._sealed = curator.sealed
         self._compare = compare or self._compare_here
-        self._gathers = compare is None
         self.watch = _read_watch(state.spend)
         self._above = 0
         self._take(state.told)
@@ -220,7 +256,7 @@ class Run(PaidRun["_Asked", "Verdict | tuple[Verdict, ...]"]):
 
     def ask(
         self, question: Asking, *, threshold: Exact | None = None, number: int | None = None
-    ) -> Verdict | tuple[Verdict, ...]:
+    ) -> Told:
         """Whether the number that ``question`` asks for is above ``threshold``, or the run's own.
 
         A question with GROUP BY is asked group by group, and has a verdict for each.  ``number``
@@ -238,17 +274,13 @@ class Run(PaidRun["_Asked", "Verdict | tuple[Verdict, ...]"]):
             asked = self._prepare(question, threshold)
             if asked.watched.plan.keys:
                 raise several_verdicts()
-            return self._read_all(self._ask_in_order([asked], number)[0])[0]
+            return next(iter(self._ask_in_order([asked], number)[0]))
 
     def ask_groups(
         self, question: Asking, *, threshold: Exact | None = None, number: int | None = None
-    ) -> tuple[Verdict, ...]:
+    ) -> Verdicts:
         """The verdicts on a question, one for each group; one without GROUP BY has one."""
-        return self._read_all(self.ask(question, threshold=threshold, number=number))
-
-    @staticmethod
-    def _read_all(told: Verdict | tuple[Verdict, ...]) -> tuple[Verdict, ...]:
-        return (told,) if isinstance(told, Verdict) else told
+        return Verdicts(self.ask(question, threshold=threshold, number=number))
 
     def ask_many(
         self,
@@ -256,7 +288,7 @@ class Run(PaidRun["_Asked", "Verdict | tuple[Verdict, ...]"]):
         *,
         threshold: Exact | None = None,
         number: int | None = None,
-    ) -> list[Verdict | tuple[Verdict, ...]]:
+    ) -> list[Told]:
         """Ask in order until the questions end or the run halts; the law is that of one at a time.
 
         All verdicts up to the next "above" are recorded together: many questions, one commit.
@@ -265,9 +297,7 @@ class Run(PaidRun["_Asked", "Verdict | tuple[Verdict, ...]"]):
             asked = [self._prepare(question, threshold) for question in questions]
             return self._ask_in_order(asked, number)
 
-    def ask_new(
-        self, question: Asking, *, threshold: Exact | None = None
-    ) -> Verdict | tuple[Verdict, ...] | None:
+    def ask_new(self, question: Asking, *, threshold: Exact | None = None) -> Told | None:
         """Ask ``question`` of data that this run has not been asked about, and of no other: None.
 
         The form for a schedule: called every hour, it asks once for each version of the data,
@@ -286,10 +316,8 @@ class Run(PaidRun["_Asked", "Verdict | tuple[Verdict, ...]"]):
         """Which data there are now: what a ledger holds of any question, shortened."""
         return hashlib.sha256(self._curator.engine.data_version().encode()).hexdigest()[:16]
 
-    def _read(
-        self, one: _Asked, parts: Sequence[Mapping[str, Any]]
-    ) -> Verdict | tuple[Verdict, ...]:
-        verdicts = tuple(v for part in parts for v in _read_verdicts(part))
+    def _read(self, one: _Asked, parts: Sequence[Mapping[str, Any]]) -> Told:
+        verdicts = Verdicts(v for part in parts for v in _read_verdicts(part))
         return verdicts if one.watched.plan.keys else verdicts[0]
 
     def _is_cut_short(self) -> bool:
@@ -327,7 +355,7 @@ class Run(PaidRun["_Asked", "Verdict | tuple[Verdict, ...]"]):
         """The questions in their order, those together that one statement can read."""
         engine, at = self._curator.engine, 0
         together = gather([one.watched for one in asked], engine.catalogue.multiplicity)
-        for found in together if self._gathers else [len(asked)]:
+        for found in together:
             if isinstance(found, int):
                 for one in asked[at : at + found]:
                     yield _Stage((one,), engine.compile(one.watched.plan))
@@ -338,15 +366,11 @@ class Run(PaidRun["_Asked", "Verdict | tuple[Verdict, ...]"]):
                 at = past
 
     def _judge(self, stage: _Stage, first: int) -> Judged:
+        asked = tuple((one.watched, one.threshold) for one in stage.asked)
         secret, judged = self._find_secret(), None
+        turn = Turn(self.watch, asked, stage.compiled, secret, first, stage.gathered)
         with suppress(Exception):  # left behind here: what is raised has no history
-            if stage.gathered is not None:
-                judged = stage.compare(self._curator.engine, self.watch, secret, first)
-            else:
-                (one,) = stage.asked
-                judged = self._compare(
-                    Turn(self.watch, one.watched, stage.compiled, one.threshold, secret, first)
-                )
+            judged = self._compare(turn)
         if judged is None:
             self._end(LOST)
             raise describe_failure()
@@ -446,14 +470,6 @@ class _Stage:
         """How many numbers it compares."""
         return len(self.asked) if self.gathered is not None else len(self.asked[0].watched.groups)
 
-    def compare(self, engine: Any, watch: Watch, secret: NoisyThreshold, first: int) -> Judged:
-        """Read the data and compare, where questions are read together."""
-        if self.gathered is None:
-            raise TypeError("one question is compared by itself")
-        asked = [(one.watched, one.threshold) for one in self.asked]
-        truth = engine.run(self.compiled)
-        return judge_gathered(watch, asked, self.gathered, truth, secret=secret, first=first)
-
     def write(self, judged: Judged, *, number: int, first: int) -> list[dict[str, Any]]:
         """What is recorded of it; ``number`` is that of its first question."""
         if self.gathered is None:
@@ -486,15 +502,13 @@ def compare(engine: Any, turn: Turn) -> Judged:
     Whatever fails may fail because of one person's row, so nothing is said of why.
     """
     with suppress(Exception):
-        truth = engine.run(turn.compiled)
-        return judge(
-            turn.watch,
-            turn.watched,
-            truth,
-            threshold=turn.threshold,
-            secret=turn.secret,
-            first=turn.first,
-        )
+        truth, watch, first = engine.run(turn.compiled), turn.watch, turn.first
+        if turn.gathered is not None:
+            return judge_gathered(
+                watch, turn.asked, turn.gathered, truth, secret=turn.secret, first=first
+            )
+        ((watched, threshold),) = turn.asked
+        return judge(watch, watched, truth, threshold=threshold, secret=turn.secret, first=first)
     raise describe_failure()
 
 
@@ -558,8 +572,10 @@ def _read_verdicts(part: Mapping[str, Any]) -> list[Verdict]:
 
 __all__ = [
     "Run",
+    "Told",
     "Turn",
     "Verdict",
+    "Verdicts",
     "WatchExplanation",
     "compare",
     "open_watch",

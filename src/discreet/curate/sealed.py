@@ -48,7 +48,7 @@ class Sealed:
             sealed = self._file(run, turn).read_bytes()
             key = (self._folder / _KEY).read_bytes()
             opened = AESGCM(key).decrypt(
-                sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], self._bound(run, turn)
+                sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], self._name_place(run, turn)
             )
         except (OSError, ValueError, InvalidTag):
             return None
@@ -67,7 +67,7 @@ class Sealed:
             nonce = random_bytes(_NONCE_BYTES)
             plain = secret.reveal().to_bytes(16, "big", signed=True)
             cipher = AESGCM(self._find_key(self._folder))
-            sealed = nonce + cipher.encrypt(nonce, plain, self._bound(run, turn))
+            sealed = nonce + cipher.encrypt(nonce, plain, self._name_place(run, turn))
             _write_once(self._file(run, turn), sealed)
         except OSError:
             raise _unwritable() from None
@@ -115,7 +115,7 @@ class Sealed:
             raise TypeError("these secrets are in memory")
         return self._folder / f"{run}-{turn}.sealed"
 
-    def _bound(self, run: int, turn: int) -> bytes:
+    def _name_place(self, run: int, turn: int) -> bytes:
         """What a secret is sealed for: moved to another run, or round, it cannot be opened."""
         return f"{self._identity}/{run}/{turn}".encode()
 

@@ -8,6 +8,7 @@ what people have already lost would be forgotten; only :func:`init` starts one.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from typing import Any
 from discreet.accounting.budget import Budget
 from discreet.curate.curator import Curator
 from discreet.engine.opening import KINDS
-from discreet.errors import InvalidParameter, SchemaRefusal, shown
+from discreet.errors import InvalidParameter, SchemaRefusal, quote_value
 from discreet.ledger import Ledger, Policy, Verification
 from discreet.ledger.analysts import ANALYST_NAME, Group, end_of_day
 from discreet.question.schema import Schema, SchemaFile
@@ -40,6 +41,7 @@ _KEYS = {
     "engine": ("kind", "memory_limit", "threads", "store", "spark", "timeout_s"),
 }
 _GROUP_KEYS = ("limit", "each", "claims")
+_SURVEY = re.compile(r"[a-z][a-z0-9_]{0,62}", re.ASCII)
 _WHY = "a setting that is not understood could let more be lost than was meant."
 
 
@@ -57,6 +59,8 @@ class Session:
     """Where else checkpoints are kept than beside the ledger: a file or a folder."""
     dataset: str = DATASET
     engine: Mapping[str, Any] = field(default_factory=dict)
+    surveys: Mapping[str, str] = field(default_factory=dict)
+    """Where each survey's directory is, by the name under which it is asked."""
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The sections of the file as they were written, for the doors that have their own."""
 
@@ -108,7 +112,7 @@ class Session:
         with self._ledger(create=True) as ledger:
             return ledger.datasets()
 
-    def started(self, **engine: Any) -> Curator:
+    def start(self, **engine: Any) -> Curator:
         """The curator of a session whose account is new."""
         return self._curator(self._ledger(create=True), engine)
 
@@ -124,7 +128,7 @@ class Session:
     def _curator(self, ledger: Ledger, engine: Mapping[str, Any]) -> Curator:
         settings = {**self.engine, "store": self.store, **engine}
         try:
-            _made(self.store)
+            _make_folder(self.store)
             curator = Curator(
                 self.sources(),
                 schema=self.schema,
@@ -140,6 +144,11 @@ class Session:
             ledger.close()
             raise
         curator.keep_releases(self.directory / RELEASES)
+        try:
+            curator.keep_surveys({name: self.directory / at for name, at in self.surveys.items()})
+        except BaseException:
+            curator.close()
+            raise
         return curator
 
     def sources(self) -> dict[str, str]:
@@ -162,7 +171,7 @@ def read(directory: str | os.PathLike[str]) -> Session:
             fix="name the session's directory (--session DIR, or DISCREET_SESSION), or make one: "
             "`discreet init DIR`.",
         )
-    return parsed(home, SchemaFile.read(home / FILE))
+    return parse_settings(home, SchemaFile.read(home / FILE))
 
 
 def open(directory: str | os.PathLike[str] = ".", **engine: Any) -> Curator:  # noqa: A001
@@ -188,10 +197,10 @@ def init(directory: str | os.PathLike[str], text: str | None = None) -> Session:
     file = session.ledger_file
     shared = file is None or file.parent.resolve() != home.resolve()  # named, and of others too
     if file is not None and file.exists() and not shared:
-        raise _taken(file)
+        raise _taken_refusal(file)
     if shared and (file is None or file.exists()) and session.dataset in session.datasets():
-        raise _taken(f"an account named {session.dataset!r}")
-    with closing(session.started(opened=False)):
+        raise _taken_refusal(f"an account named {session.dataset!r}")
+    with closing(session.start(opened=False)):
         return session
 
 
@@ -203,13 +212,13 @@ def write(directory: Path, text: str) -> Path:
         with file.open("x", encoding="utf-8") as out:
             out.write(text)
     except FileExistsError:
-        raise _taken(file) from None
+        raise _taken_refusal(file) from None
     except OSError as error:
         raise _unwritable(file, error) from None
     return file
 
 
-def _made(folder: Path) -> None:
+def _make_folder(folder: Path) -> None:
     """A folder that only its owner can read: what is prepared in it are people's rows."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -226,7 +235,7 @@ def _unwritable(path: Path, error: OSError) -> InvalidParameter:
     )
 
 
-def _taken(what: object) -> SchemaRefusal:
+def _taken_refusal(what: object) -> SchemaRefusal:
     return SchemaRefusal(
         "S21",
         f"{what} is there already.",
@@ -238,7 +247,7 @@ def _taken(what: object) -> SchemaRefusal:
 # --- reading the sections ------------------------------------------------------------------
 
 
-def parsed(home: Path, file: SchemaFile) -> Session:
+def parse_settings(home: Path, file: SchemaFile) -> Session:
     """The settings in a file that was read; refusals name its lines."""
     document = file.document
     for name, keys in _KEYS.items():
@@ -257,6 +266,7 @@ def parsed(home: Path, file: SchemaFile) -> Session:
         home / _text(ledger, "checkpoint", "", document) if "checkpoint" in ledger else None,
         _text(ledger, "dataset", DATASET, document),
         _engine(file.settings.get("engine", {}), document),
+        _surveys(file.settings.get("surveys", {}), document),
         file.settings,
     )
 
@@ -310,6 +320,16 @@ def _groups(data: Mapping[str, Any], document: Document) -> dict[str, Group]:
     return found
 
 
+def _surveys(data: Mapping[str, Any], document: Document) -> dict[str, str]:
+    """The directories of surveys, each under a name that a question can use."""
+    for name in data:
+        with document.at("surveys", name):
+            if not _SURVEY.fullmatch(name):
+                raise _misread("a survey's name", name, 'use letters, such as smoking = "smoking".')
+        _text(data, name, "", document, inside="surveys")
+    return dict(data)
+
+
 def _expires(data: Mapping[str, Any], document: Document) -> datetime | None:
     value = data.get("expires")
     with document.at("policy", "expires"):
@@ -357,7 +377,7 @@ def _text(
 
 
 def _misread(name: str, value: object, fix: str) -> SchemaRefusal:
-    return SchemaRefusal("S2", f"{name} is {shown(value)}.", why=_WHY, fix=fix)
+    return SchemaRefusal("S2", f"{name} is {quote_value(value)}.", why=_WHY, fix=fix)
 
 
 __all__ = ["Session", "init", "open", "read"]

@@ -9,20 +9,29 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from discreet.curate.shares import divide
-from discreet.curate.steps import CURATOR, REMEMBERED, Paid, PaidStatement, PlannedStatement
+from discreet.curate.steps import (
+    CURATOR,
+    REMEMBERED,
+    AccountRow,
+    Paid,
+    PaidStatement,
+    PlannedStatement,
+)
 from discreet.errors import QuestionRefusal, Refusal
 from discreet.ledger import Stored
 from discreet.price import Priced
 from discreet.question.offer import Offer
 from discreet.question.question import Question
+from discreet.question.sql import parse_statement
 from discreet.question.sql.clock import MAY_READ_THE_CLOCK
 from discreet.question.sql.nested import MOST_LISTED, list_samples
-from discreet.question.statement import First, Statement
+from discreet.question.statement import First, Statement, account_name, group_name, public_name
 from discreet.release.answer import Answer
 from discreet.release.combining import Bound, bind, combine, describe_bound
 
@@ -31,6 +40,10 @@ if TYPE_CHECKING:
     from discreet.curate.levels import Total
     from discreet.curate.quote import Quote
     from discreet.release.combined import CombinedExplanation
+
+
+_WHILE = 10
+"""Minutes in which what a condition asks first is surely answered, and the rest asked."""
 
 
 class Statements:
@@ -72,6 +85,10 @@ class Statements:
         """Charge for all questions that were not answered before; the answer, if all were."""
         curator = self._curator
         try:
+            account = self._ask_account(statement, offer, analyst)
+            if not statement.questions:
+                curator.account.check_access(analyst)
+                return self.finish(PaidStatement(self.bind(statement), (), account=account), ())
             if statement.first:
                 statement = self._fill_in(statement, offer, analyst)
             asked_at = offer.beside(statement.spend).confidence
@@ -89,13 +106,13 @@ class Statements:
             else curator.make_paid(plan, receipt, receipt.data_version)
             for plan, receipt in zip(plans.planned, receipts, strict=True)
         ]
-        paid = PaidStatement(bound, tuple(parts), plans.totals)
+        paid = PaidStatement(bound, tuple(parts), plans.totals, account=account)
         return paid if paid.open else self.finish(paid, ())
 
     def _pay_first(self, bound: Bound, plans: PlannedStatement, offer: Offer) -> PaidStatement:
         """Charge for what stands in conditions; nothing, if all of it could not be paid."""
         curator, statement = self._curator, bound.statement
-        if offer.fresh or MAY_READ_THE_CLOCK.search(statement.text):
+        if offer.fresh or not self._is_repeatable(statement):
             raise _unrepeatable()
         curator.account.preview_all(plans.requests)
         numbers = sorted({n for first in statement.first for n in first.numbers})
@@ -107,6 +124,20 @@ class Statements:
             for n, receipt in zip(numbers, receipts, strict=True)
         ]
         return PaidStatement(bound, tuple(parts), later=True)
+
+    def _is_repeatable(self, statement: Statement) -> bool:
+        """Whether it is the same question in a while: what it asks first is found again then.
+
+        A date is, but for the last minutes of its day; a moment is not.
+        """
+        if not MAY_READ_THE_CLOCK.search(statement.text):
+            return True
+        catalogue, now = self._curator.engine.catalogue, datetime.now(UTC).replace(tzinfo=None)
+        read = [
+            parse_statement(statement.text, catalogue, now=moment).question
+            for moment in (now, now + timedelta(minutes=_WHILE))
+        ]
+        return read[0] == read[1]
 
     def _fill_in(self, statement: Statement, offer: Offer, analyst: str) -> Statement:
         """The statement with what its conditions ask, if all of that was answered before."""
@@ -127,7 +158,7 @@ class Statements:
         found = combine(
             self.bind(inner),
             [answers[number] for number in first.numbers],
-            {name: read(name) for name in inner.tables},
+            {public_name(name): read(name) for name in inner.tables},
         )
         values = list(found.column(found.columns[0]))
         if len(found.columns) != 1 or len(values) > (MOST_LISTED if first.listed else 1):
@@ -142,8 +173,32 @@ class Statements:
             for part in paid.parts
         ]
         parts = self._add_up(paid, measured)
-        read = self._curator.engine.public_rows
-        return combine(paid.bound, parts, {n: read(n) for n in paid.bound.statement.tables})
+        bound, read = paid.bound, self._curator.engine.public_rows
+        statement = bound.statement
+        public: dict[str, Any] = {public_name(name): read(name) for name in statement.tables}
+        said: dict[str, None] = {}
+        if paid.account is not None:
+            public |= {account_name(name): paid.account.row for name in statement.accounts}
+            said |= dict.fromkeys(paid.account.remarks)
+        for number, question in enumerate(statement.listed):
+            told = self._curator.list_groups(question)
+            public[group_name(number)] = {name: told.column(name) for name in told.columns}
+            said |= dict.fromkeys(told.notes)
+        nothing = None if statement.questions else self._price_nothing(statement)
+        return combine(bound, parts, public, nothing=nothing, said=tuple(said))
+
+    def _price_nothing(self, statement: Statement) -> Priced:
+        from discreet.price.listed import price_nothing
+
+        return price_nothing(self._curator.engine.catalogue, next(iter(statement.accounts), None))
+
+    def _ask_account(self, statement: Statement, offer: Offer, analyst: str) -> AccountRow | None:
+        """What the account tells ``analyst``, if it is asked."""
+        if not statement.accounts:
+            return None
+        from discreet.curate.remaining import tell_remaining
+
+        return tell_remaining(self._curator, analyst, offer)
 
     def _add_up(self, paid: PaidStatement, measured: Sequence[Answer]) -> list[Answer]:
         """The answers of all questions of a statement, in order, from those that are measured."""
@@ -275,6 +330,8 @@ class Statements:
         if statement.first:
             statement = self._fill_in(statement, offer, analyst)
         bound = self.bind(statement)
+        if not statement.questions:
+            return Quote(self.explain(statement, offer), "known")
         plans = self.plan(statement, offer, analyst)
         explanation = _explain(bound, plans)
         try:
@@ -287,6 +344,11 @@ class Statements:
     def explain(self, statement: Statement, offer: Offer) -> CombinedExplanation:
         """What the statement would cost anyone who has asked nothing, part by part."""
         bound = self.bind(statement)
+        if not statement.questions:
+            from discreet.release.combined import CombinedExplanation
+
+            nothing = self._price_nothing(statement)
+            return CombinedExplanation.of(statement, (), bound.names, nothing)
         return _explain(bound, self.plan(statement, offer, None))
 
 
@@ -307,7 +369,8 @@ def _unrepeatable() -> QuestionRefusal:
         "what stands in the condition is asked first, and would be another question the next time.",
         why="it is paid for once and then found again: not if it names the present, or is to be "
         "measured anew.",
-        fix="write the date in the place of CURRENT_DATE or NOW(), and ask without fresh.",
+        fix="write CURRENT_DATE, or the moment itself, in the place of NOW(); and ask without "
+        "fresh.",
     )
 
 

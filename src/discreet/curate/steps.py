@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from discreet.accounting.loss import NOTHING, Loss
 from discreet.engine.protocol import Compiled
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 CURATOR = "curator"
 """Who asks when nobody is named."""
+
+ANY_DELTA = Fraction(1, 10**9)
+"""With which questions of private groups are planned where none is offered."""
 
 REMEMBERED = 256
 """How many questions are kept parsed and priced; a page prices the same text again and again."""
@@ -88,6 +92,8 @@ class TopUp:
     def source(self) -> str:
         """What is improved, in words."""
         numbers = (self.improving.parent,) if self.improving.parent else self.improving.sources
+        if not numbers:
+            return "a new measurement"
         names = ", ".join(f"#{number}" for number in numbers)
         added = ", and adds up its groups" if self.improving.rolled_up else ""
         return f"improves answer {names}, which stays valid{added}"
@@ -109,6 +115,14 @@ class PlannedStatement:
 
 
 @dataclass(frozen=True, slots=True)
+class AccountRow:
+    """What the account told when a statement asked for it, and what is to be said of that."""
+
+    row: Mapping[str, Sequence[Any]]
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PaidStatement:
     """A statement whose questions have been charged: each is answered already, or to be computed.
 
@@ -119,6 +133,7 @@ class PaidStatement:
     parts: tuple[Paid | Answer, ...]  # of those that are measured, in order
     totals: tuple[Total, ...] = ()  # of those that are added up from them
     later: bool = False  # only what is asked first: once it is answered, all is paid for again
+    account: AccountRow | None = None
 
     @property
     def open(self) -> tuple[Paid, ...]:

@@ -16,6 +16,7 @@ from discreet.exact.numbers import canonical_json
 from discreet.ledger import Receipt, Request, Stored
 from discreet.price import Priced
 from discreet.price.batch import Batch, price_batch
+from discreet.price.calibration import find_stretches
 from discreet.question.blocks import Area
 from discreet.question.offer import Offer
 from discreet.question.question import Question
@@ -23,7 +24,7 @@ from discreet.release.answer import Answer
 from discreet.release.record import (
     answer_from_bytes,
     join_batch,
-    released_from_bytes,
+    read_released,
     replay_key,
     split_batch,
 )
@@ -73,7 +74,8 @@ def plan_batch(
     asked = _parse(curator, questions)
     spends = _read_offers(offer, len(asked))
     batch = price_batch(asked, spends, curator.engine.catalogue)
-    compiled = tuple(curator.engine.compile(part.plan) for part in batch.parts)
+    compile_ = curator.engine.compile
+    compiled = tuple(compile_(part.plan, find_stretches(part)) for part in batch.parts)
     keys = ["batch", *(replay_key(part) for part in batch.parts)]
     masks = [curator.area(question).mask() for question in asked]
     return PlannedBatch(
@@ -200,7 +202,7 @@ def read_batch(
     return [
         Answer(
             priced,
-            *released_from_bytes(part),
+            *read_released(part),
             id=number,
             replayed=replayed,
             said=said,

@@ -111,7 +111,7 @@ NODES: dict[type[Node], Callable[[Printer, Any, Scope], Typed]] = {
     exp.Coalesce: _coalesce,
     exp.Count: lambda p, n, s: p.count(n, s),
     exp.Sum: lambda p, n, s: p.total(p.node(n.this, s)),
-    exp.Filter: lambda p, n, s: p.filtered(n, s),
+    exp.Filter: lambda p, n, s: p.filter_rows(n, s),
     exp.Window: lambda p, n, s: p.window(n, s),
     exp.RowNumber: lambda _p, _n, _s: Typed("ROW_NUMBER()", Type.WHOLE, together=True),
     exp.Is: _is_null,

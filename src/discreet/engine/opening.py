@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from discreet.errors import InvalidParameter, shown
+from discreet.errors import InvalidParameter, quote_value
 
 if TYPE_CHECKING:
     from discreet.engine.protocol import Engine
@@ -38,7 +38,7 @@ def _check_kind(kind: object, settings: Mapping[str, Any]) -> None:
     if kind not in KINDS:
         raise InvalidParameter(
             "P4",
-            f"there is no engine {shown(kind)}.",
+            f"there is no engine {quote_value(kind)}.",
             why="nothing was opened: nobody's data is involved.",
             fix=f"write one of {', '.join(KINDS)}; without one it is duckdb.",
         )

@@ -115,7 +115,7 @@ class Printer:
             rest += f"\nHAVING {self.node(query.args['having'].this, scope).text}"
         picked = [f"{typed.text} AS {self.identify(name)}" for name, typed in items]
         if query.args.get("qualify"):
-            text = self._qualified(query, scope, picked, f"{source}{rest}", columns)
+            text = self._qualify(query, scope, picked, f"{source}{rest}", columns)
         else:
             text = f"SELECT {', '.join(picked)}\nFROM {source}{rest}"
         return text + self._order(query, columns), columns
@@ -158,7 +158,7 @@ class Printer:
             for key in query.args["group"].expressions
         ]
 
-    def _qualified(
+    def _qualify(
         self, query: exp.Select, scope: Scope, picked: list[str], source: str, columns: Columns
     ) -> str:
         """Windows are computed in a query of their own, whose rows are then chosen."""
@@ -187,9 +187,9 @@ class Printer:
 
     def _order(self, query: exp.Query, columns: Columns) -> str:
         order = query.args.get("order")
-        return f"\nORDER BY {self._ordered(order, {None: columns})}" if order else ""
+        return f"\nORDER BY {self._order_keys(order, {None: columns})}" if order else ""
 
-    def _ordered(self, order: exp.Order, scope: Scope) -> str:
+    def _order_keys(self, order: exp.Order, scope: Scope) -> str:
         keys = []
         for one in order.expressions:
             if one.args.get("nulls_first"):
@@ -482,7 +482,7 @@ class Printer:
         """How many different values there are, NULL aside."""
         return f"COUNT(DISTINCT {value.text})"
 
-    def filtered(self, node: exp.Filter, scope: Scope) -> Typed:
+    def filter_rows(self, node: exp.Filter, scope: Scope) -> Typed:
         """An aggregate of the rows that fulfil a condition."""
         value = self.node(node.this, scope)
         condition = self.node(node.expression.this, scope)
@@ -496,7 +496,7 @@ class Printer:
             keys = ", ".join(self.node(p, scope).text for p in node.args["partition_by"])
             inside.append(f"PARTITION BY {keys}")
         if node.args.get("order"):
-            inside.append(f"ORDER BY {self._ordered(node.args['order'], scope)}")
+            inside.append(f"ORDER BY {self._order_keys(node.args['order'], scope)}")
         if node.args.get("spec"):
             inside.append(_frame(node.args["spec"]))
         return replace(value, text=f"{value.text} OVER ({' '.join(inside)})", together=True)

@@ -7,6 +7,7 @@ copied, compared, pickled or looped over.  ``open_for_release`` is called in
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NoReturn, SupportsIndex
 
 import numpy as np
@@ -26,6 +27,8 @@ class SparseCounts:
     group: NDArray[np.int64]  # place in ``Opened.groups``
     position: NDArray[np.int64]  # 0 ... span of the variable
     count: NDArray[np.int64]
+    first: NDArray[np.int64] | None = None
+    """Where a position stands for several, the first of them; None if every one stands alone."""
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -36,11 +39,13 @@ class Opened:
     fastest, when those are public; otherwise the groups found, in the order of
     their values.  ``measured`` follows the plan's measurements: an array of
     shape (groups, entries), of 64-bit integers or of Python's where one does
-    not fit, or sparse counts for a histogram.
+    not fit, or sparse counts for a histogram.  Where cells of one stand together, ``whole``
+    measures the same on the same data with every cell alone.
     """
 
     groups: tuple[Group, ...]
     measured: tuple[NDArray[Any] | SparseCounts, ...]
+    whole: Callable[[], Truth] | None = None
 
 
 class Truth:

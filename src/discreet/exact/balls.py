@@ -28,7 +28,7 @@ import numpy as np
 from flint import arb, ctx, fmpq
 from numpy.typing import NDArray
 
-from discreet.errors import InvalidParameter, shown
+from discreet.errors import InvalidParameter, quote_value
 from discreet.exact.numbers import nonnegative, positive
 
 _START_BITS = 64
@@ -157,7 +157,7 @@ def exp_bounds(x: Fraction, *, bits: int = 64) -> tuple[Fraction, Fraction]:
     if x > _MOST_EXPONENT:
         raise InvalidParameter(
             "P2",
-            f"the exponent must be at most 2**20, got {shown(x)}.",
+            f"the exponent must be at most 2**20, got {quote_value(x)}.",
             why="a loss of e to this power protects nobody, and its digits would fill the memory.",
             fix="use a smaller loss.",
         )

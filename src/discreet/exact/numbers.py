@@ -19,7 +19,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from discreet.errors import InvalidParameter, shown
+from discreet.errors import InvalidParameter, quote_value
 
 Exact = int | float | str | Fraction | Decimal
 """What a parameter may be given as."""
@@ -44,7 +44,7 @@ def fraction(value: Exact, *, name: str = "value", secret: bool = False) -> Frac
         return Fraction(text)
     raise InvalidParameter(
         "P1",
-        f"{name} must be a finite number" + ("." if secret else f", got {shown(value)}."),
+        f"{name} must be a finite number" + ("." if secret else f", got {quote_value(value)}."),
         why="a guarantee is computed from exact numbers, and this is not one.",
         fix=f"pass {name} as an int, a Fraction, a Decimal or a decimal string such as '0.25'.",
     )
@@ -66,7 +66,7 @@ def positive(value: Exact, *, name: str) -> Fraction:
     if number <= 0:
         raise InvalidParameter(
             "P2",
-            f"{name} must be greater than 0, got {shown(number)}.",
+            f"{name} must be greater than 0, got {quote_value(number)}.",
             why="at zero or below, the noise or the guarantee it stands for does not exist.",
             fix=f"pass a positive {name}.",
         )
@@ -79,7 +79,7 @@ def nonnegative(value: Exact, *, name: str, secret: bool = False) -> Fraction:
     if number < 0:
         raise InvalidParameter(
             "P2",
-            f"{name} must not be negative" + ("." if secret else f", got {shown(number)}."),
+            f"{name} must not be negative" + ("." if secret else f", got {quote_value(number)}."),
             why="a negative amount would cancel what other releases cost.",
             fix=f"pass 0 or a positive {name}.",
         )
@@ -94,7 +94,7 @@ def proportion(value: Exact, *, name: str, closed: bool = False) -> Fraction:
         between = "from 0 to 1" if closed else "strictly between 0 and 1"
         raise InvalidParameter(
             "P2",
-            f"{name} must be {between}, got {shown(number)}.",
+            f"{name} must be {between}, got {quote_value(number)}.",
             why=f"{name} is a probability.",
             fix=f"pass {name} as a probability such as '0.05'.",
         )
@@ -107,7 +107,7 @@ def whole(value: object, *, name: str, least: int = 0) -> int:
         return int(value)
     raise InvalidParameter(
         "P2",
-        f"{name} must be a whole number of at least {least}, got {shown(value)}.",
+        f"{name} must be a whole number of at least {least}, got {quote_value(value)}.",
         why="it counts things.",
         fix=f"pass {name} as an int of at least {least}.",
     )

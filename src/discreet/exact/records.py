@@ -118,7 +118,7 @@ def _write_init(kind: type[Any], fields: Fields, *, frozen: bool) -> None:
     """A constructor that is compiled once it is called often; till then it goes by the fields."""
     made = 0
 
-    def compiled() -> Any:
+    def compile_once() -> Any:
         found = _compile_init(kind, fields, frozen=frozen)
         if kind.__init__ is __init__:
             kind.__init__ = found
@@ -129,7 +129,7 @@ def _write_init(kind: type[Any], fields: Fields, *, frozen: bool) -> None:
         made += 1
         values = None if made > OFTEN else _take(fields, given, named)
         if values is None:
-            compiled()(self, *given, **named)  # which says what is missing, or too much
+            compile_once()(self, *given, **named)  # which says what is missing, or too much
             return
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -138,7 +138,7 @@ def _write_init(kind: type[Any], fields: Fields, *, frozen: bool) -> None:
 
     __init__.__qualname__ = f"{kind.__qualname__}.__init__"
     kind.__init__ = __init__
-    kind.__signature__ = _Signature(kind, compiled)
+    kind.__signature__ = _Signature(kind, compile_once)
 
 
 def _take(fields: Fields, given: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any] | None:

@@ -202,6 +202,7 @@ def _estimate(readings: list[Reading]) -> _Estimate:
     """Readings of one aggregate that have the same shape as the best, weighted group by group."""
     first = readings[0]
     alike = [r for r in readings if _same_scale(r, first)]
+    alike = [r for r in alike if isinstance(r.law, Summed)][:1] or alike  # a public number
     # A group of which no cell is asked for is nothing, without noise: any weights will do.
     inverse = np.array([1 / np.maximum(r.variances(), 1e-300) for r in alike]).T
     shares = inverse / inverse.sum(axis=1, keepdims=True)
@@ -260,8 +261,8 @@ def _list_laws(estimate: _Estimate) -> tuple[Summed, ...]:
             share = 1 if estimate.alone else weight
             if number:
                 terms += _number_terms(reading, count, share, below)
-            elif count and share:
-                terms.append(Term(reading.law, count, share))
+            elif count and share and not isinstance(law := reading.law, Summed):
+                terms.append(Term(law, count, share))
         found.append(Summed(tuple(terms)))
     return tuple(found)
 
@@ -278,12 +279,11 @@ def _denominator(readings: Sequence[Reading]) -> int:
 
 def _number_terms(reading: Reading, count: int, share: int, below: int) -> list[Term]:
     """The noise of the number itself: each entry's, times its coefficient."""
-    if not isinstance(reading.recipe, Linear) or not count or not share:
+    law = reading.law
+    if not isinstance(reading.recipe, Linear) or not count or not share or isinstance(law, Summed):
         return []
     return [
-        Term(reading.law, count, abs(share * size))
-        for size in _whole_coefficients(reading, below)
-        if size
+        Term(law, count, abs(share * size)) for size in _whole_coefficients(reading, below) if size
     ]
 
 
@@ -352,6 +352,8 @@ def _list_origins(estimates: Sequence[_Estimate]) -> tuple[Origin, ...]:
             added = max((cells.size for cells in reading.cells), default=0) * reading.merged
             weight = Fraction(int(estimate.weights[:, place].max()), PARTS)
             before = found.get(source.id)
+            if isinstance(reading.law, Summed):
+                weight = Fraction(0)  # what is public says nothing of how much is used
             if before is not None:
                 added, weight = max(added, before.groups), max(weight, before.weight)
             text = source.priced.question.text

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from discreet.price import Counts, Linear, Priced, Ratio, Recipe
 from discreet.price.calibration import Additive
 from discreet.price.plan import (
     BaseRows,
+    Distance,
     DistinctValues,
     GroupMean,
     GroupSum,
@@ -40,19 +42,25 @@ from discreet.price.plan import (
     split_condition,
 )
 from discreet.price.recipes import read_count, read_sum
+from discreet.price.summed import Summed
 from discreet.question.blocks.evaluate import Known, evaluate_on_blocks
-from discreet.question.expressions import Call, Case, ColumnRef, Expression
+from discreet.question.domain import Domain, Value
+from discreet.question.expressions import Call, Case, ColumnRef, Expression, Literal
 from discreet.question.functions import domain_of, references
 from discreet.question.functions.declaration import as_engine
 from discreet.question.ownership import columns
 from discreet.question.possible import find_possible
-from discreet.question.question import Aggregate, Key
+from discreet.question.question import Aggregate, Key, public_values
 
 Cells = NDArray[np.intp]
 Multiplicity = Callable[..., int | None]
 
 MOST_CELLS = 20_000
 """Answers of more groups are not added up: to find which of them belong together takes too long."""
+
+
+_BY_PERSON = (Units, Distance, DistinctValues, GroupTotal, GroupSum, GroupMean)
+"""What is no sum over rows."""
 
 
 class NotKnown(Exception):
@@ -75,10 +83,10 @@ class Reading:
     recipe: Recipe  # of measurement 0
 
     @property
-    def law(self) -> Additive:
-        """The noise on each released entry."""
+    def law(self) -> Additive | Summed:
+        """The noise on each released entry; a sum of nothing, where it is public."""
         law = self.source.priced.mechanisms[self.place]
-        if not isinstance(law, Laplace | Gaussian | Staircase):
+        if not isinstance(law, Laplace | Gaussian | Staircase | Summed):
             raise TypeError("chosen, not counted")
         return law
 
@@ -129,6 +137,54 @@ def same_text(value: object) -> str:
     return repr(value)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Axis:
+    """What one key of an answer tells: the values of an expression, by the text of that.
+
+    ``groups`` is the group of each value, where some values were taken together.
+    """
+
+    told: str
+    values: NDArray[Any]
+    domain: Domain
+    groups: Cells | None = None
+
+
+def _read_axis(key: Key, domains: Mapping[str, Domain]) -> _Axis:
+    return _read_merged(key, domains) or _read_values(key.expression, key.values or (), domains)
+
+
+def _read_values(
+    expression: Expression, listed: Sequence[Value | None], domains: Mapping[str, Domain]
+) -> _Axis:
+    domain = domain_of(expression, domains)
+    values = np.empty(len(listed), dtype=object)
+    values[:] = [as_engine(value, domain.kind) for value in listed]
+    return _Axis(same_text(expression), values, domain)
+
+
+def _read_merged(key: Key, domains: Mapping[str, Domain]) -> _Axis | None:
+    """A column some of whose values the key takes together, as tables that are widened do."""
+    match key.expression:
+        case Case(branches=((condition, Literal()),), otherwise=ColumnRef(name=name) as column):
+            pass
+        case _:
+            return None
+    listed = public_values(column, domains)
+    if listed is None or references(condition) != {name}:
+        return None
+    axis = _read_values(column, listed, domains)
+    found = evaluate_on_blocks(key.expression, {name: Known(axis.values, axis.domain)}, 1)
+    groups = _read_values(key.expression, key.values or (), domains).values.tolist()
+    if found is None:
+        return None
+    texts = [same_text(group) for group in groups]
+    at = [same_text(value) for value in np.broadcast_to(found.values, axis.values.shape)]
+    if not set(at) <= set(texts):
+        return None
+    return replace(axis, groups=np.array([texts.index(one) for one in at], dtype=np.intp))
+
+
 class _Derivation:
     """One question beside one answer, every column under its table's name."""
 
@@ -155,10 +211,11 @@ class _Derivation:
         self.same = self._is_same()
         if not self.same:
             self._check_additive()
-        self.shape = tuple(len(key.values or ()) for key in self.old_keys)
+        self.axes = [_read_axis(key, self.domains) for key in self.old_keys]
+        self.shape = tuple(len(axis.values) for axis in self.axes)
         if math.prod(self.shape) > MOST_CELLS and not self.same:
             raise NotKnown(f"it has more than {MOST_CELLS:,} groups, too many to add up")
-        if math.prod(self.shape) != len(source.groups):
+        if math.prod(len(key.values or ()) for key in self.old_keys) != len(source.groups):
             raise NotKnown("groups that stayed hidden would be missing from a sum")
 
     # --- whether the rows are the same ---------------------------------------------------------
@@ -201,25 +258,22 @@ class _Derivation:
     # --- what the groups tell ------------------------------------------------------------------
 
     def _columns(self) -> dict[str, Known]:
-        """Each key of the answer as a column of its own, known on every cell."""
+        """What each key of the answer tells as a column of its own, known on every cell."""
         found = {}
-        for axis, key in enumerate(self.old_keys):
-            domain = domain_of(key.expression, self.domains)
-            values = np.empty(len(key.values or ()), dtype=object)
-            values[:] = [as_engine(value, domain.kind) for value in key.values or ()]
-            shape = [-1 if other == axis else 1 for other in range(len(self.old_keys))]
-            found[_placeholder(axis)] = Known(values.reshape(shape), domain)
+        for place, axis in enumerate(self.axes):
+            shape = [-1 if other == place else 1 for other in range(len(self.axes))]
+            found[_placeholder(place)] = Known(axis.values.reshape(shape), axis.domain)
         return found
 
     def on_cells(self, expression: Expression) -> NDArray[Any]:
-        """What an expression is in each group of the answer, where the groups tell it."""
-        names = {same_text(k.expression): _placeholder(i) for i, k in enumerate(self.old_keys)}
+        """What an expression is in each cell of the answer, where its groups tell it."""
+        names = {axis.told: _placeholder(i) for i, axis in enumerate(self.axes)}
         swapped = _swap(expression, names)
         missing = {n for n in references(swapped) if not n.startswith("\0")}
         if missing:
             told = ", ".join(sorted(name.rpartition(".")[2] for name in missing))
             raise NotKnown(f"its groups do not tell {told} apart")
-        value = evaluate_on_blocks(swapped, self._columns(), len(self.old_keys))
+        value = evaluate_on_blocks(swapped, self._columns(), len(self.axes))
         if value is None:
             raise NotKnown("it is not certain that the engine computes the same of its groups")
         found: NDArray[Any] = np.broadcast_to(value.values, self.shape).reshape(-1)
@@ -232,22 +286,53 @@ class _Derivation:
         return kept
 
     def _find_possible(self) -> NDArray[np.bool_]:
-        """The groups that can have anybody: the others hold noise alone, and are not shown."""
+        """The cells that can have anybody: the others hold noise alone, and are not shown."""
         possible = find_possible(self.source.priced.question)
         if possible is None or self.same:
             return np.ones(math.prod(self.shape), dtype=np.bool_)
-        return np.array([possible(group) for group in self.source.groups], dtype=np.bool_)
+        some = np.array([possible(group) for group in self.source.groups], dtype=np.bool_)
+        return some if self._released is None else some[self._released]
+
+    @cached_property
+    def _released(self) -> Cells | None:
+        """The released group that each cell is in; None where each is one by itself."""
+        if not any(axis.groups is not None for axis in self.axes):
+            return None
+        places = [
+            np.arange(axis.values.size) if axis.groups is None else axis.groups
+            for axis in self.axes
+        ]
+        sizes = [len(key.values or ()) for key in self.old_keys]
+        found: Cells = np.ravel_multi_index(np.ix_(*places), sizes).reshape(-1)
+        return found
 
     def _group_cells(self, kept: NDArray[np.bool_]) -> tuple[Cells, ...]:
-        """For each group of the question, the kept cells that lie in it."""
+        """For each group of the question, the released groups of kept cells that lie in it."""
         at = [self.on_cells(key.expression) for key in self.new_keys]
         places: dict[Group, list[int]] = {}
-        for cell in np.flatnonzero(kept).tolist():
+        for cell in np.flatnonzero(self._keep_whole(kept, at)).tolist():
             places.setdefault(tuple(values[cell] for values in at), []).append(cell)
         groups = _list_groups(self.new_keys, self.domains)
         if not set(places) <= set(groups):
             raise NotKnown("a group of it belongs to none that is asked for")
-        return tuple(np.array(places.get(group, ()), dtype=np.intp) for group in groups)
+        cells = (np.array(places.get(group, ()), dtype=np.intp) for group in groups)
+        if self._released is None:
+            return tuple(cells)
+        return tuple(self._released[some] for some in cells)
+
+    def _keep_whole(self, kept: NDArray[np.bool_], at: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:
+        """One kept cell for each released group; refused where a group is asked for in parts."""
+        if self._released is None:
+            return kept
+        first: dict[int, int] = {}
+        for cell, group in enumerate(self._released.tolist()):
+            one = first.setdefault(group, cell)
+            alike = all(same_text(values[cell]) == same_text(values[one]) for values in at)
+            if kept[cell] != kept[one] or (kept[cell] and not alike):
+                raise NotKnown("it took together what is asked for apart")
+        found = np.zeros_like(kept)
+        found[list(first.values())] = kept[list(first.values())]
+        return found
 
     # --- what was measured ---------------------------------------------------------------------
 
@@ -290,11 +375,15 @@ class _Derivation:
         old = self.source.priced
         have = _rename_measured(old.plan.measurements[place], self.known.names)
         wanted = _rename_measured(self.new.plan.measurements[recipe.measurement], self.rows.names)
-        if not isinstance(old.mechanisms[place], Laplace | Gaussian | Staircase):
+        law = old.mechanisms[place]
+        public = isinstance(law, Summed) and self.new.mechanisms[recipe.measurement] == law
+        if not isinstance(law, Laplace | Gaussian | Staircase) and not public:
             raise NotKnown(f"{aggregate.name} was chosen there, not counted")
         if self.same and same_text(wanted) == same_text(have) and not isinstance(recipe, Counts):
             cells = tuple(np.array([i], dtype=np.intp) for i in range(len(self.source.groups)))
             return self._make_reading(place, cells, None, have, replace(recipe, measurement=0))
+        if public:
+            raise NotKnown("it is public there, and asked for otherwise here")
         read, bins, condition = self._serve(aggregate, wanted, have, place)
         asked = [rename(c, self.rows.names) for c in split_condition(condition)]
         held = set(map(same_text, split_condition(have.condition)))
@@ -325,7 +414,7 @@ class _Derivation:
         """The recipe on the entries of an old measurement, if they tell the aggregate exactly."""
         if isinstance(wanted, ValueCounts) and isinstance(have, ValueCounts):
             return Counts(0), self._merge_bins(aggregate, place), aggregate.condition
-        if isinstance(have, Units | DistinctValues | GroupTotal | GroupSum | GroupMean):
+        if isinstance(have, _BY_PERSON) or isinstance(wanted, _BY_PERSON):
             raise NotKnown("people, distinct values and totals by person do not add up over groups")
         if aggregate.function == "COUNT" and isinstance(have, Moments):
             return self._count(aggregate, have)
@@ -422,19 +511,24 @@ def _rename_key(key: Key, names: Mapping[str, str]) -> Key:
 def _rename_measured(measured: Measurement, names: Mapping[str, str]) -> Measurement:
     """A measurement with its columns called after their tables."""
 
-    def scaled(variable: Scaled) -> Scaled:
+    def rename_variable(variable: Scaled) -> Scaled:
         return replace(variable, expression=rename(variable.expression, names))
 
     condition = None if measured.condition is None else rename(measured.condition, names)
     match measured:
         case Moments(variables=variables) | Products(variables=variables):
-            return replace(measured, variables=tuple(map(scaled, variables)), condition=condition)
+            return replace(
+                measured, variables=tuple(map(rename_variable, variables)), condition=condition
+            )
         case Units():
             return replace(measured, condition=condition)
+        case Distance(expressions=expressions):
+            named = tuple(rename(one, names) for one in expressions)
+            return replace(measured, expressions=named, condition=condition)
         case ValueCounts() | DistinctValues() | GroupTotal() | GroupSum() | GroupMean():
             inner = rename(measured.expression, names)
             return replace(measured, expression=inner, condition=condition)
-    return replace(measured, variable=scaled(measured.variable), condition=condition)
+    return replace(measured, variable=rename_variable(measured.variable), condition=condition)
 
 
 def list_groups(new: Priced, multiplicity: Multiplicity) -> tuple[Group, ...]:

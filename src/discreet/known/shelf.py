@@ -18,11 +18,13 @@ from discreet.price.margins import entry_margin, number_margin
 from discreet.price.summed import Summed
 from discreet.release.answer import Answer
 from discreet.release.derived import Derived
-from discreet.release.record import paid_from_bytes, split_batch
+from discreet.release.record import read_paid, split_batch
 
 if TYPE_CHECKING:
     from discreet.ledger import Account
 
+_KNOWN_LESS = "is not a sum over the rows that it measured"
+"""Why an answer tells nothing of what is asked that is of another kind altogether."""
 MOST_LOADED = 512
 """How many answers are kept as they were read."""
 
@@ -76,7 +78,8 @@ class Shelf:
                 except NotKnown as no:
                     reasons.append((number, str(no)))
             found += told
-            refused += [] if told else reasons[:1]
+            # Of those that were released together one of the kind that is asked for says more.
+            refused += [] if told else [max(reasons, key=lambda one: _KNOWN_LESS not in one[1])]
         return found, refused
 
     def tell(
@@ -135,7 +138,7 @@ def read_answers(
     Answers that were released together have noise of their own each, and what was charged for all
     of them is behind every one: docs/proofs/known.md, Lemma 15.
     """
-    found = map(paid_from_bytes, split_batch(stored))
+    found = map(read_paid, split_batch(stored))
     return tuple(Released(id, priced, *drawn, loss, chain) for priced, drawn in found)
 
 

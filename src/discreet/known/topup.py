@@ -21,9 +21,13 @@ from discreet.known.derive import same_text
 from discreet.known.released import Released
 from discreet.mechanisms import Gaussian, Laplace
 from discreet.price import Linear, Priced, Ratio
+from discreet.price.calibration import Bought
+from discreet.price.summed import Summed
 from discreet.question.offer import Offer
 from discreet.release.derived import Derived
 
+NO_NOISE = Summed(())
+"""Of a public number."""
 WORTHWHILE = 0.05
 """What is known must be worth at least this part of what is wanted to be improved, not replaced."""
 _ALIKE = 1.0005
@@ -47,12 +51,19 @@ def find_parent(new: Priced, sources: Iterable[Released]) -> Released | None:
 
 
 def _is_laplace(priced: Priced) -> bool:
-    return all(isinstance(mechanism, Laplace) for mechanism in priced.mechanisms)
+    """Whether all noise is Laplace's, and there is some: a public number has none."""
+    noise = list_noise(priced)
+    return bool(noise) and all(isinstance(mechanism, Laplace) for mechanism in noise)
+
+
+def list_noise(priced: Priced) -> list[Bought]:
+    """The mechanisms that draw something."""
+    return [mechanism for mechanism in priced.mechanisms if mechanism != NO_NOISE]
 
 
 def list_scales(priced: Priced) -> tuple[Fraction, ...]:
-    """The scale of the noise of each measurement."""
-    return tuple(m.scale for m in priced.mechanisms if isinstance(m, Laplace))
+    """The scale of the noise of each measurement; 0 where there is none."""
+    return tuple(m.scale if isinstance(m, Laplace) else Fraction(0) for m in priced.mechanisms)
 
 
 def price_refinement(before: Loss, after: Loss) -> Loss:
@@ -91,7 +102,9 @@ def is_refinement(finer: Priced, of: Priced) -> bool:
         can_be_refined(finer)
         and finer.loss.rounded().epsilon > of.loss.rounded().epsilon
         and same_text((finer.plan, finer.recipes)) == same_text((of.plan, of.recipes))
-        and all(a > b for a, b in zip(list_scales(of), list_scales(finer), strict=True))
+        and all(
+            a > b or a == b == 0 for a, b in zip(list_scales(of), list_scales(finer), strict=True)
+        )
     )
 
 
@@ -150,11 +163,12 @@ def split_offer(spend: Offer, target: Priced, known: float) -> Offer | None:
         return None
     missing = Fraction(max(0.0, 1 - known)).limit_denominator(10**12)
     plain = replace(spend, within=(), epsilon=None, rho=None, fresh=False)
-    if all(isinstance(mechanism, Laplace) for mechanism in target.mechanisms):
-        share = max(_laplace_share(float(missing), 1 / float(s)) for s in list_scales(target))
+    if _is_laplace(target):
+        scales = [scale for scale in list_scales(target) if scale]
+        share = max(_laplace_share(float(missing), 1 / float(s)) for s in scales)
         exact = Fraction(share * _ALIKE).limit_denominator(10**12)
         return replace(plain, epsilon=round_up(exact * Fraction(target.loss.epsilon), _STEP))
-    if all(isinstance(mechanism, Gaussian) for mechanism in target.mechanisms):
+    if all(isinstance(mechanism, Gaussian) for mechanism in list_noise(target)):
         if target.loss.rho == INFINITY or target.loss.epsilon != INFINITY:
             return None  # charged by its curve, of which nothing can be subtracted
         part = missing * Fraction(_ALIKE).limit_denominator(10**6)
@@ -174,6 +188,7 @@ __all__ = [
     "can_be_refined",
     "find_parent",
     "is_refinement",
+    "list_noise",
     "list_others",
     "list_scales",
     "measure_use",

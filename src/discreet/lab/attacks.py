@@ -23,7 +23,7 @@ from discreet.lab.auditing import Auditing, Denials
 from discreet.lab.dalenius import Unlocking
 from discreet.lab.dice import Dice
 from discreet.lab.distance import RandomRow, Taking
-from discreet.lab.floats import LastBits, NumPy, Rounded, told_by_precision
+from discreet.lab.floats import LastBits, NumPy, Rounded, tell_by_precision
 from discreet.lab.outcome import Outcome, most_right
 from discreet.lab.separations import Parity
 from discreet.lab.simulation import Telling
@@ -193,7 +193,7 @@ ATTACKS: dict[str, tuple[Attack, ...]] = {
     "trace": (Tracing(),),
     "floats": (
         LastBits(scale=1),
-        LastBits(scale=1, tell=told_by_precision, name="certain by too fine a double"),
+        LastBits(scale=1, tell=tell_by_precision, name="certain by too fine a double"),
     ),
     "dalenius": (Unlocking(),),
     "separate": (Parity(),),

@@ -46,7 +46,7 @@ class MaxAuditor:
         asked = frozenset(people)
         truth = max(self.values[i] for i in asked)
         answers = self._possible(asked) if self.simulatable else [truth]
-        if any(determined([*self.answered, (asked, answer)]) for answer in answers):
+        if any(determine([*self.answered, (asked, answer)]) for answer in answers):
             return None
         self.answered.append((asked, truth))
         return truth
@@ -74,7 +74,7 @@ def consistent(answered: Sequence[tuple[frozenset[int], float]]) -> bool:
     return all(any(most[i] == answer for i in people) for people, answer in answered)
 
 
-def determined(answered: Sequence[tuple[frozenset[int], float]]) -> set[int]:
+def determine(answered: Sequence[tuple[frozenset[int], float]]) -> set[int]:
     """Whose value is known: who alone can have reached some answer (values differ)."""
     most = limits(answered)
     alone = set()
@@ -228,7 +228,7 @@ def audit_sums(clauses: Sequence[Clause], variables: int) -> tuple[bool, int]:
     return True, tried
 
 
-def planted(variables: int, dice: Dice, *, solvable: bool) -> list[Clause]:
+def plant(variables: int, dice: Dice, *, solvable: bool) -> list[Clause]:
     """Clauses of three variables; ``solvable`` ones have a planted assignment."""
     hidden = dice.flips(0.5, variables)
     clauses: list[Clause] = []
@@ -247,9 +247,9 @@ def time_audits(sizes: Sequence[int]) -> list[tuple[int, int, float]]:
     rows = []
     for variables in sizes:
         dice = Dice(f"clauses/{variables}")
-        clauses = planted(variables, dice, solvable=False)
+        clauses = plant(variables, dice, solvable=False)
         while not audit_sums(clauses, variables)[0]:
-            clauses = planted(variables, dice, solvable=False)
+            clauses = plant(variables, dice, solvable=False)
         began = time.process_time()
         _, tried = audit_sums(clauses, variables)
         rows.append((variables, tried, time.process_time() - began))
@@ -269,8 +269,8 @@ __all__ = [
     "MaxAuditor",
     "attack",
     "audit_sums",
-    "determined",
+    "determine",
     "growth",
-    "planted",
+    "plant",
     "run_denials",
 ]

@@ -108,7 +108,7 @@ def _dalenius() -> Seen:
         *try_out("dalenius", make_town(60_000, name="a country")),
     ]
     height, unknown = dalenius.tell_height()
-    extracted = dalenius.measured_distance(12, 9, 4)
+    extracted = dalenius.measure_distance(12, 9, 4)
     bound = dalenius.distance_bound(9, 4)
     there, away = found[3].success, found[5].success
     figures = (

@@ -52,7 +52,7 @@ def distance_bound(entropy: float, length: int) -> float:
     return float(0.5 * 2 ** ((length - entropy) / 2))
 
 
-def measured_distance(size: int, entropy: int, length: int, keys: int = 64) -> float:
+def measure_distance(size: int, entropy: int, length: int, keys: int = 64) -> float:
     """The statistical distance itself, over some keys, for a source flat on 2^entropy points."""
     dice = Dice(f"extractor/{size}/{entropy}/{length}")
     source = np.array([_bits(int(i), size) for i in dice.order(2**size)[: 2**entropy]])
@@ -259,7 +259,7 @@ __all__ = [
     "Unlocking",
     "distance_bound",
     "extract",
-    "measured_distance",
+    "measure_distance",
     "play",
     "run",
     "tell_height",

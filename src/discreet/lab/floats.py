@@ -131,7 +131,7 @@ class Rounded(Doubles):
         return value + (size if self._dice.flips(0.5, 1)[0] else -size)
 
 
-def told_by_precision(output: float, scale: float) -> int | None:
+def tell_by_precision(output: float, scale: float) -> int | None:
     """Haney and others: 0, if no double at all added to 1 gives this output."""
     del scale
     near = output - 1.0
@@ -185,6 +185,6 @@ __all__ = [
     "attack",
     "guess",
     "run",
+    "tell_by_precision",
     "textbook",
-    "told_by_precision",
 ]

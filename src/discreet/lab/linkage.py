@@ -48,7 +48,7 @@ def share_unique(people: Sequence[Person], blur: Blur = whole) -> float:
     return sum(sizes[blur(person)] == 1 for person in people) / len(people)
 
 
-def published(people: Sequence[Person], blur: Blur, k: int) -> dict[tuple[Any, ...], list[str]]:
+def publish(people: Sequence[Person], blur: Blur, k: int) -> dict[tuple[Any, ...], list[str]]:
     """Rows without names, blurred; groups of fewer than ``k`` are left out."""
     groups: dict[tuple[Any, ...], list[str]] = defaultdict(list)
     for person in people:
@@ -85,8 +85,8 @@ def run(people: int = 4_000, epsilon: str = "1") -> list[Outcome]:
     """Names found in raw rows, in k-anonymous ones, in two of those; then in a private table."""
     town = make_town(people, name="linkage")
     rows = town.to_pylist()
-    raw = published(rows, whole, 1)
-    first, second = published(rows, by_district, 3), published(rows, by_age, 3)
+    raw = publish(rows, whole, 1)
+    first, second = publish(rows, by_district, 3), publish(rows, by_age, 3)
     attacks = [
         ("rows without names", [(whole, raw)]),
         ("3-anonymous rows", [(by_district, first)]),
@@ -137,4 +137,4 @@ def _against_ours(town: pa.Table, rows: Sequence[Person], epsilon: str) -> Outco
     )
 
 
-__all__ = ["link", "most_by_district", "published", "run", "share_unique"]
+__all__ = ["link", "most_by_district", "publish", "run", "share_unique"]

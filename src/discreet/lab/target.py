@@ -137,7 +137,7 @@ class Ours:
     @property
     def spent(self) -> Loss:
         """What one unit has lost, at most."""
-        losses = [loss for _, loss in self._session.spent()]
+        losses = [loss for _, loss in self._session.list_spent()]
         return max(losses, key=lambda loss: loss.epsilon) if losses else NOTHING
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""One dataset's account: charge, publish, burn; balances, transcript, and who may ask."""
+"""One dataset's account: charge, publish, burn; balances and transcript."""
 
 from __future__ import annotations
 
@@ -19,18 +19,12 @@ import numpy as np
 
 from discreet.accounting.budget import SATURATED, Budget
 from discreet.accounting.loss import Loss
-from discreet.errors import DataRefusal, InvalidParameter, LedgerRefusal, Refusal, shown
+from discreet.errors import DataRefusal, InvalidParameter, LedgerRefusal, Refusal
 from discreet.exact.numbers import canonical_json
 from discreet.exact.records import dataclass
 from discreet.ledger import admission, refusals
 from discreet.ledger.analysts import (
-    ANALYST_NAME,
-    AUDITOR,
-    CURATOR,
-    AccessKey,
-    Analyst,
     Group,
-    assume_utc,
 )
 from discreet.ledger.balance import Balance, EntityBalance
 from discreet.ledger.books import (
@@ -40,11 +34,12 @@ from discreet.ledger.books import (
     digest_space,
     digest_subject,
     encode_blocks,
-    saturated_units,
+    saturate_units,
     take_blocks,
 )
 from discreet.ledger.charges import About, Entry, Receipt, Request, State, Stored
 from discreet.ledger.journal import Journal, Writer
+from discreet.ledger.people import People
 from discreet.ledger.tally import Tally
 from discreet.question.blocks import Area, Space
 
@@ -52,7 +47,6 @@ if TYPE_CHECKING:
     from discreet.ledger.runs import RunBook
 
 _C = TypeVar("_C")
-ROLES = (CURATOR, "analyst", AUDITOR)
 _TRANSCRIPT_KINDS = ("charge", "refusal", "refusals")
 _MOST_TYPED = 20_000
 """As long as a question may be; more of what was refused is not kept."""
@@ -125,7 +119,7 @@ class _Shelf:
 
     def keep(self, number: int, analyst: str, content: dict[str, Any]) -> None:
         """Keep an answer where it is found; or answers that were released together, each."""
-        units = saturated_units(content["loss"])
+        units = saturate_units(content["loss"])
         one = _Kept(-min(units[0], 10 * units[1]), -number)
         abouts = content["abouts"] if "abouts" in content else [content["about"]]
         kinds = {  # of questions that were released together, some may be of one kind
@@ -184,6 +178,17 @@ class Account:
         self._layout = digest_space(space.identity())
         self._shelf = _Shelf()
         self._reading = threading.Lock()
+        # Who may ask is a matter of its own; the account only says so under its own name.
+        self._people = people = People(journal, dataset)
+        self.add_analyst, self.limit_analyst = people.add_analyst, people.limit_analyst
+        self.move_analyst, self.disable_analyst = people.move_analyst, people.disable_analyst
+        self.analyst, self.analysts = people.analyst, people.analysts
+        self.add_key, self.replace_key, self.revoke_key = (
+            people.add_key,
+            people.replace_key,
+            people.revoke_key,
+        )
+        self.key, self.keys, self.holder = people.key, people.keys, people.holder
 
     @property
     def budget(self) -> Budget:
@@ -316,6 +321,13 @@ class Account:
                     if several:
                         standing.charge(request.analyst, content)
             return [found[self._subject(request)] for request in requests]
+
+    def check_access(self, analyst: str) -> None:
+        """Refuse strangers, those whose time is over, and a ledger that is behind."""
+        with self._journal.reading():
+            standing = self.standing()
+            admission.check_access(standing, analyst, self._journal.now())
+            self._check_current(standing)
 
     def find(self, request: Request) -> str:
         """Whether a question was paid for: "stored" or "resumed"; "admitted" if it is new."""
@@ -589,8 +601,8 @@ class Account:
             whole = Balance(self.dataset, None, standing.budget, space, spent, entities=entities)
             if analyst is None:
                 return whole
-            self._find_analyst(analyst)
-            share = standing.spent_by(analyst).copy()
+            self._people.find(analyst)
+            share = standing.find_spent_by(analyst).copy()
             limit = standing.limit(analyst) or standing.budget
             group = self._balance_group(standing.group_of(analyst), standing, space)
             return Balance(self.dataset, analyst, limit, space, share, cap=whole, group=group)
@@ -599,7 +611,9 @@ class Account:
         found = standing.policy.groups.get(name or "")
         if name is None or found is None or found.limit is None:
             return None
-        return Balance(self.dataset, name, found.limit, space, standing.spent_by_group(name).copy())
+        return Balance(
+            self.dataset, name, found.limit, space, standing.find_spent_by_group(name).copy()
+        )
 
     def groups(self) -> dict[str, tuple[Group, Balance | None]]:
         """The groups that analysts may be in, each with its balance if it has a common limit."""
@@ -691,143 +705,6 @@ class Account:
                 content["entities"] = admission.check_entities(standing, entities)
             writer.append("renew", content, dataset=self.dataset)
 
-    # --- analysts -----------------------------------------------------------------------------
-
-    def add_analyst(
-        self,
-        name: str,
-        *,
-        role: str = "analyst",
-        limit: Budget | None = None,
-        expires: datetime | None = None,
-        group: str | None = None,
-        identity: str | None = None,
-    ) -> Analyst:
-        """Let somebody ask; ``limit`` is what they may cost any one person.
-
-        What the analysts of a ``group`` pay counts for its common limit, too.  ``identity`` is
-        whom a provider that they sign in with knows them as.
-        """
-        if not isinstance(name, str) or not ANALYST_NAME.fullmatch(name):
-            raise _invalid(
-                f"{shown(name)} cannot be the name of an analyst", "use letters and digits"
-            )
-        if role not in ROLES:
-            raise _invalid(f"{shown(role)} is not a role", f"use one of {', '.join(ROLES)}")
-        analyst = Analyst(name, role, limit, assume_utc(expires), group=group, identity=identity)
-        with self._journal.writing() as writer:
-            standing = self.standing()
-            self._check_group(group, standing)
-            if name in standing.analysts:
-                raise _invalid(f"analyst {name!r} is there already", "choose another name")
-            known = (one.identity for one in standing.analysts.values())
-            if identity is not None and identity in known:
-                raise _invalid("whoever signs in so has a name already", "use that name")
-            writer.append("analyst", analyst.to_json(), dataset=self.dataset, analyst=name)
-        return analyst
-
-    def limit_analyst(self, name: str, limit: Budget | None) -> Analyst:
-        """Change what an analyst may cost any one person; what was spent stays spent."""
-        return self._change_analyst(name, limit=limit)
-
-    def move_analyst(self, name: str, group: str | None) -> Analyst:
-        """Put an analyst into a group, or into none; what was spent stays spent where it was."""
-        return self._change_analyst(name, group=group)
-
-    def _check_group(self, group: str | None, standing: Standing) -> None:
-        if group is not None and group not in standing.policy.groups:
-            known = ", ".join(map(repr, standing.policy.groups)) or "none"
-            raise _invalid(
-                f"there is no group {shown(group)}",
-                f"declare [groups.NAME] in discreet.toml; those declared are: {known}",
-            )
-
-    def disable_analyst(self, name: str) -> Analyst:
-        """Let an analyst ask no more; what they paid for stays recorded."""
-        return self._change_analyst(name, disabled=True)
-
-    def _change_analyst(self, name: str, **change: Any) -> Analyst:
-        if name == CURATOR:
-            raise _invalid(
-                "the curator has neither a limit nor an end", "limit the dataset: budget=..."
-            )
-        with self._journal.writing() as writer:
-            self._check_group(change.get("group"), self.standing())
-            analyst = replace(self._find_analyst(name), **change)
-            writer.append("analyst", analyst.to_json(), dataset=self.dataset, analyst=name)
-        return analyst
-
-    def analyst(self, name: str) -> Analyst:
-        """One analyst, or a refusal."""
-        with self._journal.reading():
-            return self._find_analyst(name)
-
-    def _find_analyst(self, name: str) -> Analyst:
-        found = self.standing().analysts.get(name)
-        if found is None:
-            raise admission.unknown_analyst(name)
-        return found
-
-    def analysts(self) -> tuple[Analyst, ...]:
-        """Everybody who may or might ask, in the order in which they came."""
-        with self._journal.reading():
-            return tuple(self.standing().analysts.values())
-
-    # --- keys ---------------------------------------------------------------------------------
-
-    def add_key(
-        self,
-        analyst: str,
-        *,
-        key_id: str,
-        digest: str,
-        expires: datetime | None = None,
-        verifier: str | None = None,
-    ) -> AccessKey:
-        """Record the digest of an analyst's key, and what checks a proof of it."""
-        key = AccessKey(key_id, analyst, digest, assume_utc(expires), verifier=verifier)
-        with self._journal.writing() as writer:
-            self._find_analyst(analyst)
-            if key_id in self.standing().keys:
-                raise _invalid(f"key {key_id!r} is there already", "draw another key")
-            record = writer.append("key", key.to_json(), dataset=self.dataset, analyst=analyst)
-        return replace(key, at=record.time)
-
-    def replace_key(self, old: str, key: AccessKey) -> bool:
-        """Put a key in the place of another, in one transaction; False if that is gone already.
-
-        Of two who replace the same key at once, one is too late: one key never becomes two.
-        """
-        with self._journal.writing() as writer:
-            keys = self.standing().keys
-            if old not in keys or keys[old].revoked or key.key_id in keys:
-                return False
-            writer.append("key", key.to_json(), dataset=self.dataset, analyst=key.analyst)
-            writer.append(
-                "revoke", {"key_id": old}, dataset=self.dataset, analyst=keys[old].analyst
-            )
-        return True
-
-    def revoke_key(self, key_id: str) -> None:
-        """Make a key open nothing any more."""
-        with self._journal.writing() as writer:
-            key = self.standing().keys.get(key_id)
-            if key is None:
-                raise _invalid(f"there is no key {shown(key_id)}", "list them: account.keys()")
-            if not key.revoked:
-                content = {"key_id": key_id}
-                writer.append("revoke", content, dataset=self.dataset, analyst=key.analyst)
-
-    def key(self, key_id: str) -> AccessKey | None:
-        """One key, by its public part."""
-        with self._journal.reading():
-            return self.standing().keys.get(key_id)
-
-    def keys(self) -> tuple[AccessKey, ...]:
-        """All keys, revoked ones too."""
-        with self._journal.reading():
-            return tuple(self.standing().keys.values())
-
 
 def _escape(text: str) -> str:
     """What somebody typed as a record can hold it: not too long, half characters escaped."""
@@ -852,12 +729,3 @@ def _transcript_entry(record: Record, outcome: Record | None) -> Entry:
         record.sequence, record.time, record.analyst, content["question"], content["spend"], loss,
         state,
     )  # fmt: skip
-
-
-def _invalid(what: str, fix: str) -> InvalidParameter:
-    return InvalidParameter(
-        "P4",
-        f"{what}.",
-        why="what each asker costs the people in the data is counted under one name.",
-        fix=f"{fix}.",
-    )

@@ -12,7 +12,7 @@ import numpy as np
 from discreet.accounting.budget import SATURATED, Budget, saturate
 from discreet.accounting.conversion import EPSILON_UNITS, RHO_UNITS
 from discreet.accounting.loss import Loss
-from discreet.errors import AccessRefusal, BudgetRefusal, InvalidParameter, shown
+from discreet.errors import AccessRefusal, BudgetRefusal, InvalidParameter, quote_value
 from discreet.ledger.analysts import AUDITOR
 from discreet.ledger.balance import Balance
 from discreet.ledger.books import (
@@ -23,7 +23,7 @@ from discreet.ledger.books import (
     Standing,
     decode_blocks,
     encode_blocks,
-    saturated_units,
+    saturate_units,
     take_blocks,
     zero_balances,
 )
@@ -119,7 +119,7 @@ def find_fault(
         return "it was improved already"
     if not same:
         return OTHER_DATA
-    epsilon, rho, _ = saturated_units(loss)
+    epsilon, rho, _ = saturate_units(loss)
     total = Fraction(before + epsilon, EPSILON_UNITS)
     if before + epsilon >= SATURATED or epsilon <= 0 or rho < total**2 / 2 * RHO_UNITS:
         return "its price is not that of an improvement"
@@ -184,7 +184,7 @@ def unknown_analyst(name: str) -> AccessRefusal:
     """Nobody by that name may ask."""
     return AccessRefusal(
         "A1",
-        f"there is no analyst {shown(name)}.",
+        f"there is no analyst {quote_value(name)}.",
         why="what each asker costs the people in the data is counted, so each has a name.",
         fix="ask under your own name, or have the curator add it: `discreet analyst add NAME`.",
     )
@@ -204,7 +204,7 @@ def admit(
     """
     charge = saturate(request.loss)
     limit = standing.limit(request.analyst)
-    share = standing.spent_by(request.analyst)
+    share = standing.find_spent_by(request.analyst)
     blocks = decode_blocks(area, standing.size)
     refused = find_overdrawn(standing, request.analyst, charge, blocks, elsewhere)
     if refused is None:
@@ -255,7 +255,7 @@ def _explain_group(
 ) -> BudgetRefusal:
     """The common limit of the analyst's group is too small."""
     name, limit = _find_group(standing, request.analyst)
-    spent = standing.spent_by_group(name)
+    spent = standing.find_spent_by_group(name)
     where = "" if space.size == 1 else f" for the block {space.name(number)!r}"
     balance = Balance(dataset, request.analyst, limit or standing.budget, space, spent)
     return BudgetRefusal(
@@ -286,8 +286,8 @@ def find_overdrawn(
     group, common = _find_group(standing, analyst)
     caps: tuple[tuple[str, Budget | None, Balances], ...] = (
         ("question", standing.policy.question, zero_balances(1)),
-        ("analyst", limit, take_blocks(standing.spent_by(analyst), blocks)),
-        ("group", common, take_blocks(standing.spent_by_group(group), blocks)),
+        ("analyst", limit, take_blocks(standing.find_spent_by(analyst), blocks)),
+        ("group", common, take_blocks(standing.find_spent_by_group(group), blocks)),
         ("dataset", standing.budget, take_blocks(standing.spent, blocks)),
         *(
             (_ENTITY + name, whole.budget, whole.add_to(take_blocks(standing.lost[name], blocks)))
@@ -327,7 +327,7 @@ def check_entities(standing: Standing, entities: Sequence[str]) -> list[str]:
             known = ", ".join(map(repr, standing.lost)) or "none"
             raise InvalidParameter(
                 "P4",
-                f"{shown(name)} names no entity with a budget here.",
+                f"{quote_value(name)} names no entity with a budget here.",
                 why="a budget is renewed for people who are named, never for all by default.",
                 fix=f"give a list of entities; those with a budget are: {known}.",
             )
@@ -338,7 +338,7 @@ def _no_block(space: Space, block: object) -> InvalidParameter:
     first = ", ".join(repr(space.name(number)) for number in range(min(3, space.size)))
     return InvalidParameter(
         "P4",
-        f"{shown(block)} names no block.",
+        f"{quote_value(block)} names no block.",
         why="a budget is renewed for people who are named, never for all by default.",
         fix=f"give a list of blocks, such as [{first}].",
     )

@@ -87,9 +87,17 @@ class Balance:
         """
         area = Area.everything(self.space) if area is None else area
         blocks = decode_blocks(encode_blocks(area.edges, self.space.size), self.space.size)
-        left = [balance._left(blocks) for balance in self._caps()]
+        left = [balance._find_left(blocks) for balance in self._caps()]
         epsilons = [epsilon for epsilon, _ in left if epsilon is not None]
         return min(epsilons, default=None), min(rho for _, rho in left)
+
+    def repeats(self, loss: Loss) -> int:
+        """How many times everybody could lose ``loss`` more before some budget is spent."""
+        return min(
+            cap.budget.repeats(_loss_of((int(epsilon), int(rho), int(delta))), loss)
+            for cap in self._caps()
+            for epsilon, rho, delta in np.unique(cap.balances, axis=1).T
+        )
 
     def failures_left(self) -> Fraction:
         """How much more delta of single answers everybody could lose."""
@@ -104,7 +112,7 @@ class Balance:
         common = () if self.group is None else (self.group,)
         return (self, *common, *behind, *(entity.total for entity in self.entities))
 
-    def _left(self, blocks: Blocks) -> tuple[Fraction | None, Fraction]:
+    def _find_left(self, blocks: Blocks) -> tuple[Fraction | None, Fraction]:
         touched = self.balances[:, blocks]
         most_epsilon, most_rho = self.budget.countable
         if touched.shape[1] == 0:

@@ -68,7 +68,7 @@ class Record:
     @property
     def intact(self) -> bool:
         """Whether the digest is that of what the record says."""
-        return self.digest == _digest(self._said())
+        return self.digest == _digest(self._list_fields())
 
     def follows(self, last: Record | None) -> bool:
         """Whether this record comes directly after ``last`` and says what it said when written.
@@ -83,7 +83,7 @@ class Record:
         in_time = self.at >= last.at
         return (next_number or gap) and in_time and self.previous == last.digest and self.intact
 
-    def _said(self) -> list[Any]:
+    def _list_fields(self) -> list[Any]:
         return [
             *(self.sequence, self.kind, self.at, self.dataset),
             *(self.analyst, self.subject, self.body, self.previous),
@@ -91,7 +91,7 @@ class Record:
 
     def to_line(self) -> str:
         """One line of an export."""
-        return canonical_json([*self._said(), self.digest])
+        return canonical_json([*self._list_fields(), self.digest])
 
     @classmethod
     def from_line(cls, line: str) -> Record:
@@ -309,7 +309,7 @@ class Standing:
             self.shares[analyst] = zero_balances(self.size)
         return self.shares[analyst]
 
-    def spent_by(self, analyst: str) -> Balances:
+    def find_spent_by(self, analyst: str) -> Balances:
         """What an analyst has cost each block, to be read only."""
         found = self.shares.get(analyst)
         return zero_balances(self.size) if found is None else found
@@ -319,7 +319,7 @@ class Standing:
         found = self.analysts.get(analyst)
         return None if found is None else found.group
 
-    def spent_by_group(self, group: str) -> Balances:
+    def find_spent_by_group(self, group: str) -> Balances:
         """What the analysts of a group have cost each block, to be read only."""
         found = self.group_shares.get(group)
         return zero_balances(self.size) if found is None else found
@@ -327,7 +327,7 @@ class Standing:
     def charge(self, analyst: str, content: Mapping[str, Any]) -> None:
         """Count a charge, as its record says it."""
         blocks = decode_blocks(content["area"], self.size)
-        units = saturated_units(content["loss"])
+        units = saturate_units(content["loss"])
         add_loss(self.spent, blocks, units)
         add_loss(self.share(analyst), blocks, units)
         group = self.group_of(analyst)
@@ -694,7 +694,7 @@ def _change_nothing(_books: Books, _record: Record, _content: dict[str, Any]) ->
     """Changes no balance."""
 
 
-def saturated_units(loss: Sequence[int | None]) -> Units:
+def saturate_units(loss: Sequence[int | None]) -> Units:
     """Recorded units, with infinite and huge amounts as ``SATURATED``."""
     epsilon, rho, delta = (SATURATED if part is None else min(part, SATURATED) for part in loss)
     return epsilon, rho, delta

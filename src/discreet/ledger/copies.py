@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from discreet.errors import InvalidParameter, LedgerRefusal
 from discreet.exact.numbers import canonical_json
@@ -23,8 +23,10 @@ from discreet.ledger.checkpoint import Checkpoint
 from discreet.ledger.connection import find_file
 from discreet.ledger.journal import Clock, Journal
 from discreet.ledger.store import Store, sync_folder
-from discreet.ledger.verify import Verification, verify_records
 from discreet.noise.entropy import random_bytes
+
+if TYPE_CHECKING:
+    from discreet.ledger.verify import Verification
 
 
 def export(store: Store, file: Path, *, answers: bool) -> int:
@@ -80,6 +82,8 @@ def verify_export(
     Against a checkpoint that the auditor was given, a log that was cut short
     or rewritten is found out.
     """
+    from discreet.ledger.verify import verify_records  # not when an account is opened
+
     shown = () if checkpoint is None else checkpoints.read(Path(checkpoint))
     try:
         stored = any("answer" in line for line in _answer_lines(file))

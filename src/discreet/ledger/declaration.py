@@ -55,7 +55,7 @@ class DatasetDeclaration:
             entities=dict(schema.entities),
         )
 
-    def recorded(self, books: Books) -> bool:
+    def is_recorded(self, books: Books) -> bool:
         """Whether the ledger says all this already."""
         standing = books.datasets.get(self.dataset)
         return standing is not None and (

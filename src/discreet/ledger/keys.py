@@ -164,11 +164,10 @@ def identify(accounts: Mapping[str, Account], key: str | None) -> Caller:
     expired = False
     now = datetime.now(UTC)
     for dataset, account in accounts.items():
-        kept = account.key(name)
+        kept, analyst = account.holder(name)
         same = hmac.compare_digest(shown, _NOBODY if kept is None else kept.digest)
-        if kept is None or not same or not _is_open(account, kept):
+        if kept is None or analyst is None or not same or kept.revoked or analyst.disabled:
             continue
-        analyst = account.analyst(kept.analyst)
         if any(end is not None and end <= now for end in (kept.expires, analyst.expires)):
             expired = True
             continue

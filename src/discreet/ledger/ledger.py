@@ -114,7 +114,7 @@ class Ledger:
         declared = DatasetDeclaration.of(
             dataset, schema=schema, budget=budget, policy=policy or Policy()
         )
-        if not declared.recorded(self._journal.catch_up()):
+        if not declared.is_recorded(self._journal.catch_up()):
             with self._journal.writing() as writer:
                 declared.record(self._journal.books, writer)
         return Account(self._journal, dataset, declared.space)

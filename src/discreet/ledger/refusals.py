@@ -38,7 +38,7 @@ def corrupt(what: str) -> LedgerRefusal:
     )
 
 
-def stopped() -> LedgerRefusal:
+def stopped_refusal() -> LedgerRefusal:
     """A write failed; whether it reached the disk is not known."""
     return LedgerRefusal(
         "L5",
@@ -60,7 +60,7 @@ def busy() -> LedgerRefusal:
     )
 
 
-def closed() -> LedgerRefusal:
+def closed_refusal() -> LedgerRefusal:
     """The object is no longer usable."""
     return LedgerRefusal(
         "L14",

@@ -218,7 +218,7 @@ class Store:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             mode = connection.value("PRAGMA journal_mode = DELETE")
         if mode != "delete":  # something is still in the log, and would be left behind
-            raise refusals.stopped()
+            raise refusals.stopped_refusal()
 
     def close(self) -> None:
         """Let go of the connection; a second time does nothing."""
@@ -302,13 +302,13 @@ class Store:
         self._abandon()
         if error is not None and _is_damage(error):
             raise refusals.corrupt("the ledger's file is damaged.") from None
-        raise refusals.stopped() from None
+        raise refusals.stopped_refusal() from None
 
     def _check_usable(self) -> None:
         if os.getpid() != self._pid:
-            raise refusals.closed()
+            raise refusals.closed_refusal()
         if self._broken:
-            raise refusals.stopped()
+            raise refusals.stopped_refusal()
 
     # --- reading and writing ----------------------------------------------------------------
 

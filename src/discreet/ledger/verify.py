@@ -22,7 +22,7 @@ from discreet.ledger.books import (
     Standing,
     decode_blocks,
     read_budget,
-    saturated_units,
+    saturate_units,
 )
 from discreet.ledger.checkpoint import Checkpoint
 from discreet.ledger.tally import Tally
@@ -207,7 +207,7 @@ def _check_first(audit: _Audit, record: Record, content: dict[str, Any]) -> None
 
 def _check_charge(audit: _Audit, record: Record, content: dict[str, Any]) -> None:
     standing = audit.books.datasets[record.dataset]
-    units = saturated_units(content["loss"])
+    units = saturate_units(content["loss"])
     if min(units) < 0 or not any(units):
         audit.problems.append(f"record {record.sequence} charges nothing, or less.")
     blocks = decode_blocks(content["area"], standing.size)

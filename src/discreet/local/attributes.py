@@ -16,13 +16,15 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.accounting.law import FiniteLaw, Law, ProductLaw
 from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
-from discreet.exact.numbers import Exact
+from discreet.exact.numbers import Exact, proportion, whole
 from discreet.local.choose import best_whole
 from discreet.local.frequencies import Doubles, Frequencies, Integers
-from discreet.local.odds import checked_categories, checked_epsilon
+from discreet.local.odds import check_categories, check_epsilon
 from discreet.local.oracle import FrequencyOracle, chunks, divide
 from discreet.noise import uniform_below
 
+_MOST_ATTRIBUTES = 256
+"""Of two of 2**16 answers a report has up to 2**45 values, times fewer than 2**15 pairs."""
 STRATEGIES = ("sample", "split", "pairs")
 
 
@@ -58,6 +60,8 @@ class Attributes:
         >>> found = both.estimate(both.release(np.array([[2, 4, 1]] * 900)))
         >>> found.joint(0, 1).shares.shape
         (3, 5)
+        >>> round(both.variance(respondents=900, attributes=(0, 1), share="1/3") ** 0.5, 4)
+        0.0665
     """
 
     domains: tuple[int, ...]
@@ -65,7 +69,7 @@ class Attributes:
     strategy: str
 
     def __init__(self, domains: Sequence[int], *, epsilon: Exact, strategy: str = "sample") -> None:
-        sizes = tuple(checked_categories(one, most=2**16) for one in domains)
+        sizes = tuple(check_categories(one, most=2**16) for one in domains)
         if len(sizes) < 2 or strategy not in STRATEGIES:
             raise InvalidParameter(
                 "P4",
@@ -73,8 +77,15 @@ class Attributes:
                 why="a price is divided or an attribute drawn only where there are several.",
                 fix="Attributes((3, 5), epsilon=1, strategy='sample').",
             )
+        if len(sizes) > _MOST_ATTRIBUTES:
+            raise InvalidParameter(
+                "P2",
+                f"there may be at most {_MOST_ATTRIBUTES} attributes, got {len(sizes)}.",
+                why="a report is one whole number of 63 bits, and would be cut to another.",
+                fix="ask about fewer attributes, or about some of them in another survey.",
+            )
         object.__setattr__(self, "domains", sizes)
-        object.__setattr__(self, "epsilon", checked_epsilon(epsilon))
+        object.__setattr__(self, "epsilon", check_epsilon(epsilon))
         object.__setattr__(self, "strategy", strategy)
 
     def __repr__(self) -> str:
@@ -159,6 +170,49 @@ class Attributes:
             ]
         return FiniteLaw.exact(masses)
 
+    def variance(self, *, respondents: int, attributes: Sequence[int], share: Exact = 0) -> float:
+        """Of the estimated share of those with one answer, or with an answer to each of two.
+
+        ``share`` of the respondents have it.  Exact, given that each attribute or pair was drawn by
+        its equal part of them; of two with ``split``, the most that it can be, whoever else has one
+        of the two answers.
+        """
+        n = whole(respondents, name="respondents", least=1)
+        f = proportion(share, name="share", closed=True)
+        places = tuple(sorted({self._place(one) for one in attributes}))
+        if self.strategy == "split":
+            chosen = [self.oracles[place] for place in places]
+            if len(chosen) == 1:
+                p, q = chosen[0].inside, chosen[0].outside
+                return float((f * p * (1 - p) + (1 - f) * q * (1 - q)) / (p - q) ** 2 / n)
+            return float(_product_variance(chosen[0], chosen[1], f) / n)
+        oracle = self._oracle(places)
+        c = round(f * n)
+        part = Fraction(n, len(self.oracles))
+        found = oracle.variance_of_part(respondents=n, reported=part, count=c)
+        return float(found / n**2)
+
+    def _place(self, place: int) -> int:
+        found = whole(place, name="an attribute")
+        if found >= len(self.domains):
+            raise InvalidParameter(
+                "P2",
+                f"there is no attribute {found}; the last is {len(self.domains) - 1}.",
+                why="only declared attributes are reported on.",
+                fix="number the attributes from 0.",
+            )
+        return found
+
+    def _oracle(self, places: tuple[int, ...]) -> FrequencyOracle:
+        """What reports on one attribute, or on two together."""
+        if self.strategy == "pairs":
+            if len(places) != 2:
+                raise _no_table()
+            return self.oracles[self.pairs.index((places[0], places[1]))]
+        if len(places) != 1:
+            raise _no_joint()
+        return self.oracles[places[0]]
+
     def estimate(self, reports: Any) -> Tables:
         """Tables of single attributes and of two."""
         if self.strategy != "split":
@@ -213,24 +267,14 @@ class Tables:
     def table(self, place: int) -> Frequencies:
         """The frequencies of one attribute, among those who reported on it."""
         if self.attributes.strategy == "pairs":
-            raise InvalidParameter(
-                "P4",
-                "reports on pairs have no table of one attribute of their own.",
-                why="every report is about two attributes.",
-                fix="add up the shares of a joint table: joint(0, 1).shares.sum(axis=1).",
-            )
+            raise _no_table()
         return self.attributes.oracles[place].estimate(self.columns[place])
 
     def joint(self, one: int, other: int) -> Joint:
         """The shares of the respondents for two attributes together, without bias."""
         attributes = self.attributes
         if attributes.strategy == "sample":
-            raise InvalidParameter(
-                "P4",
-                "a respondent who reports on one attribute says nothing about two.",
-                why="how attributes go together is in no report.",
-                fix="use strategy='pairs' or strategy='split'.",
-            )
+            raise _no_joint()
         if one > other:
             turned = self.joint(other, one)
             return Joint(turned.shares.T, turned.standard_errors.T, turned.respondents)
@@ -274,6 +318,39 @@ class Tables:
         # The variance given the answers: the mean square, less the square of the mean, 0 or 1.
         variance = np.maximum(squares - np.clip(values, 0, n), 0.0)
         return Joint(values / max(n, 1), np.sqrt(variance) / max(n, 1), n)
+
+
+def _product_variance(one: FrequencyOracle, other: FrequencyOracle, share: Fraction) -> Fraction:
+    """Of the product of two scores, for each respondent: the most, if ``share`` have both answers.
+
+    Scores are independent given the answers, so squares multiply; who has one of the two answers,
+    or neither, is nobody's to know, and taken for the worst.
+    """
+    squares = []
+    for oracle in (one, other):
+        p, q = oracle.inside, oracle.outside
+        squares.append((p * (1 - p) / (p - q) ** 2 + 1, q * (1 - q) / (p - q) ** 2))
+    (a, none_a), (b, none_b) = squares
+    others = max(a * none_b, none_a * b, none_a * none_b)
+    return share * (a * b - 1) + (1 - share) * others
+
+
+def _no_table() -> InvalidParameter:
+    return InvalidParameter(
+        "P4",
+        "reports on pairs have no table of one attribute of their own.",
+        why="every report is about two attributes.",
+        fix="add up the shares of a joint table: joint(0, 1).shares.sum(axis=1).",
+    )
+
+
+def _no_joint() -> InvalidParameter:
+    return InvalidParameter(
+        "P4",
+        "a respondent who reports on one attribute says nothing about two.",
+        why="how attributes go together is in no report.",
+        fix="use strategy='pairs' or strategy='split'.",
+    )
 
 
 __all__ = ["Attributes", "Joint", "Tables"]

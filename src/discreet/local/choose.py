@@ -13,7 +13,7 @@ from discreet.local.direct import Direct
 from discreet.local.hadamard import Hadamard
 from discreet.local.hashed_sets import HashedSets
 from discreet.local.hashing import LocalHashing
-from discreet.local.odds import MOST_CATEGORIES, checked_categories, checked_epsilon
+from discreet.local.odds import MOST_CATEGORIES, check_categories, check_epsilon
 from discreet.local.oracle import FrequencyOracle
 from discreet.local.subset import SubsetSelection
 from discreet.local.unary import Unary
@@ -57,8 +57,8 @@ def best(domain: int, epsilon: Exact, n: int, *, most_bits: int = _MOST_BITS) ->
     >>> best(500, "1/2", 50_000, most_bits=64).randomizer
     HashedSets(500, epsilon='1/2')
     """
-    count = checked_categories(domain, most=MOST_CATEGORIES)
-    price = checked_epsilon(epsilon)
+    count = check_categories(domain, most=MOST_CATEGORIES)
+    price = check_epsilon(epsilon)
     people = whole(n, name="n", least=1)
     limit = whole(most_bits, name="most_bits", least=1)
     oracles = list(_candidates(count, price))

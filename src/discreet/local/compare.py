@@ -10,7 +10,7 @@ from typing import Any
 from discreet.exact.numbers import Exact, proportion, whole
 from discreet.local.choose import best
 from discreet.local.margins import interval
-from discreet.local.odds import checked_epsilon
+from discreet.local.odds import check_epsilon
 from discreet.mechanisms import Laplace
 
 
@@ -49,7 +49,7 @@ def compare(domain: int, epsilon: Exact, n: int, *, beta: Exact = "0.05") -> Com
     >>> found.central, round(found.local), found.needed > 10**6
     (6.0, 300, True)
     """
-    price, people = checked_epsilon(epsilon), whole(n, name="n", least=1)
+    price, people = check_epsilon(epsilon), whole(n, name="n", least=1)
     chance = proportion(beta, name="beta")
     oracle = best(domain, price, people).randomizer
     p, q = oracle.inside, oracle.outside

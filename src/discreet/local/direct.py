@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from discreet.accounting.law import FiniteLaw
 from discreet.local.frequencies import Doubles, Integers
-from discreet.local.oracle import FrequencyOracle, checked_whole
+from discreet.local.oracle import FrequencyOracle, check_whole
 from discreet.mechanisms import TwoCoinResponse
 
 
@@ -83,7 +83,7 @@ class Direct(FrequencyOracle):
 
     def check(self, reports: Any) -> NDArray[Any]:
         """A report is an answer."""
-        return checked_whole(self, reports, below=self.categories)
+        return check_whole(self, reports, below=self.categories)
 
     def support(self, reports: Any) -> Integers:
         """How often each answer was reported."""

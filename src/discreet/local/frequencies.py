@@ -141,8 +141,8 @@ class Frequencies:
         )
         return Estimate(value, error, value - margin, value + margin)
 
-    def consistent(self, method: str = "simplex") -> Doubles:
-        """Numbers that could be true: ``simplex``, ``nonnegative``, ``norm-sub`` or ``shrunk``.
+    def consistent(self, method: str = "shrunk") -> Doubles:
+        """Numbers that could be true: ``shrunk``, ``simplex``, ``nonnegative`` or ``norm-sub``.
 
         ``nonnegative`` replaces negative numbers by 0; ``norm-sub`` subtracts one number from
         all and replaces by 0 until the total is right, which is the projection ``simplex``,
@@ -163,7 +163,7 @@ class Frequencies:
             "P4",
             "method must be 'simplex', 'nonnegative', 'norm-sub' or 'shrunk'.",
             why="each repairs the estimates in its own way.",
-            fix="leave method out for the projection to the simplex.",
+            fix="leave method out for the least error, or pass 'simplex' for the nearest numbers.",
         )
 
     def _shrunk(self) -> Doubles:

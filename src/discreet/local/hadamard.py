@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from discreet.accounting.law import FiniteLaw
 from discreet.local.frequencies import Doubles, Integers
-from discreet.local.oracle import FrequencyOracle, checked_whole
+from discreet.local.oracle import FrequencyOracle, check_whole
 from discreet.noise import bernoulli, uniform_below
 
 
@@ -67,7 +67,7 @@ class Hadamard(FrequencyOracle):
         """Three rows are independent unless one is the product of the two others."""
         return self.inside / 2, Fraction(1, 4)
 
-    def bound_together(self, counts: Doubles) -> Doubles:
+    def tie_together(self, counts: Doubles) -> Doubles:
         """The row v ^ w is the product of the rows v and w."""
         padded = np.zeros(self.columns)
         padded[1 : self.categories + 1] = counts
@@ -104,7 +104,7 @@ class Hadamard(FrequencyOracle):
 
     def check(self, reports: Any) -> NDArray[Any]:
         """A report is a column."""
-        return checked_whole(self, reports, below=self.columns)
+        return check_whole(self, reports, below=self.columns)
 
     def support(self, reports: Any) -> Integers:
         """The number of reports in the columns of each row, by the fast transform."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.accounting.law import MOST_OUTCOMES, FiniteLaw
-from discreet.errors import InvalidParameter
 from discreet.local.frequencies import Doubles, Integers
 from discreet.local.hashing import PRIMES, LocalHashing, count_digits
 from discreet.noise import bernoulli, uniform_below
@@ -123,25 +121,10 @@ class HashedSets(LocalHashing):
         found[2:] = found[2:] / g - (k / g) ** 2
         return found
 
-    def law(self, value: Any) -> FiniteLaw:
-        """The exact law of one report, for a family that can be listed."""
-        g, k = self.buckets, self.size
-        if self.keys * g > MOST_OUTCOMES:
-            raise InvalidParameter(
-                "P2",
-                f"there are more than {MOST_OUTCOMES} reports.",
-                why="an exact law lists every possible report.",
-                fix="look at the law for fewer answers.",
-            )
-        named, other = self.inside / (k * self.keys), (1 - self.inside) / ((g - k) * self.keys)
-        code = np.array([self.code(value)])
-
-        def masses() -> Iterator[tuple[Hashable, Fraction]]:
-            for key, own in enumerate(self.hash(np.arange(self.keys), code).tolist()):
-                for first in range(g):
-                    yield key * g + first, named if (own - first) % g < k else other
-
-        return FiniteLaw.exact(masses())
+    @property
+    def _place_masses(self) -> tuple[list[Fraction], Fraction]:
+        k, g = self.size, self.buckets
+        return [self.inside / k] * k, (1 - self.inside) / (g - k)
 
     def randomize(self, codes: Integers) -> NDArray[Any]:
         """A fresh key for each respondent, then a set with the hash or one without.
@@ -157,7 +140,7 @@ class HashedSets(LocalHashing):
         reports: Integers = keys * g + first
         return reports
 
-    def _supported(self, reports: Integers, wanted: NDArray[np.float32]) -> NDArray[np.bool_]:
+    def _find_supported(self, reports: Integers, wanted: NDArray[np.float32]) -> NDArray[np.bool_]:
         keys, first = np.divmod(reports, self.buckets)
         places = self._products(keys, wanted)
         places -= first.astype(np.float32)[:, None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from discreet.accounting.law import MOST_OUTCOMES, FiniteLaw
 from discreet.errors import InvalidParameter
+from discreet.exact.numbers import whole
 from discreet.local.frequencies import Doubles, Integers
 from discreet.local.odds import MOST_CATEGORIES
-from discreet.local.oracle import FrequencyOracle, checked_whole, chunks
+from discreet.local.oracle import FrequencyOracle, check_whole, chunks
 from discreet.mechanisms import TwoCoinResponse
 from discreet.noise import uniform_below
 
@@ -105,7 +106,7 @@ class LocalHashing(FrequencyOracle):
         chance = float(self.inside / self.buckets - Fraction(1, self.buckets**2))
         return np.where(np.arange(self.buckets) < 2, 0.0, chance)
 
-    def bound_together(self, counts: Doubles) -> Doubles:
+    def tie_together(self, counts: Doubles) -> Doubles:
         """What answers on the line through two others add to how these are supported."""
         g, d = self.buckets, len(counts)
         digits = self.digits_of(np.arange(d))
@@ -146,25 +147,45 @@ class LocalHashing(FrequencyOracle):
             keys, codes = keys // g, codes // g
         return total % g
 
-    def law(self, value: Any) -> FiniteLaw:
-        """The exact law of one report, for a family that can be listed."""
-        if self.keys * self.buckets > MOST_OUTCOMES:
-            raise InvalidParameter(
-                "P2",
-                f"there are more than {MOST_OUTCOMES} reports.",
-                why="an exact law lists every possible report.",
-                fix="look at the law for fewer answers.",
-            )
-        code = np.array([self.code(value)])
+    def law(self, value: Any, *, hash_key: int | None = None) -> FiniteLaw:
+        """The exact law of one report; with ``hash_key``, given that this key was drawn.
+
+        Keys are uniform, whatever the answer is.  Without one, all reports of a family that can be
+        listed.
+        """
+        keys = self._list_keys(hash_key)
+        named, other = self._place_masses
+        hashes = self.hash(np.array(keys), np.array([self.code(value)])).tolist()
 
         def masses() -> Iterator[tuple[Hashable, Fraction]]:
-            other = (1 - self.inside) / (self.buckets - 1)
-            for key, own in enumerate(self.hash(np.arange(self.keys), code).tolist()):
-                for found in range(self.buckets):
-                    chance = self.inside if found == own else other
-                    yield key * self.buckets + found, chance / self.keys
+            g, k = self.buckets, len(named)
+            for key, own in zip(keys, hashes, strict=True):
+                for found in range(g):
+                    place = (own - found) % g
+                    yield key * g + found, (named[place] if place < k else other) / len(keys)
 
         return FiniteLaw.exact(masses())
+
+    @property
+    def _place_masses(self) -> tuple[list[Fraction], Fraction]:
+        """Of a reported hash: for each place before the own at which it says the own; and else."""
+        return [self.inside], (1 - self.inside) / (self.buckets - 1)
+
+    def _list_keys(self, hash_key: int | None) -> Sequence[int]:
+        if hash_key is not None:
+            key = whole(hash_key, name="hash_key")
+            if key < self.keys:
+                return [key]
+        if hash_key is not None or self.keys * self.buckets > MOST_OUTCOMES:
+            raise InvalidParameter(
+                "P2",
+                f"there are more than {MOST_OUTCOMES} reports."
+                if hash_key is None
+                else f"there is no hash_key {hash_key}; the last is {self.keys - 1}.",
+                why="an exact law lists every possible report.",
+                fix="look at the law given a key, law(value, hash_key=0), or for fewer answers.",
+            )
+        return range(self.keys)
 
     def randomize(self, codes: Integers) -> NDArray[Any]:
         """A fresh key for each respondent, then randomized response over the hash."""
@@ -174,7 +195,7 @@ class LocalHashing(FrequencyOracle):
 
     def check(self, reports: Any) -> NDArray[Any]:
         """A report is a key and a hash."""
-        return checked_whole(self, reports, below=self.keys * self.buckets)
+        return check_whole(self, reports, below=self.keys * self.buckets)
 
     def support(self, reports: Any) -> Integers:
         """For each answer, the reports whose hash is that of the answer under their key."""
@@ -195,15 +216,15 @@ class LocalHashing(FrequencyOracle):
             return self._by_key(checked, wanted)
         total = np.zeros(wanted.shape[1], dtype=np.int64)
         for part in chunks(len(checked), max(1, _CELLS // max(1, wanted.shape[1]))):
-            total += self._supported(checked[part], wanted).sum(axis=0)
+            total += self._find_supported(checked[part], wanted).sum(axis=0)
         return total
 
     def indicator(self, reports: Integers) -> NDArray[np.bool_]:
         """For each report, whether it supports each answer."""
         every = self.digits_of(np.arange(self.categories)).astype(np.float32).T
-        return self._supported(np.asarray(reports), every)
+        return self._find_supported(np.asarray(reports), every)
 
-    def _supported(self, reports: Integers, wanted: NDArray[np.float32]) -> NDArray[np.bool_]:
+    def _find_supported(self, reports: Integers, wanted: NDArray[np.float32]) -> NDArray[np.bool_]:
         keys, hashes = np.divmod(reports, self.buckets)
         return np.asarray(self._products(keys, wanted) == hashes[:, None])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -10,19 +10,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from discreet.accounting.law import FiniteLaw
 from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact, proportion, whole
-from discreet.local.frequencies import Integers
 from discreet.local.hashed_sets import HashedSets
 from discreet.local.hashing import TEXT_BITS, code_of_text
 from discreet.local.margins import interval
-from discreet.local.odds import checked_epsilon
+from discreet.local.odds import check_epsilon
 from discreet.local.oracle import divide
 from discreet.noise import uniform_below
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _END = "\x00"
+_MOST_LENGTH = 2**10  # reports of 53 bits of each length, in whole numbers of 63
 
 
 class Found(NamedTuple):
@@ -41,14 +42,15 @@ class HeavyHitters:
     Definition:
         A respondent draws a length j = 1 ... ``length`` uniformly and reports the
         first j letters of the text, or all of a shorter one and a mark, as a number of 40
-        bits (a hash with a public key) through :class:`HashedSets`.
+        bits (a hash with a public key; fewer with ``bits``) through :class:`HashedSets`.
 
     Guarantee:
         epsilon-differentially private: the length drawn does not depend on the text,
         and local hashing has all of epsilon.
 
     Accuracy:
-        Each length is estimated from a 1 / ``length`` share of the respondents.  Texts
+        Each length is estimated from a 1 / ``length`` share of the respondents: ``variance``
+        is exact for a text that is named (``estimate``), but for texts of one code.  Texts
         whose number is several standard errors are found by extending the most
         frequent beginnings letter by letter; which ones, nobody can promise, but the
         ends of every number that is shown hold together, but for ``beta``.
@@ -62,14 +64,25 @@ class HeavyHitters:
         >>> reports = words.release(["lung"] * 3000 + ["skin"] * 2000 + ["eye"] * 2500)
         >>> [found.text for found in words.find(reports, count=2)]
         ['lung', 'eye']
+        >>> round(words.variance(respondents=7500, count=2500) ** 0.5)
+        131
     """
 
     length: int
     epsilon: Fraction
     key: bytes
     alphabet: str
+    bits: int
 
-    def __init__(self, *, length: int, epsilon: Exact, key: bytes, alphabet: str = LETTERS) -> None:
+    def __init__(
+        self,
+        *,
+        length: int,
+        epsilon: Exact,
+        key: bytes,
+        alphabet: str = LETTERS,
+        bits: int = TEXT_BITS,
+    ) -> None:
         if not key or _END in alphabet or len(set(alphabet)) != len(alphabet) or not alphabet:
             raise InvalidParameter(
                 "P4",
@@ -77,10 +90,18 @@ class HeavyHitters:
                 why="texts are hashed with a public key, and found letter by letter.",
                 fix="pass key=b'the name of the survey' and the letters that may occur.",
             )
-        object.__setattr__(self, "length", whole(length, name="length", least=1))
-        object.__setattr__(self, "epsilon", checked_epsilon(epsilon))
+        if whole(length, name="length", least=1) > _MOST_LENGTH:
+            raise InvalidParameter(
+                "P2",
+                f"length must be at most {_MOST_LENGTH}, got {length}.",
+                why="a report is one whole number of 63 bits, and would be cut to another.",
+                fix="report fewer letters of each text.",
+            )
+        object.__setattr__(self, "length", length)
+        object.__setattr__(self, "epsilon", check_epsilon(epsilon))
         object.__setattr__(self, "key", key)
         object.__setattr__(self, "alphabet", alphabet)
+        object.__setattr__(self, "bits", _check_bits(bits))
 
     def __repr__(self) -> str:
         return f"HeavyHitters(length={self.length}, epsilon='{self.epsilon}')"
@@ -92,8 +113,8 @@ class HeavyHitters:
 
     @cached_property
     def oracle(self) -> HashedSets:
-        """Over the numbers of 40 bits that stand for beginnings."""
-        return HashedSets(2**TEXT_BITS, epsilon=self.epsilon)
+        """Over the numbers that stand for beginnings."""
+        return HashedSets(2**self.bits, epsilon=self.epsilon)
 
     @property
     def report_bits(self) -> int:
@@ -106,7 +127,35 @@ class HeavyHitters:
         return cut[:letters] if len(cut) >= letters else cut + _END
 
     def _code(self, beginning: str) -> int:
-        return code_of_text(beginning, key=self.key)
+        return code_of_text(beginning, key=self.key) & ((1 << self.bits) - 1)
+
+    def law(self, value: str, *, hash_key: int | None = None) -> FiniteLaw:
+        """The exact law of one report: (length, report of the hash), as one number.
+
+        With ``hash_key``, given that this hash function was drawn: all are equally likely, whatever
+        the text is.  Without it, of all, if so few ``bits`` stand for a text that they can be
+        listed.
+        """
+        (text,) = self._texts(value)
+        masses: list[tuple[Hashable, Fraction]] = []
+        for drawn in range(self.length):
+            code = self._code(self.beginning(text, drawn + 1))
+            law = self.oracle.law(code, hash_key=hash_key)
+            masses += [
+                (int(report) * self.length + drawn, chance / self.length)  # type: ignore[call-overload]
+                for report, chance in zip(law.outcomes, law.fractions or (), strict=True)
+            ]
+        return FiniteLaw.exact(masses)
+
+    def variance(self, *, respondents: int, count: int = 0, reported: Exact | None = None) -> float:
+        """Of the estimated number of those with a text that ``count`` of them have; exact.
+
+        Given that ``reported`` of them drew the whole text: one in ``length``, if it is not said.
+        Other texts that have the same number of ``bits`` count as this one.
+        """
+        n = whole(respondents, name="respondents", least=1)
+        part = Fraction(n, self.length) if reported is None else reported
+        return float(self.oracle.variance_of_part(respondents=n, reported=part, count=count))
 
     def _texts(self, value: Any) -> list[str]:
         texts = [value] if isinstance(value, str) or not isinstance(value, Iterable) else value
@@ -136,6 +185,22 @@ class HeavyHitters:
         reports = self.oracle.randomize(codes) * self.length + drawn
         return int(reports[0]) if isinstance(value, str) else reports
 
+    def estimate(self, reports: Any, texts: Sequence[str], *, beta: Exact = "0.05") -> list[Found]:
+        """How many respondents have each of the ``texts``, without bias; ends hold together.
+
+        Texts are compared as they are reported: up to their length, in the letters of the alphabet.
+        """
+        wanted = self._texts(list(texts))
+        parts = divide(reports, [self.oracle] * self.length)
+        whole_texts = [self.beginning(text, self.length) for text in wanted]
+        support = self.oracle.support_of(parts[-1], [self._code(one) for one in whole_texts])
+        share = proportion(beta, name="beta") / max(len(wanted), 1)
+        everyone = sum(map(len, parts))
+        return [
+            self._measure(text, hits, len(parts[-1]), everyone, share)
+            for text, hits in zip(wanted, support.tolist(), strict=True)
+        ]
+
     def find(self, reports: Any, *, count: int = 20, beta: Exact = "0.05") -> list[Found]:
         """Up to ``count`` texts, the most frequent first, with ends that hold together."""
         wanted = whole(count, name="count", least=1)
@@ -156,39 +221,41 @@ class HeavyHitters:
             support = self.oracle.support_of(mine, codes)
             order = np.argsort(-support, kind="stable")[: 3 * wanted]
             kept = [candidates[place] for place in order.tolist()]
-        return self._measure(kept, support[order], len(mine), everyone, wanted, beta)
+        # The texts were chosen by these very numbers: each of all candidates pays for its ends.
+        share = proportion(beta, name="beta") / (len(kept) * (len(self.alphabet) + 1))
+        measured = [
+            self._measure(text.rstrip(_END), hits, len(mine), everyone, share)
+            for text, hits in zip(kept[:wanted], support[order].tolist(), strict=False)
+        ]
+        return [found for found in measured if found.low > 0]
 
-    def _measure(
-        self,
-        texts: list[str],
-        support: Integers,
-        reported: int,
-        everyone: int,
-        wanted: int,
-        beta: Exact,
-    ) -> list[Found]:
-        """Numbers among those who reported whole texts, scaled to everyone.
+    def _measure(self, text: str, hits: int, reported: int, everyone: int, beta: Fraction) -> Found:
+        """The number among those who reported whole texts, scaled to everyone.
 
         Which length was drawn is chance as well: of everyone, one in ``length`` could support.
         """
         p, q = self.oracle.inside, self.oracle.outside
-        scale = everyone / max(reported, 1)
-        # The texts were chosen by these very numbers: each of all candidates pays for its ends.
-        share = proportion(beta, name="beta") / (len(texts) * (len(self.alphabet) + 1))
-        out = []
-        for text, hits in list(zip(texts, support.tolist(), strict=True))[:wanted]:
-            value = scale * float((hits - reported * q) / (p - q))
-            low, high = interval(
-                hits,
-                respondents=everyone,
-                inside=p / self.length,
-                outside=q / self.length,
-                beta=share,
-            )
-            if low > 0:
-                name = text.rstrip(_END)
-                out.append(Found(name, value, min(low, value), max(high, value)))
-        return out
+        value = everyone / max(reported, 1) * float((hits - reported * q) / (p - q))
+        low, high = interval(
+            hits,
+            respondents=everyone,
+            inside=p / self.length,
+            outside=q / self.length,
+            beta=beta,
+        )
+        return Found(text, value, min(low, value), max(high, value))
+
+
+def _check_bits(bits: int) -> int:
+    count = whole(bits, name="bits", least=1)
+    if count > TEXT_BITS:
+        raise InvalidParameter(
+            "P2",
+            f"bits must be at most {TEXT_BITS}, got {count}.",
+            why="a report has to fit in a whole number that every device holds exactly.",
+            fix="leave bits out.",
+        )
+    return count
 
 
 __all__ = ["Found", "HeavyHitters"]

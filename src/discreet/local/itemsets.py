@@ -20,8 +20,8 @@ from discreet.exact.numbers import Exact, whole
 from discreet.local.choose import best_whole
 from discreet.local.frequencies import Doubles, Estimate, Frequencies, Integers
 from discreet.local.margins import bernstein
-from discreet.local.odds import checked_categories, checked_epsilon
-from discreet.local.oracle import FrequencyOracle, not_an_answer
+from discreet.local.odds import check_categories, check_epsilon
+from discreet.local.oracle import FrequencyOracle, check_people, not_an_answer
 from discreet.noise import uniform_below
 
 
@@ -52,6 +52,8 @@ class ItemSets:
         >>> found = baskets.estimate(baskets.release([{4, 7}, {4}, set(), {1, 2, 3}]))
         >>> found.values.shape, found.respondents
         ((20,), 4)
+        >>> round(baskets.variance(respondents=900, count=200))
+        6777
     """
 
     categories: int
@@ -59,8 +61,8 @@ class ItemSets:
     at_most: int
 
     def __init__(self, categories: int, *, epsilon: Exact, at_most: int) -> None:
-        object.__setattr__(self, "categories", checked_categories(categories, most=2**16))
-        object.__setattr__(self, "epsilon", checked_epsilon(epsilon))
+        object.__setattr__(self, "categories", check_categories(categories, most=2**16))
+        object.__setattr__(self, "epsilon", check_epsilon(epsilon))
         object.__setattr__(self, "at_most", whole(at_most, name="at_most", least=1))
 
     def __repr__(self) -> str:
@@ -129,6 +131,17 @@ class ItemSets:
         held = np.flatnonzero(places < sizes)
         chosen[held] = items[(np.cumsum(sizes) - sizes + places)[held]]
         return chosen
+
+    def variance(self, *, respondents: int, count: int = 0) -> float:
+        """Of the estimated number of those with an item that ``count`` of them have; exact.
+
+        If nobody has more than ``at_most`` items: of those who have the item, one in so many
+        draws it.
+        """
+        n, c = check_people(respondents, count)
+        p, q, m = self.oracle.inside, self.oracle.outside, self.at_most
+        held = q + (p - q) / m
+        return float(m**2 * (c * held * (1 - held) + (n - c) * q * (1 - q)) / (p - q) ** 2)
 
     def estimate(self, reports: Any) -> ItemCounts:
         """How many respondents have each item."""

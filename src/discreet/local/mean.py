@@ -19,7 +19,7 @@ from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact, fraction, whole
 from discreet.local.frequencies import Doubles, Estimate, Integers
 from discreet.local.margins import bernstein
-from discreet.local.odds import checked_epsilon, odds, root_odds
+from discreet.local.odds import check_epsilon, odds, root_odds
 from discreet.noise import bernoulli, uniform_below
 
 STEPS = 2**16
@@ -39,7 +39,7 @@ class MeanRandomizer(ABC):
 
     def __init__(self, *, lower: Exact, upper: Exact, epsilon: Exact, steps: int = STEPS) -> None:
         low, high = fraction(lower, name="lower"), fraction(upper, name="upper")
-        price = checked_epsilon(epsilon)
+        price = check_epsilon(epsilon)
         if low >= high or price > _MOST_EPSILON or whole(steps, name="steps", least=1) > STEPS:
             raise InvalidParameter(
                 "P4",

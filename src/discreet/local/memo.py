@@ -15,8 +15,9 @@ from discreet.errors import InvalidParameter
 from discreet.exact.balls import log_up
 from discreet.exact.numbers import Exact, whole
 from discreet.local.direct import Direct
-from discreet.local.frequencies import Integers
-from discreet.local.odds import checked_categories, checked_epsilon, odds
+from discreet.local.frequencies import Frequencies, Integers
+from discreet.local.odds import check_categories, check_epsilon, odds
+from discreet.local.oracle import check_people
 from discreet.mechanisms import TwoCoinResponse
 
 
@@ -51,6 +52,8 @@ class Memoised:
         >>> client = weekly.client(periods=1, rounds=50)
         >>> client.report(3) in range(4), round(float(client.lost.epsilon), 3)
         (True, 1.0)
+        >>> [round(weekly.variance(respondents=900, rounds=k)) for k in (1, 8, 100)]
+        [1438, 361, 219]
     """
 
     categories: int
@@ -58,9 +61,9 @@ class Memoised:
     one: Fraction
 
     def __init__(self, categories: int, *, permanent: Exact, one: Exact) -> None:
-        object.__setattr__(self, "categories", checked_categories(categories, most=2**20))
-        object.__setattr__(self, "permanent", checked_epsilon(permanent))
-        object.__setattr__(self, "one", checked_epsilon(one))
+        object.__setattr__(self, "categories", check_categories(categories, most=2**20))
+        object.__setattr__(self, "permanent", check_epsilon(permanent))
+        object.__setattr__(self, "one", check_epsilon(one))
         if self.one >= self.permanent:
             raise InvalidParameter(
                 "P4",
@@ -92,6 +95,11 @@ class Memoised:
     def round(self) -> Direct:
         """One report alone: randomized response, with its estimates."""
         return Direct(self.categories, epsilon=self.one)
+
+    @property
+    def loss(self) -> Loss:
+        """What all reports of one period cost together, however many they are."""
+        return Loss.pure(self.permanent)
 
     def loss_over(self, rounds: int) -> Loss:
         """What ``rounds`` reports of one period cost together: exact, rounded up.
@@ -135,9 +143,31 @@ class Memoised:
             self, whole(periods, name="periods", least=1), whole(rounds, name="rounds", least=1)
         )
 
-    def estimate(self, reports: Any) -> Any:
+    def estimate(self, reports: Any) -> Frequencies:
         """How many respondents gave each answer, from the reports of one round."""
         return self.round.estimate(reports)
+
+    def variance(self, *, respondents: int, count: int = 0, rounds: int = 1) -> float:
+        """Of the estimated number of those with an answer that ``count`` of them have; exact.
+
+        With ``rounds``, of the mean of the estimates of so many rounds of one period: what was kept
+        is the same in all of them, and its error stays.
+        """
+        n, c = check_people(respondents, count)
+        k = whole(rounds, name="rounds", least=1)
+        p, q = self.round.inside, self.round.outside
+        other = (1 - self.again.truth) / self.categories
+        gap = self.again.truth  # between the chances of a report of what was kept, and of another
+        kept = (1 - self.kept.truth) / self.categories
+
+        def one(chance: Fraction) -> Fraction:
+            """Of one respondent's mean indicator, if the answer was kept with this chance."""
+            named = other + gap
+            again = chance * named * (1 - named) + (1 - chance) * other * (1 - other)
+            return again / k + chance * (1 - chance) * gap**2
+
+        mine = one(kept + self.kept.truth)
+        return float((c * mine + (n - c) * one(kept)) / (p - q) ** 2)
 
 
 class Client:

@@ -23,7 +23,7 @@ MOST_CATEGORIES = 2**40
 """What hashing can tell apart; encodings of one number for each answer allow fewer."""
 
 
-def checked_epsilon(epsilon: Exact) -> Fraction:
+def check_epsilon(epsilon: Exact) -> Fraction:
     """``epsilon`` exactly, refused unless the odds of 32 binary places can express it."""
     price = positive(epsilon, name="epsilon")
     if not LEAST_EPSILON <= price <= MOST_EPSILON:
@@ -50,7 +50,7 @@ def root_odds(epsilon: Fraction) -> Fraction:
     return Fraction(math.floor(sqrt_down(odds(epsilon), bits=96) * UNIT), UNIT)
 
 
-def checked_categories(categories: object, *, most: int) -> int:
+def check_categories(categories: object, *, most: int) -> int:
     """How many answers there are, refused unless 2 ... ``most``."""
     count = whole(categories, name="categories", least=2)
     if count > most:

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from discreet.accounting.law import Law
 from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
-from discreet.exact.numbers import Exact, whole
+from discreet.exact.numbers import Exact, positive, whole
 from discreet.local.frequencies import Doubles, Frequencies, Integers
-from discreet.local.odds import checked_categories, checked_epsilon, odds
+from discreet.local.odds import check_categories, check_epsilon, odds
 
 CHUNK = 1 << 14
 """Reports made or read at a time, so that their bits stay in a core's cache."""
@@ -39,9 +39,9 @@ class FrequencyOracle(ABC):
     epsilon: Fraction
 
     def __init__(self, categories: int, *, epsilon: Exact) -> None:
-        count = checked_categories(categories, most=self.most_categories)
+        count = check_categories(categories, most=self.most_categories)
         object.__setattr__(self, "categories", count)
-        object.__setattr__(self, "epsilon", checked_epsilon(epsilon))
+        object.__setattr__(self, "epsilon", check_epsilon(epsilon))
 
     def __repr__(self) -> str:
         price = int(self.epsilon) if self.epsilon.denominator == 1 else repr(str(self.epsilon))
@@ -134,9 +134,22 @@ class FrequencyOracle(ABC):
 
     def variance(self, *, respondents: int, count: int = 0) -> float:
         """Of the estimated number of those with an answer that ``count`` of them have."""
-        n, c = whole(respondents, name="respondents"), whole(count, name="count")
+        n, c = check_people(respondents, count)
         p, q = self.inside, self.outside
         return float((c * p * (1 - p) + (n - c) * q * (1 - q)) / (p - q) ** 2)
+
+    def variance_of_part(self, *, respondents: int, reported: Exact, count: int = 0) -> Fraction:
+        """Of the same, where a part of the respondents reported, chosen by chance, for all of them.
+
+        Exact, given that there were ``reported`` of them: the noise of their reports, and which of
+        those with the answer are among them (drawn without replacement).
+        """
+        n, c = check_people(respondents, count)
+        m = positive(reported, name="reported")
+        p, q = self.inside, self.outside
+        noise = (c * p * (1 - p) + (n - c) * q * (1 - q)) / (p - q) ** 2 * n / m
+        chosen = Fraction(c * (n - c), max(n - 1, 1)) * (n - m) / m
+        return noise + chosen
 
     def total_variance(self) -> Fraction:
         """The squared errors of all answers together, for each respondent, whatever the truth."""
@@ -149,17 +162,17 @@ class FrequencyOracle(ABC):
         (p, q), (one, none) = _doubles(self.inside, self.outside), _doubles(*self.both)
         pairs = c[:, None] + c[None, :]
         found = pairs * (one - p * q) + (c.sum() - pairs) * (none - q * q)
-        found += self.bound_together(c)
+        found += self.tie_together(c)
         np.fill_diagonal(found, c * p * (1 - p) + (c.sum() - c) * q * (1 - q))
         return np.asarray(found / (p - q) ** 2)
 
-    def bound_together(self, counts: Doubles) -> Doubles | float:  # noqa: ARG002
+    def tie_together(self, counts: Doubles) -> Doubles | float:  # noqa: ARG002
         """What to add to the covariance where a third answer ties two together; mostly nothing."""
         return 0.0
 
     @property
     def tied(self) -> float:
-        """How much :meth:`bound_together` can add to the variance of a query with sum(w**2) = 1."""
+        """How much :meth:`tie_together` can add to the variance of a query with sum(w**2) = 1."""
         return 0.0
 
     def query_variances(self, weights: Doubles) -> Doubles:
@@ -194,12 +207,25 @@ class FrequencyOracle(ABC):
         )
 
 
+def check_people(respondents: int, count: int) -> tuple[int, int]:
+    """How many respondents there are, and how many of them have an answer."""
+    n, c = whole(respondents, name="respondents"), whole(count, name="count")
+    if c > n:
+        raise InvalidParameter(
+            "P2",
+            f"{c} of {n} respondents cannot have an answer.",
+            why="a count is of the respondents.",
+            fix="pass a count of at most respondents.",
+        )
+    return n, c
+
+
 def chunks(count: int, size: int = CHUNK) -> Iterator[slice]:
     """Slices of ``size`` that cover 0 ... count."""
     return (slice(start, min(start + size, count)) for start in range(0, count, size))
 
 
-def checked_whole(oracle: FrequencyOracle, reports: Any, *, below: int) -> Integers:
+def check_whole(oracle: FrequencyOracle, reports: Any, *, below: int) -> Integers:
     """Reports that are whole numbers below ``below``."""
     found = np.asarray(reports)
     if not found.size:
@@ -212,7 +238,7 @@ def checked_whole(oracle: FrequencyOracle, reports: Any, *, below: int) -> Integ
 def divide(reports: Any, oracles: Sequence[FrequencyOracle]) -> list[Integers]:
     """Each oracle's reports, of whole numbers that say as their rest whose they are."""
     kinds = len(oracles)
-    found = checked_whole(oracles[0], reports, below=2**63)
+    found = check_whole(oracles[0], reports, below=2**63)
     return [o.check(found[found % kinds == place] // kinds) for place, o in enumerate(oracles)]
 
 

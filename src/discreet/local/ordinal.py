@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -18,8 +18,8 @@ from discreet.exact.numbers import Exact, proportion, whole
 from discreet.local.choose import best_whole
 from discreet.local.frequencies import Doubles, Estimate, Frequencies, Integers
 from discreet.local.margins import bernstein
-from discreet.local.odds import checked_categories, checked_epsilon
-from discreet.local.oracle import FrequencyOracle, checked_whole, divide
+from discreet.local.odds import check_categories, check_epsilon
+from discreet.local.oracle import FrequencyOracle, check_whole, divide
 from discreet.mechanisms import postprocess
 from discreet.noise import uniform_below
 
@@ -54,6 +54,8 @@ class Ordinal:
         >>> found = ages.estimate(ages.release([18] * 2000 + [60] * 2000))
         >>> 0 <= found.quantile("1/4") <= 99
         True
+        >>> round(ages.variance(respondents=4000, low=18, high=60) ** 0.5)
+        498
     """
 
     categories: int
@@ -61,8 +63,8 @@ class Ordinal:
     branching: int
 
     def __init__(self, categories: int, *, epsilon: Exact, branching: int = 4) -> None:
-        object.__setattr__(self, "categories", checked_categories(categories, most=2**16))
-        object.__setattr__(self, "epsilon", checked_epsilon(epsilon))
+        object.__setattr__(self, "categories", check_categories(categories, most=2**16))
+        object.__setattr__(self, "epsilon", check_epsilon(epsilon))
         object.__setattr__(self, "branching", whole(branching, name="branching", least=2))
 
     def __repr__(self) -> str:
@@ -126,9 +128,85 @@ class Ordinal:
 
     def check(self, reports: Any) -> Integers:
         """The reports as an array, refused unless each could have been made."""
-        found = checked_whole(self.oracles[-1], reports, below=2**63 - 1)
+        found = check_whole(self.oracles[-1], reports, below=2**63 - 1)
         divide(found, self.oracles)
         return found
+
+    def variance(self, *, respondents: int, low: int, high: int) -> float:
+        """Of the estimated number of those in a range: the most that it can be, for every truth.
+
+        Given that each level was drawn by its equal part of the respondents; an estimate has that
+        of the parts that did draw it (docs/proofs/local.md, Lemma 8).
+        """
+        n = whole(respondents, name="respondents", least=2)
+        first, last = self._range(low, high)
+        return self.bound_variance(n, [Fraction(n, self.levels)] * self.levels, first, last)
+
+    def bound_variance(
+        self, respondents: int, reported: Sequence[Exact], first: int, last: int
+    ) -> float:
+        """The same, given how many reported on each level (Lemma 8)."""
+        n, parts = respondents, [float(m) for m in reported]
+        if min(parts) <= 0 or n < 2:
+            return math.inf
+        total = 0.0
+        for oracle, weights, m in zip(
+            self.oracles, self._read_weights(n, parts, first, last), parts, strict=True
+        ):
+            noise = float(oracle.query_variances(weights).max())
+            drawn = float(np.ptp(weights)) ** 2 / 4 * n / (n - 1)
+            total += n**2 / m * (noise + drawn)
+        return total
+
+    def _read_weights(
+        self, respondents: int, reported: Sequence[float], first: int, last: int
+    ) -> list[Doubles]:
+        """How much each node of each level counts in the consistent estimate of a range.
+
+        With M the map to consistent numbers and V the variances it is given, M V is symmetric, as
+        of every projection that is least squares in V: so its transpose is V^-1 M V.
+        """
+        variances = np.array(self._node_variances(respondents, reported))
+        asked = np.zeros(variances.size)
+        leaves = variances.size - self.categories
+        asked[leaves + first : leaves + last + 1] = variances[-1]
+        found = postprocess.consistent(asked, parents=self.parents, variances=variances)
+        weights = found[1:] / variances[1:]
+        sizes = np.cumsum([oracle.categories for oracle in self.oracles])[:-1]
+        return [np.asarray(one) for one in np.split(weights, sizes)]
+
+    @cached_property
+    def parents(self) -> tuple[int | None, ...]:
+        """The node above each, the root first, then level by level."""
+        found: list[int | None] = [None]
+        above = 0  # where the level above begins
+        for level, (oracle, width) in enumerate(zip(self.oracles, self.widths, strict=True)):
+            here = len(found)
+            wide = self.widths[level - 1] if level else 0
+            found += [
+                above + (node * width // wide if level else 0) for node in range(oracle.categories)
+            ]
+            above = here
+        return tuple(found)
+
+    def _node_variances(self, respondents: int, reported: Sequence[float]) -> list[float]:
+        """Of the number in each node, scaled up from those who drew its level; of rare ones."""
+        found = [0.0]  # how many there are in all is known
+        for oracle, m in zip(self.oracles, reported, strict=True):
+            one = oracle.variance(respondents=1)
+            found += [one * respondents**2 / m if m else math.inf] * oracle.categories
+        return found
+
+    def _range(self, low: int, high: int) -> tuple[int, int]:
+        first, last = whole(low, name="low"), whole(high, name="high")
+        if not first <= last < self.categories:
+            raise InvalidParameter(
+                "P2",
+                f"a range lies between 0 and {self.categories - 1}, low before high.",
+                why="only declared answers are estimated.",
+                fix="pass low and high in order.",
+            )
+        return first, last
 
     def estimate(self, reports: Any) -> Hierarchy:
         """The numbers of respondents in every node of the tree."""
@@ -149,24 +227,18 @@ class Hierarchy:
     def counts(self) -> Doubles:
         """The number of respondents with each answer, from all levels together."""
         tree = self.ordinal
-        parents: list[int | None] = [None]
-        values, variances = [float(self.respondents)], [0.0]
-        above = 0  # where the level above begins
-        for level, (part, width) in enumerate(zip(self.parts, tree.widths, strict=True)):
-            here = len(values)
-            size = part.support.size
-            scale = self.respondents / max(part.respondents, 1)
-            spread = part.oracle.variance(respondents=max(part.respondents, 1)) * scale**2
-            for node in range(size):
-                wide = tree.widths[level - 1] if level else tree.categories
-                parents.append(above + (node * width // wide if level else 0))
-            values += (part.values * scale).tolist()
-            variances += [spread if part.respondents else math.inf] * size
-            above = here
         if self.parts[-1].respondents == 0:
             return np.full(tree.categories, self.respondents / tree.categories)
-        found = postprocess.consistent(values, parents=parents, variances=variances)
+        values = [float(self.respondents)]
+        for part in self.parts:
+            values += (part.values * (self.respondents / max(part.respondents, 1))).tolist()
+        variances = tree._node_variances(self.respondents, self._reported)
+        found = postprocess.consistent(values, parents=tree.parents, variances=variances)
         return np.asarray(found[-tree.categories :])
+
+    @property
+    def _reported(self) -> list[int]:
+        return [part.respondents for part in self.parts]
 
     @cached_property
     def cumulative(self) -> Doubles:
@@ -177,17 +249,11 @@ class Hierarchy:
     def count(self, low: int, high: int, *, beta: Exact = "0.05") -> Estimate:
         """How many respondents have an answer from ``low`` to ``high``, both included.
 
-        The value comes from all levels together; the ends are those of the fewest
-        nodes that make up the range, with Bernstein's bound, and hold for every truth.
+        The value comes from all levels together, and its standard error is at most the one that
+        is told; the ends are those of the fewest nodes that make up the range, with Bernstein's
+        bound, and hold for every truth.
         """
-        first, last = whole(low, name="low"), whole(high, name="high")
-        if not first <= last < self.ordinal.categories:
-            raise InvalidParameter(
-                "P2",
-                f"a range lies between 0 and {self.ordinal.categories - 1}, low before high.",
-                why="only declared answers are estimated.",
-                fix="pass low and high in order.",
-            )
+        first, last = self.ordinal._range(low, high)
         value = float(self.counts[first : last + 1].sum())
         pieces = self._nodes(first, last + 1)
         centre, variance, reach = 0.0, 0.0, 0.0
@@ -202,7 +268,9 @@ class Hierarchy:
             variance += levels * spread
             reach = max(reach, levels * (oracle.query_reach(weights) + 1))
         margin = bernstein(variance=self.respondents * variance, largest=reach, beta=beta)
-        error = math.sqrt(self.respondents * variance)
+        error = math.sqrt(
+            self.ordinal.bound_variance(self.respondents, self._reported, first, last)
+        )
         low_end, high_end = max(0.0, centre - margin), min(self.respondents, centre + margin)
         return Estimate(value, error, min(low_end, value), max(high_end, value))
 

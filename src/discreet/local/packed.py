@@ -18,7 +18,7 @@ def width(categories: int) -> int:
     return (categories + 7) // 8
 
 
-def checked_packed(oracle: FrequencyOracle, reports: Any) -> NDArray[np.uint8]:
+def check_packed(oracle: FrequencyOracle, reports: Any) -> NDArray[np.uint8]:
     """Rows of bytes, refused unless each has a bit for each answer and no more."""
     found = np.asarray(reports)
     size = width(oracle.categories)
@@ -49,4 +49,4 @@ def count_bits(reports: NDArray[np.uint8], categories: int) -> Integers:
     return total
 
 
-__all__ = ["checked_packed", "count_bits", "unpack", "width"]
+__all__ = ["check_packed", "count_bits", "unpack", "width"]

@@ -6,13 +6,17 @@ import base64
 import hashlib
 import html
 import json
+import math
 from collections.abc import Sequence
+from fractions import Fraction
 from importlib.resources import files
 from urllib.parse import urlsplit
 
 from discreet.errors import InvalidParameter
 from discreet.local.survey import Result, Survey
 
+_WEAK = 5
+"""Beyond this epsilon a report can make somebody surer than 99 % of an answer: it is said so."""
 _STATIC = files("discreet.local") / "static"
 
 
@@ -32,10 +36,32 @@ def answer_page(survey: Survey, *, endpoint: str = "report") -> str:
         title=html.escape(survey.title),
         policy=html.escape(policy(style, script, endpoint=endpoint)),
         fingerprint=survey.fingerprint[:16],
+        promise=html.escape(describe_promise(survey.epsilon)),
+        weak=' class="warning"' if survey.epsilon > _WEAK else "",
         style=style,
         script=script,
         survey=written,
     )
+
+
+def describe_promise(epsilon: Fraction) -> str:
+    """What a report could ever tell, in words for those who give it; rounded up.
+
+    >>> describe_promise(Fraction(3))[:-1].split(": ")[1]
+    'somebody who thought them equally likely may become up to 95.3 % sure of one (ε = 3)'
+    >>> "very little protection" in describe_promise(Fraction(20))
+    True
+    """
+    odds = math.exp(float(epsilon))
+    share = min(math.ceil(1000 * odds / (1 + odds) * (1 - 1e-12)) / 10, 100.0)
+    said = (
+        "What is sent could still tell something about two answers that you might have given: "
+        f"somebody who thought them equally likely may become up to {share:g} % sure of one "
+        f"(ε = {epsilon})."
+    )
+    if epsilon <= _WEAK:
+        return said
+    return f"{said} That is very little protection: the report may nearly say what you answered."
 
 
 def policy(style: str, script: str = "", *, endpoint: str | None = None) -> str:
@@ -71,8 +97,9 @@ def results_page(survey: Survey, results: Sequence[Result]) -> str:
     people = results[0].respondents if results else 0
     parts = [
         f"<h1>{html.escape(survey.title)}</h1>",
-        f"<p>{people} reports; each respondent lost at most ε = {survey.epsilon}. "
-        "Ranges hold 95 times in 100, whatever the truth is.</p>",
+        f"<p>{people:,} reports; each respondent lost at most ε = {survey.epsilon}. "
+        "Numbers are estimates from randomised reports, and no facts: each range holds the truth "
+        "95 times in 100, whatever it is. An estimate below 0 is shown as 0.</p>",
     ]
     for result in results:
         parts.append(f"<h2>{html.escape(result.question.text)}</h2>")
@@ -101,12 +128,11 @@ def _counts(result: Result) -> str:
             f'<tr><th scope="row">{html.escape(name)}</th>'
             f'<td class="number">{value:.1f} %</td>'
             f'<td class="number">{low:.1f} – {high:.1f} %</td></tr>'
-            f'<tr><td colspan="3"><svg viewBox="0 0 100 10" preserveAspectRatio="none" role="img" '
-            f'aria-label="{label}"><rect class="bar" x="0" y="1" width="{value:.2f}" height="8"/>'
-            f'<line class="margin" x1="{low:.2f}" x2="{high:.2f}" y1="5" y2="5" '
-            'vector-effect="non-scaling-stroke"/></svg></td></tr>'
+            f'<tr><td colspan="3">{_bar(value, low, high, label)}</td></tr>'
         )
-    head = "<tr><th>Answer</th><th>Share</th><th>Range</th></tr>"
+    head = (
+        '<tr><th>Answer</th><th class="number">Estimate</th><th class="number">95 % range</th></tr>'
+    )
     return f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
 
 
@@ -114,7 +140,24 @@ def _mean(result: Result) -> str:
     if not result.lines:
         return "<p>No reports yet.</p>"
     _, one = result.lines[0]
-    return f"<p>Mean {one.value:.3g}, between {one.low:.3g} and {one.high:.3g}.</p>"
+    least, most = float(result.question.lower or 0), float(result.question.upper or 0)
+    value, low, high = (
+        100 * min(max((number - least) / (most - least), 0.0), 1.0)
+        for number in (one.value, one.low, one.high)
+    )
+    said = f"{one.value:.3g}, between {one.low:.3g} and {one.high:.3g}"
+    bar = _bar(value, low, high, f"Mean {said}, of {least:g} to {most:g}")
+    return f"<p>Mean {said}.</p>{bar}<p>The bar goes from {least:g} to {most:g}.</p>"
+
+
+def _bar(value: float, low: float, high: float, label: str) -> str:
+    """A bar of so many percent, and a line over its range."""
+    return (
+        '<svg viewBox="0 0 100 10" preserveAspectRatio="none" role="img" '
+        f'aria-label="{label}"><rect class="bar" x="0" y="1" width="{value:.2f}" height="8"/>'
+        f'<line class="margin" x1="{low:.2f}" x2="{high:.2f}" y1="5" y2="5" '
+        'vector-effect="non-scaling-stroke"/></svg>'
+    )
 
 
 def _fill(text: str, **parts: str) -> str:

@@ -17,7 +17,7 @@ from discreet.accounting.law import MOST_OUTCOMES, FiniteLaw
 from discreet.errors import InvalidParameter
 from discreet.local.frequencies import Integers
 from discreet.local.oracle import FrequencyOracle, chunks
-from discreet.local.packed import checked_packed, count_bits, unpack, width
+from discreet.local.packed import check_packed, count_bits, unpack, width
 from discreet.noise import bernoulli, uniform_below
 from discreet.noise.entropy import random_words
 
@@ -207,7 +207,7 @@ class SubsetSelection(FrequencyOracle):
 
     def check(self, reports: Any) -> NDArray[Any]:
         """A report is a row of bytes with ``size`` bits."""
-        packed = checked_packed(self, reports)
+        packed = check_packed(self, reports)
         if (np.bitwise_count(packed).sum(axis=1, dtype=np.int64) != self.size).any():
             raise self.not_a_report()
         return packed

@@ -21,7 +21,7 @@ from discreet.exact.numbers import Exact
 from discreet.local.choose import best
 from discreet.local.frequencies import Estimate
 from discreet.local.mean import HybridMean, MeanRandomizer
-from discreet.local.odds import checked_epsilon
+from discreet.local.odds import check_epsilon
 from discreet.local.oracle import FrequencyOracle
 from discreet.local.plan import Randomizer, plan, read_reports, write_report
 
@@ -112,7 +112,7 @@ class Survey:
             raise _bad("two questions have one name.")
         if isinstance(found.get("epsilon"), bool) or "epsilon" not in found:
             raise _bad("epsilon is missing: the most that a respondent may lose.")
-        epsilon = checked_epsilon(found["epsilon"])
+        epsilon = check_epsilon(found["epsilon"])
         return cls(name, _words(found.get("title", name), "title"), epsilon, asked, text)
 
     @cached_property

@@ -16,7 +16,7 @@ from discreet.local.coins import coins
 from discreet.local.frequencies import Doubles, Integers
 from discreet.local.odds import root_odds
 from discreet.local.oracle import FrequencyOracle, chunks
-from discreet.local.packed import checked_packed, count_bits, unpack, width
+from discreet.local.packed import check_packed, count_bits, unpack, width
 from discreet.noise import bernoulli
 
 _CELLS = 1 << 22  # bits made at a time
@@ -113,7 +113,7 @@ class Unary(FrequencyOracle):
 
     def check(self, reports: Any) -> NDArray[Any]:
         """A report is a row of bytes, its last bits 0."""
-        return checked_packed(self, reports)
+        return check_packed(self, reports)
 
     def support(self, reports: Any) -> Integers:
         """How many reports have each bit."""

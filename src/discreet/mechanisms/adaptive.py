@@ -13,7 +13,14 @@ from discreet.accounting.law import DiscreteLaplaceLaw
 from discreet.accounting.loss import Loss
 from discreet.errors import Halted, InvalidParameter
 from discreet.exact.numbers import Exact, nonnegative, positive, proportion, whole
-from discreet.mechanisms.grid import Grid, add_noise, made_by_name, set_fields, to_steps, write_call
+from discreet.mechanisms.grid import (
+    Grid,
+    add_noise,
+    require_names,
+    set_fields,
+    to_steps,
+    write_call,
+)
 from discreet.mechanisms.laplace import (
     fractional_without_grid,
     l1_steps,
@@ -27,7 +34,7 @@ Sensitivity = Exact | Mapping[Hashable, Exact]
 """How much one record can change a query: in every region, or for each region by name."""
 
 
-@made_by_name
+@require_names
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class AdaptiveLaplace:
     """Answer queries chosen one after the other, until together they are too sensitive.

@@ -14,7 +14,7 @@ from discreet.accounting.law import DiscreteLaplaceLaw
 from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact, fraction, positive, proportion, whole
-from discreet.mechanisms.grid import Grid, made_by_name, set_fields, write_call
+from discreet.mechanisms.grid import Grid, require_names, set_fields, write_call
 from discreet.mechanisms.laplace import Laplace
 from discreet.noise import uniform_below
 
@@ -43,7 +43,7 @@ def sample_sensitivity(*, error: Exact, sampled: Exact, confidence: Exact) -> Fr
     return 2 * positive(error, name="error")
 
 
-@made_by_name
+@require_names
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class SubsampleAggregate:
     """Publish the average of any function over random blocks of the data.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from discreet.accounting.loss import Loss
 from discreet.exact.records import dataclass
 from discreet.mechanisms.laplace import Laplace
-from discreet.mechanisms.quantiles.quantiles import Quantiles
-from discreet.mechanisms.quantiles.ranks import Cells
-from discreet.mechanisms.selection.exponential import ExponentialMechanism
+
+if TYPE_CHECKING:
+    from discreet.mechanisms.quantiles.ranks import Cells
 
 ENDS = 2
 """How many choices are made: of the lower end and of the upper."""
@@ -162,12 +162,16 @@ class ClippedSums:
         self, position: NDArray[np.int64], count: NDArray[np.int64]
     ) -> tuple[int, int]:
         if self.trim is None:
+            from discreet.mechanisms.selection.exponential import ExponentialMechanism
+
             choice = ExponentialMechanism(sensitivity=self.score_change, epsilon=self.epsilon)
             ends = self.candidates
             low, high = (
                 int(ends[choice.release(scores)]) for scores in self.score_ends(position, count)
             )
         else:
+            from discreet.mechanisms.quantiles.ranks import Cells
+
             low, high = self._choose_quantiles(Cells(position, count, dense=False))
         # Of what is released: ends that crossed change places, and lie apart.
         low, high = min(low, high), max(low, high)
@@ -176,6 +180,8 @@ class ClippedSums:
         return low, high
 
     def _choose_quantiles(self, cells: Cells) -> tuple[int, int]:
+        from discreet.mechanisms.quantiles.quantiles import Quantiles
+
         trim = self.trim or Fraction(0)
         price = self.epsilon * ENDS / self.score_change
         chosen = Quantiles((trim, 1 - trim), lower=0, upper=self.span, epsilon=price)

@@ -13,11 +13,11 @@ from discreet.accounting.law import DiscreteLaplaceLaw, ProductLaw
 from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact, positive, whole
-from discreet.mechanisms.grid import Mechanism, made_by_name, set_fields, write_call
+from discreet.mechanisms.grid import Mechanism, require_names, set_fields, write_call
 from discreet.mechanisms.laplace import Laplace
 
 
-@made_by_name
+@require_names
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Histogram:
     """Publish how many rows fall into each of the declared bins.
@@ -105,7 +105,7 @@ class Histogram:
         return self.counts.law(self.count(rows))
 
 
-@made_by_name
+@require_names
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Disjoint:
     """Run one mechanism on each of several disjoint regions of the data.

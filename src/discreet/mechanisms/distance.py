@@ -25,13 +25,13 @@ import numpy as np
 from discreet.accounting.law import DiscreteLaplaceLaw, ProductLaw
 from discreet.accounting.loss import Loss
 from discreet.exact.numbers import Exact, fraction, nonnegative, whole
-from discreet.mechanisms.grid import made_by_name, set_fields, write_call
+from discreet.mechanisms.grid import require_names, set_fields, write_call
 from discreet.mechanisms.laplace import Laplace
 
 _LARGEST = sys.float_info.max
 
 
-@made_by_name
+@require_names
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class PropertyDistance:
     """Publish how far the data are from having a property.

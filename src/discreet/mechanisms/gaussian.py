@@ -18,13 +18,20 @@ from discreet.exact.balls import ball, enclose, log_up
 from discreet.exact.numbers import Exact, nonnegative, positive, proportion, whole
 from discreet.exact.records import dataclass
 from discreet.exact.search import bracket, least_decimal, least_integer
-from discreet.mechanisms.grid import Grid, add_noise, made_by_name, set_fields, to_steps, write_call
+from discreet.mechanisms.grid import (
+    Grid,
+    add_noise,
+    require_names,
+    set_fields,
+    to_steps,
+    write_call,
+)
 from discreet.mechanisms.laplace import fractional_without_grid, refuse_unstated, too_much_noise
 from discreet.noise import discrete_gaussian
 from discreet.noise.gaussian import GREATEST_SIGMA_SQUARED
 
 
-@made_by_name
+@require_names
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Gaussian:
     """Publish numbers with discrete Gaussian noise, calibrated to their L2 sensitivity.
@@ -167,7 +174,7 @@ class Gaussian:
         squared = _square(sensitivity, sensitivity_squared)
         steps_squared = l2_steps_squared(squared, grid=grid, entries_changed=entries_changed)
 
-        def made(sigma_squared: Fraction) -> Gaussian:
+        def make(sigma_squared: Fraction) -> Gaussian:
             return cls(
                 rho=steps_squared / (2 * sigma_squared),
                 sensitivity_squared=squared,
@@ -176,8 +183,8 @@ class Gaussian:
             )
 
         guess = float(steps_squared) * analytic_variance(float(wanted), float(allowed))
-        return made(
-            least_decimal(lambda sigma: made(sigma).delta_at(wanted) <= allowed, near=guess)
+        return make(
+            least_decimal(lambda sigma: make(sigma).delta_at(wanted) <= allowed, near=guess)
         )
 
     @staticmethod

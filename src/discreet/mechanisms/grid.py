@@ -50,7 +50,7 @@ class Mechanism(Protocol):
         ...
 
 
-def made_by_name(cls: type[T]) -> type[T]:
+def require_names(cls: type[T]) -> type[T]:
     """Refuse, in the words of this house, arguments that a class cannot be made with.
 
     >>> from discreet.mechanisms import Gaussian
@@ -145,7 +145,7 @@ LEAST, GREATEST = -(2**63), 2**63 - 1
 _FURTHEST = 900
 
 
-@made_by_name
+@require_names
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Grid:
     """The multiples of ``step``, a power of two.

@@ -19,7 +19,7 @@ from discreet.exact.balls import ball, enclose, floor_scaled
 from discreet.exact.numbers import Exact, positive, proportion, round_down, whole
 from discreet.exact.records import dataclass
 from discreet.exact.search import least_integer
-from discreet.mechanisms.grid import made_by_name, set_fields, write_call
+from discreet.mechanisms.grid import require_names, set_fields, write_call
 from discreet.noise import bernoulli
 
 # The probabilities are computed for a delta smaller by this share and then rounded down to a
@@ -27,7 +27,7 @@ from discreet.noise import bernoulli
 _HELD_BACK = Fraction(1, 2**60)
 
 
-@made_by_name
+@require_names
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class KeyRelease:
     """Show a key or not, by how many units it has: the highest probability there can be.

@@ -21,7 +21,7 @@ from discreet.mechanisms.grid import (
     Grid,
     add_noise,
     count_entries,
-    made_by_name,
+    require_names,
     set_fields,
     to_steps,
     write_call,
@@ -30,7 +30,7 @@ from discreet.noise import discrete_laplace
 from discreet.noise.laplace import GREATEST_SCALE
 
 
-@made_by_name
+@require_names
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Laplace:
     """Publish numbers with two-sided geometric noise, calibrated to their L1 sensitivity.

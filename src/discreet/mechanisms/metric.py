@@ -19,11 +19,11 @@ from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, enclose
 from discreet.exact.numbers import Exact, nonnegative, positive, proportion, whole
 from discreet.exact.search import least_integer
-from discreet.mechanisms.grid import is_sequence, made_by_name, match_kind, set_fields, write_call
+from discreet.mechanisms.grid import is_sequence, match_kind, require_names, set_fields, write_call
 from discreet.noise.table import Table, draw_array
 
 
-@made_by_name
+@require_names
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class MetricSpace:
     """Finitely many points and the distance of every two of them; checked to be a metric.
@@ -54,8 +54,9 @@ class MetricSpace:
         rows = _square(distances, len(names))
         if len(indices) != len(names):
             raise _not_a_metric("a point is listed twice")
-        unit, multiples = _count_decimals(rows) or _count_steps(_exact_matrix(rows))
-        _check_metric(multiples)
+        unit, matrix = _count_decimals(rows) or _count_steps(_exact_matrix(rows))
+        _check_metric(matrix)
+        multiples = tuple(map(tuple, matrix.tolist()))
         profile = sorted(multiples[0])
         set_fields(self, points=names, unit=unit, multiples=multiples, _indices=indices)
         set_fields(self, homogeneous=all(sorted(row) == profile for row in multiples))
@@ -89,7 +90,7 @@ class MetricSpace:
         return self.multiples[self.index_of(first)][self.index_of(second)] * self.unit
 
 
-@made_by_name
+@require_names
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class MetricNoise:
     """Publish a point of a finite metric space, at a random distance from the true one.
@@ -180,7 +181,7 @@ class MetricNoise:
         return row[index]
 
 
-@made_by_name
+@require_names
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class HammingCube:
     """Publish a string of bits, each flipped with probability 1 / (1 + exp(epsilon / sensitivity)).
@@ -347,42 +348,61 @@ def _exact_matrix(rows: list[list[Any]]) -> Sequence[Sequence[int | Fraction]]:
     return tuple(tuple(read(distance) for distance in row) for row in rows)
 
 
-def _count_decimals(
-    rows: Sequence[Sequence[Any]],
-) -> tuple[Fraction, tuple[tuple[int, ...], ...]] | None:
+def _count_decimals(rows: list[list[Any]]) -> tuple[Fraction, NDArray[Any]] | None:
     """The same as ``_count_steps`` for floats, as the decimals that they print as; None for others.
 
-    Half a million different ones are too many to make a fraction of each.
+    Half a million different ones are too many to make a fraction of each: they are printed, and
+    read as decimals of 38 digits, all at once; None, too, where they need more digits.
     """
-    if any(type(distance) is not float for row in rows for distance in row):
+    if any(set(map(type, row)) != {float} for row in rows):
         return None
-    different = {distance for row in rows for distance in row}
-    if not all(map(math.isfinite, different)) or min(different) < 0:
+    matrix = np.array(rows)
+    if not np.isfinite(matrix).all() or (matrix < 0).any():
         return None  # to be refused by name
-    parts = {distance: _read_decimal(repr(distance)) for distance in different}
-    least = min(power for _, power in parts.values())
-    steps = {one: digits * 10 ** (power - least) for one, (digits, power) in parts.items()}
-    over = math.gcd(*steps.values()) or 1
-    if over > 1:
-        steps = {one: step // over for one, step in steps.items()}
-    unit = over * Fraction(10) ** least
-    return unit, tuple(tuple([steps[distance] for distance in row]) for row in rows)
+    different, place = matrix.ravel(), np.arange(matrix.size)
+    if (matrix == matrix.T).all():  # each pair once
+        upper = np.triu_indices(len(matrix))
+        different = matrix[upper]
+        index = np.zeros(matrix.shape, dtype=np.int64)
+        index[upper] = np.arange(len(different))
+        place = np.maximum(index, index.T)
+    read = _read_decimals(different)
+    if read is None:
+        return None
+    steps, places = read
+    over = int(np.gcd.reduce(steps)) or 1
+    return Fraction(over, 10**places), (steps // over)[place].reshape(matrix.shape)
 
 
-def _read_decimal(text: str) -> tuple[int, int]:
-    """A decimal as a whole number and a power of ten.
+def _read_decimals(values: NDArray[np.float64]) -> tuple[NDArray[Any], int] | None:
+    """Each as a whole number over one power of ten, and which; None if 38 digits do not hold it.
 
-    >>> _read_decimal("1.25e-07")
-    (125, -9)
+    >>> steps, places = _read_decimals(np.array([0.125, 3.5]))
+    >>> [Fraction(int(step), 10**places) for step in steps]
+    [Fraction(1, 8), Fraction(7, 2)]
     """
-    digits, _, power = text.partition("e")
-    whole, _, rest = digits.partition(".")
-    return int(whole + rest), int(power or 0) - len(rest)
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    written, whole_digits = pc.cast(pa.array(values), pa.string()), len(str(int(values.max())))
+    for digits in (18, 38):  # what 64 bits hold, and all that there are
+        if whole_digits > digits:
+            continue
+        places = digits - whole_digits
+        try:
+            read = pc.cast(written, pa.decimal128(38, places))
+        except pa.ArrowInvalid:  # some have more places
+            continue
+        words = np.frombuffer(read.buffers()[1], dtype=np.uint64).reshape(-1, 2)
+        if digits == 18:
+            return words[:, 0].astype(np.int64), places
+        return words[:, 1].astype(object) * 2**64 + words[:, 0].astype(object), places
+    return None
 
 
 def _count_steps(
     matrix: Sequence[Sequence[int | Fraction]],
-) -> tuple[Fraction, tuple[tuple[int, ...], ...]]:
+) -> tuple[Fraction, NDArray[Any]]:
     """The largest unit of which every distance is a whole number, and these numbers."""
     under = math.lcm(*{distance.denominator for row in matrix for distance in row})
     steps: Sequence[Sequence[int]] = [
@@ -395,14 +415,15 @@ def _count_steps(
             break
     if over > 1:
         steps = [[step // over for step in row] for row in steps]
-    return Fraction(over or 1, under), tuple(map(tuple, steps))
+    most = max(map(max, steps))
+    return Fraction(over or 1, under), np.array(steps, dtype=np.int64 if most < 2**62 else object)
 
 
-def _check_metric(multiples: tuple[tuple[int, ...], ...]) -> None:
-    most = max(map(max, multiples))
+def _check_metric(multiples: NDArray[Any]) -> None:
+    most = int(multiples.max())
     kinds = ((2**14, np.int16), (2**30, np.int32), (2**62, np.int64))
     kind: type[Any] = next((kind for above, kind in kinds if most < above), object)
-    matrix = np.array(multiples, dtype=kind)  # the sum of two distances fits
+    matrix = multiples.astype(kind, copy=False)  # the sum of two distances fits
     if matrix.diagonal().any():
         raise _not_a_metric("a point is at a distance from itself")
     if (matrix != matrix.T).any():
@@ -416,44 +437,62 @@ def _check_metric(multiples: tuple[tuple[int, ...], ...]) -> None:
 
 def _find_detour(matrix: NDArray[Any]) -> bool:
     """Whether some detour is shorter than the direct way."""
-    return any((shortest < direct).any() for _, direct, shortest in _walk_detours(matrix, matrix))
+    return any(
+        (_find_shortest(matrix, start) < matrix[start : start + _ROWS, start:]).any()
+        for start in range(0, len(matrix), _ROWS)
+    )
 
 
-def _walk_detours(
-    matrix: NDArray[Any], legs: NDArray[Any]
-) -> Iterator[tuple[int, NDArray[Any], NDArray[Any]]]:
-    """The direct ways of a few rows at a time, and their shortest detours, of these legs.
+def _find_shortest(legs: NDArray[Any], start: int) -> NDArray[Any]:
+    """The shortest detours of a few rows, of these legs.
 
     So few that they stay in the cache; it is symmetric, so half of it will do.
     """
-    for start in range(0, len(matrix), _ROWS):
-        part, direct = legs[start : start + _ROWS], matrix[start : start + _ROWS, start:]
-        detour = np.empty_like(direct)
-        shortest = part[:, 0, None] + legs[0, start:]
-        for middle in range(1, len(matrix)):
-            np.add(part[:, middle, None], legs[middle, start:], out=detour)
-            np.minimum(shortest, detour, out=shortest)
-        yield start, direct, shortest
+    part = legs[start : start + _ROWS]
+    shortest: NDArray[Any] = part[:, 0, None] + legs[0, start:]
+    detour = np.empty_like(shortest)
+    for middle in range(1, len(legs)):
+        np.add(part[:, middle, None], legs[middle, start:], out=detour)
+        np.minimum(shortest, detour, out=shortest)
+    return shortest
 
 
 def _find_wide_detour(matrix: NDArray[Any]) -> bool:
     """The same for numbers of many digits: first roughly, then exactly where that is not certain.
 
-    A rough number is off by at most a part of 2**-53 of it, and a rough sum by less than 2**-51:
-    where the direct way is shorter than every detour by a part of 2**-48, it is for certain.
+    A rough number of b bits is off by at most a part of 2**-b of it, and a rough sum by less than
+    2**(2 - b): where the direct way is shorter than every detour by a part of 2**(4 - b), it is
+    for certain.  Half the digits come first, where no distance is so small or large to lose more.
     """
-    if matrix.max() > _WIDEST:  # no double is that large
+    most = matrix.max()
+    if most > _WIDEST:  # no double is that large
         return _find_detour(matrix)
     rough = matrix.astype(np.float64)
-    legs = rough.copy()
-    np.fill_diagonal(legs, np.inf)  # who stays where they are takes no detour
-    near = 1 - 2**-48
-    for start, direct, shortest in _walk_detours(rough, legs):
-        for row, place in np.argwhere(direct > shortest * near):
-            first, last = start + int(row), start + int(place)
-            if (matrix[first] + matrix[last]).min() < matrix[first, last]:
+    scales = [(rough, 1 - 2.0**-49)]
+    if most < 2**100 and (rough + np.eye(len(rough))).min() >= 1:
+        scales.insert(0, (rough.astype(np.float32), 1 - 2.0**-20))
+    for start in range(0, len(matrix), _ROWS):
+        doubtful = np.ones((1, 1), dtype=bool)
+        for numbers, near in scales:
+            if doubtful.any():
+                legs = numbers.copy()
+                np.fill_diagonal(legs, np.inf)  # who stays where they are takes no detour
+                shortest = _find_shortest(legs, start) * numbers.dtype.type(near)
+                doubtful = numbers[start : start + _ROWS, start:] > shortest
+        for row in np.flatnonzero(doubtful.any(axis=1)).tolist():
+            if _is_shorter(matrix, rough, start + row, np.flatnonzero(doubtful[row]) + start):
                 return True
     return False
+
+
+def _is_shorter(
+    matrix: NDArray[Any], rough: NDArray[np.float64], first: int, lasts: NDArray[np.intp]
+) -> bool:
+    """Whether a detour from one point to some others is shorter, exactly."""
+    detours = rough[first, :, None] + rough[:, lasts]
+    middle, place = np.nonzero(detours * (1 - 2.0**-49) < rough[first, lasts])
+    exact = matrix[first, middle] + matrix[middle, lasts[place]]
+    return bool((exact < matrix[first, lasts[place]]).any())
 
 
 _WIDEST = 2**1000

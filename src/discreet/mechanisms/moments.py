@@ -14,7 +14,7 @@ from discreet.accounting.law import DiscreteLaplaceLaw, ProductLaw
 from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact, positive, proportion, whole
-from discreet.mechanisms.grid import Grid, made_by_name, set_fields, write_call
+from discreet.mechanisms.grid import Grid, require_names, set_fields, write_call
 from discreet.mechanisms.laplace import Laplace
 
 Doubles = NDArray[np.float64]
@@ -52,7 +52,7 @@ class MomentMargins:
     products: float
 
 
-@made_by_name
+@require_names
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Moments:
     """Publish the number, the sum and the sum of outer products of bounded vectors.
@@ -136,7 +136,7 @@ class Moments:
 
     def release(self, rows: Any) -> NoisyMoments:
         """The noisy moments of the rows of a matrix."""
-        vectors = self.enforced(rows)
+        vectors = self.enforce(rows)
         sums, products = _exact_sums(vectors, self.reach)
         upper = np.triu_indices(self.dimension)
         noisy = np.array(
@@ -152,7 +152,7 @@ class Moments:
             products=matrix,
         )
 
-    def enforced(self, rows: Any) -> NDArray[np.int64]:
+    def enforce(self, rows: Any) -> NDArray[np.int64]:
         """The rows in steps of the grid, none of L1 norm above the bound; not for publication.
 
         Every row's result depends on that row alone, and every row has one.
@@ -188,7 +188,7 @@ class Moments:
 
     def law(self, rows: Any) -> ProductLaw:
         """The exact law of the released integers: count, sums, upper triangle of the products."""
-        vectors = self.enforced(rows)
+        vectors = self.enforce(rows)
         sums, products = _exact_sums(vectors, self.reach)
         upper = [products[i][j] for i in range(self.dimension) for j in range(i, self.dimension)]
         parts = (

@@ -16,7 +16,7 @@ from discreet.errors import InvalidParameter
 from discreet.exact.balls import enclose
 from discreet.exact.numbers import Exact, float_up, positive, proportion, whole
 from discreet.exact.search import least_integer
-from discreet.mechanisms.grid import Grid, add_noise, made_by_name, to_steps, write_call
+from discreet.mechanisms.grid import Grid, add_noise, require_names, to_steps, write_call
 from discreet.mechanisms.laplace import l1_steps, margin_steps
 from discreet.mechanisms.quantiles.ranks import Domain
 from discreet.mechanisms.selection.scores import check_drawable
@@ -41,7 +41,7 @@ class TestedLaw(Law):
         return self.distance.tail(self.threshold + 1) * self.answer.mass(outcome)
 
 
-@made_by_name
+@require_names
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class ProposeTestRelease:
     """Release a value with noise for a proposed sensitivity, or say that it did not hold.

@@ -19,7 +19,7 @@ from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, enclose, log_up
 from discreet.exact.numbers import Exact, positive, proportion, whole
-from discreet.mechanisms.grid import is_sequence, made_by_name, match_kind, set_fields, write_call
+from discreet.mechanisms.grid import is_sequence, match_kind, require_names, set_fields, write_call
 from discreet.noise import bernoulli, uniform_below
 from discreet.noise.table import Table, draw_array
 
@@ -44,7 +44,7 @@ class _Response:
     otherwise: float
     """The probability of each of the other answers."""
 
-    def _kept(self, size: int | None) -> Any:
+    def _draw_kept(self, size: int | None) -> Any:
         """Ones where the truth is reported, exactly as often as stated."""
         raise NotImplementedError
 
@@ -64,12 +64,12 @@ class _Response:
         code = _code(value, self.categories)
         # Both draws are always made: how long a report takes must not tell whether it is true.
         away = 0 if self.categories == 2 else uniform_below(self.categories - 1)
-        report = code if self._kept(None) else (code + 1 + away) % self.categories
+        report = code if self._draw_kept(None) else (code + 1 + away) % self.categories
         return bool(report) if isinstance(value, bool | np.bool_) else report
 
     def _reports(self, answers: NDArray[Any]) -> NDArray[Any]:
         codes = _codes(answers, self.categories)
-        lies = 1 - self._kept(codes.size)
+        lies = 1 - self._draw_kept(codes.size)
         if self.categories == 2:
             reports = codes.reshape(-1) ^ lies
         else:
@@ -114,7 +114,7 @@ class _Response:
         return spread / (self.truthful - self.otherwise)
 
 
-@made_by_name
+@require_names
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class RandomizedResponse(_Response):
     """Report the true answer with probability e**epsilon / (e**epsilon + categories - 1).
@@ -165,7 +165,7 @@ class RandomizedResponse(_Response):
     def __repr__(self) -> str:
         return write_call(self, epsilon=self.epsilon, categories=self.categories)
 
-    def _kept(self, size: int | None) -> Any:
+    def _draw_kept(self, size: int | None) -> Any:
         table = _truth_table(self.epsilon, self.categories)
         return table.draw_one() if size is None else draw_array(size, table.fill)
 
@@ -180,7 +180,7 @@ class RandomizedResponse(_Response):
         return FiniteLaw(tuple(range(self.categories)), masses)
 
 
-@made_by_name
+@require_names
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class TwoCoinResponse(_Response):
     """Toss a coin: answer truthfully, or toss again and answer at random.
@@ -229,7 +229,7 @@ class TwoCoinResponse(_Response):
     def __repr__(self) -> str:
         return write_call(self, truth=self.truth, categories=self.categories)
 
-    def _kept(self, size: int | None) -> Any:
+    def _draw_kept(self, size: int | None) -> Any:
         return bernoulli(self.truth + (1 - self.truth) / self.categories, size)
 
     def law(self, value: Any) -> FiniteLaw:

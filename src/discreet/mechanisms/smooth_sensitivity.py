@@ -14,7 +14,7 @@ from discreet.accounting.law import DiscreteLaplaceLaw
 from discreet.accounting.loss import Loss
 from discreet.exact.balls import log_up
 from discreet.exact.numbers import Exact, positive, proportion
-from discreet.mechanisms.grid import Grid, Integers, made_by_name, write_call
+from discreet.mechanisms.grid import Grid, Integers, require_names, write_call
 from discreet.mechanisms.laplace import margin_steps
 from discreet.mechanisms.quantiles.ranks import Domain
 from discreet.mechanisms.selection.scores import check_drawable
@@ -24,7 +24,7 @@ _FRACTION_BITS = 20
 _MOST_LEVELS = 1 << 20
 
 
-@made_by_name
+@require_names
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class SmoothMedian:
     """Publish the median with noise in proportion to its smooth sensitivity.

@@ -17,13 +17,20 @@ from discreet.exact.balls import ball, enclose
 from discreet.exact.numbers import Exact, nonnegative, positive, proportion, whole
 from discreet.exact.records import dataclass
 from discreet.exact.search import least_decimal, least_integer
-from discreet.mechanisms.grid import Grid, add_noise, made_by_name, set_fields, to_steps, write_call
+from discreet.mechanisms.grid import (
+    Grid,
+    add_noise,
+    require_names,
+    set_fields,
+    to_steps,
+    write_call,
+)
 from discreet.mechanisms.laplace import l1_steps, too_much_noise
 from discreet.noise import staircase
 from discreet.noise.laplace import GREATEST_SCALE
 
 
-@made_by_name
+@require_names
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Staircase:
     """Publish a number with staircase noise, calibrated to how far one unit can move it.

@@ -21,7 +21,7 @@ import numpy as np
 from flint import arb, ctx
 from numpy.typing import NDArray
 
-from discreet.errors import InvalidParameter, shown
+from discreet.errors import InvalidParameter, quote_value
 from discreet.exact.balls import ball
 from discreet.exact.numbers import Exact, positive
 from discreet.noise.bernoulli import compare_digits, decide_below
@@ -62,7 +62,7 @@ def discrete_gaussian(sigma_squared: Exact, size: int | None = None) -> int | In
     if exact > GREATEST_SIGMA_SQUARED:
         raise InvalidParameter(
             "P2",
-            f"sigma_squared must be at most 2**112, got {shown(exact)}.",
+            f"sigma_squared must be at most 2**112, got {quote_value(exact)}.",
             why="draws of a larger variance would saturate 64-bit integers, "
             "and their law with them.",
             fix="measure the value in a coarser unit.",

@@ -23,7 +23,7 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from discreet.errors import InvalidParameter, shown
+from discreet.errors import InvalidParameter, quote_value
 from discreet.exact.balls import ball, multiples
 from discreet.exact.numbers import Exact, positive
 from discreet.noise.entropy import random_words
@@ -90,7 +90,7 @@ def _check_scale(scale: Exact) -> Fraction:
     if exact > GREATEST_SCALE:
         raise InvalidParameter(
             "P2",
-            f"scale must be at most 2**56, got {shown(exact)}.",
+            f"scale must be at most 2**56, got {quote_value(exact)}.",
             why="draws of a larger scale would saturate 64-bit integers, and their law with them.",
             fix="measure the value in a coarser unit.",
         )

@@ -34,7 +34,7 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from discreet.errors import InvalidParameter, shown
+from discreet.errors import InvalidParameter, quote_value
 from discreet.exact.balls import floor_scaled, precision
 from discreet.noise.entropy import random_bits, random_words
 
@@ -53,7 +53,7 @@ def check_size(size: object, *, name: str = "size") -> int:
         return int(size)
     raise InvalidParameter(
         "P3",
-        f"{name} must be a whole number of at least 0, got {shown(size)}.",
+        f"{name} must be a whole number of at least 0, got {quote_value(size)}.",
         why="it is how many numbers to draw.",
         fix=f"pass {name} as an int, such as 1000.",
     )

@@ -33,12 +33,13 @@ from discreet.mechanisms.gaussian import (
     gaussian_vector_delta,
 )
 from discreet.mechanisms.staircase import best_width, mean_distance
-from discreet.price.plan import Moves, Sensitivity
-from discreet.price.recipes import Choice, Clipped, Quantile
+from discreet.price.plan import Histogram, Measurement, Moves, Sensitivity, Stretch, Stretches
+from discreet.price.recipes import Choice, Clipped, Quantile, Spread
 from discreet.price.summed import Summed
 
 if TYPE_CHECKING:
     from discreet.mechanisms import Quantiles, TopK
+    from discreet.price.priced import Priced
 
 Additive = Laplace | Gaussian | Staircase
 """Noise on every entry of a measurement."""
@@ -290,7 +291,7 @@ def pure_shares(sizes: Sequence[float]) -> list[Fraction]:
     return _shares([size ** (2 / 3) for size in sizes])
 
 
-def concentrated_shares(sizes: Sequence[float]) -> list[Fraction]:
+def share_rho(sizes: Sequence[float]) -> list[Fraction]:
     """Shares of rho for noises of these sizes; they add up to at most one."""
     return _shares(list(sizes))
 
@@ -306,3 +307,45 @@ def _shares(weights: Sequence[float]) -> list[Fraction]:
         largest = max(range(len(rounded)), key=rounded.__getitem__)
         rounded[largest] -= surplus
     return rounded
+
+
+# --- which ranks a choice looks at -----------------------------------------------------------
+#
+# A choice of a quantile looks at the values within so many ranks of it, and, once in 10**22 times,
+# at others (``docs/proofs/quantiles.md``, Lemma 13).  How many follows from the price alone, so it
+# is public: an engine lumps all other values together, and no group sends its whole histogram.
+
+
+_MOST_RANKS = 2**40
+
+
+def find_stretches(priced: Priced) -> Stretches:
+    """What the choices that were paid for can look at, measurement by measurement.
+
+    Ranks are rounded up to a power of two: prices that are near each other share one statement.
+    """
+    both = zip(priced.plan.measurements, priced.mechanisms, strict=False)
+    found = tuple(_find(priced, index, *one) for index, one in enumerate(both))
+    return found if any(found) else ()
+
+
+def _find(
+    priced: Priced, index: int, measurement: Measurement, selection: Bought
+) -> tuple[Stretch, ...]:
+    if not isinstance(measurement, Histogram) or not isinstance(selection, Selection):
+        return ()
+    stretches: dict[Stretch, None] = {}
+    for recipe in priced.recipes:
+        if recipe.measurement != index:
+            continue
+        asked = recipe.quantiles if isinstance(recipe, Spread) else recipe
+        if not isinstance(asked, Quantile):
+            return ()
+        mechanism = selection.quantiles(asked)
+        share = mechanism.tied_share
+        for quantile, ranks in zip(mechanism.quantiles, mechanism.reach, strict=True):
+            rounded = 1 << (ranks - 1).bit_length()
+            stretches[Stretch.around(quantile, rounded, share)] = None
+    told = sum(2 * one.ranks + 1 for one in stretches)
+    few = told <= measurement.variable.span and all(s.ranks < _MOST_RANKS for s in stretches)
+    return tuple(stretches) if few else ()

@@ -32,6 +32,7 @@ from discreet.price.joint import (
     peel,
 )
 from discreet.price.plan import (
+    Distance,
     DistinctValues,
     GroupMean,
     GroupSum,
@@ -180,7 +181,7 @@ def _square(measurement: Measurement, moved: int, times: int, *, by_rows: bool) 
 
 def _count(measurement: Measurement, reach: Reach) -> int:
     """How often a unit can move a measurement as one row does."""
-    if isinstance(measurement, Units | GroupTotal | GroupSum | GroupMean):
+    if isinstance(measurement, Units | Distance | GroupTotal | GroupSum | GroupMean):
         return reach.groups
     return reach.rows
 
@@ -438,7 +439,7 @@ def _distance(measurement: Measurement, one: Part, other: Part) -> int:
             return last - first if one.adds and other.adds else max(-first, last)
         case Units():
             return int((one.adds and other.nothing) or (one.nothing and other.adds))
-        case DistinctValues():
+        case DistinctValues() | Distance():
             return int(one.adds or other.adds)
         case Moments(weight=weight):
             return max(
@@ -564,6 +565,10 @@ def _list_units(rows: _Rows, most: int) -> list[tuple[Held, ...]] | None:
     return None if len(units) > _MOST_UNITS else list(units)
 
 
+_ONCE = (Units, Distance, GroupTotal, GroupSum, GroupMean)
+"""What a unit moves once in a group, however many rows it has there."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Pairs:
     """How far units move one measurement that hold one thing instead of another (Lemma 8)."""
@@ -577,7 +582,7 @@ class _Pairs:
 
     def price(self, one: Held, other: Held) -> Fraction:
         """The part of the measurement's loss that such a change takes."""
-        once = isinstance(self.measurement, Units | GroupTotal | GroupSum | GroupMean)
+        once = isinstance(self.measurement, _ONCE)
         if once or (isinstance(self.measurement, Sum) and not self.by_rows):
             moved, square = self._by_groups(one, other, once=once)
         else:

@@ -61,6 +61,25 @@ class Gathered:
             cells = cells.astype(object)
         return [self._add(cells, masks) for masks in self.chosen]
 
+    def write_chosen(self) -> list[list[dict[str, Any]]]:
+        """What each question chooses, as it is sent to whoever holds the data."""
+        return [
+            [{"shape": m.shape, "bits": np.packbits(m, axis=None).tobytes().hex()} for m in masks]
+            for masks in self.chosen
+        ]
+
+    @classmethod
+    def read(cls, plan: Plan, shape: Sequence[int], chosen: Sequence[Any]) -> Gathered:
+        """The same, from what was sent."""
+
+        def read_mask(sent: Mapping[str, Any]) -> Mask:
+            bits = np.frombuffer(bytes.fromhex(sent["bits"]), dtype=np.uint8)
+            size = math.prod(sent["shape"])
+            return np.unpackbits(bits, count=size).astype(np.bool_).reshape(sent["shape"])
+
+        masks = tuple(tuple(map(read_mask, one)) for one in chosen)
+        return cls(plan, tuple(shape), masks)
+
     def _add(self, cells: NDArray[Any], masks: tuple[Mask, ...]) -> int:
         """The sum of the cells in which all masks are true."""
         along: list[list[Mask]] = [[] for _ in self.shape]

@@ -27,6 +27,7 @@ import numpy as np
 from discreet.accounting.loss import Loss
 from discreet.exact.numbers import round_down
 from discreet.price.plan import (
+    Distance,
     DistinctValues,
     GroupMean,
     GroupSum,
@@ -186,7 +187,7 @@ def is_by_row(measurement: Measurement, reach: Reach) -> bool:
     where a unit has as many groups as rows, each row is in a group of its own at worst.
     """
     match measurement:
-        case Units() | GroupTotal() | GroupSum() | GroupMean():
+        case Units() | Distance() | GroupTotal() | GroupSum() | GroupMean():
             return reach.groups == reach.rows
     return True
 
@@ -297,6 +298,8 @@ def describe_rows(measurement: Measurement) -> Expression:
                 parts.append(_adds(variable))
         case ValueCounts(expression=expression) | DistinctValues(expression=expression):
             parts.append(is_known(expression))
+        case Distance(expressions=expressions):
+            parts += map(is_known, expressions)
     return conjoin(parts)
 
 
@@ -311,6 +314,8 @@ def _chooses(measurement: Measurement) -> bool:
             return not isinstance(variable.expression, ColumnRef)
         case ValueCounts(expression=expression) | DistinctValues(expression=expression):
             return not isinstance(expression, ColumnRef)
+        case Distance(expressions=expressions):
+            return not all(isinstance(one, ColumnRef) for one in expressions)
     return False
 
 
@@ -695,12 +700,12 @@ def add_losses(losses: Sequence[Loss], meetings: Sequence[Meeting]) -> Loss:
 
     A failure mass is not weighed: it is that of groups that a unit is alone in.
     """
-    epsilon = max(_weighed((loss.epsilon for loss in losses), one) for one in meetings)
-    rho = max(_weighed((loss.rho for loss in losses), one) for one in meetings)
+    epsilon = max(_add_weighed((loss.epsilon for loss in losses), one) for one in meetings)
+    rho = max(_add_weighed((loss.rho for loss in losses), one) for one in meetings)
     return Loss(epsilon, rho, sum((loss.delta for loss in losses), Fraction(0)))
 
 
-def _weighed(amounts: Iterable[Any], meeting: Meeting) -> Any:
+def _add_weighed(amounts: Iterable[Any], meeting: Meeting) -> Any:
     return sum(
         (weight * amount for amount, weight in zip(amounts, meeting, strict=True) if weight),
         Fraction(0),

@@ -125,7 +125,7 @@ def covers(
     spread = mechanism.sigma_squared
     each = compute_exposure(mechanism, 1, threshold.least, threshold.odds)
 
-    def seen(alone: int) -> Fraction:
+    def weigh(alone: int) -> Fraction:
         hidden = (1 - each) ** alone if alone <= _FEW else 1 - min(alone * each, Fraction(1))
         return (1 - hidden) / hidden if hidden else Fraction(1)
 
@@ -135,7 +135,7 @@ def covers(
         if left:
             moves = Moves(left, (left, 1), left - 1)
             noise = gaussian_loss(spread, Sensitivity(left, left), moves, epsilon)
-        if noise + seen(most) <= delta:
+        if noise + weigh(most) <= delta:
             return True
         middle = (least + most) // 2
         return least < most and run(least, middle) and run(middle + 1, most)
@@ -147,7 +147,7 @@ _FEW = 64
 """Up to so many groups the probability to be seen in any is computed, beyond it is bounded."""
 
 
-def shown_share(threshold: Threshold, bought: Bought, units: int) -> float:
+def find_shown_share(threshold: Threshold, bought: Bought, units: int) -> float:
     """The probability that a group of so many units is shown; a description, so in doubles."""
     if isinstance(bought, KeyRelease):
         return float(bought.probability(units))
@@ -164,10 +164,10 @@ def shown_share(threshold: Threshold, bought: Bought, units: int) -> float:
 
 def least_units(threshold: Threshold, bought: Bought, share: float = 0.5) -> int:
     """The fewest units with which a group is shown at least so often."""
-    return least_integer(lambda n: shown_share(threshold, bought, n) >= share, fails_at=0)
+    return least_integer(lambda n: find_shown_share(threshold, bought, n) >= share, fails_at=0)
 
 
 def rank_threshold(threshold: Threshold, bought: Bought) -> tuple[int, float]:
     """Whose groups need fewer units come first; among equals, who shows those more often."""
     units = least_units(threshold, bought)
-    return units, -math.floor(1000 * shown_share(threshold, bought, units))
+    return units, -math.floor(1000 * find_shown_share(threshold, bought, units))

@@ -16,6 +16,7 @@ from discreet.question.catalogue import Catalogue
 from discreet.question.domain import Value
 from discreet.question.ownership import find_neighbours, row_bound
 from discreet.question.question import Question
+from discreet.question.relation import Source
 
 
 def price_listed(question: Question, catalogue: Catalogue) -> Priced:
@@ -28,9 +29,17 @@ def price_listed(question: Question, catalogue: Catalogue) -> Priced:
     return Priced(question, plan, (), (), (), reach, sides, None, NOTHING)
 
 
+def price_nothing(catalogue: Catalogue, table: str | None = None) -> Priced:
+    """The price of asking nobody anything: of ``table``'s units, or of any there are."""
+    private = [name for name, one in catalogue.schema.tables.items() if not one.public]
+    named = catalogue.schema.tables[table or private[0]]
+    source = Source(named, tuple((column.name, column.name) for column in named.columns))
+    return price_listed(Question(source, (), (), ()), catalogue)
+
+
 def list_groups(question: Question) -> tuple[tuple[Value | None, ...], ...]:
     """Every combination of what its keys are declared to be."""
     return tuple(product(*(key.values or () for key in question.keys)))
 
 
-__all__ = ["list_groups", "price_listed"]
+__all__ = ["list_groups", "price_listed", "price_nothing"]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Literal
@@ -23,7 +24,7 @@ from discreet.exact.search import bracket, double
 from discreet.mechanisms import KeyRelease, Laplace
 from discreet.mechanisms.clipping import ClippedSums
 from discreet.price.calibration import Noisy, Selection
-from discreet.price.plan import ValueCounts
+from discreet.price.plan import Moments, ValueCounts
 from discreet.price.priced import Priced
 from discreet.price.recipes import (
     MOST_ROUNDED,
@@ -65,10 +66,22 @@ def rounding_of(priced: Priced, index: int) -> Rounding | None:
     if priced.question.aggregates[index].function != "SUM":
         return None
     place = priced.recipes[index].measurement
-    return find_rounding(priced.plan, place, priced.reach.rows_per_group)
+    found = find_rounding(priced.plan, place, priced.reach.rows_per_group)
+    if found is None or found.counted is not None or priced.plan.measurements[place].condition:
+        return found
+    return replace(found, counted=_find_certain(priced))
 
 
-def rounded_margin(recipe: Linear, rounding: Rounding, mechanism: Noisy, beta: Fraction) -> float:
+def _find_certain(priced: Priced) -> Linear | None:
+    """How many rows there are, where that has no noise; None where it has."""
+    measured = zip(priced.plan.measurements, priced.mechanisms, strict=True)
+    for place, (measurement, mechanism) in enumerate(measured):
+        if measurement == Moments() and _is_certain(mechanism):
+            return Linear(place, (Fraction(1),), Fraction(1))
+    return None
+
+
+def round_margin(recipe: Linear, rounding: Rounding, mechanism: Noisy, beta: Fraction) -> float:
     """The margin of a sum of rounded values, but for ``each`` times the released number of them.
 
     The true sum is at most the rounded one and ``each`` times the number of values, which is
@@ -213,13 +226,15 @@ def aggregate_margin(
             return number_margin(recipe, bought, beta)
         if rounding.counted is None:
             return number_margin(recipe, bought, beta) + rounding.each * MOST_ROUNDED
-        return rounded_margin(recipe, rounding, bought, beta)
+        if rounding.counted.measurement != recipe.measurement:
+            return number_margin(recipe, bought, beta)  # they are counted without noise
+        return round_margin(recipe, rounding, bought, beta)
     elif isinstance(recipe, Counts):
         return float(entry_margin(bought, beta))
     return None
 
 
-def stated_margin(
+def state_margin(
     priced: Priced, index: int, beta: Fraction, *, certified: bool = False
 ) -> float | None:
     """The margin of an aggregate as it is shown: not zero, unless nothing was drawn.

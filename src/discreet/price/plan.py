@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from math import prod
+from math import ceil, floor, prod
 
 from discreet.exact.records import dataclass
 from discreet.question.domain import Value
@@ -187,10 +187,26 @@ def list_products(variables: int) -> list[tuple[int, int]]:
     return [(i, j) for i in range(variables + 1) for j in range(i, variables + 1)]
 
 
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """How many units stand in the way of a property of the group's rows, at least.
+
+    ``property`` is "sorted" (a value, by another), "dependency" (a value, on others) or "clusters"
+    (of a value: so many, of a width).  A row in which any of them is NULL is left out.
+    """
+
+    property: str
+    expressions: tuple[Expression, ...]
+    clusters: int = 0
+    width: Fraction = Fraction(0)
+    condition: Expression | None = None
+
+
 Measurement = (
     Moments
     | Products
     | Units
+    | Distance
     | Histogram
     | ValueCounts
     | DistinctValues
@@ -199,6 +215,35 @@ Measurement = (
     | GroupSum
     | GroupMean
 )
+
+
+MOST_PARTS = 2**20
+"""The largest denominator of a fraction of the rows: 2**42 rows times it fit 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The values around a quantile: from ``ranks`` before ``low`` of all to as many past ``high``.
+
+    At both ends it is longer by one in ``share`` of all values; by nothing if that is 0.
+    """
+
+    low: Fraction
+    high: Fraction
+    ranks: int
+    share: int = 0
+
+    @classmethod
+    def around(cls, quantile: Fraction, ranks: int, share: int) -> Stretch:
+        """Around a quantile; one of many digits is widened to fractions of few."""
+        if quantile.denominator <= MOST_PARTS:
+            return cls(quantile, quantile, ranks, share)
+        low = Fraction(floor(quantile * MOST_PARTS), MOST_PARTS)
+        return cls(low, Fraction(ceil(quantile * MOST_PARTS), MOST_PARTS), ranks, share)
+
+
+Stretches = tuple[tuple[Stretch, ...], ...]
+"""Of each measurement of a plan those that matter; none where all of it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,6 +369,8 @@ def list_values(measurement: Measurement) -> tuple[Expression, ...]:
             return (variable.expression,)
         case Units():
             return ()
+        case Distance(expressions=expressions):
+            return expressions
     return (measurement.expression,)
 
 
@@ -416,7 +463,7 @@ def moves_once(measurement: Measurement, *, grouped: bool) -> bool:
             return entries == 1
         case ValueCounts(values=values):
             return len(values) == 1
-    return isinstance(measurement, Units | DistinctValues | Sum | GroupSum)
+    return isinstance(measurement, Units | Distance | DistinctValues | Sum | GroupSum)
 
 
 def _ends(measurement: Measurement) -> tuple[int, int]:
@@ -437,7 +484,7 @@ def _bound_addition(measurement: Measurement, reach: Reach) -> tuple[int, int]:
             return reach.rows * unit * entries, reach.length_squared * unit**2 * entries
         case Histogram() | ValueCounts() | DistinctValues():  # Lemma 3: a row moves one count by 1
             return reach.rows, reach.length_squared
-        case Units():  # Lemma 4: a unit is counted once in each of its groups
+        case Units() | Distance():  # Lemma 4: a unit moves each of its groups by one
             return reach.groups, reach.groups
         case GroupTotal(span=span) | GroupMean(span=span):  # Lemma 4, with weight span
             return reach.groups * span, reach.groups * span**2

@@ -24,10 +24,10 @@ from discreet.price.calibration import (
     buy_laplace,
     buy_pure,
     buy_smallest,
-    concentrated_shares,
     gaussian_loss,
     laplace_variance,
     pure_shares,
+    share_rho,
 )
 from discreet.price.keys import (
     Threshold,
@@ -630,7 +630,7 @@ def _add_losses(mechanisms: tuple[Bought, ...], together: Together) -> Loss:
 
 def _share_out(sizes: list[float], together: Together, *, pure: bool) -> list[Fraction]:
     if together is None:
-        return pure_shares(sizes) if pure else concentrated_shares(sizes)
+        return pure_shares(sizes) if pure else share_rho(sizes)
     from discreet.price.joint import share_out
 
     return share_out(sizes, together, pure=pure)

@@ -5,9 +5,9 @@ sorted by time, so many clusters on a line, one column a function of others, eve
 Its distance is the least number of units to leave out until it holds.  One unit more, less or
 another changes that by at most one (DMNS 3.2), whatever the property is.
 
-Where a property is about the rows of several people, and a unit has several of them, the fewest
-units are hard to find (a vertex cover is such a number), so rows are counted: one unit changes the
-least number of rows to leave out by at most as many as are read of it.
+Each is a question in SQL, of one number.  Where a property is about the rows of several people, and
+a unit has several of them, the fewest units are hard to find; what is told is never more, and moves
+by at most one with a unit, too (``docs/proofs/distances.md``).
 """
 
 from __future__ import annotations
@@ -18,14 +18,9 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.accounting.loss import Loss
-from discreet.errors import InvalidParameter, shown
+from discreet.errors import InvalidParameter, quote_value
 from discreet.exact.numbers import Exact, fraction, nonnegative, positive, proportion, whole
-from discreet.mechanisms import (
-    Laplace,
-    distance_to_clusters,
-    distance_to_dependency,
-    distance_to_order,
-)
+from discreet.mechanisms import Laplace
 from discreet.price.plan import Plan
 from discreet.question.schema import Owners, Schema, Table
 
@@ -51,29 +46,12 @@ class Check:
     table: str
     columns: tuple[str, ...]
     """The columns it is about, in the order in which it reads them."""
-    clusters: int = 0
-    width: Fraction = Fraction(0)
-    text: str = ""
-    """The same as a question of people, where it is one: those who have a row that breaks it."""
-    plan: Plan | None = None
+    text: str
+    """The same as a question."""
+    plan: Plan
     """How that question is measured."""
-    places: tuple[int, ...] = ()
-    """Otherwise: where the columns are, in a row that is read whole."""
-    moved: int = 1
-    """How far one unit moves the distance: as many rows as are read of it, if rows are counted."""
-
-    def count_units(self, measured: Sequence[Any]) -> int:
-        """The distance, from what was measured."""
-        if self.plan is not None:
-            return int(measured[0][0, 0])
-        columns = [measured[place] for place in self.places]
-        rows = [row for row in zip(*columns, strict=True) if None not in row]
-        if self.property == "clusters":
-            points = [value for (value,) in rows]
-            return distance_to_clusters(points, clusters=self.clusters, width=self.width)
-        if self.property == "sorted":
-            return distance_to_order((by, value) for value, by in rows)
-        return distance_to_dependency((tuple(on), value) for value, *on in rows)
+    several: bool = False
+    """Whether a unit may have several rows, so that there may be more in the way than is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +60,13 @@ class Quality:
 
     checks: tuple[Check, ...]
     noise: Laplace
-    """One unit moves each distance by so much, so all of them by the sum of it."""
+    """One unit moves each distance by one, so all of them by how many there are."""
 
     @classmethod
     def of(cls, checks: Sequence[Check], *, epsilon: Exact) -> Quality:
         """The report that ``epsilon`` buys."""
         price = positive(epsilon, name="epsilon")
-        moved = sum(check.moved for check in checks)
-        return cls(tuple(checks), Laplace(sensitivity=moved, epsilon=price))
+        return cls(tuple(checks), Laplace(sensitivity=len(checks), epsilon=price))
 
     @property
     def loss(self) -> Loss:
@@ -127,7 +104,7 @@ def make_checks(
 def _make(name: str, said: Any, schema: Schema, find_plan: WriteQuestion) -> Check:
     kind = said.get("property") if isinstance(said, Mapping) else None
     if not isinstance(kind, str) or kind not in SETTINGS:
-        raise _unclear(f"{shown(kind)} is no property", f"name one of {', '.join(SETTINGS)}")
+        raise _unclear(f"{quote_value(kind)} is no property", f"name one of {', '.join(SETTINGS)}")
     expected = {"table", "property", *SETTINGS[kind]}
     optional = {"key"} if kind == "reference" else set()
     if not expected - optional <= set(said) <= expected:
@@ -138,7 +115,7 @@ def _make(name: str, said: Any, schema: Schema, find_plan: WriteQuestion) -> Che
         return _make_maximum(name, said, table, find_plan)
     if kind == "reference":
         return _make_reference(name, said, table, schema, find_plan)
-    return _make_across(name, kind, said, table)
+    return _make_across(name, kind, said, table, find_plan)
 
 
 def _make_maximum(
@@ -153,7 +130,7 @@ def _make_maximum(
             "ask about a smaller bound",
         )
     text = _count_units(table, "", f"{_quote(column)} > {_literal(bound)}")
-    return Check(name, "maximum", table.name, (column,), text=text, plan=find_plan(text))
+    return Check(name, "maximum", table.name, (column,), text, find_plan(text))
 
 
 def _make_reference(
@@ -166,7 +143,7 @@ def _make_reference(
     column = _find_column(said["column"], table)
     other = schema.tables.get(said["to"]) if isinstance(said["to"], str) else None
     if other is None:
-        raise _unclear(f"there is no table {shown(said['to'])}", "name a table of the schema")
+        raise _unclear(f"there is no table {quote_value(said['to'])}", "name a table of the schema")
     key = _find_column(said.get("key", column), other)
     one, two = f"{_quote(table.name)}.{_quote(column)}", f"{_quote(other.name)}.{_quote(key)}"
     text = _count_units(
@@ -174,20 +151,16 @@ def _make_reference(
         f" LEFT JOIN {_quote(other.name)} ON {one} = {two}",
         f"{two} IS NULL AND {one} IS NOT NULL",
     )
-    return Check(name, "reference", table.name, (column,), text=text, plan=find_plan(text))
+    return Check(name, "reference", table.name, (column,), text, find_plan(text))
 
 
-def _make_across(name: str, kind: str, said: Mapping[str, Any], table: Table) -> Check:
+def _make_across(
+    name: str, kind: str, said: Mapping[str, Any], table: Table, find_plan: WriteQuestion
+) -> Check:
     """What is a property of several people's rows."""
-    moved = 1 if table.by_row else table.max_rows_per_unit
-    if moved is None:
-        raise _unclear(
-            f"nothing says how many rows a unit has in {table.name!r}",
-            "declare max_rows_per_unit, and as many rows are read of each; in what order each "
-            "unit's own rows are can be asked in SQL, with LAG(...) OVER (PARTITION BY)",
-        )
     column = _find_column(said["column"], table, numbers=kind == "clusters")
     others: tuple[str, ...] = ()
+    settled: tuple[str, ...] = ()
     if kind == "sorted":
         others = (_find_column(said["by"], table),)
     if kind == "dependency":
@@ -195,26 +168,21 @@ def _make_across(name: str, kind: str, said: Mapping[str, Any], table: Table) ->
         others = tuple(_find_column(one, table) for one in on)
         if not others:
             raise _unclear("nothing is named on which the column depends", "name a column")
-    names = [one.name for one in table.columns]
-    units = 0 if table.by_row else len(table.unit or ())
+    if kind == "clusters":
+        count = whole(said["clusters"], name="clusters", least=1)
+        settled = (str(count), _literal(nonnegative(said["width"], name="width")))
     columns = (column, *others)
-    return Check(
-        name,
-        kind,
-        table.name,
-        columns,
-        whole(said["clusters"], name="clusters", least=1) if kind == "clusters" else 0,
-        nonnegative(said["width"], name="width") if kind == "clusters" else Fraction(0),
-        places=tuple(units + names.index(one) for one in columns),
-        moved=moved,
-    )
+    written = ", ".join((*map(_quote, columns), *settled))
+    text = f"SELECT DISTANCE_TO_{kind.upper()}({written}) FROM {_quote(table.name)}"  # noqa: S608
+    several = not table.by_row and table.max_rows_per_unit != 1
+    return Check(name, kind, table.name, columns, text, find_plan(text), several)
 
 
 def _find_table(said: Any, schema: Schema) -> Table:
     found = schema.tables.get(said) if isinstance(said, str) else None
     if found is None or found.public or found.owners is not Owners.ONE:
         raise _unclear(
-            f"there is no private table {shown(said)} whose rows have one owner each",
+            f"there is no private table {quote_value(said)} whose rows have one owner each",
             f"name one of {', '.join(n for n, t in schema.tables.items() if not t.public)}",
         )
     return found
@@ -224,7 +192,9 @@ def _find_column(said: Any, table: Table, *, numbers: bool = False) -> str:
     found = next((column for column in table.columns if column.name == said), None)
     if found is None:
         listed = ", ".join(column.name for column in table.columns)
-        raise _unclear(f"table {table.name!r} has no column {shown(said)}", f"name one of {listed}")
+        raise _unclear(
+            f"table {table.name!r} has no column {quote_value(said)}", f"name one of {listed}"
+        )
     if numbers and found.kind.value not in _NUMBERS:
         raise _unclear(f"column {said!r} holds no numbers", "name a column of numbers")
     return found.name
@@ -254,7 +224,9 @@ def _literal(number: Fraction) -> str:
     while (number * 10**places).denominator != 1:
         places += 1
         if places > 18:
-            raise _unclear("the bound is no decimal number", "write it with at most 18 places")
+            raise _unclear(
+                "a bound or width is no decimal number", "write it with at most 18 places"
+            )
     digits = f"{abs(number * 10**places).numerator:0{places + 1}d}"
     return f"{'-' * (number < 0)}{digits[:-places]}.{digits[-places:]}"
 

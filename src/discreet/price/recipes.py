@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from discreet.errors import QuestionRefusal
 from discreet.exact.records import dataclass
 from discreet.price.plan import (
+    Distance,
     DistinctValues,
     GroupMean,
     GroupSum,
@@ -272,6 +273,9 @@ class _Builder:
             "COUNT": self._count,
             "COUNT_UNITS": self._units,
             "COUNT_DISTINCT": self._distinct,
+            "DISTANCE_TO_SORTED": self._distance,
+            "DISTANCE_TO_CLUSTERS": self._distance,
+            "DISTANCE_TO_DEPENDENCY": self._distance,
             "IQR": self._spread,
             "REGR_COEFFICIENT": self._fit,
             "CORR_OF": self._fit,
@@ -295,6 +299,20 @@ class _Builder:
 
     def _distinct(self, aggregate: Aggregate) -> Callable[[], Recipe]:
         index = self._book(DistinctValues(aggregate.arguments[0], aggregate.condition))
+        return lambda: Linear(index, (Fraction(1),), Fraction(1))
+
+    def _distance(self, aggregate: Aggregate) -> Callable[[], Recipe]:
+        settled = aggregate.parameters or (0, 0)
+        clusters, width = (_to_fraction(one) for one in settled)
+        index = self._book(
+            Distance(
+                aggregate.function.removeprefix("DISTANCE_TO_").lower(),
+                aggregate.arguments,
+                int(clusters),
+                width,
+                aggregate.condition,
+            )
+        )
         return lambda: Linear(index, (Fraction(1),), Fraction(1))
 
     def _fit(self, aggregate: Aggregate) -> Callable[[], Recipe]:

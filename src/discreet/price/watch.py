@@ -23,6 +23,7 @@ from discreet.errors import InvalidParameter, QuestionRefusal
 from discreet.exact.numbers import Exact, fraction, positive, whole
 from discreet.mechanisms import AboveThreshold, Laplace, NumericSparse, Sparse
 from discreet.price.plan import (
+    Distance,
     DistinctValues,
     GroupSum,
     Measurement,
@@ -329,7 +330,7 @@ def is_monotonic(question: Question, measurement: Measurement, neighbours: Neigh
 def _only_adds(measurement: Measurement) -> bool:
     """Whether each unit's share of the number is never negative."""
     match measurement:
-        case Moments(variables=()) | Units() | DistinctValues():
+        case Moments(variables=()) | Units() | Distance() | DistinctValues():
             return True
         case Sum(variable=variable):
             return variable.low >= 0

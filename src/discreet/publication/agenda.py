@@ -227,7 +227,7 @@ def _target(item: Item, levels: Sequence[Levels]) -> float | None:
     return float(item.relative) * usual
 
 
-def missed(agenda: Agenda, division: Division) -> list[str]:
+def list_missed(agenda: Agenda, division: Division) -> list[str]:
     """The releases that a given price leaves further off than their targets."""
     return [
         f"{item.declared.name}: ± {margin:,.4g} at this price; wanted ± {target:,.4g}"
@@ -252,4 +252,4 @@ def _make_refusal(what: str) -> InvalidParameter:
     )
 
 
-__all__ = ["Agenda", "Division", "divide_agenda", "missed", "parse_agenda", "read_agenda"]
+__all__ = ["Agenda", "Division", "divide_agenda", "list_missed", "parse_agenda", "read_agenda"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any
 
-from discreet.errors import InvalidParameter, shown
+from discreet.errors import InvalidParameter, quote_value
 from discreet.exact.numbers import Exact, fraction, positive, proportion
 from discreet.publication.spend import Spend
 
@@ -84,7 +84,7 @@ class Declared:
         unknown = sorted(map(str, set(declared) - known))
         if unknown:
             raise _make_refusal(
-                f"a release has no setting {shown(unknown[0])}.",
+                f"a release has no setting {quote_value(unknown[0])}.",
                 f"use some of {', '.join(sorted(known))}.",
             )
         given = {key: value for key, value in declared.items() if value is not None}
@@ -175,7 +175,7 @@ def _plain(value: Any) -> Any:
 def _name(name: object) -> str:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise _make_refusal(
-            f"{shown(name)} cannot be the name of a release.",
+            f"{quote_value(name)} cannot be the name of a release.",
             "use small letters, digits and _, such as visits_2026.",
         )
     return name
@@ -184,7 +184,7 @@ def _name(name: object) -> str:
 def _kind(kind: object) -> str:
     if kind not in KINDS:
         raise _make_refusal(
-            f"there is no kind of release {shown(kind)}.",
+            f"there is no kind of release {quote_value(kind)}.",
             f"use one of {', '.join(KINDS)}.",
         )
     return str(kind)
@@ -198,13 +198,13 @@ def _source(source: object) -> str:
 
 def _as_it_is(key: str, value: Any) -> Any:
     if type(value) is not int:
-        raise _make_refusal(f"{key} cannot be {shown(value)}.", "write a whole number.")
+        raise _make_refusal(f"{key} cannot be {quote_value(value)}.", "write a whole number.")
     return value
 
 
 def _flag(key: str, value: Any) -> bool:
     if type(value) is not bool:
-        raise _make_refusal(f"{key} cannot be {shown(value)}.", "write true or false.")
+        raise _make_refusal(f"{key} cannot be {quote_value(value)}.", "write true or false.")
     return value
 
 

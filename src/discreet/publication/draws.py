@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import LedgerRefusal
-from discreet.exact.numbers import canonical_json
+from discreet.exact.numbers import canonical_json, fraction
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.publication.measure import (
     GRID,
@@ -205,7 +205,7 @@ def loss_of_line(line: dict[str, Any], rows_per_unit: int) -> Fraction:
             )
         case _:
             raise _unreadable(f"has a line of kind {line['kind']!r}.")
-    parameter = Fraction(line["parameter"])
+    parameter = fraction(line["parameter"])
     if line["noise"] == "gaussian":
         return l2_squared * rows_per_unit**2 / (2 * parameter)
     return l1 * rows_per_unit / parameter

@@ -55,6 +55,8 @@ class Margin:
 
     promise: Promise
     within: float | None
+    ends: tuple[float, float] | None = None
+    """Between which numbers the truth lies, where they are not as far away on both sides."""
 
     def __str__(self) -> str:
         """In words, as an answer shows it."""

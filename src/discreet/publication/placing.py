@@ -76,14 +76,18 @@ def write_sums(folder: Path) -> None:
 
 
 def find_changes(folder: Path) -> list[str] | None:
-    """The files that are not those of the checksums; None if there are none of these."""
+    """The files that are not those of the checksums; None if there are none of these.
+
+    A link is never one of them: what it shows is not in the folder that was handed over.
+    """
     try:
         text = (folder / SUMS).read_text(encoding="utf-8")
-    except OSError:
+    except (OSError, ValueError):
         return None
     listed = {line[66:]: line[:64] for line in text.splitlines()}
-    found = {name: digest(file) for name, file in list_files(folder)}
-    return sorted({name for name, _ in {*listed.items()} ^ {*found.items()}})
+    links = {one.relative_to(folder).as_posix() for one in folder.rglob("*") if one.is_symlink()}
+    found = {name: digest(file) for name, file in list_files(folder) if name not in links}
+    return sorted(links | {name for name, _ in {*listed.items()} ^ {*found.items()}})
 
 
 def list_files(folder: Path) -> list[tuple[str, Path]]:
@@ -95,7 +99,8 @@ def list_files(folder: Path) -> list[tuple[str, Path]]:
 
 def digest(file: Path) -> str:
     """The SHA-256 of a file."""
-    return hashlib.sha256(file.read_bytes()).hexdigest()
+    with file.open("rb") as read:
+        return hashlib.file_digest(read, "sha256").hexdigest()
 
 
 def sync_files(folder: Path) -> None:

@@ -67,13 +67,19 @@ from discreet.question.levels import Levels
 
 _MOST_CERTIFIED = 10**6  # cells of a pair whose distance is bought
 
-PLANNER = 4
+PLANNER = 5
 """The version of the plans: what is made of released numbers must be made again for ever."""
 _SHARP = 3
 """From this plan on, margins of trees are those of all levels together, and of sums Chernoff's."""
 _NEAR = 4
 """From this plan on, tails of sums are bounded by what their draws are (Lemmas 21 and 22)."""
-_EARLIER = {(1, Kind.LAPLACE): Settings(histograms=0.4, distances=0.1, prior=0.02)}
+_EVIDENT = 5
+"""From this plan on, the weight of independence in a fit is read off the tables."""
+_EARLIER = {
+    **{(planner, Kind.GAUSSIAN): Settings(prior=0.02) for planner in range(1, _EVIDENT)},
+    **{(planner, Kind.LAPLACE): Settings(prior=0.01) for planner in range(2, _EVIDENT)},
+    (1, Kind.LAPLACE): Settings(histograms=0.4, distances=0.1, prior=0.02),
+}
 
 
 class Stages(Measurer, Protocol):

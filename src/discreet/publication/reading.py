@@ -119,9 +119,14 @@ def list_tables(sql: str) -> set[str]:
 
     >>> sorted(list_tables("SELECT COUNT(*) FROM visits v JOIN cities USING (city)"))
     ['cities', 'visits']
+    >>> list_tables("WITH few AS (SELECT * FROM visits) SELECT COUNT(*) FROM few")
+    {'visits'}
     """
     tree = _parse(sql)
-    return set() if tree is None else {one.name for one in tree.find_all(exp.Table)}
+    if tree is None:
+        return set()
+    inside = {one.alias_or_name for one in tree.find_all(exp.CTE)}
+    return {one.name for one in tree.find_all(exp.Table)} - inside
 
 
 def _parse(sql: str) -> exp.Expr | None:

@@ -190,7 +190,10 @@ class Synopsis:
         said += [words[one] for one in Promise if one in promises]
         others = [name for name in reading.names if name in reading.numbers]
         if others:
-            said.append(f"No margin for {', '.join(others)}: only counts of rows have one here.")
+            said.append(
+                f"No margin for {', '.join(others)}: only COUNT(*) by columns and under conditions "
+                "has one here, without LIMIT, HAVING or DISTINCT."
+            )
         wide = [
             one.name for one in self.made.levels if one.name in reading.columns and is_wide(one)
         ]
@@ -212,12 +215,12 @@ def run_sql(
     """
     import duckdb
 
-    from discreet.engine.duckdb.afterwards import limited, locked
+    from discreet.engine.duckdb.afterwards import limit_time, open_locked
 
     columns = ", ".join(one.name for one in levels)
-    with locked(lambda connection: _register(connection, tables)) as connection:
+    with open_locked(lambda connection: _register(connection, tables)) as connection:
         try:
-            with limited(connection):
+            with limit_time(connection):
                 result = connection.execute(sql)
                 names = tuple(column[0] for column in result.description or ())
                 return names, tuple(result.fetchall())

@@ -43,9 +43,6 @@ _MOST_BINS = 64
 _LEAST_BINS = 4
 _ROWS_A_CELL = 16  # deviations of a count that an even cell of a pair's finest table should hold
 _HAZY = 8500.0  # rows times sharpness up to which eighty looks are enough
-# The weight of independence in the fit.  Half of it for Laplace noise, whose variance is mostly
-# that of rare large draws: its usual draw is smaller than the variance makes one fear.
-_PRIOR = 0.02
 _USUAL_TABLES = 54.0  # pair tables that share the spend of the third stage, about
 
 
@@ -60,17 +57,13 @@ class Settings:
     looks: int | None = None
     """At the tree while fitting; unless given, more the less noise there is to overfit."""
     prior: float | None = None
-    """The weight of independence in the fit; unless given, that of the kind of noise."""
+    """The weight of independence in the fit; unless given, that of greatest evidence."""
 
     def shares(self, gaussian: bool) -> tuple[float, float, float]:
         """The three stages' shares of the spend."""
         first = self.histograms or 0.33
         second = self.distances or (0.02 if gaussian else 0.07)
         return first, second, 1 - first - second
-
-    def prior_for(self, gaussian: bool) -> float:
-        """The weight of independence in the fit."""
-        return self.prior or (_PRIOR if gaussian else _PRIOR / 2)
 
     def limits_for(self, columns: int) -> Limits:
         """How large the model may grow."""
@@ -153,8 +146,7 @@ def synthesize(
     )
     tables = measure_pairs(measurer, binnings, chosen, third)
     looks = wanted.looks_for(histograms.rows, spend)
-    prior = wanted.prior_for(spend.gaussian)
-    fitted, maps = fit_law(binnings, chosen, tables, histograms, looks=looks, prior=prior)
+    fitted, maps = fit_law(binnings, chosen, tables, histograms, looks=looks, prior=wanted.prior)
     bins = sample_bins(fitted, _whole_rows(histograms), stream)
     turns = {
         place: lean(fitted, bins, place, _bins_in_order(column, maps[place]), stream)
@@ -356,7 +348,7 @@ def fit_law(
     histograms: Histograms,
     *,
     looks: int,
-    prior: float = 0.02,
+    prior: float | None = None,
 ) -> tuple[Fitted, list[Integers]]:
     """The fitted law over each column's finest bins in use, and the maps from levels to them."""
     finest = finest_bins(chosen, [sorted(binning.levels) for binning in binnings])

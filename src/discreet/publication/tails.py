@@ -99,12 +99,12 @@ def _near_laplace(beta: float, draws: Draws) -> float:
     for shift in _SHIFTS:
         kept = max(0.5, -math.expm1(-(shift**2) / 2))
         moved = shift / (scale * math.sqrt(24))
-        found = min(found, moved + wider * _mixed_quantile(beta * kept))
+        found = min(found, moved + wider * _find_mixed_quantile(beta * kept))
     return found
 
 
 @lru_cache(1024)
-def _mixed_quantile(beta: float) -> float:
+def _find_mixed_quantile(beta: float) -> float:
     """Where exp(-sqrt(2) t) + (3/e)**1.5 / sqrt(2 pi) / t**2 exp(-t**2 / 3) falls to ``beta``."""
     steep = math.pow(3 / math.e, 1.5) / math.sqrt(2 * math.pi)
 

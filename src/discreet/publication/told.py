@@ -71,8 +71,7 @@ class Told:
         for name in self.columns:
             listed = self.margins.get(name) or (None,) * len(self.rows)
             found[name] = [
-                _state(value, None if one is None else one.within)
-                for value, one in zip(self.column(name), listed, strict=True)
+                _state(value, one) for value, one in zip(self.column(name), listed, strict=True)
             ]
         return found
 
@@ -169,14 +168,14 @@ class Told:
         return fit_screen(str(self))
 
     def __str__(self) -> str:
-        return as_text(self.columns, self._shown(), list(self.notes))
+        return as_text(self.columns, self._show_cells(), list(self.notes))
 
     def _repr_html_(self) -> str:
-        return as_html(self.columns, self._shown(), list(self.notes)) + self._figure()
+        return as_html(self.columns, self._show_cells(), list(self.notes)) + self._figure()
 
     # --- parts -----------------------------------------------------------------------------------
 
-    def _shown(self) -> list[list[str]]:
+    def _show_cells(self) -> list[list[str]]:
         shown = self.cells(MOST_ROWS)
         return shown + [[""] * len(self.columns)] * (len(self.rows) - len(shown))
 
@@ -243,9 +242,12 @@ class Told:
             )
 
 
-def _state(value: Any, within: float | None) -> tuple[float | None, Interval | None]:
+def _state(value: Any, margin: Margin | None) -> tuple[float | None, Interval | None]:
+    within = None if margin is None else margin.within
     if within is None or isinstance(value, bool) or not isinstance(value, int | float):
         return None, None
+    if margin is not None and margin.ends is not None:
+        return within, Interval(*margin.ends)
     return within, Interval(value - within, value + within)
 
 

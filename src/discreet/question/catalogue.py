@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import Any
 
 from discreet.exact.records import dataclass
-from discreet.question.ownership import Multiplicity, declared_multiplicity
+from discreet.question.ownership import Multiplicity, find_declared_multiplicity
 from discreet.question.schema import Schema
 
 Compute = Callable[[str, tuple[str, ...]], tuple[tuple[str, ...], list[tuple[Any, ...]]]]
@@ -28,7 +28,7 @@ class Catalogue:
 
     schema: Schema
     version: Hashable = ()  # of the public tables: what was derived from another one is stale
-    multiplicity: Multiplicity = field(default=declared_multiplicity, compare=False)
+    multiplicity: Multiplicity = field(default=find_declared_multiplicity, compare=False)
     compute: Compute | None = field(default=None, compare=False)
 
 

@@ -53,7 +53,7 @@ class Offer:
         rho: Exact | None = None,
         delta: Exact | None = None,
         within: Within | None = None,
-        confidence: Exact = "0.95",
+        confidence: Exact = CONFIDENCE,
         fresh: bool = False,
     ) -> Offer:
         """The offer that these amounts make, or a refusal.

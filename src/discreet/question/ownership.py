@@ -55,7 +55,7 @@ class ListsValues(Protocol):
         ...
 
 
-def declared_multiplicity(table: Table, key: tuple[str, ...]) -> int | None:
+def find_declared_multiplicity(table: Table, key: tuple[str, ...]) -> int | None:
     """What the schema alone says: one row, if ``key`` covers a key declared unique."""
     return 1 if any(set(unique) <= set(key) for unique in table.unique) else None
 
@@ -172,7 +172,7 @@ def row_changes(
     Of one owner, or of a pair, its own rows are lost and none is gained.  Of two, as many as are
     read of one person are lost, and as many may come in their place (the proofs for graphs).
     """
-    most = row_bound(relation, declared_multiplicity if multiplicity is None else multiplicity)
+    most = row_bound(relation, find_declared_multiplicity if multiplicity is None else multiplicity)
     if most is None:
         return None
     return most, most if gains_rows(relation) else 0
@@ -335,7 +335,7 @@ def constant_columns(
 
     Those by which the unit is known, and those that the table declares to be the unit's.
     """
-    known = declared_multiplicity if multiplicity is None else multiplicity
+    known = find_declared_multiplicity if multiplicity is None else multiplicity
     if has_two_owners(relation) or reads_graph(relation):
         return frozenset()
     if row_bound(relation, known) == 1:
@@ -375,7 +375,7 @@ def are_told_apart(
     A row of ``PerUnit`` is one combination of its keys; which of them are the same on all rows of
     a unit need not be looked at (price.md, Lemma 12).
     """
-    known = declared_multiplicity if multiplicity is None else multiplicity
+    known = find_declared_multiplicity if multiplicity is None else multiplicity
     if is_shared(relation):
         return False
     match relation:
@@ -392,7 +392,9 @@ def are_told_apart(
 # --- how many rows -------------------------------------------------------------------------
 
 
-def row_bound(relation: Relation, multiplicity: Multiplicity = declared_multiplicity) -> int | None:
+def row_bound(
+    relation: Relation, multiplicity: Multiplicity = find_declared_multiplicity
+) -> int | None:
     """How many rows one unit can have at most; None if nothing bounds it."""
     match relation:
         case GraphRows(source=Source(table=table), shape=shape, most=looked_at):
@@ -431,7 +433,7 @@ def _product(left: int | None, right: int | None) -> int | None:
 
 
 def check_joined_rows(
-    relation: Relation, ceiling: int, multiplicity: Multiplicity = declared_multiplicity
+    relation: Relation, ceiling: int, multiplicity: Multiplicity = find_declared_multiplicity
 ) -> None:
     """Refuse a relation in which, at any step, one unit could have more than ``ceiling`` rows.
 
@@ -518,7 +520,7 @@ Seen = Mapping[int, tuple[object, Columns]]
 
 def columns(
     relation: Relation | PublicSource,
-    multiplicity: Multiplicity = declared_multiplicity,
+    multiplicity: Multiplicity = find_declared_multiplicity,
     seen: Seen = MappingProxyType({}),
 ) -> Columns:
     """The columns of ``relation`` and what each can be (Lemma 8), or a refusal.
@@ -539,7 +541,7 @@ def _compute_columns(
             return _check_distinct((name, _find_domain(table, column)) for name, column in named)
         case PublicSource(table=table, columns=named):
             return _check_distinct(
-                (name, _held_domain(table, column, multiplicity)) for name, column in named
+                (name, _find_held_domain(table, column, multiplicity)) for name, column in named
             )
         case Filter(source=source, predicate=predicate):
             known = columns(source, multiplicity, seen)
@@ -575,7 +577,7 @@ def _find_domain(table: Table, name: str) -> Domain:
     )
 
 
-def _held_domain(table: Table, name: str, multiplicity: Multiplicity) -> Domain:
+def _find_held_domain(table: Table, name: str, multiplicity: Multiplicity) -> Domain:
     """What a column of a public table holds, where it is known and not declared: it is public."""
     declared = _find_domain(table, name)
     listable = declared.kind in (Kind.TEXT, Kind.INTEGER, Kind.DATE)
@@ -763,7 +765,7 @@ def _follow_windows(relation: Windowed, multiplicity: Multiplicity, seen: Seen) 
 
 
 def check_relation(
-    relation: Relation, multiplicity: Multiplicity = declared_multiplicity
+    relation: Relation, multiplicity: Multiplicity = find_declared_multiplicity
 ) -> Relation:
     """``relation`` itself, refused unless all of it has a typing."""
     unit(relation)
@@ -780,7 +782,7 @@ __all__ = [
     "check_joined_rows",
     "check_relation",
     "columns",
-    "declared_multiplicity",
+    "find_declared_multiplicity",
     "find_neighbours",
     "gains_rows",
     "has_two_owners",

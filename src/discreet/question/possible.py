@@ -9,7 +9,7 @@ price are the same as before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 from functools import lru_cache
@@ -17,10 +17,9 @@ from itertools import groupby
 from typing import Any
 
 from discreet.errors import Refusal
-from discreet.question.domain import Domain, Kind, Value, value_at
+from discreet.question.domain import Domain, Kind, value_at
 from discreet.question.expressions import Call, Case, ColumnRef, Expression
 from discreet.question.functions import evaluate, references
-from discreet.question.functions.declaration import plain
 from discreet.question.ownership import columns
 from discreet.question.question import Key, Question
 from discreet.question.relation import Relation
@@ -132,42 +131,4 @@ def _functions(expression: Expression) -> set[str]:
     return set()
 
 
-# --- what conditions leave ---------------------------------------------------------------------
-
-
-def list_left(condition: Expression, known: Mapping[str, Domain]) -> dict[str, tuple[Value, ...]]:
-    """The values of columns that some part of ``condition`` shuts out, of those it speaks of alone.
-
-    Only of columns whose values are ``known``, and that cannot be NULL on rows where it is true.  A
-    CASE says nothing here: in ON of an outer join it shuts out rows and no groups.
-    """
-    parts: dict[str, list[Expression]] = {}
-    for part in _split(condition):
-        names = references(part)
-        if len(names) == 1 and names <= known.keys() and not isinstance(part, Case):
-            parts.setdefault(next(iter(names)), []).append(part)
-    found = {}
-    for name, own in parts.items():
-        values = known[name].list_values()
-
-        def holds(value: Value | None, name: str = name, own: list[Expression] = own) -> bool:
-            return all(evaluate(part, {name: plain(value)}) is True for part in own)
-
-        if values is not None and not (known[name].nullable and holds(None)):
-            left = tuple(value for value in values if holds(value))
-            if left != values:
-                found[name] = left
-    return found
-
-
-def _split(condition: Expression) -> Iterator[Expression]:
-    """The conditions that one is the AND of."""
-    match condition:
-        case Call(function="and", arguments=parts):
-            for part in parts:
-                yield from _split(part)
-        case _:
-            yield condition
-
-
-__all__ = ["find_possible", "list_left"]
+__all__ = ["find_possible"]

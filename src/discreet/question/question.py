@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 from math import prod
 
@@ -37,11 +38,12 @@ class Aggregate:
 
     ``function`` is one of COUNT, COUNT_DISTINCT, COUNT_UNITS, SUM, AVG, VAR_POP,
     VAR_SAMP, STDDEV_POP, STDDEV_SAMP, QUANTILE, MIN, MAX, COVAR_POP, COVAR_SAMP,
-    CORR, REGR_SLOPE, REGR_INTERCEPT, MODE, TOP_K, HISTOGRAM, TRIMMED_MEAN, IQR.
+    CORR, REGR_SLOPE, REGR_INTERCEPT, MODE, TOP_K, HISTOGRAM, TRIMMED_MEAN, IQR,
+    and distances from properties, DISTANCE_TO_SORTED and its kin.
     COUNT without arguments is COUNT(*).  ``parameters`` holds constants: the
     quantile's fractions, k of TOP_K, the edges of HISTOGRAM, the part that is
-    trimmed.  ``condition`` is its FILTER (WHERE ...).  ``auto``: its bounds are
-    looked for in the data, privately.
+    trimmed, how many clusters of which width.  ``condition`` is its FILTER
+    (WHERE ...).  ``auto``: its bounds are looked for in the data, privately.
     """
 
     name: str
@@ -266,6 +268,23 @@ AGGREGATES: dict[str, AggregateFunction] = {
         result=None,
         many=True,
     ),
+    "DISTANCE_TO_SORTED": AggregateFunction(
+        "DISTANCE_TO_SORTED(x, day)",
+        "people (units) who stand in the way of no smaller x on a later day, at least",
+        (2,),
+        result=Kind.INTEGER,
+    ),
+    "DISTANCE_TO_CLUSTERS": AggregateFunction(
+        "DISTANCE_TO_CLUSTERS(x, 3, 10)",
+        "people (units) who stand in the way of 3 intervals of width 10 holding every x, at least",
+        result=Kind.INTEGER,
+    ),
+    "DISTANCE_TO_DEPENDENCY": AggregateFunction(
+        "DISTANCE_TO_DEPENDENCY(x, a, b)",
+        "people (units) who stand in the way of x being a function of a and b, at least",
+        tuple(range(2, MOST_COLUMNS + 1)),
+        result=Kind.INTEGER,
+    ),
     "HISTOGRAM": AggregateFunction(
         "HISTOGRAM(x, 0, 18, 65, 120)",
         "rows in each bin [edge, next edge)",
@@ -294,7 +313,11 @@ def check_aggregate(aggregate: Aggregate, columns: Mapping[str, Domain]) -> Doma
         _refuse_unlisted(aggregate)
     _check_parameters(aggregate, domains)
     kind = declared.result or (domains[0].kind if domains else Kind.DECIMAL)
-    return Domain(kind, nullable=aggregate.function not in {"COUNT", "COUNT_UNITS"})
+    return Domain(kind, nullable=aggregate.function not in _COUNTED)
+
+
+_COUNTED = {"COUNT", "COUNT_UNITS", *(n for n in AGGREGATES if n.startswith("DISTANCE_TO_"))}
+"""What is a number also where there are no rows: none."""
 
 
 def _number(aggregate: Aggregate, position: int, domain: Domain) -> None:
@@ -376,6 +399,8 @@ def _check_parameters(aggregate: Aggregate, domains: tuple[Domain, ...]) -> None
                 _arguments(aggregate, "a length that is not a whole number")
         case "HISTOGRAM":
             _check_edges(aggregate, domains[0])
+        case "DISTANCE_TO_CLUSTERS":
+            _check_clusters(aggregate, domains[0])
         case _ if parameters:
             _arguments(aggregate, "constants it does not take")
 
@@ -395,6 +420,16 @@ def _check_trimmed(aggregate: Aggregate) -> None:
         _arguments(aggregate, "another part to trim than one number")
     if not 0 < parts[0] < Fraction(1, 2):  # type: ignore[operator]
         _arguments(aggregate, "a part to trim at each end that is not between 0 and 0.5")
+
+
+def _check_clusters(aggregate: Aggregate, domain: Domain) -> None:
+    if domain.is_null or not domain.kind.is_number:
+        _arguments(aggregate, domain.kind.value)
+    settled = aggregate.parameters
+    if len(settled) != 2 or not _is_whole(settled[0]):
+        _arguments(aggregate, "a number of clusters that is not a whole one")
+    if not _is_number(settled[1]) or settled[1] < 0:  # type: ignore[operator]
+        _arguments(aggregate, "a width that is not a number")
 
 
 def _check_edges(aggregate: Aggregate, domain: Domain) -> None:
@@ -421,7 +456,7 @@ def _arguments(aggregate: Aggregate, given: str) -> None:
         "Q33",
         f"{usage} was given {given}.",
         why="what one person adds to the answer must be bounded before it can be hidden.",
-        fix=f"write it as {usage}.",
+        fix=f"none but yours, who know what is meant: write it as {usage}.",
     )
 
 
@@ -451,7 +486,18 @@ def public_values(
     values = domain.list_values(MOST_VALUES)
     if values is None:
         return None
-    return (*values, None) if domain.nullable or domain.is_null else values
+    if not (domain.nullable or domain.is_null):
+        return values
+    return (*values, None) if domain.kind is Kind.DECIMAL else _add_null(domain.kind, values)
+
+
+@lru_cache(maxsize=32)
+def _add_null(_kind: Kind, values: tuple[Value, ...]) -> tuple[Value | None, ...]:
+    """What a schema lists, and NULL: one list for every question, told apart by its kind.
+
+    Not of decimals, of which 1 and 1.0 are equal and not written alike.
+    """
+    return (*values, None)
 
 
 def check_size(question: Question) -> None:

@@ -100,6 +100,9 @@ class Statement:
     intervals are read, at ``confidence``: under :func:`interval_name` each such answer stands
     again, with their ends beside it.  ``first`` is what stands in conditions: until it is answered
     the questions around it have NULL in its place, and are priced so, and never asked.
+    ``accounts`` are the tables for which the account is asked what is left, under
+    :func:`account_name`; ``listed`` asks for groups that are declared, and nothing else of them,
+    each under :func:`group_name`: neither has a price.
     """
 
     questions: tuple[Question, ...]
@@ -112,6 +115,8 @@ class Statement:
     ends: tuple[tuple[int, str], ...] = ()
     confidence: Fraction = CONFIDENCE
     first: tuple[First, ...] = ()
+    accounts: tuple[str, ...] = ()
+    listed: tuple[Question, ...] = ()
 
     def list_ends(self, number: int) -> tuple[str, ...]:
         """The columns of a question whose intervals are read."""
@@ -144,6 +149,27 @@ def name_ends(column: str) -> tuple[str, str]:
 def public_name(table: str) -> str:
     """The table in which ``sql`` finds a public table."""
     return f"public.{table}"
+
+
+def group_name(number: int) -> str:
+    """The table in which ``sql`` finds groups that are declared."""
+    return f"listed.{number + 1}"
+
+
+def account_name(table: str) -> str:
+    """The table in which ``sql`` finds what is left of the budget of a table's units."""
+    return f"account.{table}"
+
+
+ACCOUNT_COLUMNS = (
+    Column("NUMBER_OF_REMAINING_DP_AGGREGATES", Kind.INTEGER),
+    Column("BUDGET_LIMIT", Kind.DECIMAL),
+    Column("BUDGET_WINDOW", Kind.TEXT),
+    Column("BUDGET_SPENT", Kind.DECIMAL),
+    Column("BUDGET_LEFT", Kind.DECIMAL),
+    Column("BUDGET_PER_AGGREGATE", Kind.DECIMAL),
+)
+"""What the account tells: the columns of Snowflake, then what it estimates with."""
 
 
 def list_public_columns(table: str, catalogue: Catalogue) -> tuple[Column, ...]:

@@ -19,7 +19,7 @@ from discreet.question.functions.patterns import count_states
 from discreet.question.ownership import (
     Multiplicity,
     columns,
-    declared_multiplicity,
+    find_declared_multiplicity,
     row_bound,
     unit,
 )
@@ -94,7 +94,7 @@ _TEXTS: Mapping[str, Callable[[Sequence[int]], int]] = {
 
 
 def check_work(
-    question: Question, rows: int, multiplicity: Multiplicity = declared_multiplicity
+    question: Question, rows: int, multiplicity: Multiplicity = find_declared_multiplicity
 ) -> None:
     """Refuse a question whose functions could take too long on one unit's rows.
 

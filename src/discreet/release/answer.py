@@ -38,7 +38,7 @@ from discreet.price import (
     Threshold,
 )
 from discreet.price.fitting import Fit
-from discreet.price.margins import MarginKind, margin_kind, stated_margin
+from discreet.price.margins import MarginKind, margin_kind, state_margin
 from discreet.price.plan import Products, ValueCounts
 from discreet.price.recipes import compute_ratios, find_moved
 from discreet.question.expressions import ColumnRef, Expression
@@ -90,12 +90,17 @@ class Answer:
     replayed: bool = False  # answered before, and free this time
     said: tuple[str, ...] = ()  # what is known of the data besides, bought apart
     behind: tuple[Loss, ...] = ()  # all charges that led to it, where it improves an earlier answer
-    rows: tuple[Row, ...] = field(init=False)
+    _rows: tuple[Row, ...] | None = field(init=False, default=None)
 
-    def __post_init__(self) -> None:
-        values = read_aggregates(self.priced, self.released, len(self.groups))
-        rows = build_rows(self.priced, self.groups, values)
-        object.__setattr__(self, "rows", tuple(rows))
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The rows, in order; read off what was released when they are first looked at."""
+        if self._rows is None:
+            values = read_aggregates(self.priced, self.released, len(self.groups))
+            rows = tuple(build_rows(self.priced, self.groups, values))
+            object.__setattr__(self, "_rows", rows)
+            return rows
+        return self._rows
 
     def read_as(self, priced: Priced) -> Answer:
         """The answer to what is ``priced`` and measures the same; itself, if it is that."""
@@ -288,7 +293,7 @@ class Answer:
         aggregate = self._aggregate(index)
         if aggregate is None:
             raise TypeError(index)
-        margin = stated_margin(priced, aggregate, beta, certified=kind == "certified")
+        margin = state_margin(priced, aggregate, beta, certified=kind == "certified")
         if isinstance(priced.recipes[aggregate], Quantile):
             sets = self._sets_of(priced, rows)
             chosen = {
@@ -416,10 +421,10 @@ class Answer:
         return fit_screen(str(self))
 
     def __str__(self) -> str:
-        return as_text(self.columns, self._shown(), self._footer())
+        return as_text(self.columns, self._show_cells(), self._footer())
 
     def _repr_html_(self) -> str:
-        return as_html(self.columns, self._shown(), self._footer()) + self._figure()
+        return as_html(self.columns, self._show_cells(), self._footer()) + self._figure()
 
     def _figure(self) -> str:
         """The picture for a notebook; nothing where a table says it better, or nobody can draw."""
@@ -431,7 +436,7 @@ class Answer:
             return ""
         return f"<figure>{self.draw().svg()}</figure>"
 
-    def _shown(self) -> list[list[str]]:
+    def _show_cells(self) -> list[list[str]]:
         """The cells of the rows that are shown; further rows are only counted."""
         shown = table_cells(self, "0.95", MOST_ROWS)
         return shown + [[""] * len(self.columns)] * (len(self.rows) - len(shown))

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from discreet.accounting.loss import NOTHING, Loss
 from discreet.exact.numbers import Exact
 from discreet.exact.records import dataclass
+from discreet.price import Priced
 from discreet.price.margins import MarginKind
 from discreet.question.expressions import ColumnRef
 from discreet.question.statement import Carried, Statement
@@ -61,14 +62,21 @@ class Combined(Answer):
         names: tuple[str, ...],
         table: tuple[tuple[Any, ...], ...],
         places: tuple[tuple[int | None, ...], ...],
+        *,
+        nothing: Priced | None = None,
+        said: tuple[str, ...] = (),
     ) -> Combined:
-        """The answer of ``statement`` with these rows."""
-        first = parts[0]
+        """The answer of ``statement`` with these rows; of no question, with ``nothing`` priced.
+
+        ``said`` is what there is to say of what is read beside the answers.
+        """
+        first = parts[0] if nothing is None else Answer(nothing, (), ())
         return cls(
             first.priced,
             first.groups,
             first.released,
             replayed=all(part.replayed for part in parts),
+            said=said,
             statement=statement,
             parts=tuple(parts),
             names=names,
@@ -78,9 +86,9 @@ class Combined(Answer):
 
     def __post_init__(self) -> None:
         rows = tuple(Row(number, values) for number, values in enumerate(self.table))
-        object.__setattr__(self, "rows", rows)
+        object.__setattr__(self, "_rows", rows)
 
-    def paid_also(self, numbers: Collection[int]) -> Combined:
+    def pay_also(self, numbers: Collection[int]) -> Combined:
         """The same, where the answers of these ``numbers`` were paid for by the same ask."""
         parts = tuple(replace(p, replayed=False) if p.id in numbers else p for p in self.parts)
         return replace(self, parts=parts, replayed=all(part.replayed for part in parts))
@@ -119,9 +127,10 @@ class Combined(Answer):
             for name, origins, sure in zip(self.names, self._carried, certain, strict=True)
             if not origins and not sure and any(map(_is_number, self.column(name)))
         ]
+        said += self.said
         if self.statement.ends:
             said.append(_ENDS.format(float(100 * self.statement.confidence)))
-        if computed:
+        if computed and self.parts:
             said.append(f"no margin is known for {', '.join(computed)}: {_COMPUTED}")
         return tuple(said)
 
@@ -219,6 +228,8 @@ class Combined(Answer):
 
     def _footer(self) -> list[str]:
         """What it cost, question by question, and what the margins do not tell."""
+        if not self.parts:
+            return ["free: nothing was measured", *self.notes]
         measured = [part for part in self.parts if not isinstance(part, Derived)]
         new = sum(not part.replayed for part in measured)
         asked = f"{len(measured)} questions" if len(measured) > 1 else "1 question"
@@ -288,11 +299,19 @@ class CombinedExplanation(Explanation):
 
     @classmethod
     def of(
-        cls, statement: Statement, parts: tuple[Explanation, ...], names: tuple[str, ...]
+        cls,
+        statement: Statement,
+        parts: tuple[Explanation, ...],
+        names: tuple[str, ...],
+        nothing: Priced | None = None,
     ) -> CombinedExplanation:
-        """The explanation of ``statement`` with the columns ``names``."""
+        """The explanation of ``statement`` with the columns ``names``.
+
+        ``nothing`` is what is priced where no question is asked.
+        """
         sql = "\n\n".join([*(part.engine_sql for part in parts), statement.sql])
-        return cls(parts[0].priced, sql, statement=statement, parts=parts, names=names)
+        priced = parts[0].priced if nothing is None else nothing
+        return cls(priced, sql, statement=statement, parts=parts, names=names)
 
     @property
     def text(self) -> str:

@@ -15,13 +15,17 @@ from discreet.engine.duckdb import afterwards
 from discreet.engine.duckdb.afterwards import Held, Shape
 from discreet.errors import QuestionRefusal
 from discreet.exact.records import dataclass
+from discreet.price import Priced
 from discreet.question.catalogue import Catalogue
 from discreet.question.domain import Kind
 from discreet.question.statement import (
+    ACCOUNT_COLUMNS,
     ROW_NUMBER,
     Column,
     Statement,
+    account_name,
     answer_name,
+    group_name,
     interval_name,
     list_columns,
     list_public_columns,
@@ -58,11 +62,17 @@ def bind(statement: Statement, catalogue: Catalogue) -> Bound:
         Held(public_name(name), tuple(map(_shape, list_public_columns(name, catalogue))))
         for name in statement.tables
     )
+    accounts = tuple(map(_shape, ACCOUNT_COLUMNS))
+    tables += tuple(Held(account_name(name), accounts) for name in statement.accounts)
+    tables += tuple(
+        Held(group_name(number), tuple(map(_shape, list_columns(question, catalogue))))
+        for number, question in enumerate(statement.listed)
+    )
     columns = afterwards.bind(statement.sql, [*held, *tables])
     names = _tell_apart([column.name for column in columns])
     trace = statement.trace
     if trace is not None:
-        numbered = [table.numbered(ROW_NUMBER) for table in held]
+        numbered = [table.number_rows(ROW_NUMBER) for table in held]
         try:
             found = afterwards.bind(trace.sql, [*numbered, *tables])
         except QuestionRefusal:
@@ -142,22 +152,31 @@ def _find_ends(part: Answer, statement: Statement, number: int) -> dict[str, lis
     return found
 
 
-def combine(bound: Bound, parts: Sequence[Answer], public: Mapping[str, Values]) -> Combined:
-    """What the statement computes from the answers of its questions."""
+def combine(
+    bound: Bound,
+    parts: Sequence[Answer],
+    public: Mapping[str, Values],
+    *,
+    nothing: Priced | None = None,
+    said: tuple[str, ...] = (),
+) -> Combined:
+    """What the statement computes from the answers of its questions, and from ``public`` tables.
+
+    What the account tells and what is declared are among them, each by its own name.  ``nothing``
+    is what is priced where no question is asked; ``said`` what else there is to say.
+    """
     statement, trace = bound.statement, bound.statement.trace
     values = [{name: part.column(name) for name in part.columns} for part in parts]
     values += [
         {**values[number], **_find_ends(parts[number], statement, number)}
         for number in _with_ends(statement)
     ]
-    tables = [held.filled(found) for held, found in zip(bound.answers, values, strict=True)]
-    others = [
-        held.filled(public[name]) for held, name in zip(bound.public, statement.tables, strict=True)
-    ]
+    tables = [held.fill(found) for held, found in zip(bound.answers, values, strict=True)]
+    others = [held.fill(public[held.name]) for held in bound.public]
     if trace is None:
         rows = afterwards.run(statement.sql, [*tables, *others])
     else:
-        numbered = [table.numbered(ROW_NUMBER) for table in tables]
+        numbered = [table.number_rows(ROW_NUMBER) for table in tables]
         rows = afterwards.run(trace.sql, [*numbered, *others])
     width = len(bound.names)
     return Combined.of(
@@ -166,4 +185,6 @@ def combine(bound: Bound, parts: Sequence[Answer], public: Mapping[str, Values])
         bound.names,
         tuple(row[:width] for row in rows),
         tuple(row[width:] for row in rows),
+        nothing=nothing,
+        said=said,
     )

@@ -121,7 +121,8 @@ class Derived(Answer):
         if self._aggregate(index) is None:
             used = references(self.priced.question.outputs[index].expression)
             named = zip(self.priced.question.aggregates, self.priced.recipes, strict=True)
-            if len({recipe.measurement for one, recipe in named if one.name in used}) > 1:
+            read = {recipe.measurement for one, recipe in named if one.name in used}
+            if sum(any(law.draws for law in self.laws[place]) for place in read) > 1:
                 return None
         return Answer._kind(self, index, certified=certified)
 
@@ -148,7 +149,10 @@ class Derived(Answer):
 
     def _footer(self) -> list[str]:
         cost = "free: known before" if self.payment == NOTHING else f"{self.payment} more"
-        return [f"± at 95 % confidence; {cost}; in all {self.loss}", *self.notes]
+        total = f"{cost}; in all {self.loss}"
+        if self.payment == self.loss:  # what it was read from was bought for it, just now
+            total = f"cost {self.loss}"
+        return [f"± at 95 % confidence; {total}", *self.notes]
 
 
 def origin_json(origin: Origin) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from discreet.price import (
     deciding_mechanism,
     least_units,
 )
-from discreet.price.margins import MarginKind, margin_kind, ratio_margin, stated_margin
+from discreet.price.margins import MarginKind, margin_kind, ratio_margin, state_margin
 from discreet.price.recipes import find_shifts
 from discreet.release.display import as_text, fit_screen, number
 from discreet.release.notes import (
@@ -99,7 +99,7 @@ class Explanation:
         if not isinstance(recipe, Ratio) or isinstance(
             mechanism, Selection | ClippedSums | KeyRelease
         ):
-            return stated_margin(self.priced, index, beta, certified=certified)
+            return state_margin(self.priced, index, beta, certified=certified)
         if rows is None or certified:
             return None
         moved = find_shifts(self.priced.plan, recipe)

@@ -24,6 +24,7 @@ from discreet.mechanisms.clipping import ClippedSums
 from discreet.price import Linear, Noisy, Priced, Quantile, Ratio, Selection
 from discreet.price.margins import rank_margin, rounding_of
 from discreet.price.plan import (
+    Distance,
     DistinctValues,
     GroupMean,
     GroupTotal,
@@ -54,7 +55,7 @@ Entries = NDArray[Any] | None
 """What was released of one measurement; None for what was chosen."""
 Chosen = Mapping[int, Sequence[Any]]
 """What was chosen, for each aggregate and then each group."""
-_NOT_NEGATIVE = (Moments, Units, DistinctValues, ValueCounts, GroupTotal, GroupMean)
+_NOT_NEGATIVE = (Moments, Units, Distance, DistinctValues, ValueCounts, GroupTotal, GroupMean)
 """What is measured in entries that are never negative."""
 
 

@@ -26,7 +26,7 @@ from discreet.price import (
     deciding_mechanism,
     least_units,
 )
-from discreet.price.margins import margin_kind, rounding_of, stated_margin
+from discreet.price.margins import margin_kind, rounding_of, state_margin
 from discreet.price.plan import (
     GroupMean,
     GroupSum,
@@ -42,6 +42,7 @@ from discreet.price.plan import (
 from discreet.price.priced import count_sides
 from discreet.price.recipes import MOST_ROUNDED
 from discreet.price.summed import Summed
+from discreet.question.expressions import ColumnRef
 from discreet.question.ownership import gains_rows, is_shared, reads_graph, unit
 from discreet.question.schema import Neighbours, Owners
 from discreet.release.amounts import exact_loss_json, group_loss_json
@@ -66,7 +67,7 @@ def notes(priced: Priced) -> tuple[str, ...]:
         for name, what, (low, high) in _clips(priced)
     ]
     said += [*_say_fit(priced), *_say_ends(priced), *_say_rounding(priced)]
-    said += _size(priced)
+    said += [*_size(priced), *_say_at_least(priced), *_say_chosen(priced)]
     if priced.threshold is not None:
         said += _thresholds(priced, priced.threshold)
     for aggregate in priced.question.aggregates:
@@ -79,17 +80,52 @@ def notes(priced: Priced) -> tuple[str, ...]:
     return (*said, *_how_known(priced), *priced.question.remarks)
 
 
+def _say_at_least(priced: Priced) -> list[str]:
+    """That of units with several rows more may stand in the way than is told."""
+    rows = priced.reach.rows_per_group
+    names = [a.name for a in priced.question.aggregates if a.function.startswith("DISTANCE_TO_")]
+    if not names or rows == 1:
+        return []
+    return [
+        f"{', '.join(names)}: so many units ({_unit_name(priced)}) stand in the way at least. "
+        f"Where all have one row it is the number; with more, up to {rows} times as many may "
+        "have to go."
+    ]
+
+
+def _say_chosen(priced: Priced) -> list[str]:
+    """That the groups with most units can be chosen, where all are counted to show a few."""
+    question, limit = priced.question, priced.question.limit
+    counted = [a.name for a in question.aggregates if a.function == "COUNT_UNITS"]
+    by = question.order[0] if question.order else None
+    if limit is None or by is None or not by.descending or len(question.aggregates) != 1:
+        return []
+    if by.expression not in [ColumnRef(name) for name in counted] or len(question.keys) != 1:
+        return []
+    if limit >= priced.reach.groups or not priced.plan.public_keys:
+        return []  # to choose so many takes as much, or nothing lists what to choose from
+    key = question.keys[0].name
+    way = f"MODE(DISTINCT {key})" if limit == 1 else f"TOP_K(DISTINCT {key}, {limit})"
+    return [
+        f"every group is counted, with noise that hides one {_unit_name(priced)} in up to "
+        f"{priced.reach.groups:,} of them at once, to show {limit:,}. To choose those often takes "
+        f"less: ask for {way}, or choose(...) of the question without ORDER BY and LIMIT; each "
+        "says its margin for free."
+    ]
+
+
 def _size(priced: Priced) -> list[str]:
     """That a number of units is public, where it is."""
     if priced.neighbours is not Neighbours.CHANGE_ONE:
         return []
-    from discreet.price.sizes import is_public  # few schemas have such neighbours
+    from discreet.price.sizes import has_public_part, is_public  # few schemas have such neighbours
 
-    if not is_public(priced):
+    if not has_public_part(priced):
         return []
+    charged = ", and is charged the least that is counted" if is_public(priced) else ""
     return [
         f"the number of units ({_unit_name(priced)}) is public, since neighbours change one and "
-        "add or remove none: it has no noise, and is charged the least that is counted."
+        f"add or remove none: it has no noise{charged}."
     ]
 
 
@@ -219,7 +255,7 @@ def _describe_often(priced: Priced, of: Mapping[str, Recipe]) -> list[str]:
 
 
 def _margin(priced: Priced, index: int, *, certified: bool) -> float | None:
-    return stated_margin(priced, index, 1 - _CONFIDENCE, certified=certified)
+    return state_margin(priced, index, 1 - _CONFIDENCE, certified=certified)
 
 
 MarginUnit = Literal["value", "ranks", "rows"]

@@ -49,6 +49,7 @@ from discreet.price import (
 )
 from discreet.price.plan import (
     Contribution,
+    Distance,
     DistinctValues,
     GroupMean,
     GroupSum,
@@ -107,7 +108,7 @@ _CLASSES: dict[str, type[Any]] = {
         *(Windowed, UnitWindow),
         *(Union, Key, Aggregate, Output, Order, Limits, Offer, Contribution),
         *(Scaled, Moments, Units, Histogram, ValueCounts, DistinctValues, GroupTotal),
-        *(Sum, GroupSum, GroupMean),
+        *(Sum, GroupSum, GroupMean, Distance),
         *(Linear, Ratio, Quantile, Choice, Counts, Sensitivity, Reach, Threshold),
         *(Selection, Selected, Spread, Clipped, ClippedSums),
         *(Products, Fitted),
@@ -122,12 +123,17 @@ _ADDED: dict[type[Any], dict[str, Any]] = {
     Threshold: {"odds": Fraction(0)},
     Priced: {"population": None, "together": None},
     Column: {"per_unit": False, "time_zone": None},
-    Table: {"owners": Owners.ONE, "max_rows_per_pair": None, "crowding": None},
+    Table: {
+        "owners": Owners.ONE,
+        "max_rows_per_pair": None,
+        "crowding": None,
+        "version": None,
+    },
     Question: {"remarks": ()},
     Aggregate: {"auto": False},
     Moments: {"parts": 1},
     Offer: {"fresh": False},
-    Statement: {"levels": (), "first": ()},
+    Statement: {"levels": (), "first": (), "accounts": (), "listed": ()},
 }
 """Fields that came later: not written where they say what was meant without them."""
 _ENUMS: dict[str, type[Enum]] = {
@@ -158,18 +164,48 @@ def _list_days(values: tuple[date | None, ...]) -> tuple[JSON, ...]:
     return tuple([None if value is None else _LEAVES[type(value)](value) for value in values])
 
 
-_TABLES: dict[int, tuple[Table, JSON]] = {}
-_MOST_TABLES = 64
+_WRITTEN: dict[int, tuple[object, JSON]] = {}
+_MOST_WRITTEN, _REMEMBERED = 64, 10_000
+"""So much is remembered, and of lists those that are not longer."""
 
 
-def _table_json(table: Table) -> JSON:
-    """A declared table, which lists thousands of values and stands in every question: once."""
-    found = _TABLES.get(id(table))
-    if found is None or found[0] is not table:  # who is remembered lives, and keeps its id
-        if len(_TABLES) >= _MOST_TABLES:
-            _TABLES.clear()
-        found = _TABLES[id(table)] = table, {"Table": _fields_json("Table", table)}
+def _write_once(value: Table | Plan | tuple[Any, ...]) -> JSON:
+    """What lists thousands of values and is written again and again: once.
+
+    A declared table stands in every question, a plan in its key and in its answer, a list of
+    groups in all of them.  Nobody changes what was written.
+    """
+    found = _WRITTEN.get(id(value))
+    if found is None or found[0] is not value:  # who is remembered lives, and keeps its id
+        if len(_WRITTEN) >= _MOST_WRITTEN:
+            _WRITTEN.clear()
+        written: JSON
+        if isinstance(value, tuple):
+            written = _write_many(value)
+        else:
+            written = {type(value).__name__: _fields_json(type(value).__name__, value)}
+        found = _WRITTEN[id(value)] = value, written
     return found[1]
+
+
+def _write_many(values: tuple[Any, ...]) -> JSON:
+    if set(map(type, values)) <= _DAYS:
+        return [*_list_days(values)]
+    if _are_single(values, tuple):  # the groups of one key
+        return [[one] for one in _write_many(tuple([one for (one,) in values]))]  # type: ignore[union-attr]
+    return _write_each(values)
+
+
+def _write_each(values: tuple[Any, ...]) -> JSON:
+    """A list of which an answer has one for each group: no call for a number."""
+    return [
+        part
+        if type(part) in _THEMSELVES
+        else list(part)
+        if type(part) is tuple and _THEMSELVES.issuperset(map(type, part))
+        else to_json(part)
+        for part in values
+    ]
 
 
 def _are_single(parts: Sequence[Any], kind: type[Any]) -> bool:
@@ -189,28 +225,18 @@ def to_json(value: object) -> JSON:
     kind = type(value)
     if kind in _THEMSELVES:
         return value  # type: ignore[return-value]
-    if kind is Table:
-        return _table_json(value)  # type: ignore[arg-type]
+    if kind is Table or kind is Plan:
+        return _write_once(value)  # type: ignore[arg-type]
     if kind in _LEAVES:  # thousands of them in the keys of one question: no search for the class
         return _LEAVES[kind](value)
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or (isinstance(value, bool | int | str) and not isinstance(value, Enum)):
         return value
-    if isinstance(value, tuple) and len(value) > _MANY:
-        if set(map(type, value)) <= _DAYS:
-            return [*_list_days(value)]
-        if _are_single(value, tuple):  # the groups of one key
-            return [[one] for one in to_json(tuple([one for (one,) in value]))]  # type: ignore[union-attr]
-    if isinstance(value, tuple):  # of which an answer has one for each group: no call for a number
-        return [
-            part
-            if type(part) in _THEMSELVES
-            else list(part)
-            if type(part) is tuple and _THEMSELVES.issuperset(map(type, part))
-            else to_json(part)
-            for part in value
-        ]
+    if isinstance(value, tuple):
+        if len(value) <= _MANY:
+            return _write_each(value)
+        return _write_once(value) if len(value) <= _REMEMBERED else _write_many(value)
     name, content = _tag(value)
     return {name: content}
 
@@ -240,7 +266,7 @@ def _tag(value: object) -> tuple[str, JSON | float]:
     return name, _fields_json(name, value)
 
 
-def _priced_json(priced: Priced) -> dict[str, JSON]:
+def _write_priced(priced: Priced) -> dict[str, JSON]:
     """As stored answers hold it: the mechanisms are its noises."""
     fields = {
         field: to_json(value)
@@ -283,13 +309,13 @@ def _noise_json(mechanism: Bought, sensitivity: Sensitivity) -> JSON:
             price = {"epsilon": to_json(epsilon), "delta": to_json(delta), "keys": keys}
             return {"KeyRelease": price}
         case Summed():
-            return {"Summed": _summed_json(mechanism)}
+            return {"Summed": _write_summed(mechanism)}
     return to_json(mechanism)
 
 
 def _fields_json(name: str, value: Any) -> dict[str, JSON]:
     if isinstance(value, Priced):
-        return _priced_json(value)
+        return _write_priced(value)
     if _CLASSES.get(name) is not type(value):
         raise TypeError(f"a {name} has no recorded form")
     return {field: to_json(part) for field, part in _list_values(value).items()}
@@ -461,7 +487,7 @@ def _unreadable() -> LedgerRefusal:
 def answer_to_bytes(answer: Answer) -> bytes:
     """An answer as it is stored or sent: everything it was computed from, nothing else."""
     if isinstance(answer, Combined):
-        return canonical_json({"Combined": _combined_json(answer)}).encode()
+        return canonical_json({"Combined": _write_combined(answer)}).encode()
     return canonical_json(_part_json(answer)).encode()
 
 
@@ -480,7 +506,7 @@ _UNUSED = Sensitivity(1, 1)
 """What a recorded law is read with; of released noise nothing but its size matters any more."""
 
 
-def _derived_json(answer: Derived) -> dict[str, Any]:
+def _write_derived(answer: Derived) -> dict[str, Any]:
     """What is sent of an answer that was known; no ledger holds one, only those it is from."""
     laws: dict[Summed, int] = {}
     used = [[laws.setdefault(law, len(laws)) for law in some] for some in answer.laws]
@@ -493,7 +519,7 @@ def _derived_json(answer: Derived) -> dict[str, Any]:
             for part in answer.released
             if isinstance(part, np.ndarray)
         ],
-        "laws": [_summed_json(law) for law in laws],
+        "laws": [_write_summed(law) for law in laws],
         "used": used,
         "origins": [
             [one.id, one.question, list(one.loss.to_units()), one.groups, to_json(one.weight)]
@@ -505,7 +531,7 @@ def _derived_json(answer: Derived) -> dict[str, Any]:
     }
 
 
-def _summed_json(law: Summed) -> dict[str, Any]:
+def _write_summed(law: Summed) -> dict[str, Any]:
     terms = [[_noise_json(t.law, _UNUSED), t.count, t.weight] for t in law.terms]
     return {"terms": terms, "below": law.below}
 
@@ -544,7 +570,7 @@ def _read_derived(content: Any) -> Derived:
         raise _unreadable() from None
 
 
-def _combined_json(answer: Combined) -> dict[str, Any]:
+def _write_combined(answer: Combined) -> dict[str, Any]:
     """What is sent of a statement's answer; no ledger holds one, only the answers it is from."""
     return {
         "statement": to_json(answer.statement),
@@ -555,12 +581,14 @@ def _combined_json(answer: Combined) -> dict[str, Any]:
         "names": to_json(answer.names),
         "table": to_json(answer.table),
         "places": to_json(answer.places),
+        **({} if answer.parts else {"nothing": to_json(answer.priced)}),
+        **({"said": to_json(answer.said)} if answer.said else {}),
     }
 
 
 def _part_json(part: Answer) -> JSON:
     if isinstance(part, Derived):
-        return {"Derived": _derived_json(part)}
+        return {"Derived": _write_derived(part)}
     if part.behind:  # which the ledger knows of what it holds
         charges = [list(loss.to_units()) for loss in part.behind]
         return {"Improved": {"answer": to_json(part), "behind": charges}}
@@ -593,12 +621,13 @@ def _read_combined(content: Any) -> Combined:
             for part in content["parts"]
         ]
         found = {name: from_json(content[name]) for name in ("names", "table", "places")}
+        found |= {name: from_json(content[name]) for name in ("nothing", "said") if name in content}
         return Combined.of(from_json(content["statement"]), parts, **found)
     except (LookupError, TypeError, ValueError, AttributeError):
         raise _unreadable() from None
 
 
-def released_to_bytes(priced: Priced, released: Released) -> bytes:
+def write_released(priced: Priced, released: Released) -> bytes:
     """What was released, as it is stored: the answer that will be read off it, before it is."""
     content = {
         "priced": to_json(priced),
@@ -608,7 +637,7 @@ def released_to_bytes(priced: Priced, released: Released) -> bytes:
     return canonical_json({"Answer": content}).encode()
 
 
-def released_from_bytes(data: bytes) -> Released:
+def read_released(data: bytes) -> Released:
     """The groups and released numbers of a stored answer, without the question they answered."""
     return _read_released(_content(data))
 
@@ -629,7 +658,7 @@ def split_batch(data: bytes) -> list[bytes]:
     return [canonical_json(one).encode() for one in parts]
 
 
-def paid_from_bytes(data: bytes) -> tuple[Priced, Released]:
+def read_paid(data: bytes) -> tuple[Priced, Released]:
     """The same with the question, as it was priced; the answer is not read off it."""
     content: Any = _content(data)
     released = _read_released(content)
@@ -681,10 +710,10 @@ __all__ = [
     "explanation_to_bytes",
     "from_json",
     "join_batch",
-    "paid_from_bytes",
-    "released_from_bytes",
-    "released_to_bytes",
+    "read_paid",
+    "read_released",
     "replay_key",
     "split_batch",
     "to_json",
+    "write_released",
 ]

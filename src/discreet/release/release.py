@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.engine.truth import SparseCounts, Truth
+from discreet.engine.truth import Opened, SparseCounts, Truth
 from discreet.exact.records import dataclass
 from discreet.mechanisms import KeyRelease, Laplace
 from discreet.mechanisms.clipping import ClippedSums
@@ -23,6 +24,7 @@ from discreet.price.summed import Summed
 from discreet.release.answer import Entries, Part, Released, Selected
 
 if TYPE_CHECKING:
+    from discreet.mechanisms.quantiles.ranks import RankedCells
     from discreet.mechanisms.sparse.run import NoisyThreshold
     from discreet.price.aggregation import Aggregation
     from discreet.price.chosen import Contest
@@ -45,9 +47,12 @@ def refine(priced: Priced, truth: Truth, earlier: Released, scales: Sequence[Fra
     if opened.groups != earlier.groups or priced.threshold is not None:
         raise TypeError("other groups than were released")
     parts: list[Part] = []
-    for mechanism, measured, part, scale in zip(
-        priced.mechanisms, opened.measured, earlier.parts, scales, strict=True
+    for index, (mechanism, measured, part, scale) in enumerate(
+        zip(priced.mechanisms, opened.measured, earlier.parts, scales, strict=True)
     ):
+        if isinstance(mechanism, Summed):
+            parts.append(_show_size(priced, index, measured))
+            continue
         if not isinstance(mechanism, Laplace) or isinstance(measured, SparseCounts):
             raise TypeError("only Laplace noise is refined")
         parts.append(mechanism.refine(measured, part, scale=scale))
@@ -62,9 +67,9 @@ def release(priced: Priced, truth: Truth) -> Released:
     for index, mechanism in enumerate(priced.mechanisms):
         measured = opened.measured[index]
         if isinstance(mechanism, Summed):
-            parts.append(_show_size(priced, measured))
+            parts.append(_show_size(priced, index, measured))
         elif isinstance(mechanism, Selection | ClippedSums):
-            parts.append(_choose(priced, index, mechanism, measured, len(groups)))
+            parts.append(_choose(priced, index, mechanism, opened))
         elif isinstance(measured, SparseCounts):
             raise TypeError("a histogram is chosen from, not published")
         else:
@@ -79,11 +84,11 @@ def release(priced: Priced, truth: Truth) -> Released:
     return released.above(priced.threshold, _toss(priced.threshold, len(groups)))
 
 
-def _show_size(priced: Priced, measured: Any) -> Entries:
+def _show_size(priced: Priced, index: int, measured: Any) -> Entries:
     """A public number of units, as it is; what was added up is not drawn."""
-    from discreet.price.sizes import is_public
+    from discreet.price.sizes import is_public_part
 
-    if not is_public(priced):
+    if not is_public_part(priced, index):
         raise TypeError("only a public number of units has no noise")
     shown: Entries = measured
     return shown
@@ -138,11 +143,11 @@ def release_blocks(
 def release_distances(quality: Quality, truths: Sequence[Truth]) -> list[int]:
     """How many units stand in the way of each property, with noise."""
     exact = []
-    for check, truth in zip(quality.checks, truths, strict=True):
-        measured = [
-            one for one in truth.open_for_release().measured if not isinstance(one, SparseCounts)
-        ]
-        exact.append(check.count_units(measured))
+    for truth in truths:
+        (measured,) = truth.open_for_release().measured
+        if isinstance(measured, SparseCounts):
+            raise TypeError("a histogram is no distance")
+        exact.append(int(measured[0, 0]))
     return [int(one) for one in _add_noise(quality.noise, np.array(exact, dtype=object))]
 
 
@@ -181,9 +186,11 @@ def _toss(threshold: Threshold, groups: int) -> Entries:
 
 
 def _choose(
-    priced: Priced, index: int, selection: Selection | ClippedSums, measured: Any, groups: int
+    priced: Priced, index: int, selection: Selection | ClippedSums, opened: Opened
 ) -> Selected:
     """What each recipe that reads this measurement chooses, group by group."""
+    measured: Any = opened.measured[index]
+    groups, all_cells = len(opened.groups), cache(partial(_measure_whole, opened, index))
     if isinstance(selection, ClippedSums):
         between = _clip(selection, measured, groups)  # once, for all that read it
         readers = [i for i, recipe in enumerate(priced.recipes) if recipe.measurement == index]
@@ -193,9 +200,10 @@ def _choose(
         if recipe.measurement != index:
             continue
         if isinstance(recipe, Quantile):
-            chosen[reader] = _choose_quantiles(recipe, selection, measured, groups)
+            chosen[reader] = _choose_quantiles(recipe, selection, measured, groups, all_cells)
         elif isinstance(recipe, Spread):
-            pairs = _choose_quantiles(recipe.quantiles, selection, measured, groups)
+            both = recipe.quantiles
+            pairs = _choose_quantiles(both, selection, measured, groups, all_cells)
             chosen[reader] = tuple(high - low for low, high in pairs)
         elif isinstance(recipe, Choice):
             listed = priced.plan.measurements[index]
@@ -214,18 +222,50 @@ def _clip(sums: ClippedSums, counts: SparseCounts, groups: int) -> tuple[Any, ..
     )
 
 
-def _choose_quantiles(
-    recipe: Quantile, selection: Selection, counts: SparseCounts, groups: int
-) -> tuple[Any, ...]:
-    from discreet.mechanisms.quantiles.ranks import Cells
+def _measure_whole(opened: Opened, index: int) -> SparseCounts:
+    """Every cell of a histogram, on the same data, for a choice that looks at far ones."""
+    if opened.whole is None:
+        raise TypeError(index)
+    again = opened.whole().open_for_release()
+    counts = again.measured[index]
+    if again.groups != opened.groups or not isinstance(counts, SparseCounts):
+        raise TypeError("other groups than were measured")
+    return counts
 
+
+def _rank_cells(
+    counts: SparseCounts, group: int, shift: int, all_cells: Callable[[], SparseCounts]
+) -> RankedCells:
+    """The cells of one group in order; what their lumps do not tell is measured when needed."""
+    from discreet.mechanisms.quantiles.ranks import Cells, LumpedCells, RankedCells
+
+    first, past = np.searchsorted(counts.group, [group, group + 1])
+    told = slice(first, past)
+    cells = Cells(counts.position[told], counts.count[told], dense=False)
+    ranked = RankedCells.of(cells, shift=shift)
+    if counts.first is None:
+        return ranked
+
+    def look_up() -> RankedCells:
+        return _rank_cells(all_cells(), group, shift, all_cells)
+
+    upto, total = ranked.cumulative, ranked.total
+    return LumpedCells(ranked.at, upto, shift, 0, total, counts.first[told], look_up)
+
+
+def _choose_quantiles(
+    recipe: Quantile,
+    selection: Selection,
+    counts: SparseCounts,
+    groups: int,
+    all_cells: Callable[[], SparseCounts],
+) -> tuple[Any, ...]:
     mechanism = selection.quantiles(recipe)
-    variable = recipe.variable
-    bounds = np.searchsorted(counts.group, np.arange(groups + 1))
+    variable, shift = recipe.variable, mechanism.domain.shift
     results = []
-    for first, past in pairwise(bounds):
-        cells = Cells(counts.position[first:past], counts.count[first:past], dense=False)
-        steps = dict(zip(recipe.different, mechanism.release_cells(cells), strict=True))
+    for group in range(groups):
+        ranked = _rank_cells(counts, group, shift, all_cells)
+        steps = dict(zip(recipe.different, mechanism.release_ranked(ranked), strict=True))
         values = [(variable.low + int(steps[q])) * variable.grid for q in recipe.fractions]
         plain = [int(v) if variable.grid.denominator == 1 else float(v) for v in values]
         results.append(plain if recipe.many else plain[0])

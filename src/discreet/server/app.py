@@ -16,10 +16,11 @@ from starlette.types import ASGIApp
 import discreet
 from discreet.curate.session import Session
 from discreet.errors import AccessRefusal, Refusal
+from discreet.server.again import Again
 from discreet.server.beside import Beside, Door
 from discreet.server.envelope import Envelope
 from discreet.server.log import Log
-from discreet.server.refusals import Unreadable, failed, refusal_response
+from discreet.server.refusals import Unreadable, failed_refusal, refusal_response
 from discreet.server.routes import ROUTERS
 from discreet.server.settings import MOST_BODY
 from discreet.server.state import ServerState
@@ -44,7 +45,7 @@ def application(
     """The server of some sessions, as an ASGI application; other doors open and close with it."""
     server = ServerState(sessions, log=log, signing_key=signing_key)
     app = make_app(server, {} if beside is None else beside.doors(server))
-    return Envelope(app, log=server.log, metrics=server.metrics)
+    return Envelope(Again(app, server), log=server.log, metrics=server.metrics)
 
 
 def make_app(server: ServerState, doors: Mapping[str, Door] | None = None) -> FastAPI:
@@ -106,7 +107,7 @@ async def _handle_mistake(request: Request, error: Exception) -> Response:
     """A mistake in the program: its kind and place go to the log, nothing to the client."""
     server: ServerState = request.app.state.server
     server.log.mistake(error)
-    return await _handle_refusal(request, failed())
+    return await _handle_refusal(request, failed_refusal())
 
 
 async def _handle_invalid(request: Request, error: Exception) -> Response:

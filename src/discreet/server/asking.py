@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 from pydantic import ValidationError
@@ -12,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 
 from discreet.errors import Refusal
 from discreet.ledger.keys import ANALYST, CURATOR, Grant, recheck
+from discreet.publication.told import Told
 from discreet.question.domain import Kind
 from discreet.question.expressions import ColumnRef
 from discreet.question.offer import Offer
@@ -27,6 +30,14 @@ from discreet.server.state import ServerState
 WAIT_S = 24 * 3600.0
 """Such a door waits for its answer; the time limit of the question ends it sooner."""
 LOW, HIGH = "low", "high"
+_KINDS: dict[Kind, set[type[Any]]] = {
+    Kind.BOOLEAN: {bool},
+    Kind.INTEGER: {int},
+    Kind.DECIMAL: {int, float, Decimal},
+    Kind.DATE: {date},
+    Kind.TIMESTAMP: {datetime},
+}
+"""Of which kind the values of a release are; any others are sent as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +68,13 @@ class Asker:
         account, name = self.dataset.account, self.dataset.name
         return await run_in_threadpool(recheck, account, name, self.key_id)
 
-    async def describe(self, texts: Iterable[str], *, margins: bool) -> tuple[Shown, ...]:
-        """The columns of the first text that is accepted, or what is said to the first; free."""
+    async def describe(
+        self, texts: Iterable[str], *, margins: bool, bound: bool = True
+    ) -> tuple[Shown, ...]:
+        """The columns of the first text that is accepted, or what is said to the first; free.
+
+        The texts are not ``bound`` if examples stand in the place of parameters.
+        """
         (await self.admit()).requires(ANALYST, CURATOR)
         curator = self.dataset.curator
 
@@ -66,12 +82,22 @@ class Asker:
             refused: Refusal | None = None
             for text in texts:
                 try:
+                    told = curator.tell(text) if self.dataset.names_free(text) else None
+                    if told is not None:
+                        return _show_told(told, margins, bound)
                     return _show(curator.columns(text), _list_keys(curator.parse(text)), margins)
                 except Refusal as refusal:
                     refused = refused or refusal
             raise refused or Unreadable("there is no question.", "ask one.")
 
         return await self.dataset.explain(first, self.counted)
+
+    async def tell(self, text: str, confidence: str) -> Told | None:
+        """What a release or a survey says; free.  None if the question is about people."""
+        if not self.dataset.names_free(text):
+            return None
+        (await self.admit()).requires(ANALYST, CURATOR)
+        return await self.dataset.tell(text, confidence, self.counted)
 
     async def ask(self, text: str, offer: Offer) -> Answer:
         """The answer, charged or known; the offer in the question goes before ``offer``."""
@@ -85,6 +111,9 @@ class Asker:
 
     async def explain(self, text: str, offer: Offer) -> str:
         """What a question would cost and how good its answer would be; free."""
+        told = await self.tell(text, "0.95")
+        if told is not None:
+            return "\n".join(told.notes)
         grant = await self.admit()
         grant.requires(ANALYST, CURATOR)
         asked = await self._make_ask(text, offer)
@@ -151,8 +180,32 @@ def _show(columns: Sequence[Column], keys: frozenset[str], margins: bool) -> tup
     return tuple(found)
 
 
-def read_columns(answer: Answer, shown: Sequence[Shown], confidence: str) -> list[list[Any]] | None:
+def _show_told(told: Told, margins: bool, bound: bool) -> tuple[Shown, ...]:
+    """The columns of what a release or a survey says, each of the kind that its values have."""
+    if not bound:  # other values may be of other kinds
+        raise Unreadable(
+            "a question about a release or a survey is described with its parameters only.",
+            "write the values into the question.",
+        )
+    columns = [_find_column(name, told.column(name)) for name in told.columns]
+    return _show(columns, frozenset(told.columns) - set(told.margins), margins)
+
+
+def _find_column(name: str, values: Sequence[Any]) -> Column:
+    found = {type(value) for value in values if value is not None}
+    for kind, types in _KINDS.items():
+        if found and found <= types:
+            wide = kind is Kind.INTEGER and any(abs(v) >= 2**63 for v in values if v is not None)
+            return Column(name, kind, total=wide)
+    return Column(name, Kind.TEXT)
+
+
+def read_columns(
+    answer: Answer | Told, shown: Sequence[Shown], confidence: str
+) -> list[list[Any]] | None:
     """The values of each column that is sent; None if the answer has others than were described."""
+    if isinstance(answer, Told):
+        return _read_told(answer, shown)
     if list(answer.columns) != [one.name for one in shown if one.end is None]:
         return None
     ends = any(one.end is not None for one in shown)
@@ -167,6 +220,24 @@ def read_columns(answer: Answer, shown: Sequence[Shown], confidence: str) -> lis
             for interval in intervals[one.column.name]
         )
         found.append([v if v is not None and math.isfinite(v) else None for v in stated])
+    return found
+
+
+def _read_told(told: Told, shown: Sequence[Shown]) -> list[list[Any]] | None:
+    columns = [_find_column(name, told.column(name)) for name in told.columns]
+    if columns != [one.column for one in shown if one.end is None]:
+        return None  # a counter has stepped, or reports came, since it was described
+    stated = told.accuracy()
+    found: list[list[Any]] = []
+    for one in shown:
+        if one.end is not None:
+            intervals = (interval for _, interval in stated[one.column.name])
+            ends = (None if i is None else i.low if one.end == LOW else i.high for i in intervals)
+            found.append([v if v is not None and math.isfinite(v) else None for v in ends])
+        elif one.column.kind is Kind.TEXT:
+            found.append([None if v is None else str(v) for v in told.column(one.name)])
+        else:
+            found.append(told.column(one.name))
     return found
 
 

@@ -43,7 +43,7 @@ async def bearer_key(
     return None if given is None else given.credentials
 
 
-async def sent_key(
+async def find_sent_key(
     request: Request,
     server: Annotated[ServerState, Depends(server_state)],
     key: Annotated[str | None, Depends(bearer_key)],
@@ -57,7 +57,7 @@ async def sent_key(
 async def authenticate(
     request: Request,
     server: Annotated[ServerState, Depends(server_state)],
-    key: Annotated[str | None, Depends(sent_key)],
+    key: Annotated[str | None, Depends(find_sent_key)],
 ) -> Caller:
     """The holder of a valid key."""
     address = client_address(request)
@@ -65,7 +65,7 @@ async def authenticate(
     try:
         caller = await run_in_threadpool(server.identify, key)
     except AccessRefusal:
-        server.strangers.failed(address)
+        server.strangers.count_failure(address)
         raise
     server.strangers.came_in(caller.key_id)
     request.scope["discreet_key"] = caller.key_id

@@ -27,7 +27,9 @@ from discreet.engine.protocol import Engine, describe_failure
 from discreet.mechanisms import Laplace, ProposeTestRelease, SmoothMedian, TopK
 from discreet.mechanisms.sparse.run import NoisyThreshold
 from discreet.price.batch import Batch
+from discreet.price.calibration import find_stretches
 from discreet.price.chosen import Contest, OneShot
+from discreet.price.gathering import Gathered
 from discreet.price.interview import Interview, Posed
 from discreet.price.middle import Middle
 from discreet.price.plan import Reach
@@ -44,37 +46,37 @@ _REMEMBERED = 64
 
 
 def write_turn(turn: Turn) -> bytes:
-    """A comparison, as it is sent."""
-    content = {
-        "turn": {
-            "watch": turn.watch.to_json(),
-            "question": record.to_json(turn.watched.question),
-            "plan": record.to_json(turn.watched.plan),
-            "sensitivity": turn.watched.sensitivity,
-            "grid": str(turn.watched.grid),
-            "threshold": str(turn.threshold),
-            "secret": turn.secret.reveal(),
-            "first": turn.first,
-        }
+    """A comparison, as it is sent; of questions that are read together the first stands for all."""
+    watched, gathered = turn.asked[0][0], turn.gathered
+    content: dict[str, Any] = {
+        "watch": turn.watch.to_json(),
+        "question": record.to_json(watched.question),
+        "plan": record.to_json(watched.plan if gathered is None else gathered.plan),
+        "asked": [
+            [one.sensitivity, str(one.grid), str(threshold)] for one, threshold in turn.asked
+        ],
+        "secret": turn.secret.reveal(),
+        "first": turn.first,
     }
-    return json.dumps(content).encode()
+    if gathered is not None:
+        content["gathered"] = {"shape": gathered.shape, "chosen": gathered.write_chosen()}
+    return json.dumps({"turn": content}).encode()
 
 
 def answer_turn(engine: Engine[Any], content: dict[str, Any]) -> bytes:
     """Compare, where the data is; what is sent back."""
-    watched = Watched(
-        record.from_json(content["question"]),
-        record.from_json(content["plan"]),
-        content["sensitivity"],
-        Fraction(content["grid"]),
-    )
+    question, plan = record.from_json(content["question"]), record.from_json(content["plan"])
+    sent = content.get("gathered")
     turn = Turn(
         Watch.of(**content["watch"]),
-        watched,
-        engine.compile(watched.plan),
-        Fraction(content["threshold"]),
+        tuple(
+            (Watched(question, plan, moved, Fraction(grid)), Fraction(threshold))
+            for moved, grid, threshold in content["asked"]
+        ),
+        engine.compile(plan),
         NoisyThreshold(content["secret"]),
         content["first"],
+        None if sent is None else Gathered.read(plan, sent["shape"], sent["chosen"]),
     )
     judged = compare(engine, turn)
     value = None if judged.value is None else str(judged.value)
@@ -156,7 +158,7 @@ def write_batch(batch: Batch, version: str) -> bytes:
 def answer_batch(engine: Engine[Any], content: dict[str, Any]) -> bytes:
     """All of their answers, where the data is; what is stored."""
     parts = [record.from_json(part) for part in content["parts"]]
-    compiled = [engine.compile(part.plan) for part in parts]
+    compiled = [engine.compile(part.plan, find_stretches(part)) for part in parts]
     return compute_batch(engine, parts, compiled, content["version"])
 
 
@@ -220,11 +222,8 @@ def answer_quality(engine: Engine[Any], content: dict[str, Any]) -> bytes:
             said["property"],
             said["table"],
             tuple(said["columns"]),
-            said["clusters"],
-            Fraction(said["width"]),
-            plan=None if said["plan"] is None else record.from_json(said["plan"]),
-            places=tuple(said["places"]),
-            moved=said.get("moved", 1),
+            "",
+            record.from_json(said["plan"]),
         )
         for said in content["checks"]
     ]
@@ -334,18 +333,18 @@ class OpenRuns:
         return run
 
     def _make_compare(self, loop: asyncio.AbstractEventLoop) -> Compare:
-        def compared(turn: Turn) -> Judged:
+        def compare(turn: Turn) -> Judged:
             sent = asyncio.run_coroutine_threadsafe(self.send(write_turn(turn)), loop)
             return read_judged(sent.result())
 
-        return compared
+        return compare
 
     def _make_tell(self, loop: asyncio.AbstractEventLoop) -> Tell:
-        def told(interview: Interview, one: Posing, version: str) -> list[int]:
+        def tell(interview: Interview, one: Posing, version: str) -> list[int]:
             body = write_posed(interview, one, version)
             return read_told(asyncio.run_coroutine_threadsafe(self.send(body), loop).result())
 
-        return told
+        return tell
 
 
 __all__ = [

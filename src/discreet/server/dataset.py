@@ -34,7 +34,7 @@ from discreet.curate.reports import (
     release_middle,
     report_quality,
 )
-from discreet.curate.runs import Run, Verdict
+from discreet.curate.runs import Run, Told
 from discreet.curate.session import Session
 from discreet.curate.steps import Paid, PaidStatement
 from discreet.curate.together import PaidBatch, finish_batch, pay_batch, recall_batch
@@ -44,6 +44,7 @@ from discreet.ledger import Account, Entry, State
 from discreet.ledger.admission import check_access
 from discreet.ledger.keys import AUDITOR, CURATOR, Grant, nothing_here
 from discreet.price.watch import WatchSettings
+from discreet.publication.told import Told as Released
 from discreet.question.sql import write_question_text
 from discreet.question.sql.clock import MAY_READ_THE_CLOCK
 from discreet.release import record
@@ -71,6 +72,7 @@ from discreet.server.models import (
     AskAll,
     AskInterview,
     AskRun,
+    AskRunMany,
     Choose,
     Learn,
     MakeRelease,
@@ -190,11 +192,22 @@ class Dataset:
         finally:
             self.concurrency.leave(key_id)
 
+    def names_free(self, text: str) -> bool:
+        """Whether a text has the name of a release or a survey in it, as a table or otherwise."""
+        return any(name in text for name in self.curator.list_free())
+
+    async def tell(self, text: str, confidence: str, key_id: str) -> Released | None:
+        """What a release or a survey says; free.  None if the question is about people."""
+        if not self.names_free(text):
+            return None
+        tell = partial(self.curator.tell, text, confidence=confidence)
+        return await self.explain(tell, key_id)
+
     def quote(self, ask: Ask, grant: Grant) -> Quote:
         """What a question would cost; free."""
         return self.curator.price(ask.question, analyst=grant.analyst, **ask.offer().amounts())
 
-    def seen(self, ask: Ask, grant: Grant, what: str) -> CacheKey | None:
+    def find_cache_key(self, ask: Ask, grant: Grant, what: str) -> CacheKey | None:
         """All that the answer to a request depends on; None while more is under way than that.
 
         The same words of the same analyst, who may still ask, on the same data, with the same
@@ -250,7 +263,7 @@ class Dataset:
             left_s = max(0.0, until - time.monotonic())
             whole = await self.ask(ask, grant, key_id=key_id, retry=retry, wait_s=left_s)
             first = {part.receipt.id for part in mine.open}
-            return whole.paid_also(first) if isinstance(whole, Combined) else whole
+            return whole.pay_also(first) if isinstance(whole, Combined) else whole
         if isinstance(mine, Paid):
             if isinstance(answers[0], Derived):  # what was known, improved
                 return answers[0]
@@ -321,7 +334,7 @@ class Dataset:
             return None
         stored = replace(self._load(entry.id), replayed=True)
         mine = self.curator.retell(stored, ask.question, **ask.offer().amounts())
-        return self._shown_to(stored, entry, grant) if mine is None else mine
+        return self._show_to(stored, entry, grant) if mine is None else mine
 
     # --- several questions together ------------------------------------------------------------
 
@@ -332,13 +345,13 @@ class Dataset:
         self.jobs.admit()
         compute = self._send_to_engine(write_batch)
 
-        def asked() -> list[Answer]:
+        def ask_all() -> list[Answer]:
             paid = self._pay_all(ask, grant, retry)
             if isinstance(paid, PaidBatch):
                 return finish_batch(self.curator, paid, compute)
             return paid
 
-        return await self._at_work(asked, key_id)
+        return await self._at_work(ask_all, key_id)
 
     def _pay_all(self, ask: AskAll, grant: Grant, retry: str | None) -> PaidBatch | list[Answer]:
         """Charge, or find what was charged before: a retry is known before it pays."""
@@ -348,7 +361,7 @@ class Dataset:
             if entry is not None and entry.loss is not None:
                 stored = self.account.answer(entry.id).answer
                 found = recall_batch(stored, entry.id, entry.loss)
-                return [self._shown_to(answer, entry, grant) for answer in found]
+                return [self._show_to(answer, entry, grant) for answer in found]
         paid = pay_batch(self.curator, ask.questions, grant.analyst, ask.offer())
         if retry is not None:
             self.idempotency.link_charge(grant.analyst, retry, paid.receipt.id)
@@ -389,13 +402,13 @@ class Dataset:
     async def _find_any(self, number: int, grant: Grant) -> Run | InterviewRun:
         loop = asyncio.get_running_loop()
 
-        def found() -> Run | InterviewRun:
+        def find() -> Run | InterviewRun:
             entry = self.account.entry(number)
             if entry is None or "run" not in entry.spend or not self.visible(entry, grant):
                 raise nothing_here("run", str(number))
             return self.runs.find(number, loop)
 
-        return await to_thread.run_sync(found, limiter=self._paying)
+        return await to_thread.run_sync(find, limiter=self._paying)
 
     async def ask_interview(
         self, number: int, ask: AskInterview, grant: Grant, *, key_id: str
@@ -414,11 +427,20 @@ class Dataset:
 
     async def ask_run(
         self, number: int, ask: AskRun, grant: Grant, *, key_id: str
-    ) -> tuple[Run, Verdict | tuple[Verdict, ...]]:
+    ) -> tuple[Run, Told]:
         """Ask one of the caller's own runs."""
         run = self._check_own(await self.find_run(number, grant), grant)
         self.jobs.admit()
         asked = partial(run.ask, ask.question, threshold=ask.threshold, number=ask.number)
+        return run, await self._at_work(asked, key_id)
+
+    async def ask_run_many(
+        self, number: int, ask: AskRunMany, grant: Grant, *, key_id: str
+    ) -> tuple[Run, list[Told]]:
+        """Ask one of the caller's own runs many questions, in order."""
+        run = self._check_own(await self.find_run(number, grant), grant)
+        self.jobs.admit()
+        asked = partial(run.ask_many, ask.questions, threshold=ask.threshold, number=ask.number)
         return run, await self._at_work(asked, key_id)
 
     async def learn(self, wanted: Learn, grant: Grant, *, key_id: str) -> dict[str, Any]:
@@ -426,7 +448,7 @@ class Dataset:
         self.jobs.admit()
         loop = asyncio.get_running_loop()
 
-        def learned() -> dict[str, Any]:
+        def learn() -> dict[str, Any]:
             learning = plan_learning(self.curator, **wanted.settings())
             for question in wanted.ask:
                 check_question(self.curator, learning, question)  # unpaid
@@ -438,7 +460,7 @@ class Dataset:
             told = [run.ask(question) for question in wanted.ask]
             return {**run.to_json(), "answers": [one.to_json() for one in told]}
 
-        return await self._at_work(learned, key_id)
+        return await self._at_work(learn, key_id)
 
     async def _at_work(self, work: Callable[[], W], key_id: str) -> W:
         """What is computed while others wait: so much at once, in all and of one key."""
@@ -498,19 +520,19 @@ class Dataset:
         self.jobs.admit()
         compute = self._send_to_engine(write_median)
 
-        def released() -> RobustMedian:
+        def release() -> RobustMedian:
             middle, text = make_middle(self.curator, wanted.question, **wanted.settings())
             return release_middle(
                 self.curator, middle, text, analyst=grant.analyst, compute=compute
             )
 
-        return await self._at_work(released, key_id)
+        return await self._at_work(release, key_id)
 
     async def make_release(
         self, wanted: MakeRelease, grant: Grant, *, key_id: str
     ) -> dict[str, Any]:
         """Charge and make a release; the engine processes draw its stages."""
-        declared = wanted.declared()  # refused now if it is none
+        declared = wanted.declare()  # refused now if it is none
         self.jobs.admit()
         make = partial(
             self.curator.releases.make,
@@ -576,9 +598,9 @@ class Dataset:
             raise describe_failure()
         if state is not State.ANSWERED:
             raise nothing_here("answer", str(number))
-        return self._shown_to(self._load(number), entry, grant)
+        return self._show_to(self._load(number), entry, grant)
 
-    def _shown_to(self, answer: Answer, entry: Entry, grant: Grant) -> Answer:
+    def _show_to(self, answer: Answer, entry: Entry, grant: Grant) -> Answer:
         """An answer with the words it was paid with, for whom they are meant."""
         if entry.analyst == grant.analyst or grant.role in (CURATOR, AUDITOR):
             return answer

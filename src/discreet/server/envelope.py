@@ -16,7 +16,8 @@ from discreet.errors import Refusal
 from discreet.server.limits import Busy
 from discreet.server.log import Log
 from discreet.server.metrics import Metrics
-from discreet.server.refusals import Unreadable, failed, refusal_response
+from discreet.server.readings import BODY
+from discreet.server.refusals import Unreadable, failed_refusal, refusal_response
 from discreet.server.settings import BODY_TIME_S, MOST_BODY, MOST_REQUESTS
 
 HEADERS = (
@@ -68,7 +69,7 @@ class Envelope:
         except Exception as error:
             if reply.status == 0:  # otherwise the application has logged and refused it
                 self._log.mistake(error)
-            await self._refuse(reply, failed(), scope, receive)
+            await self._refuse(reply, failed_refusal(), scope, receive)
         self._record(scope, reply.status, started)
 
     async def _refuse(
@@ -143,7 +144,8 @@ async def _read_body(scope: Scope, receive: Receive) -> Receive:
             "send it at once.",
             status=408,
         ) from None
-    return _replay_body(bytes(body), receive)
+    scope[BODY] = bytes(body)
+    return _replay_body(scope[BODY], receive)
 
 
 def _replay_body(body: bytes, receive: Receive) -> Receive:

@@ -24,7 +24,7 @@ from discreet.release.answer import Answer
 from discreet.server.limits import Busy
 from discreet.server.log import Log
 from discreet.server.pool import Gone, Pool, Worker
-from discreet.server.refusals import failed, not_ready
+from discreet.server.refusals import failed_refusal, not_ready
 from discreet.server.settings import Settings
 from discreet.server.worker import write_paid
 
@@ -152,7 +152,7 @@ class Jobs:
             state, ended = await self._compute(job, paid)
         except Exception as error:
             self._log.mistake(error)
-            state, ended = "failed", failed()
+            state, ended = "failed", failed_refusal()
         finally:
             del self._current[job.id]
             self._past[job.id] = Status(job.id, job.analyst, state)
@@ -221,7 +221,7 @@ class Jobs:
             return refusal
         except Exception as error:
             self._log.mistake(error)
-            return failed()
+            return failed_refusal()
 
     async def close(self, grace_s: float) -> None:
         """Finish what is under way, or leave it to be resumed: charged, and shown to nobody."""

@@ -93,7 +93,7 @@ class Strangers:
         if key_id not in self._let_in:
             self._tries.look(address)
 
-    def failed(self, address: str) -> None:
+    def count_failure(self, address: str) -> None:
         """Count a try."""
         self._tries.take(address)
 
@@ -122,7 +122,7 @@ class Lineage:
         """A key is one of many of a holder, who has the limits of one."""
         self._keep(key_id, holder)
 
-    def renewed(self, old: str, new: str) -> None:
+    def renew(self, old: str, new: str) -> None:
         """A key was put in the place of another."""
         first = self.first(old)
         self._first.pop(old, None)

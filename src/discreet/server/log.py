@@ -25,7 +25,9 @@ class Log:
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         told = {name: fact for name, fact in facts.items() if fact is not None}
         line = json.dumps({"at": at, "event": event, **told}, separators=(",", ":"))
-        print(line, file=self._stream or sys.stderr, flush=True)
+        stream = self._stream or sys.stderr
+        stream.write(line + "\n")  # at once, so that lines of threads stay whole
+        stream.flush()
 
     def mistake(self, error: BaseException) -> None:
         """An exception's kind and where it came from; not its text, which may quote anything."""

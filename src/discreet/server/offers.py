@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from discreet.errors import Refusal, SchemaRefusal, shown
+from discreet.errors import Refusal, SchemaRefusal, quote_value
 from discreet.ledger.keys import Grant
 from discreet.question.offer import Offer
 
@@ -53,7 +53,7 @@ def _read(name: str, amounts: object) -> dict[str, str]:
     except (Refusal, TypeError):
         raise SchemaRefusal(
             "S2",
-            f"[offers] says something of {shown(name)} that is not an offer.",
+            f"[offers] says something of {quote_value(name)} that is not an offer.",
             why="what is offered for somebody who says nothing must be meant.",
             fix='write a table by an analyst\'s name or role: [offers.analyst] epsilon = "0.1".',
         ) from None

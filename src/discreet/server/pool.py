@@ -89,7 +89,7 @@ class Worker:
         except (TimeoutError, asyncio.IncompleteReadError, ConnectionError):
             raise Gone from None
 
-    async def ended(self) -> None:
+    async def wait(self) -> None:
         """Wait until the process has ended."""
         await self._process.wait()
 
@@ -165,7 +165,7 @@ class Pool:
             self._started()
             self._workers.add(worker)
             self._idle.put_nowait(worker)
-            await worker.ended()
+            await worker.wait()
             await worker.idle.wait()
             self._workers.discard(worker)
 

@@ -60,14 +60,14 @@ def refusal_response(refusal: Refusal) -> Response:
     if status == 401:
         headers["WWW-Authenticate"] = 'Bearer realm="discreet"'
     return Response(
-        json.dumps(refusal.spoken("http").to_json(), ensure_ascii=False).encode(),
+        json.dumps(refusal.translate("http").to_json(), ensure_ascii=False).encode(),
         status,
         headers=headers,
         media_type="application/json",
     )
 
 
-def failed() -> AccessRefusal:
+def failed_refusal() -> AccessRefusal:
     """What is said of a mistake in the program: nothing."""
     return AccessRefusal(
         "A18",
@@ -99,7 +99,7 @@ def unknown_route(path: str) -> NoReturn:
 
 __all__ = [
     "Unreadable",
-    "failed",
+    "failed_refusal",
     "http_status",
     "not_ready",
     "refusal_response",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from decimal import Decimal
 from typing import Any
 
-from discreet.errors import SchemaRefusal, shown
+from discreet.errors import SchemaRefusal, quote_value
 
 MOST_BODY = 64 * 1024
 """Bytes of a request's body; a question may have 20,000 characters."""
@@ -52,7 +52,7 @@ class Settings:
         if unknown:
             raise SchemaRefusal(
                 "S2",
-                f"[server] has {shown(unknown[0])}, which is not understood.",
+                f"[server] has {quote_value(unknown[0])}, which is not understood.",
                 why=_WHY,
                 fix=f"use {', '.join(kinds)}.",
             )
@@ -66,7 +66,7 @@ def _number(name: str, value: object, kind: type) -> Any:
     if not fits or not least <= value <= 1e6:  # type: ignore[operator]
         raise SchemaRefusal(
             "S2",
-            f"{name} in [server] is {shown(value)}.",
+            f"{name} in [server] is {quote_value(value)}.",
             why=_WHY,
             fix=f"write a {'whole number' if kind is int else 'number'} from {least:g}, such as "
             f"{name} = {next(f.default for f in fields(Settings) if f.name == name)}.",

@@ -33,7 +33,7 @@ def spending(ledger: Ledger, dataset: str, by: str, analyst: str | None = None) 
         questions += record.kind == "charge"
         points[record.at[: _DIGITS[by]]] = {
             "at": record.at,
-            **_spent_json(books, dataset, analyst),
+            **_write_spent(books, dataset, analyst),
             "questions": questions,
         }
     return {"points": list(points.values())[-MOST_POINTS:], "since": since}
@@ -46,11 +46,11 @@ def _records(ledger: Ledger) -> Iterator[Any]:
         after = batch[-1].sequence
 
 
-def _spent_json(books: Books, dataset: str, analyst: str | None) -> dict[str, Any]:
+def _write_spent(books: Books, dataset: str, analyst: str | None) -> dict[str, Any]:
     standing = books.datasets[dataset]
     space = Space.from_identity(standing.space)
     spent, budget = standing.spent, standing.budget
     if analyst is not None:
-        spent, budget = standing.spent_by(analyst), standing.limit(analyst) or budget
+        spent, budget = standing.find_spent_by(analyst), standing.limit(analyst) or budget
     balance = Balance(dataset, analyst, budget, space, spent)
     return {"spent": loss_json(balance.spent), "share": balance.share(balance.fullest())}

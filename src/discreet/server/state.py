@@ -15,6 +15,7 @@ from discreet.server.dataset import Dataset
 from discreet.server.limits import Lineage, Rate, Strangers
 from discreet.server.log import Log
 from discreet.server.metrics import Metrics
+from discreet.server.readings import ReadRequests
 
 if TYPE_CHECKING:
     from discreet.server.sign_in.flow import SignIn
@@ -47,6 +48,7 @@ class ServerState:
             name: Dataset(name, session, log=self.log, metrics=self.metrics)
             for name, session in name_sessions(sessions).items()
         }
+        self.read = ReadRequests()
         self.signing_in = self._prepare_sign_in(name_sessions(sessions))
         self.open = False
 

@@ -23,7 +23,7 @@ from discreet.errors import Refusal
 from discreet.local.collection import Collection
 from discreet.local.page import results_page
 from discreet.local.survey import Result
-from discreet.server.refusals import Unreadable, failed, refusal_response
+from discreet.server.refusals import Unreadable, failed_refusal, refusal_response
 
 MOST_BODY = 64 * 1024
 _HEADERS = {
@@ -48,7 +48,7 @@ def survey_application(collection: Collection) -> ASGIApp:
     async def answer(_: Request) -> Response:
         return Response(page, media_type="text/html; charset=utf-8", headers=_HEADERS)
 
-    async def declared(_: Request) -> Response:
+    async def show_survey(_: Request) -> Response:
         said = {**collection.survey.to_json(), "page_sha256": hashlib.sha256(page).hexdigest()}
         return _json(said)
 
@@ -57,7 +57,7 @@ def survey_application(collection: Collection) -> ASGIApp:
         await run_in_threadpool(collection.receive, token, report)
         return _json({"received": True}, status=201)
 
-    async def allowed(_: Request) -> Response:
+    async def allow(_: Request) -> Response:
         return Response(status_code=204, headers={**_HEADERS, **_ANYWHERE})
 
     latest = _Latest(collection)
@@ -72,9 +72,9 @@ def survey_application(collection: Collection) -> ASGIApp:
     return Starlette(
         routes=[
             Route("/", _guard(answer)),
-            Route("/survey.json", _guard(declared)),
+            Route("/survey.json", _guard(show_survey)),
             Route("/report", _guard(receive), methods=["POST"]),
-            Route("/report", allowed, methods=["OPTIONS"]),
+            Route("/report", allow, methods=["OPTIONS"]),
             Route("/results", _guard(results)),
             Route("/results.json", _guard(results)),
         ]
@@ -108,17 +108,17 @@ class _Latest:
 def _guard(handler: Handler) -> Handler:
     """Refusals in their one shape; of a mistake nothing but that it happened."""
 
-    async def guarded(request: Request) -> Response:
+    async def guard(request: Request) -> Response:
         try:
             return await handler(request)
         except Refusal as refusal:
             said = refusal_response(refusal)
         except Exception:
-            said = refusal_response(failed())
+            said = refusal_response(failed_refusal())
         said.headers.update({**_HEADERS, **_ANYWHERE})
         return said
 
-    return guarded
+    return guard
 
 
 async def _body(request: Request) -> bytes:

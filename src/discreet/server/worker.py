@@ -23,6 +23,7 @@ from discreet.curate.curator import compute
 from discreet.engine.opening import open_engine
 from discreet.engine.protocol import Engine
 from discreet.errors import DataRefusal
+from discreet.price.calibration import find_stretches
 from discreet.release import record
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def write_paid(paid: Paid) -> bytes:
     if paid.improving is not None and paid.improving.earlier is not None:
         earlier, scales = paid.improving.earlier
         content["earlier"] = [
-            record.released_to_bytes(paid.priced, earlier).decode(),
+            record.write_released(paid.priced, earlier).decode(),
             list(map(str, scales)),
         ]
     return json.dumps(content).encode()
@@ -108,9 +109,9 @@ def _compute(engine: Engine[Any], question: dict[str, Any]) -> bytes:
     earlier = None
     if "earlier" in question:
         text, scales = question["earlier"]
-        released = record.released_from_bytes(text.encode())
+        released = record.read_released(text.encode())
         earlier = released, tuple(map(Fraction, scales))
-    compiled = engine.compile(priced.plan)
+    compiled = engine.compile(priced.plan, find_stretches(priced))
     version, basis = question["data_version"], question["basis"]
     return compute(engine, compiled, priced, version, earlier=earlier, basis=basis)
 

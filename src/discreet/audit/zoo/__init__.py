@@ -24,7 +24,7 @@ from discreet.audit.zoo.keeper import (
     examine,
     walk,
 )
-from discreet.errors import InvalidParameter, shown
+from discreet.errors import InvalidParameter, quote_value
 
 _ALL: tuple[Animal, ...] = tuple(
     animal
@@ -46,7 +46,7 @@ def animals(*, named: str | None = None) -> Animal | tuple[Animal, ...]:
             return animal
     raise InvalidParameter(
         "P4",
-        f"there is no specimen {shown(named)}.",
+        f"there is no specimen {quote_value(named)}.",
         why="a check of nothing would find nothing.",
         fix="pick one of [animal.name for animal in zoo.animals()].",
     )

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import duckdb
 import pyarrow as pa
 
-from discreet.engine.duckdb.sources import quoted
+from discreet.engine.duckdb.sources import quote_name
 from discreet.errors import QuestionRefusal
 from discreet.exact.records import dataclass
 from discreet.question.domain import Kind
@@ -77,11 +77,11 @@ class Held:
         """The same without its rows."""
         return Held(self.name, self.columns)
 
-    def filled(self, values: Mapping[str, Sequence[Any]]) -> Held:
+    def fill(self, values: Mapping[str, Sequence[Any]]) -> Held:
         """The same with these rows."""
         return Held(self.name, self.columns, values)
 
-    def numbered(self, name: str) -> Held:
+    def number_rows(self, name: str) -> Held:
         """The same with one more column, which numbers its rows from 0."""
         columns = (*self.columns, Shape(name, "BIGINT"))
         if self.values is None:
@@ -128,7 +128,7 @@ def run(
     """The rows that ``sql`` computes, ``most`` and one; refused if it takes too much, or fails."""
     with _open(tables) as connection:
         try:
-            with limited(connection, limit_s):
+            with limit_time(connection, limit_s):
                 rows = connection.execute(sql).fetchmany(most + 1)
         except (duckdb.Error, MemoryError, OverflowError, ValueError, RuntimeError):
             raise _failed_refusal("it fails on the released numbers, or takes too long") from None
@@ -138,7 +138,9 @@ def run(
 
 
 @contextmanager
-def limited(connection: duckdb.DuckDBPyConnection, limit_s: float | None = None) -> Iterator[None]:
+def limit_time(
+    connection: duckdb.DuckDBPyConnection, limit_s: float | None = None
+) -> Iterator[None]:
     """Interrupt what takes longer than a statement may."""
     ended = threading.Event()
 
@@ -166,11 +168,11 @@ def _open(
         for table in tables:
             _create(connection, table)
 
-    return locked(fill)
+    return open_locked(fill)
 
 
 @contextmanager
-def locked(
+def open_locked(
     fill: Callable[[duckdb.DuckDBPyConnection], None],
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection that is filled, and then has no way out."""
@@ -185,14 +187,16 @@ def locked(
 
 
 def _create(connection: duckdb.DuckDBPyConnection, table: Held) -> None:
-    fields = ", ".join(f"{quoted(c.name)} {c.type}" for c in table.columns)
-    connection.execute(f"CREATE TABLE {quoted(table.name)} ({fields})")
+    fields = ", ".join(f"{quote_name(c.name)} {c.type}" for c in table.columns)
+    connection.execute(f"CREATE TABLE {quote_name(table.name)} ({fields})")
     if table.values is None:
         return
     held = pa.table({str(i): _arrow(c, table.values[c.name]) for i, c in enumerate(table.columns)})
     connection.register("given", held)
-    casts = ", ".join(f"CAST({quoted(str(i))} AS {c.type})" for i, c in enumerate(table.columns))
-    connection.sql(f"SELECT {casts} FROM given").insert_into(quoted(table.name))  # noqa: S608
+    casts = ", ".join(
+        f"CAST({quote_name(str(i))} AS {c.type})" for i, c in enumerate(table.columns)
+    )
+    connection.sql(f"SELECT {casts} FROM given").insert_into(quote_name(table.name))  # noqa: S608
     connection.unregister("given")
 
 

@@ -30,9 +30,9 @@ from discreet.engine.duckdb.declared import (
 from discreet.engine.duckdb.prepared import CROWD, ROWS, list_files, list_stored
 from discreet.engine.duckdb.render import lay_out, list_codes, name_rows
 from discreet.engine.duckdb.result import Columns
-from discreet.engine.duckdb.sources import DataSource, Part, Version, quoted
+from discreet.engine.duckdb.sources import DataSource, Part, Version, quote_name
 from discreet.engine.protocol import Progress
-from discreet.errors import DataRefusal, InvalidParameter, SchemaRefusal, shown
+from discreet.errors import DataRefusal, InvalidParameter, SchemaRefusal, quote_value
 from discreet.exact.records import dataclass
 from discreet.question.domain import LISTED_MOST, Kind, Value
 from discreet.question.functions import nodes, read_column
@@ -90,8 +90,8 @@ def connect(resources: Resources) -> duckdb.DuckDBPyConnection:
     if not started:
         raise InvalidParameter(
             "P4",
-            f"the engine does not start with memory_limit = {shown(resources.memory)} and "
-            f"threads = {shown(resources.threads)}.",
+            f"the engine does not start with memory_limit = {quote_value(resources.memory)} and "
+            f"threads = {quote_value(resources.threads)}.",
             why="no file was opened: nobody's data is involved.",
             fix="write the memory as '4GB', and as threads a whole number.",
         )
@@ -117,7 +117,7 @@ def constant(value: str | bool) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def given_name(table: str) -> str:
+def name_given(table: str) -> str:
     """The view in which a table's rows are as its source holds them."""
     return f"given {table}"
 
@@ -125,14 +125,14 @@ def given_name(table: str) -> str:
 def _read_written(table: Table, written: Mapping[str, list[str]]) -> str:
     """The rows of a table that Spark has prepared, under the names and in the types of ours."""
     types = {
-        field.identifier: quoted(name_enum(table, column))
+        field.identifier: quote_name(name_enum(table, column))
         for column, field in zip(table.columns, lay_out(table).fields.values(), strict=True)
         if field.codes is not None
     }
     steps = [f.steps for f in lay_out(table).fields.values() if f.steps is not None]
     types |= {s.identifier: "HUGEINT" for s in steps if s.span >= WIDE_STEPS}
     picked = ", ".join(
-        f"{_cast(stored.name, types.get(stored.identifier))} AS {quoted(stored.identifier)}"
+        f"{_cast(stored.name, types.get(stored.identifier))} AS {quote_name(stored.identifier)}"
         for stored in list_stored(table)
     )
     listed = ", ".join(map(constant, written[table.name]))
@@ -192,15 +192,15 @@ class Database:
 
     def _attach(self, kept: Mapping[str, str], copies: Path) -> None:
         for name, source in self.readers.items():
-            self.parts[name] = source.attach(self.connection, given_name(name), copies=copies)
+            self.parts[name] = source.attach(self.connection, name_given(name), copies=copies)
             for part in self.parts[name]:
-                self.held[part.view] = held_types(self.connection, part.view)
+                self.held[part.view] = list_types(self.connection, part.view)
         for number, (name, path) in enumerate(kept.items()):
             catalog = f"prepared {number}"
             if Path(path).is_dir():
                 self.written[name] = list_files(path)
                 continue
-            self.connection.execute(f"ATTACH {constant(path)} AS {quoted(catalog)} (READ_ONLY)")
+            self.connection.execute(f"ATTACH {constant(path)} AS {quote_name(catalog)} (READ_ONLY)")
             self.prepared[name] = catalog
         for table in self.schema.tables.values():
             if table.columns and (table.name in self.readers or not table.public):
@@ -213,20 +213,20 @@ class Database:
             listed = list_codes(column)
             if listed is not None:
                 values = ", ".join(nodes.text(value).sql(ENGINE) for value in listed)
-                name = quoted(name_enum(table, column))
+                name = quote_name(name_enum(table, column))
                 statements.append(f"CREATE TYPE {name} AS ENUM ({values})")
-        view = quoted(source_name(table.name))
+        view = quote_name(source_name(table.name))
         if table.name in self.readers:
             parts = self.parts[table.name]
             _require_columns(table, [name for part in parts for name in self.held[part.view]])
             typed = (select_typed_rows(table, p, self.held[p.view]).sql(ENGINE) for p in parts)
             statements.append(f"CREATE VIEW {view} AS {' UNION ALL '.join(typed)}")
         else:
-            fields = (f"{quoted(c.name)} {nodes.TYPES[c.kind]}" for c in table.columns)
+            fields = (f"{quote_name(c.name)} {nodes.TYPES[c.kind]}" for c in table.columns)
             statements.append(f"CREATE TABLE {view} ({', '.join(fields)})")
-        rows = quoted(name_rows(table))
+        rows = quote_name(name_rows(table))
         if table.name in self.prepared:
-            kept = quoted(self.prepared[table.name], "main", ROWS)
+            kept = quote_name(self.prepared[table.name], "main", ROWS)
             statements.append(f"CREATE VIEW {rows} AS FROM {kept}")
         elif table.name in self.written:
             statements.append(f"CREATE VIEW {rows} AS {_read_written(table, self.written)}")
@@ -284,7 +284,7 @@ class Database:
         if not table.public:
             raise ValueError(f"{table.name} is private: nothing of it may be listed")
         field = lay_out(table).fields[column.name]
-        query = select([field.value()], quote_table(name_rows(table)), group=[field.held()])
+        query = select([field.value()], quote_table(name_rows(table)), group=[field.quote()])
         found = self._cursor().execute(query.sql(ENGINE)).fetchall()
         return tuple(public_value(value) for (value,) in found if value is not None)
 
@@ -293,8 +293,8 @@ class Database:
         if not table.public:
             raise ValueError(f"{table.name} is private: nothing of it may be listed")
         names = [column.name for column in table.columns]
-        fields = ", ".join(quoted(name) for name in names)
-        query = f"SELECT {fields} FROM {quoted(source_name(table.name))}"  # noqa: S608
+        fields = ", ".join(quote_name(name) for name in names)
+        query = f"SELECT {fields} FROM {quote_name(source_name(table.name))}"  # noqa: S608
         rows = self._cursor().execute(query).fetchall()
         return {name: [row[i] for row in rows] for i, name in enumerate(names)}
 
@@ -305,7 +305,7 @@ class Database:
         key = (table.name, name)
         if key not in self._listed:
             field = lay_out(table).fields[name]
-            query = select([field.value()], quote_table(name_rows(table)), group=[field.held()])
+            query = select([field.value()], quote_table(name_rows(table)), group=[field.quote()])
             query.set("limit", exp.Limit(expression=exp.Literal.number(str(LISTED_MOST + 2))))
             rows = self._cursor().execute(query.sql(ENGINE)).fetchall()
             found = sorted(public_value(value) for (value,) in rows if value is not None)
@@ -313,13 +313,13 @@ class Database:
             self._listed[key] = listed if 1 <= len(found) <= LISTED_MOST else None
         return self._listed[key]
 
-    def described(self, table: Table) -> Table:
+    def describe(self, table: Table) -> Table:
         """A public table declared without columns, with those it has: kinds and bounds too."""
         if not table.public:
             raise ValueError(f"{table.name} is private: it is declared, not described")
         columns = tuple(
-            self._describe_column(given_name(table.name), name, kind)
-            for name, held in self.held[given_name(table.name)].items()
+            self._describe_column(name_given(table.name), name, kind)
+            for name, held in self.held[name_given(table.name)].items()
             if (kind := find_kind(held)) is not None
         )
         return replace(table, columns=columns)
@@ -348,7 +348,7 @@ class Database:
     def find_crowd(self, table: Table) -> str:
         """The statement that says in how many rows people stand; preparing has counted them."""
         if table.name in self.prepared:
-            return f"FROM {quoted(self.prepared[table.name], 'main', CROWD)}"
+            return f"FROM {quote_name(self.prepared[table.name], 'main', CROWD)}"
         return count_crowded(table)
 
     def bind(self, sql: str) -> None:
@@ -367,7 +367,7 @@ class Database:
         if cursor is None:
             cursor = self.connection.cursor()
             for name, source in self.readers.items():
-                source.lend(cursor, given_name(name))
+                source.lend(cursor, name_given(name))
             self._cursors.cursor = cursor
         return cursor
 
@@ -448,9 +448,9 @@ def public_value(value: Any) -> Value:
     return constant_
 
 
-def held_types(connection: duckdb.DuckDBPyConnection, view: str) -> dict[str, str]:
+def list_types(connection: duckdb.DuckDBPyConnection, view: str) -> dict[str, str]:
     """The columns of a source and their types, from its description alone."""
-    rows = connection.execute(f"DESCRIBE {quoted(view)}").fetchall()
+    rows = connection.execute(f"DESCRIBE {quote_name(view)}").fetchall()
     return {str(row[0]): str(row[1]) for row in rows}
 
 

@@ -13,11 +13,11 @@ from functools import lru_cache
 
 from sqlglot import exp
 
-from discreet.engine.duckdb.grid import scaled_steps
+from discreet.engine.duckdb.grid import scale_steps
 from discreet.engine.duckdb.hashing import Hashed, hash_columns
 from discreet.engine.duckdb.render import ROW_NUMBER, Layout, lay_out, list_codes, name_rows
 from discreet.engine.duckdb.shared import bound_shared, count_crowd
-from discreet.engine.duckdb.sources import MARK, Part, quoted
+from discreet.engine.duckdb.sources import MARK, Part, quote_name
 from discreet.errors import DataRefusal
 from discreet.price.recipes import GRID_BITS, put_on_grid
 from discreet.question.domain import Kind
@@ -128,7 +128,7 @@ def read_physical(column: Column, kind_held: str, *, table: str, part: Part) -> 
         and not _lists_no_mark(column)
     ):
         damaged = nodes.call("CONTAINS", raw, nodes.text(MARK))
-        raw = nodes.case((damaged, nodes.typed_null(Kind.TEXT)), otherwise=raw.copy())
+        raw = nodes.case((damaged, nodes.make_null(Kind.TEXT)), otherwise=raw.copy())
     elif held in _MOMENTS:
         if held == "TIMESTAMPTZ_NS":  # which has no cast of its own
             raw = exp.TryCast(this=raw, to=exp.DataType(this=exp.DType.TIMESTAMPTZ))
@@ -202,7 +202,7 @@ def add_steps(table: Table, name: str) -> exp.Select:
     for field in shape.fields.values():
         if field.steps is not None:
             want = put_on_grid(ColumnRef(field.identifier), field.domain, GRID_BITS)
-            steps = scaled_steps(quote_column(field.identifier), field.domain.kind, want)
+            steps = scale_steps(quote_column(field.identifier), field.domain.kind, want)
             picked.append(add_alias(steps, field.steps.identifier))
     return select(picked, quote_table(name))
 
@@ -306,14 +306,15 @@ def select_typed_rows(table: Table, part: Part, held: Mapping[str, str]) -> exp.
     """
     types = {name.casefold(): kind for name, kind in held.items()}
 
-    def typed(column: Column) -> Node:
+    def read_column(column: Column) -> Node:
         kind = types.get(column.name.casefold())
         if kind is None:
-            return nodes.typed_null(column.kind)
+            return nodes.make_null(column.kind)
         return read_physical(column, kind, table=table.name, part=part)
 
     return select(
-        [add_alias(typed(column), column.name) for column in table.columns], quote_table(part.view)
+        [add_alias(read_column(column), column.name) for column in table.columns],
+        quote_table(part.view),
     )
 
 
@@ -339,6 +340,18 @@ def choose_rows(
             order=order_by(order),
         ),
         expression=exp.Literal.number(str(most)),
+    )
+
+
+def rank_rows(
+    function: exp.Func, partition: Sequence[str], content: Iterable[Hashed]
+) -> exp.Window:
+    """RANK or ROW_NUMBER of a row in its partition, in the order of the hash alone."""
+    hashed, *_ = _order_by_hash(tuple(content), tuple(partition))
+    return exp.Window(
+        this=function,
+        partition_by=[quote_column(name) for name in partition],
+        order=order_by([hashed]),
     )
 
 
@@ -387,7 +400,7 @@ def define_rows(table: Table, *, pretty: bool = False) -> str:
 
     Written once: every database of a curator, and every explanation, has the same.
     """
-    definitions = bound_rows(lay_out(table), source_name(table.name), "bounded")
+    definitions = bound_rows(lay_out(table), source_name(table.name), "bounded", ranked=True)
     query = add_definitions(add_steps(table, definitions[-1][0]), definitions)
     return query.sql(ENGINE, pretty=pretty)
 
@@ -413,24 +426,26 @@ def list_types(table: Table) -> dict[str, tuple[str, ...]]:
 
 def describe_rows(table: Table) -> str:
     """What stands for the rows of a private table, for the eye."""
-    return f"CREATE VIEW {quoted(name_rows(table))} AS\n{define_rows(table, pretty=True)};"
+    return f"CREATE VIEW {quote_name(name_rows(table))} AS\n{define_rows(table, pretty=True)};"
 
 
-def bound_rows(shape: Layout, source: str, name: str) -> list[Definition]:
+def bound_rows(shape: Layout, source: str, name: str, *, ranked: bool = False) -> list[Definition]:
     """Definitions that end in ``name``: the owned rows, bounded as the table declares.
 
     A unit keeps the rows of one block, and of those at most
     ``max_rows_per_unit``.  Ranking everybody's rows would sort the table.  So
     the few units that have too much are found first, by counting; only theirs
-    are ranked.
+    are ranked.  If they are to be ``ranked`` first, the same rows are found in
+    more steps that sort less: see :func:`_keep_ranked`.
     """
     if shape.table.owners is Owners.ANY:
         return bound_shared_rows(shape, source, name)
     own = _own_columns(shape)
     if not own:
-        return _bound_rows(shape, source, name)
+        return _bound_rows(shape, source, name, ranked=ranked)
     before = f"{name}, as each row says"
-    return [*_bound_rows(shape, source, before), *_agree(shape, own, before, name)]
+    bounded = _bound_rows(shape, source, before, ranked=ranked)
+    return [*bounded, *_agree(shape, own, before, name)]
 
 
 def bound_shared_rows(shape: Layout, source: str, name: str) -> list[Definition]:
@@ -488,7 +503,7 @@ def say_first(shape: Layout, rows: str) -> exp.Select | None:
 
 
 def _say_first(shape: Layout, own: tuple[str, ...], rows: str) -> exp.Select:
-    order = order_by(_order_by_hash(shape.hashed(), shape.unit))
+    order = order_by(_order_by_hash(shape.list_hashed(), shape.unit))
 
     def say(column: str) -> Node:
         if column not in own:
@@ -516,7 +531,7 @@ def _differ(column: str) -> list[Node]:
     ]
 
 
-def _bound_rows(shape: Layout, source: str, name: str) -> list[Definition]:
+def _bound_rows(shape: Layout, source: str, name: str, *, ranked: bool) -> list[Definition]:
     """Definitions that end in ``name``: the owned rows of one block, and so many of them."""
     rows = select_owned_rows(shape, source)
     table = shape.table
@@ -534,11 +549,49 @@ def _bound_rows(shape: Layout, source: str, name: str) -> list[Definition]:
         where=_check_blocks(table, [quote_column(b) for b in blocks]) if blocks else (),
         joins=[_join_on_unit(much, "ANTI", shape.unit)],
     )
+    before: list[Definition] = [(owned, rows, False), (much, counted, True)]
+    if ranked and not blocks:
+        steps, kept = _keep_ranked(shape, owned, much, name)
+        every = exp.Union(this=few, expression=kept, distinct=False)
+        return [*before, *steps, (name, every, False)]
     first = select([c.copy() for c in content], quote_table(owned))
     first.append("joins", _join_on_unit(much, "SEMI", shape.unit))
     first.set("qualify", exp.Qualify(this=conjoin(_keep_rows(shape, blocks))))
     both = exp.Union(this=few, expression=first, distinct=False)
-    return [(owned, rows, False), (much, counted, True), (name, both, False)]
+    return [*before, (name, both, False)]
+
+
+def _keep_ranked(
+    shape: Layout, owned: str, much: str, name: str
+) -> tuple[list[Definition], exp.Union]:
+    """The rows that are kept of units with too many, and the steps that it takes to find them.
+
+    Sorting by the hash alone is much faster than by all that breaks its ties, and hardly a unit
+    has any.  Whose rank is at most the bound is kept, unless more rows than that have one: then
+    rows tie at the bound, and that unit's are set in order by their content, too.
+    """
+    content, most = _list_own(shape), exp.Literal.number(str(shape.table.max_rows_per_unit))
+    columns = [quote_column(c) for c in shape.content]
+    ranked, tied = f"{name}, ranked", f"{name}, units that tie"
+    rank, number = "_rank", "_number"  # no column is held under a name that begins so
+    ranks = [
+        add_alias(rank_rows(function, shape.unit, content), column)
+        for function, column in ((exp.Rank(), rank), (exp.RowNumber(), number))
+    ]
+    first = select([*columns, *ranks], quote_table(owned))
+    first.append("joins", _join_on_unit(much, "SEMI", shape.unit))
+    within = exp.LTE(this=quote_column(rank), expression=most)
+    first.set("qualify", exp.Qualify(this=within))
+    beyond = exp.GT(this=quote_column(number), expression=most.copy())
+    unit = [quote_column(u) for u in shape.unit]
+    ties = select(unit, quote_table(ranked), where=[beyond], group=unit)
+    clear = select([c.copy() for c in columns], quote_table(ranked))
+    clear.append("joins", _join_on_unit(tied, "ANTI", shape.unit))
+    settled = select([c.copy() for c in columns], quote_table(ranked))
+    settled.append("joins", _join_on_unit(tied, "SEMI", shape.unit))
+    settled.set("qualify", exp.Qualify(this=conjoin(_keep_rows(shape, ()))))
+    both = exp.Union(this=clear, expression=settled, distinct=False)
+    return [(ranked, first, True), (tied, ties, True)], both
 
 
 def choose_kept(shape: Layout) -> Node | None:
@@ -556,11 +609,15 @@ def _keep_rows(shape: Layout, blocks: tuple[str, ...]) -> list[Node]:
         kept = [choose_block(shape.unit, blocks)]
         kept += _check_blocks(table, [quote_column(b) for b in blocks])
     if table.max_rows_per_unit is not None:
-        # The unit's own columns are read off the unit, so they tell no two of its rows apart.
-        own = (table.unit or ()) if table.owners is Owners.ONE else ()
-        content, most = shape.hashed(without=own), table.max_rows_per_unit
-        kept.append(choose_rows(shape.unit, content, most=most, first=blocks))
+        most = table.max_rows_per_unit
+        kept.append(choose_rows(shape.unit, _list_own(shape), most=most, first=blocks))
     return kept
+
+
+def _list_own(shape: Layout) -> tuple[Hashed, ...]:
+    """What tells the rows of one unit apart: not its own columns, which are read off the unit."""
+    own = (shape.table.unit or ()) if shape.table.owners is Owners.ONE else ()
+    return shape.list_hashed(without=own)
 
 
 def _test_bound(table: Table, blocks: tuple[str, ...]) -> Node:

@@ -92,7 +92,7 @@ def _code(source: Rendered, levels: Levels) -> Node:
     last = nodes.integer(levels.size - 1)
     if levels.values is not None:
         if field.codes is not None and field.codes == levels.values:
-            code: Node = nodes.call("ENUM_CODE", field.held())
+            code: Node = nodes.call("ENUM_CODE", field.quote())
         else:
             code = exp.Case(
                 this=value,

@@ -16,7 +16,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import duckdb
 
@@ -30,13 +30,13 @@ from discreet.engine.duckdb.sources import (
     InMemory,
     Version,
     open_source,
-    quoted,
+    quote_name,
 )
 from discreet.engine.protocol import Progress, describe_failure
 from discreet.engine.truth import Truth
 from discreet.errors import DataRefusal, InvalidParameter, QuestionRefusal, Refusal
 from discreet.exact.records import dataclass
-from discreet.price.plan import Plan
+from discreet.price.plan import Plan, Stretches
 from discreet.question.catalogue import Catalogue
 from discreet.question.domain import Value
 from discreet.question.schema import Schema, Table
@@ -140,6 +140,7 @@ class DuckDBEngine:
         self._catalogue: Catalogue | None = None
         self._compiled: OrderedDict[Hashable, Compiled] = OrderedDict()
         self._said: dict[Hashable, Said | QuestionRefusal] = {}
+        self._names: _Names | None = None
         try:
             self._public_database()
             if opened:
@@ -164,7 +165,7 @@ class DuckDBEngine:
                     Database.open(Schema(known), readers, self._resources, {})
                 ) as database:
                     known = {
-                        name: table if table.columns else database.described(table)
+                        name: table if table.columns else database.describe(table)
                         for name, table in known.items()
                     }
             with closing(Database.open(Schema(known), readers, self._resources, {})) as database:
@@ -187,20 +188,20 @@ class DuckDBEngine:
                 self._catalogue = Catalogue(self.schema, public.version, held, self._compute_public)
             return self._catalogue
 
-    def compile(self, plan: Plan) -> Compiled:
+    def compile(self, plan: Plan, stretches: Stretches = ()) -> Compiled:
         """The plan's one statement, which the engine has bound; reads no private data.
 
         Python takes 1, 1.0 and true for equal, and SQL does not: plans are told apart
         by how they are written.
         """
         public = self._public_database()
-        key = (plan, repr(plan), public.version)
+        key = (plan, repr(plan), stretches, public.version)
         with self._lock:
             if key in self._compiled:
                 self._compiled.move_to_end(key)
                 return self._compiled[key]
         held = _Held(lambda: public, self._own)
-        compiled = compile_plan(plan, self._own, held)
+        compiled = compile_plan(plan, self._own, held, stretches)
         if not _accepts(public, compiled.text):
             raise describe_failure()
         with self._lock:
@@ -209,10 +210,10 @@ class DuckDBEngine:
                 self._compiled.popitem(last=False)
         return compiled
 
-    def draft(self, plan: Plan) -> Draft:
+    def draft(self, plan: Plan, stretches: Stretches = ()) -> Draft:
         """The plan's statement as a tree, for an engine that has a printer of its own."""
         public = self._public_database()
-        return draft_plan(plan, self._own, _Held(lambda: public, self._own))
+        return draft_plan(plan, self._own, _Held(lambda: public, self._own), stretches)
 
     def compile_codes(
         self, relation: Relation, levels: Sequence[Levels], *, owned: bool = False
@@ -289,8 +290,15 @@ class DuckDBEngine:
     ) -> Truth | None:
         """The result, or None: not even the kind of the failure leaves this function."""
         with suppress(Exception):
-            return Truth(compiled.columns.read(database.run(compiled.text)))
+            found = database.run(compiled.text)
+            if not isinstance(compiled, Compiled):
+                return Truth(compiled.columns.read(found))
+            return Truth(compiled.columns.read(found, partial(self._run_whole, compiled)))
         return None
+
+    def _run_whole(self, compiled: Compiled) -> Truth:
+        """The same with every cell of its histograms; for a choice that looks far off."""
+        return self._run(self.compile(compiled.plan))
 
     # --- versions ----------------------------------------------------------------------------
 
@@ -299,19 +307,24 @@ class DuckDBEngine:
 
         Whether to charge must not depend on whether the data is there.
         """
-        sources = self.former_version()
-        if sources is None:
-            return "unreadable"
-        return hashlib.sha256(f"{CHOICE}: {sources}".encode()).hexdigest()
+        names = self._name_sources()
+        return "unreadable" if names is None else names.now
 
     def former_version(self) -> str | None:
         """What the sources were called when DuckDB's own hash chose the rows of a unit."""
+        names = self._name_sources()
+        return None if names is None else names.formerly
+
+    def _name_sources(self) -> _Names | None:
+        """What the sources are called as they are now; they are named anew when they change."""
         try:
             digests = {name: version.digest for name, version in self._versions().items()}
         except DataRefusal:
             return None
-        # With its spaces: ledgers hold this digest, and replay while it is the same.
-        return hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()
+        known = self._names
+        if known is None or known.digests != digests:
+            known = self._names = _Names.of(digests)
+        return known
 
     def find_basis(self, compiled: Compiled) -> str | None:
         """A name for all that a plan's truth is computed from, where nobody can change that.
@@ -387,7 +400,7 @@ class DuckDBEngine:
             for name in tables
         ]
         shapes = afterwards.bind(sql, held)
-        filled = [h.filled(self.public_rows(n)) for h, n in zip(held, tables, strict=True)]
+        filled = [h.fill(self.public_rows(n)) for h, n in zip(held, tables, strict=True)]
         rows = afterwards.run(sql, filled, limit_s=COMPUTED_S, most=MOST_COMPUTED_ROWS)
         return tuple(shape.name for shape in shapes), rows
 
@@ -495,9 +508,9 @@ class DuckDBEngine:
             partial = final.with_suffix(".partial")
             source = self._sources[table.name]
             if spark is None:
-                written = self._written(table, source, partial, progress)
+                written = self._try_prepare(table, source, partial, progress)
             else:
-                written = _written_by_spark(spark, table, source, partial, progress)
+                written = _try_prepare_by_spark(spark, table, source, partial, progress)
             if not written:
                 prepared.discard(partial)
                 raise describe_failure()
@@ -515,7 +528,7 @@ class DuckDBEngine:
             raise describe_failure()
         return found
 
-    def _written(
+    def _try_prepare(
         self, table: Table, source: DataSource, path: Path, progress: Progress | None
     ) -> bool:
         """Whether the table could be prepared in the file ``path``."""
@@ -526,12 +539,12 @@ class DuckDBEngine:
                 Database.open(alone, readers, self._resources, {}, locked=False)
             ) as database:
                 connection = database.connection
-                connection.execute(f"ATTACH {constant(str(path))} AS {quoted('target')}")
+                connection.execute(f"ATTACH {constant(str(path))} AS {quote_name('target')}")
                 statements = prepared.list_statements(table, "target")
                 for done, statement in enumerate(statements):
                     told = _tell_part(progress, done, len(statements))
                     watch(connection, partial(connection.execute, statement), table.name, told)
-                connection.execute(f"DETACH {quoted('target')}")
+                connection.execute(f"DETACH {quote_name('target')}")
             return True
         return False
 
@@ -634,7 +647,7 @@ def _open_spark(given: Any) -> Any:
     return open_session(given)
 
 
-def _written_by_spark(
+def _try_prepare_by_spark(
     session: Any, table: Table, source: DataSource, folder: Path, progress: Progress | None
 ) -> bool:
     """Whether Spark could prepare the table in a folder; refused if it would read it otherwise."""
@@ -685,7 +698,9 @@ def _readers(tables: Mapping[str, Given], schema: Schema, copies: Path) -> dict[
                 fix=f"pass {{'{name}': 'path.parquet'}}, or name its source in the schema.",
             )
         # The types of a public table may be guessed from its rows: they are nobody's.
-        found[name] = open_source(name, given, columns=table.columns or None, copies=copies)
+        found[name] = open_source(
+            name, given, columns=table.columns or None, copies=copies, promised=table.version
+        )
     return found
 
 
@@ -698,6 +713,21 @@ def _find_missing(source: DataSource) -> str | None:
         if not isinstance(source, InMemory):
             return f"is not there: {getattr(source, 'path', getattr(source, 'pattern', ''))}"
     return "is empty" if stamps and not any(stamp.size for stamp in stamps) else None
+
+
+class _Names(NamedTuple):
+    """What sources of these ``digests`` are called, and were called before."""
+
+    digests: dict[str, str]
+    now: str
+    formerly: str
+
+    @classmethod
+    def of(cls, digests: dict[str, str]) -> _Names:
+        # With its spaces: ledgers hold this digest, and replay while it is the same.
+        formerly = hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()
+        now = hashlib.sha256(f"{CHOICE}: {formerly}".encode()).hexdigest()
+        return cls(digests, now, formerly)
 
 
 def _read_version(source: DataSource) -> Version:

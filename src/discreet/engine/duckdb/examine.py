@@ -17,7 +17,7 @@ import duckdb
 from discreet.engine.duckdb.database import Database, Resources, connect
 from discreet.engine.duckdb.declared import read_physical
 from discreet.engine.duckdb.scratch import folder_for_now
-from discreet.engine.duckdb.sources import Csv, DataSource, Part, quoted
+from discreet.engine.duckdb.sources import Csv, DataSource, Part, quote_name
 from discreet.question.domain import Kind
 from discreet.question.functions import nodes, read_kind
 from discreet.question.functions.nodes import ENGINE
@@ -86,7 +86,7 @@ def examine(table: Table, source: DataSource, resources: Resources) -> Fit:
             for place, column in enumerate(table.columns)
         }
         owned = _count_owned(table, run)
-    return Fit(found[0], _left_out(source, resources), *owned, columns)
+    return Fit(found[0], _count_left_out(source, resources), *owned, columns)
 
 
 def copy_people(
@@ -142,7 +142,7 @@ def _read(table: Table, part: Part, held: Mapping[str, str]) -> str:
     def both(place: int, column: Column) -> str:
         kind = types.get(column.name.casefold())
         if kind is None:  # another part has it
-            value = nodes.typed_null(column.kind)
+            value = nodes.make_null(column.kind)
             return f"false AS there{place}, {value.sql('duckdb')} AS read{place}"
         raw = read_physical(column, kind, part=part, table=table.name)
         value = read_kind(column.kind, raw)
@@ -150,7 +150,7 @@ def _read(table: Table, part: Part, held: Mapping[str, str]) -> str:
         return f"{there.sql('duckdb')} AS there{place}, {value.sql('duckdb')} AS read{place}"
 
     picked = ", ".join(both(place, column) for place, column in enumerate(table.columns))
-    return f"SELECT {picked} FROM {quoted(part.view)}"  # noqa: S608 (names are quoted)
+    return f"SELECT {picked} FROM {quote_name(part.view)}"  # noqa: S608 (names are quoted)
 
 
 def _counts(table: Table) -> Iterator[str]:
@@ -209,12 +209,14 @@ def _count_owned(
     return int(ownerless), int(units), int(cut), int(crowded), by_share
 
 
-def _left_out(source: DataSource, resources: Resources) -> int:
+def _count_left_out(source: DataSource, resources: Resources) -> int:
     """Lines of a CSV file that have more or fewer fields than its header."""
     if not isinstance(source, Csv) or source.columns is None:
         return 0
     with suppress(duckdb.Error), closing(connect(resources)) as connection:
-        reading = source.reading(source.copied(Path(resources.copies)), also=", store_rejects=true")
+        reading = source.reading(
+            source.copy_file(Path(resources.copies)), also=", store_rejects=true"
+        )
         connection.execute(f"SELECT COUNT(*) FROM {reading}").fetchall()  # noqa: S608
         found = connection.execute("SELECT COUNT(DISTINCT line) FROM reject_errors").fetchone()
         return int(found[0]) if found else 0
@@ -247,11 +249,11 @@ def find_kinds(source: Csv) -> list[Kind | None]:
         folder_for_now() as folder,
         closing(connect(Resources("1GB", None, str(folder), str(folder)))) as connection,
     ):
-        rows = source.reading(source.copied(folder))
+        rows = source.reading(source.copy_file(folder))
         names = [row[0] for row in connection.execute(f"DESCRIBE FROM {rows}").fetchall()]
         tests = []
         for name in names:
-            value = f"TRIM({quoted(name)})"
+            value = f"TRIM({quote_name(name)})"
             there = f"LOWER({value}) NOT IN ({', '.join(map(repr, _MISSING))})"
             tests.append(f"COUNT_IF({there})")
             tests += [f"COUNT_IF({there} AND {test.replace('@', value)})" for _, test in _TYPED]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from sqlglot import exp, parse_one
 
 from discreet.engine.duckdb.hashing import Hashed, put_hash
-from discreet.engine.duckdb.sources import quoted
+from discreet.engine.duckdb.sources import quote_name
 from discreet.question.domain import Kind
 from discreet.question.functions.nodes import ENGINE
 from discreet.question.relation import Shape
@@ -44,7 +44,7 @@ FROM kept AS x JOIN kept AS y ON y.a = x.b JOIN kept AS z ON z.a = x.a AND z.b =
 
 def select_graph(shape: Shape, most: int, pairs: str, kind: Kind) -> exp.Query:
     """The rows of a shape, from the step that holds the pairs of people named by a kind."""
-    ends = _ENDS.format(pairs=quoted(pairs))
+    ends = _ENDS.format(pairs=quote_name(pairs))
     degrees = _DEGREES.format(ends=ends, most=most)
     text = {
         Shape.DEGREES: degrees,

@@ -103,7 +103,7 @@ def number_line(node: Node, kind: Kind) -> Node:
             return node
 
 
-def scaled_steps(node: Node, kind: Kind, scaled: Scaled) -> Node:
+def scale_steps(node: Node, kind: Kind, scaled: Scaled) -> Node:
     """u = round(x / grid) - low, clipped to 0 ... span; NULL where x is NULL.
 
     The clip is the last thing done, so that it holds whatever came before it.

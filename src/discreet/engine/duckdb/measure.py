@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
+from functools import partial
 from math import prod
 
 from sqlglot import exp
@@ -24,17 +25,19 @@ from discreet.engine.duckdb.declared import (
 from discreet.engine.duckdb.grid import (
     clip,
     number_line,
-    scaled_steps,
+    scale_steps,
     to_steps,
     too_wide,
 )
 from discreet.engine.duckdb.hashing import Hashed
+from discreet.engine.duckdb.ladder import AT, COUNT, LUMP, lump_cells
 from discreet.engine.duckdb.render import ROW_NUMBER, Field, Rendered, Renderer, hash_unit
 from discreet.engine.duckdb.result import (
     CELL,
     LIMB,
     PART,
     GroupColumn,
+    Listed,
     Part,
     Powers,
     Reading,
@@ -47,6 +50,7 @@ from discreet.exact.records import dataclass
 from discreet.price.owners import check_plan
 from discreet.price.plan import (
     Contribution,
+    Distance,
     DistinctValues,
     GroupMean,
     GroupSum,
@@ -57,6 +61,8 @@ from discreet.price.plan import (
     Plan,
     Products,
     Scaled,
+    Stretch,
+    Stretches,
     Sum,
     Units,
     ValueCounts,
@@ -131,9 +137,10 @@ def compile_plan(
     plan: Plan,
     find: Callable[[Table], Table],
     multiplicity: Multiplicity,
+    stretches: Stretches = (),
 ) -> Compiled:
     """The statement that measures ``plan``, in DuckDB's words."""
-    draft = draft_plan(plan, find, multiplicity)
+    draft = draft_plan(plan, find, multiplicity, stretches)
     text = draft.query.sql(ENGINE, pretty=True, copy=False)
     return Compiled(plan, text, draft.tables, draft.columns)
 
@@ -142,8 +149,9 @@ def draft_plan(
     plan: Plan,
     find: Callable[[Table], Table],
     multiplicity: Multiplicity,
+    stretches: Stretches = (),
 ) -> Draft:
-    """The statement that measures ``plan``."""
+    """The statement that measures ``plan``, of histograms the ``stretches`` cell by cell."""
     if is_shared(plan.source):
         check_plan(plan, multiplicity)
     renderer = Renderer(find, multiplicity)
@@ -153,7 +161,8 @@ def draft_plan(
     most = row_bound(plan.source, multiplicity)
     single = most == 1 or plan.contribution.rows == 1
     parts = _Parts(rows, groups, single=single)
-    readings = tuple(parts.measure(measurement) for measurement in plan.measurements)
+    near = stretches or ((),) * len(plan.measurements)
+    readings = tuple(map(parts.measure, plan.measurements, near))
     name = renderer.define(rows.query())
     step = _choose_rows(plan.contribution, most, rows, groups)
     if step is not None:
@@ -181,7 +190,7 @@ def _choose_rows(
     The plan's word that it is enforced is not relied on: ``most`` is derived
     anew from the relation and the public tables as they are now.
     """
-    unit, content = rows.source.unit, rows.hashed()
+    unit, content = rows.source.unit, rows.list_hashed()
     if contribution.rows is not None:
         if most is not None and most <= contribution.rows:
             return None
@@ -193,7 +202,7 @@ def _choose_rows(
     within = choose_rows((*unit, *keys), content, most=in_group)
     if not keys:
         return within
-    few = choose_values(unit, rows.hashed(keys), most=contribution.groups or 1)
+    few = choose_values(unit, rows.list_hashed(keys), most=contribution.groups or 1)
     return conjoin([few, within])
 
 
@@ -209,7 +218,7 @@ class _Rows:
     columns: dict[object, tuple[Hashed, Node]] = field(default_factory=dict)
     conditions: list[Node] = field(default_factory=list)
 
-    def hashed(self, names: Sequence[str] | None = None) -> tuple[Hashed, ...]:
+    def list_hashed(self, names: Sequence[str] | None = None) -> tuple[Hashed, ...]:
         """Whose a row is and these columns; without, everything that can tell two rows apart."""
         told = [column for column, _ in self.columns.values()]
         return (*self.unit, *(c for c in told if names is None or c.identifier in names))
@@ -235,10 +244,10 @@ class _Rows:
 
     def key(self, index: int, key: Key) -> GroupColumn:
         """A column for a key; rows of groups that are not listed are left out here, unbounded."""
-        node, plain = self.source.held(key.expression)
+        node, plain = self.source.render_held(key.expression)
         domain = self.domain(key.expression)
         if domain.is_null:  # a bare NULL has no type, and its groups could not be read off
-            node = nodes.typed_null(domain.kind)
+            node = nodes.make_null(domain.kind)
         if key.values is not None:
             self._only_listed(key, key.values)
         identifier = f"_k{index}"
@@ -267,14 +276,14 @@ class _Rows:
             return []
         return [self.slot(self.source.value(condition), Kind.BOOLEAN)]
 
-    def scaled(self, scaled: Scaled) -> tuple[str, bool]:
+    def scale(self, scaled: Scaled) -> tuple[str, bool]:
         """The slot of u, and whether it may be NULL."""
         domain = self.domain(scaled.expression)
-        _, plain = self.source.held(scaled.expression)
-        kept = None if plain is None else _kept_steps(plain, scaled)
+        _, plain = self.source.render_held(scaled.expression)
+        kept = None if plain is None else _find_steps(plain, scaled)
         if kept is None:
             value = self.source.value(scaled.expression)
-            kept = scaled_steps(value, domain.kind, scaled)
+            kept = scale_steps(value, domain.kind, scaled)
         return self.slot(kept), domain.nullable
 
 
@@ -296,7 +305,7 @@ def _constant(value: Value, kind: Kind) -> Node:
     return nodes.cast(node, kind) if kind is Kind.DECIMAL else node
 
 
-def _kept_steps(plain: Field, scaled: Scaled) -> Node | None:
+def _find_steps(plain: Field, scaled: Scaled) -> Node | None:
     """The steps kept beside a prepared column, if they are the steps that are asked for."""
     kept = plain.steps
     if kept is None or (kept.grid, kept.low, kept.span) != (scaled.grid, scaled.low, scaled.span):
@@ -305,6 +314,18 @@ def _kept_steps(plain: Field, scaled: Scaled) -> Node | None:
 
 
 # --- the parts of the result -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Other:
+    """A part with rows of its own: cells, counted; a sum over what units have; or rows, listed."""
+
+    cell: Node | None
+    check: Node
+    columns: dict[str, Node]
+    own: Node | None = None
+    near: tuple[Stretch, ...] = ()
+    listed: bool = False
 
 
 @dataclass(slots=True)
@@ -316,15 +337,16 @@ class _Parts:
     single: bool  # every unit has one row at most
     _columns: dict[str, Node] = field(default_factory=dict)
     _named: dict[Node, str] = field(default_factory=dict)
-    _others: list[tuple[Node | None, Node, dict[str, Node]]] = field(default_factory=list)
+    _others: list[_Other] = field(default_factory=list)
+    _points: dict[str, Kind] = field(default_factory=dict)  # columns of numbers that are listed
 
     @property
     def several(self) -> bool:
         """Whether the rows are read more than once."""
         return bool(self._others)
 
-    def measure(self, measurement: Measurement) -> Reading:
-        """Where the measurement will be found."""
+    def measure(self, measurement: Measurement, near: tuple[Stretch, ...] = ()) -> Reading:
+        """Where the measurement will be found; of a histogram, what is not ``near`` in lumps."""
         match measurement:
             case Moments():
                 return self._moments(measurement)
@@ -334,16 +356,18 @@ class _Parts:
             case Units(condition=condition):
                 return Single(self._count(self._units(), self.rows.condition(condition)))
             case DistinctValues(expression=expression, condition=condition):
-                node, plain = self.rows.source.held(expression)
+                node, plain = self.rows.source.render_held(expression)
                 coded = plain is not None and plain.codes is not None
                 slot = self.rows.slot(node, self.rows.domain(expression).kind, coded=coded)
                 different = exp.Distinct(expressions=[quote_column(slot)])
                 return Single(self._count(different, self.rows.condition(condition)))
             case Histogram(variable=variable, condition=condition):
-                cell, _ = self.rows.scaled(variable)
-                return self._cells(quote_column(cell), self.rows.condition(condition))
+                cell, _ = self.rows.scale(variable)
+                return self._cells(quote_column(cell), self.rows.condition(condition), near)
             case ValueCounts():
                 return self._values(measurement)
+            case Distance():
+                return self._list(measurement)
             case GroupTotal() | GroupSum() | GroupMean():
                 return self._group_total(measurement)
             case Sum(variable=variable, condition=condition):
@@ -360,7 +384,7 @@ class _Parts:
     def _moments(self, moments: Moments, most: int | None = None) -> Sums:
         """The sums of all powers; with ``most``, of those whose degrees add up to it at most."""
         condition = self.rows.condition(moments.condition)
-        slots = [self.rows.scaled(variable) for variable in moments.variables]
+        slots = [self.rows.scale(variable) for variable in moments.variables]
         if most is None and moments.weight >= 2**126:
             raise too_wide()
         checks: list[Node] = [*map(quote_column, condition)]
@@ -368,10 +392,10 @@ class _Parts:
         nullable = [slot for slot, may_be_null in slots if may_be_null]
         if len(slots) == 1 and not condition and nullable:
             # Aggregates pass over NULL by themselves, faster than a FILTER does.
-            known = self._counted(quote_column(nullable[0]), [])
+            known = self._count_checked(quote_column(nullable[0]), [])
         else:
             checks += [present(quote_column(slot)) for slot in nullable]
-            known = self._counted(exp.Star(), checks)
+            known = self._count_checked(exp.Star(), checks)
         powers = []
         wanted: Iterator[Powers] = itertools.product(*(range(d + 1) for d in moments.degrees))
         if most is not None:
@@ -385,9 +409,9 @@ class _Parts:
     # --- aggregates of the first part --------------------------------------------------------
 
     def _count(self, counted: Node, condition: list[str]) -> Total:
-        return self._counted(counted, [quote_column(slot) for slot in condition])
+        return self._count_checked(counted, [quote_column(slot) for slot in condition])
 
-    def _counted(self, counted: Node, checks: list[Node]) -> Total:
+    def _count_checked(self, counted: Node, checks: list[Node]) -> Total:
         return Total(((self._column(_filter(_count_of(counted), checks)), 0),))
 
     def _total(self, node: Node, most: int, checks: list[Node]) -> Total:
@@ -420,13 +444,17 @@ class _Parts:
 
     # --- further parts -----------------------------------------------------------------------
 
-    def _cells(self, cell: Node, condition: list[str]) -> Part:
+    def _cells(self, cell: Node, condition: list[str], near: tuple[Stretch, ...] = ()) -> Part:
         checks = [*map(quote_column, condition), present(cell.copy())]
-        self._others.append((cell, conjoin(checks), {"_n0": _count_of(exp.Star())}))
-        return Part(len(self._others))
+        columns = {"_n0": _count_of(exp.Star())}
+        if near:
+            counted = nodes.cast(nodes.call("SUM", quote_column(COUNT)), Kind.INTEGER)
+            columns = {"_n0": counted, "_n1": nodes.call("MIN", quote_column(AT))}
+        self._others.append(_Other(cell, conjoin(checks), columns, near=near))
+        return Part(len(self._others), lumped=bool(near))
 
     def _values(self, counts: ValueCounts) -> Part:
-        node, plain = self.rows.source.held(counts.expression)
+        node, plain = self.rows.source.render_held(counts.expression)
         condition = self.rows.condition(counts.condition)
         codes = None if plain is None else plain.codes
         domain = self.rows.domain(counts.expression)
@@ -470,15 +498,40 @@ class _Parts:
             "_n1": nodes.cast(upper, Kind.INTEGER),
             "_n2": nodes.cast(lower, Kind.INTEGER),
         }
-        self._others.append((None, conjoin(checks), {**columns, "_own": above}))
+        self._others.append(_Other(None, conjoin(checks), columns, own=above))
         number = len(self._others)
         return Part(number, Total((("_n0", 0),)), Total((("_n1", LIMB), ("_n2", 0))))
+
+    def _list(self, distance: Distance) -> Listed:
+        """A row for each that counts: whose it is, and where its values stand in their order."""
+        value, *others = (
+            self.rows.slot(self.rows.source.value(one), self.rows.domain(one).kind)
+            for one in distance.expressions
+        )
+        condition = self.rows.condition(distance.condition)
+        checks = [
+            *map(quote_column, condition),
+            *(present(quote_column(s)) for s in (value, *others)),
+        ]
+        owner = exp.Window(this=exp.RowNumber()) if self.single else _rank(self.rows.source.unit)
+        columns = {"_n0": nodes.cast(owner, Kind.INTEGER)}
+        number, point = len(self._others) + 1, None
+        if distance.property == "clusters":
+            kind = self.rows.domain(distance.expressions[0]).kind
+            point = f"_x{number}"
+            self._points[point] = kind
+            columns[point] = nodes.cast(quote_column(value), kind)
+        else:
+            columns["_n1"] = nodes.cast(_rank((value,)), Kind.INTEGER)
+            columns["_n2"] = nodes.cast(_rank(others), Kind.INTEGER)
+        self._others.append(_Other(None, conjoin(checks), columns, listed=True))
+        return Listed(number, point)
 
     # --- the statement -----------------------------------------------------------------------
 
     def query(self, name: str, *, in_order: bool) -> exp.Query:
         """The parts one after the other, over the rows called ``name``."""
-        widths = [len(columns) - ("_own" in columns) for _, _, columns in self._others]
+        widths = [sum(n.startswith("_n") for n in other.columns) for other in self._others]
         width = max(1, len(self._columns), *widths, 1)
         query: exp.Query = self._first(name, width)
         for number, other in enumerate(self._others, 1):
@@ -501,6 +554,10 @@ class _Parts:
         numbers = [
             add_alias(columns.get(f"_n{i}", nodes.integer(0)), f"_n{i}") for i in range(width)
         ]
+        numbers += [
+            add_alias(columns.get(name, nodes.cast(nodes.integer(0), kind)), name)
+            for name, kind in self._points.items()
+        ]
         index = nodes.integer(0) if cell is None else nodes.cast(cell, Kind.INTEGER)
         return [
             add_alias(nodes.integer(number), PART),
@@ -518,21 +575,30 @@ class _Parts:
     def _group_by(self) -> list[Node]:
         return [quote_column(g.identifier) for g in self.groups]
 
-    def _other(
-        self, name: str, number: int, other: tuple[Node | None, Node, dict[str, Node]], width: int
-    ) -> exp.Select:
-        cell, check, columns = other
-        keys, source = self._group_by(), quote_table(name)
-        own = columns.get("_own")
-        if own is None:
-            group = keys if cell is None else [*keys, cell]
-            return select(
-                self._shape(number, cell, columns, width), source, where=[check], group=group
-            )
-        unit = [quote_column(u) for u in self.rows.source.unit]
-        inner = select([*keys, add_alias(own, "_own")], source, where=[check], group=[*keys, *unit])
-        shape = self._shape(number, None, columns, width)
-        return select(shape, nest_query(inner, "own"), group=self._group_by())
+    def _other(self, name: str, number: int, other: _Other, width: int) -> exp.Select:
+        keys, source, where = self._group_by(), quote_table(name), [other.check]
+        shape = partial(self._shape, number, columns=other.columns, width=width)
+        if other.listed:
+            return select(shape(None), source, where=where)
+        if other.own is not None:
+            unit = [quote_column(u) for u in self.rows.source.unit]
+            own = add_alias(other.own, "_own")
+            inner = select([*keys, own], source, where=where, group=[*keys, *unit])
+            return select(shape(None), nest_query(inner, "own"), group=self._group_by())
+        if other.cell is None or not other.near:
+            group = keys if other.cell is None else [*keys, other.cell]
+            return select(shape(other.cell), source, where=where, group=group)
+        counted = [add_alias(other.cell, AT), add_alias(_count_of(exp.Star()), COUNT)]
+        cells = select([*keys, *counted], source, where=where, group=[*keys, other.cell.copy()])
+        lumps = lump_cells(cells, [g.identifier for g in self.groups], other.near)
+        last = nodes.call("MAX", quote_column(AT))
+        group = [*self._group_by(), quote_column(LUMP)]
+        return select(shape(last), nest_query(lumps, "lumps"), group=group)
+
+
+def _rank(slots: Sequence[str]) -> Node:
+    """Where a row stands in the order of some columns; the same for the same values."""
+    return exp.Window(this=nodes.call("DENSE_RANK"), order=order_by(map(quote_column, slots)))
 
 
 def _own_mean(own: Node, mean: GroupMean) -> Node:

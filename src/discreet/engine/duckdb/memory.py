@@ -68,7 +68,7 @@ def _from_pandas(series: Any, kind: Kind | None) -> pa.ChunkedArray:
     else:
         pairs = zip(series, series.isna(), strict=True)
         array = pa.array(
-            [None if missing else _written(value, kind) for value, missing in pairs],
+            [None if missing else _write_object(value, kind) for value, missing in pairs],
             type=pa.large_binary(),
         )
     return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
@@ -87,7 +87,7 @@ def _has_type(dtype: Any) -> bool:
     return dtype.kind in "biufmM"
 
 
-def _written(value: Any, kind: Kind) -> bytes | None:
+def _write_object(value: Any, kind: Kind) -> bytes | None:
     """One object as the text that its declared kind is read from; None if it has none.
 
     A function of the object and the declaration alone.  What a typed column would

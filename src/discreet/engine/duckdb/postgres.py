@@ -5,7 +5,9 @@ Parquet file of the store.  Every value is asked for in a form that cannot fail 
 calendar of ours has is NULL, numbers without a width are texts.  PostgreSQL cannot say cheaply
 whether a table has changed, so a copy is what the data are until another is made
 (``discreet prepare``, or ``Engine.prepare``); its version is a hash of all that was copied, under a
-key of the store, so that who sees the ledger cannot try out what a table may hold.
+key of the store, so that who sees the ledger cannot try out what a table may hold.  Or the schema
+declares a version: then the store remembers what it was first seen to be, and refuses other rows
+under the same name.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import duckdb
 
@@ -47,12 +49,20 @@ _SESSION = (
     "SET LOCAL max_parallel_workers_per_gather = 0",
     "SET LOCAL extra_float_digits = 1",
     "SET LOCAL TimeZone = 'UTC'",
+    "SET LOCAL client_encoding = 'UTF8'",  # in another, a text without an equivalent would raise
+    "SET LOCAL row_security = off",  # a policy that would hide rows is an error, not fewer rows
 )
 
 _COLUMNS = """
-SELECT a.attname::text AS name, t.typname::text AS type, t.typtype::text AS kind,
-  pg_catalog.getdatabaseencoding()::text AS encoding
+SELECT a.attname::text AS name, t.typtype::text AS kind,
+  CASE WHEN n.nspname = 'pg_catalog' OR t.typname = 'citext' THEN t.typname::text
+  ELSE n.nspname::text || '.' || t.typname::text END AS type,
+  pg_catalog.getdatabaseencoding()::text AS encoding,
+  pg_catalog.quote_ident(s.nspname) || '.' || pg_catalog.quote_ident(c.relname) AS whole_name
 FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
+JOIN pg_catalog.pg_namespace AS n ON n.oid = t.typnamespace
+JOIN pg_catalog.pg_class AS c ON c.oid = a.attrelid
+JOIN pg_catalog.pg_namespace AS s ON s.oid = c.relnamespace
 WHERE a.attrelid = pg_catalog.to_regclass({table}) AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum
 """
@@ -75,10 +85,16 @@ class PostgresTable(DataSource):
     url: str
     columns: tuple[Column, ...]
     copies: Path
+    promised: str | None  # its version, as the schema declares it
 
     @classmethod
     def of(
-        cls, table: str, given: str, columns: Sequence[Column] | None, copies: Path | None
+        cls,
+        table: str,
+        given: str,
+        columns: Sequence[Column] | None,
+        copies: Path | None,
+        promised: str | None = None,
     ) -> PostgresTable:
         """The table that an address names; refused if it names none, or nothing is declared."""
         url, _, named = given.partition("#")
@@ -90,14 +106,15 @@ class PostgresTable(DataSource):
             raise unreadable_refusal(table, "of a table of PostgreSQL, columns must be declared")
         if not urlsplit(url).path.strip("/"):
             raise unreadable_refusal(table, "the address names no database: postgresql://host/db#t")
-        return cls(named, url, tuple(columns), copies)
+        return cls(named, url, tuple(columns), copies, promised)
 
     # --- as a file ------------------------------------------------------------------------------
 
     @property
     def version(self) -> Version:
         """Of the copy; made now if there is none."""
-        return Version(token=self._copy().stem.rpartition("-")[2])
+        copy = self._copy()
+        return Version(token=self.find_promised() or copy.stem.rpartition("-")[2])
 
     def paths(self) -> tuple[str, ...]:
         """The copy."""
@@ -137,7 +154,45 @@ class PostgresTable(DataSource):
         parts = urlsplit(self.url)
         where = (parts.username, parts.hostname, parts.port, parts.path, parts.query, self.table)
         said = repr((where, [(column.name, column.kind.value) for column in self.columns]))
+        said += "" if self.promised is None else repr(self.promised)
         return f"postgres-{hashlib.sha256(said.encode()).hexdigest()[:16]}"
+
+    # --- a version that is declared -------------------------------------------------------------
+
+    def find_promised(self) -> str | None:
+        """The version that is declared, if one is: the same for every store and every role."""
+        if self.promised is None:
+            return None
+        parts = urlsplit(self.url)
+        host = parse_qs(parts.query).get("host", [parts.hostname])
+        said = repr(("declared", host, parts.port, parts.path, self.full_name(), self.promised))
+        return hashlib.sha256(said.encode()).hexdigest()[:_TOKEN]
+
+    def keep_promise(self, kind: str, seen: str) -> None:
+        """Remember what the declared version was first seen to be; anything else is refused.
+
+        A keyed hash is what is remembered: nothing of the rows can be tried out.
+        """
+        if self.promised is None:
+            return
+        kept = hmac.new(self._key(), seen.encode(), hashlib.sha256).hexdigest().encode()
+        with _open_privately(self.copies / f"{self._stem}.{kind}") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX)
+            found = stream.read()
+            if not found:
+                stream.write(kept)
+                stream.flush()
+                os.fsync(stream.fileno())
+        if found not in (b"", kept):
+            raise DataRefusal(
+                "D2",
+                f"table '{self.table}' of PostgreSQL has other rows than when its declared version "
+                "was first read.",
+                why="answers about the people who were in it then would be shown for those who "
+                "are in it now.",
+                fix="declare another version in the schema: whenever a row changes, or moves "
+                "(VACUUM FULL, CLUSTER).",
+            )
 
     def refresh(self, *, unless_there: bool = False) -> Path:
         """Copy the table as it is now; the same content has the same version."""
@@ -151,6 +206,7 @@ class PostgresTable(DataSource):
                     token = hmac.new(self._key(), digestmod=hashlib.sha256)
                     while block := stream.read(1 << 20):
                         token.update(block)
+                self.keep_promise("copied", token.hexdigest())
                 copy = self.copies / f"{self._stem}-{token.hexdigest()[:_TOKEN]}.parquet"
                 partial.replace(copy)
                 os.utime(copy)  # the newest is the one that is read
@@ -198,8 +254,11 @@ class PostgresTable(DataSource):
                     for statement in (first, *shared, *others):
                         cursor.execute(statement)
                     cursor.execute(self.list_columns())
-                    held = self.match_columns(cursor.fetch_arrow_table().to_pylist())
-                    cursor.execute(self._select(held))
+                    found = cursor.fetch_arrow_table().to_pylist()
+                    held = self.match_columns(found)
+                    # From here on operators and types are PostgreSQL's own, whatever else is there.
+                    cursor.execute("SET LOCAL search_path = pg_catalog")
+                    cursor.execute(self._select(held, found[0]["whole_name"]))
                     reader = cursor.fetch_record_batch()
                     with pq.ParquetWriter(stream, reader.schema) as writer:
                         for batch in reader:
@@ -248,14 +307,14 @@ class PostgresTable(DataSource):
             raise _refuse(self.table, "it has none of the declared columns")
         return found
 
-    def _select(self, held: dict[str, tuple[str, str]]) -> str:
+    def _select(self, held: dict[str, tuple[str, str]], name: str) -> str:
         picked = []
         for column in self.columns:
             if column.name in held:
-                name, kind = held[column.name]
-                read = _read(quote_name(name), kind, column.kind, self.table)
+                own, kind = held[column.name]
+                read = _read(quote_name(own), kind, column.kind, self.table)
                 picked.append(f"{read} AS {quote_name(column.name)}")
-        return f"SELECT {', '.join(picked)} FROM {self.full_name()}"  # noqa: S608
+        return f"SELECT {', '.join(picked)} FROM {name}"  # noqa: S608
 
     def full_name(self) -> str:
         """The table as it was named: whoever wrote the schema quotes what must be quoted."""

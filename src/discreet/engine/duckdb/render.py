@@ -83,10 +83,10 @@ class Field:
 
     def value(self, *, of: str | None = None) -> Node:
         """The column as a value of its kind."""
-        column = self.held(of=of)
+        column = self.quote(of=of)
         return nodes.cast(column, Kind.TEXT) if self.codes is not None else column
 
-    def held(self, *, of: str | None = None) -> Node:
+    def quote(self, *, of: str | None = None) -> Node:
         """The column as it is held."""
         return quote_column(self.identifier, of=of)
 
@@ -139,7 +139,7 @@ class Layout:
         """Everything a row says, whose it is included."""
         return (*self.unit, *(field.identifier for field in self.fields.values()))
 
-    def hashed(self, *, without: Iterable[str] = ()) -> tuple[Hashed, ...]:
+    def list_hashed(self, *, without: Iterable[str] = ()) -> tuple[Hashed, ...]:
         """The same for the hash that chooses rows; ``without`` some of the declared columns."""
         told = (field.hashed for name, field in self.fields.items() if name not in without)
         return (*hash_unit(self.unit, unit_kinds(self.table)), *told)
@@ -198,11 +198,11 @@ class Rendered:
         self.size.add(node)
         return node
 
-    def held(self, expression: Expression) -> tuple[Node, Field | None]:
+    def render_held(self, expression: Expression) -> tuple[Node, Field | None]:
         """The same, as it is held where it is a plain column, and that column."""
         if isinstance(expression, ColumnRef):
             plain = self.fields[expression.name]
-            return plain.held(), plain
+            return plain.quote(), plain
         return self.value(expression), None
 
     @property
@@ -274,7 +274,7 @@ class Renderer:
     def _source(self, source: Source | PublicSource) -> Rendered:
         table = self._table(source.table)
         picked = [(name, table.fields[column]) for name, column in source.columns]
-        return self._select(table.unit, [(n, f, f.held(), None) for n, f in picked], table.name)
+        return self._select(table.unit, [(n, f, f.quote(), None) for n, f in picked], table.name)
 
     def _table(self, table: Table) -> Rendered:
         if table.name in self._tables:
@@ -311,7 +311,7 @@ class Renderer:
         below, domains = self.relation(project.source), self._domains(project)
         items: list[Item] = []
         for name, expression in project.columns:
-            node, plain = below.held(expression)
+            node, plain = below.render_held(expression)
             kept = Field(name, domains[name]) if plain is None else plain
             items.append((name, replace(kept, domain=domains[name]), node, None))
         return self._select(below.unit, items, below.name)
@@ -372,7 +372,7 @@ class Renderer:
     ) -> Rendered:
         domains = self._domains(join)
         items: list[Item] = [
-            (name, replace(f, domain=domains[name]), f.held(of=alias), alias)
+            (name, replace(f, domain=domains[name]), f.quote(of=alias), alias)
             for alias, side in (("l", left), ("r", right))
             for name, f in side.fields.items()
         ]
@@ -404,7 +404,7 @@ class Renderer:
         items: list[Item] = []
         grouped: list[Node] = [quote_column(u) for u in below.unit]
         for name, expression in relation.keys:
-            node, plain = below.held(expression)
+            node, plain = below.render_held(expression)
             kept = Field(name, domains[name]) if plain is None else replace(plain, steps=None)
             items.append((name, replace(kept, domain=domains[name]), node, None))
             grouped.append(node.copy())
@@ -418,7 +418,7 @@ class Renderer:
     def _render_windows(self, relation: Windowed) -> Rendered:
         below, domains = self.relation(relation.source), self._domains(relation)
         items: list[Item] = [
-            (name, replace(f, domain=domains[name]), f.held(), None)
+            (name, replace(f, domain=domains[name]), f.quote(), None)
             for name, f in below.fields.items()
         ]
         for name, window in relation.columns:
@@ -554,7 +554,7 @@ def _aggregate(
             return over(nodes.call(aggregate.function, node))
     argument = _find_domain(aggregate.argument, below)
     if argument.is_null:
-        return nodes.typed_null(domain.kind)
+        return nodes.make_null(domain.kind)
     grid = unit_grid(argument)
     steps = to_steps(node, argument.kind, grid)
     total = over(nodes.call("SUM", steps))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 from math import comb, prod
 from typing import Any
@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from discreet.engine.truth import Group, Opened, SparseCounts
+from discreet.engine.truth import Group, Opened, SparseCounts, Truth
 from discreet.exact.records import dataclass
 from discreet.price.plan import (
+    Distance,
     GroupMean,
     GroupSum,
     GroupTotal,
@@ -71,9 +72,18 @@ class Part:
     number: int
     units: Total | None = None  # of totals: how many units, and the sum of their steps
     steps: Total | None = None
+    lumped: bool = False  # of cells: some stand for several, from the one in the second column on
 
 
-Reading = Sums | Single | Part
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Where to find a measurement that is computed from rows: whose each is, and its values."""
+
+    number: int
+    point: str | None = None  # the column of numbers, where more than their order counts
+
+
+Reading = Sums | Single | Part | Listed
 
 Integers = NDArray[Any]
 
@@ -210,18 +220,28 @@ class ResultColumns:
         """For a plan whose keys and measurements come back in these columns."""
         if not plan.public_keys:
             return cls(plan, columns, readings, None, ())
-        lists = [key.values or () for key in plan.keys]
+        lists = tuple([key.values or () for key in plan.keys])
         places = (Places.of(c, values) for c, values in zip(columns, lists, strict=True))
-        return cls(plan, columns, readings, tuple(product(*lists)), tuple(places))
+        kinds = tuple([column.kind for column in columns])
+        cross = product if Kind.DECIMAL in kinds else partial(_list_groups, kinds)
+        return cls(plan, columns, readings, tuple(cross(*lists)), tuple(places))
 
-    def read(self, columns: Columns) -> Opened:
-        """The integers of every measurement, in the canonical order of the groups."""
+    def read(self, columns: Columns, whole: Callable[[], Truth] | None = None) -> Opened:
+        """The integers of every measurement, in the canonical order of the groups.
+
+        ``whole`` measures the same without lumps.
+        """
         found = self._find(columns)
         measured = tuple(
             _measure(measurement, reading, found)
             for measurement, reading in zip(self.plan.measurements, self.readings, strict=True)
         )
-        return Opened(found.groups, measured)
+        return Opened(found.groups, measured, whole if self.lumped else None)
+
+    @property
+    def lumped(self) -> bool:
+        """Whether some cells of a histogram come back together."""
+        return any(isinstance(reading, Part) and reading.lumped for reading in self.readings)
 
     def _find(self, columns: Columns) -> _Found:
         parts = _numbers(columns, PART)
@@ -245,6 +265,16 @@ class ResultColumns:
         at = dict(zip(groups, range(first), strict=True))
         others = np.array([at.get(row, -1) for row in rows[first:]], dtype=np.int64)
         return groups, np.concatenate([np.arange(first, dtype=np.int64), others])
+
+
+@lru_cache(maxsize=16)
+def _list_groups(_kinds: tuple[Kind, ...], *lists: tuple[Value | None, ...]) -> tuple[Group, ...]:
+    """The groups of public keys, in order: the same for every question about the same keys.
+
+    Python takes 1 and true for equal: lists are told apart by their kinds, too; and not of
+    decimals, of which 1 and 1.0 are equal and not written alike.
+    """
+    return tuple(product(*lists))
 
 
 def _split(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
@@ -311,6 +341,10 @@ def _measure(measurement: Measurement, reading: Reading, found: _Found) -> Integ
         case Part(number=number):
             place, chosen = found.rows(number)
             return _part(measurement, reading, found, place, chosen)
+        case Listed():
+            if not isinstance(measurement, Distance):
+                raise TypeError(measurement)
+            return _find_distances(measurement, reading, found)
 
 
 def _part(
@@ -335,12 +369,35 @@ def _part(
     count = _numbers(found.columns, "_n0")[chosen]
     if isinstance(measurement, Histogram):
         order = np.lexsort((cell, place))
-        return SparseCounts(place[order], cell[order], count[order])
+        first = _numbers(found.columns, "_n1")[chosen][order] if reading.lumped else None
+        return SparseCounts(place[order], cell[order], count[order], first)
     if not isinstance(measurement, ValueCounts):
         raise TypeError(measurement)
     counts = np.zeros((groups, len(measurement.values)), dtype=np.int64)
     np.add.at(counts, (place, cell), count)
     return counts
+
+
+def _find_distances(distance: Distance, reading: Listed, found: _Found) -> Integers:
+    """How many units stand in the way, group by group."""
+    from discreet.mechanisms.unit_distance import FIND, count_units_to_clusters
+
+    place, chosen = found.rows(reading.number)
+    order = np.argsort(place, kind="stable")
+    rows = chosen[order]
+    groups, starts = np.unique(place[order], return_index=True)
+    told = np.zeros((len(found.groups), 1), dtype=np.int64)
+    for group, some in zip(groups.tolist(), np.split(rows, starts[1:]), strict=False):
+        units = _numbers(found.columns, "_n0")[some]
+        if reading.point is not None:
+            points = _split(found.columns[reading.point])[0][some]
+            told[group, 0] = count_units_to_clusters(
+                units, points, clusters=distance.clusters, width=distance.width
+            )
+        else:
+            value, other = (_numbers(found.columns, name)[some] for name in ("_n1", "_n2"))
+            told[group, 0] = FIND[distance.property](units, other, value)
+    return told
 
 
 def _spread(values: Integers, place: NDArray[np.int64], groups: int) -> Integers:

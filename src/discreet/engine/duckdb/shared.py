@@ -16,7 +16,7 @@ from sqlglot import exp, parse_one
 from discreet.engine.duckdb.hashing import put_hash
 from discreet.engine.duckdb.render import Layout
 from discreet.engine.duckdb.result import Columns
-from discreet.engine.duckdb.sources import quoted
+from discreet.engine.duckdb.sources import quote_name
 from discreet.engine.truth import Opened
 from discreet.question.functions.nodes import ENGINE, Definition
 from discreet.question.schema import Table
@@ -127,7 +127,7 @@ def bound_shared(shape: Layout, owned: str, name: str) -> list[Definition]:
     return [
         *_count_rows(shape, owned, steps, parts),
         (steps["many"], _read(_MANY, parts), True),
-        (steps["near"], put_hash(_read(_NEAR, parts), shape.hashed()), True),
+        (steps["near"], put_hash(_read(_NEAR, parts), shape.list_hashed()), True),
         (steps["capped"], _read(_CAPPED, parts), True),
         (steps["cut"], _read(_CUT, parts), True),
         (steps["judged"], _read(_JUDGED, parts), True),
@@ -177,7 +177,7 @@ def _name_steps(shape: Layout, name: str) -> tuple[dict[str, str], dict[str, str
             ("over", "shared beyond"),
         )
     }
-    parts = {step: quoted(words) for step, words in steps.items()}
+    parts = {step: quote_name(words) for step, words in steps.items()}
     parts["content"] = _list_content(shape)
     parts["most"] = str(shape.table.max_rows_per_unit)
     parts["shared"] = str(shape.table.max_rows_per_pair)
@@ -195,13 +195,13 @@ def _read(text: str, parts: Mapping[str, str]) -> exp.Query:
 
 def _name_pairs(shape: Layout, owned: str) -> exp.Query:
     """Rows with their two owners in order; of a row that names one person, that person twice."""
-    first, second = (quoted(u) for u in shape.unit)
-    parts = {"first": first, "second": second, "owned": quoted(owned)}
+    first, second = (quote_name(u) for u in shape.unit)
+    parts = {"first": first, "second": second, "owned": quote_name(owned)}
     return _read(_PAIRED, {"content": _list_content(shape), **parts})
 
 
 def _list_content(shape: Layout) -> str:
-    return ", ".join(quoted(c) for c in shape.content)
+    return ", ".join(quote_name(c) for c in shape.content)
 
 
 def read_crowd(table: Table, found: Columns) -> Opened:

@@ -18,7 +18,9 @@ import io
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +54,7 @@ class Stamp:
     @classmethod
     def of(cls, path: str) -> Stamp:
         """The stamp of the file as it is now."""
-        status = Path(path).stat()
+        status = os.stat(path)  # noqa: PTH116 (many times a question: a Path takes longer than this)
         return cls(path, status.st_size, status.st_mtime_ns, status.st_ino)
 
 
@@ -72,6 +74,10 @@ class Version:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "digest", hashlib.sha256(repr(self).encode()).hexdigest()[:32])
+
+
+make_version = lru_cache(256)(Version)
+"""The version with these stamps, whose name is made once; they are looked at many times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +121,7 @@ class DataSource(ABC):
     @property
     def version(self) -> Version:
         """What the source looks like now, without reading its rows."""
-        return Version(tuple(map(Stamp.of, self.paths())))
+        return make_version(tuple(map(Stamp.of, self.paths())))
 
     def content_hash(self) -> str:
         """A SHA-256 of what the source holds; reads all of it."""
@@ -132,11 +138,12 @@ def open_source(
     *,
     columns: Iterable[Column] | None = None,
     copies: Path | None = None,
+    promised: str | None = None,
 ) -> DataSource:
     """The source for what the curator gave as ``table``; ``columns`` are those declared.
 
     Without them its types are what the rows look like: for public tables only.  What is on a
-    server is copied to the folder ``copies``.
+    server is copied to the folder ``copies``; ``promised`` is its version as declared.
     """
     if isinstance(given, DataSource):
         return given
@@ -145,7 +152,9 @@ def open_source(
         from discreet.engine.duckdb.postgres import PostgresTable, is_postgres
 
         if is_postgres(given):
-            return PostgresTable.of(table, given, columns, copies)
+            return PostgresTable.of(table, given, columns, copies, promised)
+    if promised is not None:
+        raise unreadable_refusal(table, "a version is declared, and this source tells its own")
     kinds = None if columns is None else {c.name.casefold(): c.kind for c in columns}
     if isinstance(given, str | os.PathLike):
         return _from_path(table, os.fspath(given), kinds)
@@ -189,12 +198,12 @@ def _string(value: str) -> str:
     return exp.Literal.string(value).sql(ENGINE)
 
 
-def quoted(*names: str) -> str:
+def quote_name(*names: str) -> str:
     """A dotted name of the engine, every part quoted."""
     return ".".join(exp.to_identifier(name, quoted=True).sql(ENGINE) for name in names)
 
 
-def _given(name: str) -> str:
+def _name_given(name: str) -> str:
     return f"{name}, as given"
 
 
@@ -229,16 +238,16 @@ class Parquet(DataSource):
         if not self.declared:
             folders = all(same.folders for same in found)
             rows = _read_parquet(self.paths(), by_name=True, folders=folders)
-            connection.execute(f"CREATE VIEW {quoted(name)} AS FROM {rows}")
+            connection.execute(f"CREATE VIEW {quote_name(name)} AS FROM {rows}")
             return (Part(name, marked=True),)
         parts = []
         for view, same in _name_views(name, found):
             if same.strict:
                 self._register(connection, view, same)
-            rows = quoted(_given(view))
+            rows = quote_name(_name_given(view))
             if not same.strict:
                 rows = _read_parquet(same.files, folders=bool(same.folders))
-            connection.execute(f"CREATE VIEW {quoted(view)} AS FROM {rows}")
+            connection.execute(f"CREATE VIEW {quote_name(view)} AS FROM {rows}")
             zoned = self._find_zoned(connection, same.files)
             parts.append(Part(view, marked=not same.strict, zoned=zoned))
         return tuple(parts)
@@ -306,7 +315,7 @@ class Parquet(DataSource):
         lenient = pa.schema([*(pa.field(f.name, bytes_for(f.type)) for f in found), *named])
         folders = ds.partitioning(named, flavor="hive") if same.folders else None
         rows = ds.dataset(list(same.files), format=form, schema=lenient, partitioning=folders)
-        cursor.register(_given(view), rows)
+        cursor.register(_name_given(view), rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,11 +385,11 @@ class Csv(DataSource):
         if self.columns is None:
             options = f"delim={_string(self.delimiter)}, header=true, sample_size=-1"
             connection.execute(
-                f"CREATE VIEW {quoted(name)} AS FROM read_csv({_string(path)}, {options})"
+                f"CREATE VIEW {quote_name(name)} AS FROM read_csv({_string(path)}, {options})"
             )
             return (Part(name),)
-        copy = self.copied(copies)
-        connection.execute(f"CREATE VIEW {quoted(name)} AS FROM {self.reading(copy)}")
+        copy = self.copy_file(copies)
+        connection.execute(f"CREATE VIEW {quote_name(name)} AS FROM {self.reading(copy)}")
         return (Part(name, copy=str(copy)),)
 
     def reading(self, copy: Path, *, also: str = "") -> str:
@@ -395,7 +404,7 @@ class Csv(DataSource):
             f"strict_mode=true, ignore_errors=true, parallel=false{also})"
         )
 
-    def copied(self, folder: Path) -> Path:
+    def copy_file(self, folder: Path) -> Path:
         """The copy of the file as it is now; those of earlier versions are deleted."""
         stem = f"csv-{hashlib.sha256(self.paths()[0].encode()).hexdigest()[:16]}"
         copy = folder / f"{stem}-{self.version.digest}.csv"
@@ -473,11 +482,15 @@ class DuckDBFile(DataSource):
     @property
     def version(self) -> Version:
         """What it looks like now."""
-        return Version(tuple(Stamp.of(path) for path in self.paths() if Path(path).exists()))
+        stamps = []
+        for path in self.paths():
+            with suppress(FileNotFoundError, NotADirectoryError):
+                stamps.append(Stamp.of(path))
+        return make_version(tuple(stamps))
 
     def paths(self) -> tuple[str, ...]:
         """The files, as they are found now."""
-        path = str(Path(self.path).resolve())
+        path = os.path.realpath(self.path)
         return (path, f"{path}.wal")
 
     def attach(
@@ -491,10 +504,10 @@ class DuckDBFile(DataSource):
         path = self.paths()[0]
         alias = f"file {hashlib.sha256(path.encode()).hexdigest()[:12]}"
         connection.execute(
-            f"ATTACH IF NOT EXISTS {_string(path)} AS {quoted(alias)} (READ_ONLY, TYPE duckdb)"
+            f"ATTACH IF NOT EXISTS {_string(path)} AS {quote_name(alias)} (READ_ONLY, TYPE duckdb)"
         )
         connection.execute(
-            f"CREATE VIEW {quoted(name)} AS FROM {quoted(alias, 'main', self.table)}"
+            f"CREATE VIEW {quote_name(name)} AS FROM {quote_name(alias, 'main', self.table)}"
         )
         return (Part(name),)
 
@@ -520,12 +533,14 @@ class InMemory(DataSource):
     ) -> tuple[Part, ...]:
         """Read in place."""
         self.lend(connection, name)
-        connection.execute(f"CREATE VIEW {quoted(name)} AS FROM {quoted(_given(name))}")
+        connection.execute(
+            f"CREATE VIEW {quote_name(name)} AS FROM {quote_name(_name_given(name))}"
+        )
         return (Part(name, zoned=self.zoned),)
 
     def lend(self, cursor: duckdb.DuckDBPyConnection, name: str) -> None:
         """The table itself; nothing is copied."""
-        cursor.register(_given(name), self.rows)
+        cursor.register(_name_given(name), self.rows)
 
     def content_hash(self) -> str:
         """A SHA-256 of the rows."""
@@ -549,6 +564,6 @@ __all__ = [
     "Stamp",
     "Version",
     "open_source",
-    "quoted",
+    "quote_name",
     "read_header",
 ]

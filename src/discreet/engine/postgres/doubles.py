@@ -76,7 +76,7 @@ def write_sum(a: str, b: str, sign: str) -> str:
     )
 
 
-def _signed_infinity(a: str, b: str) -> str:
+def _sign_infinity(a: str, b: str) -> str:
     return f"CASE WHEN ({a} > 0) = ({b} > 0) THEN {_INFINITY} ELSE -{_INFINITY} END"
 
 
@@ -90,7 +90,7 @@ def write_product(a: str, b: str) -> str:
         f"CASE WHEN {a} IS NULL OR {b} IS NULL THEN NULL "  # whom LEAST passes over
         f"WHEN {a} = 0 OR {b} = 0 OR {x} > {_MOST} OR {y} > {_MOST} THEN {direct} "
         f"WHEN {x} >= 1 AND {y} >= 1 "
-        f"THEN CASE WHEN {large} THEN {_signed_infinity(a, b)} ELSE {direct} END "
+        f"THEN CASE WHEN {large} THEN {_sign_infinity(a, b)} ELSE {direct} END "
         f"WHEN {x} >= 1 OR {y} >= 1 OR {least} >= {_power(-500)} THEN {direct} "
         f"WHEN {small} THEN {_double(0.0)} ELSE {direct} END"
     )
@@ -104,7 +104,7 @@ def write_quotient(a: str, b: str) -> str:
         moved = f"({x} * {_power(up)}) / ({y} * {_power(down)}) {end}"
         return f"CASE WHEN {moved} THEN {result} ELSE {direct} END"
 
-    infinite, zero = _signed_infinity(a, b), _double(0.0)
+    infinite, zero = _sign_infinity(a, b), _double(0.0)
     large, small = f">= {_power(-276)}", f"<= {_power(225)}"
     return (
         f"CASE WHEN {b} = 0 THEN NULL "

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -121,12 +122,15 @@ class PostgresEngine(ForeignEngine[Compiled]):
         self._server = Server(urls.pop(), sources, timeout_s)
         for name, (url, place) in served.items():
             columns = tuple(schema.tables[name].columns)
-            sources[name] = ServedTable(place, url, columns, folder, name, self._server)
+            promised = schema.tables[name].version
+            sources[name] = ServedTable(place, url, columns, folder, promised, name, self._server)
         self.hold_public(
             DuckDBEngine({**tables, **sources}, schema, store=folder, opened=False, **settings)
         )
         if opened:
             self._write_sources(self._private())
+            if any(table.version is not None for table in self._private()):
+                self._server.check_promises()
 
     # --- questions --------------------------------------------------------------------------------
 
@@ -152,7 +156,8 @@ class PostgresEngine(ForeignEngine[Compiled]):
             sources = self._write_sources(compiled.tables)
             steps = ",\n".join(f"{PostgresPrinter({}).identify(n)} AS ({t})" for n, t in sources)
             found = self._server.run(f"WITH {steps},\n{compiled.text.removeprefix('WITH ')}")
-            truth = Truth(compiled.columns.read(read_columns(*found, compiled.types)))
+            columns = read_columns(*found, compiled.types)
+            truth = Truth(compiled.columns.read(columns, partial(self.run_whole, compiled)))
         if truth is None:
             raise describe_failure()
         if self._progress is not None:
@@ -187,6 +192,7 @@ class PostgresEngine(ForeignEngine[Compiled]):
         self._server.forget()
         private = self._private()
         self._write_sources(private)
+        self._server.check_promises()
         for table in private:
             if progress is not None and (tables is None or table.name in tables):
                 progress(table.name, 1.0)

@@ -2,8 +2,10 @@
 
 Every look is one transaction, REPEATABLE READ and READ ONLY, in which names mean what PostgreSQL's
 own catalogue says.  Which data a snapshot shows is told by a *mark* of each table: how many rows
-it has, and a sum over where each lies and which transaction wrote it.  Whoever inserts, changes or
-deletes a row changes the mark.  Nothing that a server says of an error leaves this module.
+it has, a sum over where each lies and which transaction wrote it, and which transactions declared
+its columns and the labels of their types.  Whoever inserts, changes or deletes a row changes the
+mark, and so does whoever gives columns other names or values without touching a row.
+Nothing that a server says of an error leaves this module.
 """
 
 from __future__ import annotations
@@ -36,6 +38,8 @@ _SESSION = {
     "row_security": "off",  # a policy that would hide rows is an error, not fewer rows
     "jit": "off",
     "client_min_messages": "error",
+    "client_encoding": "UTF8",  # in another, a text without an equivalent there would raise
+    "transform_null_equals": "off",
     "lock_timeout": f"{_WAIT_S}s",
 }
 
@@ -60,6 +64,21 @@ _SERVER = """
 SELECT current_setting('server_version_num')::int4, getdatabaseencoding()::text,
   (SELECT rolsuper FROM pg_roles WHERE rolname = current_user),
   COALESCE(current_setting('auto_explain.log_min_duration', true), '-1')
+"""
+_DECLARED = """
+WITH RECURSIVE tables AS (
+  SELECT pg_catalog.to_regclass(%s)::oid AS oid
+  UNION SELECT i.inhrelid FROM pg_catalog.pg_inherits AS i JOIN tables AS t ON i.inhparent = t.oid
+)
+SELECT pg_catalog.md5(pg_catalog.string_agg(said, ' ' ORDER BY said COLLATE "C")) FROM (
+  SELECT pg_catalog.concat_ws('/', a.attrelid, a.attnum, a.attname, a.atttypid, a.xmin, d.xmin)
+  FROM pg_catalog.pg_attribute AS a JOIN tables AS t ON a.attrelid = t.oid
+  LEFT JOIN pg_catalog.pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+  UNION ALL SELECT pg_catalog.concat_ws('/', e.enumtypid, e.oid, e.enumlabel, e.xmin)
+  FROM pg_catalog.pg_enum AS e WHERE e.enumtypid IN (
+    SELECT a.atttypid FROM pg_catalog.pg_attribute AS a JOIN tables AS t ON a.attrelid = t.oid
+  )
+) AS declared (said)
 """
 _SNAPSHOT = "SELECT pg_current_snapshot()::text || ' ' || pg_postmaster_start_time()::text"
 
@@ -172,6 +191,9 @@ class Server:
     ) -> str:
         self._read_marks(connection, located)
         key = (name, self._marks[name])
+        promised = self._tables[name].find_promised()
+        if promised is not None:
+            return promised
         if key not in self._tokens:
             row = connection.execute("SELECT pg_export_snapshot()").fetchone()
             self._tokens[key] = self._tables[name].find_token(str((row or [""])[0]))
@@ -180,12 +202,27 @@ class Server:
     def _read_marks(
         self, connection: psycopg.Connection[Any], located: Mapping[str, Located]
     ) -> None:
-        """Of the snapshot of this look; the same snapshot shows the same rows."""
+        """Of the snapshot of this look; the same snapshot shows the same rows.
+
+        Locked before the snapshot is taken: from then on nobody changes what a column is.
+        """
+        names = ", ".join(one.name for one in located.values())
+        connection.execute(f"LOCK TABLE {names} IN ACCESS SHARE MODE")
         snapshot = str((connection.execute(_SNAPSHOT).fetchone() or [""])[0])
         if snapshot == self._snapshot:
             return
         marks = {name: _read_mark(connection, one.name) for name, one in located.items()}
+        for name, mark in marks.items():
+            self._tables[name].keep_promise("served", mark)
+        if marks != self._marks:
+            self._located = None  # columns may have other types now
         self._snapshot, self._marks = snapshot, marks
+
+    def check_promises(self) -> None:
+        """Refuse tables that have other rows than when their declared version was first read."""
+        with self._lock:
+            located = self.locate()
+            self._reach(lambda connection: self._read_marks(connection, located))
 
     def forget(self) -> None:
         """Look at everything anew."""
@@ -227,7 +264,8 @@ def _read_mark(connection: psycopg.Connection[Any], name: str) -> str:
         f"SELECT COUNT(*)::text || ' ' || COALESCE(SUM(HASHTEXTEXTENDED({said}, 7)), 0)::text "  # noqa: S608
         f"FROM {name}"
     ).fetchone()
-    return str((row or [""])[0])
+    declared = connection.execute(_DECLARED, [name]).fetchone()
+    return f"{(row or [''])[0]} {(declared or [''])[0]}"
 
 
 def _fetch(

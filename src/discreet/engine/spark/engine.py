@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -188,7 +189,8 @@ class SparkEngine(ForeignEngine[Compiled]):
             ]
             rows = session.sql(compiled.complete(steps))
             found = watch(session, rows.collect, "answer", self._progress)
-            return Truth(compiled.columns.read(read_columns(rows.columns, found, compiled.types)))
+            columns = read_columns(rows.columns, found, compiled.types)
+            return Truth(compiled.columns.read(columns, partial(self.run_whole, compiled)))
         return None
 
     def explain_plan(self, compiled: Compiled) -> str:

@@ -234,7 +234,7 @@ class SparkPrinter(Printer):
         low = f"CAST(SUM({value.text} & {2**_HALF - 1}L){_TAIL} AS {WIDE})"
         return Typed(f"({high} * {2**_HALF}L + {low})", Type.WIDE, together=True)
 
-    def filtered(self, node: exp.Filter, scope: Scope) -> Typed:
+    def filter_rows(self, node: exp.Filter, scope: Scope) -> Typed:
         """An aggregate of the rows that fulfil a condition."""
         value = self.node(node.this, scope)
         condition = self.node(node.expression.this, scope)

@@ -52,13 +52,15 @@ MEANING = {
 }
 """What statements mean, set on a session of our own: nobody else's is changed."""
 
+_UNPLANNED = {"spark.sql.adaptive.enabled": "false"}
+"""Nothing is planned anew while it runs: what a statement moves is small, and planning is not."""
+
 _STARTED = {
     "spark.ui.enabled": "false",
     "spark.eventLog.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "OFF",  # what fails is logged with the value it failed on
     "spark.sql.catalogImplementation": "in-memory",
-    "spark.sql.adaptive.coalescePartitions.enabled": "false",
 }
 """What else a session is started with."""
 
@@ -84,7 +86,7 @@ def open_session(given: Any = LOCAL, *, settings: dict[str, str] | None = None) 
     for name in _TALKATIVE:
         logging.getLogger(name).disabled = True
     own = given.newSession()
-    for name, value in MEANING.items():
+    for name, value in {**_UNPLANNED, **MEANING}.items():
         own.conf.set(name, value)
     for name, value in (settings or {}).items():
         if name.startswith("spark.sql.") and name not in MEANING:

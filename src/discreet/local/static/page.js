@@ -50,24 +50,37 @@
       const shown = listed.slice(0, 6).map((one) => `“${one}”`).join(", ") || "none of the answers";
       return `${shown}${listed.length > 6 ? ` and ${listed.length - 6} more` : ""}; your answer may or may not be among them.`;
     }
-    if (question.options.length === 0) return `the number ${report}, which is only loosely tied to yours.`;
-    return `the number ${report}, which fits about a share of all answers; yours may or may not be among them.`;
+    if (question.options.length === 0) return about(question.plan, report);
+    return `the number ${report}: it fits some of the answers more than others; yours may or may not be among them.`;
   }
 
-  function ratio(share) {
+  // Which values make a report of a number likelier than the others do.
+  function about({ kind, lower, upper, steps, width }, report) {
+    const place = kind === "HybridMean" ? report - 2 : report;
+    if (kind === "OneBitMean" || place < 0) {
+      return `“${report ? "a high number" : "a low number"}”, which may or may not fit yours.`;
+    }
+    const value = (step) => Number((lower + (Math.min(Math.max(step, 0), steps) / steps) * (upper - lower)).toPrecision(3));
+    return `“from ${value(place - width + 1)} to ${value(place)}”; your number may or may not be between them.`;
+  }
+
+  function number(share) {
     const [over, under] = share.split("/");
-    return Math.exp(Number(over) / Number(under || 1)).toPrecision(3);
+    return Number(over) / Number(under || 1);
   }
 
   // The report is kept on this device.  Whoever is made to load the page again, by an accident or by
   // a server that says it got nothing, sends the same one: a second would cost a second time.
   const token = decodeURIComponent(location.hash.slice(1));
-  const kept = `discreet survey ${survey.fingerprint} ${token}`;
+  const KEPT = "discreet survey ";
+  const mine = `${KEPT}${survey.fingerprint} `;
+  const kept = `${mine}${token}`;
   let report = recall();
 
   function recall() {
     try {
-      return JSON.parse(localStorage.getItem(kept));
+      const found = JSON.parse(localStorage.getItem(kept));
+      return found && found.report ? found.report : found;
     } catch {
       return null;
     }
@@ -75,21 +88,46 @@
 
   function keep() {
     try {
-      localStorage.setItem(kept, JSON.stringify(report));
+      localStorage.setItem(kept, JSON.stringify({ report, epsilon: survey.epsilon }));
       return "";
     } catch {
       return " This browser keeps nothing: do not load this page again to answer anew, which would tell more.";
     }
   }
 
+  // Whoever asks the same people again, by another link or under another name, learns more: this
+  // device says so before anything is answered.  What was lost adds up.
+  function warn() {
+    let [again, others, lost] = [false, 0, number(survey.epsilon)];
+    try {
+      for (const name of Object.keys(localStorage)) {
+        if (!name.startsWith(KEPT) || name === kept) continue;
+        if (name.startsWith(mine)) again = true;
+        else others += 1;
+        const found = JSON.parse(localStorage.getItem(name));
+        lost += found && found.epsilon ? number(found.epsilon) : number(survey.epsilon);
+      }
+    } catch {
+      return; // nothing is kept here: said when the report is made
+    }
+    const said = [];
+    if (again) said.push("On this device a report of this very survey was made before, by another link. If it was yours, do not answer again: a second report tells more about you.");
+    if (others) said.push(`On this device ${others === 1 ? "another survey" : `${others} other surveys`} from here ${others === 1 ? "was" : "were"} answered.`);
+    if (!said.length) return;
+    at("before").textContent = `${said.join(" ")} If all reports are yours, what they tell adds up to ε = ${Number(lost.toPrecision(3))} with this one.`;
+    at("before").hidden = false;
+  }
+
   function show(warning) {
     at("form").reset();
+    at("form").hidden = true; // what comes next stands alone
+    at("before").hidden = true;
     at("form").querySelectorAll("input, select, button").forEach((one) => { one.disabled = true; });
     survey.questions.forEach((question, place) => {
       at("words").append(made("dt", question.text), made("dd", words(question, report[place])));
     });
     at("tells").textContent = `Every report can come from every answer. Whatever anyone believed about you before, ` +
-      `the odds of one set of answers against another change by at most a factor of ${ratio(survey.epsilon)} ` +
+      `the odds of one set of answers against another change by at most a factor of ${Math.exp(number(survey.epsilon)).toPrecision(3)} ` +
       `(e to the ε, ε = ${survey.epsilon}) by seeing this report, whatever else they know and for ever.${warning}`;
     at("raw").textContent = JSON.stringify(report);
     at("report").hidden = false;
@@ -113,7 +151,8 @@
     show(keep());
   });
 
-  if (report !== null) show(" It was made here before, and is the only one that this page makes for you.");
+  if (report === null) warn();
+  else show(" It was made here before, and is the only one that this page makes for you.");
 
   at("send").addEventListener("click", async () => {
     at("send").disabled = true;

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field
 from fractions import Fraction
 from itertools import pairwise
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,9 @@ from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, log_up, sqrt_down
 from discreet.exact.numbers import Exact, float_up, positive, proportion
 from discreet.exact.records import dataclass
-from discreet.mechanisms.grid import Grid, made_by_name, write_call
+from discreet.mechanisms.grid import Grid, require_names, write_call
 from discreet.mechanisms.quantiles.ranks import (
+    NEAR,
     Cells,
     Domain,
     RankedCells,
@@ -32,7 +34,7 @@ Errors = dict[Fraction, tuple[float, float]]
 """For each choice, named by its quantile: the weight of its error, and the scale of it in ranks."""
 
 
-@made_by_name
+@require_names
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Quantile:
     """Publish a value that splits the data into about q and 1 - q.
@@ -260,8 +262,11 @@ class Quantiles:
 
     def release_cells(self, cells: Cells) -> list[Any]:
         """The same, of values that have been counted: steps of the domain, in increasing order."""
+        return self.release_ranked(RankedCells.of(cells, shift=self.domain.shift))
+
+    def release_ranked(self, ranked: RankedCells) -> list[Any]:
+        """The same, of cells in order, perhaps in lumps, cut as the domain cuts them."""
         shift = self.domain.shift
-        ranked = RankedCells.of(cells, shift=shift)
         least, most = self.domain.least << shift, ((self.domain.most + 1) << shift) - 1
         answers: list[int] = []
         self._halve(ranked, least, most, self.quantiles, (Fraction(0), Fraction(1)), answers)
@@ -286,6 +291,46 @@ class Quantiles:
         found: list[tuple[tuple[float, float], ...]] = []
         self._add_errors(self.quantiles, (Fraction(0), Fraction(1)), ({}, {}), found)
         return found
+
+    @property
+    def reach(self) -> list[int]:
+        """How many ranks around each quantile its choice looks at, but for once in 10**22 times.
+
+        Besides a share of all values, ``tied_share``; docs/proofs/quantiles.md, Lemma 13.
+        """
+        found: list[int] = []
+        self._add_reach(
+            self.quantiles, (Fraction(0), Fraction(1)), (Fraction(0), Fraction(0)), found
+        )
+        return found
+
+    @property
+    def tied_share(self) -> int:
+        """Ranks move by one value in so many where very many are equal; 0 if they do not."""
+        return 0 if self.levels == 1 else max(1, (1 << self.domain.shift) // (self.levels - 1))
+
+    def _add_reach(
+        self,
+        wanted: tuple[Fraction, ...],
+        between: tuple[Fraction, Fraction],
+        around: tuple[Fraction, Fraction],
+        found: list[int],
+    ) -> None:
+        if not wanted:
+            return
+        middle = len(wanted) // 2
+        low, high = between
+        q = (wanted[middle] - low) / (high - low)
+        inherited = (1 - q) * around[0] + q * around[1]
+        own = inherited + (ceil(NEAR / self._rate(q)) / Fraction(q.denominator)) + 2
+        cut = wanted[middle]
+        self._add_reach(wanted[:middle], (low, cut), (around[0], own), found)
+        found.append(ceil(own))
+        self._add_reach(wanted[middle + 1 :], (cut, high), (own, around[1]), found)
+
+    def _rate(self, q: Fraction) -> Fraction:
+        """The exponent of one point of the score of a choice that aims at ``q`` of its part."""
+        return self.level_epsilon / (2 * max(q.numerator, q.denominator - q.numerator))
 
     def _add_errors(
         self,
@@ -324,8 +369,7 @@ class Quantiles:
         middle = len(wanted) // 2
         low, high = between
         q = (wanted[middle] - low) / (high - low)
-        rate = self.level_epsilon / (2 * max(q.numerator, q.denominator - q.numerator))
-        chosen = choose_by_rank(ranked, q, rate, least, most)
+        chosen = choose_by_rank(ranked, q, self._rate(q), least, most)
         left, right = ranked.split(chosen)
         self._halve(left, least, chosen, wanted[:middle], (low, wanted[middle]), answers)
         answers.append(chosen)

@@ -22,6 +22,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -222,12 +224,8 @@ class RankedCells:
     def split(self, position: int) -> tuple[RankedCells, RankedCells]:
         """Those up to ``position``, and those beyond it."""
         left = self.count_up_to(position)
-        return (
-            RankedCells(self.at, self.cumulative, self.shift, self.before, left),
-            RankedCells(
-                self.at, self.cumulative, self.shift, self.before + left, self.total - left
-            ),
-        )
+        before, rest = self.before + left, self.total - left
+        return replace(self, total=left), replace(self, before=before, total=rest)
 
     def between_ranks(self, first: int, last: int) -> tuple[Integers, Integers, int]:
         """Positions from the one with the ``first`` value of the part to the one with the ``last``.
@@ -269,6 +267,40 @@ class RankedCells:
         """Which of the positions used by ``count`` values holds the one of that rank, from one."""
         level = _level(count, self.shift)
         return bisect_left(range(1 << level), rank, key=lambda p: _count_first(count, p + 1, level))
+
+
+@dataclass(frozen=True, slots=True)
+class LumpedCells(RankedCells):
+    """Cells of which some stand for several: what these do not tell is looked up in all of them.
+
+    A lump stands at the last of its cells.  Every number that is told is the one that all cells
+    would have told (Lemma 13).
+    """
+
+    first: Integers  # the first cell of each lump; of a cell that stands alone, itself
+    look_up: Callable[[], RankedCells]  # all cells
+
+    def count_up_to(self, position: int) -> int:
+        """How many values of the part stand at ``position`` or before it."""
+        cell = position >> self.shift
+        next_one = int(np.searchsorted(self.at, cell, side="left"))
+        if next_one < len(self.at) and self.first[next_one] <= cell and self._is_lump(next_one):
+            return self._find_all().count_up_to(position)
+        return RankedCells.count_up_to(self, position)
+
+    def between_ranks(self, first: int, last: int) -> tuple[Integers, Integers, int]:
+        """Positions from the one with the ``first`` value of the part to that with the ``last``."""
+        ends = self.before + np.array([first, last])
+        low, high = (int(cell) for cell in np.searchsorted(self.cumulative, ends, side="left"))
+        if np.any(self.first[low : high + 1] < self.at[low : high + 1]):
+            return self._find_all().between_ranks(first, last)
+        return RankedCells.between_ranks(self, first, last)
+
+    def _is_lump(self, index: int) -> bool:
+        return bool(self.first[index] < self.at[index])
+
+    def _find_all(self) -> RankedCells:
+        return replace(self.look_up(), before=self.before, total=self.total)
 
 
 def _level(count: int, shift: int) -> int:
@@ -333,7 +365,7 @@ def _reverse_bits(numbers: Integers, bits: int) -> Integers:
     return reversed_numbers
 
 
-_NEAR = 96
+NEAR = 96
 """Candidates whose weight is below exp(-96) of the best are drawn for together."""
 
 
@@ -347,7 +379,7 @@ class Runs(NamedTuple):
 
 def choose_by_rank(cells: RankedCells, q: Fraction, rate: Fraction, least: int, most: int) -> int:
     """A whole number z from ``least`` to ``most``, with weight exp(rate * score of z)."""
-    floor = math.ceil(_NEAR / rate)
+    floor = math.ceil(NEAR / rate)
     runs = score_runs(cells, q, least, most, floor=floor)
     low, high = int(runs.starts[0]), int(runs.starts[-1] + runs.lengths[-1]) - 1
     far = (most - least) - (high - low)

@@ -17,14 +17,14 @@ from discreet.exact.balls import ball, enclose, log_up
 from discreet.exact.numbers import Exact, float_up, positive, proportion, whole
 from discreet.exact.records import dataclass
 from discreet.exact.search import least_decimal, least_integer
-from discreet.mechanisms.grid import Grid, made_by_name, write_call
+from discreet.mechanisms.grid import Grid, require_names, write_call
 from discreet.mechanisms.selection.scores import Scores, rate_per_step, read_scores, to_score_units
 from discreet.noise import exponential_choice, permute_and_flip
 
 _FINE = 2**26  # points per unit of a distance that is found by search
 
 
-@made_by_name
+@require_names
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class ExponentialMechanism:
     """Choose a candidate with probability that grows exponentially with its score.
@@ -145,7 +145,7 @@ class ExponentialMechanism:
         )
 
 
-@made_by_name
+@require_names
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class PermuteAndFlip:
     """Visit candidates in random order; take one with probability exp(rate (score - best)).

@@ -14,7 +14,7 @@ from discreet.accounting.law import FiniteLaw
 from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact, positive, proportion, whole
-from discreet.mechanisms.grid import Grid, Integers, made_by_name, saturating_sum, write_call
+from discreet.mechanisms.grid import Grid, Integers, require_names, saturating_sum, write_call
 from discreet.mechanisms.laplace_table import LaplaceTable, summation_reach
 from discreet.mechanisms.selection.exponential import ExponentialMechanism, PermuteAndFlip
 from discreet.mechanisms.selection.noisy_race import least_distance, overtaking_probability
@@ -45,7 +45,7 @@ class CountedWinner(NamedTuple):
     score: int | Fraction
 
 
-@made_by_name
+@require_names
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class ReportNoisyMax:
     """Add noise to every score and report the candidate whose noisy score is highest.

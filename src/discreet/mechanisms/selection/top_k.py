@@ -16,7 +16,7 @@ from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, sqrt_down
 from discreet.exact.numbers import Exact, positive, proportion, whole
-from discreet.mechanisms.grid import Grid, Integers, made_by_name, saturating_sum, write_call
+from discreet.mechanisms.grid import Grid, Integers, require_names, saturating_sum, write_call
 from discreet.mechanisms.laplace import margin_steps
 from discreet.mechanisms.selection.exponential import (
     ExponentialMechanism,
@@ -37,7 +37,7 @@ Method = Literal["peeling", "gumbel", "laplace"]
 METHODS: tuple[Method, ...] = ("peeling", "gumbel", "laplace")
 
 
-@made_by_name
+@require_names
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class TopK:
     """Report the k candidates of highest score, best first.

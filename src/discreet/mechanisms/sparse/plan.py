@@ -44,7 +44,7 @@ class Plan:
         leaders = self.cutoff if self.renew else 1
         above = min(self.cutoff, queries)
 
-        def crossed(by: int, chasers: int) -> float:
+        def cross(by: int, chasers: int) -> float:
             return overtaking_probability(
                 by,
                 chasers=chasers,
@@ -53,7 +53,7 @@ class Plan:
                 leader_scale=self.threshold_scale,
             )
 
-        total = crossed(distance + 1, queries) + crossed(distance + 2, above)
+        total = cross(distance + 1, queries) + cross(distance + 2, above)
         if self.answer_scale is not None:
             q = np.exp(-1 / float(self.answer_scale))
             one = 2 * np.exp(-(distance + 1) / float(self.answer_scale)) / (1 + q)
@@ -75,7 +75,7 @@ class Settings:
     grid: Grid | None
 
     @classmethod
-    def checked(
+    def check(
         cls,
         threshold: Exact,
         sensitivity: Exact,
@@ -153,7 +153,7 @@ class Settings:
             grid=self.grid,
         )
 
-    def given_to(self, mechanism: object, **more: object) -> None:
+    def give_to(self, mechanism: object, **more: object) -> None:
         """Set the fields that ``mechanism`` has."""
         values = {name: getattr(self, name) for name in self.__slots__} | more
         for name in mechanism.__slots__:  # type: ignore[attr-defined]

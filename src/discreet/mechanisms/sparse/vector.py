@@ -11,7 +11,7 @@ from discreet.accounting.law import FiniteLaw
 from discreet.accounting.loss import Loss
 from discreet.exact.balls import log_up
 from discreet.exact.numbers import Exact, proportion, whole
-from discreet.mechanisms.grid import Grid, made_by_name, write_call
+from discreet.mechanisms.grid import Grid, require_names, write_call
 from discreet.mechanisms.laplace import l1_steps
 from discreet.mechanisms.selection.noisy_race import least_distance
 from discreet.mechanisms.selection.scores import check_drawable, to_score_units
@@ -23,7 +23,7 @@ _NUMBERS_PER_ROUND = Fraction(1, 8)
 """What a numeric answer costs, in rounds: with DR's 8/9 and 1/9, both errors are balanced."""
 
 
-@made_by_name
+@require_names
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class AboveThreshold:
     """Answer "below" for as long as it is true, then "above" once, and halt.
@@ -91,12 +91,12 @@ class AboveThreshold:
         threshold_share: Exact | None = None,
         grid: Grid | None = None,
     ) -> None:
-        settings = Settings.checked(threshold, sensitivity, epsilon, monotonic=monotonic, grid=grid)
+        settings = Settings.check(threshold, sensitivity, epsilon, monotonic=monotonic, grid=grid)
         share = (
             None if threshold_share is None else proportion(threshold_share, name="threshold_share")
         )
         plan = settings.plan(settings.epsilon, share=share)
-        settings.given_to(self, threshold_share=share, plan=plan)
+        settings.give_to(self, threshold_share=share, plan=plan)
 
     def __repr__(self) -> str:
         return write_call(
@@ -135,7 +135,7 @@ class AboveThreshold:
         return transcript_law(self.plan, steps_list(values, self.grid))
 
 
-@made_by_name
+@require_names
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Sparse:
     """Answer "above" or "below" until "above" was answered ``cutoff`` times.
@@ -200,7 +200,7 @@ class Sparse:
         renew: bool = True,
         grid: Grid | None = None,
     ) -> None:
-        settings = Settings.checked(
+        settings = Settings.check(
             threshold,
             sensitivity,
             epsilon,
@@ -211,7 +211,7 @@ class Sparse:
             renew=renew,
         )
         price = settings.round_price(Loss.pure)
-        settings.given_to(self, round_epsilon=price, plan=settings.plan(price))
+        settings.give_to(self, round_epsilon=price, plan=settings.plan(price))
 
     def __repr__(self) -> str:
         return _write(self)
@@ -245,7 +245,7 @@ class Sparse:
         return transcript_law(self.plan, steps_list(values, self.grid))
 
 
-@made_by_name
+@require_names
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class NumericSparse:
     """As :class:`Sparse`, but a query above the threshold is answered with its noisy value.
@@ -306,7 +306,7 @@ class NumericSparse:
         renew: bool = True,
         grid: Grid | None = None,
     ) -> None:
-        settings = Settings.checked(
+        settings = Settings.check(
             threshold,
             sensitivity,
             epsilon,
@@ -323,7 +323,7 @@ class NumericSparse:
 
         price = settings.round_price(lambda one: Loss.pure(one) + answer(one))
         scale = check_drawable(steps / (_NUMBERS_PER_ROUND * price))
-        settings.given_to(
+        settings.give_to(
             self,
             round_epsilon=price,
             answer_loss=answer(price),

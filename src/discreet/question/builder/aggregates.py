@@ -115,6 +115,21 @@ def top_k(value: Formula | str, k: int) -> Formula:
     return function("top_k", of(value), k)
 
 
+def distance_to_sorted(value: Formula | str, by: Formula | str) -> Formula:
+    """How many units stand in the way of no smaller ``value`` where ``by`` is greater."""
+    return function("distance_to_sorted", of(value), of(by))
+
+
+def distance_to_clusters(value: Formula | str, clusters: int, width: Exact) -> Formula:
+    """How many units stand in the way of so many ``clusters``, of ``width``, holding ``value``."""
+    return function("distance_to_clusters", of(value), clusters, number(width))
+
+
+def distance_to_dependency(value: Formula | str, *on: Formula | str) -> Formula:
+    """How many units stand in the way of ``value`` being a function of ``on``."""
+    return function("distance_to_dependency", of(value), *map(of, on))
+
+
 def histogram(value: Formula | str, edges: Sequence[Exact]) -> Formula:
     """Rows in each bin from one edge up to, not including, the next."""
     return function("histogram", of(value), *(number(edge) for edge in edges))

@@ -261,7 +261,7 @@ def _declare(target: Kind, routes: dict[Kind, _Route], meaning: str) -> None:
 
     def render(arguments: Nodes, domains: Domains) -> Node:
         if domains[0].is_null:
-            return nodes.typed_null(target)
+            return nodes.make_null(target)
         return routes[domains[0].kind].render(arguments[0], domains[0])
 
     def evaluate(value: Plain) -> Plain:

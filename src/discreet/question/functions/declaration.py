@@ -146,7 +146,7 @@ def anywhere(domains: Domains) -> Domains:
 def cast_to(node: Node, domain: Domain, kind: Kind) -> Node:
     """The node as ``kind``; widening cannot fail."""
     if domain.is_null:
-        return nodes.typed_null(kind)
+        return nodes.make_null(kind)
     return node if domain.kind is kind else nodes.cast(node, kind)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from fractions import Fraction
@@ -206,7 +206,7 @@ class Outcome(Enum):
     NOT_TRUE = "false or NULL"
 
 
-_FLIPPED = {
+FLIPPED = {
     "equal": "equal",
     "not_equal": "not_equal",
     "less": "greater",
@@ -222,7 +222,7 @@ _OPPOSITE = {
     "greater": "less_equal",
     "greater_equal": "less",
 }
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "equal": operator.eq,
     "not_equal": operator.ne,
     "less": operator.lt,
@@ -268,10 +268,10 @@ def _learn(columns: Columns, condition: Expression, outcome: Outcome) -> Columns
             return {**columns, name: find_column(name, columns).without_null()}
         case Call(function="in", arguments=(ColumnRef(name=name), *options)):
             return _select_listed(columns, name, tuple(options), outcome)
-        case Call(function=name, arguments=(ColumnRef() as column, other)) if name in _COMPARE:
+        case Call(function=name, arguments=(ColumnRef() as column, other)) if name in COMPARE:
             return _compare(columns, column.name, name, other, outcome)
-        case Call(function=name, arguments=(other, ColumnRef() as column)) if name in _COMPARE:
-            return _compare(columns, column.name, _FLIPPED[name], other, outcome)
+        case Call(function=name, arguments=(other, ColumnRef() as column)) if name in COMPARE:
+            return _compare(columns, column.name, FLIPPED[name], other, outcome)
         case _:
             return columns
 
@@ -298,14 +298,14 @@ def _boolean(columns: Columns, name: str, outcome: Outcome) -> Columns:
     return {**columns, name: replace(domain, values=(value,), nullable=nullable)}
 
 
-def _constant(expression: Expression) -> Value | None:
+def constant_of(expression: Expression) -> Value | None:
     """The value of an expression without columns, if it has one."""
     match expression:
         case ColumnRef():
             return None
         case Literal(value=value):
             return None if value is None else single(domain_of_literal(value))
-        case Call(arguments=arguments) if all(_constant(a) is not None for a in arguments):
+        case Call(arguments=arguments) if all(constant_of(a) is not None for a in arguments):
             return single(domain_of(expression, {}))
         case _:
             return None
@@ -315,7 +315,7 @@ def _select_listed(
     columns: Columns, name: str, options: tuple[Expression, ...], outcome: Outcome
 ) -> Columns:
     domain: Domain = find_column(name, columns)
-    values = [_constant(option) for option in options]
+    values = [constant_of(option) for option in options]
     nulls = [v for v in values if v is None]
     kinds = {kind_of(v) for v in values if v is not None}
     if kinds != {domain.kind}:
@@ -338,7 +338,7 @@ def _compare(
     columns: Columns, name: str, comparison: str, other: Expression, outcome: Outcome
 ) -> Columns:
     domain: Domain = find_column(name, columns)
-    value = _constant(other)
+    value = constant_of(other)
     if value is None:
         return columns
     holds = comparison if outcome is Outcome.TRUE else _OPPOSITE[comparison]
@@ -349,7 +349,7 @@ def _compare(
         if holds == "equal" and domain.values is None and kind_of(value) is domain.kind:
             known = domain_of_values(domain.kind, (value,), nullable=nullable)
     else:
-        end = _end(domain, value)
+        end = end_of(domain, value)
         if end is not None:
             known = _bound(_among(known, holds, end, number_of), holds, end)
     return {**columns, name: known}
@@ -359,7 +359,7 @@ def _among(domain: Domain, holds: str, end: Any, position: Callable[[Value], Any
     """Only the listed values that compare so."""
     if domain.values is None:
         return domain
-    kept = [v for v in domain.values if _COMPARE[holds](position(v), end)]
+    kept = [v for v in domain.values if COMPARE[holds](position(v), end)]
     return domain_of_values(domain.kind, kept, nullable=domain.nullable) if kept else domain
 
 
@@ -367,7 +367,7 @@ _EXACT = 2**53
 _DAY = 86_400_000_000
 
 
-def _end(domain: Domain, value: Value) -> Fraction | None:
+def end_of(domain: Domain, value: Value) -> Fraction | None:
     """Where the constant lies on the column's line; None if the comparison is not exact there."""
     number, kinds = number_of(value), (domain.kind, kind_of(value))
     if number is None:
@@ -404,6 +404,142 @@ def _bound(domain: Domain, holds: str, end: Fraction) -> Domain:
             domain.kind, (value_at(domain.kind, low),), nullable=domain.nullable
         )
     return replace(domain, low=low, high=high)
+
+
+# --- what conditions leave ---------------------------------------------------------------------
+
+
+def list_left(condition: Expression, known: Mapping[str, Domain]) -> dict[str, tuple[Value, ...]]:
+    """The values of columns that some part of ``condition`` shuts out, of those it speaks of alone.
+
+    Only of columns whose values are ``known``, and that cannot be NULL on rows where it is true.  A
+    CASE says nothing here: in ON of an outer join it shuts out rows and no groups.
+    """
+    parts: dict[str, list[Expression]] = {}
+    for part in _split(condition):
+        names = references(part)
+        if len(names) == 1 and names <= known.keys() and not isinstance(part, Case):
+            parts.setdefault(next(iter(names)), []).append(part)
+    found = {}
+    for name, own in parts.items():
+        values = known[name].list_values()
+
+        def holds(value: Value | None, name: str = name, own: list[Expression] = own) -> bool:
+            return all(evaluate(part, {name: plain(value)}) is True for part in own)
+
+        if values is not None and not (known[name].nullable and holds(None)):
+            left = tuple(value for value in values if holds(value))
+            if left != values:
+                found[name] = left
+    return found
+
+
+MOST_WEIGHED = 10_000
+"""So many times a value is put into a condition while a question is read, which is free."""
+
+
+def find_contradiction(condition: Expression, known: Mapping[str, Domain]) -> tuple[int, ...]:
+    """Parts of ``condition``, by number, that no value of one column meets together; else none.
+
+    Decided from what is declared and from constants alone, so nobody's row is looked at.  What is
+    not found may be a contradiction all the same.  A CASE is let be: in ON of an outer join it
+    shuts out rows and no groups.
+    """
+    parts: dict[str, list[tuple[int, Expression]]] = {}
+    for number, part in enumerate(_split(condition)):
+        names = references(part)
+        if len(names) == 1 and names <= known.keys() and not isinstance(part, Case):
+            parts.setdefault(next(iter(names)), []).append((number, part))
+    weighed = 0
+    for name, own in parts.items():
+        values = known[name].list_values()
+        weighed += 0 if values is None else len(own) * (1 + len(values))
+        if values is None:
+            met = _meets_some([part for _, part in own], known[name])
+        elif weighed > MOST_WEIGHED:
+            continue
+        else:
+            missing = [None] if known[name].nullable or known[name].is_null else []
+            met = any(
+                all(evaluate(part, {name: plain(value)}) is True for _, part in own)
+                for value in (*values, *missing)
+            )
+        if not met:
+            return tuple(number for number, _ in own)
+    return ()
+
+
+def _meets_some(parts: Sequence[Expression], domain: Domain) -> bool:
+    """Whether comparisons with constants leave something of a column that nobody can list."""
+    left: set[Value] | None = None
+    ends = Ends(domain.low, domain.high)
+    null, compared = False, False
+    for part in parts:
+        match part:
+            case Call(function="is_null", arguments=(ColumnRef(),)):
+                null = True
+                continue
+            case Call(function="in", arguments=(ColumnRef(), *options)):
+                told = [constant_of(option) for option in options]
+                values = {value for value in told if value is not None}
+            case Call(function=sign, arguments=(ColumnRef(), other)) if sign in COMPARE:
+                value = constant_of(other)
+                values = set() if value is None else {value}
+                ends = ends if value is None else ends.narrow(sign, end_of(domain, value))
+            case Call(function=sign, arguments=(other, ColumnRef())) if sign in COMPARE:
+                value = constant_of(other)
+                values = set() if value is None else {value}
+                sign = FLIPPED[sign]
+                ends = ends if value is None else ends.narrow(sign, end_of(domain, value))
+            case _:
+                continue
+        compared = True
+        listed = isinstance(part, Call) and part.function in ("equal", "in")
+        if listed and values and {kind_of(value) for value in values} == {domain.kind}:
+            left = values if left is None else left & values
+    return not (ends.empty or left == set() or (null and (compared or not domain.nullable)))
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Between which numbers something lies; ``open`` ends are not among them."""
+
+    low: Fraction | None
+    high: Fraction | None
+    open_low: bool = False
+    open_high: bool = False
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing between them."""
+        if self.low is None or self.high is None:
+            return False
+        return self.low > self.high or (self.low == self.high and (self.open_low or self.open_high))
+
+    def narrow(self, sign: str, end: Fraction | None) -> Ends:
+        """What is left of it where a comparison with ``end`` holds."""
+        found = self
+        if end is None:
+            return found
+        if sign in ("equal", "greater", "greater_equal"):
+            strict = sign == "greater"
+            if found.low is None or (end, strict) > (found.low, found.open_low):
+                found = replace(found, low=end, open_low=strict)
+        if sign in ("equal", "less", "less_equal"):
+            strict = sign == "less"
+            if found.high is None or (-end, strict) > (-found.high, found.open_high):
+                found = replace(found, high=end, open_high=strict)
+        return found
+
+
+def _split(condition: Expression) -> Iterator[Expression]:
+    """The conditions that one is the AND of."""
+    match condition:
+        case Call(function="and", arguments=parts):
+            for part in parts:
+                yield from _split(part)
+        case _:
+            yield condition
 
 
 # --- engine SQL --------------------------------------------------------------------------------

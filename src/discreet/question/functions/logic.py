@@ -240,7 +240,7 @@ def _nullif_render(arguments: Nodes, domains: Domains) -> Node:
     a, b = (cast_to(n.copy(), d, kind) for n, d in zip(arguments, domains, strict=True))
     equal = exp.EQ(this=nodes.paren(a), expression=nodes.paren(b))
     own = cast_to(arguments[0], domains[0], domains[0].kind)
-    return nodes.case((equal, nodes.typed_null(domains[0].kind)), otherwise=own)
+    return nodes.case((equal, nodes.make_null(domains[0].kind)), otherwise=own)
 
 
 def _nullif(a: Plain, b: Plain) -> Plain:

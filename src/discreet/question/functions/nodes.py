@@ -168,7 +168,7 @@ def literal(value: Value | None) -> Node:
             return cast(exp.Literal.string(repr(float(value))), Kind.DECIMAL)
 
 
-def typed_null(kind: Kind) -> Node:
+def make_null(kind: Kind) -> Node:
     """NULL of a kind."""
     return cast(exp.Null(), kind)
 

@@ -11,19 +11,30 @@ from typing import Any
 
 from discreet.accounting.budget import Budget
 from discreet.accounting.neighbours import Neighbours
-from discreet.errors import InvalidParameter, SchemaRefusal, shown
+from discreet.errors import InvalidParameter, SchemaRefusal, quote_value
 from discreet.exact.numbers import fraction
 from discreet.question.domain import Kind, Value
 from discreet.question.schema.lines import Document
 from discreet.question.schema.tables import Column, Crowding, Owners, Table, check_population
 
 DECLARED = ("tables", "neighbours", "population", "max_joined_rows_per_unit", "entities")
-SETTINGS = ("budget", "policy", "ledger", "engine", "server", "offers", "groups", "sign_in")
+SETTINGS = (
+    "budget",
+    "policy",
+    "ledger",
+    "engine",
+    "server",
+    "offers",
+    "groups",
+    "sign_in",
+    "surveys",
+)
 SECTIONS = DECLARED + SETTINGS
 """What may stand at the top of the file: the schema, then what is for the curator."""
 
 _TABLE = (
     "source",
+    "version",
     "unit",
     "entity",
     "public",
@@ -116,7 +127,7 @@ def _neighbours(value: object) -> Neighbours:
         return names[value]
     raise SchemaRefusal(
         "S2",
-        f"neighbours cannot be {shown(value)}.",
+        f"neighbours cannot be {quote_value(value)}.",
         why="it says what a person is protected against.",
         fix=f"use one of {', '.join(map(repr, names))}.",
     )
@@ -175,6 +186,7 @@ def _table(name: str, document: Document) -> Table:
             "columns": lambda: declared,
             "unit": lambda: unit,
             "source": lambda: _text(data, "source"),
+            "version": lambda: _text(data, "version"),
             "entity": lambda: _text(data, "entity"),
             "max_rows_per_unit": lambda: data["max_rows_per_unit"],
             "max_groups_per_unit": lambda: data["max_groups_per_unit"],
@@ -222,7 +234,7 @@ def _text(data: Mapping[str, Any], key: str) -> str | None:
         return value
     raise SchemaRefusal(
         "S2",
-        f"{key} must be a text, not {shown(value)}.",
+        f"{key} must be a text, not {quote_value(value)}.",
         why="a declaration that is not understood could protect nobody.",
         fix=f'write {key} = "...".',
     )
@@ -235,7 +247,7 @@ def _names(value: object, key: str) -> tuple[str, ...]:
         return tuple(value)
     raise SchemaRefusal(
         "S2",
-        f"{key} must name columns, not {shown(value)}.",
+        f"{key} must name columns, not {quote_value(value)}.",
         why="a declaration that is not understood could protect nobody.",
         fix=f'write {key} = ["column", ...].',
     )
@@ -254,7 +266,7 @@ def _unit(data: Mapping[str, Any], name: str, document: Document) -> tuple[str, 
         if not isinstance(public, bool) or (public and "unit" in data):
             raise SchemaRefusal(
                 "S5",
-                f"table {name!r} has public = {shown(public)}"
+                f"table {name!r} has public = {quote_value(public)}"
                 + (" and a unit." if "unit" in data else "."),
                 why="either its rows are people's, and protected, or they are nobody's.",
                 fix="keep the unit for a private table, or public = true for a public one.",
@@ -285,7 +297,7 @@ def _owners(data: Mapping[str, Any]) -> Owners:
         return Owners(next(iter(unit)))
     raise SchemaRefusal(
         "S12",
-        f"a unit cannot be {shown(dict(unit))}.",
+        f"a unit cannot be {quote_value(dict(unit))}.",
         why="it must be clear whose each row is.",
         fix='write unit = { pair = ["src", "dst"] } to protect pairs, or '
         'unit = { any = ["sender", "receiver"] } to protect both people.',
@@ -379,7 +391,7 @@ def _kind(value: object, column: str) -> Kind:
         "S2",
         f"column {column!r} has no type."
         if value is None
-        else f"column {column!r} has type {shown(value)}.",
+        else f"column {column!r} has type {quote_value(value)}.",
         why="what is read of a person's row must be known beforehand, whatever the row holds.",
         fix=f'write type = "{meant}".'
         if meant
@@ -393,7 +405,7 @@ def _flag(data: Mapping[str, Any], key: str, column: str, *, otherwise: bool) ->
         return value
     raise SchemaRefusal(
         "S2",
-        f"column {column!r} has {key} = {shown(value)}.",
+        f"column {column!r} has {key} = {quote_value(value)}.",
         why="a declaration that is not understood could protect nobody.",
         fix=f"write {key} = true or {key} = false.",
     )
@@ -405,7 +417,7 @@ def _exact(value: object, column: str) -> Fraction:
     except InvalidParameter:
         raise SchemaRefusal(
             "S3",
-            f"column {column!r} declares {shown(value)}, which is not a number.",
+            f"column {column!r} declares {quote_value(value)}, which is not a number.",
             why="sums are computed from exact numbers.",
             fix='write a number, or a fraction in quotes such as "1/64".',
         ) from None
@@ -418,7 +430,7 @@ def _bounds(data: Mapping[str, Any], kind: Kind, column: str) -> tuple[Value | N
     if not isinstance(bounds, list) or len(bounds) != 2:
         raise SchemaRefusal(
             "S3",
-            f"column {column!r} has bounds {shown(bounds)}.",
+            f"column {column!r} has bounds {quote_value(bounds)}.",
             why="a value is moved between two bounds.",
             fix="write bounds = [low, high].",
         )
@@ -433,7 +445,7 @@ def _values(data: Mapping[str, Any], kind: Kind, column: str) -> tuple[Value, ..
     if not isinstance(values, list):
         raise SchemaRefusal(
             "S4",
-            f"column {column!r} has values {shown(values)}.",
+            f"column {column!r} has values {quote_value(values)}.",
             why="the list says which groups exist.",
             fix="write values = [...].",
         )
@@ -469,7 +481,7 @@ def _values_from(data: Mapping[str, Any], column: str) -> tuple[str, str] | None
     if len(parts) != 2 or not all(parts):
         raise SchemaRefusal(
             "S6",
-            f"column {column!r} takes its values from {shown(value)}.",
+            f"column {column!r} takes its values from {quote_value(value)}.",
             why="the list says which groups exist.",
             fix='name a column of a public table: values_from = "cities.name".',
         )

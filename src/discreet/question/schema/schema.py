@@ -9,7 +9,7 @@ from typing import Any
 
 from discreet.accounting.budget import Budget
 from discreet.accounting.neighbours import Neighbours
-from discreet.errors import SchemaRefusal, shown
+from discreet.errors import SchemaRefusal, quote_value
 from discreet.exact.records import dataclass
 from discreet.question.domain import Kind, Value, number_of
 from discreet.question.schema.declarations import (
@@ -172,7 +172,7 @@ class Schema:
             if not isinstance(budget, Budget):
                 raise SchemaRefusal(
                     "S2",
-                    f"the entity {name!r} has {shown(budget)} for a budget.",
+                    f"the entity {name!r} has {quote_value(budget)} for a budget.",
                     why="without one nothing limits what its people lose.",
                     fix=f"write [entities.{name}] with epsilon = 5 and delta = 1e-9.",
                 )
@@ -363,7 +363,7 @@ class SchemaFile:
                     if not isinstance(value, Mapping):
                         raise SchemaRefusal(
                             "S2",
-                            f"{key} is {shown(value)}, not a section.",
+                            f"{key} is {quote_value(value)}, not a section.",
                             why="a declaration that is not understood could protect nobody.",
                             fix=f"write a section [{key}].",
                         )

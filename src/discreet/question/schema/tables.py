@@ -11,7 +11,7 @@ from functools import lru_cache
 from math import ceil, floor, prod
 
 from discreet.accounting.neighbours import Neighbours
-from discreet.errors import SchemaRefusal, shown
+from discreet.errors import SchemaRefusal, quote_value
 from discreet.exact.records import dataclass
 from discreet.question.domain import (
     Domain,
@@ -26,6 +26,7 @@ from discreet.question.domain import (
     value_at,
 )
 
+_MOST_VERSION = 200
 ROW = ("row",)
 """The unit of a table in which every row is protected by itself."""
 
@@ -70,7 +71,7 @@ def check_population(value: object) -> int | None:
         return value
     raise SchemaRefusal(
         "S2",
-        f"population cannot be {shown(value)}.",
+        f"population cannot be {quote_value(value)}.",
         why="it says among how many a person is hidden if delta fails them.",
         fix="write about how many units there are, as a whole number: population = 20000.",
     )
@@ -140,7 +141,8 @@ class Column:
         if not is_zone(zone):
             raise SchemaRefusal(
                 "S3",
-                f"column {self.name!r} has time_zone = {shown(zone)}, which names no time zone.",
+                f"column {self.name!r} has time_zone = {quote_value(zone)}, "
+                "which names no time zone.",
                 why=_READ,
                 fix='write a name of the time zone database: time_zone = "Europe/Paris" or "UTC".',
             )
@@ -150,7 +152,7 @@ class Column:
         if wrong:
             raise SchemaRefusal(
                 "S4",
-                f"column {self.name!r} is {self.kind.value}, and {shown(wrong[0])} is not.",
+                f"column {self.name!r} is {self.kind.value}, and {quote_value(wrong[0])} is not.",
                 why=_READ,
                 fix=f"list values of kind {self.kind.value}, or change the type.",
             )
@@ -187,7 +189,7 @@ class Column:
         if wrong:
             raise SchemaRefusal(
                 "S3",
-                f"column {self.name!r} is {self.kind.value}, and its bound {shown(wrong[0])} "
+                f"column {self.name!r} is {self.kind.value}, and its bound {quote_value(wrong[0])} "
                 "is not.",
                 why=_READ,
                 fix=f"give bounds of kind {self.kind.value}.",
@@ -196,7 +198,7 @@ class Column:
         if least is None or most is None or least >= most:
             raise SchemaRefusal(
                 "S3",
-                f"column {self.name!r} has bounds {shown(low)} and {shown(high)}, "
+                f"column {self.name!r} has bounds {quote_value(low)} and {quote_value(high)}, "
                 "with nothing between.",
                 why="values are moved into the bounds, so that all would become the same.",
                 fix="give the smaller bound first and a larger one second.",
@@ -303,7 +305,7 @@ def check_name(name: object, what: str) -> None:
         return
     raise SchemaRefusal(
         "S2",
-        f"{shown(name)} cannot be the name of a {what}.",
+        f"{quote_value(name)} cannot be the name of a {what}.",
         why="questions must be able to name it.",
         fix="use a printable name of at most 128 characters without spaces around it.",
     )
@@ -315,7 +317,7 @@ def check_limit(name: str, limit: object, who: str) -> None:
         return
     raise SchemaRefusal(
         "S7",
-        f"{who} has {name} = {shown(limit)}.",
+        f"{who} has {name} = {quote_value(limit)}.",
         why="it bounds how much of one person is counted.",
         fix=f"give a whole number of at least 1, such as {name} = 20.",
     )
@@ -327,7 +329,8 @@ class Table:
 
     Of one unit at most ``max_rows_per_unit`` rows are read, and it is counted in at most
     ``max_groups_per_unit`` groups unless a question says otherwise.  ``blocks`` are columns by
-    which the budget is kept apart, and ``source`` is where the rows are.
+    which the budget is kept apart, and ``source`` is where the rows are; ``version`` names what a
+    table of a server holds, by the word of whoever declares it.
 
     Two private tables are about the same people if their ``entity`` is the
     same; by default that is the names of the unit's columns.  ``unique`` lists
@@ -351,6 +354,7 @@ class Table:
     owners: Owners = Owners.ONE
     max_rows_per_pair: int | None = None
     crowding: Crowding | None = None
+    version: str | None = None
     public: bool = field(init=False, compare=False, repr=False)
     """Whether nobody in particular is in it."""
     by_row: bool = field(init=False, compare=False, repr=False)
@@ -366,6 +370,7 @@ class Table:
         check_name(self.name, "table")
         self._check_columns()
         self._check_limits()
+        self._check_version()
         if self.unit is None:
             self._check_public()
         else:
@@ -392,12 +397,31 @@ class Table:
         for name in ("max_rows_per_unit", "max_groups_per_unit", "max_rows_per_pair"):
             check_limit(name, getattr(self, name), f"table {self.name!r}")
 
+    def _check_version(self) -> None:
+        version, source = self.version, self.source
+        if version is None:
+            return
+        if not version.strip() or len(version) > _MOST_VERSION or not version.isprintable():
+            raise SchemaRefusal(
+                "S2",
+                f"table {self.name!r} declares a version that is no short name.",
+                why="by it answers are found again that were paid for.",
+                fix='write one such as version = "2024-03", and another whenever a row changes.',
+            )
+        if source is not None and not source.startswith(("postgresql://", "postgres://")):
+            raise SchemaRefusal(
+                "S5",
+                f"table {self.name!r} declares a version, and its source tells its own.",
+                why="what was answered of other people's rows would be shown for these.",
+                fix="remove version; it is for tables of PostgreSQL.",
+            )
+
     def _check_public(self) -> None:
         private = [
             name
             for name in (
                 *("max_rows_per_unit", "max_groups_per_unit", "entity"),
-                *("max_rows_per_pair", "crowding"),
+                *("max_rows_per_pair", "crowding", "version"),
             )
             if getattr(self, name) is not None
         ] + (["blocks"] if self.blocks else [])
@@ -576,8 +600,8 @@ class Table:
             if name not in declared:
                 raise SchemaRefusal(
                     "S6",
-                    f"{what} of table {self.name!r} names {shown(name)}, which is not a declared "
-                    "column.",
+                    f"{what} of table {self.name!r} names {quote_value(name)}, "
+                    "which is not a declared column.",
                     why="what is not declared is not read.",
                     fix=f"declare it under [tables.{self.name}.columns], or use one of "
                     f"{', '.join(declared) or '(none declared)'}.",

@@ -81,7 +81,7 @@ from discreet.question.sql.scalars import (
     write_constant,
 )
 from discreet.question.sql.simplify import join_looked_up, name_columns, simplify, spell_out
-from discreet.question.sql.sources import Frame, refuse_account
+from discreet.question.sql.sources import Frame
 from discreet.question.sql.spelling import check_constants
 from discreet.question.sql.subqueries import read_subquery
 from discreet.question.sql.windows import write_window
@@ -98,6 +98,18 @@ _OTHER_WORDS = re.compile(r"\b(fetch|time|distinct\s+on)\b", re.IGNORECASE)
 
 _ONCE = re.compile(r"\b(mode|top_k|approx_top_count|approx_top_k)\s*\(\s*distinct\b", re.IGNORECASE)
 """Words of an aggregate that counts each unit once for a value."""
+
+ASKS_THE_ACCOUNT = "estimate_remaining_dp_aggregates"
+"""What Snowflake calls the function that asks the account; few do."""
+
+_IN_THE_WAY = re.compile(r"\bdistance_to_(maximum|reference)\b", re.IGNORECASE)
+"""Words of distances that are counts of units."""
+
+_SHORT = re.compile(
+    r"\b(semi|anti|pivot|sample|filter|bool\w*|logical_\w+|every|left\s+(outer\s+)?join)\b|\bcount\s*\(\s*\)",
+    re.IGNORECASE,
+)
+"""Words of shorthands that are written out."""
 
 _STARTS = {"SELECT", "WITH", "EXPLAIN", "(", "FROM"}
 
@@ -218,13 +230,12 @@ def _read_statement(
         tree = tree.this
     check_size(tree)
     frame = Frame(reader, read_subquery)
-    refuse_account(tree, reader)
     _replace_words(tree, text, reader)
     if tree.find(exp.Order, exp.Window) is not None:  # it changes nothing else
         spell_out(tree)
     if tree.find(exp.CTE, exp.Subquery) is not None:
         name_columns(tree)
-    more = _may_hold_more(tree)
+    more = _asks_the_account(tree, text, reader) or _may_hold_more(tree)
     if not more and _is_plain(tree, reader):
         return ParsedStatement(_read_tree(tree, frame), explain)
     whole = tree.copy() if more else None
@@ -251,16 +262,47 @@ def _read_statement(
         raise first from None  # about what was typed
 
 
+def _asks_the_account(tree: exp.Expr, text: str, reader: Reader) -> bool:
+    """Whether it asks what is left; then with a table in the place of each such call."""
+    if ASKS_THE_ACCOUNT not in text.casefold():
+        return False
+    from discreet.question.sql.accounts import name_accounts
+
+    name_accounts(tree, reader)
+    return True
+
+
 def _replace_words(tree: exp.Expr, text: str, reader: Reader) -> None:
     """Say in the words of the dialect what is said in others; few are typed so."""
     if _OTHER_WORDS.search(text):
         from discreet.question.sql.equivalents import respell
 
         respell(tree)
+    if _SHORT.search(text):
+        from discreet.question.sql.shorthand import write_out
+
+        write_out(tree, reader)
+    if _may_use_names(tree):
+        from discreet.question.sql.shorthand import use_names
+
+        use_names(tree, reader)
+        check_size(tree)
     if _ONCE.search(text):
         from discreet.question.sql.once import count_once
 
         count_once(tree, reader)
+    if _IN_THE_WAY.search(text):
+        from discreet.question.sql.distances import count_in_the_way
+
+        count_in_the_way(tree, reader)
+
+
+def _may_use_names(tree: exp.Expr) -> bool:
+    """Whether some SELECT gives a name that a column without a table is called by."""
+    given = {node.alias.casefold() for node in tree.find_all(exp.Alias)}
+    return bool(given) and any(
+        not node.table and node.name.casefold() in given for node in tree.find_all(exp.Column)
+    )
 
 
 def _read_more(tree: exp.Expr, frame: Frame, *, more: bool) -> Question | Statement:
@@ -529,21 +571,23 @@ def write_question(question: Question) -> exp.Select:
     for aggregate in question.aggregates:
         trees[aggregate.name] = write_aggregate(aggregate, column)
 
-    def released(expression: Expression) -> exp.Expr:
+    def write_released(expression: Expression) -> exp.Expr:
         return write(expression, lambda name: trees[name].copy())
 
     clauses = _rows(question.source)
     clauses["expressions"] = [
-        output_tree(released(output.expression), output.name) for output in question.outputs
+        output_tree(write_released(output.expression), output.name) for output in question.outputs
     ]
     if question.keys:
         keys = [trees[key.name].copy() for key in question.keys]
         clauses["group"] = exp.Group(expressions=keys)
     if question.having is not None:
-        clauses["having"] = exp.Having(this=released(question.having))
+        clauses["having"] = exp.Having(this=write_released(question.having))
     if question.order:
         clauses["order"] = exp.Order(
-            expressions=[_order_tree(released(o.expression), o.descending) for o in question.order]
+            expressions=[
+                _order_tree(write_released(o.expression), o.descending) for o in question.order
+            ]
         )
     if question.limit is not None:
         clauses["limit"] = exp.Limit(expression=write_constant(question.limit))
@@ -636,13 +680,13 @@ def _write_windowed(outer: Project, windowed: Windowed, qualify: Expression | No
     unit = unit_columns(windowed.source)
     trees: dict[str, exp.Expr] = {n: write_window(w, unit) for n, w in windowed.columns}
 
-    def known(expression: Expression) -> exp.Expr:
+    def write_known(expression: Expression) -> exp.Expr:
         return write(expression, lambda name: trees[name].copy() if name in trees else column(name))
 
     clauses = _rows(windowed.source)
     if qualify is not None:
-        clauses["qualify"] = exp.Qualify(this=known(qualify))
-    items = [output_tree(known(e), name) for name, e in outer.columns]
+        clauses["qualify"] = exp.Qualify(this=write_known(qualify))
+    items = [output_tree(write_known(e), name) for name, e in outer.columns]
     return exp.Select(**{**clauses, "expressions": items})
 
 
@@ -651,14 +695,14 @@ def _per_unit(outer: Project, grouped: PerUnit, having: Expression | None) -> ex
     keys = [tree.copy() for tree in trees.values()]
     trees |= {name: _unit_aggregate(a) for name, a in grouped.aggregates}
 
-    def known(expression: Expression) -> exp.Expr:
+    def write_known(expression: Expression) -> exp.Expr:
         return write(expression, lambda name: trees[name].copy())
 
     clauses = _rows(grouped.source)
     clauses["group"] = exp.Group(expressions=keys)
     if having is not None:
-        clauses["having"] = exp.Having(this=known(having))
-    items = [output_tree(known(e), name) for name, e in outer.columns]
+        clauses["having"] = exp.Having(this=write_known(having))
+    items = [output_tree(write_known(e), name) for name, e in outer.columns]
     return exp.Select(**{**clauses, "expressions": items})
 
 

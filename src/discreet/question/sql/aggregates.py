@@ -77,6 +77,9 @@ NAMES: dict[str, str] = {
     "APPROX_TOP_K": "TOP_K",
     "TOP_K": "TOP_K",
     "HISTOGRAM": "HISTOGRAM",
+    "DISTANCE_TO_SORTED": "DISTANCE_TO_SORTED",
+    "DISTANCE_TO_CLUSTERS": "DISTANCE_TO_CLUSTERS",
+    "DISTANCE_TO_DEPENDENCY": "DISTANCE_TO_DEPENDENCY",
 }
 """What analysts write, and the aggregate they mean."""
 
@@ -393,6 +396,7 @@ _SPELLINGS: dict[str, Spelling] = {
     "APPROX_TOP_K": _split_constants,
     "TOP_K": _split_constants,
     "HISTOGRAM": _split_constants,
+    "DISTANCE_TO_CLUSTERS": _split_constants,
 }
 
 
@@ -451,7 +455,7 @@ def _misuse_refusal(node: exp.Expr, usage: str, reader: Reader) -> QuestionRefus
         node,
         f"this is written {usage}.",
         why="what one person adds to the answer must be bounded before it can be hidden.",
-        fix=f"write {usage}.",
+        fix=f"none but yours, who know what is meant: write {usage}.",
     )
 
 
@@ -467,7 +471,7 @@ def _describe_unknown(node: exp.Expr, reader: Reader) -> QuestionRefusal:
 
 # --- meaning and back ----------------------------------------------------------------------
 
-_WITH_PARAMETERS = {"QUANTILE", "TOP_K", "HISTOGRAM", "TRIMMED_MEAN"}
+_WITH_PARAMETERS = {"QUANTILE", "TOP_K", "HISTOGRAM", "TRIMMED_MEAN", "DISTANCE_TO_CLUSTERS"}
 _PLACED = {"REGR_COEFFICIENT", "CORR_OF", "COVAR_OF", "MEAN_OF"}
 """Aggregates whose constant comes first."""
 _OF_ROWS = {"QUANTILE", "TRIMMED_MEAN"}

@@ -1,7 +1,10 @@
 """Distances from properties, written in SQL: SELECT DISTANCE_TO_SORTED(number, day) FROM people.
 
-One table, and of it functions with these names alone; whatever else a statement says is refused,
-and what was read is all that it says.
+In a question they are aggregates like any other.  Two of them are questions about single rows, and
+become counts of the units that have such a row: a value above a bound, a reference that is not met.
+
+A report reads them off a statement of one table and functions with these names alone; whatever else
+such a statement says is refused, and what was read is all that it says.
 """
 
 from __future__ import annotations
@@ -11,14 +14,21 @@ from typing import Any
 
 from sqlglot import exp
 
-from discreet.errors import InvalidParameter
-from discreet.question.sql import read_tree
+from discreet.errors import InvalidParameter, QuestionRefusal
+from discreet.question.domain import number_of
+from discreet.question.schema import Table
+from discreet.question.sql.dialect import Reader
+from discreet.question.sql.once import find_owned
+from discreet.question.sql.scalars import read_number
 
 Said = dict[str, Any]
 """One property, as a report reads it."""
 
 _PARTS = {"expressions", "from_", "kind"}
 """What such a statement consists of."""
+
+_MOST_DIGITS = 9
+"""A number of clusters is shorter."""
 
 
 def read_distances(text: str) -> dict[str, Said]:
@@ -42,7 +52,113 @@ def read_distances(text: str) -> dict[str, Said]:
     return found
 
 
+# --- in a question -------------------------------------------------------------------------------
+
+
+def count_in_the_way(tree: exp.Expr, reader: Reader) -> None:
+    """Change ``tree`` in place: distances that single rows decide count units with such a row."""
+    for call in list(tree.find_all(exp.Anonymous)):
+        breaks = _BREAKS.get(call.name.upper())
+        if breaks is None:
+            continue
+        select = call.find_ancestor(exp.Select) or exp.Select()
+        counted = _count_units(select, call, reader)
+        item: exp.Expr = call
+        while isinstance(item.parent, exp.Filter) and item.parent.this is item:
+            item = item.parent
+        named = item.parent is select and item.arg_key == "expressions"
+        if named:  # its column is called after what was written
+            alias = exp.Alias(alias=exp.to_identifier(call.name.lower(), quoted=True))
+            item.replace(alias)
+            alias.set("this", item)
+        where = exp.Where(this=breaks(call, select, reader))
+        call.replace(exp.Filter(this=counted, expression=where))
+
+
+def _break_maximum(call: exp.Anonymous, select: exp.Select, reader: Reader) -> exp.Expr:
+    if len(call.expressions) != 2:
+        raise _misuse_refusal(call, "DISTANCE_TO_MAXIMUM(x, 120)", reader)
+    value, bound = call.expressions
+    _check_below(value, bound, _find_table(select, call, reader)[0], reader)
+    return exp.GT(this=exp.paren(value.copy()), expression=exp.paren(bound.copy()))
+
+
+def _check_below(value: exp.Expr, bound: exp.Expr, table: Table, reader: Reader) -> None:
+    """Values are clipped to what is declared: none is ever found above it."""
+    name = value.name if isinstance(value, exp.Column) else None
+    column = next((c for c in table.columns if c.name == name), None)
+    high = None if column is None or column.high is None else number_of(column.high)
+    if high is None or not isinstance(bound, exp.Literal) or bound.is_string:
+        return
+    if read_number(bound, reader) >= high:
+        raise reader.refusal(
+            "Q33",
+            bound,
+            "the bound is no less than the declared one, to which values are clipped.",
+            why="nobody can be found above it, and people would pay for what is known.",
+            fix="none for this bound: ask about a smaller one.",
+        )
+
+
+def _break_reference(call: exp.Anonymous, select: exp.Select, reader: Reader) -> exp.Expr:
+    del select
+    if len(call.expressions) != 3 or not all(isinstance(e, exp.Column) for e in call.expressions):
+        raise _misuse_refusal(call, "DISTANCE_TO_REFERENCE(x, other, key)", reader)
+    value, table, key = call.expressions
+    source = exp.From(this=exp.Table(this=table.this.copy()))
+    other = exp.Select(expressions=[exp.column(key.this.copy())], from_=source)
+    met = exp.In(this=value.copy(), query=exp.Subquery(this=other))
+    known = exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null()))
+    return exp.And(this=known, expression=exp.Not(this=met))
+
+
+_BREAKS = {
+    "DISTANCE_TO_MAXIMUM": _break_maximum,
+    "DISTANCE_TO_REFERENCE": _break_reference,
+}
+"""Under which condition a row stands in the way by itself."""
+
+
+def _count_units(select: exp.Select, call: exp.Anonymous, reader: Reader) -> exp.Anonymous:
+    """COUNT of whoever has a row."""
+    table, alias = _find_table(select, call, reader)
+    if table.by_row:
+        return exp.Anonymous(this="COUNT", expressions=[exp.Star()])
+    unit = [exp.column(part, table=alias, quoted=True) for part in table.unit or ()]
+    distinct = unit if len(unit) == 1 else [exp.Tuple(expressions=unit)]
+    return exp.Anonymous(this="COUNT", expressions=[exp.Distinct(expressions=distinct)])
+
+
+def _find_table(select: exp.Select, call: exp.Anonymous, reader: Reader) -> tuple[Table, str]:
+    """Whose rows are counted, or a refusal."""
+    found = find_owned(select, reader)
+    if found is not None:
+        return found
+    raise reader.refusal(
+        "Q33",
+        call,
+        f"{call.name.upper()} is asked of something else than a table of one owner a row.",
+        why="it counts people, each once, and whose a row is must be known.",
+        fix="ask it FROM a private table, with joins and conditions as you like.",
+    )
+
+
+def _misuse_refusal(call: exp.Anonymous, usage: str, reader: Reader) -> QuestionRefusal:
+    return reader.refusal(
+        "Q33",
+        call,
+        f"this is written {usage}.",
+        why="what is not understood of a question would be promised and not kept.",
+        fix=f"none but yours, who know what is meant: write {usage}.",
+    )
+
+
+# --- in a report ---------------------------------------------------------------------------------
+
+
 def _parse(text: str) -> exp.Select:
+    from discreet.question.sql import read_tree
+
     try:
         select = read_tree(text)
     except RecursionError:
@@ -80,7 +196,7 @@ def _read_number(node: exp.Expr) -> str:
 
 def _read_whole(node: exp.Expr) -> int:
     text = _read_number(node)
-    if not text.isdecimal():
+    if not text.isdecimal() or len(text) > _MOST_DIGITS:
         raise _odd("a number of clusters is a whole number")
     return int(text)
 
@@ -132,4 +248,4 @@ def _odd(what: str) -> InvalidParameter:
     )
 
 
-__all__ = ["read_distances"]
+__all__ = ["count_in_the_way", "read_distances"]

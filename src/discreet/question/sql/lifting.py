@@ -27,7 +27,7 @@ from discreet.question.sql.questions import (
     GroupNames,
     default_aggregate,
     default_key,
-    unused_name,
+    find_unused_name,
 )
 from discreet.question.sql.scalars import column
 from discreet.question.sql.scope import check_name, find_name, resolve_output
@@ -159,7 +159,7 @@ class Lifted:
             else:
                 tree = self._part(item)
                 default = tree.name if isinstance(tree, exp.Column) else f"column_{place + 1}"
-                name = unused_name(default.replace(".", "_"), taken)
+                name = find_unused_name(default.replace(".", "_"), taken)
                 taken.add(name)
             found[place] = name, tree
         return [found[place] for place, _ in items]
@@ -271,7 +271,7 @@ class Lifted:
         """What a key or an aggregate is called in the answer."""
         if tree not in self._called:
             taken = {*self._called.values(), *self._computed}
-            self._called[tree] = unused_name(default, taken)
+            self._called[tree] = find_unused_name(default, taken)
         return self._called[tree]
 
     def _lift_grouping(self, node: exp.Anonymous) -> exp.Expr:

@@ -20,7 +20,7 @@ from discreet.errors import QuestionRefusal
 from discreet.question.catalogue import Catalogue
 from discreet.question.domain import Kind
 from discreet.question.sql.public_queries import write_value
-from discreet.question.sql.spelling import RELEASED
+from discreet.question.sql.scalars import RELEASED
 from discreet.question.statement import First, Statement, list_columns
 
 Given = Sequence[Sequence[Any]]
@@ -146,7 +146,8 @@ def _ask(part: exp.Expr, root: exp.Expr, read: Read) -> Statement | None:
         asked = read(alone)
     except QuestionRefusal:
         return None
-    simple = asked.spend is None and not asked.levels and not asked.ends
+    plain = bool(asked.questions) and not asked.accounts and not asked.listed
+    simple = plain and asked.spend is None and not asked.levels and not asked.ends
     fits = _has_one_column(query) and (isinstance(part, exp.In) or _has_one_row(query, asked))
     return asked if simple and fits else None
 

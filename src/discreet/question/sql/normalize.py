@@ -433,16 +433,6 @@ def _describe_unknown(node: exp.Expr, reader: Reader) -> QuestionRefusal:
             why="a row of a person has no noise; what a question releases of it has.",
             fix=f"write {node.name.upper()}(n) beside the aggregate that is called n.",
         )
-    if node.name.upper().startswith("DISTANCE_TO_"):
-        return reader.refusal(
-            "Q9",
-            node,
-            f"{node.name.upper()} is a number of a report about a whole table, not of a question.",
-            why="how many people stand in the way of a property is found by reading all rows "
-            "together, and is priced as a report.",
-            fix="ask for the same text as a report: clinic.quality(text, epsilon=...), "
-            "discreet quality, or POST /quality.",
-        )
     if node.name.upper() == "AGE" and node.expressions:
         return reader.refusal(
             "Q10",
@@ -493,7 +483,7 @@ def _modulo(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
 Spelling = Callable[[exp.Expr, Inner, Reader], exp.Expr | None]
 
 
-def _written(spelling: Spelling, usage: str) -> Callable[[exp.Expr, Inner, Reader], exp.Expr]:
+def _make_rule(spelling: Spelling, usage: str) -> Callable[[exp.Expr, Inner, Reader], exp.Expr]:
     """A rule that refuses what its spelling does not know."""
 
     def rule(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
@@ -513,7 +503,7 @@ def _date_part(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
     raise _arity(node, "DATE_PART('month', day)", reader)
 
 
-def _left(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
+def _rewrite_left(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
     if len(node.expressions) != 2:
         raise _arity(node, "LEFT(text, length)", reader)
     text, count = map(inner, node.expressions)
@@ -652,12 +642,12 @@ def _convert_timezone(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
     return clock.change_zone(point, old, clock.read_zone(zones[-1], reader), inner, reader)
 
 
-_DIFF = _written(times.date_diff, "DATE_DIFF('day', start, end)")
-_TRUNC = _written(times.date_trunc, "DATE_TRUNC('month', day)")
-_BUCKET = _written(times.time_bucket, "DATE_TRUNC('week', day)")
-_DATE_ADD = _written(times.date_add, "DATE_ADD(day, INTERVAL '7' DAY)")
-_MAKE_DATE = _written(times.make_date, "DATE '2024-02-29' or CAST(x AS DATE)")
-_FORMAT = _written(times.format_time, "STRFTIME(day, '%Y-%m')")
+_DIFF = _make_rule(times.date_diff, "DATE_DIFF('day', start, end)")
+_TRUNC = _make_rule(times.date_trunc, "DATE_TRUNC('month', day)")
+_BUCKET = _make_rule(times.time_bucket, "DATE_TRUNC('week', day)")
+_DATE_ADD = _make_rule(times.date_add, "DATE_ADD(day, INTERVAL '7' DAY)")
+_MAKE_DATE = _make_rule(times.make_date, "DATE '2024-02-29' or CAST(x AS DATE)")
+_FORMAT = _make_rule(times.format_time, "STRFTIME(day, '%Y-%m')")
 SPECIAL = {
     "if": _if,
     "iif": _if,
@@ -669,7 +659,7 @@ SPECIAL = {
     "ieee_divide": _ratio,
     "div0": _ratio,
     "decode": _decode,
-    "left": _left,
+    "left": _rewrite_left,
     "lpad": _pad,
     "rpad": _pad,
     "regexp_like": _regexp_call,
@@ -681,7 +671,7 @@ SPECIAL = {
     "time_slice": _BUCKET,
     "date_part": _date_part,
     "convert_timezone": _convert_timezone,
-    "last_day": _written(times.last_day, "LAST_DAY(date)"),
+    "last_day": _make_rule(times.last_day, "LAST_DAY(date)"),
     "dayname": _name_of_day("%A"),
     "monthname": _name_of_day("%B"),
     **dict.fromkeys(("date_trunc", "datetrunc", "timestamp_trunc", "datetime_trunc"), _TRUNC),

@@ -137,7 +137,16 @@ def _column(name: str) -> exp.Column:
 
 
 def _find_table(select: exp.Select, reader: Reader) -> tuple[Table, str]:
-    """The first table in FROM, and what it is called there; its rows have one owner."""
+    found = find_owned(select, reader)
+    if found is None:
+        start = select.args.get("from_")
+        source = None if start is None else start.this
+        raise _refuse(reader, source, "in a question that is not FROM a table of one owner a row")
+    return found
+
+
+def find_owned(select: exp.Select, reader: Reader) -> tuple[Table, str] | None:
+    """The first table in FROM, and what it is called there; None unless a row has one owner."""
     start = select.args.get("from_")
     source = None if start is None else start.this
     if isinstance(source, exp.Table):
@@ -145,7 +154,7 @@ def _find_table(select: exp.Select, reader: Reader) -> tuple[Table, str]:
             private = not table.public and table.owners is Owners.ONE
             if private and name.casefold() == source.name.casefold():
                 return table, source.alias_or_name
-    raise _refuse(reader, source, "in a question that is not FROM a table of one owner a row")
+    return None
 
 
 def _refuse(reader: Reader, node: exp.Expr | None, where: str) -> QuestionRefusal:
@@ -159,4 +168,4 @@ def _refuse(reader: Reader, node: exp.Expr | None, where: str) -> QuestionRefusa
     )
 
 
-__all__ = ["count_once"]
+__all__ = ["count_once", "find_owned"]

@@ -7,7 +7,7 @@ say, and is another question once the table says something else.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -16,9 +16,12 @@ from sqlglot import exp
 
 from discreet.errors import QuestionRefusal
 from discreet.exact.records import dataclass
+from discreet.question.domain import Domain, Kind, Value
 from discreet.question.question import Question
 from discreet.question.sql import released
-from discreet.question.sql.dialect import check_size, write_text
+from discreet.question.sql.dialect import Reader, check_size, write_text
+from discreet.question.sql.normalize import normalize
+from discreet.question.sql.scope import Scope
 from discreet.question.sql.sources import Frame, check_count
 from discreet.question.sql.statements import Reads, StatementReader
 from discreet.question.statement import public_name
@@ -188,6 +191,70 @@ class _Computer:
         released.check_width(tree, known)
         released.check_names(tree, known, reader)
         return compute(released.write_above(tree, reader), tuple(made.tables))
+
+
+def list_left_by_table(
+    select: exp.Select, scope: Scope, known: Mapping[str, Domain], frame: Frame
+) -> dict[str, tuple[Value, ...]]:
+    """What conditions on other columns of a public table, first in FROM, leave of its keys.
+
+    ``known`` are its columns, by their names in ``scope``.  Its rows are public, and so is which
+    of them a condition on them alone keeps.
+    """
+    reader, start = frame.reader, select.args["from_"].this
+    where = select.args.get("where")
+    if reader.catalogue.compute is None or where is None or not isinstance(start, exp.Table):
+        return {}
+    own = [part for part in _list_parts(where.this) if _is_about(part, known, scope, reader)]
+    group = select.args.get("group")
+    shown = [*select.expressions, *(group.expressions if group is not None else ())]
+    used = {part.name.casefold() for item in shown for part in item.find_all(exp.Column)}
+    keys = [
+        name
+        for name, domain in known.items()
+        if name.partition(".")[2].casefold() in used
+        and domain.kind in (Kind.TEXT, Kind.INTEGER, Kind.DATE)
+        and domain.list_values() is not None
+    ]
+    if not own or not keys:
+        return {}
+    query = exp.Select(
+        expressions=[exp.column(name.partition(".")[2], quoted=True) for name in keys],
+        from_=exp.From(this=exp.Table(this=start.this.copy())),
+        where=exp.Where(this=exp.and_(*(part.copy() for part in own), copy=False)),
+    )
+    for part in query.find_all(exp.Column):
+        part.set("table", None)
+    try:
+        _, rows = _Computer(frame)._run(query)
+    except QuestionRefusal:
+        return {}
+    return _keep_found(keys, rows, known)
+
+
+def _keep_found(
+    keys: Sequence[str], rows: Sequence[tuple[Any, ...]], known: Mapping[str, Domain]
+) -> dict[str, tuple[Value, ...]]:
+    found = {}
+    for place, name in enumerate(keys):
+        held = {row[place] for row in rows}
+        values = known[name].list_values() or ()
+        left = tuple(value for value in values if value in held)
+        if None not in held and left != values:
+            found[name] = left
+    return found
+
+
+def _list_parts(condition: exp.Expr) -> list[exp.Expr]:
+    return list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
+
+
+def _is_about(part: exp.Expr, known: Mapping[str, Domain], scope: Scope, reader: Reader) -> bool:
+    """Whether a condition is about such columns, and nothing else."""
+    if part.find(exp.Query) is not None:
+        return False
+    named = {column.name for column in normalize(part.copy(), scope, reader).find_all(exp.Column)}
+    return bool(named) and named <= known.keys()
 
 
 def _count_nodes(query: exp.Expr) -> int:

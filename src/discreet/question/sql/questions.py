@@ -164,7 +164,7 @@ class ReleasedNames:
     def _aggregate(self, node: exp.Expr) -> Aggregate:
         taken = {*self.keys.values(), *(a.name for a in self.aggregates.values())}
         taken |= {name for tree, name in self.wanted.items() if tree != node}
-        name = self.wanted.get(node) or unused_name(default_aggregate(node), taken)
+        name = self.wanted.get(node) or find_unused_name(default_aggregate(node), taken)
         known = self.reader.columns(self.rows.relation)
         for part in subjects(node):
             read_typed(part, known, self.reader)
@@ -238,7 +238,7 @@ def default_aggregate(tree: exp.Expr) -> str:
     return f"{call.this.lower()}_{subject}".strip("_")
 
 
-def unused_name(name: str, taken: set[str]) -> str:
+def find_unused_name(name: str, taken: set[str]) -> str:
     """``name``, or with a number behind it if it is taken."""
     lowered = {t.casefold() for t in taken}
     candidate, number = name, 2
@@ -376,7 +376,7 @@ def _read_outputs(
             continue
         tree = normalize(item, names, reader)
         default = default_aggregate(tree) if is_aggregate(tree) else default_key(tree)
-        name = unused_name(default or f"column_{len(found) + 1}", taken)
+        name = find_unused_name(default or f"column_{len(found) + 1}", taken)
         taken.add(name)
         found.append((name, tree))
     lowered = [name.casefold() for name in given]
@@ -407,7 +407,7 @@ def _collect_released(
     for tree in key_trees:
         default = default_key(tree)
         taken: set[str] = {*keys.values(), *(n for n, _ in outputs)}
-        keys[tree] = wanted.get(tree) or unused_name(default or "key", taken)
+        keys[tree] = wanted.get(tree) or find_unused_name(default or "key", taken)
     return ReleasedNames(reader, select, rows, keys, wanted)
 
 

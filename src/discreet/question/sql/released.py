@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from discreet.question.sql.aggregates import is_windowed
 from discreet.question.sql.dialect import (
     ALLOWED,
     Reader,
@@ -120,6 +121,19 @@ _CASTS = {
     "BOOLEAN": "BOOLEAN",
 }
 """What a cast may lead to, and the type it is written as."""
+
+
+def aggregates(select: exp.Select) -> bool:
+    """Whether rows of ``select`` are made of several: a window is not, it stands beside them."""
+    if select.args.get("group") is not None or select.args.get("having") is not None:
+        return True
+    return any(
+        isinstance(node, exp.Anonymous)
+        and node.name.lower() in AGGREGATES
+        and not is_windowed(node)
+        for item in select.expressions
+        for node in item.walk(prune=lambda n: isinstance(n, exp.Query))
+    )
 
 
 def is_known(name: str) -> bool:

@@ -55,11 +55,20 @@ _LARGEST = Fraction(10) ** 300
 _TIMES = {exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ, exp.DType.DATETIME}
 
 
+RELEASED = "released"
+"""What is noted beside a constant that nobody typed: it may be any text."""
+
+
+def is_released(tree: exp.Expr) -> bool:
+    """Whether a constant stands in it that is an answer."""
+    return any(part.meta.get(RELEASED) for part in tree.walk() if part._meta)
+
+
 def normalize_constant(node: exp.Expr, reader: Reader) -> exp.Expr | None:
     """``node`` in its one spelling, if it is a constant."""
     match node:
         case exp.Literal(is_string=False):
-            return copy_span(write_constant(_number(node, reader)), node)
+            return copy_span(write_constant(read_number(node, reader)), node)
         case exp.Literal() | exp.Boolean() | exp.Null():
             return copy_span(type(node)(**node.args), node)
         case exp.Cast(this=exp.Literal(is_string=True) as text) if _is_time(node):
@@ -145,7 +154,8 @@ def _is_time(node: exp.Cast) -> bool:
     return kind is exp.DType.DATE or kind in _TIMES
 
 
-def _number(node: exp.Literal, reader: Reader) -> int | Fraction:
+def read_number(node: exp.Literal, reader: Reader) -> int | Fraction:
+    """A number as it is typed; refused before it is worked out if that could take long."""
     text = node.name
     if _NUMBER.fullmatch(text):
         number = Fraction(text)

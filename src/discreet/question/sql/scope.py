@@ -25,6 +25,7 @@ from discreet.question.sql.spelling import correct_names, find_nearest
 from discreet.question.sql.unnest_subqueries import LOOKED_UP
 
 _NAME = re.compile(r"[^\W\d][\w $-]{0,127}")
+_MOST_DIGITS = 9  # no SELECT has a column of a longer number
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,15 +187,16 @@ def resolve_output(
     """GROUP BY 2, ORDER BY n: a position in the SELECT list, or the name of something in it."""
     if isinstance(node, exp.Literal) and not node.is_string:
         items = select.expressions
-        if not node.name.isdigit() or not 1 <= int(node.name) <= len(items):
+        number = int(node.name) if node.name.isdigit() and len(node.name) <= _MOST_DIGITS else 0
+        if not 1 <= number <= len(items):
             raise scope.reader.refusal(
                 "Q31",
                 node,
-                f"there is no column {node.name} in SELECT.",
+                f"there is no column {node.name[:_MOST_DIGITS]} in SELECT.",
                 why="a number there stands for a column of SELECT.",
                 fix=f"write a number from 1 to {len(items)}, or the expression itself.",
             )
-        output: exp.Expr = items[int(node.name) - 1]
+        output: exp.Expr = items[number - 1]
         return output.unalias()
     if isinstance(node, exp.Column) and not node.table:
         aliases: dict[str, exp.Expr] = {

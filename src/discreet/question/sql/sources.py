@@ -18,6 +18,7 @@ from discreet.exact.records import dataclass
 from discreet.question.domain import Domain, Kind, Value, value_at
 from discreet.question.expressions import Expression, Literal
 from discreet.question.functions import domain_of
+from discreet.question.functions.interpret import find_contradiction, list_left
 from discreet.question.relation import (
     Filter,
     GraphRows,
@@ -40,13 +41,14 @@ from discreet.question.sql.scalars import (
     conjunction,
     conjuncts,
     graph_tree,
+    is_released,
     read,
     table_tree,
     write_constant,
 )
 from discreet.question.sql.scope import Item, Scope, check_name, find_name, list_names, suggest_name
 from discreet.question.sql.simplify import LISTED, NARROWED
-from discreet.question.sql.spelling import correct_names, is_released
+from discreet.question.sql.spelling import correct_names
 
 MOST_TABLES = 32
 """How many tables a question may read, a table read twice counted twice."""
@@ -208,21 +210,6 @@ def public_only_refusal(reader: Reader, node: exp.Expr) -> QuestionRefusal:
     )
 
 
-def refuse_account(tree: exp.Expr, reader: Reader) -> None:
-    """Refuse Snowflake's question for what is left, wherever it stands, and say who knows it."""
-    for node in tree.find_all(exp.Anonymous):
-        if node.name.upper().endswith("ESTIMATE_REMAINING_DP_AGGREGATES"):
-            raise reader.refusal(
-                "Q6",
-                node,
-                "what is left of the budget is no table.",
-                why="it is the account that knows it, and no person's row says anything of it; "
-                "how many questions it buys depends on what is offered for each.",
-                fix="none: ask the account, for free, with curator.balance(), discreet balance "
-                "or \\balance in the shell.",
-            )
-
-
 def read_item(node: exp.Expr, frame: Frame) -> Item:
     """One thing in FROM."""
     reader = frame.reader
@@ -372,9 +359,11 @@ def read_rows(select: exp.Select, frame: Frame) -> Rows:
         rows = read_join(rows, join, frame)
     listed = start.meta.get(LISTED) if start.meta else None
     if not isinstance(listed, exp.In):
-        return _narrow_listed(apply_where(rows, select, reader), select, reader)
+        rows = _narrow_listed(apply_where(rows, select, reader), select, frame)
+        _check_possible(rows, select, reader)
+        return rows
     _check_listed(listed, rows, reader)
-    rows = _narrow_listed(apply_where(rows, select, reader), select, reader)
+    rows = _narrow_listed(apply_where(rows, select, reader), select, frame)
     key = read(normalize(listed.this, rows.scope, reader), no_leaf)
     if domain_of(key, reader.columns(rows.relation)).list_values() is None:
         raise reader.refusal(
@@ -388,23 +377,39 @@ def read_rows(select: exp.Select, frame: Frame) -> Rows:
     return rows
 
 
-def _narrow_listed(rows: Rows, select: exp.Select, reader: Reader) -> Rows:
+def _check_possible(rows: Rows, select: exp.Select, reader: Reader) -> None:
+    """Refuse a WHERE that no row meets; one that a released number stands in was paid for."""
+    where, written = select.args.get("where"), rows.clauses.get("where")
+    if where is None or not isinstance(rows.relation, Filter) or is_released(select):
+        return
+    known = reader.columns(rows.relation.source)
+    against = find_contradiction(rows.relation.predicate, known)
+    if against:
+        from discreet.question.sql.contradictions import refuse_impossible
+
+        conditions = conjuncts(written.this) if isinstance(written, exp.Where) else []
+        refuse_impossible(against, conditions, known, where, reader)
+
+
+def _narrow_listed(rows: Rows, select: exp.Select, frame: Frame) -> Rows:
     """Of a list of keys those that a condition leaves: list and condition are public.
 
     What is released, and stands in the condition as a constant, chooses no groups.
     """
-    start = select.args["from_"]
+    reader, start = frame.reader, select.args["from_"]
     listed = start.meta.get(NARROWED) if start.meta else None
     if not listed or not isinstance(rows.relation, Filter) or is_released(select):
         return rows
-    from discreet.question.possible import list_left
-
     names = listed
     if isinstance(listed, exp.Expr):
         tree = normalize(listed, rows.scope, reader)
         names = (tree.name,) if isinstance(tree, exp.Column) else ()
     known = reader.columns(rows.relation)
     left = list_left(rows.relation.predicate, {name: known[name] for name in names})
+    if isinstance(listed, tuple):
+        from discreet.question.sql.public_queries import list_left_by_table
+
+        left |= list_left_by_table(select, rows.scope, {name: known[name] for name in names}, frame)
     if not left:
         return rows
     where = rows.clauses["where"]

@@ -12,9 +12,7 @@ from discreet.question.domain import Kind
 from discreet.question.schema import Schema
 from discreet.question.sql.dialect import Fix, Reader
 from discreet.question.sql.rewrite import Change
-
-RELEASED = "released"
-"""What is noted beside a constant that nobody typed: it may be any text."""
+from discreet.question.sql.scalars import RELEASED
 
 _MOST_LISTED = 12
 
@@ -96,11 +94,6 @@ def _names(root: exp.Expr, columns: Iterable[str]) -> set[str]:
     """All that a name may stand for: columns, and what the question itself names."""
     own = (part.alias for part in root.walk() if isinstance(part, exp.Alias | exp.CTE))
     return {name.casefold() for name in (*columns, *own)}
-
-
-def is_released(tree: exp.Expr) -> bool:
-    """Whether a constant stands in it that is an answer."""
-    return any(part.meta.get(RELEASED) for part in tree.walk() if part._meta)
 
 
 # --- constants -------------------------------------------------------------------------------
@@ -186,4 +179,4 @@ def _describe_unlisted(
     )
 
 
-__all__ = ["RELEASED", "check_constants", "correct_names", "find_nearest", "is_released"]
+__all__ = ["check_constants", "correct_names", "find_nearest"]

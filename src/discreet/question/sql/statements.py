@@ -21,6 +21,7 @@ from discreet.exact.records import dataclass
 from discreet.question.offer import Offer
 from discreet.question.question import Question, check_measured
 from discreet.question.sql import released
+from discreet.question.sql.accounts import ACCOUNT
 from discreet.question.sql.aggregates import has_aggregates
 from discreet.question.sql.dialect import Reader, check_allowed
 from discreet.question.sql.intervals import EndsPusher, has_ends
@@ -43,10 +44,13 @@ from discreet.question.sql.sources import SHAPES, CommonTable, Frame, Rows, read
 from discreet.question.sql.subqueries import read_subquery
 from discreet.question.sql.tracing import trace
 from discreet.question.statement import (
+    ACCOUNT_COLUMNS,
     MOST_QUESTIONS,
     Levels,
     Statement,
+    account_name,
     answer_name,
+    group_name,
     interval_name,
     name_ends,
     public_name,
@@ -121,6 +125,8 @@ class StatementReader:
         self.quiet = replace(reader, accepts=None)
         self.questions: list[Question] = []
         self.tables: dict[str, None] = {}
+        self.accounts: dict[str, None] = {}
+        self.listed: list[Question] = []
         self.spend: Offer | None = None
         self.levels: list[Levels] = []
         self.ends: dict[tuple[int, str], None] = {}
@@ -129,7 +135,7 @@ class StatementReader:
     def read(self, query: exp.Query) -> Statement:
         """All of it."""
         tree = self._query(query, {}, outermost=True)
-        if not self.questions:
+        if not self.questions and not self.accounts and not self.listed:
             raise self.reader.refusal(
                 "Q26",
                 query,
@@ -137,7 +143,11 @@ class StatementReader:
                 why="nobody is in what it reads, so nothing is to be protected, or paid.",
                 fix="none: nobody is in it, and public tables can be read as they are.",
             )
-        if self.spend is not None and all(q.spend is not None for q in self.questions):
+        if (
+            self.spend is not None
+            and self.questions
+            and all(q.spend is not None for q in self.questions)
+        ):
             raise self.reader.refusal(
                 "Q28",
                 query.args.get("hint") or query,
@@ -156,6 +166,11 @@ class StatementReader:
         for name in self.tables:
             columns = self.reader.schema.tables[name].columns
             known[public_name(name)] = tuple(c.name for c in columns)
+        for name in self.accounts:
+            known[account_name(name)] = tuple(column.name for column in ACCOUNT_COLUMNS)
+        for number, question in enumerate(self.listed):
+            known[group_name(number)] = tuple(output.name for output in question.outputs)
+        self._check_listed(tree)
         released.check_width(tree, known)
         released.check_names(tree, known, self.reader)
         sql = released.write_above(tree, self.reader)
@@ -168,7 +183,18 @@ class StatementReader:
             self.reader.text,
             tuple(self.levels),
             tuple(self.ends),
+            accounts=tuple(self.accounts),
+            listed=tuple(self.listed),
         )
+
+    def _check_listed(self, tree: exp.Expr) -> None:
+        """Refuse to count groups that are declared: who counts groups means those with somebody."""
+        names = {group_name(number): question for number, question in enumerate(self.listed)}
+        for select in tree.find_all(exp.Select) if names else ():
+            if released.aggregates(select):
+                for table in select.args["from_"].find_all(exp.Table):
+                    if table.name in names:
+                        check_measured(names[table.name])
 
     # --- what a query is ---------------------------------------------------------------------
 
@@ -234,6 +260,8 @@ class StatementReader:
             and item.this.args.get("expressions")
         ):
             found = Reads.ROWS  # DEGREES(friends, 50): of people, as the table is
+        elif item.meta.get(ACCOUNT):
+            found = Reads.RELEASED  # free, as what is released
         elif isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier):
             common = find_name(item.name, names, item, self.reader)
             if common is not None:
@@ -417,10 +445,15 @@ class StatementReader:
         released.check_above(node, self.reader)
         tables = self.reader.schema.tables
         common = table = None
-        if isinstance(node.this, exp.Identifier):
+        account = node.meta.get(ACCOUNT)
+        if account is None and isinstance(node.this, exp.Identifier):
             common = find_name(node.name, names, node, self.reader)
             table = None if common else find_name(node.name, tables, node, self.reader)
-        if common is not None:
+        if account is not None:
+            self.accounts[account] = None
+            self._count_read()
+            read, table = account_name(account), node.name
+        elif common is not None:
             names[common].table.used.append(True)
             self._count_read(names[common].weight)
             read = common
@@ -465,10 +498,10 @@ class StatementReader:
         """The question that ``select`` asks; one that was asked before is not asked again."""
         self._count_read()
         question = self._ask(select, self.frame(names))
-        check_measured(question)
-        if question not in self.questions:
-            self.questions.append(question)
-        if len(self.questions) > MOST_QUESTIONS:
+        kept = self.listed if question.is_listed else self.questions
+        if question not in kept:
+            kept.append(question)
+        if len(self.questions) + len(self.listed) > MOST_QUESTIONS:
             raise QuestionRefusal(
                 "Q3",
                 f"the statement asks more than {MOST_QUESTIONS} questions.",
@@ -491,6 +524,8 @@ class StatementReader:
 
     def name(self, question: Question) -> str:
         """The table that holds the answer of a question."""
+        if question.is_listed:
+            return group_name(self.listed.index(question))
         return answer_name(self.questions.index(question))
 
 

@@ -262,14 +262,14 @@ def read_span(node: exp.Expr, inner: Inner, reader: Reader) -> Span | None:
         case exp.Interval():
             return _interval(node, inner, reader)
         case exp.Cast(this=exp.Literal() as text) if node.args["to"].this is exp.DType.INTERVAL:
-            return _written_span(text.name) or _refuse_span(node, reader)
+            return _read_written_span(text.name) or _refuse_span(node, reader)
     return None
 
 
 def _interval(node: exp.Expr, inner: Inner, reader: Reader) -> Span:
     amount, unit = node.this, node.args.get("unit")
     if isinstance(amount, exp.Literal) and (amount.is_string or unit is None):
-        found = _written_span(f"{amount.name} {unit.name if unit else ''}")
+        found = _read_written_span(f"{amount.name} {unit.name if unit else ''}")
         return found or _refuse_span(node, reader)
     known = unit_of(unit.name) if unit is not None else None
     if known is None or amount is None:
@@ -288,7 +288,7 @@ def _multiple(node: exp.Expr, factor: exp.Expr, inner: Inner, reader: Reader) ->
     return Span(**parts)
 
 
-def _written_span(text: str) -> Span | None:
+def _read_written_span(text: str) -> Span | None:
     """An interval written as text: '7 days', '1 year 2 months'."""
     totals: dict[str, int] = {}
     place = 0

@@ -17,7 +17,6 @@ from sqlglot import exp
 
 from discreet.exact.records import dataclass
 from discreet.question.sql import released
-from discreet.question.sql.aggregates import is_windowed
 from discreet.question.sql.dialect import Reader
 from discreet.question.statement import (
     ROW_NUMBER,
@@ -131,7 +130,7 @@ class _Tracer:
         if not isinstance(tree, exp.Select):
             raise _Lost
         items = self._items(tree, commons)
-        if tree.args.get("distinct") is not None or _aggregates(tree):
+        if tree.args.get("distinct") is not None or released.aggregates(tree):
             return self._opaque(tree, items)
         return self._select(tree, items)
 
@@ -263,19 +262,6 @@ class _Tracer:
             tree = tree.this
         names = self._body(tree, commons).names
         return names, ((),) * len(names)
-
-
-def _aggregates(select: exp.Select) -> bool:
-    """Whether rows of ``select`` are made of several: a window is not, it stands beside them."""
-    if select.args.get("group") is not None or select.args.get("having") is not None:
-        return True
-    return any(
-        isinstance(node, exp.Anonymous)
-        and node.name.lower() in released.AGGREGATES
-        and not is_windowed(node)
-        for item in select.expressions
-        for node in item.walk(prune=lambda n: isinstance(n, exp.Query))
-    )
 
 
 def _leaves(tree: exp.Union) -> list[exp.Select] | None:

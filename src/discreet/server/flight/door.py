@@ -20,6 +20,7 @@ from pyarrow import flight
 
 from discreet.errors import AccessRefusal, Refusal
 from discreet.ledger.keys import public_part
+from discreet.publication.told import Told
 from discreet.question.domain import Kind
 from discreet.question.offer import Offer
 from discreet.release.amounts import loss_json
@@ -28,7 +29,7 @@ from discreet.server.asking import Asker, Shown, read_columns
 from discreet.server.flight import messages
 from discreet.server.flight.parameters import count_parameters, fill_parameters, read_row
 from discreet.server.offers import AMOUNTS, make_offer
-from discreet.server.refusals import Unreadable, failed
+from discreet.server.refusals import Unreadable, failed_refusal
 from discreet.server.state import ServerState
 
 T = TypeVar("T")
@@ -196,7 +197,7 @@ class _Service(flight.FlightServerBase):  # type: ignore[misc]
         The statement with its parameters is what is prepared from then on: nothing is kept here.
         """
 
-        def bound(call: Call) -> None:
+        def bind(call: Call) -> None:
             self._wait(call.asker.admit())
             name, fields = messages.unpack(descriptor.command)
             if name != "CommandPreparedStatementQuery":
@@ -206,7 +207,7 @@ class _Service(flight.FlightServerBase):  # type: ignore[misc]
             told = messages.write_message({1: _PREPARED + text.encode()})
             writer.write(pa.py_buffer(told))
 
-        return self._answer(context, bound)
+        return self._answer(context, bind)
 
     def do_exchange(self, context: Any, *_: Any) -> Any:
         """Nothing is exchanged."""
@@ -236,7 +237,7 @@ class _Service(flight.FlightServerBase):  # type: ignore[misc]
             raise _tell(refusal) from None
         except Exception as error:
             self._server.log.mistake(error)
-            raise _tell(failed()) from None
+            raise _tell(failed_refusal()) from None
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
@@ -254,7 +255,7 @@ class _Service(flight.FlightServerBase):  # type: ignore[misc]
         try:
             caller = await asyncio.to_thread(server.identify, given)
         except AccessRefusal:
-            server.strangers.failed(address)
+            server.strangers.count_failure(address)
             raise
         server.strangers.came_in(caller.key_id)
         wanted = headers.get(f"{HEADER}dataset") or next(iter(caller.grants))
@@ -318,7 +319,10 @@ class _Service(flight.FlightServerBase):  # type: ignore[misc]
                 told = self._wait(call.asker.explain(text[explained.end() :], call.offer))
                 return pa.table([told.splitlines()], schema=_PLAN)
             shown = self._describe(call, text)
-            answer = self._wait(call.asker.ask(text, call.offer))
+            answer: Answer | Told | None
+            answer = self._wait(call.asker.tell(text, call.confidence))
+            if answer is None:
+                answer = self._wait(call.asker.ask(text, call.offer))
             return _table(answer, shown, call.confidence)
         self._wait(call.asker.admit())
         return _list(name, fields, call.asker)
@@ -361,7 +365,7 @@ def _address(peer: object) -> str:
 
 def _tell(refusal: Refusal) -> Exception:
     """A refusal as Flight tells it; its one shape beside the text."""
-    told = refusal.spoken("flight")
+    told = refusal.translate("flight")
     # Other exceptions would reach the client with the lines of this program.
     kind = _ERRORS.get(told.code, flight.FlightServerError)
     error: Exception = kind(str(told), json.dumps(told.to_json()).encode())
@@ -391,10 +395,10 @@ def _schema(shown: Sequence[Shown]) -> pa.Schema:
     return pa.schema([pa.field(one.name, _type(one)) for one in shown])
 
 
-def _table(answer: Answer, shown: Sequence[Shown], confidence: str) -> pa.Table:
+def _table(answer: Answer | Told, shown: Sequence[Shown], confidence: str) -> pa.Table:
     columns = read_columns(answer, shown, confidence)
     if columns is None:
-        raise failed()
+        raise failed_refusal()
     arrays = []
     for one, values in zip(shown, columns, strict=True):
         try:
@@ -404,11 +408,10 @@ def _table(answer: Answer, shown: Sequence[Shown], confidence: str) -> pa.Table:
                 "a released number is too large for the type of its column.",
                 "offer more, so that there is less noise; the stored answer is free over HTTP.",
             ) from None
-    about = {
-        "discreet:price": json.dumps(loss_json(answer.loss), ensure_ascii=False),
-        "discreet:replayed": str(answer.replayed).lower(),
-        "discreet:notes": "\n".join(answer.notes),
-    }
+    about = {"discreet:notes": "\n".join(answer.notes)}
+    if isinstance(answer, Answer):  # what a release or a survey says is free
+        about["discreet:price"] = json.dumps(loss_json(answer.loss), ensure_ascii=False)
+        about["discreet:replayed"] = str(answer.replayed).lower()
     return pa.table(arrays, schema=_schema(shown).with_metadata(about))
 
 

@@ -105,6 +105,9 @@ class Analyst(Given):
     share: float | None
     group: str | None
     signs_in: bool = Field(description="whether they sign in with a provider")
+    identity: str | None = Field(
+        description="who the provider says they are: its address, #, and its name for them"
+    )
     keys: list[KeyListed]
 
 

@@ -52,7 +52,7 @@ class MakeRelease(Sent):
     of: Text
     settings: dict[str, Any] = Field(examples=[{"epsilon": "0.5", "columns": ["city"]}])
 
-    def declared(self) -> Declared:
+    def declare(self) -> Declared:
         """What is declared, or a refusal."""
         return read_declared({**self.settings, "name": self.name, "kind": self.kind, "of": self.of})
 
@@ -88,8 +88,24 @@ class ReleaseCard(Given):
     card: str
 
 
+class Surveyed(Given):
+    """A survey whose reports can be asked."""
+
+    name: str
+    title: str
+    epsilon: str
+    respondents: int
+    questions: list[str]
+
+
+class SurveysFound(Given):
+    """The surveys of a dataset."""
+
+    surveys: list[Surveyed]
+
+
 class AskRelease(Sent):
-    """A SELECT about one release."""
+    """A SELECT about one release, or one survey."""
 
     question: Text
     confidence: Number = "0.95"

@@ -74,6 +74,14 @@ class AskRun(Waited):
     number: Annotated[int, Field(ge=0, le=10**9)] | None = None
 
 
+class AskRunMany(Waited):
+    """Questions to a run, in order; what is told again is told by the first one's number."""
+
+    questions: Annotated[list[Text], Field(min_length=1, max_length=250)]
+    threshold: Number | None = None
+    number: Annotated[int, Field(ge=0, le=10**9)] | None = None
+
+
 class Interview(Sent):
     """A run that answers while one unit moves all its numbers by at most ``sensitivity``."""
 
@@ -147,11 +155,27 @@ class RunVerdict(Given):
     group: list[str | None]
 
 
+class ToldOne(Given):
+    """What a run told of one question: a verdict, or one for each group."""
+
+    verdicts: list[RunVerdict]
+    grouped: bool
+
+
 class Verdicts(Given):
     """What a run told, and how it stands."""
 
     verdicts: list[RunVerdict]
     grouped: bool
+    asked: int
+    remaining: int
+    ended: Literal["halted", "closed", "lost"] | None
+
+
+class ToldMany(Given):
+    """What a run told of each question up to where it halted, and how it stands."""
+
+    told: list[ToldOne]
     asked: int
     remaining: int
     ended: Literal["halted", "closed", "lost"] | None

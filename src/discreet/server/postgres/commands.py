@@ -107,7 +107,7 @@ class Commands:
     def describe(self, prepared: Prepared) -> list[Field] | bytes | None:
         """The columns that a command will give."""
         if prepared.tokens[0].says("SHOW"):
-            return [Field(_shown_name(prepared.tokens), TEXT)]
+            return [Field(_name_shown(prepared.tokens), TEXT)]
         if prepared.tokens[0].says("FETCH"):
             portal = self._state.portals.get(_read_fetch(prepared.tokens)[0])
             if portal is not None and portal.outcome is not None:
@@ -177,7 +177,7 @@ class Commands:
         return Outcome("RESET")
 
     async def _show(self, portal: Portal) -> Outcome:
-        name = _shown_name(portal.prepared.tokens)
+        name = _name_shown(portal.prepared.tokens)
         value = self._variables.show(name)
         if value is None:
             return await self._statements.run(portal)
@@ -240,7 +240,7 @@ class Commands:
         return Outcome("CLOSE CURSOR")
 
 
-def _shown_name(tokens: list[Token]) -> str:
+def _name_shown(tokens: list[Token]) -> str:
     words = [unquote(token) for token in tokens[1:]]
     known = {
         "transaction isolation level": "transaction_isolation",

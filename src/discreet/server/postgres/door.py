@@ -176,7 +176,7 @@ class PostgresDoor:
             dataset = server.datasets[database]
             grant = await run_in_threadpool(recheck, dataset.account, database, proved.key_id)
         except (AccessRefusal, Said):
-            server.strangers.failed(address)
+            server.strangers.count_failure(address)
             raise
         server.strangers.came_in(proved.key_id)
         same = sum(

@@ -9,6 +9,7 @@ standard's own: a failed log-in, a cancelled statement, a transaction that faile
 from __future__ import annotations
 
 from discreet.errors import AccessRefusal, QuestionRefusal, Refusal
+from discreet.publication.told import Told
 from discreet.release.answer import Answer
 from discreet.release.display import number
 from discreet.release.notes import VALUE
@@ -47,7 +48,7 @@ def report_refusal(
     refusal: Refusal, *, position: int | None = None, severity: str = "ERROR"
 ) -> bytes:
     """A refusal; ``position`` is the place in the text that was sent, from 1."""
-    told = refusal.spoken("postgres")
+    told = refusal.translate("postgres")
     hint = told.fix
     if told.rewriting is not None and told.rewriting not in hint:
         hint = f"{hint}\n{told.rewriting}"
@@ -64,8 +65,10 @@ def notice(what: str, detail: str = "") -> bytes:
     return wire.report(b"N", parts)
 
 
-def notice_answer(answer: Answer, confidence: str) -> bytes:
+def notice_answer(answer: Answer | Told, confidence: str) -> bytes:
     """What an answer cost, how far off it may be, and its notes."""
+    if isinstance(answer, Told):
+        return _notice_told(answer, confidence)
     cost = f"cost {answer.loss}"
     if answer.replayed:
         cost = f"answered before, free now; it cost {answer.loss}"
@@ -84,6 +87,19 @@ def notice_answer(answer: Answer, confidence: str) -> bytes:
             told.append(f"{name} ± {spread}{kind}")
     stated = f"; {', '.join(told)} (confidence {confidence})" if told else ""
     return notice(f"{cost}{stated}", "\n".join(answer.notes))
+
+
+def _notice_told(told: Told, confidence: str) -> bytes:
+    """That a release or a survey is asked for free, how far off it may be, and its notes."""
+    stated = []
+    for name, found in told.margins.items():
+        known = [one.within for one in found if one.within is not None]
+        if known:
+            least, most = number(min(known), up=True), number(max(known), up=True)
+            spread = most if least == most else f"{least} to {most}"
+            stated.append(f"{name} ± {spread}, {told.margin_kinds[name]}")
+    margins = f"; {'; '.join(stated)} (confidence {confidence})" if stated else ""
+    return notice(f"free{margins}", "\n".join(told.notes))
 
 
 def not_a_question(word: str) -> QuestionRefusal:

@@ -1,6 +1,6 @@
 """Where a statement goes: to the curator, to the empty PostgreSQL, to the session, or nowhere.
 
-Whatever names a declared table goes to the curator, whose allow-list decides.  Whatever
+Whatever names a declared table, a release or a survey goes to the curator, which decides.  Whatever
 names none is about the catalogue.  Where both are named, a parser says which names are
 tables.  Nothing depends on this being right: the curator reads no catalogue, and the empty
 PostgreSQL has no rows and refuses to read its tables.
@@ -14,6 +14,7 @@ from enum import Enum
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
+from discreet.question.sql import ASKS_THE_ACCOUNT
 from discreet.server.postgres.reports import Said, not_a_question
 from discreet.server.postgres.tokens import Part, Token
 
@@ -91,6 +92,8 @@ def takes_a_parser(tokens: Sequence[Token], tables: Collection[str]) -> bool:
 
 
 def _names_declared(text: str, tokens: Sequence[Token], tables: Collection[str]) -> bool:
+    if any((token.name or "").lower() == ASKS_THE_ACCOUNT for token in tokens):
+        return True  # it names the table in a text
     if not takes_a_parser(tokens, tables):
         return any(token.name is not None and token.name.lower() in tables for token in tokens)
     start, stop = tokens[0].start, tokens[-1].stop

@@ -17,7 +17,7 @@ from discreet.server.postgres.routing import Kind
 from discreet.server.postgres.statements import Outcome, Portal, Prepared, Statements
 from discreet.server.postgres.tokens import split
 from discreet.server.postgres.variables import Variables
-from discreet.server.refusals import failed
+from discreet.server.refusals import failed_refusal
 
 IDLE_S = 4 * 3600.0
 DRAIN_S = 60.0
@@ -116,7 +116,7 @@ class Session:
             raise
         except Exception as error:
             server.log.mistake(error)
-            told = sqlstate("A18"), report_refusal(failed())
+            told = sqlstate("A18"), report_refusal(failed_refusal())
         state, message = told
         self._send(message)
         if state != _FINE:

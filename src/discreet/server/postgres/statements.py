@@ -8,12 +8,18 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from discreet.errors import Refusal
+from discreet.publication.told import Told
 from discreet.release.answer import Answer
 from discreet.server.asking import Asker, Shown, read_columns
 from discreet.server.postgres import wire
 from discreet.server.postgres.catalogue import Catalogue
 from discreet.server.postgres.relay import Bind, Failed, Relay
-from discreet.server.postgres.reports import Said, notice_answer, report_refusal, sqlstate
+from discreet.server.postgres.reports import (
+    Said,
+    notice_answer,
+    report_refusal,
+    sqlstate,
+)
 from discreet.server.postgres.routing import Kind, blank_schema, route, takes_a_parser
 from discreet.server.postgres.tokens import Filled, Part, Token, rewrite
 from discreet.server.postgres.types import (
@@ -108,10 +114,15 @@ class Statements:
         self._catalogue = catalogue
         self._variables = variables
         self._schema = asker.dataset.curator.engine.catalogue.schema
-        self._tables = {name.lower() for name in self._schema.tables}
+        self._declared = {name.lower() for name in self._schema.tables}
         self._relay: Relay | None = None
         self._typing: Relay | None = None
         self._cancelled = asyncio.Event()
+
+    @property
+    def _tables(self) -> set[str]:
+        """What a question may name: declared tables, and what was released or reported by now."""
+        return {*self._declared, *self._asker.dataset.curator.list_free()}
 
     def cancel(self) -> None:
         """Stop waiting for what is under way."""
@@ -166,12 +177,12 @@ class Statements:
         if prepared.kind is Kind.CATALOGUE:
             relay = await self._connect()
             described = relay.describe(prepared.sql, prepared.oids)
-            return (await self._relayed(prepared, described)).description
+            return (await self._ask_relay(prepared, described)).description
         if prepared.kind is Kind.QUESTION:
             types = await self.find_types(prepared)
             texts = (self._fill(prepared, one).text for one in self._examples(types))
             margins = self._variables.margins
-            prepared.described = await self._asker.describe(texts, margins=margins)
+            prepared.described = await self._asker.describe(texts, margins=margins, bound=not types)
             return wire.row_description(_fields(prepared.described), ())
         return wire.row_description([PLAN], ()) if prepared.kind is Kind.EXPLAIN else None
 
@@ -181,7 +192,7 @@ class Statements:
         if prepared.kind is Kind.CATALOGUE:
             relay = await self._connect()
             described = relay.describe_bound(prepared.sql, portal.bind)
-            return (await self._relayed(prepared, described)).description
+            return (await self._ask_relay(prepared, described)).description
         if prepared.kind is Kind.QUESTION:
             shown = await self._describe_question(prepared, await self._fill_portal(portal))
             return wire.row_description(_fields(shown), portal.bind.results)
@@ -274,7 +285,7 @@ class Statements:
         try:
             relay = await self._connect()
             run = relay.run(portal.prepared.sql, portal.bind)
-            found = await self._relayed(portal.prepared, run)
+            found = await self._ask_relay(portal.prepared, run)
         finally:
             dataset.concurrency.leave(counted)
         described = found.description
@@ -282,7 +293,7 @@ class Statements:
         tag = found.tag.rsplit(" ", 1)[0] if has_rows else found.tag
         return Outcome(tag or "SELECT", described if has_rows else None, found.rows, found.notices)
 
-    async def _relayed(self, prepared: Prepared, work: Awaitable[T]) -> T:
+    async def _ask_relay(self, prepared: Prepared, work: Awaitable[T]) -> T:
         """What the empty PostgreSQL says; of a table that nobody has, what the curator says.
 
         The name may be one that is spelled nearly like a declared table's.
@@ -307,12 +318,15 @@ class Statements:
         described = await self._describe_question(portal.prepared, filled)
         if len(formats) not in (0, 1, len(described)):  # before it is charged
             raise Said("08P01", "the formats are not as many as the columns.")
+        confidence = self._variables.confidence
+        answer: Answer | Told | None
         try:
-            asked = self._asker.ask(filled.text, self._variables.offer)
-            answer = await self._wait(asked, goes_on=True)
+            answer = await self._wait(self._asker.tell(filled.text, confidence))
+            if answer is None:
+                asked = self._asker.ask(filled.text, self._variables.offer)
+                answer = await self._wait(asked, goes_on=True)
         except Refusal as refusal:
             raise Placed(refusal, filled) from None
-        confidence = self._variables.confidence
         rows = await asyncio.to_thread(_encode_rows, answer, described, formats, confidence)
         notices = []
         if self._variables.notices:
@@ -378,7 +392,7 @@ def _fields(shown: Sequence[Shown]) -> list[Field]:
 
 
 def _encode_rows(
-    answer: Answer, shown: Sequence[Shown], formats: Sequence[int], confidence: str
+    answer: Answer | Told, shown: Sequence[Shown], formats: Sequence[int], confidence: str
 ) -> list[bytes]:
     """The rows of an answer as they are sent, in the columns that were described."""
     columns = read_columns(answer, shown, confidence)

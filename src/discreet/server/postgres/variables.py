@@ -109,7 +109,7 @@ class Variables:
         if name in _FIXED:
             return _FIXED[name][0]
         if name.startswith(PREFIX):
-            self._known(name)
+            self._check_known(name)
             return self._set.get(name, "off" if name.removeprefix(PREFIX) in _SWITCHES else "")
         return self._set.get(name, _IGNORED.get(name))
 
@@ -137,7 +137,7 @@ class Variables:
                 fix="set discreet.epsilon, rho, delta, within, confidence, margins or fresh.",
             )
 
-    def _known(self, name: str) -> None:
+    def _check_known(self, name: str) -> None:
         if name.removeprefix(PREFIX) not in (*AMOUNTS, *_SWITCHES):
             raise QuestionRefusal(
                 "Q28",
@@ -147,7 +147,7 @@ class Variables:
             )
 
     def _offer(self, name: str, value: str | None) -> None:
-        self._known(name)
+        self._check_known(name)
         amount = name.removeprefix(PREFIX)
         if amount in _SWITCHES:
             self._put(name, None if value is None else _switch(amount, value))

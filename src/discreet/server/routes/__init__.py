@@ -15,6 +15,7 @@ from discreet.server.routes import (
     runs,
     saved,
     sign_in,
+    surveys,
 )
 
 ROUTERS = (
@@ -25,6 +26,7 @@ ROUTERS = (
     datasets.router,
     questions.router,
     releases.router,
+    surveys.router,
     runs.router,
     runs.interviews,
     runs.choosing,

@@ -70,7 +70,7 @@ async def spending(
     form = negotiate(request, "application/json", SVG)
     whose = _resolve_analyst(access, analyst)
 
-    def told() -> Response:
+    def tell() -> Response:
         account = access.dataset.account
         if whose is not None:
             account.analyst(whose)  # refused if there is none
@@ -81,7 +81,7 @@ async def spending(
             return picture_response(draw_spending(shown), drawing)
         return json_response(shown)
 
-    return await access.dataset.explain(told, access.key_id)
+    return await access.dataset.explain(tell, access.key_id)
 
 
 @router.get("/transcript", response_model=models.Transcript)

@@ -41,7 +41,7 @@ async def rotate(
     new = await run_in_threadpool(
         ledger_keys.rotate, server.accounts, key or "", expires=wanted.expires
     )
-    server.lineage.renewed(caller.key_id, ledger_keys.key_id(new))
+    server.lineage.renew(caller.key_id, ledger_keys.key_id(new))
     return key_response(new, (await run_in_threadpool(server.identify, new)).expires)
 
 

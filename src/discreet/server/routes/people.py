@@ -59,6 +59,7 @@ def _analyst_json(
         "share": None if limit is None else balance.share(balance.fullest()),
         "group": analyst.group,
         "signs_in": analyst.identity is not None,
+        "identity": analyst.identity,
         "keys": [
             {
                 "id": key.key_id,
@@ -87,7 +88,7 @@ def _parse_limit(limit: models.Limit | None) -> Budget | None:
 async def add(new: models.NewAnalyst, access: Curating) -> Response:
     """Let somebody ask; what they may cost any one person is their limit."""
 
-    def added() -> dict[str, Any]:
+    def enrol() -> dict[str, Any]:
         account = access.dataset.account
         made = account.add_analyst(
             new.name,
@@ -98,7 +99,7 @@ async def add(new: models.NewAnalyst, access: Curating) -> Response:
         )
         return _analyst_json(account, made, ())
 
-    return json_response(await run_in_threadpool(added), 201)
+    return json_response(await run_in_threadpool(enrol), 201)
 
 
 @router.patch("/analysts/{name}", response_model=models.Analyst)
@@ -135,7 +136,7 @@ async def key(
     others = {*wanted.also} - {access.dataset.name}
     accounts = [access.dataset.account, *(server.datasets[other].account for other in others)]
 
-    def made() -> str:
+    def make() -> str:
         for account in accounts:
             _find_analyst(account, name)
         new = ledger_keys.new_key(accounts[0], name, expires=wanted.expires)
@@ -143,7 +144,7 @@ async def key(
             ledger_keys.grant_key(account, name, new, expires=wanted.expires)
         return new
 
-    return key_response(await run_in_threadpool(made), wanted.expires)
+    return key_response(await run_in_threadpool(make), wanted.expires)
 
 
 @router.delete("/keys/{id}", status_code=204)

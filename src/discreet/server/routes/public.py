@@ -43,12 +43,12 @@ async def meaning(
 ) -> Response:
     """What (epsilon, delta) promises to a person, in numbers and in words."""
 
-    def told() -> dict[str, object]:
+    def tell() -> dict[str, object]:
         # Made exact there.
         promise = Meaning(epsilon, delta, group, neighbours)  # type: ignore[arg-type]
         return {**promise.to_json(), "table": [list(row) for row in promise.table()]}
 
-    return json_response(await run_in_threadpool(told))
+    return json_response(await run_in_threadpool(tell))
 
 
 @router.get(

@@ -10,17 +10,21 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from discreet.exact.numbers import proportion
+from discreet.publication.told import Told
 from discreet.release import record
 from discreet.release.amounts import loss_json
 from discreet.release.answer import Answer
 from discreet.release.files import answer_parquet, answer_workbook
 from discreet.release.render import answer_json, arrow_stream
 from discreet.server import models
-from discreet.server.auth import Access, Anyone, Asker
+from discreet.server.again import find_told
+from discreet.server.auth import Access, Anyone, Asker, Server
 from discreet.server.cache import CacheKey
 from discreet.server.curve import draw_curve, trace_accuracy
 from discreet.server.drawing import SVG, Drawing, Wanted, picture_headers, picture_response
 from discreet.server.jobs import Status
+from discreet.server.refusals import Unreadable
+from discreet.server.routes.releases import write_cell
 from discreet.server.sending import (
     ARROW,
     CSV,
@@ -63,17 +67,18 @@ _FORMS: dict[int | str, dict[str, Any]] = {
     response_model=models.Explanation,
     responses={200: {"content": {RECORD: {}}, "description": "price and margins; free"}},
 )
-async def explain(request: Request, ask: models.Ask, access: Asker) -> Response:
+async def explain(request: Request, ask: models.Ask, access: Asker, server: Server) -> Response:
     """What a question would cost and how good its answer would be; free."""
     exact = negotiate(request, "application/json", RECORD) == RECORD
-    return await access.dataset.explain(lambda: _explain(ask, access, exact), access.key_id)
+    explained = _explain_exactly if exact else _explain
+    sent = await access.dataset.explain(lambda: explained(ask, access), access.key_id)
+    if not exact:
+        server.read.keep(request, access.dataset.name, ask)
+    return sent
 
 
-def _explain(ask: models.Ask, access: Access, exact: bool) -> Response:
-    if exact:
-        return _explain_exactly(ask, access)
-    key = access.dataset.seen(ask, access.grant, "explain")
-    text = None if key is None else access.dataset.cache.find(key)
+def _explain(ask: models.Ask, access: Access) -> Response:
+    key, text = find_told(access.dataset, access.grant, ask, "explain")
     if text is None:
         text = encode_json(access.dataset.quote(ask, access.grant).to_json(ask.confidence))
         if key is not None:
@@ -100,18 +105,18 @@ async def curve(request: Request, ask: models.Ask, access: Asker, drawing: Wante
     """How the margins of a question depend on its price, before anything is paid; free."""
     form = negotiate(request, "application/json", SVG)
 
-    def traced() -> Response:
+    def trace() -> Response:
         told = trace_accuracy(access.dataset.curator, ask)
         if form == SVG:
             return picture_response(draw_curve(told), drawing)
         return json_response(told)
 
-    return await access.dataset.explain(traced, access.key_id)
+    return await access.dataset.explain(trace, access.key_id)
 
 
 @router.post(
     "/ask",
-    response_model=models.Answer,
+    response_model=models.Answer | models.Told,
     responses={**_FORMS, 202: {"model": models.Job, "description": "not answered yet: a job"}},
 )
 async def ask(
@@ -119,15 +124,23 @@ async def ask(
     ask: models.AskNow,
     access: Asker,
     drawing: Wanted,
+    server: Server,
     idempotency_key: Retry = None,
 ) -> Response:
-    """The answer; or, after ``wait_s``, a job to come back for."""
+    """The answer; or, after ``wait_s``, a job to come back for.
+
+    What is asked of a release or a survey is free, and told as by a route of its own.
+    """
     form = negotiate(request, "application/json", *_OTHERS)
     ask.offer()  # refused now if it is none
+    told = await access.dataset.tell(ask.question, str(ask.confidence), access.key_id)
+    if told is not None:
+        return await run_in_threadpool(_send_told, told, form)
     key = None
     if form == "application/json" and idempotency_key is None:
-        key, text = await run_in_threadpool(_find_replay, ask, access)
+        key, text = await run_in_threadpool(find_told, access.dataset, access.grant, ask, "ask")
         if text is not None:
+            server.read.keep(request, access.dataset.name, ask)
             return Response(text, media_type=form)
     outcome = await access.dataset.ask(
         ask, access.grant, key_id=access.key_id, retry=idempotency_key, wait_s=ask.wait_s
@@ -178,17 +191,20 @@ def _send_all(answers: list[Answer], access: Access, exact: bool, confidence: st
     )
 
 
-def _find_replay(ask: models.AskNow, access: Access) -> tuple[CacheKey | None, bytes | None]:
-    """What the same request was answered with, if nothing was recorded since; it is not read."""
-    key, cache = access.dataset.seen(ask, access.grant, "ask"), access.dataset.cache
-    found = None if key is None else cache.find(key)
-    if found is None:
-        return key, None
-    number, question = json.loads(found)  # many ask the same: its text is kept once
-    text = cache.find(CacheKey(number, question, "application/json", str(ask.confidence)))
-    if text is not None:
-        access.dataset.count_replay()
-    return key, text
+def _send_told(told: Told, form: str) -> Response:
+    """What a release or a survey says, in the forms that it has."""
+    if form == "application/json":
+        said = told.to_json()
+        return json_response({**said, "rows": [[write_cell(v) for v in r] for r in said["rows"]]})
+    if form == CSV:
+        return Response(told.to_csv(), media_type=CSV)
+    if form == ARROW:
+        return Response(arrow_stream(told.to_arrow(told.confidence)), media_type=ARROW)
+    raise Unreadable(
+        "an answer of a release or a survey is not told in this form.",
+        f"accept application/json, {CSV} or {ARROW}; in Python, ask_release or ask_survey.",
+        status=406,
+    )
 
 
 def _send_answer(
@@ -262,11 +278,11 @@ async def answer(
     proportion(confidence, name="confidence")
     number = parse_id(id, "answer")
 
-    def sent() -> Response:
+    def send() -> Response:
         found = access.dataset.answer(number, access.grant)
         return _send_answer(found, access, form, confidence, drawing)
 
-    return await run_in_threadpool(sent)
+    return await run_in_threadpool(send)
 
 
 @router.get("/answers/{id}/certificate")

@@ -26,7 +26,7 @@ Release = Annotated[
 async def list_releases(access: Anyone) -> Response:
     """The releases that were made: each is a public table, and questions about it are free."""
 
-    def told() -> Response:
+    def tell() -> Response:
         found = access.dataset.curator.releases
         listed = []
         for name in found.names():
@@ -35,15 +35,15 @@ async def list_releases(access: Anyone) -> Response:
             listed.append({"name": name, "kind": declared["kind"], "of": declared["of"]})
         return json_response({"releases": listed})
 
-    return await access.dataset.explain(told, access.key_id)
+    return await access.dataset.explain(tell, access.key_id)
 
 
 @router.post("/plan", response_model=models.ReleasePlan)
 async def plan_release(wanted: models.MakeRelease, access: Curating) -> Response:
     """What a release would count and cost, stage by stage; free."""
-    declared = wanted.declared()
+    declared = wanted.declare()
 
-    def planned() -> Response:
+    def plan() -> Response:
         found = access.dataset.curator.releases.prepare(declared)
         stages = [
             {"name": one.name, "loss": str(one.spend.loss), "says": one.says}
@@ -59,7 +59,7 @@ async def plan_release(wanted: models.MakeRelease, access: Curating) -> Response
             }
         )
 
-    return await access.dataset.explain(planned, access.key_id)
+    return await access.dataset.explain(plan, access.key_id)
 
 
 @router.post("", status_code=201, response_model=dict[str, Any])
@@ -84,53 +84,53 @@ async def step_release(release: Release, wanted: models.StepRelease, access: Cur
 async def show_card(release: Release, access: Anyone) -> Response:
     """What a release is and promises, in words."""
 
-    def told() -> Response:
+    def tell() -> Response:
         card = write_card(access.dataset.curator.releases.find(release).made)
         return json_response({"name": release, "card": card})
 
-    return await access.dataset.explain(told, access.key_id)
+    return await access.dataset.explain(tell, access.key_id)
 
 
 @router.get("/{release}/folder", response_class=Response)
 async def send_folder(release: Release, access: Anyone) -> Response:
     """The folder of a release, as a ZIP: data, measurements, certificate, card, report."""
 
-    def packed() -> Response:
+    def pack() -> Response:
         content = pack_folder(access.dataset.curator.releases.folder_of(release))
         name = {"content-disposition": f'attachment; filename="{release}.zip"'}
         return Response(content, headers=name, media_type="application/zip")
 
-    return await access.dataset.explain(packed, access.key_id)
+    return await access.dataset.explain(pack, access.key_id)
 
 
 @router.get("/{release}", response_model=dict[str, Any])
 async def show_release(release: Release, access: Anyone) -> Response:
     """What a release was declared to be, promises and was charged: its certificate."""
 
-    def told() -> Response:
+    def tell() -> Response:
         releases = access.dataset.curator.releases
         if release not in releases.names():
             releases.find(release)  # refuses, and says which there are
         return json_response(releases.certificate(release))
 
-    return await access.dataset.explain(told, access.key_id)
+    return await access.dataset.explain(tell, access.key_id)
 
 
 @router.post("/{release}/ask", response_model=models.Told)
 async def ask_release(release: Release, ask: models.AskRelease, access: Anyone) -> Response:
     """What a release says to a SELECT about it; free, each number with the margin it has."""
 
-    def told() -> Response:
+    def tell() -> Response:
         synopsis = access.dataset.curator.releases.find(release)
         found = synopsis.ask(ask.question, confidence=str(ask.confidence)).to_json()
         return json_response(
-            {**found, "rows": [[_cell(part) for part in r] for r in found["rows"]]}
+            {**found, "rows": [[write_cell(part) for part in r] for r in found["rows"]]}
         )
 
-    return await access.dataset.explain(told, access.key_id)
+    return await access.dataset.explain(tell, access.key_id)
 
 
-def _cell(value: Any) -> Any:
+def write_cell(value: Any) -> Any:
     """A value that JSON has; what SQL makes beside those is written as text."""
     known = plain(value)
     return known if known is None or isinstance(known, bool | int | float | str) else str(known)

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from discreet.curate.interviews import InterviewRun
-from discreet.curate.runs import Run, Verdict
+from discreet.curate.runs import Run, Told, Verdicts
 from discreet.server import models
 from discreet.server.auth import Access, Anyone, Asker
 from discreet.server.sending import ERRORS, json_response, parse_id
@@ -67,18 +67,39 @@ async def ask(id: str, wanted: models.AskRun, access: Asker) -> Response:  # noq
     """
     number = parse_id(id, "run")
 
-    async def asked() -> Body:
+    async def ask() -> Body:
         run, told = await access.dataset.ask_run(number, wanted, access.grant, key_id=access.key_id)
-        verdicts = [told] if isinstance(told, Verdict) else list(told)
         return {
-            "verdicts": [verdict.to_json() for verdict in verdicts],
-            "grouped": not isinstance(told, Verdict),
+            **_tell(told),
             "asked": run.asked,
             "remaining": run.remaining,
             "ended": run.ended or None,
         }
 
-    return await _work(access, asked, wanted.wait_s)
+    return await _work(access, ask, wanted.wait_s)
+
+
+@router.post("/{id}/ask_many", response_model=models.ToldMany, responses=LATER)
+async def ask_many(id: str, wanted: models.AskRunMany, access: Asker) -> Response:  # noqa: A002
+    """Which of many numbers are above, in order, until the run halts; read together if they can be.
+
+    With ``number``, the how-manieth question of the run the first is, a second try is told the
+    same.
+    """
+    number = parse_id(id, "run")
+
+    async def ask_all() -> Body:
+        run, told = await access.dataset.ask_run_many(
+            number, wanted, access.grant, key_id=access.key_id
+        )
+        return {
+            "told": [_tell(one) for one in told],
+            "asked": run.asked,
+            "remaining": run.remaining,
+            "ended": run.ended or None,
+        }
+
+    return await _work(access, ask_all, wanted.wait_s)
 
 
 @router.delete("/{id}", response_model=models.Run)
@@ -120,14 +141,14 @@ async def ask_interview(id: str, wanted: models.AskInterview, access: Asker) -> 
     """The number of a question, with noise; refused if one unit would move all by too much."""
     number = parse_id(id, "interview")
 
-    async def asked() -> Body:
+    async def ask() -> Body:
         run, told = await access.dataset.ask_interview(
             number, wanted, access.grant, key_id=access.key_id
         )
         state = {"asked": run.asked, "joint": float(run.joint), "ended": run.ended or None}
         return {**told.to_json(), **state}
 
-    return await _work(access, asked, wanted.wait_s)
+    return await _work(access, ask, wanted.wait_s)
 
 
 @interviews.delete("/{id}", response_model=models.InterviewState)
@@ -155,10 +176,10 @@ async def learn(wanted: models.Learn, access: Asker) -> Response:
     The same words of the same analyst go on with one that is open.
     """
 
-    async def learned() -> Body:
+    async def learn() -> Body:
         return await access.dataset.learn(wanted, access.grant, key_id=access.key_id)
 
-    return await _work(access, learned, wanted.wait_s)
+    return await _work(access, learn, wanted.wait_s)
 
 
 # --- what is released once -------------------------------------------------------------------
@@ -232,11 +253,11 @@ async def _explain(access: Access, explained: Callable[[], Body]) -> Response:
 async def _release(
     access: Access, release: Callable[..., Coroutine[Any, Any, Any]], wanted: models.Waited
 ) -> Response:
-    async def released() -> Body:
+    async def send() -> Body:
         found = await release(wanted, access.grant, key_id=access.key_id)
         return {**found.to_json(), "id": str(found.id)}
 
-    return await _work(access, released, wanted.wait_s)
+    return await _work(access, send, wanted.wait_s)
 
 
 async def _work(
@@ -253,6 +274,14 @@ async def _send(access: Access, work: Work, wait_s: float) -> Response:
     url = f"/v1/datasets/{access.dataset.name}/works/{work.token}"
     told = work.describe(access.dataset.settings.time_limit_s)
     return json_response(told, 202, headers={"Location": url})
+
+
+def _tell(told: Told) -> Body:
+    """What was told of one question, as it is sent."""
+    return {
+        "verdicts": [verdict.to_json() for verdict in told],
+        "grouped": isinstance(told, Verdicts),
+    }
 
 
 def run_json(run: Run | InterviewRun) -> Body:

@@ -15,7 +15,7 @@ router = APIRouter(prefix="/v1/datasets/{dataset}/saved", tags=["saved"], respon
 
 
 @router.get("", response_model=models.SavedList)
-async def listed(access: Asker) -> Response:
+async def list_saved(access: Asker) -> Response:
     """The questions that the caller keeps."""
     found = await run_in_threadpool(access.dataset.saved.list, access.grant.analyst)
     return json_response({"saved": [one.to_json() for one in found]})

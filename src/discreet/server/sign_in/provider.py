@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ _KEPT_S = 3600.0
 _AGAIN_S = 30.0
 """How often an unknown key makes us look for new ones, at most."""
 _LEEWAY_S = 60
+_SUBJECT = re.compile(r"[\x20-\x7e]{1,255}")
+"""OpenID Connect Core 1.0, section 2: at most 255 ASCII characters."""
 _ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 
 
@@ -128,7 +131,7 @@ class Provider:
                 leeway=_LEEWAY_S,
                 options={"require": ["exp", "iat", "iss", "aud", "sub"]},
             )
-        except (jwt.PyJWTError, ValueError, TypeError):
+        except Exception:  # whatever is odd about a token, nobody is let in by it
             raise cannot_sign_in(
                 "the ID token is not signed by the provider, not for this server, or too old"
             ) from None
@@ -140,11 +143,15 @@ class Provider:
         nonce = claims.get("nonce")
         if party != ours or not isinstance(nonce, str):
             raise cannot_sign_in("the ID token was made for somebody else")
-        if not hmac.compare_digest(nonce.encode(), attempt.nonce.encode()):
+        if not hmac.compare_digest(_to_bytes(nonce), attempt.nonce.encode()):
             raise cannot_sign_in("the ID token answers another sign-in")
         subject, name = claims["sub"], claims.get(self.settings.name_claim)
-        if not isinstance(subject, str) or not subject or not isinstance(name, str):
+        if not isinstance(subject, str) or not _SUBJECT.fullmatch(subject):
+            raise cannot_sign_in("the ID token names nobody")
+        if not isinstance(name, str):
             raise cannot_sign_in(f"the ID token has no {self.settings.name_claim!r}")
+        if self.settings.name_claim == "email" and claims.get("email_verified") is not True:
+            raise cannot_sign_in("the provider has not verified your address")
         groups = claims.get(self.settings.groups_claim, [])
         listed = groups if isinstance(groups, list) else [groups]
         return Person(
@@ -166,7 +173,10 @@ class Provider:
             raise cannot_sign_in("the provider names an address that is not safe") from None
         if found.get("issuer") != issuer:
             raise cannot_sign_in("the provider says to be another one than [sign_in] names")
-        about["authorization_endpoint"] = str(found["authorization_endpoint"])
+        where = str(found["authorization_endpoint"])  # with its query, if it has one
+        if "#" in where or not where.isprintable():
+            raise cannot_sign_in("the provider names an address that is not safe")
+        about["authorization_endpoint"] = where
         self._about = now, about
         return about
 
@@ -194,7 +204,7 @@ class Provider:
                 continue
             try:
                 key = jwt.PyJWK(one)
-            except jwt.PyJWTError:  # of a kind that we do not know
+            except Exception:  # noqa: S112 (of a kind that we do not know, or no key at all)
                 continue
             if key.algorithm_name in ALGORITHMS:
                 found[str(one.get("kid", ""))] = key
@@ -205,6 +215,11 @@ class Provider:
 def _trust() -> Any:
     """The authorities that are trusted, read once."""
     return httpx.create_ssl_context()
+
+
+def _to_bytes(text: str) -> bytes:
+    """A text for a comparison, half characters too: JSON may hold them."""
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _plain(address: object) -> object:
@@ -229,7 +244,7 @@ async def _fetch(method: str, url: str, **sent: Any) -> dict[str, Any]:
         if response.status_code != httpx.codes.OK:
             raise cannot_sign_in("the provider has refused")
         found = httpx.Response(200, content=body).json()
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError):
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError):
         raise cannot_sign_in("the provider cannot be reached, or not be understood") from None
     if not isinstance(found, dict):
         raise cannot_sign_in("the provider cannot be understood")

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from discreet.curate.session import Session
-from discreet.errors import SchemaRefusal, shown
+from discreet.errors import SchemaRefusal, quote_value
 from discreet.ledger.keys import is_loopback
 
 _WHY = "whoever a provider says to be somebody may spend what the people in the data may lose."
@@ -73,12 +73,14 @@ def read_claims(session: Session) -> dict[str, str]:
         claims = said.get("claims", [])
         if not isinstance(claims, list) or not all(isinstance(c, str) and c for c in claims):
             raise _misread(
-                f"claims of [groups.{group}] is {shown(claims)}", 'write claims = ["researchers"].'
+                f"claims of [groups.{group}] is {quote_value(claims)}",
+                'write claims = ["researchers"].',
             )
         for claim in claims:
             if claim in found:
                 raise _misread(
-                    f"{shown(claim)} is a claim of [groups.{found[claim]}] and [groups.{group}]",
+                    f"{quote_value(claim)} is a claim of [groups.{found[claim]}] "
+                    f"and [groups.{group}]",
                     "let each group of the provider be one group here.",
                 )
             found[claim] = group
@@ -87,12 +89,16 @@ def read_claims(session: Session) -> dict[str, str]:
 
 def check_address(value: object, name: str) -> str:
     """An address over TLS, or on this machine; as it is written, without a slash at its end."""
-    parts = urlsplit(value) if isinstance(value, str) else urlsplit("")
+    try:
+        parts = urlsplit(value if isinstance(value, str) and value.isprintable() else "")
+    except ValueError:  # a bracket that is not closed
+        parts = urlsplit("")
     safe = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
     plain = not (parts.query or parts.fragment or parts.username or parts.password)
     if not safe or not parts.hostname or not plain:
         raise _misread(
-            f"{name} of [sign_in] is {shown(value)}", f'write {name} = "https://login.example.org".'
+            f"{name} of [sign_in] is {quote_value(value)}",
+            f'write {name} = "https://login.example.org".',
         )
     return str(value)
 
@@ -101,13 +107,13 @@ def _read_section(section: Mapping[str, Any], directory: Path) -> SignInSettings
     names = {"client_secret_file"} | {f.name for f in fields(SignInSettings)} - {"client_secret"}
     for name in section:
         if name not in names:
-            raise _misread(f"[sign_in] has {shown(name)}", f"use {', '.join(sorted(names))}.")
+            raise _misread(f"[sign_in] has {quote_value(name)}", f"use {', '.join(sorted(names))}.")
     for name in ("issuer", "client_id", "address"):
         if name not in section:
             raise _misread(f"[sign_in] has no {name}", f'write {name} = "…".')
     hours = section.get("hours", 8)
     if type(hours) is not int or not 1 <= hours <= _MOST_HOURS:
-        raise _misread(f"hours of [sign_in] is {shown(hours)}", "write hours = 8.")
+        raise _misread(f"hours of [sign_in] is {quote_value(hours)}", "write hours = 8.")
     texts = {
         name: section[name]
         for name in ("client_id", "name_claim", "groups_claim", "scope", "client_secret_file")
@@ -115,7 +121,7 @@ def _read_section(section: Mapping[str, Any], directory: Path) -> SignInSettings
     }
     for name, value in texts.items():
         if not isinstance(value, str) or not value.strip():
-            raise _misread(f"{name} of [sign_in] is {shown(value)}", f'write {name} = "…".')
+            raise _misread(f"{name} of [sign_in] is {quote_value(value)}", f'write {name} = "…".')
     file = texts.pop("client_secret_file", None)
     return SignInSettings(
         issuer=check_address(section["issuer"], "issuer"),

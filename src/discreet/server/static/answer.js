@@ -1,6 +1,6 @@
 // An answer: the chart, the table with margins, what it cost, what it promises, and its files.
 
-import { download, of, saveAs, send } from "./api.js";
+import { download, of, Refused, saveAs, send } from "./api.js";
 import { copy, field, h, refusalCard, show, sortable, tell } from "./dom.js";
 import { picture } from "./picture.js";
 
@@ -22,16 +22,21 @@ export function addressOf(dataset, answer, asked = {}) {
   return `#ask/${name}/?${new URLSearchParams([["question", answer.question ?? ""], ...offered])}`;
 }
 
-/** ``asked`` is what was sent: a statement has no file of its own, and is asked again, for free. */
+/**
+ * ``asked`` is what was sent: a statement has no file of its own, and is asked again, for free.
+ * @param {Api.Answer} answer
+ * @param {string} dataset
+ * @param {Record<string, any>} [asked]
+ */
 export function answerView(answer, dataset, asked) {
   const stored = answer.id !== null;
-  const path = stored ? of(dataset, "answers", answer.id) : of(dataset, "ask");
+  const path = answer.id !== null ? of(dataset, "answers", answer.id) : of(dataset, "ask");
   const again = stored ? undefined : asked ?? { question: answer.question };
   const name = stored ? `answer-${answer.id}` : "statement";
   const link = addressOf(dataset, answer, asked);
-  const save = (label, accept, ending, from = path) => h("button", { type: "button", class: "quiet",
+  const save = (/** @type {string} */ label, /** @type {string} */ accept, /** @type {string} */ ending, from = path) => h("button", { type: "button", class: "quiet",
     onclick: () => download(from, accept, `${name}.${ending}`, again).catch((e) => tell(e.message)) }, label);
-  const json = (label, value, ending) => h("button", { type: "button", class: "quiet", onclick: () => saveAs(
+  const json = (/** @type {string} */ label, /** @type {any} */ value, /** @type {string} */ ending) => h("button", { type: "button", class: "quiet", onclick: () => saveAs(
     new Blob([JSON.stringify(value, null, 2)], { type: "application/json" }), `${name}${ending}.json`) }, label);
   const pictures = DRAWN.includes(answer.chart.kind) && answer.rows.length ? answer.chart.y : [];
   return h("article", { class: "card answer" },
@@ -48,7 +53,7 @@ export function answerView(answer, dataset, asked) {
       : h("p", {}, "No group is common enough to be shown."),
     h("p", { class: "cost" }, "± at 95 % confidence. ",
       answer.replayed ? `Cost nothing this time; it cost ${answer.price.text}.` : `Cost ${answer.paid.text}.`),
-    answer.parts?.length > 1 ? h("ol", { class: "parts" }, answer.parts.map((p) => h("li", {}, h("code", {}, p.question),
+    answer.parts && answer.parts.length > 1 ? h("ol", { class: "parts" }, answer.parts.map((p) => h("li", {}, h("code", {}, p.question),
       p.replayed ? " (answered before, free)" : ` (${p.price.text})`))) : null,
     answer.notes.length ? h("ul", { class: "notes" }, answer.notes.map((n) => h("li", {}, n))) : null,
     h("details", {}, h("summary", {}, "What is promised: the certificate"),
@@ -68,20 +73,28 @@ export function answerView(answer, dataset, asked) {
         asked ? keep(dataset, asked) : null)));
 }
 
-/** The table as spreadsheets paste it. */
+/**
+ * The table as spreadsheets paste it.
+ * @param {{ columns: { name: string }[], cells: (string | null)[][] }} answer
+ */
 export function tabbed(answer) {
-  const line = (cells) => cells.map((c) => String(c ?? "").replaceAll(/[\t\n\r]/g, " ")).join("\t");
+  const line = (/** @type {(string | null)[]} */ cells) => cells.map((c) => String(c ?? "").replaceAll(/[\t\n\r]/g, " ")).join("\t");
   return [line(answer.columns.map((c) => c.name)), ...answer.cells.map(line)].join("\n");
 }
 
+/** @param {Api.Answer} answer */
 function numbers(answer) {
-  const values = answer.columns.map((column, i) => [column, i]).filter(([c]) => c.role === "value");
-  return h("div", { class: "numbers" }, values.map(([column, i]) =>
+  const values = answer.columns.map((column, i) => ({ column, i })).filter(({ column }) => column.role === "value");
+  return h("div", { class: "numbers" }, values.map(({ column, i }) =>
     h("figure", { class: "number" }, h("figcaption", {}, column.name),
       h("span", {}, answer.cells[0]?.[i] ?? "—"))));
 }
 
-/** A small form that keeps the question under a name; with an offer, so that it can be asked anew. */
+/**
+ * A small form that keeps the question under a name; with an offer, so that it can be asked anew.
+ * @param {string} dataset
+ * @param {Record<string, any>} asked
+ */
 function keep(dataset, asked) {
   const name = h("input", { required: true, maxlength: "100", size: "16" });
   const folder = h("input", { maxlength: "100", size: "16", placeholder: "none" });
@@ -96,6 +109,7 @@ function keep(dataset, asked) {
         box.open = false;
         tell(`Saved as ${name.value}.`);
       } catch (error) {
+        if (!(error instanceof Refused)) throw error;
         show(problem, refusalCard(error.refusal));
       }
     } }, field("Name", name), field("Folder", folder), h("button", { class: "quiet" }, "Save"), problem));

@@ -4,12 +4,13 @@ const KEY = "discreet-key";
 
 export const key = {
   get: () => sessionStorage.getItem(KEY),
-  set: (value) => sessionStorage.setItem(KEY, value),
+  set: (/** @type {string} */ value) => sessionStorage.setItem(KEY, value),
   forget: () => sessionStorage.removeItem(KEY),
 };
 
 /** A refusal of the server: code, title, what, why, fix, perhaps place and rewriting. */
 export class Refused extends Error {
+  /** @param {number} status @param {Api.Refusal} refusal */
   constructor(status, refusal) {
     super(refusal.what);
     this.status = status;
@@ -17,7 +18,10 @@ export class Refused extends Error {
   }
 }
 
-/** What the address says of a sign-in that failed, by its code. */
+/**
+ * What the address says of a sign-in that failed, by its code.
+ * @type {Record<string, Api.Refusal>}
+ */
 export const SIGN_IN_REFUSED = {
   A20: {
     code: "A20", title: "a sign-in that cannot be completed",
@@ -33,6 +37,7 @@ export const SIGN_IN_REFUSED = {
   },
 };
 
+/** @type {Api.Refusal} */
 const UNREACHABLE = {
   code: "A17", title: "the server cannot be reached",
   what: "the server cannot be reached.",
@@ -59,7 +64,7 @@ async function request(path, { method = "GET", body, signal, accept = "applicati
       body: body === undefined ? undefined : JSON.stringify(body),
     });
   } catch (error) {
-    if (error.name === "AbortError") throw error;
+    if (aborted(error)) throw error;
     throw new Refused(0, UNREACHABLE);
   }
   if (!response.ok) {
@@ -68,6 +73,14 @@ async function request(path, { method = "GET", body, signal, accept = "applicati
     throw new Refused(response.status, refusal);
   }
   return response;
+}
+
+/**
+ * Whether it was we who gave a request up.
+ * @param {unknown} error
+ */
+export function aborted(error) {
+  return error instanceof DOMException && error.name === "AbortError";
 }
 
 /** @param {string} path @param {Options} [options] @returns {Promise<any>} */
@@ -81,6 +94,7 @@ export async function send(method, path, body, options = {}) {
   return response.status === 204 ? null : response.json();
 }
 
+/** @param {string} dataset @param {...string} parts */
 export const of = (dataset, ...parts) =>
   ["/v1/datasets", encodeURIComponent(dataset), ...parts].join("/");
 
@@ -88,7 +102,8 @@ export const of = (dataset, ...parts) =>
  * Ask, and wait for a long question; a retry of the same request never pays twice.
  * @param {string} dataset
  * @param {object} question
- * @param {{ onprogress?: (job: any) => void }} options
+ * @param {{ onprogress?: (job: Api.Job) => void }} options
+ * @returns {Promise<Api.Answer | Api.Told>}
  */
 export async function ask(dataset, question, { onprogress }) {
   const headers = { "Idempotency-Key": [...crypto.getRandomValues(new Uint8Array(16))].join(".") };
@@ -139,7 +154,11 @@ export async function download(path, accept, name, body) {
   saveAs((await blob(path, accept, body)).data, name);
 }
 
-/** Save a blob as a file. */
+/**
+ * Save a blob as a file.
+ * @param {Blob} blob
+ * @param {string} name
+ */
 export function saveAs(blob, name) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);

@@ -13,6 +13,14 @@ import { runsView } from "./runs.js";
 import { savedView } from "./saved.js";
 import { schemaView } from "./schema.js";
 
+/**
+ * @typedef {{ question: string, mode: string, amount: string, delta: string, choice: string }} Draft
+ * @typedef {{ me: Api.Me | null, picked: string | null, dataset: Api.Grant | null, schema: Api.Schema | null, draft: Draft | null }} State
+ * @typedef {State & { me: Api.Me, dataset: Api.Grant, schema: Api.Schema }} Shown
+ * @typedef {{ name: string, draw: (place: HTMLElement, state: Shown) => Promise<void>, roles?: string[], unlisted?: boolean }} View
+ */
+
+/** @type {Record<string, View>} */
 const VIEWS = {
   ask: { name: "Ask", draw: askView, roles: ["analyst", "curator"] },
   runs: { name: "Runs", draw: runsView, roles: ["analyst", "curator"] },
@@ -30,11 +38,7 @@ const VIEWS = {
 
 const top = /** @type {HTMLElement} */ (document.getElementById("top"));
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
-/**
- * @typedef {{ question: string, mode: string, amount: string, delta: string, choice: string }} Draft
- * @typedef {{ me: any, picked: string | null, dataset: any, schema: any, draft: Draft | null }} State
- * @type {State}
- */
+/** @type {State} */
 const NOBODY = { me: null, picked: null, dataset: null, schema: null, draft: null };
 const state = { ...NOBODY };
 
@@ -44,15 +48,23 @@ function address() {
   return { view, name: decodeURIComponent(name), rest };
 }
 
-/** What an address asks, to be priced and, at a click, asked. */
+/**
+ * What an address asks, to be priced and, at a click, asked.
+ * @param {string} rest
+ */
 function readDraft(rest) {
   const given = new URLSearchParams(rest);
   const [mode, amount] = [...given].find(([name]) => ["epsilon", "rho", "within"].includes(name)) ?? ["epsilon", "0.1"];
   return { question: given.get("question") ?? "", mode, amount, delta: given.get("delta") ?? "", choice: "" };
 }
 
-/** An answer at its own address. */
+/**
+ * An answer at its own address.
+ * @param {HTMLElement} place
+ * @param {Shown} state
+ */
 async function storedView(place, { dataset }) {
+  /** @type {Api.Answer} */
   const answer = await get(of(dataset.name, "answers", encodeURIComponent(address().rest)));
   show(place, h("h1", {}, `Answer ${answer.id}`),
     h("section", { class: "card", "aria-label": "Question" }, h("pre", { class: "question", tabindex: "0" }, answer.question),
@@ -63,7 +75,7 @@ async function storedView(place, { dataset }) {
     answerView(answer, dataset.name, undefined));
 }
 
-/** What a view may use. */
+/** Sign out. */
 export async function leave() {
   if (!key.get()) await send("POST", "/v1/sign-out").catch(() => {}); // signed in with a provider
   key.forget();
@@ -72,25 +84,33 @@ export async function leave() {
   signIn();
 }
 
+/** What a view may use, once somebody is here. */
+function entered() {
+  const { me, dataset, schema } = state;
+  return me && dataset && schema ? /** @type {Shown} */ (state) : null;
+}
+
 function current() {
   const name = location.hash.slice(1).split("/")[0];
-  return Object.hasOwn(VIEWS, name) && allowed(VIEWS[name]) ? name : Object.keys(VIEWS).find((n) => allowed(VIEWS[n]));
+  return Object.hasOwn(VIEWS, name) && allowed(VIEWS[name]) ? name : Object.keys(VIEWS).find((n) => allowed(VIEWS[n])) ?? "data";
 }
 
+/** @param {View} view */
 function allowed(view) {
-  return !view.roles || view.roles.includes(state.dataset?.role);
+  return !view.roles || view.roles.includes(state.dataset?.role ?? "");
 }
 
-function header() {
+/** @param {Shown} now */
+function header(now) {
   const here = current();
   const choose = h("select", { "aria-label": "Dataset", onchange: (event) => pick(event.target.value) },
-    state.me.datasets.map((d) => h("option", { value: d.name }, d.name)));
-  choose.value = state.dataset.name;
+    now.me.datasets.map((d) => h("option", { value: d.name }, d.name)));
+  choose.value = now.dataset.name;
   show(top,
     h("div", { class: "bar" },
       h("a", { class: "brand", href: "#ask" }, "discreet"),
       choose,
-      h("span", { class: "who" }, `${state.dataset.analyst} (${state.dataset.role})`),
+      h("span", { class: "who" }, `${now.dataset.analyst} (${now.dataset.role})`),
       h("button", { class: "quiet", onclick: leave }, "Sign out")),
     h("nav", { "aria-label": "Views" }, h("ul", {}, Object.entries(VIEWS)
       .filter(([, view]) => allowed(view) && !view.unlisted)
@@ -99,24 +119,25 @@ function header() {
 }
 
 async function draw() {
-  if (!state.dataset) return undefined; // somebody is signing in
+  const now = entered();
+  if (!now) return undefined; // somebody is signing in
   const name = current();
   const { view, name: wanted, rest } = address();
-  if ((view === "ask" || view === "answer") && wanted !== state.dataset.name && state.me.datasets.some((d) => d.name === wanted)) {
+  if ((view === "ask" || view === "answer") && wanted !== now.dataset.name && now.me.datasets.some((d) => d.name === wanted)) {
     return pick(wanted);
   }
   if (view === "ask" && rest.startsWith("?")) {
     state.draft = readDraft(rest);
     history.replaceState(null, "", "#ask"); // what is written from here on is another question
   }
-  header();
+  header(now);
   document.title = `${VIEWS[name].name} · discreet`;
   // A place of its own: what comes late is drawn where nobody looks, not over the next view.
   const place = h("div", {}, h("p", { class: "quiet" }, "Loading…"));
   show(main, place);
   main.focus(); // now, not when all is loaded: by then somebody is typing
   try {
-    await VIEWS[name].draw(place, state);
+    await VIEWS[name].draw(place, now);
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     if (!place.isConnected) return undefined;
@@ -126,21 +147,22 @@ async function draw() {
   return undefined;
 }
 
+/** @param {string} name */
 async function pick(name) {
   state.picked = name;
   const schema = await get(of(name));
   if (state.picked !== name) return; // another was picked since, or nobody is here
-  Object.assign(state, { dataset: state.me.datasets.find((d) => d.name === name), schema, draft: null });
+  Object.assign(state, { dataset: state.me?.datasets.find((d) => d.name === name) ?? null, schema, draft: null });
   await draw();
 }
 
-/** @param {any} [refusal] */
+/** @param {Api.Refusal} [refusal] */
 function signIn(refusal) {
   show(top, h("div", { class: "bar" }, h("span", { class: "brand" }, "discreet")));
   document.title = "Sign in · discreet";
   const input = h("input", { type: "password", autocomplete: "current-password", required: true,
     placeholder: "discreet_…" });
-  const problem = h("div", {}, refusal ? refusalCard(refusal) : null);
+  const problem = h("div", {}, refusal ? refusalCard(forPeople(refusal)) : null);
   const form = h("form", { class: "card narrow", onsubmit: (event) => enter(event, input, problem) },
     h("h1", {}, "Sign in"),
     h("p", {}, "Ask questions about people; what any one of them adds to the answers is bounded. ",
@@ -154,7 +176,19 @@ function signIn(refusal) {
   offerProvider(other);
 }
 
-/** Beside the key, a provider to sign in with, where the server has one. */
+/**
+ * What programs send in a header people type.
+ * @param {Api.Refusal} refusal
+ * @returns {Api.Refusal}
+ */
+function forPeople(refusal) {
+  return refusal.code === "A10" ? { ...refusal, fix: "type the key that the curator gave you, or ask for another." } : refusal;
+}
+
+/**
+ * Beside the key, a provider to sign in with, where the server has one.
+ * @param {HTMLElement} place
+ */
 async function offerProvider(place) {
   const found = await get("/v1/sign-in").catch(() => null);
   if (!found?.available) return;
@@ -163,6 +197,7 @@ async function offerProvider(place) {
   place.hidden = false;
 }
 
+/** @param {Event} event @param {HTMLInputElement} input @param {HTMLElement} problem */
 async function enter(event, input, problem) {
   event.preventDefault();
   key.set(input.value.trim());
@@ -171,13 +206,15 @@ async function enter(event, input, problem) {
   } catch (error) {
     key.forget();
     if (!(error instanceof Refused)) throw error;
-    show(problem, refusalCard(error.refusal));
+    show(problem, refusalCard(forPeople(error.refusal)));
   }
 }
 
 async function start() {
-  state.me = await get("/v1/me");
-  await pick(state.me.datasets[0].name);
+  /** @type {Api.Me} */
+  const me = await get("/v1/me");
+  state.me = me;
+  await pick(me.datasets[0].name);
 }
 
 // "Skip to the content" goes to #main, which is no view: it stays where it is.

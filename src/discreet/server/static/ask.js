@@ -1,21 +1,21 @@
 // The workbench: the schema beside the editor, live offers, the answer below.
 
 import { answerView } from "./answer.js";
-import { ask as send, get, of, Refused, send as post } from "./api.js";
+import { aborted, ask as send, get, of, Refused, send as post } from "./api.js";
 import { Editor } from "./editor.js";
-import { field, h, refusalCard, show, tell } from "./dom.js";
+import { field, h, refusalCard, show, table, tell } from "./dom.js";
 import { picture } from "./picture.js";
 import { schemaPanel } from "./schema.js";
 
 const PAUSE = 250;
 
-/** @typedef {{ question: string, mode: string, amount: string, delta: string, choice: string }} Draft */
-/** @typedef {{ me: any, picked: string | null, dataset: any, schema: any, draft: Draft | null }} State */
+/** @typedef {import("./app.js").Draft} Draft */
+/** @typedef {import("./app.js").Shown} Shown */
 
 /**
  * The view in which most of the time is spent.
  * @param {HTMLElement} main
- * @param {State} state
+ * @param {Shown} state
  */
 export async function ask(main, state) {
   const { dataset, schema } = state;
@@ -26,8 +26,13 @@ export async function ask(main, state) {
   const left = h("p", { class: "left quiet" });
   const button = h("button", { class: "main", type: "submit" }, "Ask");
   const slide = slider(dataset.name, draft, (point) => spend.slide(point));
-  let waiting, pending;
-  let known = { question: "", choices: [] }; // the ways to an answer, before one was chosen
+  /** @type {AbortController | undefined} */
+  let waiting;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let pending;
+  /** @type {{ question: string, choices: Api.Explanation["choices"] }} */
+  let known = { question: "", choices: [] };
+  let priced = ""; // what the price that is shown was asked for // the ways to an answer, before one was chosen
 
   const editor = new Editor({ schema, value: draft.question,
     onchange: (text) => {
@@ -52,14 +57,16 @@ export async function ask(main, state) {
       return show(price, h("p", { class: "quiet" }, "Write a question to see its price."));
     }
     try {
-      const found = await post("POST", of(dataset.name, "explain"), body(draft), { signal });
+      const asked = body(draft);
+      const found = await post("POST", of(dataset.name, "explain"), asked, { signal });
+      priced = JSON.stringify(asked);
       editor.underline(null);
       if (!draft.choice || known.question !== draft.question) known = { question: draft.question, choices: found.choices };
       show(price, quoted(found, known.choices, draft, (choice) => { draft.choice = choice; quote(); }));
       button.textContent = found.free ? "Ask (free)" : "Ask";
       await slide.follow(draft.question, signal);
     } catch (error) {
-      if (error.name === "AbortError") return undefined;
+      if (aborted(error)) return undefined;
       if (!(error instanceof Refused)) throw error;
       slide.hide();
       refused(error.refusal, draft.question);
@@ -67,19 +74,22 @@ export async function ask(main, state) {
     return undefined;
   }
 
+  /** @param {Api.Refusal} told @param {string} question */
   function refused(told, question) {
     // What can be offered is a button here, and is called as it is on the button.
     const refusal = { ...told, fix: Object.entries(told.offer ?? {}).reduce((words, [name, amount]) =>
       words.replace(`"${name}": "${amount}"`, `${SIGNS[name] ?? name} ${amount}`), told.fix) };
     editor.underline(question === editor.value ? refusal.place : null);
-    const use = refusal.rewriting && h("button", { type: "button", class: "fix",
-      onclick: () => { editor.value = refusal.rewriting; editor.area.focus(); } }, "Use this instead");
+    const { rewriting } = refusal;
+    const use = rewriting && h("button", { type: "button", class: "fix",
+      onclick: () => { editor.value = rewriting; editor.area.focus(); } }, "Use this instead");
     const offers = Object.entries(refusal.offer ?? {}).map(([name, amount]) => h("button", { type: "button",
       class: "fix", onclick: () => spend.set(name, amount) }, `Offer ${SIGNS[name] ?? name} ${amount}`));
-    show(price, refusalCard(refusal, ...(use ? [h("code", { class: "rewriting" }, refusal.rewriting), use] : []),
+    show(price, refusalCard(refusal, ...(use ? [h("code", { class: "rewriting" }, rewriting), use] : []),
       ...offers));
   }
 
+  /** @param {Event} [event] */
   async function run(event) {
     event?.preventDefault();
     if (button.disabled) return; // one at a time, by the keyboard too
@@ -87,12 +97,18 @@ export async function ask(main, state) {
     clearTimeout(pending);
     button.disabled = true;
     const asked = body(draft);
+    if (priced !== JSON.stringify(asked)) show(price); // it was the price of another text
     show(result, h("p", { class: "card quiet" }, "Charging, computing, adding noise…"));
     try {
       const answer = await send(dataset.name, asked, {
         onprogress: (job) => show(result, h("label", { class: "card" }, `Working (${job.state})… `,
           h("progress", { max: "1", value: job.progress })))});
       draft.choice = "";
+      if ("cost" in answer) { // of a release or a survey
+        show(result, table("Answer", answer.columns, answer.cells), answer.notes.map((words) => h("p", { class: "quiet" }, words)));
+        tell(answer.notes.join(" "));
+        return;
+      }
       show(result, answerView(answer, dataset.name, asked));
       tell(answer.replayed ? "Answered before: this cost nothing." : `Answered. It cost ${answer.paid.text}.`, { seen: true });
       await balance();
@@ -109,7 +125,9 @@ export async function ask(main, state) {
 
   async function balance() {
     try {
+      /** @type {Api.Balance} */
       const found = await get(of(dataset.name, "balance"));
+      /** @type {Api.Gauge} */
       const own = found.analyst?.budget ? found.analyst : found.dataset;
       const gauge = found.entities.reduce((most, e) => (e.share > most.share ? e : most), own);
       show(left, h("b", {}, "Left: "), gauge.remaining?.text.split("\n")[0] ?? found.text);
@@ -132,7 +150,10 @@ export async function ask(main, state) {
   await Promise.all([quote(), balance()]);
 }
 
-/** What is sent: the question and exactly one kind of offer; none for what is known. @param {Draft} draft */
+/**
+ * What is sent: the question and exactly one kind of offer; none for what is known.
+ * @param {Draft} draft
+ */
 export function body(draft) {
   /** @type {Record<string, any>} */
   const offered = { question: draft.question };
@@ -143,6 +164,7 @@ export function body(draft) {
   return offered;
 }
 
+/** @type {Record<string, [string, string]>} */
 const MODES = {
   epsilon: ["spend ε", "Smaller is more private and less accurate."],
   within: ["be within ±", "At 95 % confidence, for the least price."],
@@ -150,8 +172,14 @@ const MODES = {
   statement: ["what the SQL says", "OPTIONS(epsilon = …) inside the statement."],
 };
 
+/** @type {Record<string, string>} */
 const SIGNS = { epsilon: "ε =", rho: "ρ =", delta: "δ =", within: "±" };
 
+/**
+ * What is offered, and in which way.
+ * @param {Draft} draft
+ * @param {() => void} changed
+ */
 function offer(draft, changed) {
   const hint = h("small", {});
   const amount = h("input", { value: draft.amount, inputmode: "decimal", size: "8",
@@ -161,6 +189,7 @@ function offer(draft, changed) {
   const mode = h("select", { onchange: (event) => set(event.target.value) },
     Object.entries(MODES).map(([name, [words]]) => h("option", { value: name }, words)));
   const box = field("Amount", amount);
+  /** @param {string} name */
   function set(name) {
     if (draft.mode !== name && name !== "statement") amount.value = draft.amount = name === "within" ? "50" : "0.1";
     draft.mode = mode.value = name;
@@ -172,13 +201,20 @@ function offer(draft, changed) {
   hint.textContent = MODES[draft.mode][1];
   box.hidden = draft.mode === "statement";
   const fields = [field("I want to", mode), box, field("δ, if groups are private", delta), h("div", { class: "hint" }, hint)];
-  /** What a refusal says would do, at a click. */
+  /**
+   * What a refusal says would do, at a click.
+   * @param {string} name
+   * @param {string} value
+   */
   function take(name, value) {
     if (name === "delta") delta.value = draft.delta = value;
     else { set(name); amount.value = draft.amount = value; }
     changed();
   }
-  /** A point of the curve: its price, or its margin where margins are what is offered. */
+  /**
+   * A point of the curve: its price, or its margin where margins are what is offered.
+   * @param {Api.CurvePoint} point
+   */
   function slide(point) {
     const margin = Object.values(point.margins).find((m) => m);
     const within = draft.mode === "within" && margin;
@@ -187,8 +223,14 @@ function offer(draft, changed) {
   return { fields, set: take, slide };
 }
 
-/** Price against accuracy: a slider over the points of the curve, and the curve. */
+/**
+ * Price against accuracy: a slider over the points of the curve, and the curve.
+ * @param {string} dataset
+ * @param {Draft} draft
+ * @param {(point: Api.CurvePoint) => void} picked
+ */
 function slider(dataset, draft, picked) {
+  /** @type {HTMLInputElement} */
   const range = h("input", { type: "range", min: "0", max: "1", step: "1", "aria-label": "Between price and accuracy",
     oninput: () => say(), onchange: () => picked(points[Number(range.value)]) });
   const words = h("output", {});
@@ -196,7 +238,9 @@ function slider(dataset, draft, picked) {
   const more = h("details", { ontoggle: () => draw() }, h("summary", {}, "Accuracy against price"), drawn);
   const element = h("div", { class: "slider", hidden: true },
     h("div", { class: "ends" }, h("small", {}, "cheaper"), range, h("small", {}, "more accurate")), words, more);
-  let points = [], of_ = "", shown = "";
+  /** @type {Api.CurvePoint[]} */
+  let points = [];
+  let of_ = "", shown = "";
 
   function say() {
     const point = points[Number(range.value)];
@@ -215,6 +259,7 @@ function slider(dataset, draft, picked) {
   return {
     element,
     hide: () => { element.hidden = true; },
+    /** @param {string} question @param {AbortSignal} signal */
     async follow(question, signal) {
       if (question !== of_ || element.hidden) {
         await new Promise((later) => { setTimeout(later, PAUSE); });
@@ -240,23 +285,37 @@ function slider(dataset, draft, picked) {
   };
 }
 
-/** The point of the curve that is nearest to what is offered. */
+/**
+ * The point of the curve that is nearest to what is offered.
+ * @param {Pick<Api.CurvePoint, "epsilon" | "margins">[]} points
+ * @param {Pick<Draft, "mode" | "amount">} draft
+ */
 export function nearest(points, draft) {
   const amount = Number(draft.amount);
   if (!points.length || !(amount > 0)) return 0;
-  const of_ = (p) => (draft.mode === "within" ? Object.values(p.margins).find((m) => m) ?? 1 : Number(p.epsilon));
+  const of_ = (/** @type {Pick<Api.CurvePoint, "epsilon" | "margins">} */ p) => (draft.mode === "within" ? Object.values(p.margins).find((m) => m) ?? 1 : Number(p.epsilon));
   const apart = points.map((p) => Math.abs(Math.log(of_(p) / amount)));
   return apart.indexOf(Math.min(...apart));
 }
 
+/** @type {Record<string, string>} */
 const WAYS = { free: "Free", improve: "Improve", new: "New" };
 
-/** Which way a choice is: what is known, an improvement of it, or a new measurement. */
+/**
+ * Which way a choice is: what is known, an improvement of it, or a new measurement.
+ * @param {Record<string, any>} choice
+ */
 export function wayOf(choice) {
   if (choice.free) return "free";
   return choice.source.startsWith("improves") ? "improve" : "new";
 }
 
+/**
+ * @param {Api.Explanation} found
+ * @param {Api.Explanation["choices"]} choices
+ * @param {Draft} draft
+ * @param {(choice: string) => void} choose
+ */
 function quoted(found, choices, draft, choose) {
   const state = found.free ? ["free", draft.choice === "free" ? "free: it is known" : "free: answered before"]
     : found.affordable ? ["yes", "affordable"] : ["no", "more than is left"];
@@ -272,7 +331,13 @@ function quoted(found, choices, draft, choose) {
   ];
 }
 
-/** Free, improve or new: what each costs and is worth; the chosen one is what is asked. */
+/**
+ * Free, improve or new: what each costs and is worth; the chosen one is what is asked.
+ * @param {Api.Explanation} found
+ * @param {Api.Explanation["choices"]} choices
+ * @param {Draft} draft
+ * @param {(choice: string) => void} choose
+ */
 function ways(found, choices, draft, choose) {
   const by = new Map(choices.map((c) => [wayOf(c), c]));
   const now = draft.choice || (found.free ? "free" : by.has("improve") ? "improve" : "new");

@@ -2,9 +2,9 @@
 
 /**
  * @typedef {{ word: string, kind: string, hint: string }} Word
- * @typedef {{ name: string, text: string, kind: string, values: any[] | null }} Column
- * @typedef {{ name: string, public: boolean, columns: Column[] }} Table
- * @typedef {{ name: string, meaning: string }} Named
+ * @typedef {Pick<Api.Column, "name" | "text" | "kind" | "values">} Column
+ * @typedef {Pick<Api.Table, "name" | "public"> & { columns: Column[] }} Table
+ * @typedef {Pick<Api.Word, "name" | "meaning">} Named
  * @typedef {{ tables: Table[], aggregates: Named[], functions: Named[], keywords: string[] }} Schema
  */
 
@@ -50,7 +50,10 @@ export function quoteName(name) {
   return /^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`;
 }
 
-/** A value as it is typed in SQL. @param {any} value */
+/**
+ * A value as it is typed in SQL.
+ * @param {any} value
+ */
 export function quoteValue(value) {
   if (value === null) return "NULL";
   return typeof value === "string" ? `'${value.replaceAll("'", "''")}'` : String(value).toUpperCase();
@@ -92,7 +95,10 @@ function closed(text) {
   return text.length > 1 && text.endsWith("'") && (text.match(/'/g) ?? []).length % 2 === 0;
 }
 
-/** The column whose value comes next: after city =, or in city IN ('Oslo', @param {string[]} solids */
+/**
+ * The column whose value comes next: after city =, or in city IN ('Oslo',
+ * @param {string[]} solids
+ */
 function comparedColumn(solids) {
   let i = solids.length - 1;
   if (["=", "<>", "!="].includes(solids[i])) return NAME.test(solids[i - 1] ?? "") ? solids[i - 1] : null;

@@ -5,9 +5,13 @@ import { field, h, refusalCard, show, tell } from "./dom.js";
 import { amount, gauge } from "./balance.js";
 import { picture } from "./picture.js";
 
-const budget = (epsilon, delta) => (epsilon ? { epsilon, delta: delta || "0" } : null);
+const budget = (/** @type {string} */ epsilon, /** @type {string} */ delta) => (epsilon ? { epsilon, delta: delta || "0" } : null);
 
-/** Run an action; a refusal is shown where it belongs. */
+/**
+ * Run an action; a refusal is shown where it belongs.
+ * @param {HTMLElement} place
+ * @param {() => Promise<void>} action
+ */
 async function attempt(place, action) {
   show(place);
   try {
@@ -20,15 +24,17 @@ async function attempt(place, action) {
 
 // --- analysts ---------------------------------------------------------------------------------
 
+/** @param {HTMLElement} main @param {import("./app.js").Shown} state */
 export async function analystsView(main, state) {
   const may = state.dataset.role === "curator";
-  const path = (...parts) => of(state.dataset.name, "analysts", ...parts);
+  const path = (/** @type {string[]} */ ...parts) => of(state.dataset.name, "analysts", ...parts);
   const problem = h("div", {});
   const shown = h("div", {});
   const list = h("div", { class: "people" });
   const common = h("section", { class: "card", "aria-label": "Groups", hidden: true });
 
   async function draw() {
+    /** @type {Api.Analysts} */
     const { analysts, groups } = await get(path());
     show(common, groups.length ? [h("h2", {}, "Groups"),
       h("p", {}, "What the analysts of a group pay counts for its common limit, too. Groups are declared in discreet.toml."),
@@ -38,16 +44,17 @@ export async function analystsView(main, state) {
     show(list, analysts.map((one) => person(one, groups)));
   }
 
+  /** @param {Api.Analyst} one @param {Api.Group[]} groups */
   function person(one, groups) {
     const here = path(encodeURIComponent(one.name));
     const epsilon = h("input", { value: one.limit?.epsilon ?? "", size: "8", placeholder: "none", inputmode: "decimal" });
     const delta = h("input", { value: one.limit?.delta ?? "", size: "10", placeholder: "0" });
-    const change = (body, words) => attempt(problem, async () => { await send("PATCH", here, body); await draw(); tell(words); });
+    const change = (/** @type {object} */ body, /** @type {string} */ words) => attempt(problem, async () => { await send("PATCH", here, body); await draw(); tell(words); });
     return h("section", { class: "card", "aria-label": one.name },
       h("h2", {}, one.name, " ", h("span", { class: "badge" }, one.role),
         one.disabled ? h("span", { class: "badge no" }, "disabled") : null),
       h("p", {}, `Spent ${one.spent.text}. `, one.limit ? `Limit ${one.limit.text}. ` : "No limit of their own. ",
-        one.expires ? `Until ${one.expires.slice(0, 10)}. ` : "", one.signs_in ? "Signs in with the provider. " : "",
+        one.expires ? `Until ${one.expires.slice(0, 10)}. ` : "", one.identity ? `Signs in with the provider, which knows them as ${one.identity.split("#").slice(1).join("#")}. ` : "",
         one.group && !may ? `In the group ${one.group}. ` : ""),
       may && groups.length && one.role === "analyst" ? h("p", {}, field(`Group of ${one.name}`, groupOf(one, groups, change))) : null,
       h("p", {}, keys(one)),
@@ -69,14 +76,16 @@ export async function analystsView(main, state) {
           onclick: () => change({ disabled: true }, `${one.name} is disabled.`) }, "Disable")) : null);
   }
 
+  /** @param {Api.Analyst} one @param {Api.Group[]} groups @param {(body: object, words: string) => unknown} change */
   function groupOf(one, groups, change) {
+    /** @type {HTMLSelectElement} */
     const choose = h("select", { onchange: () => change({ group: choose.value || null }, `${one.name} is in ${choose.value || "no group"} now.`) },
       h("option", { value: "" }, "none"), groups.map((g) => h("option", { value: g.name }, g.name)));
     choose.value = one.group ?? "";
     return choose;
   }
 
-  const newKey = (name) => attempt(problem, async () => {
+  const newKey = (/** @type {string} */ name) => attempt(problem, async () => {
     const made = await send("POST", path(encodeURIComponent(name), "keys"), {});
     show(shown, h("div", { class: "card", role: "status" }, h("p", {}, `The key of ${name}. It is shown once; copy it now.`),
       h("code", { class: "key" }, made.key)));
@@ -87,7 +96,7 @@ export async function analystsView(main, state) {
   const role = h("select", {}, ["analyst", "auditor", "curator"].map((r) => h("option", {}, r)));
   const epsilon = h("input", { size: "8", placeholder: "none", inputmode: "decimal" });
   const delta = h("input", { size: "10", placeholder: "0" });
-  const add = (event) => {
+  const add = (/** @type {Event} */ event) => {
     event.preventDefault();
     attempt(problem, async () => {
       await send("POST", path(), { name: name.value, role: role.value, limit: budget(epsilon.value, delta.value) });
@@ -106,10 +115,13 @@ export async function analystsView(main, state) {
 
 const PAGE = 50, NEWEST = 1e15, WEEK_MS = 7 * 24 * 3600e3;
 
-/** How long the budget lasts, if people go on as in the last week that was charged. */
+/**
+ * How long the budget lasts, if people go on as in the last week that was charged.
+ * @param {{ at: string, share: number }[]} points
+ */
 export function pace(points, now = Date.now()) {
-  if (!points.length) return "Nothing was spent yet.";
-  const share = points.at(-1).share;
+  const share = points.at(-1)?.share;
+  if (share === undefined) return "Nothing was spent yet.";
   const before = points.filter((p) => now - Date.parse(p.at) > WEEK_MS).at(-1)?.share ?? 0;
   const spent = Math.max(0, share - before);
   const used = `${(100 * share).toLocaleString("en", { maximumFractionDigits: 1 })} % is used`;
@@ -121,20 +133,22 @@ export function pace(points, now = Date.now()) {
 
 // --- ledger -----------------------------------------------------------------------------------
 
+/** @param {HTMLElement} main @param {import("./app.js").Shown} state */
 export async function ledgerView(main, state) {
-  const path = (...parts) => of(state.dataset.name, ...parts);
+  const path = (/** @type {string[]} */ ...parts) => of(state.dataset.name, ...parts);
   const verdict = h("div", { role: "status" });
   const rows = h("tbody", {});
   const older = h("button", { class: "quiet", onclick: () => back() }, "Older records");
   let first = 0, last = 0;
 
-  const line = (record) => h("tr", {}, h("td", { class: "right" }, record.sequence), h("td", {}, record.kind),
+  const line = (/** @type {Api.Record} */ record) => h("tr", {}, h("td", { class: "right" }, record.sequence), h("td", {}, record.kind),
     h("td", {}, h("time", { datetime: record.at }, record.at.slice(0, 19).replace("T", " "))),
     h("td", {}, h("details", {}, h("summary", {}, summary(record)), h("pre", {}, JSON.stringify(record.body, null, 2)))),
     h("td", { class: "digest" }, h("code", {}, record.digest.slice(0, 12))));
 
   /** What is new, above; the page is never more than one request behind. */
   async function follow() {
+    /** @type {Api.Records} */
     const found = await get(`${path("records")}?after=${last}&limit=200`);
     last = Math.max(last, found.last);
     rows.prepend(...found.records.reverse().map(line));
@@ -142,6 +156,7 @@ export async function ledgerView(main, state) {
 
   /** A page further back, below. */
   async function back() {
+    /** @type {Api.Records} */
     const found = await get(`${path("records")}?before=${first || NEWEST}&limit=${PAGE}`);
     first = found.first;
     last = Math.max(last, found.last);
@@ -175,6 +190,7 @@ export async function ledgerView(main, state) {
   const timer = setInterval(() => (rows.isConnected ? follow().catch(() => {}) : clearInterval(timer)), 3000);
 }
 
+/** @param {Api.Record} record */
 function summary(record) {
   const { analyst, question, name } = record.body ?? {};
   const words = [analyst, name, question].filter((w) => typeof w === "string").join(": ");
@@ -183,13 +199,16 @@ function summary(record) {
 
 // --- datasets ---------------------------------------------------------------------------------
 
+/** @param {HTMLElement} main */
 export async function datasetsView(main) {
+  /** @type {Api.Datasets} */
   const { datasets } = await get("/v1/datasets");
+  /** @type {Api.Balance[]} */
   const gauges = await Promise.all(datasets.map((d) => get(of(d.name, "balance"))));
   show(main, h("h1", {}, "Datasets"), datasets.map((d, i) =>
     h("section", { class: "card", "aria-label": d.name }, h("h2", {}, d.name),
       h("p", {}, `Tables: ${d.tables.join(", ")}. Answers leave at multiples of ${d.deadline_s} s.`),
-      gauge(gauges[i].dataset, "Budget"), gauges[i].dataset.remaining ? budgetPlan(d.name, gauges[i].dataset.remaining) : null)));
+      gauge(gauges[i].dataset, "Budget"), budgetPlan(d.name, gauges[i].dataset.remaining))));
 }
 
 /**
@@ -206,8 +225,13 @@ export function shareOut(left, questions) {
   return each > 0 ? { each, margin: Math.log(20) / each } : { each: 0, margin: Infinity };
 }
 
-/** A plan for the rest of the budget: over how many weeks, with how many questions in each. */
+/**
+ * A plan for the rest of the budget: over how many weeks, with how many questions in each.
+ * @param {string} name
+ * @param {Api.Remaining | null} left
+ */
 function budgetPlan(name, left) {
+  if (!left) return null;
   const weeks = h("input", { type: "number", min: "1", max: "5200", value: "52" });
   const asked = h("input", { type: "number", min: "1", max: "1000000", value: "20" });
   const told = h("p", { role: "status" });
@@ -224,6 +248,7 @@ function budgetPlan(name, left) {
     h("div", { class: "offer" }, field(`Weeks that ${name} has to last`, weeks), field(`New questions a week about ${name}`, asked)), told);
 }
 
+/** @param {Api.Analyst} one */
 function keys(one) {
   const valid = one.keys.filter((k) => !k.revoked).length;
   return valid === 1 ? "1 key." : `${valid} keys.`;

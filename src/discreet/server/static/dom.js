@@ -1,21 +1,42 @@
 // Elements from names, properties and children; nothing is ever parsed as HTML.
 
-/** h("button", { class: "plain", onclick: f }, "Ask") */
+/**
+ * @typedef {(event: any) => unknown} Happens
+ * @typedef {{ [name: string]: any, onclick?: Happens, oninput?: Happens, onchange?: Happens, onsubmit?: Happens,
+ *   onkeydown?: Happens, onscroll?: Happens, onblur?: Happens, ontoggle?: Happens, onmousedown?: Happens }} Properties
+ */
+
+/**
+ * h("button", { class: "plain", onclick: f }, "Ask")
+ * @template {keyof HTMLElementTagNameMap} N
+ * @param {N} name
+ * @param {Properties} properties
+ * @param {...any} children
+ * @returns {HTMLElementTagNameMap[N]}
+ */
 export function h(name, properties = {}, ...children) {
   return filled(document.createElement(name), properties, children);
 }
 
+/**
+ * @template {Element} E
+ * @param {E} element
+ * @param {Properties} properties
+ * @param {any[]} children
+ * @returns {E}
+ */
 function filled(element, properties, children) {
   for (const [key, value] of Object.entries(properties)) {
     if (value === null || value === undefined || value === false) continue;
     if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
-    else if (key === "value" || key === "checked") element[key] = value;
+    else if (key === "value" || key === "checked") Object.assign(element, { [key]: value });
     else element.setAttribute(key, value === true ? "" : value);
   }
   append(element, children);
   return element;
 }
 
+/** @param {Element} element @param {any[]} children */
 function append(element, children) {
   for (const child of children.flat(Infinity)) {
     if (child === null || child === undefined || child === false) continue;
@@ -23,13 +44,21 @@ function append(element, children) {
   }
 }
 
-/** Replace everything inside an element. */
+/**
+ * Replace everything inside an element.
+ * @param {Element} element
+ * @param {...any} children
+ */
 export function show(element, ...children) {
   element.replaceChildren();
   append(element, children);
 }
 
-/** A refusal as a card: what, why, and what to do instead. */
+/**
+ * A refusal as a card: what, why, and what to do instead.
+ * @param {Api.Refusal} refusal
+ * @param {...any} actions
+ */
 export function refusalCard(refusal, ...actions) {
   // A rewriting that can be clicked is shown there; the words around it stay.
   const instead = refusal.rewriting && actions.length
@@ -41,16 +70,29 @@ export function refusalCard(refusal, ...actions) {
     actions.length ? h("p", { class: "actions" }, actions) : null);
 }
 
+/** A table with more rows than this scrolls by itself: what comes after it stays in reach. */
+const LONG = 24;
+
 let fields = 0;
 
-/** A labelled input. @param {string} label @param {any} input @param {string} [hint] */
+/**
+ * A labelled input.
+ * @param {string} label
+ * @param {HTMLElement} input
+ * @param {string} [hint]
+ */
 export function field(label, input, hint) {
   input.id ||= `f${fields += 1}`;
   return h("div", { class: "field" }, h("label", { for: input.id }, label), input,
     hint ? h("small", {}, hint) : null);
 }
 
-/** A table with a caption that only screen readers need. */
+/**
+ * A table with a caption that only screen readers need.
+ * @param {string} caption
+ * @param {any[]} columns
+ * @param {any[][]} rows
+ */
 export function table(caption, columns, rows) {
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
     h("table", {},
@@ -60,15 +102,22 @@ export function table(caption, columns, rows) {
         cell instanceof HTMLTableCellElement ? cell : h("td", {}, cell)))))));
 }
 
-/** A table whose columns sort by their values at a click on their names, and back. */
+/**
+ * A table whose columns sort by their values at a click on their names, and back.
+ * @param {string} caption
+ * @param {Api.AnswerColumn[]} columns
+ * @param {string[][]} cells
+ * @param {any[][]} values
+ */
 export function sortable(caption, columns, cells, values) {
   const body = h("tbody", {});
-  const numeric = (c) => c.role === "value" || c.kind === "integer" || c.kind === "decimal";
+  const numeric = columns.map((_, i) => values.every((row) => typeof (row[i] ?? 0) === "number"));
   const heads = columns.map((column, place) => {
     const button = h("button", { type: "button", class: "sort", onclick: () => turn(place) }, column.name);
-    return h("th", { scope: "col", class: numeric(column) ? "right" : "", "aria-sort": "none" }, button);
+    return h("th", { scope: "col", class: numeric[place] ? "right" : "", "aria-sort": "none" }, button);
   });
   let sorted = -1, falling = false;
+  /** @param {number} place */
   function turn(place) {
     [sorted, falling] = sorted !== place ? [place, false] : falling ? [-1, false] : [place, true];
     draw();
@@ -77,18 +126,23 @@ export function sortable(caption, columns, cells, values) {
     heads.forEach((head, i) => head.setAttribute("aria-sort",
       i !== sorted ? "none" : falling ? "descending" : "ascending"));
     show(body, order(values, sorted, falling).map((i) => h("tr", {}, cells[i].map((cell, place) =>
-      h("td", { class: numeric(columns[place]) ? "right" : "" }, cell)))));
+      h("td", { class: numeric[place] ? "right" : "" }, cell)))));
   }
   draw();
-  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+  return h("div", { class: values.length > LONG ? "scroll long" : "scroll", tabindex: "0", role: "region", "aria-label": caption },
     h("table", {}, h("caption", { class: "hidden" }, caption), h("thead", {}, h("tr", {}, heads)), body));
 }
 
-/** The numbers of rows in the order of one of their columns; what is missing comes last. */
+/**
+ * The numbers of rows in the order of one of their columns; what is missing comes last.
+ * @param {any[][]} values
+ * @param {number} place
+ * @param {boolean} falling
+ */
 export function order(values, place, falling) {
   const rows = values.map((_, i) => i);
   if (place < 0) return rows;
-  const missing = (v) => v === null || v === undefined;
+  const missing = (/** @type {any} */ v) => v === null || v === undefined;
   return rows.sort((i, j) => {
     const [a, b] = [values[i][place], values[j][place]];
     if (missing(a) || missing(b)) return Number(missing(a)) - Number(missing(b));
@@ -97,7 +151,26 @@ export function order(values, place, falling) {
   });
 }
 
-/** Copy a text; where the browser keeps its clipboard to itself, say so. */
+/**
+ * Do what a button asks for, once at a time: what is paid for is not paid for twice by a second click.
+ * @param {HTMLButtonElement} button
+ * @param {() => Promise<unknown>} work
+ */
+export async function during(button, work) {
+  if (button.disabled) return;
+  button.disabled = true;
+  try {
+    await work();
+  } finally {
+    button.disabled = false;
+  }
+}
+
+/**
+ * Copy a text; where the browser keeps its clipboard to itself, say so.
+ * @param {string} text
+ * @param {string} words
+ */
 export async function copy(text, words) {
   try {
     await navigator.clipboard.writeText(text);
@@ -107,9 +180,13 @@ export async function copy(text, words) {
   }
 }
 
-let telling = 0;
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let telling;
 
-/** Say something once: aloud, and for a while on the screen, unless the screen says it already. */
+/**
+ * Say something once: aloud, and for a while on the screen, unless the screen says it already.
+ * @param {string} text
+ */
 export function tell(text, { seen = false } = {}) {
   const told = /** @type {HTMLElement} */ (document.getElementById("told"));
   told.textContent = text;

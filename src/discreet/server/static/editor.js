@@ -7,13 +7,18 @@ const TOKEN = /(--[^\n]*)|('(?:[^']|'')*'?)|("(?:[^"]|"")*"?)|(\d+(?:\.\d+)?)|([
 const CLASSES = ["comment", "text", "name", "number"];
 
 export class Editor {
-  /** onchange(text) after each edit, onrun() on Ctrl+Enter. */
+  /**
+   * onchange(text) after each edit, onrun() on Ctrl+Enter.
+   * @param {{ schema: Api.Schema, value?: string, onchange?: (text: string) => void, onrun?: () => void }} given
+   */
   constructor({ schema, value = "", onchange, onrun }) {
     this.schema = schema;
     this.keywords = new Set([...schema.aggregates, ...schema.functions].map((f) => f.name.toUpperCase())
       .concat(schema.keywords));
     this.onchange = onchange;
+    /** @type {[number, number] | null} */
     this.place = null;
+    /** @type {import("./complete.js").Word[]} */
     this.shown = [];
     this.from = 0;
     this.chosen = 0;
@@ -45,10 +50,13 @@ export class Editor {
     this.onchange?.(text);
   }
 
-  /** Underline from start to stop (in code points, as the server counts), or nothing. */
+  /**
+   * Underline from start to stop (in code points, as the server counts), or nothing.
+   * @param {number[] | null | undefined} place
+   */
   underline(place) {
     if (place) {
-      const units = (n) => [...this.value].slice(0, n).join("").length;
+      const units = (/** @type {number} */ n) => [...this.value].slice(0, n).join("").length;
       this.place = [units(place[0]), Math.max(units(place[1]), units(place[0]) + 1)];
     } else this.place = null;
     this.area.setAttribute("aria-invalid", this.place ? "true" : "false");
@@ -68,7 +76,7 @@ export class Editor {
       const group = match.slice(1).findIndex((x) => x !== undefined);
       const token = match[0];
       const word = group === 4 && this.keywords.has(token.toUpperCase()) ? "keyword" : CLASSES[group];
-      parts.push(...this.cut(token, match.index, word));
+      parts.push(...this.cut(token, match.index ?? 0, word));
     }
     show(this.paint, parts);
     this.area.style.height = "auto";
@@ -76,11 +84,12 @@ export class Editor {
     this.scrolled();
   }
 
+  /** @param {string} token @param {number} start @param {string} kind */
   cut(token, start, kind) {
     const [from, to] = this.place ?? [-1, -1];
     const low = Math.max(from - start, 0);
     const high = Math.min(to - start, token.length);
-    const span = (text, wrong) => {
+    const span = (/** @type {string} */ text, /** @type {boolean} */ wrong) => {
       const classes = [kind, wrong ? "wrong" : ""].filter(Boolean).join(" ");
       return classes ? h("span", { class: classes }, text) : text;
     };
@@ -122,6 +131,7 @@ export class Editor {
     this.mark();
   }
 
+  /** @param {number} i */
   accept(i) {
     const { word, kind } = this.shown[i];
     this.area.setRangeText(kind === "function" ? `${word}(` : word, this.from, this.area.selectionStart, "end");
@@ -130,7 +140,10 @@ export class Editor {
     this.onchange?.(this.value);
   }
 
-  /** Put a word where the cursor is, with room around it. */
+  /**
+   * Put a word where the cursor is, with room around it.
+   * @param {string} word
+   */
   insert(word) {
     const [start, end] = [this.area.selectionStart, this.area.selectionEnd];
     const [before, after] = [this.value.slice(0, start), this.value.slice(end)];
@@ -141,6 +154,7 @@ export class Editor {
     this.close();
   }
 
+  /** @param {KeyboardEvent} event @param {(() => void) | undefined} onrun */
   key(event, onrun) {
     const open = !this.list.hidden;
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {

@@ -1,9 +1,32 @@
 // What does this ε mean, in one picture.
 
-import { get } from "./api.js";
+import { get, Refused } from "./api.js";
 import { field, h, refusalCard, show, table } from "./dom.js";
 import { labPictures } from "./lab.js";
 
+/**
+ * A text by its sentences.
+ * @param {string} text
+ */
+export function sentences(text) {
+  return text.split(/(?<=\.) (?=\p{Lu})/u);
+}
+
+/**
+ * What is bounded of one's taking part beside what is bounded of one's values.
+ * @param {[string, string][]} rows
+ */
+export function besides(rows) {
+  /** @type {Map<string, string[]>} */
+  const found = new Map();
+  for (const [name, much] of rows) {
+    const [of, what] = name.includes(": ") ? name.split(": ", 2) : ["", name];
+    if (of) found.set(what, [...(found.get(what) ?? (of === "value" ? [""] : [])), much]);
+  }
+  return [...found].map(([what, cells]) => [what, ...cells]);
+}
+
+/** @param {HTMLElement} main */
 export async function meaningView(main) {
   const picture = h("div", {});
   const epsilon = h("input", { value: "0.5", inputmode: "decimal", size: "8", oninput: () => soon() });
@@ -11,6 +34,7 @@ export async function meaningView(main) {
   const neighbours = h("select", { onchange: () => draw() },
     h("option", { value: "add/remove" }, "one unit added or removed"),
     h("option", { value: "change-one" }, "one unit changed"));
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
   let pending;
   const soon = () => { clearTimeout(pending); pending = setTimeout(draw, 250); };
 
@@ -19,12 +43,15 @@ export async function meaningView(main) {
       neighbours: neighbours.value });
     try {
       const found = await get(`/v1/meaning?${query}`);
+      const [first, ...others] = sentences(found.meaning);
       show(picture,
-        h("p", { class: "lead" }, found.meaning),
+        h("p", { class: "lead" }, first),
         h("img", { class: "meaning", src: `/v1/meaning.svg?${query}`,
           alt: "How far a belief that one person took part, or about what their data say, can move, and how often a guess can be right." }),
-        table("What it bounds", ["what", "at most"], found.table.map(([what, much]) => [what, much])));
+        table("What it bounds", ["at most", "whether you took part", "what your data say"], besides(found.table)),
+        h("details", {}, h("summary", {}, "The same in words"), others.map((words) => h("p", {}, words))));
     } catch (error) {
+      if (!(error instanceof Refused)) throw error;
       show(picture, refusalCard(error.refusal));
     }
   }

@@ -8,12 +8,14 @@ import { picture } from "./picture.js";
 const FEW_ROWS = 8;
 const DRAWN = ["bars", "line", "grouped", "histogram"];
 
+/** @param {HTMLElement} main @param {import("./app.js").Shown} state */
 export async function savedView(main, state) {
   const dataset = state.dataset.name;
   const wanted = decodeURIComponent(location.hash.split("/")[1] ?? "");
   const board = h("div", { class: "board" });
 
   async function draw() {
+    /** @type {Api.SavedList} */
     const { saved } = await get(of(dataset, "saved"));
     const folders = [...new Set(saved.map((one) => one.folder))];
     const folder = folders.includes(wanted) ? wanted : folders[0];
@@ -34,13 +36,16 @@ export async function savedView(main, state) {
     }
   }
 
+  /** @param {Api.Saved} one */
   function card(one) {
     const place = h("div", {}, h("p", { class: "quiet" }, "Looking up what is known…"));
+    /** @param {Record<string, any>} offer */
     async function refresh(offer = {}) {
       try {
         const answer = await ask(dataset, { question: one.question, ...offer }, {});
+        if ("cost" in answer) return show(place, table("Answer", answer.columns, answer.cells)); // of a release or a survey
         show(place, told(answer));
-        if (Object.keys(offer).length) tell(answer.replayed ? "This cost nothing." : `Answered. It cost ${answer.paid.text}.`);
+        if (Object.keys(offer).length) tell(answer.replayed ? "This cost nothing." : `Answered. It cost ${answer.paid.text}.`, { seen: true });
       } catch (error) {
         if (!(error instanceof Refused)) throw error;
         if (error.refusal.code !== "Q43") return show(place, refusalCard(error.refusal));
@@ -50,7 +55,10 @@ export async function savedView(main, state) {
       }
       return undefined;
     }
-    /** What it would cost; nothing, for a statement whose questions were all answered. */
+    /**
+     * What it would cost; nothing, for a statement whose questions were all answered.
+     * @returns {Promise<Api.Explanation | null>}
+     */
     async function quote() {
       try {
         return await send("POST", of(dataset, "explain"), { question: one.question, ...one.offer });
@@ -60,8 +68,9 @@ export async function savedView(main, state) {
       }
     }
     const offered = Object.entries(one.offer);
-    const pay = (again) => (offered.length ? h("button", { type: "button", onclick: () => again(one.offer) },
+    const pay = (/** @type {typeof refresh} */ again) => (offered.length ? h("button", { type: "button", onclick: () => again(one.offer) },
       `Ask for ${offered.map(([n, amount]) => `${SIGNS[n] ?? n} ${amount}`).join(", ")}`) : null);
+    /** @param {Api.Answer} answer */
     function told(answer) {
       const path = answer.id === null ? of(dataset, "ask") : of(dataset, "answers", answer.id);
       const again = answer.id === null ? { question: one.question } : undefined;
@@ -84,6 +93,7 @@ export async function savedView(main, state) {
     return { element, refresh };
   }
 
+  /** @param {Api.Saved} one */
   function edit(one) {
     const [mode, amount] = Object.entries(one.offer).find(([n]) => n !== "delta") ?? ["epsilon", "0.1"];
     state.draft = { question: one.question, mode, amount: String(amount), delta: String(one.offer.delta ?? ""), choice: "" };
@@ -93,4 +103,5 @@ export async function savedView(main, state) {
   await draw();
 }
 
+/** @type {Record<string, string>} */
 const SIGNS = { epsilon: "ε =", rho: "ρ =", delta: "δ =", within: "±" };

@@ -5,6 +5,7 @@ import { h, show, table } from "./dom.js";
 
 const FEW_VALUES = 40;
 
+/** @param {HTMLElement} main @param {import("./app.js").Shown} state */
 export async function schemaView(main, state) {
   const { schema } = state;
   show(main, h("h1", {}, "Data"),
@@ -19,17 +20,22 @@ export async function schemaView(main, state) {
           c.kind, h("td", {}, c.text, values(c))])))));
 }
 
+/** @param {Api.Column} column */
 function values(column) {
   if (!column.values?.length) return null;
-  const more = column.values_count - column.values.length;
+  const more = (column.values_count ?? 0) - column.values.length;
   return h("details", {}, h("summary", {}, `${column.values_count} allowed values`),
     h("p", { class: "values" }, column.values.map((v) => h("code", {}, v === null ? "NULL" : v)),
       more > 0 ? ` and ${more} more` : null));
 }
 
-/** The schema beside the editor: a click puts a name, or a value, where the cursor is. */
+/**
+ * The schema beside the editor: a click puts a name, or a value, where the cursor is.
+ * @param {Api.Schema} schema
+ * @param {(word: string) => void} insert
+ */
 export function schemaPanel(schema, insert) {
-  const put = (word, text, title) => h("button", { type: "button", class: "put", title, onclick: () => insert(word) }, text);
+  const put = (/** @type {string} */ word, /** @type {string} */ text, /** @type {string} */ title) => h("button", { type: "button", class: "put", title, onclick: () => insert(word) }, text);
   const wide = window.matchMedia("(min-width: 64rem)").matches;
   return h("details", { class: "panel card", open: wide }, h("summary", {}, h("h2", {}, "Tables")),
     schema.tables.map((t, i) => h("details", { open: i === 0 },
@@ -39,5 +45,5 @@ export function schemaPanel(schema, insert) {
         put(quoteName(c.name), c.name, `Insert ${c.name}`), h("small", {}, c.text),
         c.values?.length ? h("details", {}, h("summary", {}, `${c.values_count} values`),
           h("p", { class: "values" }, c.values.slice(0, FEW_VALUES).map((v) => put(quoteValue(v), v === null ? "NULL" : String(v), "Insert the value")),
-            c.values_count > FEW_VALUES ? ` and ${c.values_count - FEW_VALUES} more` : null)) : null))))));
+            (c.values_count ?? 0) > FEW_VALUES ? ` and ${(c.values_count ?? 0) - FEW_VALUES} more` : null)) : null))))));
 }

@@ -48,6 +48,12 @@ def mend_text(torn: Torn) -> Mended:
         yield "a bracket was never opened: ", text[:last] + text[last + 1 :]
 
 
+def read_pivot(torn: Torn) -> Mended:
+    """``PIVOT t ON ...`` is a table, which a question reads."""
+    if torn.text.lstrip()[:6].upper() == "PIVOT ":
+        yield "as what a question reads: ", f"SELECT * FROM ({torn.text.strip().rstrip(';')})"  # noqa: S608
+
+
 def mend_quotes(torn: Torn) -> Mended:
     """$$text$$ is a text of PostgreSQL."""
     for root, node in torn.each(exp.Column):

@@ -119,6 +119,7 @@ def mend_subqueries(torn: Torn) -> Mended:
     """A sub-query about the same person, or one that is a question by itself."""
     for root, node in torn.each(exp.All, exp.Any):
         yield from _compare_with_extreme(root, node)
+    yield from _ask_groups_first(torn)
     for root, node in torn.each(exp.Select):
         if node.parent_select is None or node.args.get("distinct") or node.find(exp.Anonymous):
             continue
@@ -127,6 +128,40 @@ def mend_subqueries(torn: Torn) -> Mended:
         same.set("distinct", exp.Distinct())
         yield "with the values that many have: ", again
         yield from _correlate(torn, root, node)
+
+
+def _ask_groups_first(torn: Torn) -> Mended:
+    """``x > (SELECT AVG(x) FROM t AS b WHERE b.k = a.k)``: the number of each k is a question."""
+    tree = torn.tree
+    for part in () if tree is None else tree.find_all(exp.Subquery):
+        query, where = part.this, part.this.args.get("where")
+        inside = part.find_ancestor(exp.Where, exp.Select)
+        if not isinstance(query, exp.Select) or not isinstance(inside, exp.Where) or where is None:
+            continue
+        own = {table.alias_or_name.casefold() for table in query.find_all(exp.Table)}
+        parts = list(where.this.flatten()) if isinstance(where.this, exp.And) else [where.this]
+        keys = [key for key in (_find_key(one, own) for one in parts) if key is not None]
+        if not keys or len(query.expressions) != 1 or query.args.get("group") is not None:
+            continue
+        found = query.copy()
+        rest = [one.copy() for one in parts if _find_key(one, own) is None]
+        found.set("where", exp.Where(this=exp.and_(*rest, copy=False)) if rest else None)
+        found.set("expressions", [*(key.copy() for key in keys), query.expressions[0].copy()])
+        found.set("group", exp.Group(expressions=[key.copy() for key in keys]))
+        yield (
+            "the number of each group is a question by itself, and in the next one a constant: "
+            "CASE key WHEN 'a' THEN 12 WHEN 'b' THEN 15 END; first ",
+            found,
+        )
+
+
+def _find_key(condition: exp.Expr, own: set[str]) -> exp.Column | None:
+    """The column inside that is to equal one of the row outside; None if it is something else."""
+    sides = [condition.this, condition.expression] if isinstance(condition, exp.EQ) else []
+    if not all(isinstance(side, exp.Column) for side in sides):
+        return None
+    inner = [side for side in sides if not side.table or side.table.casefold() in own]
+    return inner[0] if len(inner) == 1 else None
 
 
 def _compare_with_extreme(root: exp.Expr, node: exp.Expr) -> Mended:

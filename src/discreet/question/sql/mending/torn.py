@@ -175,7 +175,7 @@ def leave_out(torn: Torn) -> Mended:
             c for c in torn.tree.find_all(exp.Anonymous) if c.name.upper() in torn.refusal.what
         )
         torn.place = next((torn.reader.span(call) for call in named), None)
-    yield from islice(_left_out(torn), MOST_LEFT_OUT)
+    yield from islice(_find_left_out(torn), MOST_LEFT_OUT)
 
 
 MOST_LEFT_OUT = 3
@@ -186,7 +186,7 @@ MOST_NAMES = 8
 """How many columns a question may name of which a part is left out."""
 
 
-def _left_out(torn: Torn) -> Mended:
+def _find_left_out(torn: Torn) -> Mended:
     columns = torn.tree.find_all(exp.Column) if torn.tree is not None else ()
     if len({column.name for column in columns}) > MOST_NAMES:
         return

@@ -1,0 +1,156 @@
+"""What a question would cost, before it is paid: explanations, quotes, refusals with prices.
+
+Nothing is charged here, and no data is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from discreet.curate.affordable import name_affordable_accuracy
+from discreet.curate.knowing import offer_known
+from discreet.curate.quote import Choice, Quote
+from discreet.curate.steps import ANY_DELTA, Planned
+from discreet.errors import BudgetRefusal, InvalidParameter, QuestionRefusal, Refusal
+from discreet.question.offer import Offer
+from discreet.question.question import Question
+from discreet.question.statement import Statement
+from discreet.release.answer import Answer
+from discreet.release.explanation import Explanation
+from discreet.release.render import margin_words
+
+if TYPE_CHECKING:
+    from discreet.curate.curator import Curator
+
+
+class Quotes:
+    """The prices of a curator's questions."""
+
+    def __init__(self, curator: Curator) -> None:
+        self._curator = curator
+
+    def explain(self, asked: Question | Statement, offer: Offer) -> Explanation:
+        """What a question or a statement would cost, and how good its answer would be."""
+        if isinstance(asked, Statement):
+            return self._curator.statements.explain(asked, offer)
+        return self.explain_plan(self._curator.find_plan(asked, offer.beside(asked.spend)))
+
+    def explain_plan(self, planned: Planned) -> Explanation:
+        """The same of a question that is planned."""
+        listed = planned.priced.question.is_listed
+        sql = "-- nothing is run: it is public" if listed else planned.compiled.explain()
+        return Explanation(planned.priced, sql)
+
+    def price(self, asked: Question | Statement, offer: Offer, analyst: str) -> Quote:
+        """What it would cost this analyst now, and whether the account would pay."""
+        if isinstance(asked, Statement):
+            return self._curator.statements.price(asked, offer, analyst)
+        spend = offer.beside(asked.spend)
+        if asked.is_listed:
+            return Quote(self.explain_plan(self._curator.find_any_plan(asked, spend)), "known")
+        if spend.empty:
+            planned = self._curator.find_any_plan(asked, spend)
+            known = self._curator.find_good(planned, spend, analyst)
+            told = known[0] if isinstance(known, tuple) else known
+            if told is not None:
+                return Quote(self.explain_plan(planned), "known", None, (offer_known(told),))
+        planned = self._curator.find_payable(asked, spend, analyst)
+        explanation = self.explain_plan(planned)
+        if spend.fresh:
+            planned = self._curator.make_fresh(planned, spend, analyst)
+        else:
+            quote = self._price_known(planned, spend, analyst)
+            if quote is not None:
+                return quote
+        try:
+            outcome = self._curator.account.preview(
+                self._curator.make_request(planned, spend, analyst)
+            )
+        except Refusal as refusal:
+            return Quote(
+                explanation, refusal.code, self.explain_refusal(refusal, asked, spend, analyst)
+            )
+        return Quote(explanation, outcome)
+
+    def _price_known(self, planned: Planned, spend: Offer, analyst: str) -> Quote | None:
+        """The choices where something is known already; None where nothing is, or all was paid."""
+        found = self._curator.find_good(planned, spend, analyst)
+        if found is None:
+            return None
+        explanation = self.explain_plan(planned)
+        margins = [(n, m) for n, m in explanation.margins(spend.confidence).items() if m]
+        direct = Choice(planned.priced.loss.rounded(), tuple(margins), "a new measurement")
+        if isinstance(found, Answer):
+            return Quote(explanation, "known", None, (offer_known(found), direct))
+        known, sources = found
+        if not sources:
+            return None
+        free = () if known is None else (offer_known(known),)
+        ways: list[tuple[str, Choice]] = []
+        for way in self._curator.knowing.list_ways(planned, spend, analyst, known, sources):
+            with suppress(InvalidParameter, BudgetRefusal):
+                outcome = self._curator.account.preview(
+                    self._curator.knowing.make_request(way, spend, analyst)
+                )
+                stated = way.margins or tuple(margins)
+                ways.append((outcome, Choice(way.loss.rounded(), stated, way.source)))
+                if not way.improving.rolled_up:
+                    break  # what follows improves the same answers for more
+        if ways:
+            choices = (*free, *(choice for _, choice in ways), direct)
+            return Quote(explanation, ways[0][0], None, choices, ways[0][1].charge)
+        if not free:
+            return None
+        try:
+            outcome = self._curator.account.preview(
+                self._curator.make_request(planned, spend, analyst)
+            )
+        except Refusal as refusal:
+            return Quote(explanation, refusal.code, refusal, (*free, direct))
+        return Quote(explanation, outcome, None, (*free, direct))
+
+    def explain_refusal(
+        self, refusal: Refusal, question: Question, spend: Offer, analyst: str
+    ) -> Refusal:
+        """A refused accuracy is told with the accuracy that what is left would buy."""
+        if not isinstance(refusal, BudgetRefusal) or not spend.within:
+            return refusal
+        left = self._curator.account.balance(analyst).left(self._curator.area(question))
+        return name_affordable_accuracy(
+            refusal,
+            spend,
+            left,
+            lambda offer: self.explain_plan(self._curator.find_plan(question, offer)),
+        )
+
+    def unknown_refusal(
+        self, question: Question, planned: Planned, sources: Sequence[int]
+    ) -> QuestionRefusal:
+        """Nothing is known: what it would cost, and why released answers do not tell."""
+        prices = []
+        for epsilon in ("0.1", "1"):
+            with suppress(Refusal):
+                offer = Offer.of(epsilon=epsilon, delta=_find_delta(planned))
+                words = margin_words(
+                    self.explain_plan(self._curator.find_plan(question, offer)), "0.95"
+                )
+                told = ", ".join(f"{name} {text}" for name, text in words.items())
+                prices.append(f"epsilon = {epsilon} buys {told}")
+        why = self._curator.knowing.explain_unknown(planned, sources) if sources else ""
+        return QuestionRefusal(
+            "Q43",
+            "the question says neither what it may cost nor how accurate it must be.",
+            why="every answer costs the people in the data something; how much is a decision."
+            + (f" {why}" if why else ""),
+            fix="offer what it may cost, such as epsilon='0.1', or how far off it may be, such as "
+            f"within='50'. {'; '.join(prices)}.",
+            offer={"epsilon": "0.1", "within": "50"},
+        )
+
+
+def _find_delta(planned: Planned) -> Fraction | None:
+    """A delta for a question of private groups, such as it was planned with."""
+    return None if planned.priced.threshold is None else ANY_DELTA

@@ -1,0 +1,183 @@
+"""Releases and surveys at the ordinary doors: asked as any table is, for free."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from typing import Any
+
+import asyncpg
+import psycopg
+import pyarrow as pa
+import pytest
+from patience import PATIENCE_S
+from pyarrow import flight
+from services import require
+
+import discreet
+from discreet.errors import Refusal
+from discreet.local.collection import Collection
+from discreet.local.survey import Survey
+from discreet.server.flight import messages
+
+SURVEY = """
+name = "smoking"
+title = "Smoking"
+epsilon = 6
+[[questions]]
+name = "smokes"
+options = ["never", "daily"]
+"""
+CITIES = "SELECT city, COUNT(*) AS n FROM cities GROUP BY city"
+SMOKES = "SELECT smokes, COUNT(*) AS n FROM smoking GROUP BY smokes"
+ASKED = [("releases/cities/ask", CITIES), ("surveys/smoking/ask", SMOKES)]
+REFUSED = [
+    "SELECT COUNT(*) FROM visits JOIN cities USING (city)",
+    "SELECT COUNT(*) FROM smoking, visits",
+    "SELECT COUNT(*) FROM cities, smoking",
+    "SELECT COUNT(*) FROM cities WHERE city IN (SELECT city FROM visits)",
+    "SELECT hair FROM cities",
+    "SELECT MEDIAN(smokes) FROM smoking",
+]
+
+
+@pytest.fixture(scope="module")
+def free(serving_doors: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A clinic with a survey, and a release that is made while the server runs."""
+    require("postgres")
+    home = tmp_path_factory.mktemp("free")
+    survey = Survey.parse(SURVEY)
+    collection = Collection.new(survey, home / "smoking", tokens=2)
+    collection.add(survey.release_many({"smokes": ["never"] * 60 + ["daily"] * 40}))
+    with serving_doors(home, more='\n[surveys]\nsmoking = "../smoking"\n', flight=0) as found:
+        with discreet.open(found.datasets["clinic"].home) as curator:
+            how = {"kind": "hierarchy", "by": ["city"], "epsilon": "0.01"}
+            curator.make_release("cities", of="visits", **how)
+        yield found
+
+
+@pytest.fixture
+def where(free: Any) -> dict[str, Any]:
+    key = free.datasets["clinic"].key
+    return {"host": "127.0.0.1", "port": free.port("postgres"), "user": "curator", "password": key}
+
+
+def spent(free: Any) -> Any:
+    key = free.datasets["clinic"].key
+    return free.call("GET", "balance", key=key).json()
+
+
+@pytest.mark.parametrize(("path", "question"), ASKED)
+def test_the_ordinary_route_says_what_their_own_says(free, path, question):
+    key, before = free.person(), spent(free)
+    for more in ({}, {"confidence": "0.5"}):
+        told = free.call("POST", "ask", {"question": question, **more}, key=key)
+        own = free.call("POST", path, {"question": question, **more}, key=key)
+        assert told.status_code == own.status_code == 200, told.text
+        assert told.json() == own.json()
+        assert told.json()["cost"] == "free"
+        assert all(one["within"] > 0 for one in told.json()["margins"]["n"])
+    csv = {"Accept": "text/csv"}
+    written = free.call("POST", "ask", {"question": question}, key=key, headers=csv)
+    assert "n_margin" in written.text.splitlines()[0]
+    assert spent(free) == before
+
+
+def test_who_may_not_ask_is_told_nothing(free):
+    assert free.call("POST", "ask", {"question": CITIES}, key="wrong").status_code == 401
+
+
+@pytest.mark.parametrize("question", REFUSED)
+def test_what_is_mixed_or_wrong_is_refused_at_every_door(free, where, question):
+    before = spent(free)
+    asked = {"question": question, "epsilon": "0.01"}
+    answer = free.call("POST", "ask", asked, key=where["password"])
+    assert 400 <= answer.status_code < 500
+    assert answer.json()["code"][0] in "QS"
+    with psycopg.connect(**where, dbname="clinic", options="-c discreet.epsilon=0.01") as line:
+        with pytest.raises(psycopg.Error) as refused:
+            line.execute(question)
+        assert (refused.value.sqlstate or "").startswith(("ZQ", "ZS"))
+    assert spent(free)["dataset"]["spent"] == before["dataset"]["spent"]
+
+
+def test_a_name_inside_a_question_hides_that_of_a_release(free):
+    asked = "WITH cities AS (SELECT city FROM visits) SELECT COUNT(*) AS n FROM cities"
+    told = free.call("POST", "explain", {"question": asked, "epsilon": "1"}, key=free.person())
+    assert told.status_code == 200
+    refused = free.call("POST", "ask", {"question": asked}, key=free.person())
+    assert refused.json()["code"] == "Q43"  # it is about people, and has a price
+
+
+@pytest.mark.parametrize(("path", "question"), ASKED)
+def test_psql_is_told_margins_in_words(free, where, path, question):
+    before = spent(free)
+    rows = free.call("POST", path, {"question": question}, key=where["password"]).json()["rows"]
+    asked = (question.replace("FROM ", "FROM public."), f"EXPLAIN {question}")
+    line = f"host={where['host']} port={where['port']} user={where['user']} dbname=clinic"
+    shown = subprocess.run(
+        [require("postgres") / "psql", "-X", "-A", line, "-c", asked[0], "-c", asked[1]],
+        env={**os.environ, "PGPASSWORD": where["password"]},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert shown.returncode == 0, shown.stderr
+    assert [line.partition("|")[0] for line in shown.stdout.splitlines()[1:3]] == [
+        row[0] for row in rows[:2]
+    ]
+    assert "NOTICE:  free; n ± " in shown.stderr
+    assert "confidence 0.95" in shown.stderr
+    assert ": free." in shown.stdout
+    assert spent(free) == before
+
+
+@pytest.mark.parametrize(("path", "question"), ASKED)
+def test_psycopg_reads_the_same_values(free, where, path, question):
+    rows = free.call("POST", path, {"question": question}, key=where["password"]).json()["rows"]
+    with psycopg.connect(**where, dbname="clinic") as line:
+        for binary in (False, True):
+            with line.cursor(binary=binary) as cursor:
+                assert [list(row) for row in cursor.execute(question).fetchall()] == rows
+        key = question.split()[1].rstrip(",")
+        one = question.replace(" GROUP", f" WHERE {key} = %s GROUP")
+        assert line.execute(one, (rows[0][0],)).fetchall()[0][0] == rows[0][0]
+        line.execute("SET discreet.margins = 'on'")
+        for name, n, low, high in line.execute(question):
+            assert low < n < high, name
+
+
+def test_what_has_no_such_form_is_told_where_it_has_one(free, where):
+    with (
+        discreet.connect(free.url, timeout_s=PATIENCE_S, key=where["password"]) as clinic,
+        pytest.raises(Refusal, match="ask_release"),
+    ):
+        clinic.ask(CITIES)
+
+    async def describe(question: str) -> Any:
+        line = await asyncpg.connect(**where, database="clinic")
+        try:
+            return await line.prepare(question)
+        finally:
+            await line.close()
+
+    with pytest.raises(asyncpg.PostgresError, match="described with its parameters only"):
+        asyncio.run(describe(CITIES.replace(" GROUP", " WHERE city = $1 GROUP")))
+    asyncio.run(describe("SELECT COUNT(*) AS cities FROM visits WHERE city = $1"))
+
+
+@pytest.mark.parametrize(("path", "question"), ASKED)
+def test_flight_reads_the_same_values(free, where, path, question):
+    rows = free.call("POST", path, {"question": question}, key=where["password"]).json()["rows"]
+    before = spent(free)
+    header = (b"authorization", f"Bearer {where['password']}".encode())
+    options = flight.FlightCallOptions(headers=[header], timeout=PATIENCE_S)
+    command = messages.pack("CommandStatementQuery", {1: question.encode()})
+    with flight.connect(f"grpc://127.0.0.1:{free.port('flight')}") as client:
+        info = client.get_flight_info(flight.FlightDescriptor.for_command(command), options)
+        table: pa.Table = client.do_get(info.endpoints[0].ticket, options).read_all()
+    assert [list(row.values()) for row in table.to_pylist()] == rows
+    assert b"free" in table.schema.metadata[b"discreet:notes"]
+    assert spent(free) == before
