@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from fractions import Fraction
+from statistics import mean
 
 import pyarrow as pa
 import pytest
@@ -148,15 +149,21 @@ def test_beside_others_it_has_no_noise_either_and_divides_means():
         assert curator.ledger.verify().ok
 
 
+TIMES = 60
+"""Askings: margins of a mean with noise on both vary by 2 %, their average by 0.3 %."""
+
+
 @pytest.mark.parametrize("column", ["age", "pay"])
 def test_a_mean_is_nearer_than_with_noise_on_both(column):
+    """Its margin is 0.73 of theirs: 0.75 is six standard errors away."""
     sql = f"SELECT COUNT(*) AS n, AVG({column}) AS m FROM wages"
     with wages(400) as curator:
         now = curator.ask(sql, epsilon="0.5").margins()["m"][0]
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sizes, "price_beside", lambda *_: None)
             curator._plans.cache_clear()
-            both = curator.ask(sql, epsilon="0.5", fresh=True).margins()["m"][0]
+            asked = (curator.ask(sql, epsilon="0.5", fresh=True) for _ in range(TIMES))
+            both = mean(answer.margins()["m"][0] for answer in asked)
         assert now < 0.75 * both
 
 

@@ -49,7 +49,8 @@ def test_a_long_question_says_how_far_it_is(page, clinic):
 @pytest.mark.parametrize(
     ("name", "question", "rows"),
     [
-        ("many-groups", "SELECT age, COUNT(*) AS n FROM patients GROUP BY age", 112),
+        # Of some people: from all ages of all of them the other tests' counts would be known.
+        ("many-groups", "SELECT age, COUNT(*) AS n FROM patients WHERE smoker GROUP BY age", 112),
         (
             "two-keys",
             "SELECT city, smoker, COUNT(*) AS n FROM patients GROUP BY city, smoker",

@@ -179,7 +179,7 @@ def test_a_process_that_dies_over_a_question_is_missed_at_its_deadline_only(monk
         async def start(cls, *_):
             return cls()
 
-        async def ended(self):
+        async def wait(self):
             await self.dead.wait()
 
         async def stop(self):
