@@ -24,8 +24,8 @@ from discreet.release.derived import Derived
 from discreet.release.explanation import Explanation, shorten
 from discreet.release.notes import (
     VALUE,
-    VERSION,
     MarginUnit,
+    find_version,
     name_neighbours,
     notes,
     owner,
@@ -138,7 +138,7 @@ class Combined(Answer):
     def certificate(self) -> dict[str, Any]:
         """What was promised for each question, and the SQL that reads their answers."""
         return {
-            "version": VERSION,
+            "version": find_version(),
             "statement": self.text,
             "sql": self.statement.sql,
             "public_tables": list(self.statement.tables),
@@ -402,7 +402,7 @@ class CombinedExplanation(Explanation):
     def certificate(self) -> dict[str, Any]:
         """The certificates the answers would carry."""
         return {
-            "version": VERSION,
+            "version": find_version(),
             "statement": self.text,
             "sql": self.statement.sql,
             "public_tables": list(self.statement.tables),

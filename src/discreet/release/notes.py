@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from importlib.metadata import version
 from typing import Any, Literal
 
@@ -47,8 +48,11 @@ from discreet.question.ownership import gains_rows, is_shared, reads_graph, unit
 from discreet.question.schema import Neighbours, Owners
 from discreet.release.amounts import exact_loss_json, group_loss_json
 
-VERSION = version("discreet")
-"""Of this library; read from the disk once."""
+
+@cache
+def find_version() -> str:
+    """Of this library; read from the disk once."""
+    return version("discreet")
 
 
 _LISTED = (
@@ -371,7 +375,7 @@ def _number(x: Fraction) -> str:
 def describe(priced: Priced) -> dict[str, Any]:
     """The certificate of a priced question, as plain JSON; nothing in it depends on data."""
     return {
-        "discreet": VERSION,
+        "discreet": find_version(),
         "question": priced.question.text,
         "unit": owner(priced),
         "neighbours": name_neighbours(priced),
@@ -543,6 +547,7 @@ __all__ = [
     "MarginUnit",
     "describe",
     "describe_hidden",
+    "find_version",
     "margin_unit",
     "name_mechanism",
     "name_neighbours",

@@ -236,7 +236,7 @@ class Database:
         elif table.name in self.readers:  # binds every reading to its type, without running it
             statements.append(f"CREATE VIEW {rows} AS {define_rows(table)}")
         else:  # empty, and yet a table: statements bind faster to it than to its definition
-            statements.append(f"CREATE TABLE {rows} AS {define_rows(table)}")
+            statements.append(f"CREATE TABLE {rows} AS {define_rows(table)} WITH NO DATA")
         self.connection.execute("; ".join(statements))
         for key in table.unique if table.public else ():
             self._require_unique(table, key)

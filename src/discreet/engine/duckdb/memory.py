@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
-from discreet.errors import DataRefusal
+from discreet.engine.duckdb.sources import Kinds, unreadable_refusal
 from discreet.question.domain import Kind
-
-Kinds = Mapping[str, Kind]
-"""The declared kind of each column, by its name in lower case."""
-
-
-def unreadable_refusal(table: str, what: str) -> DataRefusal:
-    """Refuse a source that is none."""
-    return DataRefusal(
-        "D2",
-        f"the source of table '{table}' cannot be opened: {what}.",
-        why="without it no question about the people in it can be answered.",
-        fix="give a .parquet, .csv, .tsv, .csv.gz or .duckdb path, a folder of Parquet files, or "
-        "an Arrow, pandas or Polars table.",
-    )
 
 
 def to_arrow(table: str, given: Any, kinds: Kinds | None) -> tuple[pa.Table, frozenset[str]]:
@@ -164,4 +149,4 @@ def _decode(value: bytes | None) -> str | None:
         return None
 
 
-__all__ = ["Kinds", "bytes_for", "to_arrow", "unreadable_refusal"]
+__all__ = ["bytes_for", "to_arrow"]

@@ -24,8 +24,13 @@ from urllib.parse import parse_qs, urlsplit
 
 import duckdb
 
-from discreet.engine.duckdb.memory import unreadable_refusal
-from discreet.engine.duckdb.sources import DataSource, Parquet, Part, Version
+from discreet.engine.duckdb.sources import (
+    DataSource,
+    Parquet,
+    Part,
+    Version,
+    unreadable_refusal,
+)
 from discreet.errors import DataRefusal
 from discreet.exact.records import dataclass
 from discreet.noise.entropy import random_bytes

@@ -10,7 +10,6 @@ from math import comb, prod
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet.engine.truth import Group, Opened, SparseCounts, Truth
@@ -183,7 +182,8 @@ def _find_places(column: GroupColumn, values: tuple[Value | None, ...]) -> Place
 
 def _index_in(found: NDArray[Any], listed: NDArray[Any]) -> NDArray[np.int64]:
     """The index of each text among the listed ones; -1 if it is none of them."""
-    import pyarrow.compute as pc  # as slow to import as all of pyarrow, and seldom needed
+    import pyarrow as pa  # slow to import, and seldom needed
+    import pyarrow.compute as pc
 
     where = pc.index_in(
         pa.array(found, pa.large_string(), from_pandas=True),

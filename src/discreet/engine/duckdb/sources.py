@@ -17,25 +17,31 @@ import hashlib
 import io
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
-import pyarrow as pa
 from sqlglot import exp
 
-from discreet.engine.duckdb.memory import Kinds, bytes_for, to_arrow, unreadable_refusal
+from discreet.errors import DataRefusal
 from discreet.exact.records import dataclass
 from discreet.noise.entropy import random_bytes
+from discreet.question.domain import Kind
 from discreet.question.functions.nodes import ENGINE
 from discreet.question.schema import Column
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 Given = str | os.PathLike[str] | Any
 """A path, or a table in memory: Arrow, pandas, Polars, or anything that offers Arrow's stream."""
+
+Kinds = Mapping[str, Kind]
+"""The declared kind of each column, by its name in lower case."""
 
 _DUCKDB = {".duckdb", ".db", ".ddb"}
 _CSV = {".csv": ",", ".tsv": "\t"}
@@ -158,6 +164,8 @@ def open_source(
     kinds = None if columns is None else {c.name.casefold(): c.kind for c in columns}
     if isinstance(given, str | os.PathLike):
         return _from_path(table, os.fspath(given), kinds)
+    from discreet.engine.duckdb.memory import to_arrow  # and Arrow, which files do not need
+
     rows, zoned = to_arrow(table, given, kinds)
     return InMemory(rows, zoned)
 
@@ -185,6 +193,17 @@ def _from_path(table: str, text: str, kinds: Kinds | None) -> DataSource:
     if Path(path).suffix.lower() in _DUCKDB:
         return DuckDBFile(path, inner)
     raise unreadable_refusal(table, "the file name does not say what it holds")
+
+
+def unreadable_refusal(table: str, what: str) -> DataRefusal:
+    """Refuse a source that is none."""
+    return DataRefusal(
+        "D2",
+        f"the source of table '{table}' cannot be opened: {what}.",
+        why="without it no question about the people in it can be answered.",
+        fix="give a .parquet, .csv, .tsv, .csv.gz or .duckdb path, a folder of Parquet files, or "
+        "an Arrow, pandas or Polars table.",
+    )
 
 
 def _files(pattern: str) -> tuple[str, ...]:
@@ -307,7 +326,10 @@ class Parquet(DataSource):
     @staticmethod
     def _register(cursor: duckdb.DuckDBPyConnection, view: str, same: _Alike) -> None:
         """Arrow's reader: it hands over times as stored, and bytes for text."""
+        import pyarrow as pa
         import pyarrow.dataset as ds  # it brings pandas with it: half a second
+
+        from discreet.engine.duckdb.memory import bytes_for
 
         form = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
         found = ds.dataset(list(same.files[:1]), format=form).schema
@@ -544,6 +566,8 @@ class InMemory(DataSource):
 
     def content_hash(self) -> str:
         """A SHA-256 of the rows."""
+        import pyarrow as pa
+
         total = hashlib.sha256()
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, self.rows.schema) as stream:
@@ -559,6 +583,7 @@ __all__ = [
     "DuckDBFile",
     "Given",
     "InMemory",
+    "Kinds",
     "Parquet",
     "Part",
     "Stamp",
@@ -566,4 +591,5 @@ __all__ = [
     "open_source",
     "quote_name",
     "read_header",
+    "unreadable_refusal",
 ]
