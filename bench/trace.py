@@ -29,6 +29,17 @@ ROOMS = (
 )
 """From the top of the house to its ground, as the import contract has them."""
 
+STEPS = {
+    ("question/sql/__init__.py", "parse_statement"): "parse",
+    ("price/priced.py", "price"): "price",
+    ("engine/duckdb/engine.py", "DuckDBEngine.compile"): "compile",
+    ("ledger/account.py", "Account.charge"): "charge",
+    ("engine/duckdb/engine.py", "DuckDBEngine.run"): "run",
+    ("release/release.py", "release"): "release",
+    ("ledger/account.py", "Account.publish"): "publish",
+}
+"""The way of a question, step by step: what begins each of them, which the conductor calls once."""
+
 SCHEMA = discreet.Schema.from_text("""
 [tables.visits]
 unit = "patient"
@@ -53,11 +64,16 @@ QUESTIONS = (
 
 @dataclass(slots=True)
 class Trace:
-    """What was called, in order: files, stages of the conductor, calls that go up."""
+    """What was called, in order: files, steps of the way, calls that go up."""
 
     files: dict[str, None] = field(default_factory=dict)
-    stages: list[str] = field(default_factory=list)
+    steps: list[tuple[str, str]] = field(default_factory=list)  # and the room of each
     upward: dict[tuple[str, str], None] = field(default_factory=dict)
+
+    @property
+    def goes_once(self) -> bool:
+        """Whether each step was taken, in its turn, and none twice."""
+        return [step for step, _ in self.steps] == list(STEPS.values())
 
     def watch(self, frame: FrameType, event: str, _: object) -> None:
         """To be called by the interpreter whenever a function is entered."""
@@ -67,14 +83,13 @@ class Trace:
         if name is None:
             return
         self.files.setdefault(name)
+        step = STEPS.get((name, frame.f_code.co_qualname))
+        if step is not None:
+            self.steps.append((step, room_of(name)))
         caller = caller_of(frame)
         if caller is None:
             return
         above, here = room_of(caller), room_of(name)
-        if above == here:
-            return
-        if above == "curate" and self.stages[-1:] != [here]:
-            self.stages.append(here)
         if above in ROOMS and here in ROOMS and ROOMS.index(here) < ROOMS.index(above):
             self.upward.setdefault((caller, name))
 
@@ -141,11 +156,12 @@ def show(question: str, found: Trace) -> None:
     for number, name in enumerate(found.files, 1):
         print(f"{number:3}  {name}")
     print(f"\n{len(found.files)} files of ours (at most {MOST_FILES})")
-    print(f"the way: curate > {' > '.join(found.stages)} > curate")
+    way = (f"{step} ({room})" for step, room in found.steps)
+    print(f"the way: ask (curate) > {' > '.join(way)} > answer (curate)")
     for caller, name in found.upward:
         print(f"upwards: {caller} calls {name}")
-    if not found.upward:
-        print("no call goes up: the way goes down and comes back once")
+    if not found.upward and found.goes_once:
+        print("each step is taken once, and no call goes up: the way goes down and comes back once")
     print()
 
 

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 import discreet
-from discreet.curate.curator import Curator, Era
+from discreet.curate.curator import Curator
+from discreet.curate.eras import Era
 from discreet.errors import InvalidParameter
 from discreet.price.plan import GroupSum
 

@@ -22,7 +22,8 @@ import pytest
 
 from discreet.accounting.budget import Budget
 from discreet.accounting.loss import Loss
-from discreet.curate.curator import Curator, Era
+from discreet.curate.curator import Curator
+from discreet.curate.eras import Era
 from discreet.engine.duckdb.engine import DuckDBEngine
 from discreet.engine.duckdb.hashing import Hashed, hash_columns
 from discreet.engine.truth import SparseCounts

@@ -45,6 +45,33 @@ def test_few_words_are_to_be_learned():
     assert len(set(words)) == len(words)
 
 
+# --- one idea a file, one step a function ------------------------------------------------------
+
+MOST_LINES = {"function": 60, "file": 800}
+LONG_FILES = {
+    "curate/curator.py": (960, "the order of events of a question, and the face that it has"),
+}
+"""Files that are longer, by how much at most, and why."""
+
+
+def test_files_and_functions_can_be_read_at_once():
+    for path in sorted(HOUSE.rglob("*.py")):
+        text, name = path.read_text(encoding="utf-8"), path.relative_to(HOUSE).as_posix()
+        most, _ = LONG_FILES.get(name, (MOST_LINES["file"], ""))
+        assert text.count("\n") <= most, name
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                assert node.end_lineno is not None
+                lines = node.end_lineno - node.lineno + 1
+                assert lines <= MOST_LINES["function"], (name, node.name)
+
+
+def test_every_long_file_is_one():
+    for name, (most, _) in LONG_FILES.items():
+        lines = (HOUSE / name).read_text(encoding="utf-8").count("\n")
+        assert MOST_LINES["file"] < lines <= most, name
+
+
 # --- functions are verbs -----------------------------------------------------------------------
 
 IRREGULAR = """

@@ -13,7 +13,7 @@ import pytest
 from joint_cases import brute_force, make_schema, write_statements
 
 import discreet
-from discreet.curate.curator import Era
+from discreet.curate.eras import Era
 from discreet.errors import SchemaRefusal
 from discreet.mechanisms import Gaussian, Laplace, Staircase
 from discreet.price import Priced, changes, joint, price, priced

@@ -33,6 +33,21 @@ def test_a_question_goes_down_through_few_files_and_comes_back_once(question):
     found = trace.trace(question)
     assert len(found.files) <= trace.MOST_FILES, list(found.files)
     assert not found.upward
+    assert found.goes_once, found.steps
+
+
+def test_a_step_that_is_taken_twice_is_seen():
+    found = trace.Trace()
+    with trace.clinic() as curator:
+        sys.setprofile(found.watch)
+        try:
+            curator.ask(trace.QUESTIONS[0], epsilon=1)
+            once = list(found.steps)
+            curator.ask(trace.QUESTIONS[2], epsilon=1)
+        finally:
+            sys.setprofile(None)
+    assert [step for step, _ in once] == list(trace.STEPS.values())
+    assert not found.goes_once
 
 
 def test_what_every_object_is_made_by_is_counted_too():

@@ -192,24 +192,10 @@ def game(  # noqa: PLR0913 (each is one word of the experiment)
     """
     if isinstance(target, Curator):
         promised = target.budget if promised is None else promised
-    if promised is None:
-        raise InvalidParameter(
-            "P4",
-            "nothing is promised.",
-            why="without a promise there is nothing that games could refute.",
-            fix="pass promised=..., such as promised=1 or promised=(1, '1e-6').",
-        )
-    promise = Promise.of(promised)
+    promise = _read_promise(promised)
     certainty = proportion(confidence, name="confidence")
     count = whole(trials, name="trials", least=1)
-    needed = trials_needed(promise, confidence=certainty)
-    if count < needed:
-        raise InvalidParameter(
-            "P2",
-            f"{count} games in either world cannot refute {promise} at this confidence.",
-            why="however badly the target treats people, so few games could be chance.",
-            fix=f"play at least trials={needed}, and more to find anything subtle.",
-        )
+    _require_trials(count, promise, certainty)
     schema = target.schema if isinstance(target, Curator) else None
     neighbouring(d0, d1, schema=schema, adjacent=adjacent)
     named = name or getattr(adversary, "__name__", None) or getattr(target, "__name__", "target")
@@ -220,6 +206,30 @@ def game(  # noqa: PLR0913 (each is one word of the experiment)
         play = _batch if batch else _games
     views = [play(target, world, adversary, count, report) for world in (d0, d1)]
     return conclude(views[0], views[1], promise=promise, confidence=certainty, name=str(named))
+
+
+def _read_promise(promised: Promised | None) -> Promise:
+    """What games are to refute."""
+    if promised is None:
+        raise InvalidParameter(
+            "P4",
+            "nothing is promised.",
+            why="without a promise there is nothing that games could refute.",
+            fix="pass promised=..., such as promised=1 or promised=(1, '1e-6').",
+        )
+    return Promise.of(promised)
+
+
+def _require_trials(count: int, promise: Promise, confidence: Fraction) -> None:
+    """Refuse fewer games than could refute anything."""
+    needed = trials_needed(promise, confidence=confidence)
+    if count < needed:
+        raise InvalidParameter(
+            "P2",
+            f"{count} games in either world cannot refute {promise} at this confidence.",
+            why="however badly the target treats people, so few games could be chance.",
+            fix=f"play at least trials={needed}, and more to find anything subtle.",
+        )
 
 
 def conclude(first: Any, second: Any, *, promise: Promise, confidence: Fraction, name: str) -> Game:

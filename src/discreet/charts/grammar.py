@@ -45,15 +45,7 @@ def lines(
             if len(point) > 2:
                 row |= {"low": point[2], "high": point[3]}
             values.append(row)
-    across: dict[str, Any] = {"field": "x", "title": x}
-    temporal = x_scale == "time"
-    across |= (
-        {"type": "temporal", "scale": {"type": "utc"}, "axis": {"labelOverlap": True}}
-        if temporal
-        else {"type": "quantitative", "scale": _make_scale(x_scale)}
-    )
-    if x_scale == "log":  # whose ticks crowd
-        across["axis"] = {"labelOverlap": "greedy", "labelSeparation": 6}
+    across = _make_axis(x, x_scale)
     form = {"format": "~%"} if percent else {}
     up = {"title": y, "scale": _make_scale(y_scale), "axis": {"grid": True, **form}}
     names = [name for name, _ in named]
@@ -76,7 +68,7 @@ def lines(
             "mark": {
                 "type": "line",
                 "point": len(values) <= 40 * len(names),
-                "interpolate": "step-after" if temporal else "linear",
+                "interpolate": "step-after" if x_scale == "time" else "linear",
             },
             "encoding": {
                 "x": across,
@@ -87,6 +79,18 @@ def lines(
         }
     )
     return _picture(values, title, subtitle, {"layer": layers, "width": WIDE, "height": TALL})
+
+
+def _make_axis(title: str, scale: Scale) -> dict[str, Any]:
+    """The axis that lines go along."""
+    axis: dict[str, Any] = {"field": "x", "title": title}
+    if scale == "time":
+        form = {"scale": {"type": "utc"}, "axis": {"labelOverlap": True}}
+        return axis | {"type": "temporal", **form}
+    axis |= {"type": "quantitative", "scale": _make_scale(scale)}
+    if scale == "log":  # whose ticks crowd
+        axis["axis"] = {"labelOverlap": "greedy", "labelSeparation": 6}
+    return axis
 
 
 def bars(values: Sequence[Row], **words: Any) -> Picture:

@@ -34,51 +34,63 @@ Listed = Annotated[str, typer.Option(metavar="A,B", help="Columns, with commas b
 Name = Annotated[str, typer.Argument(metavar="NAME", help="What it is called, and asked by.")]
 
 
+Source = Annotated[str, typer.Option(metavar="TABLE", help="A table, or a SELECT in quotes.")]
+Kind = Annotated[
+    str, typer.Option(metavar="KIND", help="synthetic, marginals, ranges, prefixes, hierarchy, …")
+]
+By = Annotated[str, typer.Option(metavar="A,B", help="Of ranges, trees and counters.")]
+Ways = Annotated[int, typer.Option(metavar="COUNT", help="Columns of a marginal.")]
+Best = Annotated[
+    bool, typer.Option("--best/--unbiased", help="Marginals: nearest and whole, or unbiased.")
+]
+Size = Annotated[
+    int | None, typer.Option(metavar="COUNT", help="About how many there are, if public.")
+]
+Cells = Annotated[
+    list[str] | None, typer.Option(metavar="COLUMN=COUNT", help="How finely it is counted.")
+]
+Geography = Annotated[
+    str | None, typer.Option(metavar="TABLE", help="Of a tree: a public table of its places.")
+]
+Totals = Annotated[
+    list[str] | None, typer.Option(metavar="PATH=COUNT", help="Of a tree: what is public.")
+]
+Steps = Annotated[
+    int | None, typer.Option(metavar="COUNT", help="Of a counter whose steps share their noise.")
+]
+Keep = Annotated[
+    list[str] | None, typer.Option(metavar="A<=B", help="What every synthetic row keeps.")
+]
+OnlyPlan = Annotated[bool, typer.Option("--plan", help="Show stages, shares and errors; free.")]
+
+
 @app.command()
 def new(  # noqa: PLR0913, PLR0917 (each is an option)
     name: Name,
-    of: Annotated[str, typer.Option(metavar="TABLE", help="A table, or a SELECT in quotes.")],
-    kind: Annotated[
-        str,
-        typer.Option(metavar="KIND", help="synthetic, marginals, ranges, prefixes, hierarchy, …"),
-    ] = "synthetic",
+    of: Source,
+    kind: Kind = "synthetic",
     epsilon: Epsilon = None,
     delta: Delta = None,
     rho: Rho = None,
     columns: Listed = "",
-    by: Annotated[str, typer.Option(metavar="A,B", help="Of ranges, trees and counters.")] = "",
-    ways: Annotated[int, typer.Option(metavar="COUNT", help="Columns of a marginal.")] = 2,
-    best: Annotated[
-        bool, typer.Option("--best/--unbiased", help="Marginals: nearest and whole, or unbiased.")
-    ] = False,
-    rows: Annotated[
-        int | None, typer.Option(metavar="COUNT", help="About how many there are, if public.")
-    ] = None,
-    cells: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN=COUNT", help="How finely it is counted.")
-    ] = None,
-    geography: Annotated[
-        str | None, typer.Option(metavar="TABLE", help="Of a tree: a public table of its places.")
-    ] = None,
-    totals: Annotated[
-        list[str] | None, typer.Option(metavar="PATH=COUNT", help="Of a tree: what is public.")
-    ] = None,
-    steps_per_unit: Annotated[
-        int | None,
-        typer.Option(metavar="COUNT", help="Of a counter whose steps share their noise."),
-    ] = None,
-    keep: Annotated[
-        list[str] | None, typer.Option(metavar="A<=B", help="What every synthetic row keeps.")
-    ] = None,
-    only_plan: Annotated[
-        bool, typer.Option("--plan", help="Show stages, shares and errors; free.")
-    ] = False,
+    by: By = "",
+    ways: Ways = 2,
+    best: Best = False,
+    rows: Size = None,
+    cells: Cells = None,
+    geography: Geography = None,
+    totals: Totals = None,
+    steps_per_unit: Steps = None,
+    keep: Keep = None,
+    only_plan: OnlyPlan = False,
     analyst: Analyst = CURATOR,
     as_json: Json = False,
     session: Home = HERE,
 ) -> None:
     """Make a release: charged, drawn and written, all of it or nothing."""
     declared = {
+        "kind": kind,
+        "of": of,
         "epsilon": epsilon,
         "delta": delta,
         "rho": rho,
@@ -94,9 +106,7 @@ def new(  # noqa: PLR0913, PLR0917 (each is an option)
         "rows": rows,
     }
     if only_plan:
-        made = import_module("discreet.publication.declared").Declared.of(
-            name, kind=kind, of=of, **declared
-        )
+        made = import_module("discreet.publication.declared").Declared.of(name, **declared)
         with open_planner(session) as planner:
             _print_plan(planner.releases.prepare(made), as_json)
         return
@@ -105,7 +115,7 @@ def new(  # noqa: PLR0913, PLR0917 (each is an option)
         screen.progress_bar() as progress,
         open_curator(session, progress=progress) as curator,
     ):
-        synopsis = curator.make_release(name, kind=kind, of=of, analyst=analyst, **declared)
+        synopsis = curator.make_release(name, analyst=analyst, **declared)
     _print_release(synopsis, session / "releases" / name, as_json)
 
 

@@ -17,7 +17,6 @@ from collections.abc import (
 )
 from contextlib import suppress
 from dataclasses import replace
-from enum import Enum
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import count
@@ -30,6 +29,7 @@ from discreet.accounting.loss import Loss
 from discreet.accounting.neighbours import Neighbours
 from discreet.curate.bounding import Bounding
 from discreet.curate.crowding import Crowding
+from discreet.curate.eras import COMPARED, TOO_CHEAP, Era, list_eras
 from discreet.curate.opening import (
     Declared,
     check_tables,
@@ -58,13 +58,13 @@ from discreet.errors import (
 )
 from discreet.exact.numbers import Exact, canonical_json
 from discreet.ledger import About, Account, Balance, Entry, Ledger, Policy, Receipt, Request, Stored
-from discreet.price import Compare, Priced, approximate_loss, is_apart, is_as_before, price
+from discreet.price import Compare, Priced, approximate_loss, is_as_before, price
 from discreet.price.calibration import find_stretches
 from discreet.price.plan import BaseRows, Plan, list_values, rename
 from discreet.question.blocks import Area, Space
 from discreet.question.functions import references
 from discreet.question.offer import Amounts, Offer, unpaid_refusal
-from discreet.question.ownership import gains_rows, list_tables, name_units, unit
+from discreet.question.ownership import list_tables, name_units, unit
 from discreet.question.question import Question
 from discreet.question.relation import Relation
 from discreet.question.schema.tables import entity_of
@@ -98,17 +98,6 @@ if TYPE_CHECKING:
 
 _LOOKS = ("kind", "memory_limit", "threads", "timeout_s")
 """Settings of the engine that also hold where bounding is looked at."""
-
-
-class Era(Enum):
-    """How questions were priced, the latest first: what was paid for in each is still found."""
-
-    NOW = "at the joint sensitivity of a statement"
-    COUNTED = "with noise on public numbers, too, where others were asked for beside them"
-    ROWS = "a change row by row, and no unit as a whole in groups"
-    SIDES = "a change as what is left and what is joined"
-    APART = "each measurement by itself"
-    FIRST = "when ledgers began to be kept"
 
 
 class NoGroupPasses(UserWarning):
@@ -755,10 +744,10 @@ class Curator(Procedures):
             return planned
         if self._is_known(planned, spend, analyst):
             return planned
-        for era in () if spend.fresh else _list_eras(planned.priced):
+        for era in () if spend.fresh else list_eras(planned.priced):
             with suppress(Refusal):  # of what could not be asked before
                 former = replace(self.find_plan(question, spend, era), former=True)
-                drawn = era in _TOO_CHEAP
+                drawn = era in TOO_CHEAP
                 if former.key != planned.key and self._is_known(
                     former, spend, analyst, drawn=drawn
                 ):
@@ -836,7 +825,7 @@ class Curator(Procedures):
     def price_question(self, question: Question, spend: Offer, era: Era = Era.NOW) -> Priced:
         """What a ``question`` measures and costs at ``spend``, as in ``era``; not yet compiled."""
         catalogue, before, apart = self.engine.catalogue, era is Era.FIRST, era is Era.APART
-        compare = _COMPARED.get(era, Compare.UNITS)
+        compare = COMPARED.get(era, Compare.UNITS)
         if question.is_listed:
             from discreet.price.listed import price_listed
 
@@ -857,31 +846,6 @@ class Curator(Procedures):
         from discreet.price.within import find_cheapest
 
         return find_cheapest(question, spend, self.engine.catalogue, **how)
-
-
-def _list_eras(priced: Priced) -> tuple[Era, ...]:
-    """Under which earlier prices the same question may have been paid for."""
-    if is_apart(priced):
-        return (Era.FIRST,)
-    if priced.neighbours is not Neighbours.CHANGE_ONE:
-        return (Era.APART, Era.FIRST)
-    from discreet.price.sizes import has_public_part, is_public
-
-    if is_public(priced):
-        return ()  # no noise that was bought for it is better
-    several = len(priced.mechanisms) > 1
-    eras = [Era.COUNTED] if has_public_part(priced) else []
-    eras += [Era.APART, Era.FIRST]
-    if several or gains_rows(priced.plan.source):
-        eras.insert(-2, Era.SIDES)
-    if several and (priced.plan.keys or priced.reach.rows > 1):
-        eras.insert(-3, Era.ROWS)
-    return tuple(eras)
-
-
-_COMPARED = {Era.ROWS: Compare.ROWS, Era.SIDES: Compare.SIDES}
-_TOO_CHEAP = {Era.ROWS}
-"""When some noise cost less than a change moves: nothing more is drawn at such a price."""
 
 
 # --- what is computed --------------------------------------------------------------------------

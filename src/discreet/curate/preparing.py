@@ -23,6 +23,7 @@ from discreet.publication.spend import Spend
 from discreet.publication.typed import read_constraints
 from discreet.question.levels import Levels, list_levels
 from discreet.question.ownership import (
+    Multiplicity,
     columns,
     has_two_owners,
     reads_graph,
@@ -85,50 +86,16 @@ def _identity(levels: Levels) -> list[Any]:
 
 def prepare_release(declared: Declared, engine: Any, schema: Schema, dataset: str) -> Prepared:
     """What a release would count and cost, or a refusal; from the declaration alone."""
-    multiplicity = engine.catalogue.multiplicity
     question = parse(_count_all(declared.source), engine.catalogue)
-    rows = row_bound(question.source, multiplicity)
-    if has_two_owners(question.source) or reads_graph(question.source):
-        raise QuestionRefusal(
-            "Q52",
-            "a release is to be made of rows that have two owners.",
-            why="what one person leaves and lets in is bounded for questions, and for no "
-            "release that is proved here.",
-            fix="ask questions with groups, or release a table whose rows have one owner.",
-        )
-    if rows is None:
-        raise QuestionRefusal(
-            "Q41",
-            f"nothing bounds how many rows one {unit(question.source).name} has in this release.",
-            why="one person with many rows could be seen in every table.",
-            fix="declare max_rows_per_unit, or release a SELECT with one row for each: "
-            "of = 'SELECT patient, MAX(age) AS age FROM visits GROUP BY patient'.",
-        )
-    neighbours = schema.neighbours
-    if neighbours is Neighbours.CHANGE_ONE:  # a change is a removal and an addition
+    rows = _bound_rows(question, engine.catalogue.multiplicity)
+    if schema.neighbours is Neighbours.CHANGE_ONE:  # a change is a removal and an addition
         rows *= 2
     declared = _read_geography(declared, engine, schema)
-    there = columns(question.source, multiplicity)
-    wanted = declared.columns or declared.by
-    if declared.tree:  # what lies above is looked up
-        known = {one.rsplit(".", 1)[-1] for one in there}
-        wanted = tuple(name for name in declared.by if name in known) or declared.by[-1:]
-    coded = list_levels(
-        there, unit_columns(question.source), wanted=wanted, cells=dict(declared.cells)
-    )
-    levels = coded
-    if declared.tree:
-        levels = show_levels(declared.tree, declared.by, coded)
-    runs = declared.steps_per_unit is not None
-    if runs and None in (unit_columns(question.source) or (None,)):
-        raise QuestionRefusal(
-            "Q23",
-            "no column of this release says whose a row is.",
-            why="each person is counted in so many steps and in no more, which takes to know "
-            "them again.",
-            fix="declare a unit, and leave its column in the SELECT; or leave out "
-            "steps_per_unit: then every step is measured by itself.",
-        )
+    coded = _code_columns(declared, question, engine.catalogue.multiplicity)
+    levels = show_levels(declared.tree, declared.by, coded) if declared.tree else coded
+    owned = declared.steps_per_unit is not None
+    if owned:
+        _require_owner(question)
     read_constraints(levels, declared.keep)
     spend = declared.spend(rows_per_unit=rows)
     return Prepared(
@@ -139,14 +106,58 @@ def prepare_release(declared: Declared, engine: Any, schema: Schema, dataset: st
         spend,
         tuple(outline(declared, levels, spend)),
         coded,
-        engine.compile_codes(question.source, coded, owned=runs),
-        Promise(
-            dataset,
-            unit(question.source).name,
-            neighbours.value,
-            rows,
-        ),
+        engine.compile_codes(question.source, coded, owned=owned),
+        Promise(dataset, unit(question.source).name, schema.neighbours.value, rows),
     )
+
+
+def _bound_rows(question: Question, multiplicity: Multiplicity) -> int:
+    """How many rows one unit has at most in what is released; a refusal if nothing says so."""
+    if has_two_owners(question.source) or reads_graph(question.source):
+        raise QuestionRefusal(
+            "Q52",
+            "a release is to be made of rows that have two owners.",
+            why="what one person leaves and lets in is bounded for questions, and for no "
+            "release that is proved here.",
+            fix="ask questions with groups, or release a table whose rows have one owner.",
+        )
+    rows = row_bound(question.source, multiplicity)
+    if rows is None:
+        raise QuestionRefusal(
+            "Q41",
+            f"nothing bounds how many rows one {unit(question.source).name} has in this release.",
+            why="one person with many rows could be seen in every table.",
+            fix="declare max_rows_per_unit, or release a SELECT with one row for each: "
+            "of = 'SELECT patient, MAX(age) AS age FROM visits GROUP BY patient'.",
+        )
+    return rows
+
+
+def _code_columns(
+    declared: Declared, question: Question, multiplicity: Multiplicity
+) -> tuple[Levels, ...]:
+    """The columns that rows have, and how finely each is counted."""
+    there = columns(question.source, multiplicity)
+    wanted = declared.columns or declared.by
+    if declared.tree:  # what lies above is looked up
+        known = {one.rsplit(".", 1)[-1] for one in there}
+        wanted = tuple(name for name in declared.by if name in known) or declared.by[-1:]
+    return list_levels(
+        there, unit_columns(question.source), wanted=wanted, cells=dict(declared.cells)
+    )
+
+
+def _require_owner(question: Question) -> None:
+    """Refuse rows of which no column says whose they are."""
+    if None in (unit_columns(question.source) or (None,)):
+        raise QuestionRefusal(
+            "Q23",
+            "no column of this release says whose a row is.",
+            why="each person is counted in so many steps and in no more, which takes to know "
+            "them again.",
+            fix="declare a unit, and leave its column in the SELECT; or leave out "
+            "steps_per_unit: then every step is measured by itself.",
+        )
 
 
 def _read_geography(declared: Declared, engine: Any, schema: Schema) -> Declared:

@@ -137,27 +137,8 @@ def price_contest(
     ``monotonic``: adding a unit lowers no score, which was checked for each of them.  ``together``:
     how far one unit moves all of them, if that is known.
     """
-    watched: tuple[Watched, ...]
-    names: tuple[object, ...]
-    if isinstance(candidates, Watched):
-        watched, names = (candidates,), _name(candidates)
-    else:
-        watched, names = tuple(candidates.values()), tuple(candidates)
-    if len(names) < 2:
-        raise InvalidParameter(
-            "P5",
-            "there is nothing to choose from.",
-            why="a choice among fewer than two tells nothing, and would be paid for.",
-            fix="give two questions or more, or group by a column with declared values.",
-        )
-    best = whole(k, name="k", least=1)
-    if best > len(names):
-        raise InvalidParameter(
-            "P2",
-            f"k is {best}, and there are {len(names)} candidates.",
-            why="each is chosen once.",
-            fix=f"choose at most {len(names)}.",
-        )
+    watched, names = _list_candidates(candidates)
+    best = _count_best(k, len(names))
     unit = _common_step([one.grid for one in watched])
     moved = max(int(one.sensitivity * one.grid / unit) for one in watched)
     share = 1 - COUNTS_SHARE if counts else Fraction(1)
@@ -185,6 +166,35 @@ def price_contest(
     once = Laplace(sensitivity=int(together / unit), epsilon=offer.epsilon)
     shot = Contest(names, watched, OneShot(best, once, monotonic), unit, once if counts else None)
     return min(peeled, shot, key=_rank)
+
+
+def _list_candidates(
+    candidates: Mapping[str, Watched] | Watched,
+) -> tuple[tuple[Watched, ...], tuple[object, ...]]:
+    """What is measured, and the names that are chosen among."""
+    if isinstance(candidates, Watched):
+        return (candidates,), _name(candidates)
+    return tuple(candidates.values()), tuple(candidates)
+
+
+def _count_best(k: int, candidates: int) -> int:
+    """How many are chosen, of so many; a refusal if there is no choice."""
+    if candidates < 2:
+        raise InvalidParameter(
+            "P5",
+            "there is nothing to choose from.",
+            why="a choice among fewer than two tells nothing, and would be paid for.",
+            fix="give two questions or more, or group by a column with declared values.",
+        )
+    best = whole(k, name="k", least=1)
+    if best > candidates:
+        raise InvalidParameter(
+            "P2",
+            f"k is {best}, and there are {candidates} candidates.",
+            why="each is chosen once.",
+            fix=f"choose at most {candidates}.",
+        )
+    return best
 
 
 def _rank(contest: Contest) -> float:

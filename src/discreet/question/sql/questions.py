@@ -38,6 +38,7 @@ from discreet.question.sql.bans import WINDOW
 from discreet.question.sql.dialect import Reader
 from discreet.question.sql.normalize import normalize
 from discreet.question.sql.options import (
+    Clause,
     check_strategy,
     find_remarks,
     find_spellings,
@@ -288,14 +289,7 @@ def read_question(select: exp.Select, frame: Frame) -> tuple[Question, exp.Selec
         spend=None if options is None else options.spend,
         text=reader.text,
     )
-    remarks: tuple[str, ...] = ()
-    if options is not None:
-        remarks = find_remarks(question, options, reader)
-    if select.find(exp.Kwarg, exp.Extract) is not None:  # few questions have words to remark on
-        remarks = (*remarks, *find_spellings(select))
-    if "week" in reader.text.lower():
-        remarks = (*remarks, *remark_on_weeks(select))
-    remarks = (*remarks, *_remark_on_nobody(question, select))
+    remarks = _list_remarks(question, select, options, reader)
     if remarks:
         question = replace(question, remarks=remarks)
     _check_released(question, outputs, having, reader)
@@ -309,6 +303,18 @@ def read_question(select: exp.Select, frame: Frame) -> tuple[Question, exp.Selec
     clauses |= order_clause
     kept = {k: v for k, v in select.args.items() if k not in ("with_", "joins", "where")}
     return question, exp.Select(**{**kept, **clauses})
+
+
+def _list_remarks(
+    question: Question, select: exp.Select, options: Clause | None, reader: Reader
+) -> tuple[str, ...]:
+    """What is to be said about the words that were used; about few questions anything is."""
+    remarks = () if options is None else find_remarks(question, options, reader)
+    if select.find(exp.Kwarg, exp.Extract) is not None:
+        remarks = (*remarks, *find_spellings(select))
+    if "week" in reader.text.lower():
+        remarks = (*remarks, *remark_on_weeks(select))
+    return (*remarks, *_remark_on_nobody(question, select))
 
 
 def _remark_on_nobody(question: Question, select: exp.Select) -> tuple[str, ...]:
