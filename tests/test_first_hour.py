@@ -177,3 +177,4 @@ def test_the_readme_skips_nothing_and_says_how_to_get_the_command():
     assert "__import__" not in text
     assert "pip install" in text
     assert ".venv/bin" in text
+    assert len(text.splitlines()) <= 80

@@ -88,7 +88,7 @@ def new(  # noqa: PLR0913, PLR0917 (each is an option)
     session: Home = HERE,
 ) -> None:
     """Make a release: charged, drawn and written, all of it or nothing."""
-    declared = {
+    declared: dict[str, Any] = {
         "kind": kind,
         "of": of,
         "epsilon": epsilon,

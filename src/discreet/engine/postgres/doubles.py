@@ -14,6 +14,8 @@ import struct
 import sys
 from collections.abc import Callable
 
+from discreet.exact.search import greatest_integer
+
 _INFINITY = "'Infinity'::float8"
 
 
@@ -29,16 +31,20 @@ def _power(k: int) -> str:
 
 
 def _find_last(holds: Callable[[float], bool]) -> float:
-    """The greatest finite double above zero of which something holds that holds of all below."""
-    low, high = 0, struct.unpack("<q", struct.pack("<d", sys.float_info.max))[0]
-    while low < high:
-        middle = (low + high + 1) // 2
-        if holds(struct.unpack("<d", struct.pack("<q", middle))[0]):
-            low = middle
-        else:
-            high = middle - 1
-    found: float = struct.unpack("<d", struct.pack("<q", low))[0]
+    """The greatest finite double from zero on of which something holds that holds of all below."""
+    # Doubles are in the order of their bits, read as integers; after the last is infinity.
+    found = greatest_integer(
+        lambda bits: holds(_read_bits(bits)), holds_at=0, fails_at=_INFINITE_BITS
+    )
+    return _read_bits(found)
+
+
+def _read_bits(bits: int) -> float:
+    found: float = struct.unpack("<d", struct.pack("<q", bits))[0]
     return found
+
+
+_INFINITE_BITS: int = struct.unpack("<q", struct.pack("<d", math.inf))[0]
 
 
 def write_scaled(value: str, sign: str, constant: float) -> str:
