@@ -1,11 +1,14 @@
 """Synthetic tables beside those of others, in one run: the same table, the same price, one measure.
 
 ``python -m bench publication-peers`` with the folder of the data in DISCREET_BENCH_DATA, and the
-interpreters of an environment in which ``dpmm`` is installed and of one with ``opendp[mbi]`` in
-DISCREET_BENCH_DPMM and DISCREET_BENCH_OPENDP: their packages want other versions than ours, and
-no test needs them.  All columns are coded categories without a declared order, as these systems
-take them.  Each peer fits with few steps first, and then, while time is left, with as many as its
-class has by default; the table says which.
+interpreters of an environment in which ``dpmm`` is installed and of one with ``opendp[mbi]`` and
+pandas in DISCREET_BENCH_DPMM and DISCREET_BENCH_OPENDP: their packages want other versions than
+ours, and no test needs them.  All columns are coded categories without a declared order, as these
+systems take them.  One release at a time; each may use so many seconds of processor (``--limit``),
+however busy the machine is, and one that needs more is told as such.
+
+With ``--kept FILE`` (or DISCREET_BENCH_KEPT) every release is written down when it ends, and a run
+that was interrupted goes on: the tables are then those of all its parts.
 """
 
 from __future__ import annotations
@@ -14,12 +17,12 @@ import argparse
 import json
 import math
 import os
+import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -31,10 +34,9 @@ MEASURED = 0.875
 """What OpenDP's MST measures with: its nine tenths, in eighths, which doubles can hold."""
 EPSILONS = (0.1, 1.0, 3.0, 10.0)
 SIX = ("workclass", "marital-status", "relationship", "race", "sex", "income>50K")
-STEPS = {"dpmm aim": 1000, "dpmm mst": 5000, "opendp mst": 1000}
-"""Those of ``AIMGM``, of ``MSTGM`` and of mbi's ``mirror_descent`` when nobody says."""
-FEW = {"dpmm aim": 300, "dpmm mst": 1000, "opendp mst": 1000}
-"""What ends within some minutes of a busy machine."""
+STEPS = {"dpmm mst": 1000, "opendp mst": 1000, "dpmm aim": 1000}
+"""Of a peer's fit: as many as mbi's ``mirror_descent`` and ``AIMGM`` take when nobody says;
+``MSTGM`` takes five thousand."""
 
 
 # --- in the peer's environment ------------------------------------------------------------------
@@ -81,13 +83,17 @@ def step_down(number: float) -> float:
 
 
 def run_opendp(rows: np.ndarray, sizes: list[int], rho: float) -> np.ndarray:
+    """Each column's last level is handed over as the NULL that it adds to every list of keys."""
     import opendp.prelude as dp
     import polars as pl
 
     dp.enable_features("contrib")
     names = [f"c{place}" for place in range(len(sizes))]
     rho = round_for_opendp(rho, len(sizes) - 1)
-    frame = pl.DataFrame({name: rows[:, place] for place, name in enumerate(names)})
+    frame = pl.DataFrame({name: rows[:, place] for place, name in enumerate(names)}).with_columns(
+        pl.when(pl.col(name) < size - 1).then(pl.col(name)).alias(name)
+        for name, size in zip(names, sizes, strict=True)
+    )
     context = dp.Context.compositor(
         data=frame.lazy(),
         privacy_unit=dp.unit_of(contributions=1),
@@ -97,19 +103,20 @@ def run_opendp(rows: np.ndarray, sizes: list[int], rho: float) -> np.ndarray:
         context.query(rho=rho)
         .select(*names)
         .contingency_table(
-            keys={name: list(range(size)) for name, size in zip(names, sizes, strict=True)},
+            keys={name: list(range(size - 1)) for name, size in zip(names, sizes, strict=True)},
             algorithm=dp.mbi.MST(measure_split=MEASURED),
         )
         .release()
     )
     found = table.synthesize(rows=len(rows))
-    drawn = np.stack([found[name].fill_null(0).to_numpy() for name in names], axis=1)
-    return np.minimum(drawn.astype(np.int64), np.array(sizes) - 1)
+    lasts = [found[name].fill_null(size - 1) for name, size in zip(names, sizes, strict=True)]
+    return np.stack([one.to_numpy() for one in lasts], axis=1).astype(np.int64)
 
 
 def run_peer(source: str, target: str, told: str) -> None:
     held, asked = np.load(source), json.loads(told)
     rows, sizes = held["rows"], held["sizes"].tolist()
+    resource.setrlimit(resource.RLIMIT_CPU, (asked["limit"], asked["limit"] + 5))
     start = time.process_time()
     if asked["name"] == "opendp mst":
         made = run_opendp(rows, sizes, asked["rho"])
@@ -131,109 +138,95 @@ class Contest:
     epsilon: float
     system: str
     interpreter: str = ""
-    steps: int = 0
     errors: list[list[float]] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     failed: str = ""
 
     @property
-    def wide(self) -> bool:
-        return len(self.sizes) >= 10
+    def key(self) -> list[str]:
+        return [self.table, f"{self.epsilon:g}", self.system]
 
     @property
-    def turn(self) -> int:
-        """What matters most comes first, and what takes longest last."""
-        if self.wide:
-            return 4 if self.system == "opendp mst" else 3
-        return 2 if self.steps > FEW.get(self.system, 0) else 1 if self.interpreter else 0
+    def ended(self) -> int:
+        return len(self.errors)
 
-    def release(self, patience_s: float) -> None:
-        """One more release, unless an earlier one failed or there is no time."""
+    def release(self, limit_s: int, patience_s: float) -> dict[str, object]:
+        """One more release: its errors and seconds of processor, or why there are none."""
         from bench.publication import mean_variation
 
-        if self.failed or patience_s < 60:
-            return
         try:
-            made, seconds = self.call(patience_s) if self.interpreter else self.ours()
+            made, seconds = self.call(limit_s, patience_s) if self.interpreter else self.ours()
         except subprocess.TimeoutExpired:
-            self.failed = f"not done in {patience_s:.0f} s"
+            return {}  # The run is over, which says nothing of the peer.
         except subprocess.CalledProcessError as error:
+            if error.returncode in (-24, -9):  # SIGXCPU, and SIGKILL five seconds after it
+                return {"failed": f"not done in {limit_s} s of processor"}
             print(error.stderr.decode()[-2000:], file=sys.stderr)
-            self.failed = "ended with an error"
-        else:
-            self.seconds.append(seconds)
-            self.errors.append([mean_variation(self.rows, made, self.sizes, w) for w in (2, 3)])
-        print(self.line(), file=sys.stderr, flush=True)
+            return {"failed": "ended with an error"}
+        errors = [mean_variation(self.rows, made, self.sizes, ways) for ways in (2, 3)]
+        return {"errors": errors, "seconds": seconds}
+
+    def take(self, told: dict[str, object]) -> None:
+        """Add what a release came to, now or in an earlier part of the run."""
+        if "failed" in told:
+            self.failed = str(told["failed"])
+        elif "errors" in told:
+            self.errors.append(told["errors"])  # type: ignore[arg-type]
+            self.seconds.append(told["seconds"])  # type: ignore[arg-type]
 
     def ours(self) -> tuple[np.ndarray, float]:
         from discreet.publication import Column, Records, Spend, synthesize
 
         columns = [Column(f"c{place}", size) for place, size in enumerate(self.sizes)]
         spend = Spend.approximate(str(self.epsilon), str(DELTA))
-        start = time.thread_time()
-        made = synthesize(Records(columns, self.rows), columns, spend, label=f"{len(self.errors)}")
-        return made.rows, time.thread_time() - start
+        start = time.process_time()
+        made = synthesize(Records(columns, self.rows), columns, spend, label=f"{self.ended}")
+        return made.rows, time.process_time() - start
 
-    def call(self, patience_s: float) -> tuple[np.ndarray, float]:
+    def call(self, limit_s: int, patience_s: float) -> tuple[np.ndarray, float]:
         from discreet.publication import Spend
 
         rho = float(Spend.approximate(str(self.epsilon), str(DELTA)).amount)
-        told = {"name": self.system, "epsilon": self.epsilon, "rho": rho, "steps": self.steps}
+        told = {"name": self.system, "epsilon": self.epsilon, "rho": rho}
+        told |= {"steps": STEPS[self.system], "limit": limit_s}
         with tempfile.TemporaryDirectory() as folder:
             source, target = str(Path(folder) / "in.npz"), str(Path(folder) / "out.npz")
             np.savez(source, rows=self.rows, sizes=np.array(self.sizes))
             command = [self.interpreter, __file__, "--peer", source, target, json.dumps(told)]
-            environment = {**os.environ, "PYTHONPATH": ""}
             subprocess.run(
-                command, check=True, env=environment, timeout=patience_s, capture_output=True
+                command,
+                check=True,
+                env={**os.environ, "PYTHONPATH": ""},
+                timeout=patience_s,
+                capture_output=True,
             )
             held = np.load(target)
             return held["rows"], float(held["seconds"])
 
     def line(self) -> list[str]:
-        start = [self.table, f"{self.epsilon:g}", self.system, str(self.steps or "–")]
+        start = [*self.key, str(self.ended)]
         if not self.errors:
-            return [*start, "0", self.failed, "", ""]
+            return [*start, self.failed, "", ""]
         pairs, triples = np.mean(self.errors, axis=0)
         least, most = np.min(self.errors, axis=0)[0], np.max(self.errors, axis=0)[0]
-        spread = f"{least:.4f} to {most:.4f}" if len(self.errors) > 1 else ""
-        seconds = f"{np.mean(self.seconds):.0f}"
-        return [*start, str(len(self.errors)), f"{pairs:.4f} / {triples:.4f}", spread, seconds]
-
-
-def draw_census(rows: int = 20_000, seed: int = 18):
-    """Eight columns, each given up to two earlier ones: held out, nothing was tuned to it."""
-    draw = np.random.default_rng(seed)
-    sizes = {"age": 9, "sex": 2, "region": 12, "schooling": 6, "work": 10, "tenure": 4}
-    sizes |= {"household": 5, "income": 8}
-    parents = {"schooling": ("age", "sex"), "work": ("schooling", "region")}
-    parents |= {"tenure": ("age", "region"), "household": ("age",), "income": ("work", "sex")}
-    found: dict[str, np.ndarray] = {}
-    for name, size in sizes.items():
-        given, combinations = np.zeros(rows, dtype=np.int64), 1
-        for parent in parents.get(name, ()):
-            given = given * sizes[parent] + found[parent]
-            combinations *= sizes[parent]
-        laws = draw.dirichlet(np.full(size, 0.6), size=combinations).cumsum(axis=1)
-        found[name] = np.minimum((draw.random(rows)[:, None] > laws[given]).sum(axis=1), size - 1)
-    return list(sizes.values()), np.stack(list(found.values()), axis=1)
+        spread = f"{least:.4f} to {most:.4f}" if self.ended > 1 else ""
+        seconds = f"{np.mean(self.seconds):.0f}" if self.interpreter else f"{self.seconds[-1]:.1f}"
+        return [*start, f"{pairs:.4f} / {triples:.4f}", spread, seconds]
 
 
 def prepare(folder: Path | None, interpreters: dict[str, str | None]) -> Iterator[list[Contest]]:
     """The contests in the order in which they matter, those of one table together."""
+    from bench.held_out import draw_census, draw_contracts, draw_habits
     from bench.publication import read_acs, read_adult
 
-    everybody = {name: interpreters[name.split()[0]] for name in STEPS}
-    one = {"dpmm mst": everybody["dpmm mst"]}
-    trees = {**one, "opendp mst": everybody["opendp mst"]}
+    found = {name: interpreters[name.split()[0]] for name in STEPS}
+    systems = {"ours": "", **{name: path for name, path in found.items() if path}}
 
-    def enter(table, sizes, rows, epsilons, peers):
-        systems = {"ours": "", **{name: path for name, path in peers.items() if path}}
+    def enter(table: str, sizes: list[int], rows: np.ndarray) -> list[Contest]:
         return [
-            Contest(table, sizes, rows, epsilon, system, path, steps)
-            for epsilon in epsilons
+            Contest(table, sizes, rows, epsilon, system, path)
+            for epsilon in EPSILONS
             for system, path in systems.items()
-            for steps in sorted({FEW.get(system, 0), STEPS.get(system, 0)})
         ]
 
     if folder is not None:
@@ -241,35 +234,52 @@ def prepare(folder: Path | None, interpreters: dict[str, str | None]) -> Iterato
         names = [column.name for column in columns]
         places = [names.index(name) for name in SIX]
         sizes = [column.size for column in columns]
-        six = [sizes[place] for place in places]
-        yield enter("Adult, six columns", six, rows[:, places], EPSILONS, everybody)
-    yield enter("held out, eight columns", *draw_census(), (0.1, 1.0), one)
+        yield enter("Adult, six columns", [sizes[place] for place in places], rows[:, places])
+    yield enter("contracts, held out", *draw_contracts())
+    yield enter("habits, held out", *draw_habits())
     if folder is not None:
-        yield enter("Adult, 14 columns", sizes, rows, EPSILONS, trees)
+        yield enter("Adult, 14 columns", sizes, rows)
         columns, rows = read_acs(folder)
-        yield enter("ACS, ten columns", [column.size for column in columns], rows, EPSILONS, trees)
+        yield enter("ACS, ten columns", [column.size for column in columns], rows)
+    yield enter("census, held out", *draw_census())
 
 
-def run_all(tables: list[list[Contest]], chosen: argparse.Namespace) -> None:
-    """Ours and a release of each peer, table by table; then further ones of peers, in turns."""
+def run_all(contests: list[Contest], chosen: argparse.Namespace) -> None:
+    """A release of each, then a further one of each, as far as there is time."""
     end = time.monotonic() + chosen.within
+    for done in range(max(chosen.releases, chosen.rounds)):
+        for contest in contests:
+            wanted = chosen.rounds if contest.interpreter else chosen.releases
+            left = end - time.monotonic()
+            if contest.failed or not contest.ended <= done < wanted or left < 1:
+                continue
+            told = contest.release(chosen.limit, left)
+            contest.take(told)
+            print(contest.line(), file=sys.stderr, flush=True)
+            if told and chosen.kept:
+                with Path(chosen.kept).open("a") as file:
+                    file.write(json.dumps({"key": contest.key, **told, "of": name_code()}) + "\n")
 
-    def run(contest: Contest) -> None:
-        contest.release(min(chosen.patience, end - time.monotonic()))
 
-    contests = sorted((one for those in tables for one in those), key=lambda one: one.turn)
-    peers = [one for one in contests if one.interpreter]
-    ours = [
-        one
-        for one in contests
-        if not one.interpreter
-        for _ in range(3 if one.wide else chosen.releases)
-    ]
-    # Ours share a process, so that one at a time is as fast as several.
-    with ThreadPoolExecutor(chosen.together) as pool, ThreadPoolExecutor(1) as own:
-        runs = [own.map(run, ours), pool.map(run, peers * chosen.rounds)]
-    for done in runs:
-        list(done)  # Raises what a release raised.
+def name_code() -> str:
+    """The state of ours that a release was made with, and of what measures."""
+    from bench.timing import read_commit
+
+    return read_commit()
+
+
+def read_kept(path: str | None, contests: list[Contest]) -> list[str]:
+    """Give every contest its releases of earlier parts; of which commits ours were."""
+    if not path or not Path(path).exists():
+        return []
+    held = {tuple(contest.key): contest for contest in contests}
+    commits = []
+    for line in Path(path).read_text().splitlines():
+        told = json.loads(line)
+        if tuple(told["key"]) in held:
+            held[tuple(told["key"])].take(told)
+            commits.append(told["of"])
+    return list(dict.fromkeys(commits))
 
 
 def describe_lead(contests: list[Contest]) -> str:
@@ -293,33 +303,53 @@ def main() -> None:
     if "--peer" in sys.argv:
         run_peer(*sys.argv[sys.argv.index("--peer") + 1 :])
         return
-    from bench.timing import table
-
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default=os.environ.get("DISCREET_BENCH_DATA"))
     parser.add_argument("--dpmm", default=os.environ.get("DISCREET_BENCH_DPMM"))
     parser.add_argument("--opendp", default=os.environ.get("DISCREET_BENCH_OPENDP"))
-    parser.add_argument("--releases", type=int, default=10, help="of ours; 3 if wide")
-    parser.add_argument("--rounds", type=int, default=5, help="of the peers, while time is left")
-    parser.add_argument("--patience", type=int, default=1200, help="seconds for one release")
-    parser.add_argument("--within", type=int, default=1230, help="seconds for all")
-    parser.add_argument("--together", type=int, default=3, help="how many at a time")
+    parser.add_argument("--kept", default=os.environ.get("DISCREET_BENCH_KEPT"))
+    parser.add_argument("--only", default="", help="a part of the tables' names")
+    parser.add_argument("--systems", default="", help="some of them, with commas between")
+    parser.add_argument("--releases", type=int, default=5, help="of ours")
+    parser.add_argument("--rounds", type=int, default=2, help="of the peers")
+    parser.add_argument("--limit", type=int, default=300, help="CPU seconds for one of a peer")
+    parser.add_argument("--within", type=int, default=36_000, help="seconds for all")
     chosen = parser.parse_args()
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS"):
+        os.environ.setdefault(name, "1")
+    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
     tables = list(
         prepare(
             Path(chosen.data) if chosen.data else None,
             {"dpmm": chosen.dpmm, "opendp": chosen.opendp},
         )
     )
-    run_all(tables, chosen)
-    tables = [those for those in tables if any(one.errors and one.interpreter for one in those)]
-    heads = ["table", "ε at δ = 1e-9", "", "steps", "releases", "mean TV of pairs / triples"]
+    commits = read_kept(chosen.kept, [one for those in tables for one in those])
+    run_all(
+        [
+            one
+            for those in tables
+            for one in those
+            if chosen.only in one.table
+            and (not chosen.systems or one.system in chosen.systems.split(","))
+        ],
+        chosen,
+    )
+    show(tables, commits)
+
+
+def show(tables: list[list[Contest]], commits: list[str]) -> None:
+    from bench.timing import table
+
+    heads = ["table", "ε at δ = 1e-9", "", "releases", "mean TV of pairs / triples"]
     heads += ["pairs, least to most", "CPU s"]
+    tables = [those for those in tables if any(one.errors and one.interpreter for one in those)]
     for contests in tables:
         lines = [one.line() for one in contests if one.errors or one.failed]
         print(table(heads, lines), end="\n\n")
     print(*(describe_lead(contests) for contests in tables), sep="\n\n")
+    if commits:
+        print(f"\nIn parts, one after the other, of commit {', '.join(commits)}.")
 
 
 if __name__ == "__main__":
