@@ -1,7 +1,7 @@
 """Tables that nothing was tuned to, drawn by a law that is written here: the same rows everywhere.
 
-Three shapes: columns that follow from each other and are skewed, columns that have almost nothing to
-do with each other, and columns each of which depends on two others.
+Three shapes: columns that follow from each other and are skewed, columns that have almost nothing
+to do with each other, and columns each of which depends on two others.
 """
 
 from __future__ import annotations

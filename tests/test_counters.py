@@ -17,9 +17,9 @@ from discreet.errors import Halted, LedgerRefusal, Refusal
 from discreet.ledger.account import Account
 from discreet.publication import Spend
 from discreet.publication.counter import STEPS, Counter
-from discreet.publication.folder import verify_folder
 from discreet.publication.measure import Running
 from discreet.publication.outline import list_steps
+from discreet.publication.verifying import verify_folder
 
 SCHEMA = """
 [budget]

@@ -20,9 +20,9 @@ from discreet.errors import DataRefusal, Halted, InvalidParameter, QuestionRefus
 from discreet.ledger.account import Account
 from discreet.publication.agenda import list_missed, parse_agenda, read_agenda
 from discreet.publication.declared import Declared
-from discreet.publication.folder import verify_folder
 from discreet.publication.handover import verify_handover, write_handover
 from discreet.publication.placing import write_sums
+from discreet.publication.verifying import verify_folder
 
 SCHEMA = """
 [budget]

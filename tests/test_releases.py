@@ -25,9 +25,10 @@ from discreet.errors import BudgetRefusal, InvalidParameter, QuestionRefusal, Re
 from discreet.ledger import State
 from discreet.ledger.account import Account
 from discreet.publication import product
-from discreet.publication.folder import read_folder, verify_folder
+from discreet.publication.folder import read_folder
 from discreet.publication.margins import Promise
 from discreet.publication.spend import Kind
+from discreet.publication.verifying import verify_folder
 from discreet.question.levels import list_levels
 from discreet.question.ownership import columns, unit_columns
 from discreet.question.schema import Schema
@@ -146,7 +147,7 @@ def test_verify_notices_every_forgery(home):
     said["stages"][2]["amount"] = str(Fraction(said["stages"][2]["amount"]) * 2)
     (folder / "certificate.json").write_text(json.dumps(said))
     wrong = [check.what for check in verify_folder(folder) if not check.holds]
-    assert wrong == ["checksums", "loss of pair tables"]
+    assert wrong == ["checksums", "certificate", "loss of pair tables", "card and report"]
 
 
 @pytest.mark.parametrize(
@@ -172,8 +173,12 @@ def test_what_a_link_shows_is_no_part_of_a_release(given):
     (given / "card.md").rename(given.parent / "card.md")
     (given / "card.md").symlink_to(given.parent / "card.md")
     (given / "kept.md").symlink_to(given.parent / "nowhere")
-    (check,) = (one for one in verify_folder(given) if not one.holds)
-    assert (check.what, check.says) == ("checksums", "card.md is not")
+    wrong = {one.what: one.says for one in verify_folder(given) if not one.holds}
+    assert wrong == {
+        "checksums": "card.md is not",
+        "list of files": "kept.md is no part of a release",
+        "card and report": "card.md is missing",
+    }
 
 
 def test_a_small_file_that_says_it_is_huge_is_not_read(given, monkeypatch):

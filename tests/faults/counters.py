@@ -25,8 +25,8 @@ from discreet.ledger import State
 from discreet.ledger.account import Account
 from discreet.publication import folder as folders
 from discreet.publication import placing
-from discreet.publication.folder import verify_folder
 from discreet.publication.journal import Journal
+from discreet.publication.verifying import verify_folder
 
 SCHEMA = """
 [budget]

@@ -20,7 +20,7 @@ from patience import PATIENCE_S, wait_until
 
 from discreet.curate import session
 from discreet.ledger import State
-from discreet.publication.folder import verify_folder
+from discreet.publication.verifying import verify_folder
 
 PRICE = Fraction(1, 50)
 

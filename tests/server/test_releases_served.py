@@ -9,7 +9,7 @@ from patience import PATIENCE_S
 
 import discreet
 from discreet.errors import Halted, InvalidParameter
-from discreet.publication.folder import verify_folder
+from discreet.publication.verifying import verify_folder
 
 
 @pytest.fixture

@@ -278,14 +278,15 @@ def report(
 def verify(directory: Folder, as_json: Json = False) -> None:
     """Check a release that you were given: files, losses, data."""
     handing = import_module("discreet.publication.handover")
-    verify_one = import_module("discreet.publication.folder").verify_folder
+    verify_one = import_module("discreet.publication.verifying").verify_folder
     checks = (handing.verify_handover if handing.is_handover(directory) else verify_one)(directory)
     if as_json:
         screen.print_json([{"what": c.what, "holds": c.holds, "says": c.says} for c in checks])
     else:
-        rows = [("ok" if c.holds else "WRONG", c.what, c.says) for c in checks]
+        signs = {True: "ok", False: "WRONG", None: "–"}
+        rows = [(signs[c.holds], c.what, c.says) for c in checks]
         screen.print_table(("", "checked", ""), rows, right=())
-    if not all(check.holds for check in checks):
+    if any(check.holds is False for check in checks):
         raise typer.Exit(1)
 
 

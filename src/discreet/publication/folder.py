@@ -2,7 +2,7 @@
 
 ``certificate.json`` says what was declared, promised and charged; ``measurements.parquet``
 holds every draw.  Everything else is computed from these two, so whoever has the folder
-can compute it again: :func:`verify_folder` does.
+can compute it again: :func:`read_folder` does, and :mod:`verifying` compares.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from discreet.publication.declared import Declared
 from discreet.publication.draws import (
     draw_lines,
     draw_loss,
-    loss_of_line,
     noise_parameter,
     shape_of,
 )
 from discreet.publication.measure import Measurement, Query
 from discreet.publication.outline import Outline
-from discreet.publication.placing import SUMS, find_changes, list_files, place_folder
+from discreet.publication.placing import SUMS, is_plain, list_files, place_folder
 from discreet.publication.product import PLANNER, Product, make_product
+from discreet.publication.report import WORDING, write_card, write_report
 from discreet.publication.spend import Kind as SpendKind
 from discreet.publication.spend import Spend
 from discreet.publication.typed import counts_table, rows_table
@@ -43,6 +43,9 @@ from discreet.release.record import from_json, to_json
 
 FORMAT = "discreet release"
 CERTIFICATE, MEASUREMENTS = "certificate.json", "measurements.parquet"
+CARD, REPORT = "card.md", "report.html"
+MOST_BYTES = 2**28
+"""Of a text that somebody hands over: a longer one is not read."""
 _MOST_NUMBERS = 10**8  # in all draws of a release, maps and matrices included
 
 
@@ -67,6 +70,7 @@ class Made:
     charges: tuple[int, ...]
     product: Product
     planner: int = PLANNER
+    wording: int = WORDING
 
     @property
     def loss(self) -> Loss:
@@ -81,6 +85,7 @@ class Made:
             "format": FORMAT,
             "version": 1,
             "planner": self.planner,
+            "wording": self.wording,
             "declared": self.declared.to_json(),
             "dataset": self.promise.dataset,
             "promise": {
@@ -180,8 +185,6 @@ def _write_files(made: Made, folder: Path) -> None:
     import pyarrow.parquet as pq
     from pyarrow import csv
 
-    from discreet.publication.report import write_card, write_report
-
     for name, table in data_files(made).items():
         (folder / name).parent.mkdir(exist_ok=True)
         pq.write_table(table, folder / f"{name}.parquet")
@@ -189,8 +192,8 @@ def _write_files(made: Made, folder: Path) -> None:
     pq.write_table(pa.Table.from_pylist(made.lines(), schema=_schema()), folder / MEASUREMENTS)
     certificate = json.dumps(made.certificate(), indent=2, ensure_ascii=False)
     (folder / CERTIFICATE).write_text(certificate + "\n", encoding="utf-8")
-    (folder / "card.md").write_text(write_card(made), encoding="utf-8")
-    (folder / "report.html").write_text(write_report(made), encoding="utf-8")
+    (folder / CARD).write_text(write_card(made), encoding="utf-8")
+    (folder / REPORT).write_text(write_report(made), encoding="utf-8")
 
 
 def pack_folder(folder: Path) -> bytes:
@@ -258,8 +261,8 @@ def read_folder(folder: Path) -> Made:
     import pyarrow as pa
 
     try:
-        said = json.loads((folder / CERTIFICATE).read_text(encoding="utf-8"))
-        lines = _read_lines(folder)
+        said = read_certificate(folder)
+        lines = read_lines(folder)
     except (OSError, ValueError, RecursionError, pa.ArrowException):
         raise DataRefusal(
             "D2",
@@ -267,14 +270,32 @@ def read_folder(folder: Path) -> Made:
             why="without a certificate and measurements nothing can be said of it.",
             fix=f"name a folder that holds {CERTIFICATE} and {MEASUREMENTS}.",
         ) from None
-    with _trusting_nothing():
+    with trusting_nothing():
         if said["format"] != FORMAT or said["version"] != 1:
             raise _damaged_refusal("the certificate is of another format or version.")
         return remake(said, lines)
 
 
+def read_certificate(folder: Path) -> dict[str, Any]:
+    """What a folder says of itself; nothing that could be read in two ways."""
+    file = folder / CERTIFICATE
+    if not is_plain(file, most=MOST_BYTES):
+        raise FileNotFoundError(file)
+    said = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_take_once)
+    if not isinstance(said, dict):
+        raise _damaged_refusal("its certificate is of another form.")
+    return said
+
+
+def _take_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _damaged_refusal("its certificate says something twice.")
+    return found
+
+
 @contextmanager
-def _trusting_nothing() -> Iterator[None]:
+def trusting_nothing() -> Iterator[None]:
     """A refusal, whatever is wrong with the form of what somebody handed over."""
     try:
         yield
@@ -294,8 +315,8 @@ def remake(said: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> Made:
         Outline(one["name"], Spend(SpendKind(one["kind"]), fraction(one["amount"]), rows), "")
         for one in said["stages"]
     )
-    planner = said.get("planner", 1)
-    if planner not in range(1, PLANNER + 1):
+    planner, wording = said.get("planner", 1), said.get("wording", 0)
+    if type(planner) is not int or planner not in range(1, PLANNER + 1):
         raise _damaged_refusal("it was planned by a later version of the program.")
     whole = declared.spend(rows_per_unit=rows)
     product = make_product(declared, levels, whole, Replayed(lines), planner=planner)
@@ -307,6 +328,7 @@ def remake(said: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> Made:
         tuple(one["charge"] for one in said["stages"]),
         product,
         planner,
+        wording,
     )
 
 
@@ -325,31 +347,12 @@ def read_declared(said: Mapping[str, Any]) -> Declared:
     return Declared.of(name, kind=kind, of=source, **given)
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """One thing that was checked, and whether it holds."""
-
-    what: str
-    holds: bool
-    says: str
-
-
-def verify_folder(folder: Path) -> list[Checked]:
-    """Whether a folder is whole, costs what it says, and follows from its measurements."""
-    made = read_folder(folder)
-    said = json.loads((folder / CERTIFICATE).read_text(encoding="utf-8"))
-    with _trusting_nothing():
-        return [
-            check_files(folder),
-            *_check_losses(said, made.lines(), _read_lines(folder)),
-            _check_data(made, folder),
-        ]
-
-
-def _read_lines(folder: Path) -> list[dict[str, Any]]:
+def read_lines(folder: Path) -> list[dict[str, Any]]:
     """The draws; a small file may say that it holds more numbers than there is room for."""
     import pyarrow.parquet as pq
 
+    if not is_plain(folder / MEASUREMENTS):
+        raise FileNotFoundError(folder / MEASUREMENTS)
     with pq.ParquetFile(folder / MEASUREMENTS) as file:
         told = file.metadata
         groups = [told.row_group(place) for place in range(told.num_row_groups)]
@@ -358,79 +361,6 @@ def _read_lines(folder: Path) -> list[dict[str, Any]]:
             raise _damaged_refusal(f"it says that it holds {numbers:,} numbers.")
         lines: list[dict[str, Any]] = file.read().to_pylist()
     return lines
-
-
-def check_files(folder: Path) -> Checked:
-    """Whether every file is the one that the checksums were made of, and there is no other."""
-    wrong = find_changes(folder)
-    if wrong is None:
-        return Checked("checksums", False, f"{SUMS} is missing")
-    whole = f"{len(list_files(folder))} files as they were written"
-    says = f"{wrong[0]} is not" if wrong else whole
-    return Checked("checksums", not wrong, says)
-
-
-def _check_losses(
-    said: Mapping[str, Any], own: Sequence[Mapping[str, Any]], lines: Sequence[dict[str, Any]]
-) -> list[Checked]:
-    """The loss of every draw from its form and its noise, added up by stage."""
-    rows = said["promise"]["rows_per_unit"]
-    if said["declared"].get("steps_per_unit") is not None:
-        return [_check_horizon(said, own, lines)]
-    found: dict[str, Fraction] = {}
-    for line in lines:
-        found[line["stage"]] = found.get(line["stage"], Fraction(0)) + loss_of_line(line, rows)
-    checks = []
-    for stage in said["stages"]:
-        amount = fraction(stage["amount"])
-        drawn = found.pop(stage["name"], Fraction(0))
-        spend = Spend(SpendKind(stage["kind"]), amount, rows)
-        exact = drawn in (amount, 0) and list(spend.loss.to_units()) == stage["units"]
-        names = {"rho": "ρ", "epsilon": "ε"}
-        says = f"{names[stage['kind']]} = {float(drawn):.6g} drawn, {float(amount):.6g} charged"
-        checks.append(Checked(f"loss of {stage['name']}", exact, says))
-    if found or len(own) != len(lines):
-        checks.append(Checked("loss of all draws", False, "there are draws that nobody charged"))
-    return checks
-
-
-def _check_horizon(
-    said: Mapping[str, Any], own: Sequence[Mapping[str, Any]], lines: Sequence[dict[str, Any]]
-) -> Checked:
-    """Of steps that share their noise: what all of them cost together, and how many there are."""
-    rows = said["promise"]["rows_per_unit"]
-    drawn = sum((loss_of_line(line, rows) for line in lines), start=Fraction(0))
-    charged = sum((fraction(one["amount"]) for one in said["stages"]), start=Fraction(0))
-    units = [
-        list(Spend(SpendKind(one["kind"]), fraction(one["amount"]), rows).loss.to_units())
-        for one in said["stages"]
-    ]
-    parts = ("stage", "kind", "matrix", "ranks", "parameter")
-    as_planned = [[line[part] for part in parts] for line in own]
-    running = [[line[part] for part in parts] for line in lines] == as_planned
-    whole = drawn == charged if len(lines) == len(said["stages"]) else drawn <= charged
-    holds = running and whole and units == [one["units"] for one in said["stages"]]
-    says = f"ρ = {float(drawn):.6g} drawn in {len(lines)} steps, {float(charged):.6g} charged"
-    return Checked("loss of the horizon", holds, says)
-
-
-def _check_data(made: Made, folder: Path) -> Checked:
-    """Whether the data files are what the measurements give."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    wrong = []
-    files = data_files(made)
-    for name, table in files.items():
-        try:
-            with pq.ParquetFile(folder / f"{name}.parquet") as file:
-                same = file.metadata.num_rows == table.num_rows and file.read().equals(table)
-        except (OSError, pa.ArrowException):
-            same = False
-        if not same:
-            wrong.append(name)
-    says = f"{len(files)} tables computed again" if not wrong else f"{wrong[0]} is another"
-    return Checked("data from measurements", not wrong, says)
 
 
 def _nothing() -> Loss:
@@ -447,13 +377,12 @@ def _damaged_refusal(what: str) -> LedgerRefusal:
 
 
 __all__ = [
-    "Checked",
     "Made",
     "Promise",
-    "check_files",
     "data_files",
     "pack_folder",
+    "read_certificate",
     "read_folder",
-    "verify_folder",
+    "read_lines",
     "write_folder",
 ]

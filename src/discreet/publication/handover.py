@@ -16,18 +16,18 @@ from typing import Any
 from discreet.errors import DataRefusal, InvalidParameter
 from discreet.publication.declared import KINDS
 from discreet.publication.folder import (
-    CERTIFICATE,
-    Checked,
+    MOST_BYTES,
     Made,
-    check_files,
-    verify_folder,
+    read_certificate,
+    read_folder,
     write_folder,
 )
-from discreet.publication.placing import find_changes, place_folder
-from discreet.publication.report import STYLE, describe_promise
+from discreet.publication.placing import SUMS, find_changes, is_plain, place_folder
+from discreet.publication.report import STYLE, WORDING, describe_promise
+from discreet.publication.verifying import OTHER_WORDS, Checked, check_files, verify_made
 
 FORMAT = "discreet publication"
-INDEX = "publication.json"
+INDEX, PAGE = "publication.json", "index.html"
 
 
 def write_handover(listed: Sequence[Made], folder: Path) -> Path:
@@ -66,7 +66,7 @@ def _write_files(listed: Sequence[Made], folder: Path) -> None:
     }
     text = json.dumps(said, indent=2, ensure_ascii=False)
     (folder / INDEX).write_text(text + "\n", encoding="utf-8")
-    (folder / "index.html").write_text(_write_page(listed), encoding="utf-8")
+    (folder / PAGE).write_text(_write_page(listed), encoding="utf-8")
 
 
 def _add_up(certificates: Any) -> dict[str, str]:
@@ -106,28 +106,37 @@ def is_handover(folder: Path) -> bool:
 def verify_handover(folder: Path) -> list[Checked]:
     """Whether it is whole, each release holds, and the losses add up to what is said."""
     said = _read_index(folder)
+    names = said["releases"]
     inside = sorted(one.name for one in folder.iterdir() if one.is_dir())
-    listed = Checked(
-        "list of releases",
-        sorted(said["releases"]) == inside,
-        f"{len(inside)} folders, {len(said['releases'])} listed",
-    )
-    checks = [check_files(folder), listed]
-    certificates = []
-    for name in said["releases"]:
-        inner = folder / name
-        checks += [
-            Checked(f"{name}: {one.what}", one.holds, one.says) for one in verify_folder(inner)
-        ]
-        certificates.append(json.loads((inner / CERTIFICATE).read_text(encoding="utf-8")))
-    total = _add_up(certificates)
-    names = {"rho": "ρ", "epsilon": "ε"}
-    words = ", ".join(f"{names[kind]} = {float(Fraction(one)):.6g}" for kind, one in total.items())
+    beside = {one.name for one in folder.iterdir() if not one.is_dir()}
+    only = sorted(names) == inside and beside == {INDEX, PAGE, SUMS}
+    says = f"{len(inside)} folders and {len(beside)} files, {len(names)} listed"
+    checks = [check_files(folder), Checked("list of releases", only, says)]
+    found = []
+    for name in names:
+        found.append(read_folder(folder / name))
+        own = verify_made(found[-1], folder / name)
+        checks += [Checked(f"{name}: {one.what}", one.holds, one.says) for one in own]
+    checks.append(_check_page(found, folder / PAGE))
+    total = _add_up(read_certificate(folder / name) for name in names)
+    signs = {"rho": "ρ", "epsilon": "ε"}
+    words = ", ".join(f"{signs[kind]} = {float(Fraction(one)):.6g}" for kind, one in total.items())
     return [*checks, Checked("loss of all releases", total == said["loss"], words)]
+
+
+def _check_page(listed: Sequence[Made], page: Path) -> Checked:
+    """Whether the page says of the releases what they say of themselves."""
+    if any(made.wording != WORDING for made in listed):
+        return Checked(PAGE, None, OTHER_WORDS)
+    held = page.read_bytes() if is_plain(page, most=MOST_BYTES) else b""
+    holds = held == _write_page(listed).encode()
+    return Checked(PAGE, holds, "as it follows" if holds else "says something else")
 
 
 def _read_index(folder: Path) -> Mapping[str, Any]:
     try:
+        if not is_plain(folder / INDEX, most=MOST_BYTES):
+            raise FileNotFoundError(folder / INDEX)
         said = json.loads((folder / INDEX).read_text(encoding="utf-8"))
         names = said["releases"]
         known = said["format"] == FORMAT and said["version"] == 1

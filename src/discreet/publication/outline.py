@@ -65,13 +65,22 @@ def list_columns(declared: Declared, levels: Sequence[Levels]) -> tuple[Column, 
     return made
 
 
-def outline(declared: Declared, levels: Sequence[Levels], spend: Spend) -> list[Outline]:
-    """The stages of a release and what each costs; free, and a refusal if it cannot be made."""
+def outline(
+    declared: Declared,
+    levels: Sequence[Levels],
+    spend: Spend,
+    *,
+    settings: Settings | None = None,
+) -> list[Outline]:
+    """The stages of a release and what each costs; free, and a refusal if it cannot be made.
+
+    ``settings`` are those of an earlier plan of synthetic rows.
+    """
     columns = list_columns(declared, levels)
     if declared.kind == "synthetic" or declared.best:
         for one in list_sets(declared, columns) if declared.best else ():
             make_view(one, [np.arange(columns[column].size) for column in one])
-        return _outline_synthetic(declared, columns, spend)
+        return _outline_synthetic(declared, columns, spend, settings or Settings())
     if declared.kind == "marginals":
         plan = plan_sets(declared, columns, spend)
         says = (
@@ -149,15 +158,13 @@ def divide_spend(declared: Declared, columns: Sequence[Column], spend: Spend) ->
 
 
 def _outline_synthetic(
-    declared: Declared, columns: Sequence[Column], spend: Spend
+    declared: Declared, columns: Sequence[Column], spend: Spend, settings: Settings
 ) -> list[Outline]:
     parts = divide_spend(declared, columns, spend)
-    stages = outline_stages(columns, parts[0])
+    stages = outline_stages(columns, parts[0], settings=settings)
     for pair in itertools.combinations(columns, 2):
         make_view((0, 1), [np.arange(min(column.size, 64)) for column in pair])
-    shares = (
-        [parts[0]] if len(stages) == 1 else parts[0].divide(Settings().shares(parts[0].gaussian))
-    )
+    shares = [parts[0]] if len(stages) == 1 else parts[0].divide(settings.shares(parts[0].gaussian))
     found = [
         Outline(
             stage.name,

@@ -6,6 +6,7 @@ import ctypes
 import hashlib
 import os
 import shutil
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -81,13 +82,35 @@ def find_changes(folder: Path) -> list[str] | None:
     A link is never one of them: what it shows is not in the folder that was handed over.
     """
     try:
+        if not is_plain(folder / SUMS):
+            return None
         text = (folder / SUMS).read_text(encoding="utf-8")
     except (OSError, ValueError):
         return None
     listed = {line[66:]: line[:64] for line in text.splitlines()}
-    links = {one.relative_to(folder).as_posix() for one in folder.rglob("*") if one.is_symlink()}
-    found = {name: digest(file) for name, file in list_files(folder) if name not in links}
-    return sorted(links | {name for name, _ in {*listed.items()} ^ {*found.items()}})
+    entries = {name: folder / name for name in list_entries(folder) if name != SUMS}
+    odd = {name for name, file in entries.items() if not is_plain(file)}
+    found = {name: digest(file) for name, file in entries.items() if name not in odd}
+    return sorted(odd | {name for name, _ in {*listed.items()} ^ {*found.items()}})
+
+
+def is_plain(file: Path, *, most: int | None = None) -> bool:
+    """Whether it is a file of its own, of at most so many bytes: no link, no pipe, no device."""
+    try:
+        told = file.lstat()
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISREG(told.st_mode) and (most is None or told.st_size <= most)
+
+
+def list_entries(folder: Path) -> list[str]:
+    """All that is in a folder but folders, links and pipes included; nothing is followed."""
+    found = [
+        Path(where, name).relative_to(folder).as_posix()
+        for where, folders, files in os.walk(folder)
+        for name in [*files, *(one for one in folders if Path(where, one).is_symlink())]
+    ]
+    return sorted(found)
 
 
 def list_files(folder: Path) -> list[tuple[str, Path]]:
@@ -122,4 +145,4 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-__all__ = ["SUMS", "find_changes", "list_files", "place_folder"]
+__all__ = ["SUMS", "find_changes", "is_plain", "list_entries", "list_files", "place_folder"]

@@ -82,6 +82,11 @@ _EARLIER = {
 }
 
 
+def find_settings(planner: int, kind: Kind) -> Settings | None:
+    """Those of synthetic rows of an earlier plan; None for those that are usual now."""
+    return _EARLIER.get((planner, kind))
+
+
 class Stages(Measurer, Protocol):
     """A measurer that draws each stage once, for the amount that was charged for it."""
 
@@ -158,7 +163,7 @@ def _make_synthetic(
     columns = list_columns(declared, levels)
     parts = divide_spend(declared, columns, spend)
     stages.turn_to("histograms")
-    settings = _EARLIER.get((planner, spend.kind))
+    settings = find_settings(planner, spend.kind)
     made = synthesize(stages, columns, parts[0], settings=settings, label=declared.name)
     placed = place_rows(levels, made.rows, label=declared.name, keep=declared.keep)
     count = len(columns)
@@ -450,4 +455,4 @@ def _make_counter(
     return Product(columns, measured, tables=(table,))
 
 
-__all__ = ["PLANNER", "Product", "Stages", "make_product"]
+__all__ = ["PLANNER", "Product", "Stages", "find_settings", "make_product"]

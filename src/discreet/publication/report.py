@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from discreet.publication.folder import Made
 
 
+WORDING = 1
+"""The version of the words of card and report: whoever changes one of them counts on."""
 _BARS = 24
 """Up to so many levels or pairs are bars."""
 _SERIES = ("released, noisy", "synthetic rows")
@@ -100,16 +102,21 @@ def list_limits(made: Made) -> list[str]:
     return said
 
 
-def write_report(made: Made) -> str:
-    """The report as one HTML page without scripts, ready to print."""
+def write_report(made: Made, *, drawn: bool | None = None) -> str:
+    """The report as one HTML page without scripts, ready to print.
+
+    ``drawn`` says whether there are pictures, or what they would show in words; unless it is
+    given, there are where something can draw them.
+    """
     declared = made.declared
+    drawn = find_spec("vl_convert") is not None if drawn is None else drawn
     parts = [
         f"<h1>{escape(declared.name)}</h1>",
         f"<p>{escape(KINDS[declared.kind].capitalize())}; of "
         f"<code>{escape(' '.join(declared.source.split()))}</code>.</p>",
         f"<p><b>Promise.</b> {escape(describe_promise(made))}</p>",
         _stages(made),
-        *([_columns(made), _pairs(made)] if made.product.rows is not None else []),
+        *([_columns(made, drawn), _pairs(made, drawn)] if made.product.rows is not None else []),
         *([_tables(made)] if made.product.rows is None or declared.best else []),
         "<h2>What must not be concluded</h2><ul>",
         *(f"<li>{escape(one)}</li>" for one in list_limits(made)),
@@ -139,7 +146,7 @@ def _stages(made: Made) -> str:
     return f"<h2>What was measured</h2><table><tr><th>stage<th>draws<th>loss</tr>{rows}</table>"
 
 
-def _columns(made: Made) -> str:
+def _columns(made: Made, pictures: bool) -> str:
     """Each column: the noisy counts that were released, with error bars, and the rows' own."""
     drawn = []
     for levels, table in zip(made.levels, made.product.tables, strict=False):
@@ -150,7 +157,7 @@ def _columns(made: Made) -> str:
         spread = float(np.sqrt(table.variance_of(one))) * 1.96
         picture = draw_column(levels, table.noisy, table.values, spread)
         drawn.append(
-            f"<section><h3>{escape(levels.name)}</h3>{_show(picture)}"
+            f"<section><h3>{escape(levels.name)}</h3>{_show(picture, pictures)}"
             f"<p>{levels.size} levels, from {escape(levels.describe(0))} to "
             f"{escape(levels.describe(levels.count - 1))}; ± {spread:.3g} a count.</p></section>"
         )
@@ -210,15 +217,15 @@ def _compare(group: str, noisy: float, rows: float, spread: float) -> list[dict[
     ]
 
 
-def _show(picture: Picture) -> str:
-    """The picture, or in words what it would show where nothing can draw it."""
-    if find_spec("vl_convert") is None:
+def _show(picture: Picture, drawn: bool) -> str:
+    """The picture, or in words what it would show."""
+    if not drawn:
         said = escape(picture.description)
         return f"<p><i>{said} (Pictures are drawn with discreet[plots].)</i></p>"
     return picture.svg()
 
 
-def _pairs(made: Made) -> str:
+def _pairs(made: Made, drawn: bool) -> str:
     """Each measured pair: how far the rows' table is from the released noisy one."""
     told, scores, shown = [], [], []
     rows = made.product.rows
@@ -252,7 +259,7 @@ def _pairs(made: Made) -> str:
         )
     ]
     score = 1000 * (1 - float(np.mean(scores))) if scores else 1000.0
-    picture = _show(draw_pairs(shown)) if shown else ""
+    picture = _show(draw_pairs(shown), drawn) if shown else ""
     rest = f"<p>Not measured together: {escape(', '.join(left))}.</p>" if left else ""
     return (
         "<h2>Pair by pair</h2><p>Total variation between the released noisy table and the rows; "
@@ -309,4 +316,4 @@ def _tables(made: Made) -> str:
     )
 
 
-__all__ = ["draw_column", "draw_pairs", "write_card", "write_report"]
+__all__ = ["WORDING", "draw_column", "draw_pairs", "write_card", "write_report"]
