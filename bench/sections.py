@@ -31,7 +31,7 @@ SECTIONS: dict[str, list[str]] = {
     "ledger": ["ledger"],
     "reach": ["reach"],
     "watching": ["watching", "--rows", "10000000", "--questions", "100000", "--together", "10000"],
-    "watching-groups": ["watching", "--rows", "10000000", "--questions", "1000", "--grouped"],
+    "watching-groups": ["watching", "--rows", "10000000", "--questions", "100000", "--grouped"],
     "yardsticks": ["yardsticks", "--rows", "10000000", "--requests", "2560", "--questions", "192"],
     "server": ["server"],
     "local": ["local"],

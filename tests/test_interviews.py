@@ -292,7 +292,7 @@ def test_the_noise_is_that_of_the_theorem_for_every_question():
         summed = interviews.prepare(curator, "SELECT SUM(cost) FROM visits")
     for posed in (counted, summed):
         assert posed.noise(interview).scale * posed.grid == interview.scale == 6
-    many = Truth(Opened((), (np.full((40_000, 1), 500, dtype=object),)))
+    many = Truth(Opened((), (np.full((200_000, 1), 500, dtype=object),)))
     drawn = np.array(release_numbers(interview, counted, many)) - 500
 
     steps = np.arange(-200, 201)

@@ -27,8 +27,8 @@ def test_every_mechanism_has_the_law_that_the_page_promises():
     assert {name for name in WITHOUT if f"`{name}`" in said} == WITHOUT
 
 
-PLAIN = {"AdaptiveRun", "Quantiles"}
-"""Made by other code alone, or for every MEDIAN, which has no file to spare for it."""
+PLAIN = {"AdaptiveRun"}
+"""Made by other code alone."""
 
 
 @pytest.mark.parametrize("name", sorted(set(mechanisms.__all__) - PLAIN))
@@ -43,7 +43,13 @@ def test_arguments_that_do_not_fit_are_refused_in_words(name, wrong):
 
 def test_a_type_error_of_its_own_is_not_hidden():
     with pytest.raises(TypeError, match="not iterable"):
-        mechanisms.MetricSpace(1, "1/3")
+        mechanisms.MetricSpace(1, [[0]])
+
+
+@pytest.mark.parametrize("distances", [lambda p, q: abs(p - q), 3, [1, 2], None])
+def test_a_space_without_a_matrix_is_refused_in_words(distances):
+    with pytest.raises(InvalidParameter, match=r"(?s)not a matrix.*MetricSpace\.of"):
+        mechanisms.MetricSpace(range(2), distances)
 
 
 def test_what_fits_is_made_as_before():

@@ -740,6 +740,27 @@ def test_what_was_told_is_told_again_as_it_was():
             run.ask(ALL, number=40)
 
 
+def test_many_that_ended_in_a_halt_are_told_again_as_they_were(home):
+    """Whoever did not see the answer with the last "above" in it has paid for it."""
+    many = [NONE, NONE, ALL, NONE, ALL, ALL]
+    with discreet.open(home) as curator:
+        run = curator.watch(threshold=400, epsilon=3, at_most=2)
+        told = run.ask_many(many, number=0)
+        assert [one.above for one in told] == [False, False, True, False, True]
+        assert run.ended == "halted"
+        assert run.ask_many(many, number=0) == told
+    with discreet.open(home) as curator:
+        again = curator.run(run.id)
+        assert again.ask_many(many, number=0) == told
+        assert again.ask_many(many[2:], number=2) == told[2:]
+        assert curator.spent.epsilon == 3
+        for first in (None, 5):
+            with pytest.raises(Halted):
+                again.ask_many([ALL], number=first)
+        with pytest.raises(Refusal, match="was another one"):
+            again.ask_many([ALL, *many[1:]], number=0)
+
+
 def test_who_may_no_longer_ask_cannot_go_on():
     with clinic() as curator:
         curator.account.add_analyst("ana")

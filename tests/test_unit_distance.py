@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import itertools
+import random
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from discreet.mechanisms import unit_distance
+from discreet.mechanisms import Staircase, unit_distance
 from discreet.mechanisms.unit_distance import (
     count_units_to_clusters,
     count_units_to_dependency,
     count_units_to_order,
 )
+from discreet.price import changes, price
+from discreet.price.plan import Distance, Units
+from discreet.question.catalogue import Catalogue
+from discreet.question.offer import Offer
+from discreet.question.schema import Schema
+from discreet.question.sql import parse
 
 Unit = tuple[tuple[int, int], ...]
 """The rows of one unit."""
@@ -187,3 +194,120 @@ def test_wrong_weights_are_found(mutant, monkeypatch):
 
     with pytest.raises(AssertionError):
         look_for_it()
+
+
+# --- several of them in one statement ------------------------------------------------------------
+
+
+def write_schema(rows, neighbours):
+    """Nothing may be missing: whoever stays, stays in every count of people."""
+    return Schema.from_text(f"""
+neighbours = "{neighbours}"
+[tables.v]
+unit = "p"
+max_rows_per_unit = {rows}
+[tables.v.columns]
+p = "integer"
+a = {{ type = "integer", bounds = [0, 2], nullable = false }}
+b = {{ type = "integer", bounds = [0, 2], nullable = false }}
+r = {{ type = "text", values = ["e", "n"], nullable = false }}
+""")
+
+
+MEANT = {
+    "DISTANCE_TO_DEPENDENCY(a, b)": lambda who, a, b: count_units_to_dependency(who, b, a),
+    "DISTANCE_TO_SORTED(a, b)": lambda who, a, b: count_units_to_order(who, b, a),
+    "DISTANCE_TO_CLUSTERS(a, 1, 1)": lambda who, a, _: count_units_to_clusters(
+        who, a, clusters=1, width=1
+    ),
+    "COUNT(*)": lambda who, *_: len(who),
+    "COUNT(DISTINCT p)": lambda who, *_: len(set(who.tolist())),
+}
+HELD = {
+    "r = 'e'": lambda row: row[2] == "e",
+    "r = 'n'": lambda row: row[2] == "n",
+    "a > 0": lambda row: row[0] > 0,
+    "a = 0": lambda row: row[0] == 0,
+    "b < 1": lambda row: row[1] < 1,
+    "a + b > 1": lambda row: row[0] + row[1] > 1,
+    "TRUE": lambda _: True,  # whoever is changed stays
+}
+CELLS = list(itertools.product(range(3), range(3), "en"))
+
+
+def find_numbers(people, asked, groups):
+    rows = [(who, row) for who, own in enumerate(people) for row in own]
+    found = {}
+    for group in groups:
+        for place, (function, condition) in enumerate(asked):
+            kept = [(w, *r) for w, r in rows if HELD[condition](r) and (not group or r[2] == group)]
+            columns = [np.array([row[i] for row in kept], dtype=np.int64) for i in range(3)]
+            found[place, group] = MEANT[function](*columns)
+    return found
+
+
+STAYING = [
+    ("DISTANCE_TO_DEPENDENCY(a, b)", "TRUE"),
+    ("COUNT(*)", "a > 0"),
+    ("COUNT(*)", "a = 0"),
+]
+"""Whoever is changed moves both counts and, staying among all, the distance."""
+
+
+def choose_asked(chooser):
+    listed = list(itertools.product(MEANT, HELD))
+    first = chooser.choice(listed[: 3 * len(HELD)])  # a distance
+    return list(dict.fromkeys([first, *chooser.sample(listed, chooser.randint(0, 3))]))
+
+
+def compare_with_price(chooser, neighbours, asked) -> float:
+    """The part of the price that the worst of some pairs of neighbours loses in one statement."""
+    most, grouped = chooser.choice([1, 2, 3]), asked != STAYING and chooser.choice([False, True])
+    text = ", ".join(f"{f} FILTER (WHERE {c}) AS x{i}" for i, (f, c) in enumerate(asked))
+    text = f"SELECT r, {text} FROM v GROUP BY r" if grouped else f"SELECT {text} FROM v"
+    schema = write_schema(most, neighbours)
+    priced = price(parse(text, schema), Offer.of(epsilon=3), Catalogue(schema))
+    worst, groups = 0.0, "en" if grouped else [""]
+
+    def draw():
+        return tuple(chooser.choice(CELLS) for _ in range(chooser.randint(1, most)))
+
+    for _ in range(60):
+        others = [draw() for _ in range(chooser.randint(0, 5))]
+        instead = [*others, draw()] if neighbours == "change-one" else others
+        one = find_numbers([*others, draw()], asked, groups)
+        other = find_numbers(instead, asked, groups)
+        lost = 0.0
+        for place, recipe in enumerate(priced.recipes):
+            bought = priced.mechanisms[recipe.measurement]
+            moved = sum(abs(one[place, group] - other[place, group]) for group in groups)
+            staircase = isinstance(bought, Staircase)
+            lost += float(bought.epsilon) * (moved > 0) if staircase else moved / bought.scale
+        worst = max(worst, lost / float(priced.loss.epsilon))
+    return worst
+
+
+@pytest.mark.parametrize("neighbours", ["add/remove", "change-one"])
+def test_no_neighbour_moves_a_statement_of_distances_further_than_its_price(neighbours):
+    chooser = random.Random(11)
+    statements = [STAYING, *(choose_asked(chooser) for _ in range(24))]
+    worst = [compare_with_price(chooser, neighbours, asked) for asked in statements]
+    assert max(worst) <= 1 + 1e-6
+    assert sum(one > 0.999 for one in worst) > 3, "a price that nobody reaches shows nothing"
+
+
+def test_a_distance_that_is_priced_as_a_count_of_people_is_found(monkeypatch):
+    """Whoever stays in a group moves no count of people, and may move a distance by one."""
+    right = changes._distance
+
+    def forget(measured, one, other):
+        taken = Units(measured.condition) if isinstance(measured, Distance) else measured
+        return right(taken, one, other)
+
+    monkeypatch.setattr(changes, "_distance", forget)
+    changes._find_changes.cache_clear()
+    try:
+        with pytest.raises(AssertionError):
+            test_no_neighbour_moves_a_statement_of_distances_further_than_its_price("change-one")
+    finally:
+        changes._find_changes.cache_clear()

@@ -41,6 +41,16 @@ SHAPES = [
     *("AVG(v.y) FILTER (WHERE {})", "COUNT(DISTINCT v.x) FILTER (WHERE {})"),
     "COUNT(DISTINCT {{}}) FILTER (WHERE {})",
 ]
+DISTANCES = [
+    "DISTANCE_TO_SORTED(v.x, v.day) FILTER (WHERE {})",
+    "DISTANCE_TO_SORTED(v.y, v.x) FILTER (WHERE {})",
+    "DISTANCE_TO_DEPENDENCY(v.region, v.x) FILTER (WHERE {})",
+    "DISTANCE_TO_DEPENDENCY(v.x, v.region, v.b) FILTER (WHERE {})",
+    "DISTANCE_TO_CLUSTERS(v.y, 1, 0.5) FILTER (WHERE {})",
+    "DISTANCE_TO_CLUSTERS(v.x, 2, 0) FILTER (WHERE {})",
+    "DISTANCE_TO_MAXIMUM(v.x, 1) FILTER (WHERE {})",
+]
+"""A person who stays moves them, too, where their values change."""
 
 
 @st.composite
@@ -146,6 +156,20 @@ def test_a_change_that_forgets_groups_or_sizes_is_found(
     with pytest.raises(AssertionError):
         fuzz(4 * QUICK, changed=True, phases=(Phase.generate,))
     changes._find_changes.cache_clear()
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_no_person_moves_distances_further_than_their_joint_price(changed: bool) -> None:
+    shapes = (*DISTANCES, *SHAPES[:2])
+    assert fuzz(QUICK, shapes=shapes, changed=changed) >= QUICK_CASES // 2
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("changed", [False, True])
+@pytest.mark.parametrize("shard", range(1, 1 + SHARDS))
+def test_no_person_moves_distances_further_for_long(shard: int, changed: bool) -> None:
+    shapes = (*DISTANCES, *SHAPES)
+    assert fuzz(LONG, shard=shard, shapes=shapes, changed=changed) >= LONG_CASES // 2
 
 
 @pytest.mark.soak

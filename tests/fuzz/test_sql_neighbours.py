@@ -88,6 +88,9 @@ AGGREGATES = [
     "SUM({}, contribution_bounds_per_group => (-3, 4))",
     "AVG({}, contribution_bounds_per_group => (-1, 3))",
     "AVG({}, contribution_bounds_per_group => (0, 2)) FILTER (WHERE v.x > 0)",
+    "DISTANCE_TO_SORTED({}, v.x)",
+    "DISTANCE_TO_DEPENDENCY({}, v.region)",
+    "DISTANCE_TO_CLUSTERS({}, 1, 1.5) FILTER (WHERE v.x > 0)",
 ]
 OPTIONS = ["", "", "max_groups_contributed=1", "max_groups_contributed=2", "max_rows=2"]
 

@@ -78,7 +78,11 @@ def test_many_questions_go_in_one_request_and_stop_where_the_run_halts(server, r
         assert [verdict.group for verdict in told[10]] == [("Aalborg",)]
         assert run.ended == "halted"
         path = f"runs/{run.id}/ask_many"
-        again = {"questions": [*low, high], "threshold": None, "number": 0}
+        again = {"questions": [*low, high, CITIES, *low], "threshold": None, "number": 0}
+        second = server.call("POST", path, {**again, "wait_s": 60}).json()
+        assert [one["verdicts"][-1]["above"] for one in second["told"]] == [False] * 9 + [True] * 2
+        assert second["told"][9]["verdicts"][0]["value"] == told[9].value
+        assert (second["ended"], second["asked"]) == ("halted", 11)
     key = server.person()
     assert server.call("POST", path, again, key=key).status_code in (403, 404)
     odd = {"questions": []}, {"questions": [COUNT] * 251}, {"questions": [COUNT], "number": -1}

@@ -21,7 +21,7 @@ from discreet.accounting.loss import Loss
 from discreet.errors import AccessRefusal, InvalidParameter, QuestionRefusal, Refusal, quote_value
 from discreet.exact.numbers import canonical_json, whole
 from discreet.ledger.charges import Receipt, Request
-from discreet.ledger.runs import CLOSED, over_refusal
+from discreet.ledger.runs import CLOSED, HALTED, over_refusal
 from discreet.question.ownership import has_two_owners
 
 if TYPE_CHECKING:
@@ -104,6 +104,8 @@ class PaidRun(ABC, Generic[A, T]):
         with self._lock:
             first = self._find_number(asked, number)
             recorded = self._replay(asked, first)
+            if recorded and self._ended == HALTED:
+                return recorded  # as it was told when it halted: there is no more of it
             if len(recorded) < len(asked):
                 self._book.check(self.id)
                 self._go_on(asked[len(recorded) :], first + len(recorded))
@@ -159,7 +161,7 @@ class PaidRun(ABC, Generic[A, T]):
             )
         self._take(told)
         if halts:
-            self._ended = "halted"
+            self._ended = HALTED
 
     def _refresh(self) -> None:
         state = self._book.state(self.id)

@@ -69,7 +69,7 @@ entries_changed=..., epsilon=..., delta=...).
         try:
             make(self, *args, **named)
         except TypeError:
-            refusal = _find_misfit(cls, make, self, args, named)
+            refusal = find_misfit(cls, make, self, args, named)
             if refusal is None:  # the arguments fit: something else is wrong
                 raise
         else:
@@ -80,9 +80,10 @@ entries_changed=..., epsilon=..., delta=...).
     return cls
 
 
-def _find_misfit(
+def find_misfit(
     cls: type, make: Callable[..., None], self: Any, args: Any, named: Any
 ) -> InvalidParameter | None:
+    """A refusal of arguments that do not fit; None if they do, and something else is wrong."""
     import inspect  # only where something is wrong
 
     signature = inspect.signature(make)

@@ -318,7 +318,15 @@ def _not_bits() -> InvalidParameter:
 
 
 def _square(distances: Sequence[Sequence[Exact]], count: int) -> list[list[Any]]:
-    rows = [list(row) for row in distances]
+    try:
+        rows = [list(row) for row in distances]
+    except TypeError:
+        raise InvalidParameter(
+            "P4",
+            "the distances of a metric space are not a matrix.",
+            why="every pair of points needs its distance.",
+            fix="pass one row for every point; MetricSpace.of(points, distance) asks a function.",
+        ) from None
     if len(rows) != count or any(len(row) != count for row in rows):
         raise InvalidParameter(
             "P4",

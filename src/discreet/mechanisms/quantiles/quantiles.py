@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from fractions import Fraction
+from functools import wraps
 from itertools import pairwise
 from math import ceil
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, log_up, sqrt_down
 from discreet.exact.numbers import Exact, float_up, positive, proportion
 from discreet.exact.records import dataclass
-from discreet.mechanisms.grid import Grid, require_names, write_call
+from discreet.mechanisms.grid import Grid, find_misfit, require_names, write_call
 from discreet.mechanisms.quantiles.ranks import (
     NEAR,
     Cells,
@@ -27,6 +28,8 @@ from discreet.mechanisms.quantiles.ranks import (
     count_cells,
     score_runs,
 )
+
+T = TypeVar("T")
 
 _MOST_PARTS = 2**31
 
@@ -160,6 +163,27 @@ class Quantile:
         )
 
 
+def _require_names(cls: type[T]) -> type[T]:
+    """The same as ``require_names``, written here: every MEDIAN makes one, on its short way."""
+    make: Callable[..., None] = vars(cls)["__init__"]
+
+    @wraps(make)
+    def __init__(self: Any, *args: Any, **named: Any) -> None:  # noqa: N807
+        try:
+            make(self, *args, **named)
+        except TypeError:
+            refusal = find_misfit(cls, make, self, args, named)
+            if refusal is None:
+                raise
+        else:
+            return
+        raise refusal
+
+    cls.__init__ = __init__  # type: ignore[method-assign]
+    return cls
+
+
+@_require_names
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Quantiles:
     """Publish several quantiles of the same values.

@@ -54,7 +54,7 @@ async def watch(wanted: models.Watch, access: Asker) -> Response:
 
 @router.get("/{id}", response_model=models.Run)
 async def state(id: str, access: Anyone) -> Response:  # noqa: A002 (the word of the interface)
-    """How a run stands, and what it has told last; free."""
+    """How a run stands; free.  What it told is told again by the number of its question."""
     found = await access.dataset.find_run(parse_id(id, "run"), access.grant)
     return json_response(run_json(found))
 
