@@ -27,6 +27,7 @@ from discreet.engine.duckdb import DuckDBEngine
 from discreet.engine.postgres import PostgresEngine
 from discreet.errors import DataRefusal, QuestionRefusal, Refusal
 from discreet.price import Priced, price
+from discreet.price.calibration import find_lumpings
 from discreet.price.plan import Plan
 from discreet.question.catalogue import Catalogue
 from discreet.question.domain import Kind
@@ -208,12 +209,15 @@ def _compile(
     questions: Sequence[str], ours: Any, theirs: Any, found: list[Outcome]
 ) -> Iterator[tuple[str, Any, Any]]:
     for text in questions:
-        plan = plan_question(text, ours.catalogue)
-        if plan is None:
+        priced = price_question(text, ours.catalogue)
+        if priced is None:
             continue
+        plan, lumpings = priced.plan, find_lumpings(priced)
         compiled = ours.compile(plan)
         try:
             yield text, compiled, theirs.compile(plan)
+            if lumpings:
+                yield text, ours.compile(plan, lumpings), theirs.compile(plan, lumpings)
         except QuestionRefusal as refusal:
             found.append(Outcome(text, "refused", refusal.what))
 

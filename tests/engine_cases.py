@@ -117,7 +117,11 @@ def integers(result: Opened) -> list[Any]:
         *(
             part.tolist()
             if isinstance(part, np.ndarray)
-            else [part.group.tolist(), part.position.tolist(), part.count.tolist()]
+            else [
+                one.tolist()
+                for one in (part.group, part.position, part.count, part.first, *part.powers)
+                if one is not None
+            ]
             for part in result.measured
         ),
     ]

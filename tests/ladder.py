@@ -11,8 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.engine.truth import SparseCounts
+from discreet.mechanisms.clipping import ClippedSums
 from discreet.price import Priced, price
-from discreet.price.plan import Stretch
+from discreet.price.calibration import find_lumpings
+from discreet.price.plan import Lumping, Stretch
 from discreet.question.offer import Offer
 from discreet.question.schema import Schema
 from discreet.question.sql import parse_statement
@@ -30,6 +32,12 @@ cost = { type = "decimal", bounds = [0, 5000] }
 )
 GROUPED = "SELECT ward, MEDIAN(cost) AS m FROM stays GROUP BY ward"
 ALONE = "SELECT QUANTILE_CONT(cost, [0.1, 0.5, 0.9]) AS p, IQR(cost) AS r FROM stays"
+TRIMMED = "SELECT ward, TRIMMED_MEAN(cost, 0.1) AS m FROM stays GROUP BY ward"
+AUTO = (
+    "SELECT ward, SUM(cost - 300, bounds => AUTO) AS s, STDDEV(cost - 300, bounds => AUTO) AS d "
+    "FROM stays GROUP BY ward"
+)
+"""Ends are looked for on both sides of zero; the second power is told, too."""
 STRETCHES: tuple[tuple[Stretch, ...], ...] = (
     (Stretch.around(Fraction(1, 2), 5, 0),),
     (Stretch.around(Fraction(1, 10), 2, 0), Stretch.around(Fraction(9, 10), 4, 64)),
@@ -64,27 +72,51 @@ def price_question(text: str, catalogue: Any, epsilon: Fraction = Fraction(1)) -
     return price(question, Offer(epsilon=epsilon), catalogue)
 
 
-def lump(counts: SparseCounts, stretches: Sequence[Stretch]) -> list[tuple[int, int, int, int]]:
-    """Group, first and last cell and number of values of every lump, by the definition."""
-    found: list[tuple[int, int, int, int]] = []
+Told = list[tuple[int, ...]]
+"""Group, first and last cell, number of values and sums of powers of every lump."""
+
+
+def lump(counts: SparseCounts, stretches: Sequence[Stretch], degree: int = 0) -> Told:
+    """Every lump around ranks, by the definition."""
+    found: Told = []
+    for group, cells in _list_cells(counts).items():
+        total, upto, open_lump = sum(count for _, count in cells), 0, False
+        lumps: list[list[tuple[int, int]]] = []
+        for cell, count in cells:
+            before, upto = upto, upto + count
+            near = any(_is_near(one, before, upto, total) for one in stretches)
+            if near or not open_lump:
+                lumps.append([])
+            lumps[-1].append((cell, count))
+            open_lump = not near
+        found += [_tell(group, one, degree) for one in lumps]
+    return found
+
+
+def lump_between_ends(counts: SparseCounts, sums: ClippedSums) -> Told:
+    """Every lump that no candidate for an end parts, by the definition."""
+    ends = set(sums.candidates.tolist())
+    found: Told = []
+    for group, cells in _list_cells(counts).items():
+        lumps: dict[tuple[int, bool], list[tuple[int, int]]] = {}
+        for cell, count in cells:
+            before = sum(end <= cell for end in ends)
+            lumps.setdefault((before, cell in ends), []).append((cell, count))
+        found += [_tell(group, one, sums.degree) for one in lumps.values()]
+    return sorted(found)
+
+
+def _list_cells(counts: SparseCounts) -> dict[int, list[tuple[int, int]]]:
     by_group: dict[int, list[tuple[int, int]]] = {}
     listed = (counts.group.tolist(), counts.position.tolist(), counts.count.tolist())
     for group, cell, count in zip(*listed, strict=True):
         by_group.setdefault(group, []).append((cell, count))
-    for group, cells in by_group.items():
-        total, upto, open_lump = sum(count for _, count in cells), 0, False
-        for cell, count in cells:
-            before, upto = upto, upto + count
-            if any(_is_near(one, before, upto, total) for one in stretches):
-                found.append((group, cell, cell, count))
-                open_lump = False
-            elif open_lump:
-                _, first, _, held = found[-1]
-                found[-1] = (group, first, cell, held + count)
-            else:
-                found.append((group, cell, cell, count))
-                open_lump = True
-    return found
+    return by_group
+
+
+def _tell(group: int, cells: list[tuple[int, int]], degree: int) -> tuple[int, ...]:
+    powers = [sum(count * cell**power for cell, count in cells) for power in range(degree + 1)]
+    return (group, cells[0][0], cells[-1][0], *powers)
 
 
 def _is_near(stretch: Stretch, before: int, upto: int, total: int) -> bool:
@@ -92,11 +124,11 @@ def _is_near(stretch: Stretch, before: int, upto: int, total: int) -> bool:
     return stretch.low * total - wider <= upto and before <= stretch.high * total + wider
 
 
-def show(counts: SparseCounts) -> list[tuple[int, int, int, int]]:
+def show(counts: SparseCounts) -> Told:
     """What came back, in the same form."""
     if counts.first is None:
         raise TypeError("every cell came back alone")
-    columns = (counts.group, counts.first, counts.position, counts.count)
+    columns = (counts.group, counts.first, counts.position, counts.count, *counts.powers)
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
@@ -106,12 +138,23 @@ def check_lumps(
     """Every stretch, against the definition applied to the whole histogram."""
     plan = price_question(question, engine.catalogue).plan
     whole = engine.run(engine.compile(plan)).open_for_release()
-    for stretches in listed:
-        given = (stretches,) * len(plan.measurements)
+    for degree, stretches in enumerate(listed):
+        given = (Lumping(stretches, degree=degree % 3),) * len(plan.measurements)
         found = engine.run(engine.compile(plan, given)).open_for_release()
         assert found.groups == whole.groups
         for told, every in zip(found.measured, whole.measured, strict=True):
             if isinstance(every, SparseCounts):
-                assert show(told) == lump(every, stretches)
+                assert show(told) == lump(every, stretches, degree % 3)
             else:
                 assert np.array_equal(told, every)
+
+
+def check_ends(engine: Any, question: str = AUTO) -> None:
+    """What no candidate for an end parts comes back together, and nothing else does."""
+    priced = price_question(question, engine.catalogue)
+    (lumping,), (sums,) = find_lumpings(priced), priced.mechanisms
+    assert lumping == Lumping(zero=sums.zero, degree=sums.degree)
+    (every,) = engine.run(engine.compile(priced.plan)).open_for_release().measured
+    (told,) = engine.run(engine.compile(priced.plan, (lumping,))).open_for_release().measured
+    assert show(told) == lump_between_ends(every, sums)
+    assert len(told.count) < len(every.count)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -94,14 +95,49 @@ def test_one_value_moves_the_sums_by_the_weight_of_the_ends(degree, trim, span):
     )
     low, high = span // 5, span // 2 + 1
     weight = sums.width(low, high) ** degree
+    rounded = degree + 1 if span > 2**30 else 0
     assert weight <= 2**sums.bits
+    assert sums.count_rounded(low, high) == rounded
     for value in (0, low - 1, low, low + 7, high - 1, high, high + 1, span):
         added = sums.add_up(*cells([value]), low, high)
         inside = trim is None or low <= value <= high
         assert min(added) >= 0
-        assert sum(added) == (weight if inside else 0)
+        if not inside:
+            assert added == [0] * (degree + 1)
+            continue
+        assert weight - rounded < sum(added) <= weight or sum(added) == weight
     assert sums.law(low, high).loss.epsilon == 1
-    assert sums.law(low, high).sensitivity == weight
+    assert sums.law(low, high).sensitivity == sums.weigh(low, high) == weight + rounded
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+@pytest.mark.parametrize("trim", [None, Fraction(1, 10)])
+def test_rounded_sums_are_those_of_fractions_and_move_by_their_weight(degree, trim):
+    """Lemma 2, where steps are coarser than those of the values: by brute force over values."""
+    rng = np.random.default_rng(3)
+    sums = ClippedSums(Fraction(1), Fraction(1), 3, 3, 4000, degree=degree, bits=6, trim=trim)
+    most_moved = 0
+    for _ in range(300):
+        low, high = sorted(rng.choice(4000, 2, replace=False).tolist())
+        shift, n = sums.shift(low, high), sums.width(low, high)
+        values = rng.integers(0, 4000, 5).tolist()
+
+        def add_exactly(some: list[int], low=low, high=high, shift=shift, n=n) -> list[int]:
+            kept = [v for v in some if trim is None or low <= v <= high]
+            u = [Fraction(min(max(v, low), high) - low, 2**shift) for v in kept]
+            return [
+                math.floor(sum(math.comb(degree, j) * x**j * (n - x) ** (degree - j) for x in u))
+                for j in range(degree + 1)
+            ]
+
+        found = sums.add_up(*cells(values), low, high)
+        assert found == add_exactly(values)
+        more = [*values, *rng.integers(0, 4000, 3).tolist()]
+        moved = zip(sums.add_up(*cells(more), low, high), found, strict=True)
+        distance = sum(abs(a - b) for a, b in moved)
+        assert distance <= sums.law(low, high).sensitivity == 3 * sums.weigh(low, high)
+        most_moved = max(most_moved, distance - 3 * n**degree)
+    assert most_moved > 0 or trim is not None  # what is rounded down does cost
 
 
 def test_sums_are_those_of_clipped_values():

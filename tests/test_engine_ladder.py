@@ -5,11 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 from random import Random
 
+import duckdb
 import ladder
 import numpy as np
 import pyarrow as pa
 import pytest
 from conformance import hold_in_postgres
+from sqlglot import exp
 
 import discreet
 from discreet.engine.duckdb import DuckDBEngine
@@ -17,9 +19,10 @@ from discreet.engine.duckdb import ladder as statements
 from discreet.engine.duckdb.database import Database
 from discreet.engine.postgres import PostgresEngine
 from discreet.engine.truth import Opened, Truth
+from discreet.mechanisms.clipping import ClippedSums
 from discreet.mechanisms.quantiles import quantiles as mechanism
 from discreet.noise.entropy import use_recording
-from discreet.price.calibration import find_stretches
+from discreet.price.calibration import find_lumpings
 from discreet.price.plan import Stretch
 from discreet.release.release import release
 
@@ -42,6 +45,37 @@ def test_groups_that_are_not_listed_have_lumps_too():
         {"stays": ladder.make_stays(300, "keys")}, ladder.SCHEMA, threads=1
     ) as engine:
         ladder.check_lumps(engine, private)
+
+
+def test_what_no_candidate_for_an_end_parts_comes_back_together(postgres):
+    stays = ladder.make_stays(600, "ends")
+    with DuckDBEngine({"stays": stays}, ladder.SCHEMA, threads=1) as engine:
+        ladder.check_ends(engine)
+    given = hold_in_postgres(postgres, ladder.SCHEMA, {"stays": stays}, "ends")
+    with PostgresEngine(given, ladder.SCHEMA) as engine:
+        ladder.check_ends(engine)
+
+
+@pytest.mark.parametrize(("zero", "span"), [(0, 2**40), (2**39, 2**40), (70, 200), (5000, 5000)])
+def test_places_between_candidates_are_told_for_every_cell(zero, span):
+    """Not those of some data: each candidate, what is beside it, and what lies between."""
+    sums = ClippedSums(Fraction(1), Fraction(1), 1, 1, span, zero=zero)
+    ends = sums.candidates
+    cells = np.unique(
+        np.clip(np.concatenate([ends - 1, ends, ends + 1, (ends[1:] + ends[:-1]) // 2]), 0, span)
+    )
+    listed = exp.values([(int(cell),) for cell in cells], alias="given", columns=[statements.AT])
+    text = statements.lump_between_ends(
+        exp.select(exp.column(statements.AT)).from_(listed), [], zero, span
+    ).sql("duckdb")
+    with duckdb.connect() as connection:
+        told = dict(connection.execute(text).fetchall())
+    found: dict[int, set[tuple[int, bool]]] = {}
+    for cell in cells.tolist():
+        place = int(np.searchsorted(ends, cell, side="right")), cell in ends
+        found.setdefault(told[cell], set()).add(place)
+    assert all(len(places) == 1 for places in found.values())
+    assert len(found) == len(set().union(*found.values()))
 
 
 @pytest.mark.parametrize("wrong", ["_is_near", "_begins_after"])
@@ -86,11 +120,39 @@ def test_no_group_sends_its_histogram(monkeypatch):
     with discreet.curator({"stays": stays}, schema=ladder.SCHEMA, budget=budget) as curator:
         curator.ask(ladder.GROUPED, epsilon=1)
         priced = ladder.price_question(ladder.GROUPED, curator.engine.catalogue)
-        ((around,),) = find_stretches(priced)
+        (lumping,) = find_lumpings(priced)
+        (around,) = lumping.stretches
         curator.engine.run(curator.engine.compile(priced.plan))
     few, many = fetched
     assert few <= 3 + 3 * (2 * around.ranks + 2 + 2)  # part 0, and cells and lumps of each group
     assert many > 100_000
+
+
+@pytest.mark.parametrize(("question", "most"), [(ladder.TRIMMED, 9000), (ladder.AUTO, 1200)])
+def test_no_group_sends_its_histogram_for_ends_either(question, most, monkeypatch):
+    """200,000 costs in three groups: as many rows as there are ranks, or candidates, near them."""
+    rows = 200_000
+    stays = pa.table(
+        {
+            "person": np.arange(rows),
+            "ward": pa.array(np.array(["north", "south", "east"])[np.arange(rows) % 3]),
+            "cost": np.random.default_rng(6).uniform(0, 5000, rows),
+        }
+    )
+    fetched: list[int] = []
+    run = Database.run
+
+    def count(self, text):
+        found = run(self, text)
+        fetched.append(len(next(iter(found.values()))))
+        return found
+
+    monkeypatch.setattr(Database, "run", count)
+    budget = discreet.Budget(epsilon=100)
+    with discreet.curator({"stays": stays}, schema=ladder.SCHEMA, budget=budget) as curator:
+        curator.ask(question, epsilon=8)
+    assert len(fetched) == 1
+    assert fetched[0] <= most
 
 
 # --- the same answers --------------------------------------------------------------------------
@@ -106,9 +168,9 @@ def compare(question: str, stays: pa.Table, epsilon: Fraction, recordings: int) 
     asked = 0
     with DuckDBEngine({"stays": stays}, ladder.SCHEMA, threads=1) as engine:
         priced = ladder.price_question(question, engine.catalogue, epsilon)
-        stretches = find_stretches(priced)
-        assert any(stretches)
-        near = engine.run(engine.compile(priced.plan, stretches)).open_for_release()
+        lumpings = find_lumpings(priced)
+        assert any(lumpings)
+        near = engine.run(engine.compile(priced.plan, lumpings)).open_for_release()
         every = engine.run(engine.compile(priced.plan))
 
         def fetch() -> Truth:
@@ -125,25 +187,38 @@ def compare(question: str, stays: pa.Table, epsilon: Fraction, recordings: int) 
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(5), Fraction(1, 2)])
-@pytest.mark.parametrize("question", [ladder.GROUPED, ladder.ALONE])
+@pytest.mark.parametrize("question", [ladder.GROUPED, ladder.ALONE, ladder.TRIMMED, ladder.AUTO])
 def test_the_same_coins_give_the_same_answers(question, epsilon):
     """And nothing but the stretches was looked at."""
     stays = ladder.make_stays(20_000, "answers")
     assert compare(question, stays, epsilon, 15) == (15, 0)
 
 
-def test_what_lies_far_off_is_looked_up(monkeypatch):
+@pytest.mark.parametrize("question", [ladder.ALONE, ladder.TRIMMED])
+def test_what_lies_far_off_is_looked_up(question, monkeypatch):
     """Stretches that are too short change no answer: what they lack is measured again."""
     monkeypatch.setattr(mechanism, "NEAR", 1)
-    _, asked = compare(ladder.ALONE, ladder.make_stays(20_000, "answers"), Fraction(1, 2), 15)
+    _, asked = compare(question, ladder.make_stays(20_000, "answers"), Fraction(1, 2), 15)
     assert asked >= 8
+
+
+def test_ends_among_lumps_that_hide_them_are_looked_up(monkeypatch):
+    """A statement that lumps past a candidate is answered by all cells, and not wrongly."""
+    right = statements._place_among
+
+    def halve(octaves: range):
+        return exp.Paren(this=exp.IntDiv(this=right(octaves), expression=exp.Literal.number("8")))
+
+    monkeypatch.setattr(statements, "_place_among", halve)
+    _, asked = compare(ladder.AUTO, ladder.make_stays(9000, "answers"), Fraction(2), 4)
+    assert asked >= 4
 
 
 def test_an_engine_measures_the_whole_by_itself(monkeypatch):
     monkeypatch.setattr(mechanism, "NEAR", 1)
     with DuckDBEngine({"stays": ladder.make_stays(9000, "alone")}, ladder.SCHEMA) as engine:
         priced = ladder.price_question(ladder.GROUPED, engine.catalogue, Fraction(1, 2))
-        truth = engine.run(engine.compile(priced.plan, find_stretches(priced)))
+        truth = engine.run(engine.compile(priced.plan, find_lumpings(priced)))
         ran: list[str] = []
         run = Database.run
         monkeypatch.setattr(Database, "run", lambda self, text: ran.append(text) or run(self, text))
@@ -164,13 +239,13 @@ def test_few_cells_come_back_as_they_are():
             ("SELECT SUM(cost) AS s FROM stays", Fraction(1)),
         ):
             priced = ladder.price_question(question, engine.catalogue, epsilon)
-            assert find_stretches(priced) == ()
+            assert find_lumpings(priced) == ()
 
 
 def test_prices_that_are_near_share_a_statement():
     with DuckDBEngine({"stays": ladder.make_stays(9, "few")}, ladder.SCHEMA) as engine:
         found = {
-            find_stretches(ladder.price_question(ladder.GROUPED, engine.catalogue, epsilon))
+            find_lumpings(ladder.price_question(ladder.GROUPED, engine.catalogue, epsilon))
             for epsilon in (Fraction(1), Fraction(9, 10), Fraction(11, 10))
         }
         assert len(found) == 1

@@ -356,3 +356,10 @@ def test_lumps_are_those_of_the_definition(question, spark, tmp_path):
     pq.write_table(ladder.make_stays(400, "lumps"), path)
     with SparkEngine({"stays": path}, ladder.SCHEMA, spark=spark, store=tmp_path) as engine:
         ladder.check_lumps(engine, question, ladder.STRETCHES[1:3])
+
+
+def test_what_no_candidate_for_an_end_parts_comes_back_together(spark, tmp_path):
+    path = tmp_path / "stays.parquet"
+    pq.write_table(ladder.make_stays(600, "ends"), path)
+    with SparkEngine({"stays": path}, ladder.SCHEMA, spark=spark, store=tmp_path) as engine:
+        ladder.check_ends(engine)

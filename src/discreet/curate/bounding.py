@@ -21,7 +21,7 @@ from discreet.exact.numbers import Exact, fraction
 from discreet.exact.records import dataclass
 from discreet.ledger.charges import Request, Stored
 from discreet.price import Priced, price
-from discreet.price.calibration import find_stretches
+from discreet.price.calibration import find_lumpings
 from discreet.price.plan import Histogram, Moments, Scaled
 from discreet.question.functions import references
 from discreet.question.offer import Offer
@@ -164,7 +164,7 @@ class Bounding:
         with self._open(look) as engine:
             priced = self._price(engine, look, spend)
             # What cannot be run is not paid for.
-            compiled = engine.compile(priced.plan, find_stretches(priced))
+            compiled = engine.compile(priced.plan, find_lumpings(priced))
             request = self._make_request(priced, look, spend)
             receipt = self._curator.account.charge(request)
             if isinstance(receipt, Stored):

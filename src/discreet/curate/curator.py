@@ -59,7 +59,7 @@ from discreet.errors import (
 from discreet.exact.numbers import Exact, canonical_json
 from discreet.ledger import About, Account, Balance, Entry, Ledger, Policy, Receipt, Request, Stored
 from discreet.price import Compare, Priced, approximate_loss, is_as_before, price
-from discreet.price.calibration import find_stretches
+from discreet.price.calibration import find_lumpings
 from discreet.price.plan import BaseRows, Plan, list_values, rename
 from discreet.question.blocks import Area, Space
 from discreet.question.functions import references
@@ -818,7 +818,7 @@ class Curator(Procedures):
     ) -> Planned:
         priced = self.price_question(question, spend, era)
         # What cannot be run is not paid for.
-        compiled = self.engine.compile(priced.plan, find_stretches(priced))
+        compiled = self.engine.compile(priced.plan, find_lumpings(priced))
         about = describe_rows(priced.plan)
         return Planned(priced, compiled, replay_key(priced), self.area(question), about)
 

@@ -16,7 +16,7 @@ from discreet.exact.numbers import canonical_json
 from discreet.ledger import Receipt, Request, Stored
 from discreet.price import Priced
 from discreet.price.batch import Batch, price_batch
-from discreet.price.calibration import find_stretches
+from discreet.price.calibration import find_lumpings
 from discreet.question.blocks import Area
 from discreet.question.offer import Offer
 from discreet.question.question import Question
@@ -75,7 +75,7 @@ def plan_batch(
     spends = _read_offers(offer, len(asked))
     batch = price_batch(asked, spends, curator.engine.catalogue)
     compile_ = curator.engine.compile
-    compiled = tuple(compile_(part.plan, find_stretches(part)) for part in batch.parts)
+    compiled = tuple(compile_(part.plan, find_lumpings(part)) for part in batch.parts)
     keys = ["batch", *(replay_key(part) for part in batch.parts)]
     masks = [curator.area(question).mask() for question in asked]
     return PlannedBatch(

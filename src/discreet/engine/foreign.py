@@ -22,7 +22,7 @@ from discreet.engine.printing import Printer
 from discreet.engine.protocol import C, Progress
 from discreet.engine.truth import Truth
 from discreet.engine.typed import OF_KIND, Type, Typed, refuse
-from discreet.price.plan import Distance, Plan, Stretches
+from discreet.price.plan import Distance, Lumpings, Plan
 from discreet.question.catalogue import Catalogue
 from discreet.question.schema import Schema, Table
 
@@ -59,16 +59,16 @@ class ForeignEngine(ABC, Generic[C]):
         """What is public of the tables now; nobody else is asked."""
         return self._public.catalogue
 
-    def compile(self, plan: Plan, stretches: Stretches = ()) -> C:
+    def compile(self, plan: Plan, lumpings: Lumpings = ()) -> C:
         """The plan's one statement, or a refusal of what the engine has no words for."""
-        key = (plan, repr(plan), stretches, self.catalogue.version)
+        key = (plan, repr(plan), lumpings, self.catalogue.version)
         with self._lock:
             if key in self._compiled:
                 self._compiled.move_to_end(key)
                 return self._compiled[key]
         if any(isinstance(measurement, Distance) for measurement in plan.measurements):
             refuse(self.name, "distances that are found among all rows")
-        compiled = self.print(self._public.draft(plan, stretches))
+        compiled = self.print(self._public.draft(plan, lumpings))
         with self._lock:
             self._compiled[key] = compiled
             if len(self._compiled) > REMEMBERED:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from discreet.engine.truth import Truth
 from discreet.errors import DataRefusal
-from discreet.price.plan import Plan, Stretches
+from discreet.price.plan import Lumpings, Plan
 from discreet.question.catalogue import Catalogue
 from discreet.question.schema import Schema, Table
 
@@ -52,11 +52,11 @@ class Engine(Protocol[C]):
     def catalogue(self) -> Catalogue:
         """What is public of the tables now; opens no private source."""
 
-    def compile(self, plan: Plan, stretches: Stretches = ()) -> C:
+    def compile(self, plan: Plan, lumpings: Lumpings = ()) -> C:
         """The plan as a statement that the engine accepts, or a refusal; reads no private data.
 
-        The same plan is compiled once for each version of the public tables.  Of histograms only
-        the ``stretches`` need be told cell by cell; without any, all cells are.
+        The same plan is compiled once for each version of the public tables.  Cells of
+        histograms come back together as the ``lumpings`` say; without any, each by itself.
         """
 
     def run(self, compiled: C) -> Truth:

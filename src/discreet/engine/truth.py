@@ -29,6 +29,8 @@ class SparseCounts:
     count: NDArray[np.int64]
     first: NDArray[np.int64] | None = None
     """Where a position stands for several, the first of them; None if every one stands alone."""
+    powers: tuple[NDArray[Any], ...] = ()
+    """Of each the sum of all its rows' positions, of their squares ...: as many as are needed."""
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)

@@ -7,6 +7,7 @@ values get noise as wide as one value between the chosen ends.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -19,11 +20,12 @@ from discreet.exact.records import dataclass
 from discreet.mechanisms.laplace import Laplace
 
 if TYPE_CHECKING:
-    from discreet.mechanisms.quantiles.ranks import Cells
+    from discreet.mechanisms.quantiles.quantiles import Quantiles
+    from discreet.mechanisms.quantiles.ranks import RankedCells
 
 ENDS = 2
 """How many choices are made: of the lower end and of the upper."""
-_MANTISSA = 16
+MANTISSA = 16
 """Ends are looked for in steps of a sixteenth of their distance from zero ..."""
 _SURE = 5.0
 """... and so many ranks away from the end that emptiness is chosen less than once in a hundred."""
@@ -43,10 +45,11 @@ class ClippedSums:
         the distance of k from the interval [values above c, values above the candidate before c],
         and so for the lower end with values below, where k = ``beyond`` is public.  With ``trim``
         = t they are the t- and (1 - t)-quantiles (:class:`Quantiles`).  Values are clipped to the
-        ends (with ``trim``: those outside are left out), put into at most 2**(bits / degree) equal
-        steps u = 0 ... N between them, and of each group the sums of
-        C(d, j) u**j (N - u)**(d - j), j = 0 ... d, are published with discrete Laplace noise of
-        scale ``rows`` N**d / ``noise``.
+        ends (with ``trim``: those outside are left out) and measured from the lower one in N steps,
+        at most 2**(bits / degree), each of them 2**s of the values': u = 0 ... N, a fraction if
+        s > 0.  Of each group the sums of C(d, j) u**j (N - u)**(d - j), j = 0 ... d, are rounded
+        down and published with discrete Laplace noise of scale ``rows`` W / ``noise``, where
+        W = N**d, and d + 1 more if s > 0.
 
     Guarantee:
         If between neighbours the values of one group change by at most ``score_change`` (so many
@@ -62,7 +65,7 @@ class ClippedSums:
     Reference:
         Clipping at a private rank: Smith (2011); Amin, Kulesza, Munoz Medina and Vassilvitskii
         (2019), who show that about as many values should be clipped as the noise hides.  Proofs
-        in docs/proofs/clipping.md, Lemmas 1 to 3.
+        in docs/proofs/clipping.md, Lemmas 1 to 5.
 
     Example:
         >>> sums = ClippedSums(Fraction(1, 8), Fraction(3, 4), rows=3, score_change=3, span=10**6)
@@ -118,7 +121,7 @@ class ClippedSums:
     @property
     def drawable(self) -> bool:
         """Whether the noise fits 64-bit integers, whichever ends are chosen."""
-        return Laplace.drawable(self.rows * 2**self.bits / self.noise)
+        return Laplace.drawable(self.rows * (2**self.bits + self.degree + 1) / self.noise)
 
     def shift(self, low: int, high: int) -> int:
         """How many powers of two a step between the ends is coarser than one of the values."""
@@ -131,26 +134,53 @@ class ClippedSums:
         """N: how many steps there are between the ends."""
         return -(-(high - low) >> self.shift(low, high))
 
+    def weigh(self, low: int, high: int) -> int:
+        """W: what one value moves the sums by, in all (Lemma 2)."""
+        whole: int = self.width(low, high) ** self.degree
+        return whole + self.count_rounded(low, high)
+
+    def count_rounded(self, low: int, high: int) -> int:
+        """How many of the sums are rounded down: none where steps are those of the values."""
+        return self.degree + 1 if self.shift(low, high) else 0
+
     def law(self, low: int, high: int) -> Laplace:
         """The noise on every sum, once the ends are known."""
-        weight = self.width(low, high) ** self.degree
-        return Laplace(sensitivity=self.rows * weight, epsilon=self.noise)
+        return Laplace(sensitivity=self.rows * self.weigh(low, high), epsilon=self.noise)
+
+    @property
+    def quantiles(self) -> Quantiles:
+        """The choice of both ends, where they are quantiles."""
+        from discreet.mechanisms.quantiles.quantiles import Quantiles
+
+        trim = self.trim or Fraction(0)
+        price = self.epsilon * ENDS / self.score_change
+        return Quantiles((trim, 1 - trim), lower=0, upper=self.span, epsilon=price)
 
     def release(self, position: NDArray[np.int64], count: NDArray[np.int64]) -> Counted:
         """Both ends and the noisy sums, of values in increasing order and how many are of each."""
-        low, high = self._choose_ends(position, count)
-        sums = self.add_up(position, count, low, high)
-        noisy = self.law(low, high).release(np.array(sums, dtype=object), exact=True)
+        return self.release_lumps(Lumps.of(position, count))
+
+    def release_lumps(self, lumps: Lumps) -> Counted:
+        """The same, of values of which some are told together."""
+        low, high = self._choose_ends(lumps)
+        noisy = self.law(low, high).release(
+            np.array(self._add_up(lumps, low, high), dtype=object), exact=True
+        )
         return (low, high, *(int(one) for one in noisy))
 
     def score_ends(
         self, position: NDArray[np.int64], count: NDArray[np.int64]
     ) -> tuple[list[int], list[int]]:
         """The scores of all candidates for the lower end, and for the upper."""
-        ends, total = self.candidates, int(count.sum())
-        upto = np.concatenate(([0], np.cumsum(count)))
-        below = upto[np.searchsorted(position, ends, side="left")]
-        above = total - upto[np.searchsorted(position, ends, side="right")]
+        return self._score_ends(Lumps.of(position, count))
+
+    def _score_ends(self, lumps: Lumps) -> tuple[list[int], list[int]]:
+        ends = self.candidates
+        if lumps.hide_any(ends):
+            lumps = lumps.look_up()
+        total, upto = int(lumps.count.sum()), np.concatenate(([0], np.cumsum(lumps.count)))
+        below = upto[np.searchsorted(lumps.last, ends, side="left")]
+        above = total - upto[np.searchsorted(lumps.last, ends, side="right")]
         after, before = np.append(below[1:], total), np.append(total, above[:-1])
         lower, upper = (
             -np.maximum(np.maximum(least - self.beyond, self.beyond - most), 0)
@@ -158,61 +188,126 @@ class ClippedSums:
         )
         return lower.tolist(), upper.tolist()
 
-    def _choose_ends(
-        self, position: NDArray[np.int64], count: NDArray[np.int64]
-    ) -> tuple[int, int]:
+    def _choose_ends(self, lumps: Lumps) -> tuple[int, int]:
         if self.trim is None:
             from discreet.mechanisms.selection.exponential import ExponentialMechanism
 
             choice = ExponentialMechanism(sensitivity=self.score_change, epsilon=self.epsilon)
             ends = self.candidates
-            low, high = (
-                int(ends[choice.release(scores)]) for scores in self.score_ends(position, count)
-            )
+            low, high = (int(ends[choice.release(scores)]) for scores in self._score_ends(lumps))
         else:
-            from discreet.mechanisms.quantiles.ranks import Cells
-
-            low, high = self._choose_quantiles(Cells(position, count, dense=False))
+            chosen = self.quantiles
+            low, high = map(int, chosen.release_ranked(lumps.rank(chosen.domain.shift)))
         # Of what is released: ends that crossed change places, and lie apart.
         low, high = min(low, high), max(low, high)
         if low == high:
             low, high = (low, high + 1) if high < self.span else (low - 1, high)
         return low, high
 
-    def _choose_quantiles(self, cells: Cells) -> tuple[int, int]:
-        from discreet.mechanisms.quantiles.quantiles import Quantiles
-
-        trim = self.trim or Fraction(0)
-        price = self.epsilon * ENDS / self.score_change
-        chosen = Quantiles((trim, 1 - trim), lower=0, upper=self.span, epsilon=price)
-        low, high = chosen.release_cells(cells)
-        return int(low), int(high)
-
     def add_up(
         self, position: NDArray[np.int64], count: NDArray[np.int64], low: int, high: int
     ) -> list[int]:
         """The exact sums of the values between two ends, which must not be published."""
-        shift, steps, d = self.shift(low, high), self.width(low, high), self.degree
-        if self.trim is not None:
-            inside = (position >= low) & (position <= high)
-            position, count = position[inside], count[inside]
-        between = np.clip(position, low, high) - low
-        u = np.minimum((between + ((1 << shift) >> 1)) >> shift, steps)
-        whole: NDArray[Any] = np.asarray(count)
-        if int(whole.sum()) * steps**d * 2**d >= 2**62:
-            whole, u = whole.astype(object), u.astype(object)
-        return [
-            int((whole * (math.comb(d, j) * u**j * (steps - u) ** (d - j))).sum())
+        return self._add_up(Lumps.of(position, count), low, high)
+
+    def _add_up(self, lumps: Lumps, low: int, high: int) -> list[int]:
+        inside = (lumps.first >= low) & (lumps.last <= high)
+        below, above = lumps.last < low, lumps.first > high
+        if self.trim is None:  # what is clipped to an end may be told with what stands there
+            below |= (lumps.last == low) & ~inside
+            above |= (lumps.first == high) & ~inside
+        if not np.all(inside | below | above):
+            return self._add_up(lumps.look_up(), low, high)
+        d, shift = self.degree, self.shift(low, high)
+        most = self.width(low, high) << shift
+        told = lumps.add_powers(inside, d)
+        # The sums of powers of how far the values are from the lower end.
+        off = [
+            sum(math.comb(j, i) * (-low) ** (j - i) * told[i] for i in range(j + 1))
             for j in range(d + 1)
         ]
+        if self.trim is None:
+            off[0] += int(lumps.count[below].sum())
+            beyond = int(lumps.count[above].sum())
+            off = [one + beyond * (high - low) ** j for j, one in enumerate(off)]
+        return [
+            math.comb(d, j)
+            * sum(
+                math.comb(d - j, i) * most ** (d - j - i) * (-1) ** i * off[j + i]
+                for i in range(d - j + 1)
+            )
+            >> (shift * d)
+            for j in range(d + 1)
+        ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lumps:
+    """Values in increasing order, those of some steps together (docs/proofs/clipping.md, Lemma 4).
+
+    Of each lump the first and the last step, how many values it has, and the sums of the powers of
+    their steps; a lump of one step needs none.  What lumps do not tell is looked up.
+    """
+
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+    count: NDArray[np.int64]
+    powers: tuple[NDArray[Any], ...]
+    look_up: Callable[[], Lumps]
+
+    @classmethod
+    def of(cls, position: NDArray[np.int64], count: NDArray[np.int64]) -> Lumps:
+        """Every step by itself: all is told."""
+
+        def refuse() -> Lumps:
+            raise TypeError("steps that stand alone hide nothing")
+
+        return cls(position, position, count, (), refuse)
+
+    def hide_any(self, places: NDArray[np.int64]) -> bool:
+        """Whether one of these places, which are in order, lies among several steps of a lump."""
+        several = self.first < self.last
+        reached = np.searchsorted(places, self.first[several], side="left")
+        passed = np.searchsorted(places, self.last[several], side="right")
+        return bool(np.any(reached < passed))
+
+    def rank(self, shift: int) -> RankedCells:
+        """The same for a choice by rank."""
+        from discreet.mechanisms.quantiles.ranks import Cells, LumpedCells, RankedCells
+
+        cells = Cells(self.last, self.count, dense=False)
+        ranked = RankedCells.of(cells, shift=shift)
+        if not np.any(self.first < self.last):
+            return ranked
+        upto, total = ranked.cumulative, ranked.total
+        return LumpedCells(
+            ranked.at, upto, shift, 0, total, self.first, lambda: self.look_up().rank(shift)
+        )
+
+    def add_powers(self, chosen: NDArray[np.bool_], degree: int) -> list[int]:
+        """The sums of the powers 0 ... ``degree`` of the steps of some lumps."""
+        count: NDArray[Any] = self.count[chosen]
+        at: NDArray[Any] = self.last[chosen]
+        alone = self.first[chosen] == at
+        found = [int(count.sum())]
+        if int(at.max(initial=0)) ** degree * found[0] >= 2**62:
+            count, at = count.astype(object), at.astype(object)
+        for power in range(1, degree + 1):
+            each = count * at**power
+            if self.powers:
+                each = np.where(alone, each, self.powers[power - 1][chosen])
+            elif not alone.all():
+                raise TypeError("lumps without the sums of their powers")
+            found.append(int(each.sum()))
+        return found
 
 
 @lru_cache(maxsize=64)
 def _list_candidates(span: int, zero: int) -> NDArray[np.int64]:
     far = max(zero, span - zero)
-    away, step = list(range(2 * _MANTISSA)), 2
+    away, step = list(range(2 * MANTISSA)), 2
     while away[-1] < far:
-        away += [(_MANTISSA + part) * step for part in range(_MANTISSA)]
+        away += [(MANTISSA + part) * step for part in range(MANTISSA)]
         step *= 2
     found = {0, span, zero}
     found |= {zero + one for one in away if zero + one <= span}
@@ -220,4 +315,4 @@ def _list_candidates(span: int, zero: int) -> NDArray[np.int64]:
     return np.array(sorted(found), dtype=np.int64)
 
 
-__all__ = ["ENDS", "ClippedSums"]
+__all__ = ["ENDS", "MANTISSA", "ClippedSums", "Lumps"]

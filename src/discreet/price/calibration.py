@@ -13,7 +13,7 @@ least for r_i proportional to a_i (Lagrange).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -33,7 +33,15 @@ from discreet.mechanisms.gaussian import (
     gaussian_vector_delta,
 )
 from discreet.mechanisms.staircase import best_width, mean_distance
-from discreet.price.plan import Histogram, Measurement, Moves, Sensitivity, Stretch, Stretches
+from discreet.price.plan import (
+    Histogram,
+    Lumping,
+    Lumpings,
+    Measurement,
+    Moves,
+    Sensitivity,
+    Stretch,
+)
 from discreet.price.recipes import Choice, Clipped, Quantile, Spread
 from discreet.price.summed import Summed
 
@@ -309,18 +317,22 @@ def _shares(weights: Sequence[float]) -> list[Fraction]:
     return rounded
 
 
-# --- which ranks a choice looks at -----------------------------------------------------------
+# --- which cells a choice looks at -----------------------------------------------------------
 #
 # A choice of a quantile looks at the values within so many ranks of it, and, once in 10**22 times,
-# at others (``docs/proofs/quantiles.md``, Lemma 13).  How many follows from the price alone, so it
-# is public: an engine lumps all other values together, and no group sends its whole histogram.
+# at others (``docs/proofs/quantiles.md``, Lemma 13); ends of clipped values are chosen among a few
+# candidates, and nothing between two of them need be told apart (``docs/proofs/clipping.md``,
+# Lemma 4).  Both follow from the price alone, so they are public: an engine lumps all other values
+# together, and no group sends its whole histogram.
 
 
 _MOST_RANKS = 2**40
+_POWER_BITS = 84
+"""Sums of powers of so many bits, over 2**42 rows, fit 126."""
 
 
-def find_stretches(priced: Priced) -> Stretches:
-    """What the choices that were paid for can look at, measurement by measurement.
+def find_lumpings(priced: Priced) -> Lumpings:
+    """What the choices that were paid for cannot look at, measurement by measurement.
 
     Ranks are rounded up to a power of two: prices that are near each other share one statement.
     """
@@ -329,23 +341,37 @@ def find_stretches(priced: Priced) -> Stretches:
     return found if any(found) else ()
 
 
-def _find(
-    priced: Priced, index: int, measurement: Measurement, selection: Bought
-) -> tuple[Stretch, ...]:
-    if not isinstance(measurement, Histogram) or not isinstance(selection, Selection):
-        return ()
-    stretches: dict[Stretch, None] = {}
+def _find(priced: Priced, index: int, measurement: Measurement, bought: Bought) -> Lumping | None:
+    if not isinstance(measurement, Histogram):
+        return None
+    span = measurement.variable.span
+    if isinstance(bought, ClippedSums):
+        if span.bit_length() * bought.degree > _POWER_BITS:
+            return None
+        if bought.trim is not None:
+            return _gather([bought.quantiles], span, bought.degree)
+        few = 2 * len(bought.candidates) < span
+        return Lumping(zero=bought.zero, degree=bought.degree) if few else None
+    if not isinstance(bought, Selection):
+        return None
+    mechanisms = []
     for recipe in priced.recipes:
-        if recipe.measurement != index:
-            continue
-        asked = recipe.quantiles if isinstance(recipe, Spread) else recipe
-        if not isinstance(asked, Quantile):
-            return ()
-        mechanism = selection.quantiles(asked)
+        if recipe.measurement == index:
+            asked = recipe.quantiles if isinstance(recipe, Spread) else recipe
+            if not isinstance(asked, Quantile):
+                return None
+            mechanisms.append(bought.quantiles(asked))
+    return _gather(mechanisms, span, 0)
+
+
+def _gather(mechanisms: Iterable[Quantiles], span: int, degree: int) -> Lumping | None:
+    """The stretches of some choices, unless there are as few cells as in these."""
+    stretches: dict[Stretch, None] = {}
+    for mechanism in mechanisms:
         share = mechanism.tied_share
         for quantile, ranks in zip(mechanism.quantiles, mechanism.reach, strict=True):
             rounded = 1 << (ranks - 1).bit_length()
             stretches[Stretch.around(quantile, rounded, share)] = None
     told = sum(2 * one.ranks + 1 for one in stretches)
-    few = told <= measurement.variable.span and all(s.ranks < _MOST_RANKS for s in stretches)
-    return tuple(stretches) if few else ()
+    few = told <= span and all(s.ranks < _MOST_RANKS for s in stretches)
+    return Lumping(tuple(stretches), degree=degree) if few else None

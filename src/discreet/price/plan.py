@@ -242,8 +242,22 @@ class Stretch:
         return cls(low, Fraction(ceil(quantile * MOST_PARTS), MOST_PARTS), ranks, share)
 
 
-Stretches = tuple[tuple[Stretch, ...], ...]
-"""Of each measurement of a plan those that matter; none where all of it does."""
+@dataclass(frozen=True, slots=True)
+class Lumping:
+    """Which cells of a histogram come back together, and what is told of them.
+
+    Those outside the ``stretches``; or, around ``zero``, those that no candidate for an end of
+    clipped values parts (:class:`~discreet.mechanisms.clipping.ClippedSums`).  Of each lump how
+    many values it has, its first and its last cell, and the sums of the powers 1 ... ``degree``.
+    """
+
+    stretches: tuple[Stretch, ...] = ()
+    zero: int | None = None
+    degree: int = 0
+
+
+Lumpings = tuple[Lumping | None, ...]
+"""Of each measurement of a plan what may come back together; None where nothing may."""
 
 
 @dataclass(frozen=True, slots=True)

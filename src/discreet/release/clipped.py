@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from math import ceil
 
 import numpy as np
 
@@ -76,9 +77,10 @@ class Between:
     def interval(self, priced: Priced, beta: Fraction) -> Interval:
         """Between which numbers the true one of the clipped values lies."""
         moved = find_moved(priced.plan.source, self.recipe.variable)
-        if self.coarser:
+        if self.coarser:  # answers of earlier versions added values that were rounded to this grid
             moved += float(self.moments.variables[0].grid / 2)
         law = self.sums.law(self.low, self.high)
+        beta = _tighten(beta, self.sums.count_rounded(self.low, self.high) / law.scale)
         if self.recipe.function == "SUM":
             return self._sum_interval(moved, beta)
         ends = ratio_set(self._ratio, law, self.entries, float(beta), (moved,))
@@ -105,6 +107,15 @@ class Between:
         """Between which values this was measured."""
         variable = self.recipe.variable
         return (variable.low + self.low) * variable.grid, (variable.low + self.high) * variable.grid
+
+
+def _tighten(beta: Fraction, exponent: Fraction) -> Fraction:
+    """At most beta / exp(exponent): what rounded sums may be missed with (clipping.md, Lemma 5).
+
+    >>> _tighten(Fraction(1, 20), Fraction(0)), _tighten(Fraction(1, 20), Fraction(1, 4))
+    (Fraction(1, 20), Fraction(3, 80))
+    """
+    return beta * (1 - exponent) if 2 * exponent <= 1 else beta / 3 ** ceil(exponent)
 
 
 def describe_ends(name: str, groups: Sequence[Between]) -> str:

@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache, partial
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from discreet.engine.truth import Opened, SparseCounts, Truth
 from discreet.exact.records import dataclass
 from discreet.mechanisms import KeyRelease, Laplace
-from discreet.mechanisms.clipping import ClippedSums
+from discreet.mechanisms.clipping import ClippedSums, Lumps
 from discreet.mechanisms.keys import toss_coins
 from discreet.noise.entropy import random_bytes
 from discreet.price import Additive, Choice, Priced, Quantile, Selection, Spread, Threshold
@@ -192,7 +191,7 @@ def _choose(
     measured: Any = opened.measured[index]
     groups, all_cells = len(opened.groups), cache(partial(_measure_whole, opened, index))
     if isinstance(selection, ClippedSums):
-        between = _clip(selection, measured, groups)  # once, for all that read it
+        between = _clip(selection, measured, groups, all_cells)  # once, for all that read it
         readers = [i for i, recipe in enumerate(priced.recipes) if recipe.measurement == index]
         return Selected(dict.fromkeys(readers, between))
     chosen: dict[int, tuple[Any, ...]] = {}
@@ -213,13 +212,27 @@ def _choose(
     return Selected(chosen)
 
 
-def _clip(sums: ClippedSums, counts: SparseCounts, groups: int) -> tuple[Any, ...]:
+def _clip(
+    sums: ClippedSums, counts: SparseCounts, groups: int, all_cells: Callable[[], SparseCounts]
+) -> tuple[Any, ...]:
     """Of each group both ends, and the noisy sums of what is between them."""
-    bounds = np.searchsorted(counts.group, np.arange(groups + 1))
     return tuple(
-        sums.release(counts.position[first:past], counts.count[first:past])
-        for first, past in pairwise(bounds)
+        sums.release_lumps(_lump_steps(counts, group, all_cells)) for group in range(groups)
     )
+
+
+def _lump_steps(counts: SparseCounts, group: int, all_cells: Callable[[], SparseCounts]) -> Lumps:
+    """The values of one group; what their lumps do not tell is measured when needed."""
+    told = slice(*np.searchsorted(counts.group, [group, group + 1]))
+    position, count = counts.position[told], counts.count[told]
+    if counts.first is None:
+        return Lumps.of(position, count)
+    powers = tuple(power[told] for power in counts.powers)
+    return Lumps(counts.first[told], position, count, powers, partial(_lump_all, all_cells, group))
+
+
+def _lump_all(all_cells: Callable[[], SparseCounts], group: int) -> Lumps:
+    return _lump_steps(all_cells(), group, all_cells)
 
 
 def _measure_whole(opened: Opened, index: int) -> SparseCounts:

@@ -27,7 +27,7 @@ from discreet.engine.protocol import Engine, describe_failure
 from discreet.mechanisms import Laplace, ProposeTestRelease, SmoothMedian, TopK
 from discreet.mechanisms.sparse.run import NoisyThreshold
 from discreet.price.batch import Batch
-from discreet.price.calibration import find_stretches
+from discreet.price.calibration import find_lumpings
 from discreet.price.chosen import Contest, OneShot
 from discreet.price.gathering import Gathered
 from discreet.price.interview import Interview, Posed
@@ -158,7 +158,7 @@ def write_batch(batch: Batch, version: str) -> bytes:
 def answer_batch(engine: Engine[Any], content: dict[str, Any]) -> bytes:
     """All of their answers, where the data is; what is stored."""
     parts = [record.from_json(part) for part in content["parts"]]
-    compiled = [engine.compile(part.plan, find_stretches(part)) for part in parts]
+    compiled = [engine.compile(part.plan, find_lumpings(part)) for part in parts]
     return compute_batch(engine, parts, compiled, content["version"])
 
 

@@ -23,7 +23,7 @@ from discreet.curate.curator import compute
 from discreet.engine.opening import open_engine
 from discreet.engine.protocol import Engine
 from discreet.errors import DataRefusal
-from discreet.price.calibration import find_stretches
+from discreet.price.calibration import find_lumpings
 from discreet.release import record
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _compute(engine: Engine[Any], question: dict[str, Any]) -> bytes:
         text, scales = question["earlier"]
         released = record.read_released(text.encode())
         earlier = released, tuple(map(Fraction, scales))
-    compiled = engine.compile(priced.plan, find_stretches(priced))
+    compiled = engine.compile(priced.plan, find_lumpings(priced))
     version, basis = question["data_version"], question["basis"]
     return compute(engine, compiled, priced, version, earlier=earlier, basis=basis)
 

@@ -36,7 +36,7 @@ from discreet.engine.protocol import Progress, describe_failure
 from discreet.engine.truth import Truth
 from discreet.errors import DataRefusal, InvalidParameter, QuestionRefusal, Refusal
 from discreet.exact.records import dataclass
-from discreet.price.plan import Plan, Stretches
+from discreet.price.plan import Lumpings, Plan
 from discreet.question.catalogue import Catalogue
 from discreet.question.domain import Value
 from discreet.question.schema import Schema, Table
@@ -188,20 +188,20 @@ class DuckDBEngine:
                 self._catalogue = Catalogue(self.schema, public.version, held, self._compute_public)
             return self._catalogue
 
-    def compile(self, plan: Plan, stretches: Stretches = ()) -> Compiled:
+    def compile(self, plan: Plan, lumpings: Lumpings = ()) -> Compiled:
         """The plan's one statement, which the engine has bound; reads no private data.
 
         Python takes 1, 1.0 and true for equal, and SQL does not: plans are told apart
         by how they are written.
         """
         public = self._public_database()
-        key = (plan, repr(plan), stretches, public.version)
+        key = (plan, repr(plan), lumpings, public.version)
         with self._lock:
             if key in self._compiled:
                 self._compiled.move_to_end(key)
                 return self._compiled[key]
         held = _Held(lambda: public, self._own)
-        compiled = compile_plan(plan, self._own, held, stretches)
+        compiled = compile_plan(plan, self._own, held, lumpings)
         if not _accepts(public, compiled.text):
             raise describe_failure()
         with self._lock:
@@ -210,10 +210,10 @@ class DuckDBEngine:
                 self._compiled.popitem(last=False)
         return compiled
 
-    def draft(self, plan: Plan, stretches: Stretches = ()) -> Draft:
+    def draft(self, plan: Plan, lumpings: Lumpings = ()) -> Draft:
         """The plan's statement as a tree, for an engine that has a printer of its own."""
         public = self._public_database()
-        return draft_plan(plan, self._own, _Held(lambda: public, self._own), stretches)
+        return draft_plan(plan, self._own, _Held(lambda: public, self._own), lumpings)
 
     def compile_codes(
         self, relation: Relation, levels: Sequence[Levels], *, owned: bool = False

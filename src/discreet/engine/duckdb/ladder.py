@@ -1,9 +1,10 @@
-"""A histogram from coarse to fine: cells around quantiles one by one, all others in a few lumps.
+"""A histogram from coarse to fine: cells that matter one by one, all others in a few lumps.
 
-Where a cell stands is told by ranks, which the engine finds by adding up the counts of the cells of
-each group.  All cells between two stretches become one: how many values it holds, and its first
-and its last cell.  So a group comes back in as many rows as there are ranks around its quantiles,
-however wide the bounds are and however many rows it has.
+Around quantiles, where a cell stands is told by ranks, which the engine finds by adding up the
+counts of the cells of each group.  All cells between two stretches become one: how many values it
+holds, and its first and its last cell.  So a group comes back in as many rows as there are ranks
+around its quantiles, however wide the bounds are and however many rows it has.  For ends of clipped
+values, all cells become one that no candidate for an end parts: their number is public.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from sqlglot import exp
 
+from discreet.mechanisms.clipping import MANTISSA
 from discreet.price.plan import Stretch
 from discreet.question.domain import Kind
 from discreet.question.functions import nodes
@@ -28,6 +30,8 @@ from discreet.question.functions.nodes import (
 
 AT, COUNT, LUMP = "_at", "_count", "_lump"
 _UPTO, _TOTAL = "_upto", "_total"
+_AWAY = "_away"
+_OUTERMOST = 10_000  # more than twice the number of candidates on one side
 
 
 def lump_cells(cells: exp.Select, keys: Sequence[str], stretches: Sequence[Stretch]) -> exp.Select:
@@ -102,4 +106,60 @@ def _times(node: Node, factor: int) -> Node:
     return nodes.infix(exp.Mul, node, nodes.integer(factor))
 
 
-__all__ = ["AT", "COUNT", "LUMP", "lump_cells"]
+# --- between the candidates for ends --------------------------------------------------------------
+
+
+def lump_between_ends(cells: exp.Select, keys: Sequence[str], zero: int, span: int) -> exp.Select:
+    """The rows of ``cells`` (keys and ``AT``), each with the ``LUMP`` it belongs to.
+
+    A candidate (:class:`~discreet.mechanisms.clipping.ClippedSums`) is a lump of its own, and so
+    are all cells between it and the next.
+    """
+    at, held = quote_column(AT), [*keys, AT]
+    above = nodes.infix(exp.Sub, at, nodes.integer(zero))
+    below = nodes.infix(exp.Sub, nodes.integer(zero), at.copy())
+    beyond = exp.GTE(this=at.copy(), expression=nodes.integer(zero))
+    away = nodes.case((beyond, above), otherwise=below)
+    measured = select(
+        [*map(quote_column, held), add_alias(away, _AWAY)], nest_query(cells, "cells")
+    )
+    farthest = max(zero, span - zero)
+    octaves = range(max(1, farthest.bit_length() - MANTISSA.bit_length() + 1))
+    place = _place_among(octaves)
+    lump = nodes.case(
+        (exp.EQ(this=at.copy(), expression=nodes.integer(0)), nodes.integer(-_OUTERMOST)),
+        (exp.EQ(this=at.copy(), expression=nodes.integer(span)), nodes.integer(_OUTERMOST)),
+        (beyond.copy(), place),
+        otherwise=nodes.infix(exp.Sub, nodes.integer(0), place.copy()),
+    )
+    return select(
+        [*map(quote_column, held), add_alias(lump, LUMP)], nest_query(measured, "measured")
+    )
+
+
+def _place_among(octaves: range) -> Node:
+    """Twice the number of candidates nearer to zero, one more between two: by halving octaves.
+
+    In octave e, distances are below 2 * MANTISSA * 2**e, and the candidates multiples of 2**e.
+    """
+    if len(octaves) == 1:
+        (octave,) = octaves
+        away, step = quote_column(_AWAY), nodes.integer(2**octave)
+        if not octave:
+            return nodes.infix(exp.Mul, away, nodes.integer(2))
+        up = nodes.infix(exp.Add, away.copy(), nodes.integer(2**octave - 1))
+        both = nodes.infix(
+            exp.Add,
+            nodes.infix(exp.IntDiv, away, step),
+            nodes.infix(exp.IntDiv, up, step.copy()),
+        )
+        return nodes.infix(exp.Add, both, nodes.integer(2 * MANTISSA * octave))
+    middle = len(octaves) // 2
+    least = nodes.integer(MANTISSA * 2 ** octaves[middle])
+    nearer = exp.LT(this=quote_column(_AWAY), expression=least)
+    return nodes.case(
+        (nearer, _place_among(octaves[:middle])), otherwise=_place_among(octaves[middle:])
+    )
+
+
+__all__ = ["AT", "COUNT", "LUMP", "lump_between_ends", "lump_cells"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
-from functools import partial
+from functools import partial, reduce
 from math import prod
 
 from sqlglot import exp
@@ -30,7 +30,7 @@ from discreet.engine.duckdb.grid import (
     too_wide,
 )
 from discreet.engine.duckdb.hashing import Hashed
-from discreet.engine.duckdb.ladder import AT, COUNT, LUMP, lump_cells
+from discreet.engine.duckdb.ladder import AT, COUNT, LUMP, lump_between_ends, lump_cells
 from discreet.engine.duckdb.render import ROW_NUMBER, Field, Rendered, Renderer, hash_unit
 from discreet.engine.duckdb.result import (
     CELL,
@@ -56,13 +56,13 @@ from discreet.price.plan import (
     GroupSum,
     GroupTotal,
     Histogram,
+    Lumping,
+    Lumpings,
     Measurement,
     Moments,
     Plan,
     Products,
     Scaled,
-    Stretch,
-    Stretches,
     Sum,
     Units,
     ValueCounts,
@@ -137,10 +137,10 @@ def compile_plan(
     plan: Plan,
     find: Callable[[Table], Table],
     multiplicity: Multiplicity,
-    stretches: Stretches = (),
+    lumpings: Lumpings = (),
 ) -> Compiled:
     """The statement that measures ``plan``, in DuckDB's words."""
-    draft = draft_plan(plan, find, multiplicity, stretches)
+    draft = draft_plan(plan, find, multiplicity, lumpings)
     text = draft.query.sql(ENGINE, pretty=True, copy=False)
     return Compiled(plan, text, draft.tables, draft.columns)
 
@@ -149,9 +149,9 @@ def draft_plan(
     plan: Plan,
     find: Callable[[Table], Table],
     multiplicity: Multiplicity,
-    stretches: Stretches = (),
+    lumpings: Lumpings = (),
 ) -> Draft:
-    """The statement that measures ``plan``, of histograms the ``stretches`` cell by cell."""
+    """The statement that measures ``plan``, cells of histograms together as ``lumpings`` say."""
     if is_shared(plan.source):
         check_plan(plan, multiplicity)
     renderer = Renderer(find, multiplicity)
@@ -161,8 +161,8 @@ def draft_plan(
     most = row_bound(plan.source, multiplicity)
     single = most == 1 or plan.contribution.rows == 1
     parts = _Parts(rows, groups, single=single)
-    near = stretches or ((),) * len(plan.measurements)
-    readings = tuple(map(parts.measure, plan.measurements, near))
+    together = lumpings or (None,) * len(plan.measurements)
+    readings = tuple(map(parts.measure, plan.measurements, together))
     name = renderer.define(rows.query())
     step = _choose_rows(plan.contribution, most, rows, groups)
     if step is not None:
@@ -324,7 +324,8 @@ class _Other:
     check: Node
     columns: dict[str, Node]
     own: Node | None = None
-    near: tuple[Stretch, ...] = ()
+    lumping: Lumping | None = None
+    span: int = 0  # of cells that are lumped: the last there may be
     listed: bool = False
 
 
@@ -345,8 +346,8 @@ class _Parts:
         """Whether the rows are read more than once."""
         return bool(self._others)
 
-    def measure(self, measurement: Measurement, near: tuple[Stretch, ...] = ()) -> Reading:
-        """Where the measurement will be found; of a histogram, what is not ``near`` in lumps."""
+    def measure(self, measurement: Measurement, lumping: Lumping | None = None) -> Reading:
+        """Where the measurement will be found; cells of a histogram together as told."""
         match measurement:
             case Moments():
                 return self._moments(measurement)
@@ -363,7 +364,10 @@ class _Parts:
                 return Single(self._count(different, self.rows.condition(condition)))
             case Histogram(variable=variable, condition=condition):
                 cell, _ = self.rows.scale(variable)
-                return self._cells(quote_column(cell), self.rows.condition(condition), near)
+                checks = self.rows.condition(condition)
+                if lumping is None:
+                    return self._cells(quote_column(cell), checks)
+                return self._lumps(quote_column(cell), checks, lumping, variable.span)
             case ValueCounts():
                 return self._values(measurement)
             case Distance():
@@ -432,10 +436,8 @@ class _Parts:
 
     def _limbs(self, total: Node, power: int) -> tuple[tuple[str, int], ...]:
         """A sum of 128 bits in two columns of 64."""
-        high = nodes.infix(exp.BitwiseRightShift, total, nodes.wide(nodes.whole(LIMB)))
-        low = nodes.infix(exp.BitwiseAnd, total.copy(), nodes.wide(nodes.whole(2**LIMB - 1)))
-        columns = [self._column(nodes.cast(limb, Kind.INTEGER)) for limb in (high, low)]
-        return (columns[0], power + LIMB), (columns[1], power)
+        high, low = map(self._column, _split_limbs(total))
+        return (high, power + LIMB), (low, power)
 
     def _column(self, node: Node) -> str:
         name = self._named.setdefault(node, f"_n{len(self._columns)}")
@@ -444,14 +446,33 @@ class _Parts:
 
     # --- further parts -----------------------------------------------------------------------
 
-    def _cells(self, cell: Node, condition: list[str], near: tuple[Stretch, ...] = ()) -> Part:
+    def _cells(self, cell: Node, condition: list[str]) -> Part:
         checks = [*map(quote_column, condition), present(cell.copy())]
-        columns = {"_n0": _count_of(exp.Star())}
-        if near:
-            counted = nodes.cast(nodes.call("SUM", quote_column(COUNT)), Kind.INTEGER)
-            columns = {"_n0": counted, "_n1": nodes.call("MIN", quote_column(AT))}
-        self._others.append(_Other(cell, conjoin(checks), columns, near=near))
-        return Part(len(self._others), lumped=bool(near))
+        self._others.append(_Other(cell, conjoin(checks), {"_n0": _count_of(exp.Star())}))
+        return Part(len(self._others))
+
+    def _lumps(self, cell: Node, condition: list[str], lumping: Lumping, span: int) -> Part:
+        """Of each lump how many values it has, its first cell, and sums of powers of its cells.
+
+        Below 2**84 each and 2**126 over all rows: a sum is two columns of 64 bits.
+        """
+        counted = lumping.zero is None  # the cells are: each has a number of rows
+        rows = nodes.call("SUM", quote_column(COUNT)) if counted else _count_of(exp.Star())
+        columns = {
+            "_n0": nodes.cast(rows, Kind.INTEGER),
+            "_n1": nodes.call("MIN", quote_column(AT)),
+        }
+        powers = []
+        for power in range(1, lumping.degree + 1):
+            factors = [AT] * power + [COUNT] * counted
+            node = quote_column(AT) if len(factors) == 1 else _multiply_wide(factors)
+            upper, lower = _split_limbs(nodes.call("SUM", node))
+            high, low = f"_n{2 * power}", f"_n{2 * power + 1}"
+            columns |= {high: upper, low: lower}
+            powers.append(Total(((high, LIMB), (low, 0))))
+        checks = [*map(quote_column, condition), present(cell.copy())]
+        self._others.append(_Other(cell, conjoin(checks), columns, lumping=lumping, span=span))
+        return Part(len(self._others), lumped=True, powers=tuple(powers))
 
     def _values(self, counts: ValueCounts) -> Part:
         node, plain = self.rows.source.render_held(counts.expression)
@@ -491,13 +512,8 @@ class _Parts:
             inside = clip(own, low_end, high_end)
             above = nodes.cast(nodes.infix(exp.Sub, inside, low_end.copy()), Kind.INTEGER)
         own_total = nodes.call("SUM", quote_column("_own"))
-        upper = nodes.infix(exp.BitwiseRightShift, own_total, nodes.wide(nodes.whole(LIMB)))
-        lower = nodes.infix(exp.BitwiseAnd, own_total.copy(), nodes.wide(nodes.whole(2**LIMB - 1)))
-        columns = {
-            "_n0": _count_of(exp.Star()),
-            "_n1": nodes.cast(upper, Kind.INTEGER),
-            "_n2": nodes.cast(lower, Kind.INTEGER),
-        }
+        upper, lower = _split_limbs(own_total)
+        columns = {"_n0": _count_of(exp.Star()), "_n1": upper, "_n2": lower}
         self._others.append(_Other(None, conjoin(checks), columns, own=above))
         number = len(self._others)
         return Part(number, Total((("_n0", 0),)), Total((("_n1", LIMB), ("_n2", 0))))
@@ -585,15 +601,34 @@ class _Parts:
             own = add_alias(other.own, "_own")
             inner = select([*keys, own], source, where=where, group=[*keys, *unit])
             return select(shape(None), nest_query(inner, "own"), group=self._group_by())
-        if other.cell is None or not other.near:
+        if other.cell is None or other.lumping is None:
             group = keys if other.cell is None else [*keys, other.cell]
             return select(shape(other.cell), source, where=where, group=group)
-        counted = [add_alias(other.cell, AT), add_alias(_count_of(exp.Star()), COUNT)]
-        cells = select([*keys, *counted], source, where=where, group=[*keys, other.cell.copy()])
-        lumps = lump_cells(cells, [g.identifier for g in self.groups], other.near)
+        named, zero = [g.identifier for g in self.groups], other.lumping.zero
+        picked = [*keys, add_alias(other.cell, AT)]
+        if zero is None:
+            picked.append(add_alias(_count_of(exp.Star()), COUNT))
+            cells = select(picked, source, where=where, group=[*keys, other.cell.copy()])
+            lumps = lump_cells(cells, named, other.lumping.stretches)
+        else:
+            cells = select(picked, source, where=where)
+            lumps = lump_between_ends(cells, named, zero, other.span)
         last = nodes.call("MAX", quote_column(AT))
         group = [*self._group_by(), quote_column(LUMP)]
         return select(shape(last), nest_query(lumps, "lumps"), group=group)
+
+
+def _split_limbs(total: Node) -> tuple[Node, Node]:
+    """A sum of 128 bits, none of them a sign, in two columns of 64: above 2**62, and below."""
+    high = nodes.infix(exp.BitwiseRightShift, total, nodes.wide(nodes.whole(LIMB)))
+    low = nodes.infix(exp.BitwiseAnd, total.copy(), nodes.wide(nodes.whole(2**LIMB - 1)))
+    return nodes.cast(high, Kind.INTEGER), nodes.cast(low, Kind.INTEGER)
+
+
+def _multiply_wide(names: Sequence[str]) -> Node:
+    """The product of some columns, in 128 bits."""
+    first, *others = (nodes.wide(quote_column(name)) for name in names)
+    return reduce(partial(nodes.infix, exp.Mul), others, first)
 
 
 def _rank(slots: Sequence[str]) -> Node:

@@ -72,6 +72,7 @@ class Part:
     units: Total | None = None  # of totals: how many units, and the sum of their steps
     steps: Total | None = None
     lumped: bool = False  # of cells: some stand for several, from the one in the second column on
+    powers: tuple[Total, ...] = ()  # of such: the sums of powers of their positions
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,7 +371,8 @@ def _part(
     if isinstance(measurement, Histogram):
         order = np.lexsort((cell, place))
         first = _numbers(found.columns, "_n1")[chosen][order] if reading.lumped else None
-        return SparseCounts(place[order], cell[order], count[order], first)
+        powers = tuple(found.total(total, chosen)[order] for total in reading.powers)
+        return SparseCounts(place[order], cell[order], count[order], first, powers)
     if not isinstance(measurement, ValueCounts):
         raise TypeError(measurement)
     counts = np.zeros((groups, len(measurement.values)), dtype=np.int64)
