@@ -6,8 +6,9 @@ will.  Preparing is timed beside it, its exchanges read from Spark's own plan.
 
     python -m bench.spark [--rows 100000 1000000 10000000] [--tumult FOLDER]
 
-With ``--tumult``, Tumult Analytics asks the same of the same files: an environment of its own is
-made in the folder, unless one is there, because it wants other versions of everything.
+With ``--tumult``, Tumult Analytics asks the same of the smallest of the files: an environment of
+its own is made in the folder, unless one is there, because it wants other versions of everything.
+It is stopped after ``--within`` seconds; what it had spent by then is a lower bound.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +42,10 @@ from discreet.question.sql import parse_statement
 
 SIZES = (10**5, 10**6, 10**7)
 TURNS = 12
-MOST_PREPARED, LEAST_TUMULT = 1.0, 20
-"""Of the CPU of the same aggregates without privacy; and how many times as much Tumult takes."""
+MOST_PREPARED, LARGE, LEAST_TUMULT = 1.0, 10**6, 20
+"""Of the CPU of the same aggregates without privacy, from how many rows on; and how many times as
+much Tumult takes."""
+WITHIN, AGGREGATES = 900, ("COUNT", "SUM", "AVG")
 QUESTION = "SELECT num, COUNT(*) AS n, SUM(val) AS s, AVG(val) AS a FROM visits GROUP BY num"
 PLAIN = "SELECT num, COUNT(*) AS n, SUM(val) AS s, AVG(val) AS a FROM raw GROUP BY num"
 SETTINGS = {"spark.sql.shuffle.partitions": "4", "spark.driver.memory": "2g"}
@@ -85,7 +91,25 @@ def cpu(call: Callable[[], object]) -> float:
     return spent() - before
 
 
-def measure(session: Any, rows: int, folder: Path, peer: str | None) -> list[str]:
+@dataclass(frozen=True)
+class Measured:
+    """Seconds of CPU at one size, and how often rows were moved to prepare."""
+
+    rows: int
+    exchanges: int
+    preparing: float
+    clock: float
+    prepared: float
+    plain: float
+
+    def show(self) -> list[str]:
+        """A row of the table."""
+        preparing = f"{self.preparing:.1f} ({self.clock:.0f})"
+        numbers = (self.prepared, self.plain, self.prepared / self.plain)
+        return [f"{self.rows:,}", str(self.exchanges), preparing, *(f"{n:.2f}" for n in numbers)]
+
+
+def measure(session: Any, rows: int, folder: Path) -> Measured:
     path = folder / f"{rows}.parquet"
     generate(path, rows)
     session.read.parquet(str(path)).createOrReplaceTempView("raw")
@@ -102,13 +126,18 @@ def measure(session: Any, rows: int, folder: Path, peer: str | None) -> list[str
         for _ in range(TURNS):
             own.append(cpu(lambda: engine.run(plan)))
             plain.append(cpu(lambda: session.sql(PLAIN).collect()))
-    answered, raw = min(own), min(plain)
-    found = [f"{rows:,}", str(moved), f"{preparing:.1f} ({clock:.0f})", f"{answered:.2f}"]
-    found += [f"{raw:.2f}", f"{answered / raw:.2f}"]
-    if peer is not None:
-        theirs = ask_tumult(peer, path)
-        found += [f"{theirs:.0f}", f"{theirs / answered:.0f}"]
-    return found
+    return Measured(rows, moved, preparing, clock, min(own), min(plain))
+
+
+def say_growth(found: list[Measured]) -> str:
+    """How many times as much CPU each size takes as the one before it."""
+    said = [
+        f"{larger.rows / smaller.rows:g} times {smaller.rows:,} rows take "
+        f"{larger.prepared / smaller.prepared:.1f} times the CPU prepared, "
+        f"{larger.preparing / smaller.preparing:.1f} times to prepare"
+        for smaller, larger in pairwise(found)
+    ]
+    return "; ".join(said) + "." if said else ""
 
 
 # --- beside it -----------------------------------------------------------------------------------
@@ -124,35 +153,62 @@ def make_environment(folder: Path) -> str:
     return str(python)
 
 
-def ask_tumult(python: str, path: Path) -> float:
-    """Seconds of CPU that Tumult takes for the same question, once its session is open."""
+def ask_tumult(python: str, path: Path, within: float) -> tuple[float, int]:
+    """Seconds of CPU that Tumult takes once its session is open, and how many of three it answered.
+
+    Whoever has not answered all of them within so many seconds is stopped.
+    """
     script = Path(__file__).with_name("tumult.py")
     environment = {**os.environ, "PYSPARK_PYTHON": python, "PYTHONPATH": str(script.parents[1])}
-    found = subprocess.run(
+    started = subprocess.Popen(
         [python, str(script), str(path)],
-        env=environment, stdout=subprocess.PIPE, text=True, check=True,
+        env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
-    took: float = json.loads(found.stdout.splitlines()[-1])
-    return took
+    try:
+        printed, _ = started.communicate(timeout=within)
+    except subprocess.TimeoutExpired:
+        os.killpg(started.pid, signal.SIGKILL)
+        printed, _ = started.communicate()
+    told = [json.loads(line) for line in printed.splitlines() if line.startswith("[")]
+    if not told:
+        raise SystemExit("Tumult did not open its session in time")
+    spent_by_it, answered = told[-1]
+    return float(spent_by_it), int(answered)
+
+
+def say_tumult(python: str, found: Measured, folder: Path, within: float) -> str:
+    """Tumult beside one size, in words."""
+    theirs, answered = ask_tumult(python, folder / f"{found.rows}.parquet", within)
+    times = theirs / found.prepared
+    ended = "" if answered == len(AGGREGATES) else f", stopped after {within:g} s of the clock"
+    held = "held" if times >= LEAST_TUMULT else "NOT held"
+    return (
+        f"Tumult Analytics on the {found.rows:,} rows: {'' if not ended else 'more than '}"
+        f"{theirs:.0f} s of CPU for {answered} of {len(AGGREGATES)} aggregates{ended}; "
+        f"{times:.0f} times as much (wanted: at least {LEAST_TUMULT}, {held})."
+    )
 
 
 def main() -> None:
     options = argparse.ArgumentParser()
     options.add_argument("--rows", type=int, nargs="*", default=list(SIZES))
     options.add_argument("--tumult", type=Path, default=os.environ.get("DISCREET_BENCH_TUMULT"))
+    options.add_argument("--within", type=float, default=WITHIN)
     chosen = options.parse_args()
     peer = None if chosen.tumult is None else make_environment(Path(chosen.tumult))
     session = open_session("local[2]", settings=SETTINGS)
     with tempfile.TemporaryDirectory() as folder:
-        found = [measure(session, rows, Path(folder), peer) for rows in chosen.rows]
+        found = [measure(session, rows, Path(folder)) for rows in sorted(chosen.rows)]
+        beside = "" if peer is None else say_tumult(peer, found[0], Path(folder), chosen.within)
     heads = ["rows", "exchanges", "preparing (clock)", "prepared", "plain", "of plain"]
-    heads += [] if peer is None else ["Tumult", "of prepared"]
-    beside = f"; Tumult at least {LEAST_TUMULT} ×" if peer else ""
+    held = all(one.prepared <= MOST_PREPARED * one.plain for one in found if one.rows >= LARGE)
+    kept = "held" if held else "NOT held"
     print(
-        f"Seconds of CPU, best of {TURNS} turns (wanted: prepared at most {MOST_PREPARED} × plain, "
-        f"preparing with one exchange{beside}):\n"
+        f"Seconds of CPU, best of {TURNS} turns (wanted: preparing with one exchange; prepared at "
+        f"most {MOST_PREPARED:g} × plain\nfrom {LARGE:,} rows on, {kept}):\n"
     )
-    print(table(heads, found))
+    print(table(heads, [one.show() for one in found]))
+    print("\n" + "\n\n".join(filter(None, (say_growth(found), beside))))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """COUNT, SUM and AVG of 1,000 groups by Tumult Analytics, for ``bench.spark --tumult``.
 
-Run by the Python of an environment that has ``tmlt.analytics``; prints seconds of CPU.
+Run by the Python of an environment that has ``tmlt.analytics``; prints, every few seconds and after
+each answer, the seconds of CPU since the session was opened and how many aggregates are answered.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ import json
 import os
 import sys
 import tempfile
+import threading
 from contextlib import suppress
 from pathlib import Path
 
 EPSILON = 3
+SECONDS = 5.0
 
 
 def spent() -> float:
@@ -55,14 +58,26 @@ def main(path: str) -> None:
         )
         keys = KeySet.from_dict({"num": list(range(1000))})
         bounded = QueryBuilder("visits").enforce(MaxRowsPerID(10)).groupby(keys)
-        before = spent()
+        before, answered = spent(), 0
+
+        def tell() -> None:
+            print(json.dumps([spent() - before, answered]), flush=True)
+
+        def tell_often() -> None:
+            while not ended.wait(SECONDS):
+                tell()
+
+        ended = threading.Event()
+        threading.Thread(target=tell_often, daemon=True).start()
         for query in (
             bounded.count(),
             bounded.sum("val", low=0.0, high=5000.0),
             bounded.average("val", low=0.0, high=5000.0),
         ):
             session.evaluate(query, PureDPBudget(1)).collect()
-        print(json.dumps(spent() - before))
+            answered += 1
+            tell()
+        ended.set()
 
 
 if __name__ == "__main__":

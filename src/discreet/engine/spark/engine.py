@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,6 +23,7 @@ from discreet.engine.duckdb.render import name_rows
 from discreet.engine.duckdb.result import ResultColumns
 from discreet.engine.duckdb.sources import Given, Version
 from discreet.engine.foreign import ForeignEngine, read_columns
+from discreet.engine.inlining import inline_renamings
 from discreet.engine.protocol import Progress, describe_failure
 from discreet.engine.spark.prepare import count_buckets
 from discreet.engine.spark.printer import SparkPrinter, quote_name, quote_text
@@ -142,7 +144,7 @@ class SparkEngine(ForeignEngine[Compiled]):
                 public += [(source, self._write_public(printer, table)), *steps]
             else:
                 private[table.name] = tuple(steps)
-        text = printer.statement(draft.query)
+        text = printer.statement(inline_renamings(draft.query.copy()))
         types = {name: column.type for name, column in printer.result.items()}
         tables = tuple(table for table in draft.tables if not table.public)
         found = Compiled(draft.plan, text, tuple(public), private, tables, types, draft.columns)
@@ -182,12 +184,7 @@ class SparkEngine(ForeignEngine[Compiled]):
         """The result, or None: not even the kind of the failure leaves this function."""
         with suppress(Exception):
             session = self._open()
-            steps = [
-                step
-                for table in compiled.tables
-                for step in self._read_rows(table, versions[table.name], compiled.rows[table.name])
-            ]
-            rows = session.sql(compiled.complete(steps))
+            rows = session.sql(self._complete(compiled, versions))
             found = watch(session, rows.collect, "answer", self._progress)
             columns = read_columns(rows.columns, found, compiled.types)
             return Truth(compiled.columns.read(columns, partial(self.run_whole, compiled)))
@@ -195,25 +192,27 @@ class SparkEngine(ForeignEngine[Compiled]):
 
     def explain_plan(self, compiled: Compiled) -> str:
         """What Spark would do to run it, in its own words: how often rows are moved."""
-        versions = self._find_versions()
-        steps = [
-            step
-            for table in compiled.tables
-            for step in self._read_rows(table, versions[table.name], compiled.rows[table.name])
-        ]
-        rows = self._open().sql(compiled.complete(steps))
+        rows = self._open().sql(self._complete(compiled, self._find_versions()))
         return str(rows._jdf.queryExecution().executedPlan().toString())
 
+    def _complete(self, compiled: Compiled, versions: Mapping[str, Version]) -> str:
+        """The statement with the rows as they are now."""
+        tables = compiled.tables
+        steps = (self._read_rows(compiled, table, versions[table.name]) for table in tables)
+        return compiled.complete(chain.from_iterable(steps))
+
     def _read_rows(
-        self, table: Table, version: Version, unprepared: Steps
+        self, compiled: Compiled, table: Table, version: Version
     ) -> Iterator[tuple[str, str]]:
         """The steps that give a table's rows: those that are prepared, or made of the source."""
         folder = self._public.find_folder(table, version)
         if folder is None:
             yield source_name(table.name), self._read_source(table)
-            yield from unprepared
+            yield from compiled.rows[table.name]
             return
-        picked = ", ".join(f"{s.name} AS {quote_name(s.identifier)}" for s in list_stored(table))
+        named = [(stored.name, quote_name(stored.identifier)) for stored in list_stored(table)]
+        used = [one for one in named if one[1] in compiled.text] or named[:1]
+        picked = ", ".join(f"{stored} AS {name}" for stored, name in used)
         yield name_rows(table), f"SELECT {picked} FROM {quote_name(self._show(table, folder))}"  # noqa: S608
 
     def _read_source(self, table: Table) -> str:
