@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from types import FrameType
 from typing import Any
@@ -250,13 +251,22 @@ def test_mutant_that_rolls_up_over_a_last_edge_counts_other_rows(monkeypatch):
         assert derived_total(curator, asked, source) == [1] != right == [3]
 
 
-def test_mutant_that_adds_up_private_groups_misses_people(monkeypatch):
+def test_mutant_that_adds_up_private_groups_misses_people():
+    """Who takes the groups that were shown for all there are misses everybody in the others."""
     private = "SELECT cost, COUNT(*) AS n FROM visits GROUP BY cost"
+    total = "SELECT COUNT(*) AS n FROM visits"
     with clinic() as curator:
         source = released(curator, private, epsilon="0.5", delta="1e-7")
-        shown = sum(int(row[0]) for row in source.entries(0))
-        assert shown < PEOPLE  # nearly every cost has too few people to be shown
-        why_not(curator, "SELECT COUNT(*) AS n FROM visits", source)
+        why_not(curator, total, source)
+        (key,) = source.priced.plan.keys
+        all_there_are = replace(key, values=tuple(group[0] for group in source.groups))
+        plan = replace(source.priced.plan, keys=(all_there_are,))
+        careless = replace(source, priced=replace(source.priced, plan=plan))
+        wrong = derived_total(curator, total, careless)
+        assert wrong == sum(int(row[0]) for row in source.entries(0))
+        right = curator.ask(total, epsilon=MUCH).value()
+        assert abs(right - 2 * PEOPLE) <= 2
+        assert wrong < PEOPLE  # nearly every cost has too few people to be shown
 
 
 # --- margins -----------------------------------------------------------------------------------

@@ -7,6 +7,8 @@ import random
 import duckdb
 import pyarrow as pa
 import pytest
+from joint_cases import CONDITIONS as SMALL
+from joint_cases import brute_force, make_schema
 
 import discreet
 from discreet.accounting.loss import NOTHING
@@ -15,7 +17,12 @@ from discreet.curate.steps import Paid
 from discreet.errors import QuestionRefusal
 from discreet.known import derive as deriving
 from discreet.known.widen import widen
+from discreet.price import price
+from discreet.question.builder import count
+from discreet.question.catalogue import Catalogue
+from discreet.question.offer import Offer
 from discreet.question.question import Question
+from discreet.question.sql import parse
 from discreet.release.derived import Derived
 
 CITIES = ("Cork", "Delft", "Faro", "Ghent", None)
@@ -79,6 +86,49 @@ def test_what_was_taken_together_is_not_told_apart():
         ):
             with pytest.raises(QuestionRefusal, match="took together what is asked for apart"):
                 curator.ask(sql)
+
+
+def test_the_certificate_names_the_table_and_its_text_is_free_from_then_on():
+    with clinic() as curator:
+        answer = curator.ask(ASKED, within=20)
+        (source,) = answer.certificate["sources"]
+        assert source["question"] == curator.transcript()[0].question
+        assert "GROUP BY" in source["question"]
+        assert source["loss"] == answer.certificate["charged"] == answer.certificate["loss"]
+        spent = curator.spent
+        table = curator.ask(source["question"])
+        assert len(table.rows) == 4 * 2
+        assert table.charged == NOTHING
+        assert curator.spent == spent
+        built = curator.table("visits").group_by("sex").agg(n=count())
+        curator.ask(built, epsilon=50)
+        (source,) = curator.ask("SELECT COUNT(*) AS n FROM visits").certificate["sources"]
+        assert "COUNT(*)" in source["question"]
+
+
+@pytest.mark.parametrize("offer", [{"epsilon": 1}, {"rho": "0.25"}])
+@pytest.mark.parametrize(("rows", "change_one"), [(1, False), (1, True), (2, False), (2, True)])
+def test_no_unit_moves_a_table_further_than_is_charged(rows, change_one, offer):
+    """Over all units of a small domain; also where the table would cost more than the question."""
+    catalogue = Catalogue(make_schema(rows, change_one=change_one))
+    draw, tried = random.Random(rows), 0
+    while tried < 6 // rows:
+        shape = draw.choice(("COUNT(*)", "SUM(x)", "SUM(y)", "COUNT(DISTINCT patient)", "COUNT(x)"))
+        key = draw.choice(("", "", "home", "b"))
+        conditions = " AND ".join(draw.sample(SMALL, 2))
+        sql = f"SELECT {key + ',' if key else ''} {shape} AS n FROM visits WHERE {conditions}"
+        try:
+            asked = parse(f"{sql} GROUP BY {key}" if key else sql, catalogue)
+        except QuestionRefusal:  # which no row can be in
+            continue
+        wider = widen(asked, catalogue.multiplicity)
+        if wider is None:
+            continue
+        tried += 1
+        priced = price(wider, Offer.of(**offer), catalogue)
+        epsilon, rho = brute_force(priced, rows, change_one=change_one)
+        assert epsilon <= float(priced.loss.epsilon) * (1 + 1e-9), sql
+        assert rho <= float(priced.loss.rho) * (1 + 1e-9), sql
 
 
 CONDITIONS = (

@@ -86,12 +86,16 @@ class Stage:
         return tuple(sorted(self._spent.items(), key=lambda pair: pair[0]))
 
 
-def find_price(engine: DuckDBEngine, question: str, spend: Mapping[str, Any]) -> Priced:
-    """The price of a question, as the curator finds it; reads no private data."""
+def find_price(
+    engine: DuckDBEngine, question: str, spend: Mapping[str, Any], budget: Budget | None = None
+) -> Priced:
+    """The price of a question, as the curator of a ``budget`` finds it; reads no private data."""
     asked = parse(question, engine.catalogue)
     wanted = Offer.of(**spend).beside(asked.spend)
-    find = find_cheapest if wanted.within else price
-    return find(asked, wanted, engine.catalogue)
+    if not wanted.within:
+        return price(asked, wanted, engine.catalogue)
+    in_rho = budget is not None and budget.epsilon is None
+    return find_cheapest(asked, wanted, engine.catalogue, in_rho=in_rho)
 
 
 class Rehearsal:
@@ -130,7 +134,7 @@ class Rehearsal:
 
     def price(self, question: str, spend: Mapping[str, Any]) -> Priced:
         """The price of a question; reads no private data."""
-        return find_price(self.engine, question, spend)
+        return find_price(self.engine, question, spend, self.budget)
 
     def __call__(self, question: str, **spend: Any) -> Answer:
         """One question to a fresh session."""

@@ -18,7 +18,7 @@ from collections.abc import (
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import count
 from pathlib import Path
 from types import TracebackType
@@ -717,8 +717,9 @@ class Curator(Procedures):
         version = self.engine.catalogue.version
         # Python takes 1 and true for equal: questions are told apart by how they are written.
         written = question.text or repr(question)
+        in_rho = self.seeks_rho(spend)
         try:
-            return self._plans(question, spend, written, version, era)
+            return self._plans(question, spend, written, version, era, in_rho)
         except Refusal as refusal:
             told = refusal
             if "delta" in refusal.offer:
@@ -744,7 +745,10 @@ class Curator(Procedures):
             return planned
         if self._is_known(planned, spend, analyst):
             return planned
-        for era in () if spend.fresh else list_eras(planned.priced):
+        eras, in_rho = list_eras(planned.priced), self.seeks_rho(spend)
+        if in_rho:
+            eras = (Era.PURE, *eras)
+        for era in () if spend.fresh else eras:
             with suppress(Refusal):  # of what could not be asked before
                 former = replace(self.find_plan(question, spend, era), former=True)
                 drawn = era in TOO_CHEAP
@@ -753,11 +757,13 @@ class Curator(Procedures):
                 ):
                     return former
         other = approximate_loss(planned.priced, spend)
-        if other is not None and not self._can_afford(planned, spend, analyst):
-            priced = replace(planned.priced, loss=other)
-            if self._can_afford(charged := replace(planned, priced=priced), spend, analyst):
-                return charged
-        return planned
+        if (other is None and not in_rho) or self._can_afford(planned, spend, analyst):
+            return planned
+        if other is not None:
+            charged = replace(planned, priced=replace(planned.priced, loss=other))
+        else:  # an analyst, a question or people in several datasets may have a cap of epsilon
+            charged = self.find_plan(question, spend, Era.PURE)
+        return charged if self._can_afford(charged, spend, analyst) else planned
 
     def _is_known(
         self, planned: Planned, spend: Offer, analyst: str, *, drawn: bool = False
@@ -815,6 +821,7 @@ class Curator(Procedures):
         _written: str,
         _version: Hashable,
         era: Era = Era.NOW,
+        _in_rho: bool = False,  # a budget may change, and with it prices
     ) -> Planned:
         priced = self.price_question(question, spend, era)
         # What cannot be run is not paid for.
@@ -830,22 +837,28 @@ class Curator(Procedures):
             from discreet.price.listed import price_listed
 
             return price_listed(question, catalogue)
-        if era is Era.NOW and (sizes := self.sizes):
+        buy = partial(self._buy, in_rho=era is Era.NOW)
+        if era in (Era.NOW, Era.PURE) and (sizes := self.sizes):
             from discreet.price.sizes import price_beside, price_size
 
             free = price_size(question, catalogue, sizes)
-            free = free or price_beside(question, spend, catalogue, sizes, self._buy)
+            free = free or price_beside(question, spend, catalogue, sizes, buy)
             if free is not None:
                 return free
-        return self._buy(question, spend, as_before=before, apart=apart, compare=compare)
+        return buy(question, spend, as_before=before, apart=apart, compare=compare)
 
-    def _buy(self, question: Question, spend: Offer, **how: Any) -> Priced:
+    def seeks_rho(self, spend: Offer) -> bool:
+        """Whether an accuracy is asked for where rho alone is counted: then it costs least rho."""
+        return bool(spend.within) and self.account.budget.epsilon is None
+
+    def _buy(self, question: Question, spend: Offer, *, in_rho: bool, **how: Any) -> Priced:
         """The best noise that is offered for, or the least that is within what is asked for."""
         if not spend.within:
             return price(question, spend, self.engine.catalogue, **how)
         from discreet.price.within import find_cheapest
 
-        return find_cheapest(question, spend, self.engine.catalogue, **how)
+        in_rho = in_rho and self.seeks_rho(spend)
+        return find_cheapest(question, spend, self.engine.catalogue, in_rho=in_rho, **how)
 
 
 # --- what is computed --------------------------------------------------------------------------

@@ -17,6 +17,7 @@ class Era(Enum):
     """How questions were priced, the latest first: what was paid for in each is still found."""
 
     NOW = "at the joint sensitivity of a statement"
+    PURE = "an accuracy by the least epsilon, also where rho alone is counted"
     COUNTED = "with noise on public numbers, too, where others were asked for beside them"
     ROWS = "a change row by row, and no unit as a whole in groups"
     SIDES = "a change as what is left and what is joined"

@@ -240,13 +240,15 @@ class Knowing:
 
         Who offers an accuracy leaves it to us what is bought: docs/proofs/known.md, Lemma 16.
         """
-        multiplicity = self._curator.engine.catalogue.multiplicity
-        wider = widen(planned.priced.question, multiplicity) if spend.within else None
-        if wider is None or mixes_noise(planned.priced):
+        if not spend.within or mixes_noise(planned.priced):
             return None
+        multiplicity = self._curator.engine.catalogue.multiplicity
         loss = part.priced.loss
         offer = _offer_loss(loss)
         with suppress(Refusal):
+            wider = widen(planned.priced.question, multiplicity)
+            if wider is None:
+                return None
             whole = planning.again(wider, offer)
             if whole.area != planned.area or not _costs_no_more(whole.priced.loss, loss):
                 return None

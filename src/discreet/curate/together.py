@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.accounting.loss import Loss
 from discreet.engine.protocol import C, Compiled, Engine, describe_failure
-from discreet.errors import DataRefusal, InvalidParameter, Refusal
+from discreet.errors import BudgetRefusal, DataRefusal, InvalidParameter, Refusal
 from discreet.exact.numbers import canonical_json
 from discreet.ledger import Receipt, Request, Stored
 from discreet.price import Priced
@@ -66,14 +66,23 @@ class PlannedBatch:
 
 
 def plan_batch(
-    curator: Curator, questions: Sequence[Asking], offer: dict[str, Any]
+    curator: Curator,
+    questions: Sequence[Asking],
+    offer: dict[str, Any],
+    *,
+    in_rho: bool | None = None,
 ) -> PlannedBatch:
-    """The price of all questions together, or a refusal; nothing is read."""
+    """The price of all questions together, or a refusal; nothing is read.
+
+    ``in_rho``: an accuracy at the least rho, as it is if rho alone is counted; or as is said here.
+    """
     from discreet.curate.curator import write_text
 
     asked = _parse(curator, questions)
     spends = _read_offers(offer, len(asked))
-    batch = price_batch(asked, spends, curator.engine.catalogue)
+    if in_rho is None:
+        in_rho = curator.seeks_rho(spends[0])
+    batch = price_batch(asked, spends, curator.engine.catalogue, in_rho=in_rho)
     compile_ = curator.engine.compile
     compiled = tuple(compile_(part.plan, find_lumpings(part)) for part in batch.parts)
     keys = ["batch", *(replay_key(part) for part in batch.parts)]
@@ -115,6 +124,7 @@ def pay_batch(
     try:
         planned = plan_batch(curator, questions, offer)
         version = curator.engine.data_version()
+        planned = _find_payable(curator, planned, questions, analyst, offer, version)
         if offer.get("fresh"):
             planned = _make_fresh(curator, planned, analyst, version)
         curator.crowding.check([part.plan.source for part in planned.batch.parts], version)
@@ -123,6 +133,41 @@ def pay_batch(
         curator.account.record_refusal(analyst, _name(questions), refusal)
         raise
     return PaidBatch(planned, receipt, version)
+
+
+def _find_payable(
+    curator: Curator,
+    planned: PlannedBatch,
+    questions: Sequence[Asking],
+    analyst: str,
+    offer: dict[str, Any],
+    version: str,
+) -> PlannedBatch:
+    """What is ``planned``, or the same at the least epsilon where the account has or needs that.
+
+    An accuracy once cost so also where rho alone is counted: what was paid for then is free.  And
+    it does still where there is a cap of epsilon.
+    """
+    if not curator.seeks_rho(_read_offers(offer, len(questions))[0]):
+        return planned
+
+    def foresee(plan: PlannedBatch) -> str:
+        try:
+            return curator.account.preview(plan.request(analyst, curator, version))
+        except BudgetRefusal:
+            return "refused"
+
+    outcome, fresh = foresee(planned), bool(offer.get("fresh"))
+    if outcome in _PAID and not fresh:
+        return planned
+    pure = plan_batch(curator, questions, offer, in_rho=False)
+    other = foresee(pure)
+    known = other in _PAID and not fresh
+    return pure if known or (outcome == "refused" != other) else planned
+
+
+_PAID = ("stored", "resumed")
+"""What an account says of what was paid for before."""
 
 
 def finish_batch(curator: Curator, paid: PaidBatch, compute: Compute | None = None) -> list[Answer]:

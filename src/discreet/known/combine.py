@@ -27,6 +27,7 @@ from discreet.price.margins import number_margin
 from discreet.price.plan import GroupSum, GroupTotal, Measurement, Moments, Sensitivity, Sum
 from discreet.price.summed import Summed, Term
 from discreet.question.expressions import ColumnRef
+from discreet.question.sql import write_question_text
 from discreet.release.derived import Derived, Origin
 
 PARTS = 1024
@@ -356,7 +357,8 @@ def _list_origins(estimates: Sequence[_Estimate]) -> tuple[Origin, ...]:
                 weight = Fraction(0)  # what is public says nothing of how much is used
             if before is not None:
                 added, weight = max(added, before.groups), max(weight, before.weight)
-            text = source.priced.question.text
+            question = source.priced.question
+            text = question.text or write_question_text(question)  # what was built has no text
             found[source.id] = Origin(source.id, text, source.loss, added, weight)
     return tuple(found[number] for number in sorted(found))
 

@@ -24,6 +24,7 @@ from discreet.question.functions.declaration import as_engine
 from discreet.question.ownership import columns
 from discreet.question.question import Key, Limits, Output, Question, public_values
 from discreet.question.relation import Filter
+from discreet.question.sql import write_question_text
 
 MOST_VALUES = 64
 """A column of more values is not told apart by them, only by what the question says of it."""
@@ -54,7 +55,8 @@ def widen(question: Question, multiplicity: Multiplicity) -> Question | None:
         return None
     names = [*(key.name for key in keys), *(one.name for one in question.aggregates)]
     outputs = tuple(Output(name, ColumnRef(name)) for name in names)
-    return Question(source, tuple(keys), question.aggregates, outputs)
+    found = Question(source, tuple(keys), question.aggregates, outputs)
+    return replace(found, text=write_question_text(found))  # as certificates name it
 
 
 def _find_name(keys: list[Key], question: Question) -> str:

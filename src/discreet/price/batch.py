@@ -52,15 +52,20 @@ class Batch:
 
 
 def price_batch(
-    questions: Sequence[Question], spends: Sequence[Offer], catalogue: Catalogue
+    questions: Sequence[Question],
+    spends: Sequence[Offer],
+    catalogue: Catalogue,
+    *,
+    in_rho: bool = False,
 ) -> Batch:
     """The best noise that one spend buys for all ``questions``, or the least that meets targets.
 
-    ``spends`` is one for all, to be divided, or one for each that states an accuracy.
+    ``spends`` is one for all, to be divided, or one for each that states an accuracy; that is
+    bought with the least rho where it is counted ``in_rho`` alone.
     """
     if spends[0].within:
         parts = tuple(
-            find_cheapest(question, spend, catalogue, in_company=len(questions) > 1)
+            find_cheapest(question, spend, catalogue, in_company=len(questions) > 1, in_rho=in_rho)
             for question, spend in zip(questions, spends, strict=True)
         )
         together = find_together(parts, catalogue)

@@ -1,7 +1,12 @@
-"""Accuracy first: the cheapest spend that keeps every number within its margin."""
+"""Accuracy first: the cheapest spend that keeps every number within its margin.
+
+What is cheapest depends on what is counted: of Laplace and Gaussian noise with one margin the
+first has a pure loss, and the second, at usual confidences, the lesser concentrated one.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
@@ -27,19 +32,22 @@ def find_cheapest(
     apart: bool = False,
     in_company: bool = False,
     compare: Compare = Compare.UNITS,
+    in_rho: bool = False,
 ) -> Priced:
     """The offer of least loss whose promised margins meet ``spend.within``.
 
     The margin falls as the price rises, so the price is found by doubling and
     halving, to a thousandth, rounded up.  Where a delta is offered, each price
     is spent in whichever way is more accurate.
+
+    ``in_rho``: where rho alone is counted, and the least of it is looked for; among equals, noise
+    of the least epsilon, too.
     """
 
-    def offer(epsilon: Fraction) -> Priced:
-        asked = replace(spend, epsilon=epsilon, rho=None, within=())
+    def buy(asked: Offer) -> Priced:
         return price(
             question,
-            asked,
+            replace(asked, within=()),
             catalogue,
             as_before=as_before,
             apart=apart,
@@ -48,11 +56,31 @@ def find_cheapest(
             accuracy_first=True,
         )
 
-    targets = _targets(question, spend, offer(Fraction(1)))
+    def offer_epsilon(amount: Fraction) -> Priced:
+        return buy(replace(spend, epsilon=amount, rho=None))
 
-    def meets(epsilon: Fraction) -> bool:
+    def offer_rho(amount: Fraction) -> Priced:
+        return buy(replace(spend, epsilon=None, rho=amount))
+
+    targets = _targets(question, spend, offer_epsilon(Fraction(1)))
+    pure = _find_least(offer_epsilon, targets, spend)
+    if in_rho:
+        concentrated = _find_least(offer_rho, targets, spend)
+        if pure is None or _costs_less(concentrated, pure):
+            pure = concentrated
+    if pure is None:
+        raise _impossible("no price buys this accuracy")
+    return pure
+
+
+def _find_least(
+    offer: Callable[[Fraction], Priced], targets: list[tuple[int, Fraction]], spend: Offer
+) -> Priced | None:
+    """What the least amount buys that meets all targets; None if no amount does."""
+
+    def meets(amount: Fraction) -> bool:
         try:
-            offered = offer(epsilon)
+            offered = offer(amount)
         except InvalidParameter:  # too little for any noise that can be drawn
             return False
         return all(
@@ -61,9 +89,12 @@ def find_cheapest(
         )
 
     found = least_fraction(meets, least=_LEAST, most=_GREATEST, tolerance=_TOLERANCE)
-    if found is None:
-        raise _impossible("no price buys this accuracy")
-    return offer(found)
+    return None if found is None else offer(found)
+
+
+def _costs_less(one: Priced | None, other: Priced) -> bool:
+    """Whether it costs less rho, by more than either was searched to."""
+    return one is not None and one.loss.rho < other.loss.rho * (1 - 2 * _TOLERANCE)
 
 
 def promise_margin(priced: Priced, index: int, beta: Exact) -> float:
