@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import discreet
 from discreet.audit.rehearsal import Rehearsal
 from discreet.errors import Refusal, SchemaRefusal
 from discreet.question.domain import Domain, Kind, change_zone, number_of
@@ -253,30 +252,3 @@ def test_a_zone_that_means_nothing_is_refused(column):
     pid = "" if "pid" in column else 'pid = "integer"'
     with pytest.raises(SchemaRefusal):
         Schema.from_text(f'[tables.v]\nunit = "pid"\n[tables.v.columns]\n{pid}\n{column}')
-
-
-def test_today_is_not_what_it_was_yesterday(monkeypatch):
-    """A curator that runs past midnight reads the same words anew."""
-    from discreet.question import sql
-
-    class Clock(datetime):
-        day = 16
-
-        @classmethod
-        def now(cls, tz=None):
-            return datetime(2026, 11, cls.day, 12, tzinfo=tz)
-
-    monkeypatch.setattr(sql, "datetime", Clock)
-    schema = """
-    [tables.t]
-    unit = "u"
-    max_rows_per_unit = 1
-    columns.u = "integer"
-    columns.day = { type = "date", bounds = [2026-01-01, 2026-12-31] }
-    """
-    rows = pa.table({"u": [1], "day": [date(2026, 11, 16)]})
-    question = "SELECT COUNT(*) AS n FROM t WHERE day = CURRENT_DATE"
-    with discreet.curator({"t": rows}, schema=schema, budget=1) as curator:
-        first = curator.parse(question)
-        Clock.day = 17
-        assert curator.parse(question) != first

@@ -7,6 +7,7 @@ import io
 import itertools
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -152,8 +153,10 @@ class Running:
         body: dict[str, Any] = {"question": question, "epsilon": epsilon, "wait_s": 60}
         if fresh:  # whatever the tests before have learnt
             body["fresh"] = True
+        end = time.monotonic() + PATIENCE_S
         while (found := self.call("POST", "ask", body, **options)).status_code == 202:
-            pass  # the same question again waits for the same answer, and is not charged
+            # The same question again waits for the same answer, and is not charged.
+            assert time.monotonic() < end, found.text
         return found
 
     def person(
@@ -252,6 +255,12 @@ def serving() -> Any:
             yield found
 
     return serve
+
+
+@pytest.fixture(scope="session")
+def start() -> Any:
+    """Start a server of some datasets."""
+    return running
 
 
 @pytest.fixture(scope="session")

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
+import json
+import threading
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 
+import pyarrow.parquet as pq
 import pytest
-from patience import wait_until
+from patience import PATIENCE_S, wait_until
 
+from discreet.ledger import keys
+from discreet.server import dataset
 from discreet.server.again import Again
+from discreet.server.cache import AnswerCache, CacheKey
+from discreet.server.models import Ask
 from discreet.server.readings import BODY, ReadRequests
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
@@ -17,8 +28,8 @@ TRIES = 4
 
 
 @pytest.fixture
-def short(server, monkeypatch):
-    """How many requests were told without being read."""
+def short(monkeypatch):
+    """In which way requests were told without being read, one after the other."""
     told = []
     long_way = Again._find
 
@@ -39,6 +50,11 @@ def body(**more):
         "wait_s": 60,
         **more,
     }
+
+
+def sent_alone(sent):
+    """The same without what is of no use to an explanation."""
+    return {name: value for name, value in sent.items() if name != "wait_s"}
 
 
 def ask(server, sent, key=None, **more):
@@ -155,22 +171,243 @@ def test_the_rate_holds_for_what_is_not_read(tmp_path, serving):
         assert "retry-after" in found[-1].headers
 
 
-def test_what_is_remembered_is_bounded():
-    class Sent:
-        def __init__(self, text: bytes) -> None:
-            self.headers = {"content-type": "application/json"}
-            self.scope = {
-                "method": "POST",
-                "path": "/v1/datasets/clinic/ask",
-                "query_string": b"",
-                BODY: text,
-            }
+def test_what_is_refused_for_its_rate_is_no_replay(tmp_path, serving):
+    slow = "deadline_s = 0.05\nrate_per_minute = 0.01\nburst = 5"
+    with serving(tmp_path, slow) as server:
+        key, sent = server.person(), body()
+        found = [ask(server, sent, key).status_code for _ in range(9)]
+        assert found == [200] * 5 + [429] * 4
+        told = server.state.metrics.text(["clinic"])
+        assert 'discreet_questions_total{dataset="clinic",outcome="replayed"} 4' in told
 
+
+# --- time passes ---------------------------------------------------------------------------------
+
+
+class Later(datetime):
+    """Two hours after what the clock shows."""
+
+    @classmethod
+    def now(cls, tz=None):
+        return datetime.now(tz) + timedelta(hours=2)
+
+
+SOON = timedelta(hours=1)
+
+
+def test_a_key_that_has_ended_is_told_nothing(server, short, monkeypatch):
+    sent, name = body(), f"brief{next(AGES)}"
+    server.person(name=name)
+    until = (datetime.now(UTC) + SOON).isoformat()
+    key = server.call("POST", f"analysts/{name}/keys", {"expires": until}).json()["key"]
+    for _ in range(TRIES):
+        assert ask(server, sent, key).status_code == 200
+    assert short
+    short.clear()
+    monkeypatch.setattr(keys, "datetime", Later)
+    found = ask(server, sent, key)
+    assert (found.status_code, found.json()["code"], short) == (401, "A11", [])
+
+
+def test_an_analyst_whose_time_is_over_is_told_nothing(server, short, monkeypatch):
+    """Neither by the key, which is looked at first, nor by the account behind it."""
+    sent = body()
+    key = server.person(expires=(datetime.now(UTC) + SOON).isoformat())
+    for _ in range(TRIES):
+        assert ask(server, sent, key).status_code == 200
+    assert short
+    short.clear()
+    monkeypatch.setattr(dataset, "datetime", Later)
+    assert ask(server, sent, key).json()["replayed"]  # by the long way, whose clock is the ledger's
+    assert not short
+    monkeypatch.setattr(keys, "datetime", Later)
+    found = ask(server, sent, key)
+    assert (found.status_code, found.json()["code"], short) == (401, "A11", [])
+
+
+@pytest.mark.parametrize("way", ["ask", "explain"])
+@pytest.mark.parametrize("condition", ["day < CURRENT_DATE", "AGE(day) < INTERVAL '9 days'"])
+def test_words_that_mean_the_present_are_read_each_time(server, condition, way):
+    clinic = server.state.datasets["clinic"]
+    asked = Ask(question=f"{COUNT} WHERE {condition}", epsilon="1/50")
+    grant = server.state.identify(server.datasets["clinic"].key).grant("clinic")
+    assert clinic.find_cache_key(asked, grant, way) is None
+    plain = asked.model_copy(update={"question": f"{COUNT} WHERE age < 9"})
+    assert clinic.find_cache_key(plain, grant, way) is not None
+
+
+# --- things change -------------------------------------------------------------------------------
+
+
+def test_other_data_are_another_question(tmp_path, serving, short):
+    with serving(tmp_path) as server:
+        sent = body()
+        told = [ask(server, sent).json() for _ in range(TRIES)][-1]
+        priced = [server.call("POST", "explain", sent_alone(sent)).json() for _ in range(TRIES)][-1]
+        assert short.count("ask") == 1
+        assert (told["replayed"], priced["outcome"]) == (True, "stored")
+        source = tmp_path / "clinic" / "visits.parquet"
+        pq.write_table(pq.read_table(source).slice(0, 2000), source)
+        short.clear()
+        assert server.call("POST", "explain", sent_alone(sent)).json()["outcome"] == "admitted"
+        anew = ask(server, sent).json()
+        assert (anew["replayed"], anew["id"] != told["id"], short) == (False, True, [])
+
+
+def test_a_limit_that_was_changed_is_told_at_once(server, short):
+    name = f"limited{next(AGES)}"
+    key = server.person(name=name)
+    sent = sent_alone(body())
+    for _ in range(TRIES):
+        assert server.call("POST", "explain", sent, key=key).json()["affordable"]
+    assert short
+    for limit, affordable in (({"epsilon": "1/100"}, False), ({"epsilon": "1"}, True)):
+        short.clear()
+        server.call("PATCH", f"analysts/{name}", {"limit": limit})
+        told = [server.call("POST", "explain", sent, key=key).json() for _ in range(TRIES)]
+        assert [one["affordable"] for one in told] == [affordable] * TRIES
+        assert len(short) == TRIES - 1
+
+
+def test_a_group_that_has_spent_its_limit_is_told_at_once(tmp_path, serving, short):
+    """What another of the group has paid, and a move to another group, are records too."""
+    more = "\n[groups.staff]\nlimit = { epsilon = 0.1 }\n\n[groups.others]\n"
+    with serving(tmp_path, more=more) as server:
+        ana, ben = (server.person(name=name, group="staff") for name in ("ana", "ben"))
+        sent = sent_alone(body())
+
+        def affordable():
+            told = [server.call("POST", "explain", sent, key=ana).json() for _ in range(TRIES)]
+            return {one["affordable"] for one in told}
+
+        assert affordable() == {True}
+        assert server.ask(f"{COUNT} WHERE age > 7", "9/100", key=ben).status_code == 200
+        assert affordable() == {False}
+        server.call("PATCH", "analysts/ana", {"group": "others"})
+        assert affordable() == {True}
+        assert len(short) == 3 * (TRIES - 1)
+
+
+def test_what_changed_while_it_was_told_is_not_kept(server, short, monkeypatch):
+    """A record between the request and its answer: what was told is of neither state."""
+    sent, clinic = sent_alone(body()), server.state.datasets["clinic"]
+    quote = type(clinic).quote
+
+    def quote_and_record(self, asked, grant):
+        found = quote(self, asked, grant)
+        clinic.account.add_analyst(f"between{next(AGES)}")
+        return found
+
+    monkeypatch.setattr(type(clinic), "quote", quote_and_record)
+    kept = []
+    monkeypatch.setattr(clinic.cache, "keep", lambda *told: kept.append(told))
+    for _ in range(TRIES):
+        assert server.call("POST", "explain", sent).status_code == 200
+    assert (short, kept) == ([], [])
+
+
+def test_the_same_bytes_for_another_dataset_are_another_request(tmp_path, make_dataset, start):
+    datasets = {name: make_dataset(tmp_path / name) for name in ("clinic", "other")}
+    with start(datasets) as server:
+        sent, key = body(), server.person()
+        for _ in range(TRIES):
+            assert ask(server, sent, key).status_code == 200
+        found = server.call("POST", "ask", sent, key=key, dataset="other")
+        assert (found.status_code, found.json()["code"]) == (404, "A13")
+        own = server.call("POST", "ask", sent, dataset="other").json()
+        assert (own["dataset"], own["replayed"]) == ("other", False)
+
+
+def test_a_dataset_that_is_slow_keeps_no_other_waiting(server, short, monkeypatch):
+    sent = body()
+    for _ in range(TRIES):
+        ask(server, sent)
+        server.call("POST", "explain", sent_alone(sent), dataset="damaged")
+    assert sorted(short) == ["ask", *["explain"] * (TRIES - 1)]
+    waiting, go_on = threading.Event(), threading.Event()
+    engine = server.state.datasets["damaged"].curator.engine
+    version = engine.data_version
+
+    def wait():
+        waiting.set()
+        assert go_on.wait(PATIENCE_S)
+        return version()
+
+    monkeypatch.setattr(engine, "data_version", wait)
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(server.call, "POST", "explain", sent_alone(sent), dataset="damaged")
+        try:
+            assert waiting.wait(PATIENCE_S)
+            assert ask(server, sent).json()["replayed"]
+            assert not slow.done()
+        finally:
+            go_on.set()
+        assert slow.result(PATIENCE_S).status_code == 200
+
+
+# --- memory --------------------------------------------------------------------------------------
+
+
+class Sent:
+    """As much of a request as names it."""
+
+    def __init__(self, text: bytes) -> None:
+        self.headers = {"content-type": "application/json"}
+        self.scope = {
+            "method": "POST",
+            "path": "/v1/datasets/clinic/ask",
+            "query_string": b"",
+            BODY: text,
+        }
+
+
+def test_what_is_remembered_is_bounded():
     kept = ReadRequests(most_bytes=100_000)
     for number in range(1000):
-        kept.keep(Sent(b"%04d" % number * 100), "clinic", None)
+        kept.keep(Sent(b"%04d" % number * 100), "clinic", Ask(question="?", epsilon="1"))
     assert 30 < len(kept._read) < 50
     assert kept._bytes <= 100_000
     newest = ("/v1/datasets/clinic/ask", "*/*", b"0999" * 100)
     assert kept.find(newest) is not None
     assert kept.find((*newest[:2], b"0000" * 100)) is None
+
+
+def measure_kept(keep, times):
+    """Bytes that are held after so many were kept."""
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for number in range(times):
+            keep(number)
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+
+
+MOST = 2_000_000
+
+
+@pytest.mark.parametrize("letter", ["x", "\u00e9", "\N{GRINNING FACE}"])
+def test_the_bound_is_one_of_memory_whatever_is_asked(letter):
+    """Long questions of large letters, whose answers are short: the question counts as well."""
+    read, texts = ReadRequests(most_bytes=MOST), AnswerCache(most_bytes=MOST)
+
+    def keep(number):
+        question = f"{number} -- {letter * 5000}"
+        sent = json.dumps({"question": question, "epsilon": "1"}, ensure_ascii=False).encode()
+        read.keep(Sent(sent), "clinic", Ask.model_validate_json(sent))
+        texts.keep(CacheKey(-number, json.dumps([question]), "explain", "0.95"), b"free")
+
+    assert measure_kept(keep, 600) < 2 * 1.2 * MOST
+
+
+def test_numbers_of_answers_count_as_much_as_they_take():
+    """Every record makes a new name of a request that is asked again: names are not free."""
+    texts = AnswerCache(most_bytes=MOST)
+
+    def keep(number):
+        said = json.dumps(["ada", "analyst", f"{COUNT} WHERE age > 3", {"epsilon": "1/50"}])
+        texts.keep(CacheKey(-number, said, "ask version", "0.95"), b"[7]")
+
+    assert measure_kept(keep, 20_000) < 1.2 * MOST

@@ -330,16 +330,20 @@ def test_the_page_parses_no_text_and_keeps_its_key_in_the_tab():
 
 
 def test_texts_that_are_kept_are_bounded():
-    written = AnswerCache(most_bytes=100)
+    written = AnswerCache(most_bytes=10_000)
     one, two, three, large = (CacheKey(n, "q", "text/csv", "0.9") for n in range(4))
-    for wanted_one, size in ((one, 40), (two, 40), (one, 30)):
+    for wanted_one, size in ((one, 4000), (two, 4000), (one, 3000)):
         written.keep(wanted_one, b"x" * size)
-    assert written.find(one) == b"x" * 30
-    assert written.find(two) == b"x" * 40
+    assert written.find(one) == b"x" * 3000
+    assert written.find(two) == b"x" * 4000
     written.find(one)
-    written.keep(three, b"x" * 50)  # 120 bytes: what was not looked at longest goes
-    assert (written.find(two), len(written.find(one)), len(written.find(three))) == (None, 30, 50)
-    written.keep(large, b"x" * 101)
+    written.keep(three, b"x" * 5000)  # 12,000 bytes: what was not looked at longest goes
+    assert (written.find(two), len(written.find(one)), len(written.find(three))) == (
+        None,
+        3000,
+        5000,
+    )
+    written.keep(large, b"x" * 10_001)
     assert [written.find(each) for each in (one, two, three, large)] == [None] * 4
     assert written._bytes == 0
 

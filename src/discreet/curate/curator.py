@@ -69,7 +69,7 @@ from discreet.question.question import Question
 from discreet.question.relation import Relation
 from discreet.question.schema.tables import entity_of
 from discreet.question.sql import depth_refusal, parse_statement, write_question_text
-from discreet.question.sql.clock import MAY_READ_THE_CLOCK
+from discreet.question.sql.clock import may_read_clock
 from discreet.question.statement import Column, Statement, list_columns
 from discreet.release.answer import Answer, Released
 from discreet.release.record import (
@@ -689,7 +689,7 @@ class Curator(Procedures):
         if not isinstance(question, str):
             return _read_built(question), False
         try:
-            if MAY_READ_THE_CLOCK.search(question):  # today is not what it was yesterday
+            if may_read_clock(question):  # today is not what it was yesterday
                 return self._parse_text(question, None)
             return self._questions(question, self.engine.catalogue.version)
         except Refusal as refusal:

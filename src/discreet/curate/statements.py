@@ -29,7 +29,7 @@ from discreet.price import Priced
 from discreet.question.offer import Offer
 from discreet.question.question import Question
 from discreet.question.sql import parse_statement
-from discreet.question.sql.clock import MAY_READ_THE_CLOCK
+from discreet.question.sql.clock import may_read_clock
 from discreet.question.sql.nested import MOST_LISTED, list_samples
 from discreet.question.statement import First, Statement, account_name, group_name, public_name
 from discreet.release.answer import Answer
@@ -130,7 +130,7 @@ class Statements:
 
         A date is, but for the last minutes of its day; a moment is not.
         """
-        if not MAY_READ_THE_CLOCK.search(statement.text):
+        if not may_read_clock(statement.text):
             return True
         catalogue, now = self._curator.engine.catalogue, datetime.now(UTC).replace(tzinfo=None)
         read = [

@@ -39,10 +39,15 @@ def find_told(
     if found is None or way == "explain":
         return key, found
     number, question = json.loads(found)  # many ask the same: its text is kept once
-    text = cache.find(CacheKey(number, question, JSON, str(ask.confidence)))
-    if text is not None:
-        dataset.count_replay()
-    return key, text
+    return key, cache.find(CacheKey(number, question, JSON, str(ask.confidence)))
+
+
+def keep_told(
+    dataset: Dataset, grant: Grant, ask: Ask, way: str, key: CacheKey | None, told: bytes
+) -> None:
+    """Remember what a request was told, unless something has changed since it came."""
+    if key is not None and key == dataset.find_cache_key(ask, grant, way):
+        dataset.cache.keep(key, told)
 
 
 class Together:
@@ -99,7 +104,7 @@ class Again:
     def __init__(self, app: ASGIApp, server: ServerState) -> None:
         self._app = app
         self._server = server
-        self._together = Together()
+        self._together = {name: Together() for name in server.datasets}  # none waits for another
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Tell it, or pass the request on as it came."""
@@ -116,7 +121,8 @@ class Again:
             key = self._find_key(request)
             self._server.strangers.look(client_address(request), public_part(key))
             way = WAYS[scope["path"][scope["path"].rindex("/") :]]
-            caller, text = await self._together.run(partial(self._find, key, read, way))
+            find = partial(self._find, key, read, way)
+            caller, text = await self._together[read.dataset].run(find)
         except Refusal:
             return None  # the long way says so, and counts it
         if text is None:
@@ -125,6 +131,8 @@ class Again:
         self._server.strangers.came_in(caller.key_id)
         dataset = self._server.datasets[read.dataset]
         dataset.rate.take(self._server.lineage.first(caller.key_id))
+        if way == "ask":
+            dataset.count_replay()
         return Response(text, media_type=JSON)
 
     def _find_key(self, request: Request) -> str | None:
@@ -141,4 +149,4 @@ class Again:
         return caller, find_told(self._server.datasets[read.dataset], grant, read.ask, way)[1]
 
 
-__all__ = ["Again", "find_told"]
+__all__ = ["Again", "find_told", "keep_told"]

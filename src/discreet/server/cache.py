@@ -5,11 +5,14 @@ Who may see an answer is decided before anything is looked up here.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import OrderedDict
 from typing import NamedTuple
 
 MOST_BYTES = 64 * 1024 * 1024
+_OVERHEAD = 512
+"""What one text takes in memory beside itself and the question that it is found by, about."""
 
 
 class CacheKey(NamedTuple):
@@ -23,7 +26,11 @@ class CacheKey(NamedTuple):
 
 
 class AnswerCache:
-    """Texts of answers, at most so many bytes of them; the one unused longest goes first."""
+    """Texts of answers, in so many bytes of memory; the one unused longest goes first.
+
+    What a text is found by counts as the text does: a request that is told by a number is longer
+    than the number, and every record makes all that was kept of requests useless.
+    """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most = most_bytes
@@ -42,7 +49,14 @@ class AnswerCache:
     def keep(self, wanted: CacheKey, text: bytes) -> None:
         """Remember a text; one that is large by itself pushes out all others, and goes too."""
         with self._lock:
-            self._bytes += len(text) - len(self._texts.pop(wanted, b""))
+            before = self._texts.pop(wanted, None)
+            if before is not None:
+                self._bytes -= _weigh(wanted, before)
             self._texts[wanted] = text
+            self._bytes += _weigh(wanted, text)
             while self._bytes > self._most:
-                self._bytes -= len(self._texts.popitem(last=False)[1])
+                self._bytes -= _weigh(*self._texts.popitem(last=False))
+
+
+def _weigh(wanted: CacheKey, text: bytes) -> int:
+    return len(text) + sys.getsizeof(wanted.question) + _OVERHEAD

@@ -46,7 +46,7 @@ from discreet.ledger.keys import AUDITOR, CURATOR, Grant, nothing_here
 from discreet.price.watch import WatchSettings
 from discreet.publication.told import Told as Released
 from discreet.question.sql import write_question_text
-from discreet.question.sql.clock import MAY_READ_THE_CLOCK
+from discreet.question.sql.clock import may_read_clock
 from discreet.release import record
 from discreet.release.answer import Answer
 from discreet.release.combined import Combined
@@ -213,7 +213,7 @@ class Dataset:
         The same words of the same analyst, who may still ask, on the same data, with the same
         ledger; words that may name the present mean something else each time.
         """
-        if self.jobs.waiting or MAY_READ_THE_CLOCK.search(ask.question):
+        if self.jobs.waiting or may_read_clock(ask.question):
             return None
         with suppress(AccessRefusal):
             check_access(self.curator.account.standing(), grant.analyst, datetime.now(UTC))

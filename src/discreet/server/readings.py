@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ MOST_BYTES = 16 * 1024 * 1024
 JSON = "application/json"
 WAYS = {"/ask": "ask", "/explain": "explain"}
 _OVERHEAD = 2048
-"""What one request takes in memory beside its body, about."""
+"""What one request takes in memory beside its body and its question, about."""
 
 Sent = tuple[str, str, bytes]
 """The address, what is accepted, and the body."""
@@ -58,14 +59,15 @@ class ReadRequests:
         read = ReadRequest(dataset, ask, request.scope.get("route"))
         with self._lock:
             if sent not in self._read:
-                self._bytes += _weigh(sent)
+                self._bytes += _weigh(sent, read)
             self._read[sent] = read
             while self._bytes > self._most:
-                self._bytes -= _weigh(self._read.popitem(last=False)[0])
+                self._bytes -= _weigh(*self._read.popitem(last=False))
 
 
-def _weigh(sent: Sent) -> int:
-    return len(sent[0]) + len(sent[1]) + len(sent[2]) + _OVERHEAD
+def _weigh(sent: Sent, read: ReadRequest) -> int:
+    """The request as it came and the question in it, whose letters may take four bytes each."""
+    return sum(map(len, sent)) + sys.getsizeof(read.ask.question) + _OVERHEAD
 
 
 def name_request(request: Request) -> Sent | None:

@@ -28,8 +28,18 @@ _TODAY = {"CURRENT_DATE", "TODAY", "CURDATE"}
 NOW_WITHOUT_BRACKETS = {"CURRENT_DATE", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP", "CURRENT_DATETIME"}
 NOW = _NOW | _TODAY
 """What stands for the moment at which the question is read."""
-MAY_READ_THE_CLOCK = re.compile(rf"\b(?:{'|'.join(sorted(NOW))})\b", re.IGNORECASE)
-"""Found in every text that may mean something else when it is read again."""
+_CLOCK = re.compile(rf"\b(?:{'|'.join(sorted(NOW))})\b|\bAGE[\"`\]]?\s*(?:\(|--|/[*/]|\#)")
+"""What shows the moment by name; and AGE, which counts from a time until now where it is given no
+other.  Between its name and its bracket there may be a comment."""
+
+
+def may_read_clock(text: str) -> bool:
+    """Whether a text may mean something else when it is read again at another moment.
+
+    Names are compared in capitals, as they are where they are read: some small letters are two
+    capitals (``\N{LATIN SMALL LIGATURE ST}``).
+    """
+    return _CLOCK.search(text.upper()) is not None
 
 
 def now(node: exp.Expr, reader: Reader) -> exp.Expr | None:

@@ -17,7 +17,7 @@ from discreet.release.answer import Answer
 from discreet.release.files import answer_parquet, answer_workbook
 from discreet.release.render import answer_json, arrow_stream
 from discreet.server import models
-from discreet.server.again import find_told
+from discreet.server.again import find_told, keep_told
 from discreet.server.auth import Access, Anyone, Asker, Server
 from discreet.server.cache import CacheKey
 from discreet.server.curve import draw_curve, trace_accuracy
@@ -81,8 +81,7 @@ def _explain(ask: models.Ask, access: Access) -> Response:
     key, text = find_told(access.dataset, access.grant, ask, "explain")
     if text is None:
         text = encode_json(access.dataset.quote(ask, access.grant).to_json(ask.confidence))
-        if key is not None:
-            access.dataset.cache.keep(key, text)
+        keep_told(access.dataset, access.grant, ask, "explain", key, text)
     return Response(text, media_type="application/json")
 
 
@@ -140,6 +139,7 @@ async def ask(
     if form == "application/json" and idempotency_key is None:
         key, text = await run_in_threadpool(find_told, access.dataset, access.grant, ask, "ask")
         if text is not None:
+            access.dataset.count_replay()
             server.read.keep(request, access.dataset.name, ask)
             return Response(text, media_type=form)
     outcome = await access.dataset.ask(
@@ -151,7 +151,8 @@ async def ask(
     confidence = str(ask.confidence)
     sent = await run_in_threadpool(_send_answer, outcome, access, form, confidence, drawing)
     if key is not None and outcome.replayed and outcome.id is not None:
-        access.dataset.cache.keep(key, encode_json([outcome.id, outcome.text]))
+        told = encode_json([outcome.id, outcome.text])
+        await run_in_threadpool(keep_told, access.dataset, access.grant, ask, "ask", key, told)
     return sent
 
 
