@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 import services
+from hanging import Watch
 from hypothesis import settings
 
 # A slow machine is not a failure: no example is given a time of its own.
@@ -18,6 +19,8 @@ _BEGAN = pytest.StashKey[bool]()
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_BEGAN] = services.begin_run()
+    if not config.getoption("usepdb"):
+        config.pluginmanager.register(Watch())
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

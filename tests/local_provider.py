@@ -22,6 +22,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 from patience import PATIENCE_S, wait_until
+from served import end_process
 
 
 @dataclass(slots=True)
@@ -88,8 +89,7 @@ def run_provider() -> Iterator[LocalProvider]:
         front.shutdown()
         thread.join(PATIENCE_S)
         front.server_close()
-        process.terminate()
-        process.wait(PATIENCE_S)
+        end_process(process)
         kept.close()
 
 

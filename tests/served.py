@@ -70,6 +70,7 @@ def serve(
         check=True,
         capture_output=True,
         text=True,
+        timeout=PATIENCE_S,
     )
     settings = home / "discreet.toml"
     text = re.sub(r"^epsilon = \S+", f"epsilon = {budget}", settings.read_text(), flags=re.M)
@@ -109,10 +110,20 @@ def serve_session(
         _wait(url, process, verify)
         yield Served(url, key, home.name, process, verify)
     finally:
-        process.terminate()
-        process.wait(PATIENCE_S)
+        end_process(process)
         kept.close()
         log.close()
+
+
+def end_process(process: subprocess.Popen[bytes]) -> None:
+    """Ask a server to end, and see that it does; one that does not is killed, and it is told."""
+    process.terminate()
+    try:
+        process.wait(PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(PATIENCE_S)
+        raise
 
 
 def _wait(url: str, process: subprocess.Popen[bytes], verify: ssl.SSLContext | bool) -> None:

@@ -70,7 +70,11 @@ class Postgres:
     @property
     def conninfo(self) -> str:
         """For psycopg."""
-        return f"host={self.home} user={OWNER} dbname={self.database}"
+        patience = int(PATIENCE_S)
+        return (
+            f"host={self.home} user={OWNER} dbname={self.database} connect_timeout={patience} "
+            f"options='-c statement_timeout={patience}s'"
+        )
 
     def create(self) -> Postgres:
         """The same server, with a new empty database."""
@@ -215,6 +219,7 @@ def _as_owner(program: Path, *arguments: str | Path) -> None:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,  # inherited pipes would keep the server's parent waiting
         stderr=subprocess.DEVNULL,
+        timeout=2 * PATIENCE_S,  # pg_ctl has an end of its own
         check=False,
     )
     if done.returncode:

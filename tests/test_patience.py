@@ -58,3 +58,46 @@ def test_every_call_over_a_line_says_how_long_it_waits():
         for line in impatient(path.read_text(encoding="utf-8"))
     }
     assert found == set()
+
+
+# --- processes and threads ------------------------------------------------------------------------
+
+STARTED = ("server", "page", "served.py", "services.py", "looking.py", "local_provider.py")
+"""Where tests start servers and browsers."""
+PROCESSES = {"run", "call", "check_call", "check_output"}
+ENDS = {"join", "communicate", "result"}
+
+
+def endless(text: str) -> list[int]:
+    """The lines that wait for a process or a thread, and do not say how long.
+
+    >>> endless("thread.join()\\nprocess.wait()\\nthread.join(PATIENCE_S)\\n', '.join(words)")
+    [1, 2]
+    """
+    return [
+        node.lineno
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and _waits(node.func, [*node.args, *(word.arg for word in node.keywords)])
+    ]
+
+
+def _waits(called: ast.Attribute, given: list[object]) -> bool:
+    whose = _name(called.value) if isinstance(called.value, ast.Name | ast.Attribute) else None
+    if whose == "subprocess" and called.attr in PROCESSES:
+        return "timeout" not in given
+    return not given and (called.attr in ENDS or (called.attr, whose) == ("wait", "process"))
+
+
+def test_nobody_waits_for_ever_for_a_process_or_a_thread():
+    assert endless("subprocess.run(words, check=True)") == [1]
+    assert endless("subprocess.run(words, timeout=PATIENCE_S)") == []
+    places = [TESTS / name for name in STARTED]
+    files = [path for place in places for path in (*place.rglob("*.py"), place) if path.is_file()]
+    found = {
+        f"{path.relative_to(TESTS)}:{line}"
+        for path in files
+        for line in endless(path.read_text(encoding="utf-8"))
+    }
+    assert found == set()

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import uvicorn
 from axe_playwright_python.sync_playwright import Axe
-from patience import PATIENCE_MS
+from patience import PATIENCE_MS, PATIENCE_S, wait_until
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from services import require
 
@@ -70,14 +69,18 @@ def survey(tmp_path_factory) -> Iterator[tuple[Collection, str]]:
         main(["survey", "new", str(home / "smoking.toml"), *arguments])
     assert not stop.value.code
     collection = Collection(home / "made")
-    server = uvicorn.Server(uvicorn.Config(survey_application(collection), log_level="error"))
+    server = uvicorn.Server(
+        uvicorn.Config(
+            survey_application(collection), log_level="error", timeout_graceful_shutdown=10
+        )
+    )
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
-    while not server.started:
-        time.sleep(0.02)
+    wait_until(lambda: server.started)
     yield collection, address
     server.should_exit = True
-    thread.join()
+    thread.join(PATIENCE_S)
+    assert not thread.is_alive()
 
 
 @pytest.fixture

@@ -45,11 +45,12 @@ def test_a_killed_engine_is_replaced(server):
         for pid in served.pool.pids:  # busy or idle
             os.kill(pid, signal.SIGKILL)
 
-    killer = threading.Thread(target=kill)
+    killer = threading.Thread(target=kill, daemon=True)
     killer.start()
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(ask, range(40)))
-    killer.join()
+    killer.join(PATIENCE_S)
+    assert not killer.is_alive()
     codes = {found.status_code for found in outcomes}
     assert codes <= {200, 424, 503}, codes
     charged = [found for found in outcomes if found.status_code in (200, 424)]
@@ -138,10 +139,10 @@ def test_kill_the_server_under_load(tmp_path, make_dataset):
         pending = [threads.submit(ask, number) for number in range(count)]
         wait_until(lambda: len(answers) >= 8, pause_s=0.01)
         process.kill()  # SIGKILL, in the midst of it
-        process.wait()
+        process.wait(PATIENCE_S)
         process = started(made.home, port)
         for one in pending:
-            one.result()
+            one.result(PATIENCE_S)
     process.send_signal(signal.SIGTERM)
     assert process.wait(PATIENCE_S) in (0, -signal.SIGTERM)
     kept.close()

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from patience import PATIENCE_S
 
 from discreet.errors import LedgerRefusal
 from discreet.server.jobs import Jobs
@@ -101,7 +102,7 @@ async def timed(
         )
         before = time.monotonic()
         job = jobs.start(paid, "a")
-        await asyncio.wait([job.ended])
+        assert await job.over(PATIENCE_S)
         found.append(time.monotonic() - before)
     return found
 
@@ -222,7 +223,7 @@ def test_an_engine_is_free_at_the_deadline_and_not_before():
             started.append(jobs.start(paid, "a"))
         ends = []
         for job in started:
-            await asyncio.wait([job.ended])
+            assert await job.over(PATIENCE_S)
             ends.append(time.monotonic() - before)
         return ends
 

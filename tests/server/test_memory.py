@@ -98,9 +98,10 @@ def send_many(where: str, dataset: str, key: str, texts: list[str], count: int) 
             answer.read()
             codes.add(answer.status)
 
-    threads = [threading.Thread(target=work) for _ in range(8)]
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(10 * PATIENCE_S)
+        assert not thread.is_alive()
     assert codes == {200}, codes

@@ -39,6 +39,7 @@ def test_init_serve_curl_python(tmp_path):
             [shell, "-c", asked.replace(ADDRESS, server.url)],
             check=True,
             capture_output=True,
+            timeout=PATIENCE_S,
             env={**os.environ, "KEY": server.key},
         )
         answer = json.loads(found.stdout)
@@ -48,6 +49,7 @@ def test_init_serve_curl_python(tmp_path):
             check=True,
             capture_output=True,
             text=True,
+            timeout=PATIENCE_S,
         )
         assert f"Aalborg  {answer['cells'][0][1]}\n" in printed.stdout
         assert served.KEY.search(printed.stdout) is None
@@ -64,6 +66,7 @@ def test_init_serve_curl_python(tmp_path):
             check=True,
             capture_output=True,
             text=True,
+            timeout=PATIENCE_S,
         )
         assert "records" in copied.stdout
     with closing(Ledger.open(tmp_path / "copy.sqlite")) as ledger:

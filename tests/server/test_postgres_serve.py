@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psycopg
 import served
-from patience import wait_until
+from patience import PATIENCE_S, wait_until
 from services import require
 
 
@@ -34,7 +34,7 @@ def test_a_killed_server_leaves_an_empty_database_that_the_next_one_removes(tmp_
             (left,) = catalogues(first.process.pid)
             postmaster = int((left / "data" / "postmaster.pid").read_text().split()[0])
             first.process.kill()
-            first.process.wait()
+            first.process.wait(PATIENCE_S)
             assert left.exists()
         with served.serve_session(tmp_path / "clinic", first.key, *options) as second:
             assert not left.exists()

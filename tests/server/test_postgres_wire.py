@@ -516,9 +516,10 @@ def test_many_sessions_at_once_get_their_own_answers(port, key):
                 if f"{number}-{turn}".encode() not in dict(found).get(b"D", b""):
                     wrong.append(found)
 
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(12)]
+    threads = [threading.Thread(target=ask, args=(number,), daemon=True) for number in range(12)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(PATIENCE_S)
+        assert not thread.is_alive()
     assert not wrong
