@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
+import shutil
 import subprocess
 from typing import Any
 
+import adbc_driver_flightsql.dbapi as adbc
 import asyncpg
+import pandas
 import psycopg
 import pyarrow as pa
 import pytest
+import sqlalchemy
+from adbc_driver_flightsql import DatabaseOptions
 from patience import PATIENCE_S
 from pyarrow import flight
 from services import require
@@ -147,6 +153,132 @@ def test_psycopg_reads_the_same_values(free, where, path, question):
         line.execute("SET discreet.margins = 'on'")
         for name, n, low, high in line.execute(question):
             assert low < n < high, name
+
+
+# --- what there is: listed and described ----------------------------------------------------------
+
+
+def run_psql(where: dict[str, Any], *commands: str) -> str:
+    line = f"host={where['host']} port={where['port']} user={where['user']} dbname=clinic"
+    given = [part for command in commands for part in ("-c", command)]
+    shown = subprocess.run(
+        [require("postgres") / "psql", "-X", "-A", line, *given],
+        env={**os.environ, "PGPASSWORD": where["password"]},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert shown.returncode == 0, shown.stderr
+    return shown.stdout
+
+
+def test_psql_lists_and_describes_them_as_tables(free, where):
+    before = spent(free)
+    listed = run_psql(where, r"\dt+")
+    for name, about in (("cities", "release"), ("smoking", "survey"), ("visits", "private")):
+        assert f"public|{name}|table" in listed
+        assert re.search(rf"\|{name}\|.*{about}", listed)
+    cities = run_psql(where, r"\d cities", r"\d+ cities")
+    assert "city|text||not null|" in cities
+    assert "values Aalborg, Bergen, Cork" in cities
+    assert "patient" not in cities  # what the release does not have
+    smoking = run_psql(where, r"\d+ smoking")
+    assert "smokes|text||not null|" in smoking
+    assert "values never, daily" in smoking
+    assert spent(free) == before
+
+
+def test_no_row_of_them_is_in_the_catalogue(free, where):
+    """Who gets to the empty table by a statement of the catalogue's is told so, and no number."""
+    with psycopg.connect(**where, dbname="clinic") as line:
+        found = line.execute(
+            "SELECT relname, reltuples, pg_relation_size(oid), relrowsecurity "
+            "FROM pg_class WHERE relname IN ('cities', 'smoking') ORDER BY 1"
+        ).fetchall()
+        assert found == [("cities", -1.0, 0, True), ("smoking", -1.0, 0, True)]
+        for xml in (
+            "query_to_xml('TABLE cities', true, true, '')",
+            "table_to_xml('cities', true, true, '')",
+        ):
+            with pytest.raises(psycopg.Error):
+                line.execute(f"SELECT {xml}")
+            line.rollback()
+
+
+def test_sqlalchemy_reflects_them_and_pandas_reads_them(free, where):
+    engine = sqlalchemy.create_engine(
+        sqlalchemy.URL.create(
+            "postgresql+psycopg",
+            where["user"],
+            where["password"],
+            where["host"],
+            where["port"],
+            "clinic",
+        )
+    )
+    try:
+        seen = sqlalchemy.inspect(engine)
+        assert {"cities", "smoking", "visits"} <= set(seen.get_table_names())
+        (city,) = seen.get_columns("cities")
+        assert (city["name"], str(city["type"]), city["nullable"]) == ("city", "TEXT", False)
+        assert city["comment"] == "values Aalborg, Bergen, Cork"
+        assert seen.get_table_comment("smoking")["text"].startswith("survey")
+        cities = sqlalchemy.Table("cities", sqlalchemy.MetaData(), autoload_with=engine)
+        counted = sqlalchemy.func.count().label("n")
+        asked = sqlalchemy.select(cities.c.city, counted).group_by(cities.c.city)
+        with engine.connect() as line:
+            frame = pandas.read_sql(asked, line)
+        rows = free.call("POST", "ask", {"question": CITIES}, key=where["password"]).json()["rows"]
+        assert frame.to_numpy().tolist() == rows
+    finally:
+        engine.dispose()
+
+
+def test_one_that_is_made_or_removed_meanwhile_is_seen_by_an_open_session(free, where):
+    home = free.datasets["clinic"].home
+    names = "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace ORDER BY 1"
+    with psycopg.connect(**where, dbname="clinic", autocommit=True) as line:
+        before = [name for (name,) in line.execute(names)]
+        assert "ages" not in before
+        with discreet.open(home) as curator:
+            how = {"kind": "hierarchy", "by": ["age"], "epsilon": "0.01"}
+            curator.make_release("ages", of="visits", **how)
+        assert [name for (name,) in line.execute(names)] == sorted([*before, "ages"])
+        types = line.execute(
+            "SELECT column_name, data_type FROM information_schema.columns "
+            "WHERE table_name = 'ages'"
+        ).fetchall()
+        assert types == [("age", "bigint")]
+        assert "bounds 0 to 110" in run_psql(where, r"\d+ ages")
+        shutil.rmtree(home / "releases" / "ages")
+        free.state.datasets["clinic"].curator.releases._known.pop("ages", None)
+        assert [name for (name,) in line.execute(names)] == before
+
+
+def test_one_that_cannot_be_read_is_left_out_and_hides_no_other(free, where):
+    home = free.datasets["clinic"].home / "releases"
+    shutil.copytree(home / "cities", home / "broken")
+    try:
+        (home / "broken" / "certificate.json").write_text("{}")
+        for file in (home / "broken").glob("*.toml"):
+            file.write_text("nonsense")
+        listed = run_psql(where, r"\dt")
+        assert "|broken|" not in listed
+        assert "|cities|" in listed
+    finally:
+        shutil.rmtree(home / "broken")
+
+
+def test_flight_lists_them(free, where):
+    given = {DatabaseOptions.AUTHORIZATION_HEADER.value: f"Bearer {where['password']}"}
+    url = f"grpc://127.0.0.1:{free.port('flight')}"
+    with adbc.connect(url, db_kwargs=given, autocommit=True) as line:
+        (catalog,) = line.adbc_get_objects(depth="tables").read_all().to_pylist()
+        (schema,) = catalog["catalog_db_schemas"]
+        listed = {table["table_name"] for table in schema["db_schema_tables"]}
+        assert {"cities", "smoking", "visits"} <= listed
+        assert line.adbc_get_table_schema("smoking").names == ["smokes"]
 
 
 def test_what_has_no_such_form_is_told_where_it_has_one(free, where):

@@ -46,6 +46,17 @@ _MOST_COMBINATIONS = 1 << 14
 _CELLS = 1 << 22
 
 
+def describe_survey(survey: Survey, name: str) -> Table:
+    """A survey as a table of that name: its questions are columns of the declared answers."""
+    columns = tuple(
+        Column(one.name, Kind.TEXT, values=one.options, nullable=False)
+        if one.options
+        else Column(one.name, Kind.DECIMAL, one.lower, one.upper, nullable=False)
+        for one in survey.questions
+    )
+    return Table(name, columns, unit=ROW)
+
+
 @dataclass(frozen=True)
 class Collected:
     """The reports of a survey, to be asked in SQL under a table's name.
@@ -61,13 +72,7 @@ class Collected:
     @cached_property
     def schema(self) -> Schema:
         """The declared answers as the domains of a table's columns."""
-        columns = tuple(
-            Column(one.name, Kind.TEXT, values=one.options, nullable=False)
-            if one.options
-            else Column(one.name, Kind.DECIMAL, one.lower, one.upper, nullable=False)
-            for one in self.survey.questions
-        )
-        tables = {self.name: Table(self.name, columns, unit=ROW)}
+        tables = {self.name: describe_survey(self.survey, self.name)}
         return Schema({**tables, **{name: one[0] for name, one in (self.public or {}).items()}})
 
     @cached_property

@@ -10,6 +10,7 @@ from discreet.curate.collected import Collected
 from discreet.errors import SchemaRefusal
 from discreet.exact.numbers import Exact
 from discreet.local.collection import Collection
+from discreet.local.survey import Survey
 from discreet.publication.told import Told
 
 if TYPE_CHECKING:
@@ -47,6 +48,10 @@ class Surveys:
     def names(self) -> list[str]:
         """Under which names surveys can be asked."""
         return sorted(self._folders)
+
+    def list_surveys(self) -> dict[str, Survey]:
+        """What is asked in each, under its name; no report is read."""
+        return {name: Collection(self._folders[name]).survey for name in self.names()}
 
     def find(self, name: str) -> Collected:
         """The reports that a survey has now, beside the public tables they may be joined with."""

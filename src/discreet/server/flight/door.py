@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from pyarrow import flight
 
+from discreet.curate.free_tables import list_free_tables
 from discreet.errors import AccessRefusal, Refusal
 from discreet.ledger.keys import public_part
 from discreet.publication.told import Told
@@ -431,7 +432,7 @@ def _fit(value: Any, shown: Shown) -> Any:
 
 
 def _list(name: str, fields: dict[int, list[bytes | int]], asker: Asker) -> pa.Table:
-    """What there is: the declared tables of the dataset."""
+    """What there is: the declared tables of the dataset, its releases and its surveys."""
     match name:
         case "CommandGetCatalogs":
             return pa.table([[asker.dataset.name]], schema=_CATALOGS)
@@ -447,7 +448,9 @@ def _list(name: str, fields: dict[int, list[bytes | int]], asker: Asker) -> pa.T
 
 
 def _list_tables(fields: dict[int, list[bytes | int]], asker: Asker) -> pa.Table:
-    declared = asker.dataset.curator.engine.catalogue.schema.tables
+    curator = asker.dataset.curator
+    free = {name: one.table for name, one in list_free_tables(curator).items()}
+    declared = {**curator.engine.catalogue.schema.tables, **free}
     pattern = messages.text_of(fields, 3)
     names = [name for name in declared if pattern is None or _like(name, pattern)]
     count = len(names)

@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-import resource
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from discreet.curate.free_tables import FreeTable
 from discreet.errors import InvalidParameter
 from discreet.question.schema import Schema, Table
 from discreet.server.postgres.types import SQL_NAMES
@@ -34,6 +35,7 @@ STATEMENT_TIME_MS = 5_000
 MEMORY_BYTES = 1 << 30
 """Address space of each of its processes."""
 MOST_BACKENDS = 100
+_BOUND = f'ulimit -c 0 && ulimit -v {MEMORY_BYTES // 1024} && exec "$0" "$@"'
 _START_TIME_S = 60
 _PREFIX = "discreet-catalogue-"
 
@@ -163,9 +165,13 @@ class Catalogue:
         shutil.rmtree(home, ignore_errors=True)
 
     def _run(self, program: str, *command: str | Path, text: str | None = None) -> None:
-        """One of PostgreSQL's programs, under its own user if we are root, which it refuses."""
+        """One of PostgreSQL's programs, under its own user if we are root, which it refuses.
+
+        A shell bounds it: nothing of ours may run between the start of a process and its program,
+        where locks are held by threads that the new process does not have.
+        """
         subprocess.run(  # noqa: S603
-            [self._programs / program, *command],
+            ["/bin/sh", "-c", _BOUND, self._programs / program, *command],
             check=True,
             input=text,
             text=True,
@@ -174,7 +180,7 @@ class Catalogue:
             stderr=subprocess.DEVNULL,
             cwd="/",
             env={"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"},
-            preexec_fn=_bound,  # what it runs has no thread of ours
+            timeout=2 * _START_TIME_S,
             user=OWNER if os.geteuid() == 0 else None,
             group=OWNER if os.geteuid() == 0 else None,
             extra_groups=() if os.geteuid() == 0 else None,
@@ -186,11 +192,6 @@ def _owner() -> int:
     import pwd
 
     return pwd.getpwnam(OWNER).pw_uid if os.geteuid() == 0 else os.geteuid()
-
-
-def _bound() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def find_programs() -> Path:
@@ -216,17 +217,37 @@ def write_script(database: str, schema: Schema) -> str:
     """The statements that make the empty tables and the role that sees them."""
     lines = [_ROLE.format(database=quote(database))]
     for table in schema.tables.values():
-        lines += _write_table(table)
+        unit = ", ".join(table.unit or ())
+        lines += _write_table(table, "public" if table.public else f"private; the unit is {unit}")
     return "\n".join(lines)
 
 
-def _write_table(table: Table) -> list[str]:
+def write_changes(before: Mapping[str, FreeTable], now: Mapping[str, FreeTable]) -> str:
+    """The statements that make what is listed for free what it is now.
+
+    >>> from discreet.question.domain import Kind
+    >>> from discreet.question.schema import Column
+    >>> one = FreeTable(Table("cities", (Column("city", Kind.TEXT),)), "release; public: free")
+    >>> print(write_changes({"old": one}, {"cities": one}).partition(";\\nCOMMENT")[0])
+    SET LOCAL lock_timeout = 5000;
+    DROP TABLE IF EXISTS public."old";
+    CREATE TABLE public."cities" ("city" text)
+    """
+    lines = [f"SET LOCAL lock_timeout = {STATEMENT_TIME_MS};"]
+    gone = [name for name in before if before[name] != now.get(name)]
+    lines += [f"DROP TABLE IF EXISTS public.{quote(name)};" for name in gone]
+    for name, one in now.items():
+        if one != before.get(name):
+            lines += _write_table(one.table, one.about)
+    return "\n".join(lines)
+
+
+def _write_table(table: Table, told: str) -> list[str]:
     name = quote(table.name)
     columns = ", ".join(
         f"{quote(c.name)} {SQL_NAMES[c.kind]}{'' if c.nullable else ' NOT NULL'}"
         for c in table.columns
     )
-    told = "public" if table.public else f"private; the unit is {', '.join(table.unit or ())}"
     lines = [
         f"CREATE TABLE public.{name} ({columns});",
         f"COMMENT ON TABLE public.{name} IS {literal(told)};",
@@ -260,4 +281,13 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-__all__ = ["MOST_BACKENDS", "ROLE", "Catalogue", "find_programs", "literal", "quote"]
+__all__ = [
+    "MOST_BACKENDS",
+    "OWNER",
+    "ROLE",
+    "Catalogue",
+    "find_programs",
+    "literal",
+    "quote",
+    "write_changes",
+]

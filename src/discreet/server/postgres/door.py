@@ -17,7 +17,7 @@ from discreet.noise.entropy import random_bytes
 from discreet.server.asking import Asker
 from discreet.server.postgres import wire
 from discreet.server.postgres.catalogue import Catalogue
-from discreet.server.postgres.relay import Relay
+from discreet.server.postgres.listing import Listing
 from discreet.server.postgres.reports import Said, refuse_key, refuse_plaintext, report_refusal
 from discreet.server.postgres.scram import Exchange, end_point
 from discreet.server.postgres.session import Session
@@ -53,6 +53,10 @@ class PostgresDoor:
             name: Catalogue(name, dataset.curator.engine.catalogue.schema)
             for name, dataset in server.datasets.items()
         }
+        self._listings = {
+            name: Listing(server.datasets[name].curator, catalogue)
+            for name, catalogue in self._catalogues.items()
+        }
         self._defaults = {name: one.offers for name, one in server.datasets.items()}
         self._version = "15.0"
         self._listening: asyncio.Server | None = None
@@ -69,9 +73,9 @@ class PostgresDoor:
 
     async def open(self) -> None:
         """Start the empty servers, then listen."""
-        for catalogue in self._catalogues.values():
+        for name, catalogue in self._catalogues.items():
             await catalogue.start()
-            relay = await Relay.open(catalogue.socket, catalogue.database)
+            relay = await self._listings[name].connect()
             self._version = relay.version or self._version
             relay.close()
         self._listening = await asyncio.start_server(
@@ -206,7 +210,7 @@ class PostgresDoor:
             reader,
             writer,
             asker=Asker(server, dataset, proved.key_id),
-            catalogue=self._catalogues[database],
+            listing=self._listings[database],
             variables=variables,
         )
 

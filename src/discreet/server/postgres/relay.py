@@ -80,14 +80,16 @@ class Relay:
         """PostgreSQL's version, as clients are told it."""
 
     @classmethod
-    async def open(cls, socket: str, database: str, *, typing: bool = False) -> Relay:
+    async def open(
+        cls, socket: str, database: str, *, user: str = ROLE, typing: bool = False
+    ) -> Relay:
         """Connect; for ``typing`` statements are only parsed, and may name the declared tables."""
         try:
             reader, writer = await asyncio.open_unix_connection(socket, limit=_MOST_MESSAGE)
         except OSError:
             raise _away() from None
         relay = cls(reader, writer)
-        told = {"user": ROLE, "database": database, "client_encoding": "UTF8"}
+        told = {"user": user, "database": database, "client_encoding": "UTF8"}
         if typing:
             told["options"] = "-c row_security=on"
         body = b"".join(wire.string(k) + wire.string(v) for k, v in told.items()) + b"\0"
@@ -103,6 +105,11 @@ class Relay:
     async def run(self, text: str, bind: Bind) -> Result:
         """The whole result of a statement."""
         return await self._ask(_parse(text, bind.oids), bind.message(), _DESCRIBE_P, _EXECUTE)
+
+    async def run_script(self, text: str) -> None:
+        """Statements of our own, all or none."""
+        self._writer.write(wire.frame(b"Q", wire.string(text)))
+        await self._collect(Result())
 
     async def describe(self, text: str, oids: Sequence[int]) -> Result:
         """The types of a statement's parameters and columns; it is not run."""

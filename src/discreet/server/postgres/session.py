@@ -9,8 +9,8 @@ from collections.abc import Awaitable
 from discreet.errors import Refusal
 from discreet.server.asking import Asker
 from discreet.server.postgres import wire
-from discreet.server.postgres.catalogue import Catalogue
 from discreet.server.postgres.commands import ENDING, Commands, State, check_room
+from discreet.server.postgres.listing import Listing
 from discreet.server.postgres.relay import Bind, Failed
 from discreet.server.postgres.reports import Said, report_refusal, sqlstate
 from discreet.server.postgres.routing import Kind
@@ -38,14 +38,14 @@ class Session:
         writer: asyncio.StreamWriter,
         *,
         asker: Asker,
-        catalogue: Catalogue,
+        listing: Listing,
         variables: Variables,
     ) -> None:
         self._reader = reader
         self._writer = writer
         self._asker = asker
         self._state = State()
-        self._statements = Statements(asker, catalogue, variables)
+        self._statements = Statements(asker, listing, variables)
         self._commands = Commands(self._state, self._statements, variables, self._run)
         self._skipping = False
 

@@ -12,7 +12,7 @@ from discreet.publication.told import Told
 from discreet.release.answer import Answer
 from discreet.server.asking import Asker, Shown, read_columns
 from discreet.server.postgres import wire
-from discreet.server.postgres.catalogue import Catalogue
+from discreet.server.postgres.listing import Listing
 from discreet.server.postgres.relay import Bind, Failed, Relay
 from discreet.server.postgres.reports import (
     Said,
@@ -109,9 +109,9 @@ class Placed(Said):
 class Statements:
     """The statements of one session."""
 
-    def __init__(self, asker: Asker, catalogue: Catalogue, variables: Variables) -> None:
+    def __init__(self, asker: Asker, listing: Listing, variables: Variables) -> None:
         self._asker = asker
-        self._catalogue = catalogue
+        self._listing = listing
         self._variables = variables
         self._schema = asker.dataset.curator.engine.catalogue.schema
         self._declared = {name.lower() for name in self._schema.tables}
@@ -342,12 +342,11 @@ class Statements:
         return write_texts(PLAN, text.splitlines(), "EXPLAIN", portal.bind.results)
 
     async def _connect(self, *, typing: bool = False) -> Relay:
-        """This session's own connection to the empty PostgreSQL."""
+        """This session's own connection to the empty PostgreSQL, which lists all there is now."""
+        await self._listing.renew()
         relay = self._typing if typing else self._relay
         if relay is None or relay.closed:
-            relay = await Relay.open(
-                self._catalogue.socket, self._catalogue.database, typing=typing
-            )
+            relay = await self._listing.connect(typing=typing)
             if typing:
                 self._typing = relay
             else:
