@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 import services
-from hanging import Watch
 from hypothesis import settings
 
 # A slow machine is not a failure: no example is given a time of its own.
@@ -19,8 +18,13 @@ _BEGAN = pytest.StashKey[bool]()
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_BEGAN] = services.begin_run()
-    if not config.getoption("usepdb"):
-        config.pluginmanager.register(Watch())
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What is slow on purpose may be; no other test may be longer than the settings say."""
+    for item in items:
+        if item.get_closest_marker("soak") is not None:
+            item.add_marker(pytest.mark.timeout(0))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

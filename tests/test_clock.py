@@ -11,8 +11,8 @@ from golden_cases import NOW, SCHEMA, all_cases
 import discreet
 from discreet.errors import Refusal
 from discreet.question.sql import parse_statement
-from discreet.question.sql.clock import NOW as NAMES
-from discreet.question.sql.clock import NOW_WITHOUT_BRACKETS, may_read_clock
+from discreet.question.sql.dialect import NOW as NAMES
+from discreet.question.sql.dialect import NOW_WITHOUT_BRACKETS, may_read_clock
 
 LATER = NOW + timedelta(days=800, hours=5, minutes=1)
 WORLD = """

@@ -69,15 +69,10 @@ from discreet.question.question import Question
 from discreet.question.relation import Relation
 from discreet.question.schema.tables import entity_of
 from discreet.question.sql import depth_refusal, parse_statement, write_question_text
-from discreet.question.sql.clock import may_read_clock
+from discreet.question.sql.dialect import may_read_clock
 from discreet.question.statement import Column, Statement, list_columns
 from discreet.release.answer import Answer, Released
-from discreet.release.record import (
-    read_released,
-    replay_key,
-    to_json,
-    write_released,
-)
+from discreet.release.record import read_released, replay_key, to_json, write_released
 from discreet.release.release import refine, release
 
 if TYPE_CHECKING:
@@ -745,10 +740,8 @@ class Curator(Procedures):
             return planned
         if self._is_known(planned, spend, analyst):
             return planned
-        eras, in_rho = list_eras(planned.priced), self.seeks_rho(spend)
-        if in_rho:
-            eras = (Era.PURE, *eras)
-        for era in () if spend.fresh else eras:
+        in_rho = self.seeks_rho(spend)
+        for era in () if spend.fresh else list_eras(planned.priced, in_rho=in_rho):
             with suppress(Refusal):  # of what could not be asked before
                 former = replace(self.find_plan(question, spend, era), former=True)
                 drawn = era in TOO_CHEAP

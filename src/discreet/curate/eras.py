@@ -32,8 +32,16 @@ TOO_CHEAP = {Era.ROWS}
 """When some noise cost less than a change moves: nothing more is drawn at such a price."""
 
 
-def list_eras(priced: Priced) -> tuple[Era, ...]:
-    """Under which earlier prices the same question may have been paid for."""
+def list_eras(priced: Priced, *, in_rho: bool = False) -> tuple[Era, ...]:
+    """Under which earlier prices the same question may have been paid for.
+
+    ``in_rho``: whether an accuracy is bought at the least rho, which it was not before.
+    """
+    pure = (Era.PURE,) if in_rho else ()
+    return pure + _list_of_noise(priced)
+
+
+def _list_of_noise(priced: Priced) -> tuple[Era, ...]:
     if is_apart(priced):
         return (Era.FIRST,)
     if priced.neighbours is not Neighbours.CHANGE_ONE:

@@ -29,7 +29,7 @@ from discreet.price import Priced
 from discreet.question.offer import Offer
 from discreet.question.question import Question
 from discreet.question.sql import parse_statement
-from discreet.question.sql.clock import may_read_clock
+from discreet.question.sql.dialect import may_read_clock
 from discreet.question.sql.nested import MOST_LISTED, list_samples
 from discreet.question.statement import First, Statement, account_name, group_name, public_name
 from discreet.release.answer import Answer

@@ -46,7 +46,7 @@ from discreet.ledger.keys import AUDITOR, CURATOR, Grant, nothing_here
 from discreet.price.watch import WatchSettings
 from discreet.publication.told import Told as Released
 from discreet.question.sql import write_question_text
-from discreet.question.sql.clock import may_read_clock
+from discreet.question.sql.dialect import may_read_clock
 from discreet.release import record
 from discreet.release.answer import Answer
 from discreet.release.combined import Combined

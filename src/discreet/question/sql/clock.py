@@ -5,7 +5,6 @@ What ``now`` is was fixed when reading began; here it becomes a constant.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -14,32 +13,13 @@ from sqlglot import exp
 
 from discreet.question.domain import change_zone as zoned
 from discreet.question.domain import is_zone
-from discreet.question.sql.dialect import Reader, copy_span
+from discreet.question.sql.dialect import NOW, NOW_WITHOUT_BRACKETS, TODAY, Reader, copy_span
 from discreet.question.sql.scalars import call, write_constant
 
 if TYPE_CHECKING:
     from discreet.question.sql.times import Inner
 
 # --- now ------------------------------------------------------------------------------------
-
-_NOW = {"CURRENT_TIMESTAMP", "NOW", "LOCALTIMESTAMP", "GETDATE", "SYSDATE", "CURRENT_DATETIME",
-        "SYSTIMESTAMP", "TRANSACTION_TIMESTAMP"}  # fmt: skip
-_TODAY = {"CURRENT_DATE", "TODAY", "CURDATE"}
-NOW_WITHOUT_BRACKETS = {"CURRENT_DATE", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP", "CURRENT_DATETIME"}
-NOW = _NOW | _TODAY
-"""What stands for the moment at which the question is read."""
-_CLOCK = re.compile(rf"\b(?:{'|'.join(sorted(NOW))})\b|\bAGE[\"`\]]?\s*(?:\(|--|/[*/]|\#)")
-"""What shows the moment by name; and AGE, which counts from a time until now where it is given no
-other.  Between its name and its bracket there may be a comment."""
-
-
-def may_read_clock(text: str) -> bool:
-    """Whether a text may mean something else when it is read again at another moment.
-
-    Names are compared in capitals, as they are where they are read: some small letters are two
-    capitals (``\N{LATIN SMALL LIGATURE ST}``).
-    """
-    return _CLOCK.search(text.upper()) is not None
 
 
 def now(node: exp.Expr, reader: Reader) -> exp.Expr | None:
@@ -48,7 +28,7 @@ def now(node: exp.Expr, reader: Reader) -> exp.Expr | None:
         return None
     name = node.name.upper()
     moment = _clock(node, reader)
-    value = moment.date() if name in _TODAY else moment
+    value = moment.date() if name in TODAY else moment
     return copy_span(write_constant(value), node.this if isinstance(node, exp.Column) else node)
 
 
@@ -145,7 +125,7 @@ def at_zone(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
     of what has a declared zone that would say it again, and otherwise.
     """
     zone, part = read_zone(node.args["zone"], reader), node.this.unnest()
-    if _is_now(part) and part.name.upper() in _NOW:
+    if _is_now(part) and part.name.upper() not in TODAY:
         return copy_span(write_constant(_show_now(zone, reader)), node)
     if not isinstance(part, exp.AtTimeZone):
         return change_zone(part, None, zone, inner, reader)

@@ -21,6 +21,7 @@ rewriting of their own; the others share one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field
@@ -51,6 +52,27 @@ from discreet.question.sql.unnest_subqueries import names_row_outside
 
 MOST_NODES = 5_000
 """How many nodes a statement may have; a question of a person has some dozens."""
+
+
+# --- now: what a text means may depend on when it is read ----------------------------------------
+
+TODAY = {"CURRENT_DATE", "TODAY", "CURDATE"}
+NOW_WITHOUT_BRACKETS = {"CURRENT_DATE", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP", "CURRENT_DATETIME"}
+NOW = TODAY | NOW_WITHOUT_BRACKETS | {"NOW", "GETDATE", "SYSDATE", "SYSTIMESTAMP",
+                                      "TRANSACTION_TIMESTAMP"}  # fmt: skip
+"""What stands for the moment at which the question is read."""
+_CLOCK = re.compile(rf"\b(?:{'|'.join(sorted(NOW))})\b|\bAGE[\"`\]]?\s*(?:\(|--|/[*/]|\#)")
+"""What shows the moment by name; and AGE, which counts from a time until now where it is given no
+other.  Between its name and its bracket there may be a comment."""
+
+
+def may_read_clock(text: str) -> bool:
+    """Whether a text may mean something else when it is read again at another moment.
+
+    Names are compared in capitals, as they are where they are read: some small letters are two
+    capitals (``\N{LATIN SMALL LIGATURE ST}``).
+    """
+    return _CLOCK.search(text.upper()) is not None
 
 
 class PrivacyClause(exp.Expression):

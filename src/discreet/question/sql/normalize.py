@@ -20,7 +20,7 @@ from discreet.question.functions import FUNCTIONS
 from discreet.question.functions.patterns import write_pattern
 from discreet.question.sql import clock, times
 from discreet.question.sql.bans import DISTINCT, WINDOW
-from discreet.question.sql.dialect import Reader, ban_subquery, copy_span
+from discreet.question.sql.dialect import NOW, Reader, ban_subquery, copy_span
 from discreet.question.sql.rewrite import count_rows
 from discreet.question.sql.scalars import (
     BINARY,
@@ -116,7 +116,7 @@ def normalize(node: exp.Expr, names: Names, reader: Reader) -> exp.Expr:
     constant = normalize_constant(node, reader)
     if constant is not None:
         return keep_unread(constant, node)
-    moment = clock.now(node, reader) if node.name.upper() in clock.NOW else None
+    moment = clock.now(node, reader) if node.name.upper() in NOW else None
     if moment is not None:
         return keep_unread(moment, node)
     if isinstance(node, exp.Column):
