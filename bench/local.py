@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from bench.local_errors import make_tail
-from bench.timing import describe_run
 from discreet.local import (
     Attributes,
     Direct,
@@ -112,7 +111,6 @@ def texts() -> None:
 
 
 def main() -> None:
-    print(describe_run())
     speed()
     others()
     candidates()

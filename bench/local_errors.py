@@ -1,6 +1,6 @@
 """Errors of the local model beside its peers and the papers' forms, in one run.
 
-    python -m bench.local_errors [--data FOLDER] [--repeats 20000] [--rounds 200]
+    python -m bench.local_errors [--data FOLDER] [--repeats 20000] [--rounds 60]
 
 ``FOLDER`` holds Adult (``adult.csv``) and the excerpt of the American Community Survey
 (``acs_national2019.csv``): ages, and industries with sex, as many as there are occupations in a
@@ -32,7 +32,6 @@ from typing import Any
 
 import numpy as np
 
-from bench.timing import describe_run
 from discreet.local import Frequencies, HashedSets, best
 from discreet.local.hashing import TEXT_BITS, code_of_text
 
@@ -269,11 +268,11 @@ def main() -> None:
     reader = argparse.ArgumentParser(description=__doc__)
     reader.add_argument("--data", default=os.environ.get("DISCREET_BENCH_DATA"))
     reader.add_argument("--repeats", type=int, default=20_000)
-    reader.add_argument("--rounds", type=int, default=200)
+    reader.add_argument("--rounds", type=int, default=60)
     reader.add_argument("--only", default="", help="tables whose title begins so")
     reader.add_argument("--epsilons", nargs="+", default=EPSILONS)
     given = reader.parse_args()
-    print(f"{describe_run()}\n\nmean squared error of a count / n, ± standard error\n")
+    print("mean squared error of a count / n, ± standard error\n")
     for title, (table, d) in read_tables(given.data).items():
         if not title.startswith(given.only):
             continue

@@ -36,6 +36,7 @@ SECTIONS: dict[str, list[str]] = {
     "server": ["server"],
     "local": ["local"],
     "local-errors": ["local_errors"],
+    "local-shapes": ["local_shapes"],
     "publication": ["publication", "--repeats", "5"],
     "publication-large": ["publication", "--large", "1000000"],
     "publication-margins": ["publication", "--margins", "20"],

@@ -345,6 +345,41 @@ def test_shrinking_more_than_halves_the_error_of_rare_answers():
     assert errors["shrunk"] < errors["simplex"] / 2
 
 
+def draw_counts(law, oracle, n):
+    """How many gave each answer, and what their reports say of it."""
+    dice, d = np.random.default_rng(), law.size
+    truth = dice.multinomial(n, law / law.sum())
+    p, q = float(oracle.inside), float(oracle.outside)
+    support = dice.binomial(truth, p) + dice.binomial(n - truth, q)
+    assert support.size == d
+    return truth, Frequencies(oracle, n, support)
+
+
+def test_the_largest_noise_of_many_is_not_taken_for_a_frequent_answer():
+    """All are equally rare: 0.002, over n; one noise taken for a number makes it 0.02 and more."""
+    oracle = Unary(500, epsilon="1/2")
+    errors = []
+    for _ in range(60):
+        truth, found = draw_counts(np.ones(500), oracle, 5000)
+        errors.append(((found.consistent() - truth) ** 2).mean() / 5000)
+    assert np.median(errors) < 0.003
+    assert sum(one > 0.01 for one in errors) <= 6
+
+
+@pytest.mark.parametrize("categories", [85, 2000])
+@pytest.mark.parametrize("epsilon", ["1/2", 4])
+def test_an_answer_of_half_of_them_stays_so(categories, epsilon):
+    """Beside it all are rare, and the law that is begun with gives it no chance at all."""
+    law = np.full(categories, 0.5 / (categories - 1))
+    law[7] = 0.5
+    oracle = SubsetSelection(categories, epsilon=epsilon)
+    truth, found = draw_counts(law, oracle, 1_000_000)
+    shrunk = found.consistent()
+    assert np.isfinite(shrunk).all()
+    assert abs(shrunk[7] - truth[7]) < 8 * found.standard_errors[7]
+    assert shrunk.sum() == pytest.approx(1_000_000)
+
+
 # --- reports ---------------------------------------------------------------------------------
 
 

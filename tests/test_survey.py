@@ -12,10 +12,13 @@ from contextlib import closing
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from services import require
 
 import discreet
+from discreet.cli import main
 from discreet.errors import Refusal
 from discreet.local import (
     Direct,
@@ -86,8 +89,8 @@ RANDOMIZERS = [
 ]
 DRIVER = """
 const made = require(process.argv[1]);
-const cases = JSON.parse(require("fs").readFileSync(0));
-const out = cases.map(([plan, value, hex]) => {
+const groups = JSON.parse(require("fs").readFileSync(0));
+const out = groups.map(([plan, cases]) => cases.map(([value, hex]) => {
   const bytes = Buffer.from(hex, "hex");
   let place = 0;
   const draw = (count) => {
@@ -95,16 +98,22 @@ const out = cases.map(([plan, value, hex]) => {
     return bytes.subarray(place, place += count);
   };
   return [made[plan.kind](draw, value, plan), place];
-});
+}));
 console.log(JSON.stringify(out));
 """
+RECORDED = 100_000 // len(RANDOMIZERS)
+"""Inputs of each kind, the same in every run: a hundred thousand of all."""
+DIGESTS = json.loads(
+    (Path(__file__).parent / "recorded" / "local_reports.json").read_text(encoding="utf-8")
+)
+"""Of the reports that are made of them, by the randomizer."""
 
 
-def in_javascript(cases):
-    """What the page's script makes of the plans, answers and bytes; and how many it used."""
+def in_javascript(groups):
+    """What the page's script makes of plans with answers and bytes; and how many it used."""
     run = subprocess.run(
         [require("node"), "-e", DRIVER, STATIC / "randomize.js"],
-        input=json.dumps(cases),
+        input=json.dumps(groups),
         capture_output=True,
         text=True,
         check=False,
@@ -126,32 +135,58 @@ def in_python(randomizer, value, data):
     return [report, used]
 
 
-def answers_of(randomizer, count):
+def answer_of(randomizer, drawn):
+    """An answer from eight bytes; numbers a little beyond their bounds, too."""
+    whole = int.from_bytes(drawn, "little")
     if hasattr(randomizer, "categories"):
-        return np.random.default_rng().integers(randomizer.categories, size=count).tolist()
+        return whole % randomizer.categories
     low, high = float(randomizer.lower) - 1, float(randomizer.upper) + 1
-    return np.random.default_rng().uniform(low, high, size=count).tolist()
+    return low + (high - low) * (whole / 2**64)
 
 
-def agree(each, randomizers=RANDOMIZERS):
+def answers_of(randomizer, count):
+    return [answer_of(randomizer, random_bytes(8)) for _ in range(count)]
+
+
+def agree(randomizer, count, draw=random_bytes):
+    """What both make of the same answers and bytes: one process for all; what was made."""
     cases, expected = [], []
-    for randomizer in randomizers:
-        for value in answers_of(randomizer, each):
-            data = random_bytes(600)
-            expected.append(in_python(randomizer, value, data))
-            cases.append([plan(randomizer), value, data.hex()])
-    assert in_javascript(cases) == expected
+    for _ in range(count):
+        value, data = answer_of(randomizer, draw(8)), draw(600)
+        expected.append(in_python(randomizer, value, data))
+        cases.append([value, data[: expected[-1][1]].hex()])  # and not a byte more
+    (found,) = in_javascript([[plan(randomizer), cases]])
+    apart = [case for case, one, other in zip(cases, found, expected, strict=True) if one != other]
+    assert apart[:1] == []
+    return expected
 
 
-def test_javascript_and_python_agree_bit_for_bit():
-    agree(400)
+def read_stream(seed):
+    """The same bytes in every run."""
+    data, place = hashlib.shake_256(seed.encode()).digest(608 * RECORDED), 0
+
+    def draw(count):
+        nonlocal place
+        place += count
+        return data[place - count : place]
+
+    return draw
+
+
+@pytest.mark.parametrize("randomizer", RANDOMIZERS, ids=repr)
+def test_javascript_and_python_agree_on_recorded_inputs(randomizer):
+    """A hundred thousand of all kinds; the reports are those of every version so far."""
+    made = agree(randomizer, RECORDED, read_stream(repr(randomizer)))
+    digest = hashlib.sha256(json.dumps(made).encode()).hexdigest()
+    assert digest == DIGESTS[repr(randomizer)]
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("randomizer", RANDOMIZERS, ids=repr)
-def test_javascript_and_python_agree_on_a_hundred_thousand_inputs(randomizer):
-    for _ in range(10):
-        agree(10_000, [randomizer])
+def test_javascript_and_python_agree_on_a_hundred_thousand_new_inputs(randomizer):
+    """Of each kind, drawn anew in every run."""
+    for _ in range(5):
+        agree(randomizer, 20_000)
 
 
 def test_every_randomizer_of_the_page_is_compared():
@@ -175,9 +210,9 @@ def test_javascript_and_python_agree_where_digits_tie():
             for data in (tie * 60, b"\xff" * 24 + tie * 57, tie * 8 + random_bytes(500)):
                 whole = data + random_bytes(800)
                 expected.append(in_python(randomizer, 3, whole))
-                cases.append([plan(randomizer), 3, whole.hex()])
+                cases.append([plan(randomizer), [[3, whole.hex()]]])
     assert any(used > 40 for _, used in expected)  # more digits were asked for
-    assert in_javascript(cases) == expected
+    assert in_javascript(cases) == [[one] for one in expected]
 
 
 @pytest.mark.parametrize("randomizer", RANDOMIZERS, ids=repr)
@@ -322,6 +357,25 @@ def test_reports_are_not_kept_in_the_order_they_came(survey, tmp_path):
     assert sorted(map(str, collection.reports())) == sorted(map(str, sent))
 
 
+@pytest.mark.parametrize("together", [False, True])
+def test_the_bytes_of_the_file_do_not_say_in_which_order_reports_came(survey, tmp_path, together):
+    """Attack: read the file itself, in which a database keeps what came last in front."""
+    collection = Collection.new(survey, tmp_path / "ordered", tokens=40)
+    sent = [survey.release({"smokes": "never", "sleep": one / 4}) for one in range(40)]
+    if together:
+        collection.add(sent)
+    else:
+        for token, report in zip(collection.tokens(), sent, strict=True):
+            collection.receive(token, report)
+    database = sqlite3.connect(collection.directory / "reports.sqlite")
+    names = [name for (name,) in database.execute("SELECT name FROM reports ORDER BY name")]
+    database.close()
+    content = (collection.directory / "reports.sqlite").read_bytes()
+    places = [content.index(name) for name in names]
+    assert all(content.count(name) == 1 for name in names)
+    assert places == sorted(places, reverse=True)  # as their random names say, and nothing else
+
+
 def test_a_collection_keeps_to_its_survey(collection, survey):
     with pytest.raises(Refusal) as refused:
         Collection.new(survey, collection.directory, tokens=5)
@@ -363,6 +417,27 @@ def test_a_file_is_reported_once(survey, collection):
     assert collection.count == 3
     collection.add(reports)
     assert collection.count == 6
+
+
+@pytest.mark.parametrize("name", ["people.csv", "people.parquet"])
+def test_options_that_look_like_numbers_are_words(tmp_path, name):
+    """A reader of files takes 1 and 2 for numbers; the survey offers the words "1" and "2"."""
+    text = 'name = "rooms"\nepsilon = 2\n[[questions]]\nname = "rooms"\noptions = ["1", "2", "12"]'
+    collection = Collection.new(Survey.parse(text), tmp_path / "rooms", tokens=1)
+    if name.endswith("csv"):
+        (tmp_path / name).write_text("rooms\n1\n12\n2\n")
+    else:
+        pq.write_table(pa.table({"rooms": [1, 12, 2]}), tmp_path / name)
+    with pytest.raises(SystemExit) as stop:
+        main(["survey", "answer", str(collection.directory), "--from", str(tmp_path / name)])
+    assert not stop.value.code
+    assert collection.count == 3
+    (tmp_path / "more.csv").write_text("rooms\n01\n")  # another word
+    arguments = ["--from", str(tmp_path / "more.csv"), "--other-people"]
+    with pytest.raises(SystemExit) as stop:
+        main(["survey", "answer", str(collection.directory), *arguments])
+    assert stop.value.code == 2
+    assert collection.count == 3
 
 
 def test_a_crowd_of_false_reports_moves_a_number_as_far_as_is_stated(survey):

@@ -178,6 +178,17 @@ def test_a_server_that_says_it_got_nothing_gets_the_same_report_again(page, surv
     expect(page.locator("#before")).to_contain_text("ε = 6 with this one")
 
 
+def test_a_damaged_link_is_refused_by_the_server_and_breaks_no_page(page, survey):
+    collection, address = survey
+    before = len(collection.reports())
+    page.goto(f"{address}/#%")
+    answer(page)
+    page.get_by_role("button", name="Send the report").click()
+    expect(page.get_by_role("status")).to_contain_text("this token is not one of this survey")
+    assert len(collection.reports()) == before
+    assert page.locator("#form").get_attribute("autocomplete") == "off"  # answers stay nowhere
+
+
 def test_a_browser_that_keeps_nothing_says_so(page, survey):
     page.add_init_script(
         "Object.defineProperty(window, 'localStorage', { get() { throw new Error('none'); } });"

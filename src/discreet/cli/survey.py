@@ -80,7 +80,8 @@ def answer(
 ) -> None:
     """Randomise the answers in a file, one row a person."""
     collection: Collection = import_module("discreet.local.collection").Collection(directory)
-    reports = collection.survey.release_many(_columns(source))
+    words = [one.name for one in collection.survey.questions if one.options]
+    reports = collection.survey.release_many(_columns(source, words))
     collection.add(reports, once=not other_people)
     if as_json:
         screen.print_json({"reports": len(reports)})
@@ -194,20 +195,27 @@ def compare(
     screen.print_text(f"Randomised by {found.randomizer}; margins at 95 %.")
 
 
-def _columns(source: Path) -> dict[str, list[Any]]:
-    """The columns of a Parquet or CSV file."""
+def _columns(source: Path, words: list[str]) -> dict[str, list[Any]]:
+    """The columns of a Parquet or CSV file; those that hold options as they are written."""
     from discreet.errors import DataRefusal
 
+    arrow: Any = import_module("pyarrow")
     try:
         if source.suffix == ".parquet":
             table: Any = import_module("pyarrow.parquet").read_table(source)
         else:
-            table = import_module("pyarrow.csv").read_csv(source)
-    except (OSError, import_module("pyarrow").ArrowInvalid):
+            csv: Any = import_module("pyarrow.csv")
+            # An option "007" or "true" is a word, whatever it looks like.
+            written = csv.ConvertOptions(column_types=dict.fromkeys(words, arrow.string()))
+            table = csv.read_csv(source, convert_options=written)
+    except (OSError, arrow.ArrowInvalid):
         raise DataRefusal(
             "D2",
             f"{source.name!r} cannot be read as Parquet or CSV.",
             why="what the reader says could quote an answer, so nothing more is said.",
             fix="pass a file with one column for each question.",
         ) from None
-    return {name: table.column(name).to_pylist() for name in table.column_names}
+    columns = {name: table.column(name).to_pylist() for name in table.column_names}
+    for name in set(words) & set(columns):  # 7 has one spelling: it is the option "7"
+        columns[name] = [str(one) if type(one) is int else one for one in columns[name]]
+    return columns

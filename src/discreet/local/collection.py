@@ -8,7 +8,7 @@ import os
 import sqlite3
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +16,19 @@ from discreet.errors import AccessRefusal, SchemaRefusal
 from discreet.exact.numbers import whole
 from discreet.local.page import answer_page
 from discreet.local.survey import Survey
+from discreet.noise import uniform_below
 from discreet.noise.entropy import random_bytes
 
 SURVEY = "survey.toml"
 PAGE = "page.html"
 TOKENS = "tokens.txt"
 REPORTS = "reports.sqlite"
+_REWRITTEN = 16
+"""How many pages of the file are written anew for a report, in the mean."""
 
 # Reports are kept under random names, in the order of those names: not in the order in which
-# they came, which together with the tokens could say whose they are.
+# they came, which together with the tokens could say whose they are.  ``_forget_order`` sees to it
+# that the bytes of the file do not say it either.
 _TABLES = """
 CREATE TABLE tokens (hash BLOB PRIMARY KEY, used INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE reports (name BLOB PRIMARY KEY, report TEXT NOT NULL) WITHOUT ROWID;
@@ -130,6 +134,7 @@ class Collection:
             self._use(found, token)
             self._store(found, [report])
             found.commit()
+            _forget_order(found)
 
     def add(self, reports: Sequence[Any], *, once: bool = False) -> None:
         """Store reports that were made here, without tokens; ``once``: and no others after them.
@@ -143,6 +148,7 @@ class Collection:
                 self._close_files(found)
             self._store(found, reports)
             found.commit()
+            _forget_order(found)
 
     def _close_files(self, found: sqlite3.Connection) -> None:
         if _has_table(found, "filed"):
@@ -184,7 +190,7 @@ class Collection:
     def _store(self, found: sqlite3.Connection, reports: Sequence[Any]) -> None:
         found.executemany(
             "INSERT INTO reports VALUES (?, ?)",
-            [(random_bytes(16), json.dumps(one, separators=(",", ":"))) for one in reports],
+            sorted((random_bytes(16), json.dumps(one, separators=(",", ":"))) for one in reports),
         )
 
     @contextmanager
@@ -193,9 +199,23 @@ class Collection:
         try:
             found.execute("PRAGMA synchronous = FULL")
             found.execute("PRAGMA secure_delete = ON")
+            found.execute("PRAGMA temp_store = MEMORY")
             yield found
         finally:
             found.close()  # what was not committed is undone
+
+
+def _forget_order(found: sqlite3.Connection) -> None:
+    """Write the file anew in the order of the names.
+
+    SQLite puts what comes last before what is on a page already, so the bytes of a page would say
+    in which order its reports came.  A large file is written anew now and then, so that a report
+    costs the same however many there are: seldom do two come to one page in between.
+    """
+    (pages,) = found.execute("PRAGMA page_count").fetchone()
+    if uniform_below(int(pages)) < _REWRITTEN:
+        with suppress(sqlite3.OperationalError):  # another is writing: the next report does it
+            found.execute("VACUUM")
 
 
 def _has_table(found: sqlite3.Connection, name: str) -> bool:

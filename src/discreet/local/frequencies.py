@@ -27,6 +27,12 @@ Integers = NDArray[np.int64]
 
 _GRID = 240
 _ROUNDS = 20  # few: more would gather the numbers at single points of the grid
+_SHAPES = tuple(2.0 ** (place / 2) for place in range(-6, 5))
+"""Of the laws from which numbers are looked for: the smaller, the more unequal they are."""
+_LEAST = 1e-100
+"""Of a weight of the law that the search begins with: none is nothing, so that all can grow."""
+_EVIDENCE = 4.0
+"""By so much must another shape's logarithm of likelihood be above that of the exponential law."""
 
 
 class Estimate(NamedTuple):
@@ -181,12 +187,12 @@ class Frequencies:
         # nothing is to be moved.
         grid = most * np.linspace(0.0, 1.0, _GRID) ** 2
         largest = np.sort(self.values)[-_GRID:]
-        grid = np.unique(np.concatenate([grid, np.clip(largest, 0.0, most)]))
+        grid = np.unique(np.concatenate([grid, np.clip(largest, 0.0, most), [n / d]]))
         variances = (grid * p * (1 - p) + (n - grid) * q * (1 - q)) / (p - q) ** 2
         exponents = -((self.values[:, None] - grid) ** 2) / (2 * variances)
         exponents -= exponents.max(axis=1, keepdims=True)
         likely = np.exp(exponents) / np.sqrt(variances)
-        weights = np.full(grid.size, 1 / grid.size)
+        weights = _first_weights(grid, likely, mean=n / d)
         for _ in range(_ROUNDS):
             shares = likely * weights
             weights = (shares / shares.sum(axis=1, keepdims=True)).mean(axis=0)
@@ -214,6 +220,27 @@ class Frequencies:
                 fix="number the answers from 0.",
             )
         return place
+
+
+def _first_weights(grid: Doubles, likely: Doubles, *, mean: float) -> Doubles:
+    """The law of the numbers that the search begins with: a Weibull law of the known mean.
+
+    The mean of all numbers is known, n / d.  Of the laws of that mean the exponential one
+    presumes least.  Another shape takes its place where all estimates together speak for it, and
+    not for a single one that is large: among many there is one by chance.
+    """
+    ends = np.concatenate([[0.0], (grid[1:] + grid[:-1]) / 2])
+    best, found = -math.inf, np.zeros(grid.size)
+    for shape in _SHAPES:
+        scale = mean / math.gamma(1 + 1 / shape)
+        below = np.append(-np.expm1(-((ends / scale) ** shape)), 1.0)
+        weights = np.maximum(np.diff(below), _LEAST)
+        likelihood = float(np.log(likely @ weights).sum())
+        if shape == 1.0:
+            likelihood += _EVIDENCE
+        if likelihood > best:
+            best, found = likelihood, weights
+    return found
 
 
 def norm_sub(values: ArrayLike, *, total: float) -> Doubles:

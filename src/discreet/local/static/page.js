@@ -71,11 +71,20 @@
 
   // The report is kept on this device.  Whoever is made to load the page again, by an accident or by
   // a server that says it got nothing, sends the same one: a second would cost a second time.
-  const token = decodeURIComponent(location.hash.slice(1));
+  const token = decoded(location.hash.slice(1));
   const KEPT = "discreet survey ";
   const mine = `${KEPT}${survey.fingerprint} `;
   const kept = `${mine}${token}`;
   let report = recall();
+
+  // A link that was damaged on its way is shown to the server as it is, and refused there.
+  function decoded(text) {
+    try {
+      return decodeURIComponent(text);
+    } catch {
+      return text;
+    }
+  }
 
   function recall() {
     try {
