@@ -151,7 +151,9 @@
     const answers = survey.questions.map(answer);
     const missing = answers.indexOf(null);
     if (missing >= 0) {
-      at("problem").textContent = `Please answer: ${survey.questions[missing].text}`;
+      const { text, options, plan } = survey.questions[missing];
+      const within = options.length === 0 ? ` (a number from ${plan.lower} to ${plan.upper})` : "";
+      at("problem").textContent = `Please answer: ${text}${within}`;
       at("questions").children[missing].querySelector("input, select").focus();
       return;
     }
