@@ -75,6 +75,8 @@ def test_init_serve_curl_python(tmp_path):
     log = (tmp_path / "server.log").read_text()
     assert access.key_id(server.key) in log
     assert server.key not in log
+    assert log.count('"event":"ready"') == 1
+    assert log.index('"event":"ready"') < log.index("/ask")
     assert '"event":"stopped"' in log  # it was asked to stop, and did so in order
 
 

@@ -127,7 +127,15 @@ def _with_canonical_text(answer: Answer) -> Answer:
 class Dataset:
     """One dataset as it is served."""
 
-    def __init__(self, name: str, session: Session, *, log: Log, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        name: str,
+        session: Session,
+        *,
+        log: Log,
+        metrics: Metrics,
+        started: Callable[[], None] = lambda: None,
+    ) -> None:
         self.name = name
         self.settings = Settings.of(session.settings.get("server", {}))
         self.curator = session.curator(opened=False)
@@ -141,16 +149,21 @@ class Dataset:
         self._paying = CapacityLimiter(PAID_AT_ONCE)
         self._running = CapacityLimiter(RUN_AT_ONCE)
         self._metrics = metrics
+        self._started = started
         self.pool = Pool(
             str(session.directory),
             size=self.settings.workers,
             memory_bytes=memory_bytes(session.engine.get("memory_limit", "4GB")),
-            started=lambda: metrics.count("discreet_worker_starts_total", dataset=name),
+            started=self._count_start,
         )
         self.curator.withheld = lambda number: self.jobs.find(number) is not None
         self.jobs = Jobs(self.curator, self.pool, self.settings, log=log, ended=self._count_ended)
         self.runs = OpenRuns.of(self.curator, self.jobs.compare)
         self.works = Works()
+
+    def _count_start(self) -> None:
+        self._metrics.count("discreet_worker_starts_total", dataset=self.name)
+        self._started()
 
     def _count_ended(self, state: str) -> None:
         self._metrics.count("discreet_questions_total", dataset=self.name, outcome=state)

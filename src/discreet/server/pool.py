@@ -162,9 +162,9 @@ class Pool:
             except (Gone, OSError):  # what cannot be opened now may be back later
                 await asyncio.sleep(_RETRY_S)
                 continue
-            self._started()
             self._workers.add(worker)
             self._idle.put_nowait(worker)
+            self._started()
             await worker.wait()
             await worker.idle.wait()
             self._workers.discard(worker)

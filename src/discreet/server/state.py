@@ -45,12 +45,15 @@ class ServerState:
             per_minute=600, burst=300, said="this address has asked too often without a key."
         )
         self.datasets: Mapping[str, Dataset] = {
-            name: Dataset(name, session, log=self.log, metrics=self.metrics)
+            name: Dataset(
+                name, session, log=self.log, metrics=self.metrics, started=self._tell_if_ready
+            )
             for name, session in name_sessions(sessions).items()
         }
         self.read = ReadRequests()
         self.signing_in = self._prepare_sign_in(name_sessions(sessions))
         self.open = False
+        self._told = False
 
     def _prepare_sign_in(self, sessions: Mapping[str, Session]) -> SignIn | None:
         """Signing in with a provider, if a session says so; else nothing of it is imported."""
@@ -75,6 +78,12 @@ class ServerState:
             dataset.open()
         self.open = True
         self.log.write("started", datasets=len(self.datasets))
+
+    def _tell_if_ready(self) -> None:
+        """Write in the log, once, that every dataset can be asked."""
+        if self.ready and not self._told:
+            self._told = True
+            self.log.write("ready", datasets=len(self.datasets))
 
     async def stop(self) -> None:
         """Take nothing new; finish what is under way, or leave it resumable."""
