@@ -207,6 +207,48 @@ def test_a_schedule_asks_once_for_each_version_of_the_data(home):
         assert run.asked == 3
 
 
+def test_a_schedule_that_has_halted_is_not_bought_anew(home):
+    """A timer goes on ticking: what was paid for is told, and no more is paid."""
+
+    def visit(**more):
+        with discreet.open(home) as curator:
+            run = curator.watch(threshold=100, epsilon=1, at_most=1, name="daily", **more)
+            return run.id, run.ask_new(CITIES), run.ended, curator.spent.epsilon
+
+    number, told, ended, spent = visit(once=True)
+    assert ([v.above for v in told], ended, spent) == ([True], "halted", 1)
+    for _ in range(2):
+        assert visit(once=True) == (number, None, "halted", 1)
+    rows = pd.read_csv(home / "visits.csv")
+    pd.concat([rows, rows.assign(patient_id=rows.patient_id + 1000)]).to_csv(
+        home / "visits.csv", index=False
+    )
+    with pytest.raises(Halted):  # of new data nothing more was paid for: said, and free
+        visit(once=True)
+    other, told, _, spent = visit()  # who wants another buys it
+    assert (other > number, told.above, spent) == (True, True, 2)
+    assert visit(once=True) == (other, None, "halted", 2)  # the last one is gone on with
+
+
+def test_once_finds_no_run_that_was_ended_or_is_of_other_words(home):
+    with discreet.open(home) as curator:
+        with curator.watch(threshold=100, epsilon="1/2", once=True) as ended:
+            pass
+        assert ended.ended == "closed"
+        again = curator.watch(threshold=100, epsilon="1/2", once=True)
+        assert again.id != ended.id
+        assert again.ask(ALL)
+        curator.account.add_analyst("ana")
+        others = [
+            curator.watch(threshold=101, epsilon="1/2", once=True),
+            curator.watch(threshold=100, epsilon="1/2", name="other", once=True),
+            curator.watch(threshold=100, epsilon="1/2", analyst="ana", once=True),
+        ]
+        assert len({again.id, *(run.id for run in others)}) == 4
+        assert curator.watch(threshold=100, epsilon="1/2", once=True).id == again.id
+        assert curator.spent.epsilon == Fraction(5, 2)
+
+
 def test_a_schedule_finishes_what_was_cut_short(home, monkeypatch):
     with discreet.open(home) as curator:
         run = curator.watch(threshold=100, epsilon=3, at_most=9)
@@ -849,6 +891,22 @@ def test_the_command_line_goes_on_with_its_run(home, capsys):
     code, _, err = command("watch", "SELECT AVG(age) FROM visits", *words)
     assert code == 2
     assert "Q48" in err
+
+
+def test_the_command_line_on_a_timer_shows_what_halted_it_and_pays_once(home, capsys):
+    command = runner(capsys)
+    words = ("--threshold", 400, "--epsilon", 1, "--new", "--session", home)
+    code, out, _ = command("watch", NONE, ALL, CITIES, *words)  # ALL is the last it may tell
+    assert code == 0
+    assert [line.split("  (")[0] for line in out.splitlines()[:2]] == ["below 400", "above 400"]
+    assert "2 asked, over (halted)" in out
+    code, out, _ = command("watch", NONE, ALL, *words)
+    assert (code, len(out.splitlines())) == (0, 1)
+    code, _, err = command("watch", CITIES, *words)  # not asked before, and nothing is left of it
+    assert code == 2
+    assert "H1" in err
+    with discreet.open(home) as curator:
+        assert curator.spent.epsilon == 1
 
 
 def test_the_command_line_asks_for_distances_and_gathers_many(home, capsys, monkeypatch):

@@ -99,6 +99,22 @@ def test_a_distance_is_asked_over_http_like_any_other_number(remote):
     assert remote.transcript()[-1].question == text
 
 
+def test_a_schedule_over_http_asks_new_data_alone_and_is_paid_once(server, remote):
+    words = {"threshold": 500, "epsilon": 20, "name": "timer", "once": True}
+    run = remote.watch(**words)
+    assert not run.ask_new(NONE)
+    assert run.ask_new(NONE) is None
+    assert run.ask_new(COUNT).above
+    again = remote.watch(**words)
+    assert (again.id, again.ended, again.asked) == (run.id, "halted", 2)
+    assert again.ask_new(COUNT) is None
+    with pytest.raises(Halted):
+        again.ask_new(CITIES)
+    assert remote.spent.epsilon == 20
+    both = {"question": COUNT, "number": 0, "new": True}
+    assert server.call("POST", f"runs/{run.id}/ask", both).status_code == 422
+
+
 def test_a_refused_one_of_many_asks_nothing(remote):
     run = remote.watch(threshold=5, epsilon="1/100", name="refused")
     with pytest.raises(QuestionRefusal, match="Q48"):

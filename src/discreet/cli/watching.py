@@ -25,6 +25,7 @@ from discreet.cli.options import (
 from discreet.errors import InvalidParameter
 
 if TYPE_CHECKING:
+    from discreet.curate.runs import Run, Told
     from discreet.price.watch import WatchSettings
 
 Questions = Annotated[list[str], typer.Argument(metavar="SQL", help="The questions, in order.")]
@@ -85,9 +86,8 @@ def watch(  # noqa: PLR0913, PLR0917 (each is an option)
     with screen.stoppable(), open_curator(session) as curator:
         for question in questions:
             curator.explain_watch(question, **settings)  # what is refused is refused unpaid
-        run = curator.watch(name=name, analyst=analyst, **settings)
-        asked_new = [run.ask_new(question) for question in questions] if new else []
-        told = [one for one in asked_new if one is not None] if new else run.ask_many(questions)
+        run = curator.watch(name=name, analyst=analyst, once=new, **settings)
+        told = _ask_new(run, questions) if new else run.ask_many(questions)
         if close:
             run.close()
         verdicts = [verdict for one in told for verdict in one]
@@ -99,6 +99,18 @@ def watch(  # noqa: PLR0913, PLR0917 (each is an option)
             typer.echo(f"{verdict}  ({verdict.question})")
         state = f"over ({run.ended})" if run.ended else f"{run.remaining} more may be above"
         typer.echo(f"run {run.id}: {run.asked} asked, {state}; {run.loss}, paid once")
+
+
+def _ask_new(run: Run, questions: list[str]) -> list[Told]:
+    """What is told of data that are new, until the run halts: what it told last is shown, too."""
+    told: list[Told] = []
+    for question in questions:
+        if told and run.ended:
+            break
+        found = run.ask_new(question)
+        if found is not None:
+            told.append(found)
+    return told
 
 
 def choose(  # noqa: PLR0913, PLR0917 (each is an option)

@@ -48,19 +48,26 @@ class Procedures:
     # --- runs ----------------------------------------------------------------------------------
 
     def watch(
-        self, *, name: str = "", analyst: str = CURATOR, **settings: Unpack[WatchSettings]
+        self,
+        *,
+        name: str = "",
+        analyst: str = CURATOR,
+        once: bool = False,
+        **settings: Unpack[WatchSettings],
     ) -> Run:
         """Open a run that tells which numbers are above a threshold, and is paid for once.
 
         ``settings``: ``epsilon`` (and ``delta``) for the whole run, ``threshold`` unless each
         question has its own, ``at_most`` how many may be told to be above, ``numbers`` whether
         they are told with their number, ``monotonic`` if only counts will be asked.  The same
-        words of the same ``analyst``, with the same ``name``, go on with a run that is open.
+        words of the same ``analyst``, with the same ``name``, go on with a run that is open; with
+        ``once`` also with one that has told all it was paid for, which is then not bought anew.
         """
         from discreet.curate.runs import open_watch
         from discreet.price.watch import Watch
 
-        return open_watch(self._curator, Watch.of(**settings), name=name, analyst=analyst)
+        watch = Watch.of(**settings)
+        return open_watch(self._curator, watch, name=name, analyst=analyst, once=once)
 
     def interview(
         self,

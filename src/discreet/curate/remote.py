@@ -221,9 +221,14 @@ class Remote:
 
     # --- runs ----------------------------------------------------------------------------------
 
-    def watch(self, *, name: str = "", **settings: Unpack[WatchSettings]) -> RemoteRun:
-        """Open a run that tells which numbers are above a threshold, and is paid for once."""
-        body = {**_write_settings(settings), "name": name}
+    def watch(
+        self, *, name: str = "", once: bool = False, **settings: Unpack[WatchSettings]
+    ) -> RemoteRun:
+        """Open a run that tells which numbers are above a threshold, and is paid for once.
+
+        With ``once`` one of these words that has told all it was paid for is not bought anew.
+        """
+        body = {**_write_settings(settings), "name": name, "once": once}
         shape = self._connection.send("POST", f"{self._path}/runs", body)
         return self._make_run(shape)
 

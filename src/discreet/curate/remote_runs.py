@@ -86,6 +86,17 @@ class RemoteRun(_Remote):
         level = None if threshold is None else str(threshold)
         return _read_told(self._ask(question, number, threshold=level))
 
+    def ask_new(self, question: Asking, *, threshold: Exact | None = None) -> Told | None:
+        """Ask ``question`` of data that this run has not been asked about, and of no other: None.
+
+        Where an answer was lost on the way, it is the question with the number before ``asked``.
+        """
+        level = None if threshold is None else str(threshold)
+        asked = {"question": self._write(question), "threshold": level, "new": True}
+        found: Mapping[str, Any] = self._send("POST", "/ask", asked)
+        self._take(found)
+        return _read_told(found) if found["verdicts"] else None
+
     def ask_one(
         self, question: Asking, *, threshold: Exact | None = None, number: int | None = None
     ) -> Verdict:

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVa
 from discreet.accounting.loss import Loss
 from discreet.errors import AccessRefusal, InvalidParameter, QuestionRefusal, Refusal, quote_value
 from discreet.exact.numbers import canonical_json, whole
-from discreet.ledger.charges import Receipt, Request
-from discreet.ledger.runs import CLOSED, HALTED, over_refusal
+from discreet.ledger.charges import HALTED, Receipt, Request
+from discreet.ledger.runs import CLOSED, over_refusal
 from discreet.question.ownership import has_two_owners
 
 if TYPE_CHECKING:
@@ -203,8 +203,12 @@ def pay_for_run(
     text: str,
     name: str,
     analyst: str,
+    once: bool = False,
 ) -> int:
-    """Charge a run, durably, or find the open one of the same asker in the same words."""
+    """Charge a run, durably, or find the open one of the same asker in the same words.
+
+    ``once``: one that has halted is found, too.
+    """
     if not isinstance(name, str) or len(name) > _LONGEST_NAME:
         raise InvalidParameter(
             "P4",
@@ -223,6 +227,7 @@ def pay_for_run(
         data_version="",  # a run outlives versions: each question is about the data of its time
         loss=loss,
         area=curator.everyone,
+        once=once,
     )
     try:
         receipt = curator.account.charge(request)  # durable from here on

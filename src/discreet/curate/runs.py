@@ -301,11 +301,13 @@ class Run(PaidRun["_Asked", "Told"]):
         """Ask ``question`` of data that this run has not been asked about, and of no other: None.
 
         The form for a schedule: called every hour, it asks once for each version of the data,
-        also where processes die between; a question that was cut short is finished first.
+        also where processes die between; a question that was cut short is finished first.  Open
+        its run with ``once=True``, or one that has halted is bought anew.
         """
         with self._lock:
             asked = self._prepare(question, threshold)
-            if self._is_cut_short() and asked.is_same(self._told[-1]):
+            cut = self._is_cut_short() and not self._ended
+            if cut and asked.is_same(self._told[-1]):
                 return self._ask_in_order([asked], None)[0]
             version = self._find_version()
             if any(part.get("version") == version and asked.is_same(part) for part in self._told):
@@ -526,12 +528,21 @@ def prepare(curator: Curator, question: Asking, watch: Watch) -> Watched:
         raise curator.naming(refusal) from None
 
 
-def open_watch(curator: Curator, watch: Watch, *, name: str, analyst: str) -> Run:
+def open_watch(
+    curator: Curator, watch: Watch, *, name: str, analyst: str, once: bool = False
+) -> Run:
     """Pay for a run, durably; or go on with an open one of the same asker in the same words."""
     if watch.monotonic:
         _check_neighbours(curator)
     number = pay_for_run(
-        curator, KIND, watch.to_json(), loss=watch.loss, text=str(watch), name=name, analyst=analyst
+        curator,
+        KIND,
+        watch.to_json(),
+        loss=watch.loss,
+        text=str(watch),
+        name=name,
+        analyst=analyst,
+        once=once,
     )
     return Run(curator, number)
 

@@ -37,7 +37,7 @@ from discreet.ledger.books import (
     saturate_units,
     take_blocks,
 )
-from discreet.ledger.charges import About, Entry, Receipt, Request, State, Stored
+from discreet.ledger.charges import HALTED, About, Entry, Receipt, Request, State, Stored
 from discreet.ledger.journal import Journal, Writer
 from discreet.ledger.people import People
 from discreet.ledger.tally import Tally
@@ -485,7 +485,16 @@ class Account:
         for last in usable:
             if last.kind == "release":
                 return _Earlier(last, self._read_answer(last))
-        return _Earlier(usable[0]) if usable else None
+        if usable:
+            return _Earlier(usable[0])
+        halted = self._find_halted(newest) if request.once else None
+        return None if halted is None else _Earlier(halted)
+
+    def _find_halted(self, newest: list[Record]) -> Record | None:
+        """The charge of a run that told all it was paid for, if nothing was paid for after it."""
+        ends = (last for last in newest if last.kind == "halt")
+        told = (last.content["charge"] for last in ends if last.content.get("reason") == HALTED)
+        return next((self._journal.store.record(number) for number in told), None)
 
     def _reuse(self, earlier: _Earlier, request: Request) -> Receipt | Stored:
         if earlier.answer is not None:

@@ -58,6 +58,12 @@ class Request:
     formerly: str | None = None
     """What the same sources were called when rows were chosen otherwise; what was paid for then is
     not paid for again."""
+    once: bool = False
+    """Whether a run that has halted is found as it ended, and not paid for anew."""
+
+
+HALTED = "halted"
+"""Why a run is over that has told all it was paid for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,12 @@ from discreet.errors import Halted, LedgerRefusal
 from discreet.exact.numbers import canonical_json
 from discreet.ledger import admission, refusals
 from discreet.ledger.books import Record, digest_subject
+from discreet.ledger.charges import HALTED
 from discreet.ledger.journal import Journal, Writer
 
-HALTED, CLOSED, LOST = "halted", "closed", "lost"
-"""Why a run is over: it told all it was paid for; its asker ended it; its secret is gone."""
+CLOSED, LOST = "closed", "lost"
+"""Why a run is over besides having told all it was paid for: its asker ended it; its secret is
+gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,4 +167,4 @@ def over_refusal(reason: str = CLOSED) -> Halted:
     )
 
 
-__all__ = ["CLOSED", "HALTED", "LOST", "RunBook", "RunState", "over_refusal"]
+__all__ = ["CLOSED", "LOST", "RunBook", "RunState", "over_refusal"]

@@ -39,11 +39,10 @@ from discreet.curate.session import Session
 from discreet.curate.steps import Paid, PaidStatement
 from discreet.curate.together import PaidBatch, finish_batch, pay_batch, recall_batch
 from discreet.engine.protocol import describe_failure
-from discreet.errors import AccessRefusal
+from discreet.errors import AccessRefusal, InvalidParameter
 from discreet.ledger import Account, Entry, State
 from discreet.ledger.admission import check_access
 from discreet.ledger.keys import AUDITOR, CURATOR, Grant, nothing_here
-from discreet.price.watch import WatchSettings
 from discreet.publication.told import Told as Released
 from discreet.question.sql import write_question_text
 from discreet.question.sql.dialect import may_read_clock
@@ -78,6 +77,7 @@ from discreet.server.models import (
     MakeRelease,
     MedianWanted,
     QualityChecks,
+    Watch,
 )
 from discreet.server.offers import Defaults
 from discreet.server.pool import Pool
@@ -382,10 +382,16 @@ class Dataset:
 
     # --- runs ----------------------------------------------------------------------------------
 
-    async def open_run(self, settings: WatchSettings, name: str, grant: Grant) -> Run:
+    async def open_run(self, wanted: Watch, grant: Grant) -> Run:
         """Pay for a run, or go on with it."""
         self.jobs.admit()
-        opened = partial(self.curator.watch, name=name, analyst=grant.analyst, **settings)
+        opened = partial(
+            self.curator.watch,
+            name=wanted.name,
+            analyst=grant.analyst,
+            once=wanted.once,
+            **wanted.settings(),
+        )
         run = await to_thread.run_sync(opened, limiter=self._paying)
         return await self.find_run(run.id, grant)
 
@@ -440,11 +446,22 @@ class Dataset:
 
     async def ask_run(
         self, number: int, ask: AskRun, grant: Grant, *, key_id: str
-    ) -> tuple[Run, Told]:
-        """Ask one of the caller's own runs."""
+    ) -> tuple[Run, Told | None]:
+        """Ask one of the caller's own runs; nothing is told of data that are not new."""
         run = self._check_own(await self.find_run(number, grant), grant)
         self.jobs.admit()
-        asked = partial(run.ask, ask.question, threshold=ask.threshold, number=ask.number)
+        asked: Callable[[], Told | None] = partial(
+            run.ask, ask.question, threshold=ask.threshold, number=ask.number
+        )
+        if ask.new:
+            if ask.number is not None:
+                raise InvalidParameter(
+                    "P4",
+                    "a question has a number and is asked of new data.",
+                    why="by its number a question is told again, which is not new.",
+                    fix="leave out number, or new.",
+                )
+            asked = partial(run.ask_new, ask.question, threshold=ask.threshold)
         return run, await self._at_work(asked, key_id)
 
     async def ask_run_many(

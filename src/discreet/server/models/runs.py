@@ -20,6 +20,7 @@ class Watch(Sent):
     numbers: bool = False
     monotonic: bool = False
     name: Annotated[str, Field(max_length=64)] = ""
+    once: bool = False
 
     def settings(self) -> WatchSettings:
         """The keywords with which the curator opens it."""
@@ -67,11 +68,15 @@ class Run(Given):
 
 
 class AskRun(Waited):
-    """A question to a run; the same number is told the same."""
+    """A question to a run; the same number is told the same.
+
+    ``new``: asked only of data that the run was not asked about; else nothing is told.
+    """
 
     question: Text
     threshold: Number | None = None
     number: Annotated[int, Field(ge=0, le=10**9)] | None = None
+    new: bool = False
 
 
 class AskRunMany(Waited):

@@ -48,7 +48,7 @@ async def explain(ask: models.ExplainWatch, access: Asker) -> Response:
 @router.post("", status_code=201, response_model=models.Run)
 async def watch(wanted: models.Watch, access: Asker) -> Response:
     """Pay for a run; the same words of the same analyst go on with one that is open."""
-    run = await access.dataset.open_run(wanted.settings(), wanted.name, access.grant)
+    run = await access.dataset.open_run(wanted, access.grant)
     return json_response(run_json(run), 201)
 
 
@@ -64,6 +64,7 @@ async def ask(id: str, wanted: models.AskRun, access: Asker) -> Response:  # noq
     """Whether the number of a question is above its threshold; one verdict for each group.
 
     With ``number``, the how-manieth question of the run it is, a second try is told the same.
+    With ``new`` it is asked of new data alone, for a timer: no verdict where there are none.
     """
     number = parse_id(id, "run")
 
@@ -276,8 +277,10 @@ async def _send(access: Access, work: Work, wait_s: float) -> Response:
     return json_response(told, 202, headers={"Location": url})
 
 
-def _tell(told: Told) -> Body:
+def _tell(told: Told | None) -> Body:
     """What was told of one question, as it is sent."""
+    if told is None:
+        return {"verdicts": [], "grouped": False}
     return {
         "verdicts": [verdict.to_json() for verdict in told],
         "grouped": isinstance(told, Verdicts),
