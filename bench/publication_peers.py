@@ -254,9 +254,11 @@ def run_all(contests: list[Contest], chosen: argparse.Namespace) -> None:
             if contest.failed or not contest.ended <= done < wanted or left < 1:
                 continue
             told = contest.release(chosen.limit, left)
+            if not told:
+                continue
             contest.take(told)
             print(contest.line(), file=sys.stderr, flush=True)
-            if told and chosen.kept:
+            if chosen.kept:
                 with Path(chosen.kept).open("a") as file:
                     file.write(json.dumps({"key": contest.key, **told, "of": name_code()}) + "\n")
 
@@ -310,6 +312,7 @@ def main() -> None:
     parser.add_argument("--kept", default=os.environ.get("DISCREET_BENCH_KEPT"))
     parser.add_argument("--only", default="", help="a part of the tables' names")
     parser.add_argument("--systems", default="", help="some of them, with commas between")
+    parser.add_argument("--epsilons", default="", help="some of them, with commas between")
     parser.add_argument("--releases", type=int, default=5, help="of ours")
     parser.add_argument("--rounds", type=int, default=2, help="of the peers")
     parser.add_argument("--limit", type=int, default=300, help="CPU seconds for one of a peer")
@@ -332,6 +335,7 @@ def main() -> None:
             for one in those
             if chosen.only in one.table
             and (not chosen.systems or one.system in chosen.systems.split(","))
+            and (not chosen.epsilons or f"{one.epsilon:g}" in chosen.epsilons.split(","))
         ],
         chosen,
     )

@@ -258,7 +258,8 @@ def test_a_publication_hides_no_release_and_is_none_outside_its_folder(home, tmp
         json.dumps({**said, "releases": ["ages"], "loss": loss})
     )
     write_sums(given)
-    assert [one.what for one in verify_handover(given) if not one.holds] == ["list of releases"]
+    wrong = [one.what for one in verify_handover(given) if not one.holds]
+    assert wrong == ["list of releases", "index.html"]
     (given / "publication.json").write_text(json.dumps({**said, "releases": [".."]}))
     with pytest.raises(DataRefusal, match="D2: "):
         verify_handover(given)
